@@ -1,0 +1,46 @@
+//! How a command ends: one of five exit codes and, when it failed, one sentence.
+
+use std::process::ExitCode;
+
+/// The stable exit codes of every command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// What was asked for was done.
+    Done = 0,
+    /// It failed; the sentence says why.
+    Failed = 1,
+    /// The command was used wrongly.
+    WrongUse = 2,
+    /// Admission refused the reservation.
+    Refused = 3,
+    /// An accepted guarantee was broken during the run.
+    Broken = 4,
+}
+
+impl Exit {
+    /// The code the shell sees.
+    pub fn code(self) -> ExitCode {
+        ExitCode::from(self as u8)
+    }
+}
+
+/// Why a command could not do what it was asked to: one clear sentence and its exit code.
+#[derive(Debug)]
+pub struct Failure {
+    /// The code the shell sees.
+    pub exit: Exit,
+    /// What went wrong, where, and what would have been right.
+    pub sentence: String,
+}
+
+impl Failure {
+    /// The command failed (exit code 1).
+    pub fn failed(sentence: impl Into<String>) -> Self {
+        Self { exit: Exit::Failed, sentence: sentence.into() }
+    }
+
+    /// The command was used wrongly (exit code 2).
+    pub fn wrong_use(sentence: impl Into<String>) -> Self {
+        Self { exit: Exit::WrongUse, sentence: sentence.into() }
+    }
+}

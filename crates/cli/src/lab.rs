@@ -1,0 +1,13 @@
+//! `rota lab`.
+
+use crate::Format;
+use crate::exit::{Exit, Failure};
+
+/// Arguments of `rota lab`.
+#[derive(clap::Args)]
+pub struct Args {}
+
+/// Runs the command.
+pub fn run(_args: &Args, _format: Format) -> Result<Exit, Failure> {
+    Err(Failure::failed("'rota lab' is not built yet"))
+}

@@ -1,0 +1,88 @@
+//! The program `rota`: real-time channels with a proven bound on ordinary Ethernet.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod channel;
+mod demo;
+mod exit;
+mod lab;
+mod load;
+mod node;
+mod recv;
+mod send;
+mod status;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use exit::{Exit, Failure};
+
+/// How a command prints its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs: one JSON document on standard output; messages go to standard error.
+    Json,
+}
+
+#[derive(Parser)]
+#[command(name = "rota", version, about = "Real-time channels with a proven bound on ordinary Ethernet", after_help = EXIT_CODES)]
+struct Cli {
+    /// Output for people or for programs
+    #[arg(long, global = true, value_enum, default_value = "text")]
+    format: Format,
+    /// Short for --format json
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str =
+    "Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by admission, 4 guarantee broken during the run";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build a LAN, flood it, and watch video streams without and with reservations
+    Demo(demo::Args),
+    /// Keep the same LAN alive for your own experiments
+    Lab(lab::Args),
+    /// The daemon of one station
+    Node(node::Args),
+    /// Pipe data or a video into a channel
+    Send(send::Args),
+    /// Receive what a channel carries
+    Recv(recv::Args),
+    /// Open, list or close channels by hand
+    Channel(channel::Args),
+    /// Mode, members and reservations of this station
+    Status(status::Args),
+    /// Measure this machine
+    Bench(bench::Args),
+    /// Ordinary TCP or UDP cross traffic, for experiments
+    Load(load::Args),
+}
+
+fn run(cli: Cli) -> Result<Exit, Failure> {
+    let format = if cli.json { Format::Json } else { cli.format };
+    match cli.command {
+        Command::Demo(args) => demo::run(&args, format),
+        Command::Lab(args) => lab::run(&args, format),
+        Command::Node(args) => node::run(&args, format),
+        Command::Send(args) => send::run(&args, format),
+        Command::Recv(args) => recv::run(&args, format),
+        Command::Channel(args) => channel::run(&args, format),
+        Command::Status(args) => status::run(&args, format),
+        Command::Bench(args) => bench::run(&args, format),
+        Command::Load(args) => load::run(&args, format),
+    }
+}
+
+fn main() -> std::process::ExitCode {
+    match run(Cli::parse()) {
+        Ok(exit) => exit.code(),
+        Err(failure) => {
+            eprintln!("rota: {}", failure.sentence);
+            failure.exit.code()
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! `rota node`.
+
+use crate::Format;
+use crate::exit::{Exit, Failure};
+
+/// Arguments of `rota node`.
+#[derive(clap::Args)]
+pub struct Args {}
+
+/// Runs the command.
+pub fn run(_args: &Args, _format: Format) -> Result<Exit, Failure> {
+    Err(Failure::failed("'rota node' is not built yet"))
+}
