@@ -7,16 +7,18 @@
 //! | policy | early restart | strict period | needs |
 //! |---|---|---|---|
 //! | one frame | N·M + ⌈N/g⌉·(R+h), g = ⌊F/M⌋ | ⌈N/g⌉·TRT + M | F ≥ M |
-//! | at most q | the same with M_q, g_q ≥ 1; else N·TRT | ⌈N/g_q⌉·TRT + M, g_q ≥ 1; else N·TRT | F ≥ M |
-//! | as many as fit | N·TRT | N·TRT | F ≥ M |
+//! | at most q | the same with M_q, g_q ≥ 1; else N·TRT + R | ⌈N/g_q⌉·TRT + M, g_q ≥ 1; else N·TRT + R | F ≥ M |
+//! | as many as fit | N·TRT + R | N·TRT + R | F ≥ M |
 //!
-//! N·TRT holds for all of them (each cycle finishes a station), so the smaller number is taken.
+//! N·TRT + R holds for all of them (each cycle finishes a station), so the smaller number is taken.
+//! Repair A6: N·TRT alone does not hold. A station visited right after idle slots sends to the end of
+//! that cycle, and next comes behind full ones: already N = 1 waits TRT + R less the idle hops.
 //!
-//! *Strict, proof.* Let v be visited at x after the slots of cycle k, with w more visits in that cycle,
-//! and next visited at y after the slots of cycle k+m. Each cycle in between serves at least g stations,
-//! so m ≤ ⌈N/g⌉. If m is smaller, gap ≤ (m+1)·TRT ≤ ⌈N/g⌉·TRT. If m = ⌈N/g⌉, at most g−1−w stations
-//! come before v in the last cycle, y ≤ (g−1−w)·M_q; and cycle k ended because one more frame did not
-//! fit, x + (1+w)·M_q + M > F ≥ g·M_q. Together y − x < M. ∎ A station that waits with Q frames ahead
+//! *Strict, proof.* Let v be visited at x after the slots of cycle k (x < 0 behind an idle last slot),
+//! with w more visits in that cycle, and next at y after the slots of cycle k+m. Each cycle in between
+//! serves at least g stations, so m ≤ ⌈N/g⌉. If m is smaller, gap ≤ (m+1)·TRT. If m = ⌈N/g⌉, at most
+//! g−1−w stations come before v in the last cycle, y ≤ (g−1−w)·M_q; and cycle k ended because one more
+//! frame did not fit, x + (1+w)·M_q + M > F ≥ g·M_q. Together y − x < M. ∎ A station with Q frames ahead
 //! of its own waits Q+1 gaps under "one", ⌈(Q+1)/q⌉ under "at most q".
 
 use crate::link::LinkModel;
@@ -92,12 +94,17 @@ impl NrtRing {
         self.trt.minus(self.reserved + self.hop)
     }
 
+    /// What holds under every policy while F ≥ M (repair A6).
+    pub fn any_policy(&self) -> Span {
+        self.trt * self.stations + self.reserved
+    }
+
     /// Worst time between two ordinary visits of one station; `None` when it may starve (hole A3).
     pub fn worst_gap(&self) -> Option<Span> {
         if self.fill() < self.visit_one {
             return None;
         }
-        let any_policy = self.trt * self.stations;
+        let any_policy = self.any_policy();
         let Some(visit_max) = self.visit_max else { return Some(any_policy) };
         let per_cycle = self.fill().count_down(visit_max);
         if per_cycle == 0 {
@@ -116,7 +123,7 @@ impl NrtRing {
     ///
     /// Rising R only shrinks the number of cycles that fit into `latency`, so the answer rises with R.
     fn need_for(&self, latency: Span) -> Option<Span> {
-        if self.trt * self.stations <= latency {
+        if self.any_policy() <= latency {
             return Some(self.visit_one + self.hop);
         }
         let visit_max = self.visit_max?;
@@ -143,6 +150,8 @@ pub struct NrtNeed {
     pub share: Span,
     /// Repair A4: what the exact table needs for the stated latency; `None` when nothing is enough.
     pub latency: Option<Span>,
+    /// By how much the latency is missed when the floor is all that ordinary traffic gets.
+    pub latency_excess: Span,
     /// The frames that a station which lost its right may still have in its card.
     pub card_burst: Span,
     /// The broadcast list and one short wake frame of each station, in every cycle.
@@ -172,6 +181,7 @@ pub fn nrt_need(params: &SegmentParams, reserved: Span, strict: bool) -> NrtNeed
         floor: ring.visit_one + ring.hop,
         share: Span::from_nanos(hops) + Span::from_nanos(u64::try_from(data).unwrap_or(u64::MAX)),
         latency: ring.need_for(params.nrt_latency_max),
+        latency_excess: ring.any_policy().minus(params.nrt_latency_max),
         card_burst: params.link.rate.span_of_up(params.card_burst_octets),
         overhead: params.cycle_overhead(),
     }

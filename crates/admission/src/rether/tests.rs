@@ -101,7 +101,7 @@ fn a_refusal_names_the_test_that_failed() {
 fn as_many_as_fit_promises_n_rotations_and_nothing_better() {
     let greedy = SegmentParams { nrt_policy: NrtPolicy::AsManyAsFit, ..params(10, 20) };
     assert_eq!(admit(&[], &request(1, 100), &greedy).unwrap_err().test, Test::NrtLatency);
-    let patient = SegmentParams { nrt_latency_max: greedy.trt * 20, ..greedy };
+    let patient = SegmentParams { nrt_latency_max: greedy.trt * 21, ..greedy };
     assert!(admit(&[], &request(1, 100), &patient).is_ok());
 }
 
