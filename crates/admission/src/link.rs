@@ -52,7 +52,7 @@ impl Framing {
     }
 }
 
-/// What sending costs on one segment: the constants of eq. 1, 2 and 7.
+/// What sending costs on one segment: the constants of eq. 1, 2 and 7 (`RETHER-5.2-1`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkModel {
     /// The slowest port of the segment.
@@ -189,7 +189,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_larger_unit_never_costs_less(unit in 0u64..5_000_000, more in 0u64..3_000, mbit in 1u64..10_000) {
+        fn a_larger_unit_never_costs_less(
+            unit in 0u64..5_000_000, more in 0u64..3_000, mbit in 1u64..10_000
+        ) {
             let link = LinkModel::new(BitRate::from_mbit(mbit), ETHERNET, 100);
             let small = link.unit_span_up(Octets::new(unit));
             prop_assert!(small <= link.unit_span_up(Octets::new(unit + more)));

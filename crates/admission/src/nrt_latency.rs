@@ -7,7 +7,8 @@
 //! | policy | early restart | strict period | needs |
 //! |---|---|---|---|
 //! | one frame | N·M + ⌈N/g⌉·(R+h), g = ⌊F/M⌋ | ⌈N/g⌉·TRT + M | F ≥ M |
-//! | at most q | the same with M_q, g_q ≥ 1; else N·TRT + R | ⌈N/g_q⌉·TRT + M, g_q ≥ 1; else N·TRT + R | F ≥ M |
+//! | at most q, g_q ≥ 1 | the same with M_q | ⌈N/g_q⌉·TRT + M | F ≥ M_q |
+//! | at most q, g_q = 0 | N·TRT + R | N·TRT + R | F ≥ M |
 //! | as many as fit | N·TRT + R | N·TRT + R | F ≥ M |
 //!
 //! N·TRT + R holds for all of them (each cycle finishes a station), so the smaller number is taken.
@@ -37,13 +38,13 @@ pub enum NrtPolicy {
 }
 
 impl NrtPolicy {
-    /// The default: the frames of one millisecond, so 1 at 10 Mbit/s and 81 at 1 Gbit/s.
+    /// The default (`RETHER-2.2.3-10`): the frames of one millisecond, 1 at 10 Mbit/s and 81 at 1 Gbit/s.
     pub fn default_for(link: &LinkModel) -> Self {
         let frames = link.frames_in(Span::from_millis(1));
         Self::AtMost(u32::try_from(frames).unwrap_or(u32::MAX))
     }
 
-    /// The most frames of one visit; `None` when only the cycle limits them.
+    /// The most frames of one visit (`RETHER-2.2.3-8`); `None` when only the cycle limits them.
     pub const fn frames_max(self) -> Option<u32> {
         match self {
             Self::One | Self::AtMost(0) => Some(1),
@@ -169,7 +170,8 @@ impl NrtNeed {
     }
 }
 
-/// Sizes every term of T_NRT for `reserved` in slots on a strict or early-restarting ring.
+/// Sizes every term of T_NRT for `reserved` in slots on a strict or early-restarting ring (`RETHER-2.3-4`,
+/// `RETHER-2.3-5`).
 pub fn nrt_need(params: &SegmentParams, reserved: Span, strict: bool) -> NrtNeed {
     let ring = NrtRing::new(params, reserved, strict);
     // Eq. 5 read backwards: X whole cycles fit into the stated latency (RETHER-2.3-6).
@@ -190,4 +192,49 @@ pub fn nrt_need(params: &SegmentParams, reserved: Span, strict: bool) -> NrtNeed
 /// T_NRT with `reserved` in slots on a strict ring, which needs at least as much as an early-restarting one.
 pub fn t_nrt(params: &SegmentParams, reserved: Span) -> Span {
     nrt_need(params, reserved, true).total()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_units::BitRate;
+
+    #[test]
+    fn the_default_is_one_frame_at_10_mbit_and_81_at_1_gbit() {
+        let policy = |mbit| SegmentParams::new(BitRate::from_mbit(mbit), 5).nrt_policy;
+        assert_eq!(policy(10), NrtPolicy::AtMost(1));
+        assert_eq!(policy(100), NrtPolicy::AtMost(8));
+        assert_eq!(policy(1_000), NrtPolicy::AtMost(81));
+        assert_eq!(NrtPolicy::AtMost(0).frames_max(), Some(1));
+    }
+
+    #[test]
+    fn eq_6_with_the_papers_numbers() {
+        // N = 5, h = 247 us, X = 15 whole cycles in 500 ms: 82.334 us of hops and 5 % of 33.333333 ms.
+        let mut params = SegmentParams::new(BitRate::from_mbit(10), 5);
+        params.link.hop = Span::from_micros(247);
+        let need = nrt_need(&params, Span::ZERO, true);
+        assert_eq!(need.share, Span::from_nanos(82_334 + 1_666_667));
+    }
+
+    #[test]
+    fn the_floor_with_the_papers_numbers() {
+        // theory a.4, hole A3: 2.48 ms at 10 Mbit/s with a = 140, b = 650, h = 247 us and bare frames.
+        let mut params = SegmentParams::new(BitRate::from_mbit(10), 5);
+        params.link.framing.overhead_octets = 0;
+        params.link.per_frame = Span::from_micros(140);
+        params.link.per_visit = Span::from_micros(650);
+        params.link.hop = Span::from_micros(247);
+        assert_eq!(nrt_need(&params, Span::ZERO, true).floor, Span::from_micros(2_484));
+    }
+
+    #[test]
+    fn more_stations_than_cycles_need_several_visits_a_cycle() {
+        // 20 stations in 500 ms: (500 - M)/TRT = 14 cycles, so two visits in each.
+        let params = SegmentParams::new(BitRate::from_mbit(10), 20);
+        let ring = NrtRing::new(&params, Span::ZERO, true);
+        let need = nrt_need(&params, Span::ZERO, true);
+        assert_eq!(need.latency, Some(ring.visit_one * 2 + ring.hop));
+        assert!(t_nrt(&params, Span::ZERO) >= need.overhead + ring.visit_one * 2);
+    }
 }

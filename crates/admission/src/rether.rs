@@ -41,7 +41,7 @@ pub struct SegmentParams {
     pub stations: u16,
     /// What a station may send on an ordinary visit.
     pub nrt_policy: NrtPolicy,
-    /// The worst time a station may wait between two ordinary visits.
+    /// The worst time a station may wait between two ordinary visits (`RETHER-4.3-5`).
     pub nrt_latency_max: Span,
     /// Share of the rotation set aside for ordinary data, in percent (5 in eq. 6).
     pub nrt_share_percent: u8,
@@ -54,10 +54,10 @@ pub struct SegmentParams {
 }
 
 impl SegmentParams {
-    /// 30 cycles a second. 33.33 ms would slip a whole period every few minutes.
+    /// 30 cycles a second (`RETHER-2.1-5`). 33.33 ms would slip a whole period every few minutes.
     pub const TRT_30HZ: Span = Span::from_nanos(33_333_333);
-    /// Fixed octets of a token frame behind the Ethernet header: link header, token fields, tag.
-    pub const TOKEN_FIXED_OCTETS: u64 = 28 + 40 + 16;
+    /// Octets of a token frame without slots: link header, fixed fields, a full set of dead stations, tag.
+    pub const TOKEN_FIXED_OCTETS: u64 = 28 + 28 + 32 + 16;
     /// Octets of one slot in the token: station and holding time.
     pub const SLOT_OCTETS: u64 = 6;
 
@@ -87,7 +87,8 @@ impl SegmentParams {
         }
     }
 
-    /// What every cycle spends beside slots and ordinary visits: the list, and a wake frame per station.
+    /// What every cycle spends beside slots and ordinary visits (`RETHER-2.4-12`): the list, and a wake
+    /// frame of each station.
     pub fn cycle_overhead(&self) -> Span {
         self.list_broadcast + self.link.frame_span_min() * u64::from(self.stations)
     }
@@ -115,7 +116,7 @@ impl SegmentParams {
     }
 }
 
-/// Eq. 1 with eq. 7: THT of a unit that starts a visit of its own (`RETHER-2.2.3-5`).
+/// Eq. 1 with eq. 7: THT of a unit that starts a visit of its own (`RETHER-2.2.3-6`).
 pub fn tht_rt(params: &SegmentParams, unit: Octets) -> Span {
     params.link.unit_span_up(unit) + params.link.hop
 }
@@ -125,7 +126,7 @@ pub fn tht_rt_joined(params: &SegmentParams, unit: Octets) -> Span {
     params.link.unit_span_joined_up(unit)
 }
 
-/// Eq. 2 with eq. 7: THT of an ordinary visit that sends `octets` in frames of at most one MTU.
+/// Eq. 2 with eq. 7: THT of an ordinary visit that sends `octets` in frames of one MTU (`RETHER-2.2.3-7`).
 pub fn tht_nrt(params: &SegmentParams, octets: Octets) -> Span {
     let (link, mtu) = (&params.link, u64::from(params.link.framing.mtu.max(1)));
     let frames = octets.pieces_up(Octets::new(mtu));
@@ -146,7 +147,7 @@ pub fn gap_early(params: &SegmentParams, earlier: &[Slot]) -> Span {
     params.trt + reserved(earlier).minus(params.link.hop * visits(earlier))
 }
 
-/// What an application asks for: one unit of at most `unit_octets` per rotation.
+/// What an application asks for: one unit of at most `unit_octets` per rotation (`RETHER-2.2.3-5`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Who asks.

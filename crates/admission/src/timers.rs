@@ -16,6 +16,7 @@
 //! * **T_to ≥ 2D + Q/C + N·δ.** A switch request and its answer cross ports that may hold Q octets from
 //!   before the switch, and N answers are spaced by δ.
 
+use crate::rether::SegmentParams;
 use rota_units::{BitRate, Octets, Span};
 
 /// What the timers are computed from.
@@ -45,6 +46,44 @@ pub struct RecoveryModel {
     pub stations: u16,
     /// No station is declared dead sooner: 500 ms where virtual machines stall, zero where bounds are proven.
     pub death_min: Span,
+    /// No token is sent again sooner: 5 ms by default, zero where bounds are proven.
+    pub ack_min: Span,
+}
+
+impl RecoveryModel {
+    /// Default g.
+    pub const GUARD: Span = Span::from_micros(100);
+    /// Default smallest T_a on machines whose scheduler is not ours.
+    pub const ACK_MIN: Span = Span::from_millis(5);
+    /// Default smallest time to a declared death in the lab, where a virtual machine stalls for 200 ms.
+    pub const DEATH_MIN_LAB: Span = Span::from_millis(500);
+
+    /// The model whose bounds are proven: no host ever stalls. `lease` is L, `port_buffer` Q.
+    ///
+    /// A control frame finds at most one full frame ahead of it at its port, so D = h + w_max.
+    pub fn proven(params: &SegmentParams, lease: Span, port_buffer: Octets) -> Self {
+        Self {
+            trt: params.trt,
+            lease,
+            one_way: params.link.hop + params.link.frame_span_max(),
+            hop: params.link.hop,
+            guard: Self::GUARD,
+            retries: 2,
+            claim_retries: 2,
+            spacing: params.link.frame_span_min().max(Span::from_micros(50)),
+            port_buffer,
+            rate: params.link.rate,
+            stations: params.stations,
+            death_min: Span::ZERO,
+            ack_min: Span::ZERO,
+        }
+    }
+
+    /// The same with the patience that stock Linux in virtual machines needs.
+    pub fn lab(params: &SegmentParams, lease: Span, port_buffer: Octets) -> Self {
+        let proven = Self::proven(params, lease, port_buffer);
+        Self { death_min: Self::DEATH_MIN_LAB, ack_min: Self::ACK_MIN, ..proven }
+    }
 }
 
 /// The timers of one segment.
@@ -61,7 +100,7 @@ impl Timers {
 
     /// T_a: when an unacknowledged token is sent again, unchanged.
     pub fn ack(&self) -> Span {
-        self.model.one_way * 2 + self.model.guard
+        (self.model.one_way * 2 + self.model.guard).max(self.model.ack_min)
     }
 
     /// When a successor that never acknowledged is suspected: (r+1)·T_a, not before `death_min`.
@@ -151,6 +190,7 @@ mod tests {
             rate: BitRate::from_mbit(10),
             stations: 5,
             death_min: Span::ZERO,
+            ack_min: Span::ZERO,
         }
     }
 
