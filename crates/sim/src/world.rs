@@ -63,6 +63,7 @@ pub struct World {
     order: u64,
     rng: u64,
     hash: u64,
+    stuck: u64,
 }
 
 const SECRET: [u8; 32] = [7; 32];
@@ -77,8 +78,19 @@ impl World {
         let (hosts, queue, double_holds) = (Vec::new(), BinaryHeap::new(), Vec::new());
         // Clocks do not begin at zero anywhere.
         let now = Instant::from_nanos(1_000_000_000);
-        let mut world =
-            Self { hosts, medium, faults, double_holds, spec, now, queue, order: 0, rng: seed, hash: 0 };
+        let mut world = Self {
+            hosts,
+            medium,
+            faults,
+            double_holds,
+            spec,
+            now,
+            queue,
+            order: 0,
+            rng: seed,
+            hash: 0,
+            stuck: 0,
+        };
         for index in 0..world.spec.stations {
             let node = world.boot(index);
             world.hosts.push(Host::new(node));
@@ -134,6 +146,20 @@ impl World {
             && *at <= until
         {
             let Some(Reverse((at, order, event))) = self.queue.pop() else { break };
+            if at == self.now {
+                self.stuck += 1;
+                if self.stuck > 20_000 {
+                    panic!(
+                        "stuck at {at:?} {event:?} {:?}",
+                        self.hosts
+                            .iter()
+                            .map(|h| h.node.as_ref().map(|n| (n.link().mode(), n.deadline())))
+                            .collect::<Vec<_>>()
+                    );
+                }
+            } else {
+                self.stuck = 0;
+            }
             self.now = at;
             self.hash = (self.hash ^ at.as_nanos() ^ order).wrapping_mul(0x0100_0000_01b3);
             self.happen(event);

@@ -351,7 +351,7 @@ impl Rether {
         }
         let mode = match &self.mode {
             Mode::Joining(joining) => joining.again,
-            Mode::Plain => self.next_hello.min(self.plain_work()),
+            Mode::Plain => self.next_hello,
             Mode::Initiating(state) if state.card_empty => state.again,
             Mode::Initiating(_) => Instant::FAR,
             Mode::Yielding(state) => state.acknowledge_at.unwrap_or(Instant::FAR).min(state.give_up),
@@ -363,11 +363,8 @@ impl Rether {
     fn ring_deadline(&self) -> Instant {
         let hold = self.hold.as_ref().map_or(Instant::FAR, |hold| self.hold_deadline(hold));
         let claim = self.claim.as_ref().map_or(Instant::FAR, ClaimRound::deadline);
-        hold.min(claim).min(if self.hold.is_some() { Instant::FAR } else { self.silence_at })
-    }
-
-    fn plain_work(&self) -> Instant {
-        if self.nrt.is_empty() { Instant::FAR } else { Instant::ZERO }
+        let watches_silence = self.hold.is_none() && self.claim.is_none();
+        hold.min(claim).min(if watches_silence { self.silence_at } else { Instant::FAR })
     }
 
     /// Timers. Harmless when early.
@@ -403,6 +400,11 @@ impl Rether {
 
     /// An ordinary frame waits.
     pub(crate) fn on_host_frame(&mut self, now: Instant, tag: HostTag, octets: u16, level: u8) {
+        if self.gate == GateOrder::Pass {
+            // It was diverted just before the gate opened.
+            self.outputs.push_back(Output::TransmitHost { port: self.port, tag });
+            return;
+        }
         let was_empty = self.nrt.is_empty();
         if !self.nrt.push(level, queue::Entry { origin: Origin::Host(tag), octets }) {
             self.counters.host_frames_dropped += 1;

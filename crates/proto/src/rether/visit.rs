@@ -171,8 +171,15 @@ impl Rether {
                 return self.go_home(now);
             }
         }
-        if !self.nrt.is_empty() {
-            self.asked_by.get_or_insert(self.station);
+        // A round that stopped for want of time goes on in the next cycle, not in this one.
+        if !self.hold.as_ref().is_some_and(|hold| hold.token.rested) {
+            return Step::Wait;
+        }
+        if let Some(entry) = self.nrt.front() {
+            let needed = self.frame_time(entry.octets) + self.hop();
+            if self.residual(now.max(self.card_free())) >= needed {
+                self.asked_by = Some(self.station);
+            }
         }
         let Some(asked) = self.asked_by else { return Step::Wait };
         let smallest = self.frame_time(60) + self.hop() * 2;
