@@ -99,6 +99,7 @@ pub struct StampConverter {
     last: Option<Sandwich>,
     /// After a step, only a stamp from here on is surely younger than the step.
     trusted_from: Instant,
+    latest: Instant,
     steps: u64,
 }
 
@@ -132,7 +133,12 @@ impl StampConverter {
         if at < self.trusted_from || at == Instant::ZERO {
             return (clocks.before, Stamp::Invalid);
         }
-        (at, Stamp::Kernel)
+        // Frames leave a queue in the order of arrival, so a step back is only this conversion's own error.
+        if self.latest.since(at) > SANDWICH_WIDTH_MAX {
+            self.latest = at;
+        }
+        self.latest = self.latest.max(at);
+        (self.latest, Stamp::Kernel)
     }
 
     fn watch_for_step(&mut self, clocks: &Sandwich) {

@@ -27,8 +27,10 @@ const TCMSG: usize = 20;
 const NLMSG_ERROR: u16 = 2;
 const RTM_NEWQDISC: u16 = 36;
 const RTM_GETQDISC: u16 = 38;
-const NLM_F_REQUEST: u16 = 1;
+/// Request, acknowledge, echo: without the echo only listeners of the TC group get the answer.
+const NLM_FLAGS: u16 = 0x1 | 0x4 | 0x8;
 const TC_H_ROOT: u32 = 0xffff_ffff;
+const TCA_KIND: u16 = 1;
 const TCA_STATS: u16 = 3;
 /// Where struct tc_stats holds the number of queued frames.
 const TC_STATS_QLEN: usize = 28;
@@ -42,6 +44,15 @@ enum Discipline {
     Frames(u32),
     /// It could not be asked.
     Unknown,
+}
+
+/// One message of the kernel's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// This is the discipline; the acknowledgement follows.
+    Found(Discipline),
+    /// The request was done or refused: nothing follows.
+    End,
 }
 
 /// Watches one interface's way out.
@@ -105,12 +116,15 @@ impl Egress {
             return Backlog::Empty { evidence: Evidence::NoQueue };
         }
         let discipline = self.discipline();
-        self.no_queue_until = Instant::ZERO;
+        if self.no_queue_until > Instant::ZERO {
+            // When the last frame was sent was not noted while there was no queue.
+            self.no_queue_until = Instant::ZERO;
+            self.last_sent = now;
+        }
         match discipline {
             Discipline::Frames(frames) if frames > 0 => Backlog::Pending,
             Discipline::None if !self.has_ring => {
                 self.no_queue_until = now + RECHECK;
-                self.last_sent = now;
                 Backlog::Empty { evidence: Evidence::NoQueue }
             }
             Discipline::Unknown => self.waited(now, Evidence::Wait),
@@ -144,13 +158,19 @@ impl Egress {
         };
         let fd = netlink.as_raw_fd();
         let request = qdisc_request(self.index);
-        let mut answer = [0_u8; 2_048];
-        let sent = sendto(fd, &request, &NetlinkAddr::new(0, 0), MsgFlags::empty());
-        // The kernel answers within sendto, so nothing is waited for.
-        match sent.and_then(|_| recv(fd, &mut answer, MsgFlags::MSG_DONTWAIT)) {
-            Ok(len) => parse_qdisc(&answer[..len]),
-            Err(_) => Discipline::Unknown,
+        if sendto(fd, &request, &NetlinkAddr::new(0, 0), MsgFlags::empty()).is_err() {
+            return Discipline::Unknown;
         }
+        let mut found = Discipline::Unknown;
+        let mut answer = [0_u8; 2_048];
+        // The kernel answers within sendto, so nothing is waited for; its acknowledgement comes last.
+        while let Ok(len) = recv(fd, &mut answer, MsgFlags::MSG_DONTWAIT) {
+            match parse_qdisc(&answer[..len]) {
+                Answer::Found(discipline) => found = discipline,
+                Answer::End => return found,
+            }
+        }
+        Discipline::Unknown
     }
 }
 
@@ -187,7 +207,7 @@ fn qdisc_request(index: u32) -> [u8; NLMSG_HEADER + TCMSG] {
     let mut request = [0_u8; NLMSG_HEADER + TCMSG];
     request[0..4].copy_from_slice(&((NLMSG_HEADER + TCMSG) as u32).to_ne_bytes());
     request[4..6].copy_from_slice(&RTM_GETQDISC.to_ne_bytes());
-    request[6..8].copy_from_slice(&NLM_F_REQUEST.to_ne_bytes());
+    request[6..8].copy_from_slice(&NLM_FLAGS.to_ne_bytes());
     request[20..24].copy_from_slice(&index.to_ne_bytes());
     request[28..32].copy_from_slice(&TC_H_ROOT.to_ne_bytes());
     request
@@ -201,28 +221,27 @@ fn u32_at(data: &[u8], at: usize) -> Option<u32> {
     data.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes)
 }
 
-fn parse_qdisc(answer: &[u8]) -> Discipline {
+fn parse_qdisc(answer: &[u8]) -> Answer {
     match u16_at(answer, 4) {
-        // The kernel has no answer for the built-in disciplines, which queue nothing.
-        Some(NLMSG_ERROR) => match u32_at(answer, NLMSG_HEADER).map(u32::cast_signed) {
-            Some(error) if error == -libc::EINVAL || error == -libc::ENOENT => Discipline::None,
-            _ => Discipline::Unknown,
-        },
-        Some(RTM_NEWQDISC) => queued_frames(answer).map_or(Discipline::Unknown, Discipline::Frames),
-        _ => Discipline::Unknown,
+        Some(NLMSG_ERROR) => Answer::End,
+        Some(RTM_NEWQDISC) => Answer::Found(discipline_in(answer)),
+        _ => Answer::Found(Discipline::Unknown),
     }
 }
 
-fn queued_frames(answer: &[u8]) -> Option<u32> {
+fn discipline_in(answer: &[u8]) -> Discipline {
     let mut at = NLMSG_HEADER + TCMSG;
-    while let Some(len) = u16_at(answer, at).map(usize::from) {
-        if u16_at(answer, at + 2)? == TCA_STATS && len >= 4 + TC_STATS_QLEN + 4 {
-            return u32_at(answer, at + 4 + TC_STATS_QLEN);
-        }
+    while let (Some(len), Some(kind)) = (u16_at(answer, at), u16_at(answer, at + 2)) {
         // A length below its own header would never advance.
-        at += len.max(4).next_multiple_of(4);
+        let len = usize::from(len).max(4);
+        let value = answer.get(at + 4..at + len).unwrap_or_default();
+        match kind {
+            TCA_KIND if value == b"noqueue\0" => return Discipline::None,
+            TCA_STATS => return u32_at(value, TC_STATS_QLEN).map_or(Discipline::Unknown, Discipline::Frames),
+            _ => at += len.next_multiple_of(4),
+        }
     }
-    None
+    Discipline::Unknown
 }
 
 #[cfg(test)]
@@ -249,22 +268,24 @@ mod tests {
 
     #[test]
     fn the_queue_length_is_found_behind_other_attributes() {
-        assert_eq!(parse_qdisc(&answer(RTM_NEWQDISC, &stats(7))), Discipline::Frames(7));
-        assert_eq!(parse_qdisc(&answer(RTM_NEWQDISC, &[0; 20])), Discipline::Unknown);
+        assert_eq!(parse_qdisc(&answer(RTM_NEWQDISC, &stats(7))), Answer::Found(Discipline::Frames(7)));
+        assert_eq!(parse_qdisc(&answer(RTM_NEWQDISC, &[0; 20])), Answer::Found(Discipline::Unknown));
     }
 
     #[test]
-    fn a_builtin_discipline_is_none_and_other_errors_are_unknown() {
-        assert_eq!(parse_qdisc(&answer(NLMSG_ERROR, &(-22_i32).to_ne_bytes())), Discipline::None);
-        assert_eq!(parse_qdisc(&answer(NLMSG_ERROR, &(-1_i32).to_ne_bytes())), Discipline::Unknown);
-        assert_eq!(parse_qdisc(&[]), Discipline::Unknown);
+    fn no_discipline_is_believed_only_if_it_is_said() {
+        let mut body = vec![0_u8; 20];
+        body.extend_from_slice(b"\x0c\0\x01\0noqueue\0");
+        assert_eq!(parse_qdisc(&answer(RTM_NEWQDISC, &body)), Answer::Found(Discipline::None));
+        assert_eq!(parse_qdisc(&answer(NLMSG_ERROR, &(-22_i32).to_ne_bytes())), Answer::End);
+        assert_eq!(parse_qdisc(&[]), Answer::Found(Discipline::Unknown));
     }
 
     #[test]
     fn no_truncation_of_an_answer_is_misread() {
         let whole = answer(RTM_NEWQDISC, &stats(7));
-        for len in 0..whole.len() - 8 {
-            assert_eq!(parse_qdisc(&whole[..len]), Discipline::Unknown, "{len} octets");
+        for len in 0..whole.len() - 4 {
+            assert_eq!(parse_qdisc(&whole[..len]), Answer::Found(Discipline::Unknown), "{len} octets");
         }
     }
 }
