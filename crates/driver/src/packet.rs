@@ -19,8 +19,8 @@ use std::io::IoSliceMut;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use thiserror::Error;
 
-/// Room for frames that wait while the host stalls: 200 ms at 10 Mbit/s are 250 kB, and the kernel counts about
-/// twice a frame's octets.
+/// Room for frames that wait while the host stalls: 200 ms at 100 Mbit/s are 2.5 MB, and the kernel counts
+/// more than a frame's octets.
 const RECEIVE_BUFFER: usize = 4 << 20;
 const ARPHRD_ETHER: u16 = 1;
 /// Room for one receive stamp and its header.
@@ -225,12 +225,12 @@ impl PacketDevice {
     pub fn send_any(&mut self, frame: &[u8]) -> Result<Transmit, DeviceError> {
         self.check_length(frame.len())?;
         let sent = packet_socket::send_to(self.socket.as_fd(), frame, &self.any);
-        self.settle_send("sendto", sent.map(|()| 1))
-            .map(|n| if n == 1 { Transmit::Sent } else { Transmit::NoRoom })
+        let taken = self.settle_send("sendto", sent.map(|()| 1))?;
+        Ok(if taken == 1 { Transmit::Sent } else { Transmit::NoRoom })
     }
 
-    /// Sends host frames in order, in as few system calls as possible and without allocating; returns how many
-    /// were sent before the device had no more room. The caller keeps the others.
+    /// Sends host frames in order, in as few system calls as possible and without allocating; returns how
+    /// many were sent before the device had no more room. The caller keeps the others.
     ///
     /// # Errors
     /// What is wrong with the first frame, if nothing was sent.

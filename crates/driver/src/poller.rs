@@ -72,8 +72,8 @@ impl Poller {
     }
 
     /// Waits until something is ready or `deadline` has come ([`Instant::FAR`]: for ever); returns what is
-    /// ready, nothing after a deadline or a signal. In the normal scheduling class the kernel may be late by a
-    /// thousandth of the time waited; under SCHED_FIFO it is not.
+    /// ready, nothing after a deadline or a signal. In the normal scheduling class the kernel may be late by
+    /// a thousandth of the time waited; under SCHED_FIFO it is not.
     ///
     /// # Errors
     /// The kernel refuses to wait, which only a full descriptor table or a bug can cause.

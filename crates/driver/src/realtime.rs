@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use std::fmt;
 use std::fs;
 
-/// The priority that a node's data thread asks for: above ordinary real-time programs, below the kernel's own.
+/// The priority that a node's data thread asks for: above most real-time programs, below the kernel's own.
 pub const PRIORITY_DEFAULT: u8 = 20;
 const CAP_IPC_LOCK_BIT: u64 = 1 << 14;
 

@@ -1,7 +1,7 @@
 //! Evidence that the host stalled, recorded apart from the frames it excuses.
 //!
-//! A missed deadline is excused only if, within that unit's window, a timer fired or a frame was dequeued more
-//! than 1 ms late: both show that this program was not running, whatever the frame itself says.
+//! A missed deadline is excused only if, within that unit's window, a timer fired or a frame was dequeued
+//! more than 1 ms late: both show that this program was not running, whatever the frame itself says.
 
 use rota_units::{Instant, Span};
 

@@ -93,7 +93,7 @@ pub(crate) fn take_drops(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
 
 /// Hands one frame to the interface that `address` names, without waiting.
 pub(crate) fn send_to(fd: BorrowedFd<'_>, frame: &[u8], address: &LinkAddress) -> Result<(), Errno> {
-    // SAFETY: the kernel reads `frame.len()` octets of `frame` and one whole sockaddr_ll; both outlive the call.
+    // SAFETY: the kernel reads `frame.len()` octets of `frame` and one sockaddr_ll; both outlive the call.
     let sent = unsafe {
         libc::sendto(
             fd.as_raw_fd(),

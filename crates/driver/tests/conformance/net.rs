@@ -8,6 +8,7 @@ use nix::sys::socket::{
 use std::os::fd::{AsRawFd, OwnedFd};
 
 const RTM_NEWLINK: u16 = 16;
+const RTM_DELLINK: u16 = 17;
 const RTM_NEWQDISC: u16 = 36;
 /// Request, acknowledge.
 const CHANGE: u16 = 0x1 | 0x4;
@@ -88,6 +89,10 @@ impl Netlink {
     pub fn set_up(&mut self, iface: &str, up: bool) -> Result<(), Errno> {
         let flags = if up { IFF_UP } else { 0 };
         self.request(RTM_NEWLINK, CHANGE, &link(index(iface)?, flags, IFF_UP))
+    }
+
+    pub fn remove(&mut self, iface: &str) -> Result<(), Errno> {
+        self.request(RTM_DELLINK, CHANGE, &link(index(iface)?, 0, 0))
     }
 
     /// Gives an interface a plain queue of frames as its queueing discipline.

@@ -4,7 +4,7 @@ use crate::rig::{ETHERTYPE, PacketRig, Rig, drain, frame, mac, next, number};
 use rota_driver::bare_ring::bare_ring_station;
 use rota_driver::claim::ClaimError;
 use rota_driver::clock;
-use rota_driver::device::{Backlog, Evidence, FrameDevice};
+use rota_driver::device::{Backlog, DeviceError, Evidence, FrameDevice};
 use rota_driver::filter::GROUPS_MAX;
 use rota_driver::packet::{OpenError, PacketDevice, PacketOptions};
 use rota_driver::realtime::{Realtime, Wish};
@@ -14,13 +14,15 @@ use std::thread;
 type Check = fn(&mut PacketRig);
 
 pub fn run(mut rig: PacketRig, chosen: &dyn Fn(&str) -> bool) {
-    let checks: [(&str, Check); 6] = [
+    let checks: [(&str, Check); 7] = [
         ("opening_says_what_is_wrong", refusals),
         ("a_second_daemon_is_refused", second_daemon),
         ("only_chosen_groups_are_heard", groups),
         ("a_queueing_discipline_changes_the_evidence", evidence),
         ("nothing_is_lost_uncounted", drops),
         ("the_bare_ring_turns", bare_ring),
+        // The last one: it takes station 2 away.
+        ("a_removed_interface_is_gone", removed),
     ];
     for (name, check) in checks.iter().filter(|(name, _)| chosen(name)) {
         println!("test AF_PACKET: {name} ...");
@@ -137,4 +139,12 @@ fn bare_ring(rig: &mut PacketRig) {
     let hop = times[0][ROUNDS / 2].div_down(3);
     println!("    {ROUNDS} rounds of 3 stations, median hop {hop}");
     drain(rig);
+}
+
+fn removed(rig: &mut PacketRig) {
+    rig.netlink.remove("e2").unwrap();
+    let device = &mut rig.devices[2];
+    let sent = device.transmit(&frame(2, mac(0), 60, 1));
+    assert_eq!((sent, device.link_up()), (Err(DeviceError::Gone), false));
+    assert!(matches!(device.receive(&mut [0; 1_514]), Ok(None) | Err(DeviceError::LinkDown)));
 }
