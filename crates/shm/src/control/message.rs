@@ -101,6 +101,16 @@ pub enum Reply {
     },
     /// The channel does not fit.
     Refused(RefusalInfo),
+    /// No station of that name, number or address is known.
+    NoSuchStation {
+        /// What was looked for and what is there, as one sentence.
+        sentence: String,
+    },
+    /// The station is there, but nobody on it listens to the service.
+    NoListener {
+        /// Which station and service, as one sentence.
+        sentence: String,
+    },
     /// To [`Request::Listen`].
     Listening {
         /// The service.

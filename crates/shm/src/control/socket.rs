@@ -33,14 +33,6 @@ pub struct ControlName(String);
 pub struct ControlNameError(String);
 
 impl ControlName {
-    /// The name in `ROTA_CONTROL`, or `rota/node`.
-    ///
-    /// # Errors
-    /// [`ControlNameError`] when the variable holds an impossible name.
-    pub fn from_environment() -> Result<Self, ControlNameError> {
-        std::env::var(CONTROL_VARIABLE).map_or_else(|_| Self::named(DEFAULT_NAME), |name| Self::named(&name))
-    }
-
     /// The name of one's choice.
     ///
     /// # Errors
@@ -59,9 +51,11 @@ impl ControlName {
 }
 
 impl Default for ControlName {
-    /// `rota/node`, whatever the environment says.
+    /// The name in `ROTA_CONTROL`, or `rota/node` where that is unset or empty. A name there that no socket
+    /// can have is kept, so that connecting says what is wrong with it.
     fn default() -> Self {
-        Self(DEFAULT_NAME.to_owned())
+        let named = std::env::var(CONTROL_VARIABLE).ok().filter(|name| !name.is_empty());
+        Self(named.unwrap_or_else(|| DEFAULT_NAME.to_owned()))
     }
 }
 
