@@ -20,6 +20,8 @@ pub mod control;
 pub mod counters;
 #[doc(hidden)]
 pub mod fuzz;
+#[cfg(test)]
+mod hostile;
 pub mod layout;
 mod memfd;
 mod memory;

@@ -3,6 +3,8 @@
 //! The side that reads a cursor of its peer reads it once into a local, and believes it only as far as
 //! the ring is long.
 
+#[cfg(test)]
+mod interleaving;
 mod reassembly;
 mod rx_reader;
 mod rx_writer;
