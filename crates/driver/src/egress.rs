@@ -1,7 +1,8 @@
 //! Whether an interface still holds frames of ours, and how that is known.
 //!
 //! An AF_PACKET send gives its buffer back early, so the socket's own accounting proves nothing. What does:
-//! the queueing discipline's backlog, the card's bytes in flight (BQL), or waiting as long as a full ring takes.
+//! the queueing discipline's backlog, the card's bytes in flight (BQL), or waiting as long as a full ring
+//! takes.
 
 use crate::clock;
 use crate::device::{Backlog, ETHERNET_HEADER, Evidence};

@@ -1,8 +1,8 @@
 //! A segment inside one process: a full-duplex store-and-forward switch whose ports are frame devices.
 //!
 //! Each port has a queue on the way in and one on the way out, served first in first out at the segment's
-//! rate. No thread turns the switch: when a frame leaves is known when it enters, so whoever touches the segment
-//! brings it up to date, and each port's timer fires when its next frame has arrived in full.
+//! rate. No thread turns the switch: when a frame leaves is known when it enters, so whoever touches the
+//! segment brings it up to date, and each port's timer fires when its next frame has arrived in full.
 
 use crate::clock;
 use crate::device::{

@@ -1,5 +1,5 @@
-//! The kernel is one door, and this crate is it: devices that carry frames, the operating system's clock,
-//! real-time scheduling, and evidence of the host's stalls.
+//! The one door to the kernel: frame devices, the egress gate, network namespaces, netlink, the operating
+//! system's clock, real-time scheduling, and evidence of the host's stalls.
 #![deny(unsafe_code)]
 
 pub mod bare_ring;
@@ -9,9 +9,12 @@ pub mod device;
 mod egress;
 pub mod filter;
 pub mod in_process;
+pub mod netlink;
+pub mod netns;
 pub mod packet;
 pub mod poller;
 pub mod realtime;
+pub mod shape;
 pub mod stall;
 #[allow(unsafe_code)]
-mod sys;
+pub mod sys;

@@ -1,6 +1,18 @@
-//! The only unsafe code of this crate: thin, checked wrappers around system calls that no safe crate offers.
+//! The only place of this crate with `unsafe`: each file wraps one kernel interface that has no safe wrapper.
 
+mod door;
+mod ethtool;
+mod fds;
 pub(crate) mod interface;
+mod packet_bind;
 pub(crate) mod packet_socket;
 pub(crate) mod schedule;
+pub(crate) mod sockopt;
+mod tun;
 pub(crate) mod wait;
+
+pub use door::enter_on_exec;
+pub(crate) use ethtool::set_offload;
+pub use fds::receive_with_fds;
+pub(crate) use packet_bind::bind_packet;
+pub(crate) use tun::open_tap;
