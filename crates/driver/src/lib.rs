@@ -8,6 +8,7 @@ pub mod clock;
 pub mod device;
 mod egress;
 pub mod filter;
+pub mod gate;
 pub mod in_process;
 pub mod netlink;
 pub mod netns;

@@ -127,7 +127,10 @@ impl NodeProcess {
     fn sentence(&self) -> Option<String> {
         let ended = self.ended.as_ref()?;
         let words = String::from_utf8_lossy(&self.words);
-        let last = words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+        let spoken = || words.lines().rev().filter(|line| !line.trim().is_empty());
+        // A usage error ends in advice; the line that names the fault comes before it.
+        let fault = spoken().find(|line| line.starts_with("rota: ") || line.starts_with("error: "));
+        let last = fault.or_else(|| spoken().next()).unwrap_or("it said nothing");
         Some(format!("the node of n{} ended ({ended}): {last}", self.station))
     }
 }
