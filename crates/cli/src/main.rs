@@ -11,6 +11,7 @@ mod node;
 mod recv;
 mod send;
 mod status;
+mod video;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use exit::{Exit, Failure};
