@@ -3,6 +3,7 @@
 
 mod bench;
 mod channel;
+mod clock;
 mod demo;
 mod exit;
 mod lab;
@@ -10,7 +11,9 @@ mod load;
 mod node;
 mod recv;
 mod send;
+mod stall;
 mod status;
+mod transport;
 mod video;
 
 use clap::{Parser, Subcommand, ValueEnum};
