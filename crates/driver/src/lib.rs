@@ -1,1 +1,5 @@
-//! placeholder
+//! The one door to the kernel: frame devices, the egress gate, network namespaces, netlink.
+
+pub mod netlink;
+pub mod netns;
+pub mod shape;

@@ -1,4 +1,10 @@
-//! `rota lab`.
+//! `rota lab`: a LAN of network namespaces on one machine, and the library side that the demo uses too.
+
+mod build;
+mod spec;
+
+pub use build::{Lab, enter_isolation};
+pub use spec::{Isolation, LabError, LabSpec, PriorityMatch, PrioritySpec, default_port_queue};
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
