@@ -8,6 +8,7 @@ mod demo;
 mod exit;
 mod lab;
 mod load;
+mod measure;
 mod node;
 mod recv;
 mod send;
