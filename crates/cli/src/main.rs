@@ -11,6 +11,7 @@ mod load;
 mod measure;
 mod node;
 mod recv;
+mod report;
 mod send;
 mod stall;
 mod status;

@@ -158,10 +158,11 @@ fn fate(
             }
         }
         missing => {
-            // What never came has no arrival: its window is the frame time after its schedule.
+            // What never came has no arrival: its window is the frame time after its schedule, and the stall
+            // in it must be long enough to have made a frame late.
             let window = schedule_ns..schedule_ns.saturating_add(expectation.period.as_nanos());
             match missing {
-                _ if overlap(stalls, window) > 0 => Some(Cause::HostStall),
+                _ if overlap(stalls, window) > LATE_AFTER.as_nanos() => Some(Cause::HostStall),
                 Some(_) => Some(Cause::Incomplete),
                 None => Some(Cause::Lost),
             }
@@ -173,8 +174,8 @@ fn fate(
 /// The figures of the counted frames among `fates`.
 pub fn figures(fates: &[Fate], counted: &Range<u64>) -> Figures {
     let mut figures = Figures::default();
-    // Three digits of precision, values to an hour: both are fixed and valid.
-    let mut histogram = Histogram::<u64>::new(3).expect("three digits are within the crate's range");
+    // From a nanosecond to an hour with three digits: fixed, and within the crate's range.
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).expect("valid bounds");
     for fate in fates.iter().filter(|f| counted.contains(&f.unit)) {
         figures.frames += 1;
         match fate.lateness_ns {
@@ -183,7 +184,8 @@ pub fn figures(fates: &[Fate], counted: &Range<u64>) -> Figures {
         }
         if let Some(cause) = fate.cause {
             figures.excused += u64::from(cause == Cause::HostStall);
-            figures.broken += u64::from(matches!(cause, Cause::Lost | Cause::Incomplete | Cause::BeyondBound));
+            figures.broken +=
+                u64::from(matches!(cause, Cause::Lost | Cause::Incomplete | Cause::BeyondBound));
             if fate.late {
                 figures.late += 1;
                 *figures.causes.entry(cause).or_default() += 1;
@@ -293,6 +295,13 @@ mod tests {
         assert_eq!((figures.frames, figures.late, figures.lost), (30, 2, 2));
         assert_eq!(figures.causes, BTreeMap::from([(Cause::Lost, 1), (Cause::Incomplete, 1)]));
         assert_eq!(fates[50].schedule_ns, START + 50 * PERIOD);
+        let schedule = START + 50 * PERIOD;
+        assert_eq!(
+            causes(&records, None, &[stall(schedule, schedule + 2 * MS)]),
+            [Cause::Incomplete, Cause::Lost]
+        );
+        let long = stall(schedule, schedule + 2 * MS + 1);
+        assert_eq!(causes(&records, None, &[long]), [Cause::Incomplete, Cause::HostStall]);
     }
 
     #[test]
@@ -347,8 +356,12 @@ mod tests {
             let late = delays.iter().filter(|d| d.is_none_or(|d| d > 7 * MS)).count() as u64;
             prop_assert_eq!(figures.late, late);
             prop_assert_eq!(figures.causes.values().sum::<u64>(), late);
+            let mut sorted: Vec<u64> = delays.iter().flatten().map(|d| d.saturating_sub(5 * MS)).collect();
+            sorted.sort_unstable();
             if let Some(p) = figures.lateness {
                 prop_assert!(p.p50 <= p.p99 && p.p99 <= p.max);
+                let median = sorted[(sorted.len() - 1) / 2];
+                prop_assert!(p.p50 >= median && p.p50 <= median + median / 500 + 1, "{} {}", p.p50, median);
             }
         }
 

@@ -27,7 +27,7 @@ pub struct Args {
     /// What carries the units
     #[arg(long, value_enum, default_value = "channel")]
     over: Over,
-    /// Write a line of JSON for each unit: number, complete, schedule, arrival, dequeue
+    /// Write a line of JSON for each unit (number, complete, schedule, arrival, dequeue); '-' is standard output
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// How long a sender that has begun may be silent before it counts as vanished
@@ -119,6 +119,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         Over::Udp => Box::new(UdpSource::listen(args.service)?),
         Over::Channel => channel::listen(args.service)?,
     };
+    // Whoever starts the sender wants to know when it may.
+    eprintln!("listening as service {}", args.service);
     let mut report = Received::default();
     let end = receive(source.as_mut(), args.silence, &mut out, &mut log, &mut report);
     // What was received is kept and told, whatever ended it.

@@ -17,13 +17,15 @@ use std::time::Duration;
 
 /// Service N listens on this port plus N.
 pub const SERVICE_PORT_BASE: u16 = 7_700;
-/// Expedited forwarding, in the upper six bits of the traffic class octet.
-const TOS_EF: i32 = 46 << 2;
+/// Expedited forwarding: what a priority queue knows the units by.
+pub const DSCP_EF: u8 = 46;
+/// Its place is the upper six bits of the traffic class octet.
+const TOS_EF: i32 = (DSCP_EF as i32) << 2;
 /// A unit of a gigabit stream must fit while the receiver is not scheduled; the kernel may grant less.
 const BUFFER_OCTETS: usize = 8 << 20;
 /// The end is told several times, because a datagram may be lost.
-const ENDS: u32 = 5;
-const END_GAP: Span = Span::from_millis(20);
+const ENDS: u32 = 8;
+const END_GAP: Span = Span::from_millis(50);
 
 /// Where the UDP service of a station listens: n1 to n254 are a lab's stations, all else is looked up.
 pub fn resolve(to: &str, service: u16) -> Result<SocketAddr, Failure> {
