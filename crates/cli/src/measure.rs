@@ -7,7 +7,7 @@
 //! which builds up within that second does not flatter.
 
 use crate::recv::UnitRecord;
-use crate::stall::Stall;
+use crate::stall::{Stall, StallKind};
 use hdrhistogram::Histogram;
 use rota_units::Span;
 use std::collections::BTreeMap;
@@ -42,7 +42,9 @@ pub enum Cause {
     Incomplete,
     /// It took longer than its bound.
     BeyondBound,
-    /// It was late and nothing recorded says why; without a reservation nothing need say why.
+    /// It waited behind other traffic: it came whole, and nothing was reserved for it.
+    Queued,
+    /// It was late on a reserved channel, within its bound, and nothing recorded says why.
     Unexplained,
 }
 
@@ -54,6 +56,7 @@ impl Cause {
             Self::Lost => "lost",
             Self::Incomplete => "incomplete",
             Self::BeyondBound => "beyond_bound",
+            Self::Queued => "queued",
             Self::Unexplained => "unexplained",
         }
     }
@@ -117,9 +120,9 @@ pub fn judge(records: &[UnitRecord], expectation: &Expectation, stalls: &[Stall]
     let by_unit: BTreeMap<u64, &UnitRecord> = records.iter().map(|r| (r.unit, r)).collect();
     // Without a single whole reference unit nothing can be called on time.
     let phase = phase_ns(records, expectation);
-    let merged = merge(stalls);
+    let evidence = Evidence::of(stalls, expectation.bound.is_some());
     (0..expectation.counted.end)
-        .map(|unit| fate(unit, by_unit.get(&unit).copied(), phase, expectation, &merged))
+        .map(|unit| fate(unit, by_unit.get(&unit).copied(), phase, expectation, &evidence))
         .collect()
 }
 
@@ -128,7 +131,7 @@ fn fate(
     record: Option<&UnitRecord>,
     phase: Option<i64>,
     expectation: &Expectation,
-    stalls: &[Range<u64>],
+    evidence: &Evidence,
 ) -> Fate {
     let planned = signed(expectation.start_ns) + offset_ns(expectation, unit);
     let schedule_ns = record.map_or(planned.max(0).unsigned_abs(), |r| r.schedule_ns);
@@ -150,19 +153,19 @@ fn fate(
                 return fate;
             }
             // A stall excuses only what it accounts for: without it the frame would have been in time.
-            let excuse = overlap(stalls, schedule_ns..r.arrived_ns);
+            let excuse = overlap(&evidence.delaying, schedule_ns..r.arrived_ns);
             match () {
                 () if excuse > 0 && excuse >= too_late.max(overrun) => Some(Cause::HostStall),
                 () if overrun > 0 => Some(Cause::BeyondBound),
+                () if expectation.bound.is_none() => Some(Cause::Queued),
                 () => Some(Cause::Unexplained),
             }
         }
         missing => {
-            // What never came has no arrival: its window is the frame time after its schedule, and the stall
-            // in it must be long enough to have made a frame late.
+            // What never came has no arrival: its window is the frame time after its schedule.
             let window = schedule_ns..schedule_ns.saturating_add(expectation.period.as_nanos());
             match missing {
-                _ if overlap(stalls, window) > LATE_AFTER.as_nanos() => Some(Cause::HostStall),
+                _ if evidence.lost_at_the_host(window) => Some(Cause::HostStall),
                 Some(_) => Some(Cause::Incomplete),
                 None => Some(Cause::Lost),
             }
@@ -210,6 +213,32 @@ fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
+/// The stalls, sorted by what they can do to a frame.
+struct Evidence {
+    /// Time in which somebody did not run: it delays.
+    delaying: Vec<Range<u64>>,
+    /// Time in which the receiver's socket overflowed: it loses.
+    losing: Vec<Range<u64>>,
+    /// On a reserved channel a station that does not run misses its slot: that loses too.
+    has_slots: bool,
+}
+
+impl Evidence {
+    fn of(stalls: &[Stall], has_slots: bool) -> Self {
+        let (losing, delaying): (Vec<Stall>, Vec<Stall>) =
+            stalls.iter().partition(|s| s.kind == StallKind::Overflow);
+        Self { delaying: merge(&delaying), losing: merge(&losing), has_slots }
+    }
+
+    /// A plain datagram is lost at the host only by an overflow; a slot is missed by a stall that is long
+    /// enough to make a frame late.
+    fn lost_at_the_host(&self, window: Range<u64>) -> bool {
+        let is_slot_missed =
+            self.has_slots && overlap(&self.delaying, window.clone()) > LATE_AFTER.as_nanos();
+        is_slot_missed || self.losing.iter().any(|s| s.start < window.end && s.end > window.start)
+    }
+}
+
 /// Stalls as disjoint intervals in order, so that two witnesses of one stall do not count it twice.
 fn merge(stalls: &[Stall]) -> Vec<Range<u64>> {
     let mut sorted: Vec<Range<u64>> = stalls.iter().map(|s| s.from_ns..s.to_ns).collect();
@@ -234,7 +263,6 @@ fn overlap(merged: &[Range<u64>], window: Range<u64>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stall::StallKind;
     use proptest::prelude::*;
 
     const PERIOD: u64 = 33_333_333;
@@ -282,7 +310,8 @@ mod tests {
         records[40] = record(40, 7 * MS);
         assert_eq!(causes(&records, None, &[]), []);
         records[40] = record(40, 7 * MS + 1);
-        assert_eq!(causes(&records, None, &[]), [Cause::Unexplained]);
+        assert_eq!(causes(&records, None, &[]), [Cause::Queued]);
+        assert_eq!(causes(&records, Some(9 * MS), &[]), [Cause::Unexplained]);
     }
 
     #[test]
@@ -295,13 +324,14 @@ mod tests {
         assert_eq!((figures.frames, figures.late, figures.lost), (30, 2, 2));
         assert_eq!(figures.causes, BTreeMap::from([(Cause::Lost, 1), (Cause::Incomplete, 1)]));
         assert_eq!(fates[50].schedule_ns, START + 50 * PERIOD);
-        let schedule = START + 50 * PERIOD;
-        assert_eq!(
-            causes(&records, None, &[stall(schedule, schedule + 2 * MS)]),
-            [Cause::Incomplete, Cause::Lost]
-        );
-        let long = stall(schedule, schedule + 2 * MS + 1);
-        assert_eq!(causes(&records, None, &[long]), [Cause::Incomplete, Cause::HostStall]);
+        let (schedule, bound) = (START + 50 * PERIOD, Some(9 * MS));
+        let (short, long) = (stall(schedule, schedule + 2 * MS), stall(schedule, schedule + 2 * MS + 1));
+        assert_eq!(causes(&records, bound, &[short]), [Cause::Incomplete, Cause::Lost]);
+        assert_eq!(causes(&records, bound, &[long]), [Cause::Incomplete, Cause::HostStall]);
+        // A plain datagram does not care whether anybody runs, only whether its socket has room.
+        assert_eq!(causes(&records, None, &[long]), [Cause::Incomplete, Cause::Lost]);
+        let overflow = Stall { kind: StallKind::Overflow, ..short };
+        assert_eq!(causes(&records, None, &[overflow]), [Cause::Incomplete, Cause::HostStall]);
     }
 
     #[test]
@@ -324,8 +354,8 @@ mod tests {
         let short = stall(schedule + MS, schedule + 2 * MS);
         let elsewhere = stall(schedule - 9 * MS, schedule);
         assert_eq!(causes(&records, None, &[long]), [Cause::HostStall]);
-        assert_eq!(causes(&records, None, &[short, short]), [Cause::Unexplained]);
-        assert_eq!(causes(&records, None, &[elsewhere]), [Cause::Unexplained]);
+        assert_eq!(causes(&records, None, &[short, short]), [Cause::Queued]);
+        assert_eq!(causes(&records, None, &[elsewhere]), [Cause::Queued]);
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn head(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
     writeln!(
         page,
         "<p class=\"lead\">H.264 streams of thirty frames a second cross one switch to station n5 while n1 to n4 \
-         flood the same port with TCP and UDP. The same clip, carried three ways.</p>"
+         flood the same port with TCP and UDP. The same clip each time; only what carries it differs.</p>"
     )?;
     let class = if outcome.verdict() == Verdict::Kept { "good" } else { "bad" };
     writeln!(page, "<p class=\"verdict {class}\">{}</p></header>", verdict_words(outcome.verdict()))

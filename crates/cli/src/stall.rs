@@ -16,6 +16,8 @@ pub enum StallKind {
     Timer,
     /// A datagram lay in the kernel between its receive stamp and our reading of it.
     Dequeue,
+    /// The socket's buffer overflowed because we did not read: datagrams of this interval may be lost.
+    Overflow,
 }
 
 /// One interval in which this process should have run and did not.
@@ -38,7 +40,9 @@ pub struct StallLog {
 impl StallLog {
     /// Notes that we ran at `to` though we should have at `from`, if that is worth noting.
     pub fn note(&mut self, kind: StallKind, from: Instant, to: Instant) {
-        if to.since(from) <= STALL_MIN || self.stalls.len() >= STALLS_MAX {
+        // Lost datagrams are worth noting however short the interval.
+        let is_short = to.since(from) <= STALL_MIN && kind != StallKind::Overflow;
+        if is_short || self.stalls.len() >= STALLS_MAX {
             return;
         }
         let stall = Stall { kind, from_ns: from.as_nanos(), to_ns: to.as_nanos() };

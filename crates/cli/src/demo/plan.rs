@@ -11,8 +11,8 @@ use serde::Serialize;
 /// Thirty frames a second.
 pub const PERIOD: Span = Span::from_nanos(33_333_333);
 const SECOND: Span = Span::from_millis(1_000);
-/// Frames of the unloaded second. The first three are left out: a mode switch may be under way.
-const REFERENCE_UNITS: std::ops::Range<u64> = 3..30;
+/// Frames of the unloaded second.
+const REFERENCE_UNITS: std::ops::Range<u64> = 0..30;
 /// Between the last reference frame and the cross traffic.
 const CROSS_MARGIN: Span = Span::from_millis(100);
 /// The rate at which one access unit each frame time is one stream; faster links get larger units.

@@ -12,7 +12,7 @@ use crate::load::Goodput;
 use crate::measure;
 use crate::recv::{Received, UnitRecord};
 use crate::send::Sent;
-use crate::stall::Stall;
+use crate::stall::{Stall, StallKind};
 use rota_units::{BitRate, Instant, Span};
 use std::path::PathBuf;
 use std::process::Command;
@@ -214,14 +214,18 @@ fn conclude(
         stalls.extend(sent.stalls);
         // The last line is the receiver's summary, unless it had to be ended.
         let summary: Option<Received> = receiver.document();
-        stalls.extend(summary.into_iter().flat_map(|s| s.stalls));
+        // That one receiver's socket overflowed says nothing about the others.
+        let (overflows, seen): (Vec<Stall>, Vec<Stall>) =
+            summary.into_iter().flat_map(|s| s.stalls).partition(|s| s.kind == StallKind::Overflow);
+        stalls.extend(seen);
         let records: Vec<UnitRecord> =
             receiver.out.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let bound = sent.promise.map(|p| Span::from_nanos(p.bound_ns));
-        carried.push((stream, stream.expectation(origin, bound), records));
+        carried.push((stream, stream.expectation(origin, bound), records, overflows));
     }
-    for (stream, expectation, records) in carried {
-        let fates = measure::judge(&records, &expectation, &stalls);
+    for (stream, expectation, records, overflows) in carried {
+        let evidence = [&stalls[..], &overflows].concat();
+        let fates = measure::judge(&records, &expectation, &evidence);
         let figures = measure::figures(&fates, &expectation.counted);
         outcome.streams.push(StreamOutcome {
             id: stream.id,

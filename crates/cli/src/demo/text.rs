@@ -121,6 +121,7 @@ pub fn cause_words(cause: Cause) -> &'static str {
         Cause::Lost => "nothing of it arrived",
         Cause::Incomplete => "it arrived in part",
         Cause::BeyondBound => "it took longer than its bound",
+        Cause::Queued => "it waited behind other traffic",
         Cause::Unexplained => "no recorded cause; within its bound",
     }
 }

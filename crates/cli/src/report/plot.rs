@@ -42,7 +42,8 @@ fn line(out: &mut String, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64
 
 fn time_axis(out: &mut String, across: Across) -> std::fmt::Result {
     let step = step(across.high - across.low);
-    let mut at = (across.low / step).ceil() * step;
+    // Adding zero turns the negative zero of a rounded-up negative fraction into a plain one.
+    let mut at = (across.low / step).ceil() * step + 0.0;
     while at <= across.high {
         line(out, "tick", (across.x(at), BOTTOM), (across.x(at), BOTTOM + 3.0))?;
         text(out, (across.x(at), BOTTOM + 14.0), "mid", &format!("{at:.0}"))?;

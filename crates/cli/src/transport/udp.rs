@@ -137,6 +137,9 @@ pub struct UdpSource {
     buffer: Vec<u8>,
     control: Vec<u8>,
     patience: Span,
+    /// What the kernel says it dropped at this socket, and the last arrival before.
+    dropped: u32,
+    last_arrival: Option<Instant>,
     stalls: StallLog,
 }
 
@@ -157,6 +160,8 @@ impl UdpSource {
         })?;
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)
             .map_err(|e| Failure::failed(format!("the kernel gives no receive stamps: {e}")))?;
+        setsockopt(&socket, sockopt::RxqOvfl, &1)
+            .map_err(|e| Failure::failed(format!("the kernel counts no dropped datagrams: {e}")))?;
         // Only root may exceed the system's limit; without it a stall loses datagrams earlier.
         if setsockopt(&socket, sockopt::RcvBufForce, &BUFFER_OCTETS).is_err() {
             let _ = setsockopt(&socket, sockopt::RcvBuf, &BUFFER_OCTETS);
@@ -165,8 +170,10 @@ impl UdpSource {
             socket,
             reassembly: Reassembly::default(),
             buffer: vec![0; 65_536],
-            control: nix::cmsg_space!(TimeSpec),
+            control: nix::cmsg_space!(TimeSpec, u32),
             patience: Span::ZERO,
+            dropped: 0,
+            last_arrival: None,
             stalls: StallLog::default(),
         })
     }
@@ -176,15 +183,17 @@ impl UdpSource {
         let mut slices = [IoSliceMut::new(&mut self.buffer)];
         let fd = self.socket.as_raw_fd();
         let got = recvmsg::<SockaddrStorage>(fd, &mut slices, Some(&mut self.control), MsgFlags::empty());
-        let (length, stamp) = match got {
+        let (mut stamp, mut dropped) = (None, self.dropped);
+        let length = match got {
             Ok(message) => {
-                let stamp = message.cmsgs().ok().and_then(|mut all| {
-                    all.find_map(|c| match c {
-                        ControlMessageOwned::ScmTimestampns(at) => Some(at),
-                        _ => None,
-                    })
-                });
-                (message.bytes, stamp)
+                for control in message.cmsgs().into_iter().flatten() {
+                    match control {
+                        ControlMessageOwned::ScmTimestampns(at) => stamp = Some(at),
+                        ControlMessageOwned::RxqOvfl(count) => dropped = count,
+                        _ => {}
+                    }
+                }
+                message.bytes
             }
             Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR) => return Ok(false),
             Err(e) => return Err(Failure::failed(format!("cannot receive: {e}"))),
@@ -192,6 +201,11 @@ impl UdpSource {
         let dequeued = clock::now();
         let arrived = clock::from_kernel_stamp(stamp, dequeued);
         self.stalls.note(StallKind::Dequeue, arrived, dequeued);
+        if dropped != self.dropped {
+            self.dropped = dropped;
+            self.stalls.note(StallKind::Overflow, self.last_arrival.unwrap_or(arrived), arrived);
+        }
+        self.last_arrival = Some(arrived);
         self.reassembly.on_datagram(&self.buffer[..length], arrived, dequeued);
         Ok(true)
     }
