@@ -3,3 +3,4 @@
 pub mod netlink;
 pub mod netns;
 pub mod shape;
+pub mod sys;

@@ -1,0 +1,14 @@
+//! The only place of this crate with `unsafe`: each file wraps one kernel interface that has no safe wrapper.
+
+mod door;
+mod ethtool;
+mod fds;
+mod packet_bind;
+pub(crate) mod sockopt;
+mod tun;
+
+pub use door::enter_on_exec;
+pub(crate) use ethtool::set_offload;
+pub use fds::receive_with_fds;
+pub(crate) use packet_bind::bind_packet;
+pub(crate) use tun::open_tap;
