@@ -1,1 +1,41 @@
-//! placeholder
+//! Real-time channels with a proven bound on ordinary Ethernet: the library that applications link.
+//!
+//! ```no_run
+//! use rota::{ControlName, Node, OpenRequest, Span, now};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let node = Node::connect(&ControlName::default())?;
+//! // 6,250 octets thirty times a second, to service 7 on station n5.
+//! let mut channel = node.open(&OpenRequest::new("n5", 7, 6_250, Span::from_nanos(33_333_333)))?;
+//! println!("every unit arrives within {} ns", channel.contract().bound_ns);
+//! channel.send(b"a unit", now())?;
+//! channel.close(Span::from_millis(500))?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Each channel and each listener has a connection of its own to the node, so that dropping it, or the
+//! death of the program, frees what was reserved. A program that polls can watch that connection's
+//! descriptor for the end of a channel; a descriptor that becomes readable with each unit is not built yet.
+#![forbid(unsafe_code)]
+
+mod clock;
+mod node;
+mod pacer;
+mod receive;
+mod send;
+mod session;
+mod wait;
+
+pub use clock::{now, sleep_until};
+pub use node::{Node, NodeError, OpenError, OpenRequest};
+pub use pacer::{Pacer, Tick};
+pub use receive::{AcceptError, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
+pub use rota_shm::control::{
+    ChannelInfo, ContractInfo, ControlName, ControlNameError, MemberInfo, RefusalInfo, ReservationInfo,
+    RunMode, SocketError, StatusInfo, TokenInfo,
+};
+pub use rota_shm::{ChannelCounter, ChannelState, CloseCause, CounterReader, MemoryError, RxCounts};
+pub use rota_units::{BitRate, Instant, Octets, Span};
+pub use send::{CloseError, CloseReport, SendChannel, SendError, Slot};
+pub use wait::WaitError;

@@ -1,1 +1,43 @@
-//! placeholder
+//! Memory shared by a node and its clients: layouts, rings, counters, and the control messages that set
+//! them up.
+//!
+//! Two programs must agree on octets, and neither may trust the other with its life. So each channel has
+//! two memory files, one written by the client and one by the node; every index and descriptor is copied
+//! out once and validated before use; the files are sealed so that nobody can cut pages away under the
+//! other; and no Rust reference is ever formed to shared payload.
+//!
+//! | who | sends through | receives through |
+//! |---|---|---|
+//! | client | [`TxWriter`] | [`RxReader`] |
+//! | node | [`RxWriter`] | [`TxReader`] |
+//!
+//! State of a channel (progress, slots, closing) is on the [`Board`], which the client reads through a
+//! [`BoardView`].
+#![deny(unsafe_code)]
+
+mod board;
+pub mod control;
+pub mod counters;
+#[doc(hidden)]
+pub mod fuzz;
+#[cfg(test)]
+mod hostile;
+pub mod layout;
+mod memfd;
+mod memory;
+// The only room of this crate where `unsafe` may stand.
+#[allow(unsafe_code)]
+mod raw;
+mod ring;
+
+pub use board::{Board, BoardView, ChannelCounter, ChannelState, CloseCause, SlotMark};
+pub use counters::{CounterReader, CounterTable};
+pub use memory::{
+    ClientSink, ClientSource, MemoryError, NodeSink, NodeSource, SinkShape, SourceShape, open_sink,
+    open_source,
+};
+pub use raw::{Waited, max_slice};
+pub use ring::{
+    Hostile, NextUnit, RxCounts, RxReader, RxUnit, RxWriter, TryWriteError, TxReader, TxWriter,
+    UnitDescriptor, UnitRef,
+};

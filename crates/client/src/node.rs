@@ -1,0 +1,249 @@
+//! The node of this station, as a client sees it.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rota_shm::control::{
+    ChannelInfo, ContractInfo, ControlName, RefusalInfo, Reply, Request, SocketError, StatusInfo,
+};
+use rota_shm::{CounterReader, MemoryError, open_source};
+use rota_units::Span;
+
+use crate::receive::Listener;
+use crate::send::SendChannel;
+use crate::session::{Greeting, LOCAL_TIMEOUT, Session, unexpected};
+
+/// Why the node did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// There is no node, or it went away.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// Node and library are of different versions.
+    #[error("the node speaks control version {version}, this program {ours}: both must be of one build")]
+    Version {
+        /// This library's version.
+        ours: u32,
+        /// The node's.
+        version: u32,
+    },
+    /// The node says why not.
+    #[error("{sentence}")]
+    Denied {
+        /// Why.
+        sentence: String,
+        /// Whether the request itself was wrong.
+        wrong_use: bool,
+    },
+    /// The node answered something else than it was asked.
+    #[error("the node's answer does not fit the request")]
+    Confused,
+    /// The memory that came with the answer cannot be used.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+/// Why no channel was opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Admission refused; says by how much, and what would fit.
+    #[error("{}", .0.sentence)]
+    Refused(Box<RefusalInfo>),
+    /// No such station.
+    #[error("{0}")]
+    NoSuchStation(String),
+    /// Nobody there listens to the service.
+    #[error("{0}")]
+    NoListener(String),
+    /// Anything else.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+}
+
+/// What a sending channel should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenRequest {
+    /// Station by name, number or MAC.
+    pub to: String,
+    /// The service to reach there.
+    pub service: u16,
+    /// Largest unit, in octets.
+    pub unit_octets_max: u32,
+    /// One unit in each period.
+    pub period: Span,
+    /// Units that may wait between program and node.
+    pub buffers: u16,
+    /// Whether slots must come at strict periods.
+    pub periodic: bool,
+    /// A name for people.
+    pub name: Option<String>,
+    /// How long admission may take.
+    pub timeout: Span,
+}
+
+impl OpenRequest {
+    /// A periodic channel with four buffers, no name, and ten seconds for admission.
+    pub fn new(to: &str, service: u16, unit_octets_max: u32, period: Span) -> Self {
+        let (buffers, timeout) = (4, Span::from_millis(10_000));
+        let to = to.to_owned();
+        Self { to, service, unit_octets_max, period, buffers, periodic: true, name: None, timeout }
+    }
+}
+
+/// A connection to the node of this station.
+pub struct Node {
+    control: ControlName,
+    session: Session,
+    greeting: Greeting,
+}
+
+impl Node {
+    /// Finds the node.
+    ///
+    /// # Errors
+    /// [`NodeError::Socket`] when none runs here, [`NodeError::Version`] when it is of another build.
+    pub fn connect(control: &ControlName) -> Result<Self, NodeError> {
+        let (session, greeting) = Session::begin(control)?;
+        Ok(Self { control: control.clone(), session, greeting })
+    }
+
+    /// The node's process.
+    pub fn pid(&self) -> u32 {
+        self.greeting.pid
+    }
+
+    /// The station's id on its segment, if it had one when we connected.
+    pub fn station(&self) -> Option<u16> {
+        self.greeting.station
+    }
+
+    /// The station's name.
+    pub fn name(&self) -> &str {
+        &self.greeting.name
+    }
+
+    /// Opens a sending channel; returns when admission has accepted it.
+    ///
+    /// # Errors
+    /// [`OpenError`]: refused with a counter-offer, no such station, no listener, or no node.
+    pub fn open(&self, request: &OpenRequest) -> Result<SendChannel, OpenError> {
+        let (session, _) = Session::begin(&self.control)?;
+        let OpenRequest { to, service, unit_octets_max, period, buffers, periodic, name, timeout } = request;
+        let open = Request::Open {
+            to: to.clone(),
+            service: *service,
+            unit_octets_max: *unit_octets_max,
+            period_ns: period.as_nanos(),
+            buffers: *buffers,
+            periodic: *periodic,
+            name: name.clone(),
+        };
+        let answer = session.request(&open, *timeout).map_err(OpenError::Node)?;
+        match answer.body {
+            Reply::Opened { channel, label: _, contract } => {
+                Ok(begin_sending(session, channel, contract, answer.descriptors)?)
+            }
+            Reply::Refused(refusal) => Err(OpenError::Refused(Box::new(refusal))),
+            Reply::NoSuchStation { sentence } => Err(OpenError::NoSuchStation(sentence)),
+            Reply::NoListener { sentence } => Err(OpenError::NoListener(sentence)),
+            other => Err(unexpected(other).into()),
+        }
+    }
+
+    /// Takes channels that lead to `service`, from all stations or from one.
+    ///
+    /// # Errors
+    /// [`NodeError`], for one when another program listens already.
+    pub fn listen(&self, service: u16, from: Option<&str>, buffers: u16) -> Result<Listener, NodeError> {
+        let (session, _) = Session::begin(&self.control)?;
+        let listen = Request::Listen { service, from: from.map(str::to_owned), buffers };
+        match session.request(&listen, LOCAL_TIMEOUT)?.body {
+            Reply::Listening { .. } => Ok(Listener::new(Arc::new(session), service)),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// What the node is and how it fares.
+    ///
+    /// # Errors
+    /// [`NodeError`].
+    pub fn status(&mut self) -> Result<StatusInfo, NodeError> {
+        match self.session.request(&Request::Status, LOCAL_TIMEOUT)?.body {
+            Reply::Status(status) => Ok(*status),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// The channels of this station.
+    ///
+    /// # Errors
+    /// [`NodeError`].
+    pub fn channels(&mut self) -> Result<Vec<ChannelInfo>, NodeError> {
+        match self.session.request(&Request::List, LOCAL_TIMEOUT)?.body {
+            Reply::Channels(channels) => Ok(channels),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// The node's counters, live: they can be read for as long as the reader lives, without the node.
+    ///
+    /// # Errors
+    /// [`NodeError`].
+    pub fn counters(&mut self) -> Result<CounterReader, NodeError> {
+        let mut answer = self.session.request(&Request::Counters, LOCAL_TIMEOUT)?;
+        match (answer.body, answer.descriptors.pop()) {
+            (Reply::Counters, Some(file)) => Ok(CounterReader::open(file)?),
+            (other, _) => Err(unexpected(other)),
+        }
+    }
+
+    /// Ends a channel of this station, whoever opened it.
+    ///
+    /// # Errors
+    /// [`NodeError`], for one when there is no such channel.
+    pub fn close_channel(&mut self, channel: u64) -> Result<(), NodeError> {
+        match self.session.request(&Request::Close { channel }, LOCAL_TIMEOUT)?.body {
+            Reply::Closed { .. } | Reply::Done => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Changes the reservation of a channel of this station.
+    ///
+    /// # Errors
+    /// [`OpenError::Refused`] when the new size does not fit; the old contract then stays.
+    pub fn modify_channel(&mut self, channel: u64, unit_octets_max: u32) -> Result<ContractInfo, OpenError> {
+        let modify = Request::Modify { channel, unit_octets_max };
+        match self.session.request(&modify, LOCAL_TIMEOUT)?.body {
+            Reply::Modified { contract, .. } => Ok(contract),
+            Reply::Refused(refusal) => Err(OpenError::Refused(Box::new(refusal))),
+            other => Err(unexpected(other).into()),
+        }
+    }
+
+    /// Keeps the token going round for a while although nobody has data, to measure hops.
+    ///
+    /// # Errors
+    /// [`NodeError`].
+    pub fn circulate(&mut self, duration: Span) -> Result<(), NodeError> {
+        let circulate = Request::Circulate { duration_ns: duration.as_nanos() };
+        match self.session.request(&circulate, LOCAL_TIMEOUT)?.body {
+            Reply::Done => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+}
+
+/// Maps what came with an opened channel and tells the node, which then closes the file for other writers.
+fn begin_sending(
+    session: Session,
+    channel: u64,
+    contract: ContractInfo,
+    descriptors: Vec<OwnedFd>,
+) -> Result<SendChannel, NodeError> {
+    let source = open_source(descriptors)?;
+    match session.request(&Request::Mapped { channel }, LOCAL_TIMEOUT)?.body {
+        Reply::Done => Ok(SendChannel::new(session, channel, contract, source)),
+        other => Err(unexpected(other)),
+    }
+}

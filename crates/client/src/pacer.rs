@@ -1,0 +1,167 @@
+//! When to hand over the next unit.
+//!
+//! A unit should be ready a quarter of a period before its slot: late enough to be fresh, early enough to
+//! survive a scheduling delay. A pacer never bursts: periods that have passed are skipped and counted.
+
+use rota_units::{Instant, Span};
+
+use crate::{now, sleep_until};
+
+/// Slots in a row that must disagree strongly before the phase jumps: one late report of a slot is more
+/// likely a stall of this host than a moved slot.
+const STRANGERS_MAX: u32 = 4;
+
+/// The next turn of a pacer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tick {
+    /// When the turn was due; the schedule that travels with the unit.
+    pub due: Instant,
+    /// Whole periods that had passed unused before it.
+    pub skipped: u64,
+}
+
+/// Gives one turn in each period.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    period: Span,
+    next: Instant,
+    strangers: u32,
+}
+
+impl Pacer {
+    /// A pacer that follows this host's clock only; its first turn is at `first`.
+    pub fn free_running(period: Span, first: Instant) -> Self {
+        assert!(period > Span::ZERO, "a period is longer than nothing");
+        Self { period, next: first, strangers: 0 }
+    }
+
+    /// A pacer locked to a channel's slots, given the instant of one of them: turns come a quarter of a
+    /// period before each slot, the first one after `now`.
+    pub fn locked(period: Span, slot_at: Instant, now: Instant) -> Self {
+        let mut pacer = Self::free_running(period, slot_at.minus(period.div_down(4)));
+        pacer.skip_to(now);
+        pacer
+    }
+
+    /// Tells the pacer when a slot really began. Small differences (the two clocks' drift) are followed
+    /// gently, by at most 1/64 of a period each; a phase that is off by more than an eighth of a period four
+    /// times in a row is taken over at once, because slots move when other channels close.
+    pub fn observe_slot(&mut self, slot_at: Instant) {
+        let wanted = slot_at.minus(self.period.div_down(4));
+        let (off, later) = self.phase_of(wanted);
+        if off > self.period.div_down(8) {
+            self.strangers += 1;
+            if self.strangers < STRANGERS_MAX {
+                return;
+            }
+            self.strangers = 0;
+            self.shift(off, later);
+            return;
+        }
+        self.strangers = 0;
+        self.shift(off.min(self.period.div_down(64)), later);
+    }
+
+    /// When the next turn is due.
+    pub fn due(&self) -> Instant {
+        self.next
+    }
+
+    /// Takes the turn that is due, given the time now: the newest turn that has come, older ones are
+    /// skipped. `None` before it.
+    pub fn take(&mut self, now: Instant) -> Option<Tick> {
+        if now < self.next {
+            return None;
+        }
+        let skipped = now.since(self.next).count_down(self.period);
+        let due = self.next + self.period * skipped;
+        self.next = due + self.period;
+        Some(Tick { due, skipped })
+    }
+
+    /// Sleeps until the next turn and takes it.
+    pub fn wait(&mut self) -> Tick {
+        loop {
+            sleep_until(self.next);
+            if let Some(tick) = self.take(now()) {
+                return tick;
+            }
+        }
+    }
+
+    /// Moves the next turn to the first one after `now`, without counting what is passed over.
+    fn skip_to(&mut self, now: Instant) {
+        if self.next <= now {
+            self.next += self.period * (now.since(self.next).count_down(self.period) + 1);
+        }
+    }
+
+    /// How far the turns are from `wanted`, folded into half a period, and whether they should come later.
+    fn phase_of(&self, wanted: Instant) -> (Span, bool) {
+        let period = self.period.as_nanos();
+        let (from, to) = (self.next.as_nanos() % period, wanted.as_nanos() % period);
+        let forward = (to + period - from) % period;
+        if forward <= period / 2 {
+            (Span::from_nanos(forward), true)
+        } else {
+            (Span::from_nanos(period - forward), false)
+        }
+    }
+
+    fn shift(&mut self, by: Span, later: bool) {
+        self.next = if later { self.next + by } else { self.next.minus(by) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Span = Span::from_millis(32);
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
+    #[test]
+    fn a_free_running_pacer_skips_and_never_bursts() {
+        let mut pacer = Pacer::free_running(PERIOD, at(100));
+        assert_eq!(pacer.take(at(99)), None);
+        assert_eq!(pacer.take(at(100)), Some(Tick { due: at(100), skipped: 0 }));
+        assert_eq!(pacer.take(at(100)), None);
+        // 132, 164 and 196 have passed; only the newest is given.
+        assert_eq!(pacer.take(at(200)), Some(Tick { due: at(196), skipped: 2 }));
+        assert_eq!(pacer.take(at(200)), None);
+        assert_eq!(pacer.due(), at(228));
+    }
+
+    #[test]
+    fn a_locked_pacer_is_a_quarter_period_ahead_of_its_slot() {
+        let pacer = Pacer::locked(PERIOD, at(1_000), at(1_003));
+        assert_eq!(pacer.due(), at(1_024), "slots at 1000, 1032, …: 8 ms before the next");
+        let pacer = Pacer::locked(PERIOD, at(1_000), at(1_024));
+        assert_eq!(pacer.due(), at(1_056), "the turn at 1024 is now, so the next one");
+    }
+
+    #[test]
+    fn drift_is_followed_gently() {
+        let mut pacer = Pacer::locked(PERIOD, at(1_000), at(1_003));
+        pacer.observe_slot(at(1_033));
+        assert_eq!(pacer.due(), at(1_024) + Span::from_micros(500), "1/64 of the period");
+        pacer.observe_slot(at(1_031));
+        assert_eq!(pacer.due(), at(1_024));
+    }
+
+    #[test]
+    fn one_stalled_report_is_ignored_and_a_moved_slot_is_followed() {
+        let mut pacer = Pacer::locked(PERIOD, at(1_000), at(1_003));
+        pacer.observe_slot(at(1_042));
+        assert_eq!(pacer.due(), at(1_024));
+        pacer.observe_slot(at(1_064));
+        for cycle in 0..4 {
+            assert_eq!(pacer.due(), at(1_024), "cycle {cycle}");
+            pacer.observe_slot(at(1_096 - 6 + 32 * cycle));
+        }
+        assert_eq!(pacer.due(), at(1_018), "six milliseconds earlier");
+    }
+}

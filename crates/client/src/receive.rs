@@ -1,0 +1,259 @@
+//! The receiving end of channels.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use rota_shm::control::{ContractInfo, Reply, Request, SocketError};
+use rota_shm::{
+    ChannelCounter, ChannelState, ClientSink, CloseCause, MemoryError, NextUnit, RxCounts, open_sink,
+};
+use rota_units::{Instant, Span};
+
+use crate::now;
+use crate::session::Session;
+use crate::wait::{WaitError, wait_for};
+
+/// Why no channel was accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum AcceptError {
+    /// None came in time.
+    #[error("no channel to service {service} came in time")]
+    TimedOut {
+        /// The service.
+        service: u16,
+    },
+    /// The node of this station is gone.
+    #[error("the node of this station is gone")]
+    NodeGone,
+    /// A channel came whose memory cannot be used.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// The control socket failed.
+    #[error(transparent)]
+    Socket(SocketError),
+}
+
+/// Why no unit was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecvError {
+    /// None came in time.
+    #[error("no unit came in time")]
+    TimedOut,
+    /// The stream broke off; every unit that arrived has been delivered.
+    #[error("the stream broke off: {}", .0.sentence())]
+    Broken(CloseCause),
+    /// The node of this station is gone; every unit that arrived has been delivered.
+    #[error("the node of this station is gone, and the channel with it")]
+    NodeGone,
+}
+
+/// What a receive call gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// One unit; its octets are in the caller's buffer.
+    Unit(Unit),
+    /// The sender closed the channel, and every unit that arrived has been delivered.
+    End(End),
+}
+
+/// One received unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// Its number; a channel's first unit is number 0.
+    pub number: u64,
+    /// Whether all of it is there.
+    pub complete: bool,
+    /// Octets that are missing; they are zero in the buffer.
+    pub missing_octets: u32,
+    /// The sender's schedule for it, ns since the *sender's* node began: only differences mean something.
+    pub schedule_ns: u64,
+    /// When its last fragment reached this host, where the kernel stamped it.
+    pub arrived_at: Option<Instant>,
+    /// When the node took that fragment from the kernel.
+    pub dequeued_at: Instant,
+    /// Units since the previous one of which nothing could be delivered.
+    pub lost_before: u64,
+    /// Units since the previous one that were passed over because this one is newer.
+    pub skipped_before: u64,
+}
+
+/// A stream's intended end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Units that the sender had sent in all, where the node knows.
+    pub units_sent: Option<u64>,
+    /// Units after the last delivered one that were lost, where the node knows.
+    pub lost_after: Option<u64>,
+}
+
+/// Who sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Station id.
+    pub station: u16,
+    /// Station name.
+    pub name: String,
+}
+
+/// Takes channels that lead to a service.
+pub struct Listener {
+    session: Arc<Session>,
+    service: u16,
+}
+
+impl Listener {
+    pub(crate) fn new(session: Arc<Session>, service: u16) -> Self {
+        Self { session, service }
+    }
+
+    /// Waits for the next channel.
+    ///
+    /// # Errors
+    /// [`AcceptError`]; after [`AcceptError::TimedOut`] and [`AcceptError::Memory`] one may go on.
+    pub fn accept(&mut self, timeout: Span) -> Result<RecvChannel, AcceptError> {
+        let give_up = now() + timeout;
+        loop {
+            let message = match self.session.next(give_up.since(now())) {
+                Ok(message) => message,
+                Err(SocketError::TimedOut(_)) if now() < give_up => continue,
+                Err(SocketError::TimedOut(_)) => return Err(AcceptError::TimedOut { service: self.service }),
+                Err(SocketError::Gone) => return Err(AcceptError::NodeGone),
+                Err(other) => return Err(AcceptError::Socket(other)),
+            };
+            // Anything else is news about channels accepted before, which their boards tell as well.
+            if let Reply::Accepted { channel, from_station, from_name, contract } = message.body {
+                let sink = open_sink(message.descriptors)?;
+                let peer = Peer { station: from_station, name: from_name };
+                let session = self.session.clone();
+                return Ok(RecvChannel { session, channel, contract, peer, sink, newest: false });
+            }
+        }
+    }
+}
+
+impl AsFd for Listener {
+    /// Readable when a channel waits to be accepted, or the node is gone.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.session.as_fd()
+    }
+}
+
+/// The receiving end of a channel.
+pub struct RecvChannel {
+    session: Arc<Session>,
+    channel: u64,
+    contract: ContractInfo,
+    peer: Peer,
+    sink: ClientSink,
+    newest: bool,
+}
+
+impl RecvChannel {
+    /// The channel's id.
+    pub fn id(&self) -> u64 {
+        self.channel
+    }
+
+    /// What was promised to the sender.
+    pub fn contract(&self) -> &ContractInfo {
+        &self.contract
+    }
+
+    /// Who sends.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// From now on every receive gives the newest unit that is there and passes over older ones, or not.
+    pub fn set_newest(&mut self, newest: bool) {
+        self.newest = newest;
+    }
+
+    /// Waits for the next unit, whose octets replace what `into` held. A unit of which something is missing
+    /// is delivered as such, once its last fragment, a newer unit, or the end has come.
+    ///
+    /// # Errors
+    /// [`RecvError`].
+    pub fn recv(&mut self, into: &mut Vec<u8>, timeout: Span) -> Result<Received, RecvError> {
+        let newest = self.newest;
+        let ClientSink { ring, board } = &mut self.sink;
+        let next = wait_for(board, &self.session, timeout, || {
+            if newest { ring.newest_unit(into) } else { ring.next_unit(into) }
+        });
+        match next {
+            Ok(next) => Ok(Received::Unit(unit(next))),
+            Err(WaitError::TimedOut) => Err(RecvError::TimedOut),
+            Err(WaitError::Closed(cause)) => self.ended(into, Ok(cause)),
+            Err(WaitError::NodeGone) => self.ended(into, Err(RecvError::NodeGone)),
+        }
+    }
+
+    /// As [`RecvChannel::recv`], but never waits; `None` when nothing is there.
+    ///
+    /// # Errors
+    /// [`RecvError::Broken`] or [`RecvError::NodeGone`].
+    pub fn try_recv(&mut self, into: &mut Vec<u8>) -> Result<Option<Received>, RecvError> {
+        match self.recv(into, Span::ZERO) {
+            Err(RecvError::TimedOut) if self.session.is_gone() => {
+                self.ended(into, Err(RecvError::NodeGone)).map(Some)
+            }
+            Err(RecvError::TimedOut) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// What was lost, skipped or refused so far.
+    pub fn counts(&self) -> RxCounts {
+        self.sink.ring.counts()
+    }
+
+    /// Where the channel is in its life.
+    pub fn state(&self) -> ChannelState {
+        self.sink.board.state()
+    }
+
+    /// One of the channel's counters.
+    pub fn counter(&self, counter: ChannelCounter) -> u64 {
+        self.sink.board.counter(counter)
+    }
+
+    /// The ring is empty and nothing more will come: the last unit's fragments first, then the end.
+    fn ended(
+        &mut self,
+        into: &mut Vec<u8>,
+        cause: Result<CloseCause, RecvError>,
+    ) -> Result<Received, RecvError> {
+        let ClientSink { ring, board } = &mut self.sink;
+        if let Some(next) = ring.flush(into) {
+            return Ok(Received::Unit(unit(next)));
+        }
+        let cause = cause?;
+        if !cause.is_clean() {
+            return Err(RecvError::Broken(cause));
+        }
+        let units_sent = board.final_units();
+        let lost_after = units_sent.map(|units| units.saturating_sub(ring.expected()));
+        Ok(Received::End(End { units_sent, lost_after }))
+    }
+}
+
+impl Drop for RecvChannel {
+    fn drop(&mut self) {
+        // The connection may live on for the listener and its other channels.
+        self.session.tell(&Request::Close { channel: self.channel });
+    }
+}
+
+fn unit(next: NextUnit) -> Unit {
+    let NextUnit { unit, lost_before, skipped_before } = next;
+    Unit {
+        number: unit.number,
+        complete: unit.missing_octets == 0,
+        missing_octets: unit.missing_octets,
+        schedule_ns: unit.schedule_ns,
+        arrived_at: unit.arrived_at,
+        dequeued_at: unit.dequeued_at,
+        lost_before,
+        skipped_before,
+    }
+}

@@ -1,0 +1,227 @@
+//! The sending end of a channel.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rota_shm::control::{ContractInfo, Reply, Request};
+use rota_shm::{ChannelCounter, ChannelState, ClientSource, CloseCause, TryWriteError};
+use rota_units::{Instant, Span};
+
+use crate::session::{LOCAL_TIMEOUT, Session};
+use crate::wait::{WaitError, wait_for};
+
+/// Why a unit was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The unit is longer than the contract allows.
+    #[error("the unit has {octets} octets where the contract allows {octets_max}")]
+    TooLong {
+        /// The unit's length.
+        octets: usize,
+        /// The contract's.
+        octets_max: u32,
+    },
+    /// All buffers are full, and the caller did not want to wait.
+    #[error("all buffers of the channel are full")]
+    WouldBlock,
+    /// All buffers stayed full until the time was over.
+    #[error("all buffers of the channel stayed full until the time was over")]
+    TimedOut,
+    /// The channel has ended.
+    #[error("the channel has ended: {}", .0.sentence())]
+    Closed(CloseCause),
+    /// The node of this station is gone, and the channel with it.
+    #[error("the node of this station is gone, and the channel with it")]
+    NodeGone,
+}
+
+/// Why a channel's end was not confirmed. It is freed all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CloseError {
+    /// The channel had ended before.
+    #[error("the channel had ended before: {}", .0.sentence())]
+    Closed(CloseCause),
+    /// The node of this station is gone.
+    #[error("the node of this station went away while the channel was closing")]
+    NodeGone,
+    /// The node did not confirm.
+    #[error("the node did not confirm the end of the channel in time")]
+    Unconfirmed,
+}
+
+/// How a channel ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CloseReport {
+    /// Whether every unit left before the end.
+    pub drained: bool,
+    /// Units of which the last frame has left.
+    pub units_sent: u64,
+}
+
+/// A slot of the channel: the stretch of a cycle in which its unit leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// How many slots the channel has had, this one included.
+    pub number: u64,
+    /// When it began.
+    pub at: Instant,
+}
+
+/// The sending end of an admitted channel. Dropping it without [`SendChannel::close`] frees the
+/// reservation and tells the receiver that the sender died.
+pub struct SendChannel {
+    session: Session,
+    channel: u64,
+    contract: ContractInfo,
+    source: ClientSource,
+    slot_seen: u64,
+}
+
+impl SendChannel {
+    pub(crate) fn new(session: Session, channel: u64, contract: ContractInfo, source: ClientSource) -> Self {
+        Self { session, channel, contract, source, slot_seen: 0 }
+    }
+
+    /// The channel's id.
+    pub fn id(&self) -> u64 {
+        self.channel
+    }
+
+    /// What was promised.
+    pub fn contract(&self) -> &ContractInfo {
+        &self.contract
+    }
+
+    /// Hands over one unit, waiting for a free buffer as long as it takes. `schedule` is when the unit is
+    /// due by the sender's own plan; it travels with the unit. Returns the unit's number: 0, 1, 2, …
+    ///
+    /// # Errors
+    /// [`SendError::TooLong`], [`SendError::Closed`] or [`SendError::NodeGone`].
+    pub fn send(&mut self, unit: &[u8], schedule: Instant) -> Result<u64, SendError> {
+        self.send_timeout(unit, schedule, Span::MAX)
+    }
+
+    /// As [`SendChannel::send`], but waits at most for `timeout`.
+    ///
+    /// # Errors
+    /// Also [`SendError::TimedOut`].
+    pub fn send_timeout(&mut self, unit: &[u8], schedule: Instant, timeout: Span) -> Result<u64, SendError> {
+        match self.try_send(unit, schedule) {
+            Err(SendError::WouldBlock) => {}
+            done => return done,
+        }
+        let ClientSource { ring, board, .. } = &mut self.source;
+        let written = wait_for(board, &self.session, timeout, || match ring.try_write(unit, schedule) {
+            Err(TryWriteError::Full { .. }) => None,
+            other => Some(other),
+        });
+        match written {
+            Ok(answer) => self.written(answer),
+            Err(WaitError::TimedOut) => Err(SendError::TimedOut),
+            Err(WaitError::Closed(cause)) => Err(SendError::Closed(cause)),
+            Err(WaitError::NodeGone) => Err(SendError::NodeGone),
+        }
+    }
+
+    /// As [`SendChannel::send`], but never waits.
+    ///
+    /// # Errors
+    /// Also [`SendError::WouldBlock`].
+    pub fn try_send(&mut self, unit: &[u8], schedule: Instant) -> Result<u64, SendError> {
+        if let ChannelState::Closed(cause) = self.source.board.state() {
+            return Err(SendError::Closed(cause));
+        }
+        let answer = self.source.ring.try_write(unit, schedule);
+        self.written(answer)
+    }
+
+    /// Waits for the next slot of the channel, which locks a live source to the cycle: a unit handed over a
+    /// quarter of a period before its slot leaves in it. Slots that passed between two calls are not
+    /// returned later; the number tells how many there were.
+    ///
+    /// # Errors
+    /// [`WaitError`].
+    pub fn wait_slot(&mut self, timeout: Span) -> Result<Slot, WaitError> {
+        let seen = self.slot_seen;
+        let board = &self.source.board;
+        let mark =
+            wait_for(board, &self.session, timeout, || board.slot().filter(|slot| slot.number > seen))?;
+        self.slot_seen = mark.number;
+        Ok(Slot { number: mark.number, at: mark.at })
+    }
+
+    /// The newest slot so far, without waiting.
+    pub fn newest_slot(&self) -> Option<Slot> {
+        self.source.board.slot().map(|mark| Slot { number: mark.number, at: mark.at })
+    }
+
+    /// Units of which the last frame has left this station.
+    pub fn send_progress(&self) -> u64 {
+        self.source.board.units_sent()
+    }
+
+    /// Waits until `units` units have left this station.
+    ///
+    /// # Errors
+    /// [`WaitError`].
+    pub fn wait_progress(&self, units: u64, timeout: Span) -> Result<u64, WaitError> {
+        let board = &self.source.board;
+        let enough = || Some(board.units_sent()).filter(|&sent| sent >= units);
+        wait_for(board, &self.session, timeout, enough)
+    }
+
+    /// Units handed over that the node has not taken yet.
+    pub fn waiting(&self) -> u64 {
+        self.source.ring.waiting()
+    }
+
+    /// Where the channel is in its life.
+    pub fn state(&self) -> ChannelState {
+        self.source.board.state()
+    }
+
+    /// One of the channel's counters.
+    pub fn counter(&self, counter: ChannelCounter) -> u64 {
+        self.source.board.counter(counter)
+    }
+
+    /// Waits until the node has taken every unit, at most for `drain`, then ends the channel.
+    ///
+    /// # Errors
+    /// [`CloseError`]; the channel is freed all the same.
+    pub fn close(self, drain: Span) -> Result<CloseReport, CloseError> {
+        let ClientSource { ring, board, .. } = &self.source;
+        match wait_for(board, &self.session, drain, || (ring.waiting() == 0).then_some(())) {
+            Ok(()) | Err(WaitError::TimedOut) => {}
+            Err(WaitError::Closed(cause)) => return Err(CloseError::Closed(cause)),
+            Err(WaitError::NodeGone) => return Err(CloseError::NodeGone),
+        }
+        let close = Request::Close { channel: self.channel };
+        match self.session.request(&close, LOCAL_TIMEOUT.at_least(drain)) {
+            Ok(message) if matches!(message.body, Reply::Closed { .. } | Reply::Done) => {
+                Ok(CloseReport { drained: ring.waiting() == 0, units_sent: board.units_sent() })
+            }
+            _ if self.session.is_gone() => Err(CloseError::NodeGone),
+            _ => Err(CloseError::Unconfirmed),
+        }
+    }
+
+    fn written(&self, answer: Result<u64, TryWriteError>) -> Result<u64, SendError> {
+        match answer {
+            Ok(number) => {
+                self.source.ring_doorbell();
+                Ok(number)
+            }
+            Err(TryWriteError::Full { .. }) => Err(SendError::WouldBlock),
+            Err(TryWriteError::TooLong { octets, octets_max }) => {
+                Err(SendError::TooLong { octets, octets_max })
+            }
+        }
+    }
+}
+
+impl AsFd for SendChannel {
+    /// The channel's control connection: readable when the channel or the node ends.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.session.as_fd()
+    }
+}

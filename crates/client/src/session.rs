@@ -1,0 +1,88 @@
+//! One connection to the node: greeting, then request and reply.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rota_shm::control::{CONTROL_VERSION, Connection, ControlName, Message, Reply, Request, SocketError};
+use rota_units::Span;
+
+use crate::node::NodeError;
+
+/// How long the node may take for what needs no other station.
+pub(crate) const LOCAL_TIMEOUT: Span = Span::from_millis(5_000);
+
+/// Whom a session talks to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Greeting {
+    pub pid: u32,
+    pub station: Option<u16>,
+    pub name: String,
+}
+
+pub(crate) struct Session {
+    connection: Connection,
+}
+
+impl Session {
+    pub(crate) fn begin(name: &ControlName) -> Result<(Self, Greeting), NodeError> {
+        let session = Self { connection: Connection::connect(name)? };
+        let hello = Request::Hello { version: CONTROL_VERSION };
+        match session.request(&hello, LOCAL_TIMEOUT)?.body {
+            Reply::Welcome { version, pid, station, name } if version == CONTROL_VERSION => {
+                Ok((session, Greeting { pid, station, name }))
+            }
+            Reply::Welcome { version, .. } => Err(NodeError::Version { ours: CONTROL_VERSION, version }),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Sends a request and waits for its reply; news about channels that come in between are dropped, the
+    /// board tells the same.
+    pub(crate) fn request(&self, request: &Request, timeout: Span) -> Result<Message<Reply>, NodeError> {
+        self.connection.send_request(request)?;
+        let closing = matches!(request, Request::Close { .. });
+        let give_up = crate::now() + timeout;
+        loop {
+            let message = match self.next(give_up.since(crate::now())) {
+                // A signal cut the wait short.
+                Err(SocketError::TimedOut(_)) if crate::now() < give_up => continue,
+                Err(SocketError::TimedOut(_)) => return Err(SocketError::TimedOut(timeout).into()),
+                other => other?,
+            };
+            if closing || !matches!(message.body, Reply::Closed { .. }) {
+                return Ok(message);
+            }
+        }
+    }
+
+    /// Sends a request and does not wait for its reply.
+    pub(crate) fn tell(&self, request: &Request) {
+        // Best effort: a node that is gone has nothing left to free.
+        let _ = self.connection.send_request(request);
+    }
+
+    /// The next message, asked for or not.
+    pub(crate) fn next(&self, timeout: Span) -> Result<Message<Reply>, SocketError> {
+        self.connection.reply(timeout)
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.connection.is_gone()
+    }
+}
+
+impl AsFd for Session {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.connection.as_fd()
+    }
+}
+
+/// What an answer of the wrong kind means.
+pub(crate) fn unexpected(reply: Reply) -> NodeError {
+    match reply {
+        Reply::Error { sentence, wrong_use } => NodeError::Denied { sentence, wrong_use },
+        Reply::NoSuchStation { sentence } | Reply::NoListener { sentence } => {
+            NodeError::Denied { sentence, wrong_use: false }
+        }
+        _ => NodeError::Confused,
+    }
+}

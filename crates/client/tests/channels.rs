@@ -1,0 +1,226 @@
+//! The client against a node without a network: real sockets, real memory files, no privileges.
+
+mod fake_node;
+
+use fake_node::{Behaviour, FakeNode, ROOM_OCTETS, ms, schedule, unit_octets};
+use rota::{
+    AcceptError, CloseCause, ControlName, End, Node, NodeError, OpenError, OpenRequest, Received,
+    RecvChannel, RecvError, SendChannel, SendError, SocketError, Span, Unit, WaitError,
+};
+
+const SERVICE: u16 = 7;
+
+fn request(unit_octets_max: u32) -> OpenRequest {
+    OpenRequest::new("n1", SERVICE, unit_octets_max, Span::from_nanos(33_333_333))
+}
+
+/// A node, a channel through it, and both its ends.
+fn pair(behaviour: Behaviour, request: &OpenRequest) -> (FakeNode, Node, SendChannel, RecvChannel) {
+    let fake = FakeNode::start(behaviour);
+    let node = Node::connect(&fake.name).unwrap();
+    let mut listener = node.listen(SERVICE, None, request.buffers.max(4)).unwrap();
+    let sender = node.open(request).unwrap();
+    let receiver = listener.accept(ms(5_000)).unwrap();
+    (fake, node, sender, receiver)
+}
+
+fn unit(received: Received) -> Unit {
+    match received {
+        Received::Unit(unit) => unit,
+        Received::End(end) => panic!("a unit was due: {end:?}"),
+    }
+}
+
+#[test]
+fn units_arrive_whole_in_order_and_end_cleanly() {
+    let (_fake, _node, mut sender, mut receiver) = pair(Behaviour::default(), &request(6_250));
+    assert_eq!(receiver.peer().name, "n1");
+    assert_eq!(receiver.contract(), sender.contract());
+    let sizes = [0, 1, 1_435, 1_436, 1_437, 6_249, 6_250, 3];
+    let mut buffer = Vec::new();
+    for round in 0..4 {
+        for (index, &octets) in sizes.iter().enumerate() {
+            let number = (round * sizes.len() + index) as u64;
+            let sent = sender.send(&unit_octets(number, octets), schedule(number)).unwrap();
+            assert_eq!(sent, number);
+            let received = unit(receiver.recv(&mut buffer, ms(5_000)).unwrap());
+            assert_eq!((received.number, received.complete, received.lost_before), (number, true, 0));
+            assert_eq!(received.schedule_ns, schedule(number).as_nanos());
+            assert!(received.arrived_at.is_some_and(|at| at <= received.dequeued_at));
+            assert_eq!(buffer, unit_octets(number, octets));
+        }
+    }
+    let report = sender.close(ms(5_000)).unwrap();
+    assert!(report.drained && report.units_sent == 32, "{report:?}");
+    let end = End { units_sent: Some(32), lost_after: Some(0) };
+    assert_eq!(receiver.recv(&mut buffer, ms(5_000)), Ok(Received::End(end)));
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    // Unit 1 loses its first fragment, unit 2 its last, unit 3 everything, and so does the last unit, 5.
+    let loss = |number, fragment| matches!((number, fragment), (1, 0) | (2, 4) | (3 | 5, _));
+    let (_fake, _node, mut sender, mut receiver) =
+        pair(Behaviour { loss, drains: true }, &OpenRequest { buffers: 16, ..request(6_250) });
+    for number in 0..6 {
+        sender.send(&unit_octets(number, 6_000), schedule(number)).unwrap();
+    }
+    sender.close(ms(5_000)).unwrap();
+    let mut buffer = Vec::new();
+    let mut seen = Vec::new();
+    let end = loop {
+        match receiver.recv(&mut buffer, ms(5_000)).unwrap() {
+            Received::End(end) => break end,
+            Received::Unit(unit) => {
+                seen.push((unit.number, unit.missing_octets, unit.lost_before));
+                assert_eq!(buffer.len(), 6_000);
+                assert_eq!(unit.complete, buffer == unit_octets(unit.number, 6_000));
+            }
+        }
+    };
+    assert_eq!(seen, [(0, 0, 0), (1, 1_436, 0), (2, 256, 0), (4, 0, 1)]);
+    assert_eq!(end, End { units_sent: Some(6), lost_after: Some(1) });
+    assert_eq!(receiver.counts().lost_units, 1);
+}
+
+#[test]
+fn the_newest_unit_wins_where_asked_for() {
+    let (_fake, _node, mut sender, mut receiver) =
+        pair(Behaviour::default(), &OpenRequest { buffers: 16, ..request(2_000) });
+    receiver.set_newest(true);
+    for number in 0..10 {
+        sender.send(&unit_octets(number, 2_000), schedule(number)).unwrap();
+    }
+    sender.wait_progress(10, ms(5_000)).unwrap();
+    let mut buffer = Vec::new();
+    let received = unit(receiver.recv(&mut buffer, ms(5_000)).unwrap());
+    assert_eq!((received.number, received.skipped_before, received.lost_before), (9, 9, 0));
+    assert_eq!(buffer, unit_octets(9, 2_000));
+    assert_eq!(receiver.try_recv(&mut buffer), Ok(None));
+    assert_eq!(receiver.counts().skipped_units, 9);
+}
+
+#[test]
+fn a_slow_receiver_is_overtaken_and_told() {
+    let (_fake, _node, mut sender, mut receiver) =
+        pair(Behaviour::default(), &OpenRequest { buffers: 4, ..request(2_000) });
+    for number in 0..40 {
+        sender.send(&unit_octets(number, 2_000), schedule(number)).unwrap();
+    }
+    sender.wait_progress(40, ms(5_000)).unwrap();
+    let mut buffer = Vec::new();
+    let first = unit(receiver.recv(&mut buffer, ms(5_000)).unwrap());
+    assert_eq!((first.number, first.lost_before, first.complete), (36, 36, true));
+    for number in 37..40 {
+        assert_eq!(unit(receiver.recv(&mut buffer, ms(5_000)).unwrap()).number, number);
+        assert_eq!(buffer, unit_octets(number, 2_000));
+    }
+    assert_eq!(receiver.counts().overrun_fragments, 72);
+}
+
+#[test]
+fn full_buffers_block_or_say_so() {
+    let stuck = Behaviour { drains: false, ..Behaviour::default() };
+    let (fake, _node, mut sender, mut receiver) = pair(stuck, &OpenRequest { buffers: 2, ..request(100) });
+    assert_eq!(sender.try_send(b"first", schedule(0)), Ok(0));
+    assert_eq!(sender.try_send(b"second", schedule(1)), Ok(1));
+    assert_eq!(sender.try_send(b"third", schedule(2)), Err(SendError::WouldBlock));
+    assert_eq!(sender.send_timeout(b"third", schedule(2), ms(20)), Err(SendError::TimedOut));
+    assert_eq!(sender.waiting(), 2);
+    let long = [0; 101];
+    let too_long = SendError::TooLong { octets: 101, octets_max: 100 };
+    assert_eq!(sender.send(&long, schedule(2)), Err(too_long));
+    let sending = std::thread::spawn(move || (sender.send(b"third", schedule(2)), sender));
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    assert!(!sending.is_finished(), "it blocks while the buffers are full");
+    fake.behave(Behaviour::default());
+    let (sent, _sender) = sending.join().unwrap();
+    assert_eq!(sent, Ok(2));
+    let mut buffer = Vec::new();
+    for expected in [&b"first"[..], b"second", b"third"] {
+        unit(receiver.recv(&mut buffer, ms(5_000)).unwrap());
+        assert_eq!(buffer, expected);
+    }
+    assert_eq!(receiver.recv(&mut buffer, ms(10)), Err(RecvError::TimedOut));
+}
+
+#[test]
+fn a_sender_can_wait_for_its_slot() {
+    let (fake, _node, mut sender, _receiver) = pair(Behaviour::default(), &request(100));
+    let first = sender.wait_slot(ms(5_000)).unwrap();
+    let second = sender.wait_slot(ms(5_000)).unwrap();
+    assert!(second.number > first.number && second.at > first.at);
+    assert!(sender.newest_slot().is_some_and(|slot| slot.number >= second.number));
+    drop(fake);
+    // The slots that came before the node died may still be taken; then nobody waits for ever.
+    let end = (0..100).find_map(|_| sender.wait_slot(ms(5_000)).err());
+    assert_eq!(end, Some(WaitError::NodeGone));
+}
+
+#[test]
+fn a_sender_that_vanishes_breaks_the_stream_after_its_last_unit() {
+    let (_fake, _node, mut sender, mut receiver) = pair(Behaviour::default(), &request(100));
+    sender.send(b"last words", schedule(0)).unwrap();
+    sender.wait_progress(1, ms(5_000)).unwrap();
+    drop(sender);
+    let mut buffer = Vec::new();
+    unit(receiver.recv(&mut buffer, ms(5_000)).unwrap());
+    assert_eq!(buffer, b"last words");
+    let broken = Err(RecvError::Broken(CloseCause::SenderDied));
+    assert_eq!(receiver.recv(&mut buffer, ms(5_000)), broken);
+    assert_eq!(receiver.recv(&mut buffer, ms(5_000)), broken, "and stays broken");
+}
+
+#[test]
+fn a_node_that_dies_leaves_nobody_waiting() {
+    let stuck = Behaviour { drains: false, ..Behaviour::default() };
+    let (fake, node, mut sender, mut receiver) = pair(stuck, &OpenRequest { buffers: 1, ..request(100) });
+    let mut listener = node.listen(SERVICE + 1, None, 4).unwrap();
+    sender.send(b"stays", schedule(0)).unwrap();
+    drop(fake);
+    let mut buffer = Vec::new();
+    assert_eq!(receiver.recv(&mut buffer, ms(60_000)), Err(RecvError::NodeGone));
+    assert_eq!(receiver.try_recv(&mut buffer), Err(RecvError::NodeGone));
+    assert_eq!(sender.send(b"never", schedule(1)), Err(SendError::NodeGone));
+    assert!(matches!(listener.accept(ms(60_000)), Err(AcceptError::NodeGone)));
+    assert!(sender.close(ms(10)).is_err());
+}
+
+#[test]
+fn refusals_come_with_their_reason() {
+    let fake = FakeNode::start(Behaviour::default());
+    let node = Node::connect(&fake.name).unwrap();
+    let silent = node.open(&request(100)).err().unwrap();
+    assert!(matches!(silent, OpenError::NoListener(_)), "{silent}");
+    let mut listener = node.listen(SERVICE, None, 4).unwrap();
+    let unknown = node.open(&OpenRequest { to: "n9".into(), ..request(100) }).err().unwrap();
+    assert_eq!(unknown.to_string(), "no station `n9`; there is n1");
+    let refused = node.open(&request(ROOM_OCTETS + 1)).err().unwrap();
+    assert!(matches!(refused, OpenError::Refused(refusal) if refusal.counter_offer_octets == ROOM_OCTETS));
+    let nobody = listener.accept(ms(10)).err().unwrap();
+    assert!(matches!(nobody, AcceptError::TimedOut { service: SERVICE }));
+}
+
+#[test]
+fn the_node_answers_about_itself() {
+    let fake = FakeNode::start(Behaviour::default());
+    let mut node = Node::connect(&fake.name).unwrap();
+    assert_eq!((node.pid(), node.station(), node.name()), (std::process::id(), Some(1), "n1"));
+    assert_eq!(node.status().unwrap().name, "n1");
+    assert_eq!(node.channels().unwrap(), []);
+    node.circulate(ms(1)).unwrap();
+    let denied = node.modify_channel(1, 1).err().unwrap();
+    assert_eq!(denied.to_string(), "a fake node modifies nothing");
+    let counters = node.counters().unwrap();
+    let before = counters.get("turns").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert!(counters.get("turns").unwrap() > before, "the file is live");
+}
+
+#[test]
+fn without_a_node_the_sentence_says_what_to_do() {
+    let name = ControlName::named(&format!("rota/test/{}/nobody", std::process::id())).unwrap();
+    let error = Node::connect(&name).err().unwrap();
+    assert!(matches!(error, NodeError::Socket(SocketError::NoNode(_))));
+    assert!(error.to_string().contains("start one with `rota node`"), "{error}");
+}

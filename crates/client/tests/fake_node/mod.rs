@@ -1,0 +1,320 @@
+//! A node without a network: the node's half of shared memory and control socket on a thread, looping
+//! each sent unit back to whoever listens to its service.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rota::{ContractInfo, ControlName, Instant, RefusalInfo, Span, StatusInfo, now};
+use rota_shm::control::{Connection, Listener, Reply, Request};
+use rota_shm::layout::rx_slots_for;
+use rota_shm::{
+    Board, ChannelState, CloseCause, CounterTable, NodeSource, RxWriter, SinkShape, SlotMark, SourceShape,
+    UnitDescriptor,
+};
+
+/// Octets of payload in one fragment, as on an Ethernet of MTU 1,500.
+pub const FRAGMENT_OCTETS: usize = 1436;
+/// A unit larger than this is refused, with this as the counter-offer.
+pub const ROOM_OCTETS: u32 = 100_000;
+
+/// What the fake medium does to the fragment with this unit number and index.
+pub type Loss = fn(u64, u16) -> bool;
+
+/// How the fake node behaves.
+#[derive(Clone, Copy)]
+pub struct Behaviour {
+    pub loss: Loss,
+    /// Whether units leave the senders' rings.
+    pub drains: bool,
+}
+
+impl Default for Behaviour {
+    fn default() -> Self {
+        Self { loss: |_, _| false, drains: true }
+    }
+}
+
+/// A running fake node; stops when dropped, as if killed: without a word to anybody.
+pub struct FakeNode {
+    pub name: ControlName,
+    stop: Arc<AtomicBool>,
+    hurry: Arc<Mutex<Behaviour>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+impl FakeNode {
+    pub fn start(behaviour: Behaviour) -> Self {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = ControlName::named(&format!("rota/test/{}/{count}", std::process::id())).unwrap();
+        let listener = Listener::bind(&name).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let hurry = Arc::new(Mutex::new(behaviour));
+        let (stopped, behaviour) = (stop.clone(), hurry.clone());
+        let thread = std::thread::spawn(move || {
+            let mut world = World::new(listener);
+            while !stopped.load(Ordering::Relaxed) {
+                let now = *behaviour.lock().unwrap();
+                world.turn(now);
+                std::thread::sleep(Duration::from_micros(300));
+            }
+        });
+        Self { name, stop, hurry, thread: Some(thread) }
+    }
+
+    pub fn behave(&self, behaviour: Behaviour) {
+        *self.hurry.lock().unwrap() = behaviour;
+    }
+}
+
+impl Drop for FakeNode {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+struct Client {
+    connection: Connection,
+    // Service and buffers.
+    listens: Option<(u16, u16)>,
+}
+
+struct Flow {
+    id: u64,
+    contract: ContractInfo,
+    source: NodeSource,
+    live: bool,
+    closing: bool,
+    // Index of the client that opened it.
+    owner: usize,
+    sink: Option<(RxWriter, Board)>,
+    sent: u64,
+}
+
+struct World {
+    listener: Listener,
+    clients: Vec<Option<Client>>,
+    flows: Vec<Flow>,
+    counters: CounterTable,
+    next_channel: u64,
+    cycle: u64,
+}
+
+impl World {
+    fn new(listener: Listener) -> Self {
+        let counters = CounterTable::create(&["turns", "hops"]).unwrap();
+        Self { listener, clients: Vec::new(), flows: Vec::new(), counters, next_channel: 1, cycle: 0 }
+    }
+
+    fn turn(&mut self, behaviour: Behaviour) {
+        self.counters.add(0, 1);
+        self.cycle += 1;
+        while let Some(connection) = self.listener.accept().unwrap() {
+            self.clients.push(Some(Client { connection, listens: None }));
+        }
+        for index in 0..self.clients.len() {
+            self.serve(index);
+        }
+        let at = now();
+        for flow in &mut self.flows {
+            flow.source.board.set_slot(SlotMark { number: self.cycle, at });
+            flow.source.board.notify();
+            if flow.live && behaviour.drains {
+                carry(flow, behaviour.loss);
+            }
+        }
+        self.finish_closing();
+    }
+
+    fn serve(&mut self, index: usize) {
+        loop {
+            let Some(client) = &self.clients[index] else { return };
+            match client.connection.try_request() {
+                Ok(Some(request)) => self.answer(index, request),
+                Ok(None) => return,
+                Err(_) => {
+                    self.clients[index] = None;
+                    self.flows.retain(|flow| flow.owner != index || end(flow, CloseCause::SenderDied));
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, index: usize, request: Request) {
+        let counters = self.counters.clone();
+        let connection = &self.clients[index].as_ref().unwrap().connection;
+        let reply = match request {
+            Request::Hello { version } => {
+                Reply::Welcome { version, pid: std::process::id(), station: Some(1), name: "n1".into() }
+            }
+            Request::Open { .. } => return self.open(index, request),
+            Request::Mapped { channel } => {
+                let flow = self.flows.iter_mut().find(|flow| flow.id == channel).unwrap();
+                flow.source.mapped().unwrap();
+                flow.live = true;
+                flow.source.board.set_state(ChannelState::Open, None);
+                Reply::Done
+            }
+            Request::Listen { service, buffers, .. } => {
+                let listening = Reply::Listening { service };
+                connection.send_reply(&listening, &[]).unwrap();
+                self.clients[index].as_mut().unwrap().listens = Some((service, buffers));
+                return;
+            }
+            Request::Close { channel } => {
+                let owned = |flow: &&mut Flow| flow.id == channel && flow.owner == index;
+                if let Some(flow) = self.flows.iter_mut().find(owned) {
+                    flow.closing = true;
+                }
+                return;
+            }
+            Request::Status => Reply::Status(Box::new(StatusInfo {
+                pid: std::process::id(),
+                name: "n1".into(),
+                ..StatusInfo::default()
+            })),
+            Request::List => Reply::Channels(Vec::new()),
+            Request::Counters => {
+                let _ = connection.send_reply(&Reply::Counters, &[counters.descriptor()]);
+                return;
+            }
+            Request::Modify { .. } => {
+                Reply::Error { sentence: "a fake node modifies nothing".into(), wrong_use: true }
+            }
+            Request::Circulate { .. } => Reply::Done,
+        };
+        let _ = connection.send_reply(&reply, &[]);
+    }
+
+    fn open(&mut self, index: usize, request: Request) {
+        let Request::Open { to, service, unit_octets_max, period_ns, buffers, .. } = request else {
+            unreachable!()
+        };
+        let connection = &self.clients[index].as_ref().unwrap().connection;
+        let refuse = |reply: Reply| connection.send_reply(&reply, &[]).unwrap();
+        if to != "n1" {
+            return refuse(Reply::NoSuchStation { sentence: format!("no station `{to}`; there is n1") });
+        }
+        if unit_octets_max > ROOM_OCTETS {
+            return refuse(Reply::Refused(RefusalInfo {
+                test: "cycle".into(),
+                sentence: "the cycle is full".into(),
+                counter_offer_octets: ROOM_OCTETS,
+                ..RefusalInfo::default()
+            }));
+        }
+        let heard = |client: &Client| client.listens.filter(|(heard, _)| *heard == service);
+        let found = self.clients.iter().flatten().find_map(|client| Some((client, heard(client)?.1)));
+        let Some((listener, units)) = found else {
+            return refuse(Reply::NoListener { sentence: format!("nobody listens to {service} on n1") });
+        };
+        let contract = ContractInfo {
+            unit_octets_max,
+            period_ns,
+            bound_ns: 2 * period_ns,
+            slot_offset_ns: 0,
+            tht_ns: 1,
+        };
+        let source = NodeSource::create(SourceShape { buffers, unit_octets_max }).unwrap();
+        let slots = rx_slots_for(units, unit_octets_max, FRAGMENT_OCTETS as u32);
+        let sink = rota_shm::NodeSink::create(SinkShape { slots, unit_octets_max }).unwrap();
+        let id = self.next_channel;
+        self.next_channel += 1;
+        let accepted = Reply::Accepted {
+            channel: id,
+            from_station: 1,
+            from_name: "n1".into(),
+            contract: contract.clone(),
+        };
+        listener.connection.send_reply(&accepted, &sink.descriptors()).unwrap();
+        let opened = Reply::Opened { channel: id, label: 1, contract: contract.clone() };
+        connection.send_reply(&opened, &source.descriptors()).unwrap();
+        let sink = Some(sink.into_parts());
+        let (live, closing, sent) = (false, false, 0);
+        self.flows.push(Flow { id, contract, source, live, closing, owner: index, sink, sent });
+    }
+
+    fn finish_closing(&mut self) {
+        let clients = &self.clients;
+        self.flows.retain_mut(|flow| {
+            if !flow.closing || flow.source.ring.waiting() != Ok(0) {
+                return true;
+            }
+            let cause = CloseCause::Finished;
+            end(flow, cause);
+            let reply = Reply::Closed {
+                channel: flow.id,
+                cause: cause.sentence().into(),
+                final_units: Some(flow.sent),
+            };
+            if let Some(client) = &clients[flow.owner] {
+                let _ = client.connection.send_reply(&reply, &[]);
+            }
+            false
+        });
+    }
+}
+
+/// Ends a flow at both ends; false, so that it can stand in a `retain`.
+fn end(flow: &Flow, cause: CloseCause) -> bool {
+    let sent = cause.is_clean().then_some(flow.sent);
+    flow.source.board.set_state(ChannelState::Closed(cause), sent);
+    if let Some((_, board)) = &flow.sink {
+        board.set_state(ChannelState::Closed(cause), sent);
+    }
+    false
+}
+
+/// Moves every waiting unit from the sender's ring into the receiver's.
+fn carry(flow: &mut Flow, loss: Loss) {
+    let Flow { source, sink, sent, contract, .. } = flow;
+    let Some((ring, board)) = sink else { return };
+    while let Some(unit) = source.ring.peek().unwrap() {
+        assert!(unit.octets <= contract.unit_octets_max);
+        let fragments = (unit.octets as usize).div_ceil(FRAGMENT_OCTETS).max(1);
+        for fragment in 0..fragments {
+            let offset = fragment * FRAGMENT_OCTETS;
+            let octets = (unit.octets as usize - offset).min(FRAGMENT_OCTETS);
+            let mut payload = vec![0; octets];
+            assert!(source.ring.copy(&unit, offset as u32, &mut payload));
+            if loss(unit.number, fragment as u16) {
+                continue;
+            }
+            let descriptor = UnitDescriptor {
+                number: unit.number,
+                fragment: fragment as u16,
+                last: fragment + 1 == fragments,
+                unit_octets: unit.octets,
+                offset: offset as u32,
+                schedule_ns: unit.schedule.as_nanos(),
+                arrived_at: Some(now()),
+                dequeued_at: now(),
+            };
+            assert!(ring.push(&descriptor, &payload));
+        }
+        board.notify();
+        source.ring.release(&unit);
+        *sent += 1;
+        source.board.set_units_sent(*sent);
+        source.board.notify();
+    }
+}
+
+/// A span in milliseconds, to keep tests short.
+pub fn ms(ms: u64) -> Span {
+    Span::from_millis(ms)
+}
+
+/// Octets that differ from unit to unit.
+pub fn unit_octets(number: u64, octets: usize) -> Vec<u8> {
+    (0..octets).map(|at| (number as usize * 31 + at * 7) as u8).collect()
+}
+
+/// A schedule that is easy to recognise.
+pub fn schedule(number: u64) -> Instant {
+    Instant::from_nanos(1_000 + number)
+}

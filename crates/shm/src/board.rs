@@ -1,0 +1,321 @@
+//! The board of a channel: what the node tells the client besides data. One writer (the node), any number
+//! of readers.
+
+use std::mem::offset_of;
+use std::sync::Arc;
+
+use rota_units::{Instant, Span};
+
+use crate::layout::BoardHeader;
+use crate::raw::{ReadPages, Waited, WritePages, futex_value, futex_wait, futex_wake};
+
+const STATE: usize = offset_of!(BoardHeader, state);
+const CAUSE: usize = offset_of!(BoardHeader, cause);
+const FINAL_UNITS: usize = offset_of!(BoardHeader, final_units);
+const EVENT: usize = offset_of!(BoardHeader, event);
+const RELEASED: usize = offset_of!(BoardHeader, tx_released);
+const UNITS_SENT: usize = offset_of!(BoardHeader, units_sent);
+const SLOT_SEQUENCE: usize = offset_of!(BoardHeader, slot_sequence);
+const SLOT_NUMBER: usize = offset_of!(BoardHeader, slot_number);
+const SLOT_AT: usize = offset_of!(BoardHeader, slot_at);
+const COUNTERS: usize = offset_of!(BoardHeader, counters);
+
+/// Where a channel is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelState {
+    /// Admission has not answered yet, or the client has not mapped its memory.
+    Opening,
+    /// Units flow.
+    Open,
+    /// No new unit is taken; what is in the ring still leaves.
+    Closing,
+    /// Over. The cause says why, and whether that is an error.
+    Closed(CloseCause),
+}
+
+/// Why a channel ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseCause {
+    /// The sender closed it: the stream is whole.
+    Finished,
+    /// The sending program ended without closing.
+    SenderDied,
+    /// The sender's station fell silent.
+    StationVanished,
+    /// The node of this station stops.
+    NodeStopped,
+    /// The reservation was taken away, by hand or because the ring re-formed without room for it.
+    Revoked,
+    /// The client wrote something impossible into its ring.
+    Hostile,
+    /// A code that this version does not know.
+    Unknown(u32),
+}
+
+impl CloseCause {
+    /// Whether the stream came to its intended end.
+    pub fn is_clean(self) -> bool {
+        self == Self::Finished
+    }
+
+    /// The cause as one sentence.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Finished => "the sender closed the channel",
+            Self::SenderDied => "the sending program ended without closing the channel",
+            Self::StationVanished => "the sender's station vanished from the segment",
+            Self::NodeStopped => "the node of this station stopped",
+            Self::Revoked => "the reservation was taken away",
+            Self::Hostile => "the client wrote an impossible index or descriptor into its ring",
+            Self::Unknown(_) => "the channel ended for a reason that this version does not know",
+        }
+    }
+
+    fn code(self) -> u64 {
+        match self {
+            Self::Finished => 1,
+            Self::SenderDied => 2,
+            Self::StationVanished => 3,
+            Self::NodeStopped => 4,
+            Self::Revoked => 5,
+            Self::Hostile => 6,
+            Self::Unknown(code) => u64::from(code),
+        }
+    }
+
+    fn from_code(code: u64) -> Self {
+        match code {
+            1 => Self::Finished,
+            2 => Self::SenderDied,
+            3 => Self::StationVanished,
+            4 => Self::NodeStopped,
+            5 => Self::Revoked,
+            6 => Self::Hostile,
+            other => Self::Unknown(u32::try_from(other).unwrap_or(u32::MAX)),
+        }
+    }
+}
+
+/// Counters on each channel's board, written by the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelCounter {
+    /// Fragments sent or received.
+    Fragments,
+    /// Octets of payload sent or received.
+    Octets,
+    /// Slots that came while the ring was empty.
+    SlotsEmpty,
+    /// Units that were not in the ring at their slot but came before the next.
+    UnitsLate,
+    /// Units that needed more than one slot.
+    UnitsSplit,
+    /// Fragments dropped because their tag, number or place was wrong.
+    FragmentsBad,
+    /// Fragments that arrived twice.
+    FragmentsDouble,
+    /// Times the client was woken.
+    Wakes,
+}
+
+impl ChannelCounter {
+    /// All counters with their names, in the order of their place on the board.
+    pub const ALL: [(Self, &'static str); 8] = [
+        (Self::Fragments, "fragments"),
+        (Self::Octets, "octets"),
+        (Self::SlotsEmpty, "slots_empty"),
+        (Self::UnitsLate, "units_late"),
+        (Self::UnitsSplit, "units_split"),
+        (Self::FragmentsBad, "fragments_bad"),
+        (Self::FragmentsDouble, "fragments_double"),
+        (Self::Wakes, "wakes"),
+    ];
+
+    fn place(self) -> usize {
+        COUNTERS + 8 * self as usize
+    }
+}
+
+const _: () = assert!(ChannelCounter::ALL.len() <= crate::layout::CHANNEL_COUNTERS);
+
+/// The newest slot of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotMark {
+    /// How many slots the channel has had, this one included.
+    pub number: u64,
+    /// When this one began.
+    pub at: Instant,
+}
+
+/// The node's hand on a channel's board. Clones write the same board; each word must have one writing
+/// thread, except for the counters.
+#[derive(Clone)]
+pub struct Board {
+    pages: Arc<WritePages>,
+}
+
+impl Board {
+    pub(crate) fn new(pages: Arc<WritePages>) -> Self {
+        Self { pages }
+    }
+
+    /// Moves the channel to another state. A closed channel stays closed, with its first cause.
+    /// `final_units`, where known, is how many units the sender had sent in all.
+    pub fn set_state(&self, state: ChannelState, final_units: Option<u64>) {
+        if matches!(self.view().state(), ChannelState::Closed(_)) {
+            return;
+        }
+        if let ChannelState::Closed(cause) = state {
+            self.pages.store(CAUSE, cause.code());
+            self.pages.store(FINAL_UNITS, final_units.map_or(0, |units| units.saturating_add(1)));
+        }
+        let code = match state {
+            ChannelState::Opening => 0,
+            ChannelState::Open => 1,
+            ChannelState::Closing => 2,
+            ChannelState::Closed(_) => 3,
+        };
+        self.pages.store_release(STATE, code);
+        self.notify();
+    }
+
+    /// Says that `units` units have left completely. Call [`Board::notify`] after the last change of a turn.
+    pub fn set_units_sent(&self, units: u64) {
+        self.pages.store_release(UNITS_SENT, units);
+    }
+
+    /// Publishes the newest slot. Call [`Board::notify`] after the last change of a turn.
+    pub fn set_slot(&self, mark: SlotMark) {
+        self.pages.store(SLOT_SEQUENCE, mark.number.wrapping_mul(2).wrapping_sub(1));
+        self.pages.write_barrier();
+        self.pages.store(SLOT_NUMBER, mark.number);
+        self.pages.store(SLOT_AT, mark.at.as_nanos());
+        self.pages.store_release(SLOT_SEQUENCE, mark.number.wrapping_mul(2));
+    }
+
+    /// Adds to one of the channel's counters.
+    pub fn count(&self, counter: ChannelCounter, amount: u64) {
+        self.pages.add(counter.place(), amount);
+    }
+
+    /// Wakes the client if it sleeps; never blocks. Rings and setters other than the state do not wake by
+    /// themselves, so that a turn with many frames costs one wake.
+    pub fn notify(&self) {
+        self.pages.bump(EVENT);
+        futex_wake(&self.pages, EVENT);
+    }
+
+    pub(crate) fn set_released(&self, units: u64) {
+        self.pages.store_release(RELEASED, units);
+    }
+
+    fn view(&self) -> BoardRead<'_> {
+        BoardRead(self.pages.read())
+    }
+}
+
+/// The client's sight of a channel's board.
+#[derive(Clone)]
+pub struct BoardView {
+    pages: Arc<ReadPages>,
+}
+
+/// What the board's event word was when it was looked at; see [`BoardView::wait`].
+#[derive(Clone, Copy, Debug)]
+pub struct EventSeen(u32);
+
+impl BoardView {
+    pub(crate) fn new(pages: Arc<ReadPages>) -> Self {
+        Self { pages }
+    }
+
+    /// Where the channel is in its life.
+    pub fn state(&self) -> ChannelState {
+        BoardRead(&self.pages).state()
+    }
+
+    /// How many units the sender had sent in all, once the channel is closed and the node knows.
+    pub fn final_units(&self) -> Option<u64> {
+        match self.state() {
+            ChannelState::Closed(_) => self.pages.load(FINAL_UNITS).checked_sub(1),
+            _ => None,
+        }
+    }
+
+    /// Units of which the last frame has left the station.
+    pub fn units_sent(&self) -> u64 {
+        self.pages.load_acquire(UNITS_SENT)
+    }
+
+    /// Units that the node has taken out of the ring.
+    pub fn units_released(&self) -> u64 {
+        self.pages.load_acquire(RELEASED)
+    }
+
+    /// The newest slot, or `None` before the first.
+    pub fn slot(&self) -> Option<SlotMark> {
+        // Bounded: a writer that died inside its write must not hold a reader for ever.
+        for _ in 0..64 {
+            let before = self.pages.load_acquire(SLOT_SEQUENCE);
+            if before == 0 {
+                return None;
+            }
+            let number = self.pages.load(SLOT_NUMBER);
+            let at = Instant::from_nanos(self.pages.load(SLOT_AT));
+            self.pages.read_barrier();
+            if before.is_multiple_of(2) && self.pages.load(SLOT_SEQUENCE) == before {
+                return Some(SlotMark { number, at });
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    /// One of the channel's counters.
+    pub fn counter(&self, counter: ChannelCounter) -> u64 {
+        self.pages.load(counter.place())
+    }
+
+    /// To be taken *before* looking for what one would wait for.
+    pub fn event(&self) -> EventSeen {
+        EventSeen(futex_value(&self.pages, EVENT))
+    }
+
+    /// Sleeps until the board has changed since `seen`, at most for `timeout`. A dead node never wakes
+    /// anybody: use slices of [`crate::max_slice`] and look at the control socket between them.
+    pub fn wait(&self, seen: EventSeen, timeout: Span) -> Waited {
+        futex_wait(&self.pages, EVENT, seen.0, timeout)
+    }
+}
+
+struct BoardRead<'a>(&'a ReadPages);
+
+impl BoardRead<'_> {
+    fn state(&self) -> ChannelState {
+        match self.0.load_acquire(STATE) {
+            0 => ChannelState::Opening,
+            1 => ChannelState::Open,
+            2 => ChannelState::Closing,
+            _ => ChannelState::Closed(CloseCause::from_code(self.0.load(CAUSE))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_survives_its_code() {
+        for code in 0..10 {
+            assert_eq!(CloseCause::from_code(code).code(), code);
+        }
+        assert!(CloseCause::Finished.is_clean() && !CloseCause::SenderDied.is_clean());
+    }
+
+    #[test]
+    fn counters_stand_in_the_order_of_their_list() {
+        for (place, (counter, _)) in ChannelCounter::ALL.iter().enumerate() {
+            assert_eq!(counter.place(), COUNTERS + 8 * place);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What a node tells about contracts, refusals and itself. Times end in `_ns`, sizes in `_octets`, rates
+//! in `_bps`; all are integers.
+
+use serde::{Deserialize, Serialize};
+
+/// What was promised to a channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContractInfo {
+    /// Largest unit.
+    pub unit_octets_max: u32,
+    /// One unit in each period.
+    pub period_ns: u64,
+    /// From handing over a unit to its arrival, at most.
+    pub bound_ns: u64,
+    /// Where the channel's slot begins inside the cycle.
+    pub slot_offset_ns: u64,
+    /// Time on the medium reserved in each cycle (the paper's token holding time).
+    pub tht_ns: u64,
+}
+
+/// Why a request does not fit, and what would.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusalInfo {
+    /// Name of the test that failed.
+    pub test: String,
+    /// The station that refused.
+    pub node: String,
+    /// Its interface.
+    pub port: String,
+    /// The refusal as one sentence.
+    pub sentence: String,
+    /// By how much time the request exceeds what is free in a cycle.
+    pub margin_ns: u64,
+    /// The same as a rate.
+    pub margin_bps: u64,
+    /// The largest rate that would fit.
+    pub counter_offer_bps: u64,
+    /// The largest unit that would fit at the asked period.
+    pub counter_offer_octets: u32,
+    /// The failure code of IEEE 802.1Q where one fits.
+    pub tsn_code: Option<u8>,
+}
+
+/// One channel of a station.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChannelInfo {
+    /// The channel's id.
+    pub channel: u64,
+    /// Its label on the wire.
+    pub label: u16,
+    /// The name that its owner gave it.
+    pub name: Option<String>,
+    /// True on the sender's station.
+    pub sending: bool,
+    /// The other end's station id.
+    pub peer_station: u16,
+    /// The other end's name.
+    pub peer_name: String,
+    /// The service it leads to.
+    pub service: u16,
+    /// `opening`, `open`, `closing` or `closed`.
+    pub state: String,
+    /// What was promised.
+    pub contract: ContractInfo,
+    /// Units sent or received so far.
+    pub units: u64,
+}
+
+/// A station of the segment as this node sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberInfo {
+    /// Station id.
+    pub station: u16,
+    /// Name, empty when it has none.
+    pub name: String,
+    /// Address as `02:52:4f:54:41:01`.
+    pub mac: String,
+    /// False once it is presumed dead.
+    pub alive: bool,
+}
+
+/// One entry of the reservations that travel with the token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReservationInfo {
+    /// Whose.
+    pub station: u16,
+    /// Its name.
+    pub name: String,
+    /// Time on the medium in each cycle.
+    pub tht_ns: u64,
+    /// Whether it asks for strict cycles.
+    pub periodic: bool,
+}
+
+/// How a station treats the medium at present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunMode {
+    /// Looking for the others.
+    #[default]
+    Joining,
+    /// Plain Ethernet.
+    Plain,
+    /// On the way from plain Ethernet to the token.
+    Switching,
+    /// The token rules.
+    Token,
+}
+
+/// What the token did as seen by this node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenInfo {
+    /// Tokens accepted.
+    pub accepted: u64,
+    /// Tokens passed on.
+    pub passed: u64,
+    /// Tokens refused as stale.
+    pub stale: u64,
+    /// Tokens sent again for want of an acknowledgement.
+    pub retransmitted: u64,
+    /// Generation of the newest token.
+    pub generation: u64,
+    /// Claim rounds begun here.
+    pub claims: u64,
+    /// Frames dropped because their tag did not verify.
+    pub unauthentic: u64,
+}
+
+/// What a node is and how it fares.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StatusInfo {
+    /// The node's process.
+    pub pid: u32,
+    /// Its station id; absent until it has one.
+    pub station: Option<u16>,
+    /// Its name.
+    pub name: String,
+    /// Its interface.
+    pub interface: String,
+    /// How it treats the medium.
+    pub mode: RunMode,
+    /// Stations of the segment.
+    pub members: Vec<MemberInfo>,
+    /// Reservations in the token.
+    pub reservations: Vec<ReservationInfo>,
+    /// Target token rotation time.
+    pub trt_ns: u64,
+    /// Rate of the link.
+    pub link_bps: u64,
+    /// The token's counters.
+    pub token: TokenInfo,
+    /// `segment` for a key of one's own, `lab` for the well-known one.
+    pub key: String,
+    /// What real-time priority and isolation the process got, and what it lacks.
+    pub notes: Vec<String>,
+    /// Anything newer than this list.
+    #[serde(default)]
+    pub extra: serde_json::Value,
+}

@@ -1,0 +1,207 @@
+//! The messages themselves, and the one place that parses them.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::info::{ChannelInfo, ContractInfo, RefusalInfo, StatusInfo};
+
+/// Version of this protocol; the two sides must agree exactly.
+pub const CONTROL_VERSION: u32 = 1;
+/// Longest message.
+pub const MESSAGE_OCTETS_MAX: usize = 64 * 1024;
+
+/// What a client asks of its node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// The first message of a connection.
+    Hello {
+        /// [`CONTROL_VERSION`] of the client.
+        version: u32,
+    },
+    /// Asks for a reserved channel.
+    Open {
+        /// Station by name, number or MAC.
+        to: String,
+        /// The service to reach there.
+        service: u16,
+        /// Largest unit.
+        unit_octets_max: u32,
+        /// One unit in each period.
+        period_ns: u64,
+        /// Units that may wait in shared memory.
+        buffers: u16,
+        /// Whether the channel needs strict cycles.
+        periodic: bool,
+        /// A name for people.
+        name: Option<String>,
+    },
+    /// The client has mapped the memory of a channel it opened: seal it and let units flow.
+    Mapped {
+        /// The channel.
+        channel: u64,
+    },
+    /// Takes channels that lead to a service.
+    Listen {
+        /// The service.
+        service: u16,
+        /// Only from this station.
+        from: Option<String>,
+        /// Units that each channel's memory holds.
+        buffers: u16,
+    },
+    /// Ends a channel when its ring is drained.
+    Close {
+        /// The channel.
+        channel: u64,
+    },
+    /// Asks for the channels of this station.
+    List,
+    /// Asks what the node is and how it fares.
+    Status,
+    /// Changes a reservation.
+    Modify {
+        /// The channel.
+        channel: u64,
+        /// New largest unit.
+        unit_octets_max: u32,
+    },
+    /// Keeps the token going round although nobody has data, to measure hops.
+    Circulate {
+        /// For how long.
+        duration_ns: u64,
+    },
+    /// Asks for the counters file.
+    Counters,
+}
+
+/// What a node answers or tells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Reply {
+    /// To [`Request::Hello`].
+    Welcome {
+        /// [`CONTROL_VERSION`] of the node.
+        version: u32,
+        /// The node's process.
+        pid: u32,
+        /// Its station id, once it has one.
+        station: Option<u16>,
+        /// Its name.
+        name: String,
+    },
+    /// The channel is admitted. With client-written file, node-written file and doorbell.
+    Opened {
+        /// The channel.
+        channel: u64,
+        /// Its label on the wire.
+        label: u16,
+        /// What was promised.
+        contract: ContractInfo,
+    },
+    /// The channel does not fit.
+    Refused(RefusalInfo),
+    /// No station of that name, number or address is known.
+    NoSuchStation {
+        /// What was looked for and what is there, as one sentence.
+        sentence: String,
+    },
+    /// The station is there, but nobody on it listens to the service.
+    NoListener {
+        /// Which station and service, as one sentence.
+        sentence: String,
+    },
+    /// To [`Request::Listen`].
+    Listening {
+        /// The service.
+        service: u16,
+    },
+    /// A channel leads to a service listened to here. With the node-written file.
+    Accepted {
+        /// The channel.
+        channel: u64,
+        /// The sender's station.
+        from_station: u16,
+        /// Its name.
+        from_name: String,
+        /// What was promised.
+        contract: ContractInfo,
+    },
+    /// A channel has ended.
+    Closed {
+        /// The channel.
+        channel: u64,
+        /// Why, as one sentence.
+        cause: String,
+        /// Units that the sender had sent in all, where known.
+        final_units: Option<u64>,
+    },
+    /// To [`Request::List`].
+    Channels(Vec<ChannelInfo>),
+    /// To [`Request::Status`].
+    Status(Box<StatusInfo>),
+    /// To [`Request::Counters`]. With the counters file.
+    Counters,
+    /// To [`Request::Mapped`] and [`Request::Circulate`].
+    Done,
+    /// To [`Request::Modify`].
+    Modified {
+        /// The channel.
+        channel: u64,
+        /// What is promised from now on.
+        contract: ContractInfo,
+    },
+    /// The request cannot be met for another reason than room.
+    Error {
+        /// Why, as one sentence.
+        sentence: String,
+        /// Whether the request itself was wrong (no such station, impossible size).
+        wrong_use: bool,
+    },
+}
+
+/// Why octets are no message.
+#[derive(Debug, thiserror::Error)]
+pub enum MessageError {
+    /// Not the JSON that was due.
+    #[error("a control message is not valid: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Longer than [`MESSAGE_OCTETS_MAX`].
+    #[error("a control message has {0} octets where 65,536 are allowed")]
+    TooLong(usize),
+}
+
+impl Request {
+    /// The request that a datagram carries.
+    ///
+    /// # Errors
+    /// [`MessageError`] when it is none.
+    pub fn parse(octets: &[u8]) -> Result<Self, MessageError> {
+        parse(octets)
+    }
+}
+
+impl Reply {
+    /// The reply that a datagram carries.
+    ///
+    /// # Errors
+    /// [`MessageError`] when it is none.
+    pub fn parse(octets: &[u8]) -> Result<Self, MessageError> {
+        parse(octets)
+    }
+}
+
+pub(super) fn emit(message: &impl Serialize) -> Result<Vec<u8>, MessageError> {
+    let octets = serde_json::to_vec(message)?;
+    if octets.len() > MESSAGE_OCTETS_MAX {
+        return Err(MessageError::TooLong(octets.len()));
+    }
+    Ok(octets)
+}
+
+fn parse<T: DeserializeOwned>(octets: &[u8]) -> Result<T, MessageError> {
+    if octets.len() > MESSAGE_OCTETS_MAX {
+        return Err(MessageError::TooLong(octets.len()));
+    }
+    Ok(serde_json::from_slice(octets)?)
+}

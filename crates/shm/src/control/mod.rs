@@ -1,0 +1,16 @@
+//! The local control protocol between a node and its clients: one JSON message per datagram over a Unix
+//! socket, descriptors alongside.
+//!
+//! A client opens one connection per channel or listener; the death of a connection frees what was made
+//! over it. A request gets exactly one reply; [`Reply::Accepted`] and [`Reply::Closed`] also come unasked.
+//! [`Request::Close`] is answered by [`Reply::Closed`] once the ring is drained.
+
+mod info;
+mod message;
+mod socket;
+
+pub use info::{
+    ChannelInfo, ContractInfo, MemberInfo, RefusalInfo, ReservationInfo, RunMode, StatusInfo, TokenInfo,
+};
+pub use message::{CONTROL_VERSION, MESSAGE_OCTETS_MAX, MessageError, Reply, Request};
+pub use socket::{Connection, ControlName, ControlNameError, Listener, Message, SocketError};

@@ -1,0 +1,194 @@
+//! What a hostile client may try, and that none of it touches the node.
+
+use std::fs::OpenOptions;
+use std::mem::offset_of;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, fallocate};
+use nix::unistd::ftruncate;
+use rota_units::Instant;
+
+use crate::layout::{
+    BOARD_OCTETS, TX_HEADER_OCTETS, TxDescriptor, TxHeader, UNIT_OCTETS_MAX, sequence_shut, tx_file_octets,
+};
+use crate::memory::{MemoryError, NodeSource, SinkShape, SourceShape, open_sink, open_source};
+use crate::raw::WritePages;
+use crate::{Hostile, NodeSink};
+
+const SHAPE: SourceShape = SourceShape { buffers: 4, unit_octets_max: 5_000 };
+
+fn files(node: &NodeSource) -> Vec<OwnedFd> {
+    node.descriptors().iter().map(|file| file.try_clone_to_owned().unwrap()).collect()
+}
+
+/// A node and a client that writes whatever it likes into its own pages.
+fn node_and_pages() -> (NodeSource, WritePages) {
+    let mut node = NodeSource::create(SHAPE).unwrap();
+    let octets = tx_file_octets(u32::from(SHAPE.buffers), SHAPE.unit_octets_max).unwrap();
+    let pages = WritePages::map(&files(&node)[0], octets).unwrap();
+    node.mapped().unwrap();
+    (node, pages)
+}
+
+fn publish(pages: &WritePages, sequence: u64, number: u64, octets: u64, head: u64) {
+    pages.store(TX_HEADER_OCTETS + offset_of!(TxDescriptor, number), number);
+    pages.store(TX_HEADER_OCTETS + offset_of!(TxDescriptor, octets), octets);
+    pages.store(TX_HEADER_OCTETS + offset_of!(TxDescriptor, sequence), sequence);
+    pages.store_release(offset_of!(TxHeader, head), head);
+}
+
+fn punch(file: impl AsFd) -> nix::Result<()> {
+    let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    fallocate(file, flags, 0, 4096)
+}
+
+#[test]
+fn an_impossible_index_ends_the_channel() {
+    for head in [5, 6, u64::MAX, 1 << 63] {
+        let (mut node, pages) = node_and_pages();
+        publish(&pages, sequence_shut(0), 0, 10, head);
+        let hostile = Hostile::IndexJump { claimed: head, slots: 4 };
+        assert_eq!(node.ring.peek(), Err(hostile));
+        publish(&pages, sequence_shut(0), 0, 10, 1);
+        assert_eq!(node.ring.peek(), Err(hostile), "it stays ended");
+    }
+}
+
+#[test]
+fn an_index_that_goes_back_ends_the_channel() {
+    let (mut node, pages) = node_and_pages();
+    publish(&pages, sequence_shut(0), 0, 10, 1);
+    let unit = node.ring.peek().unwrap().unwrap();
+    node.ring.release(&unit);
+    publish(&pages, sequence_shut(0), 0, 10, 0);
+    assert!(matches!(node.ring.peek(), Err(Hostile::IndexJump { claimed: u64::MAX, .. })));
+}
+
+#[test]
+fn a_descriptor_that_lies_ends_the_channel() {
+    let (mut node, pages) = node_and_pages();
+    publish(&pages, sequence_shut(0) + 1, 0, 10, 1);
+    assert!(matches!(node.ring.peek(), Err(Hostile::Sequence { .. })));
+    for octets in [5_001, u64::from(u32::MAX) + 1, u64::MAX] {
+        let (mut node, pages) = node_and_pages();
+        publish(&pages, sequence_shut(0), 0, octets, 1);
+        assert_eq!(node.ring.peek(), Err(Hostile::Length { octets, octets_max: 5_000 }));
+    }
+}
+
+#[test]
+fn unit_numbers_must_grow() {
+    let shape = SourceShape { buffers: 1, ..SHAPE };
+    let mut node = NodeSource::create(shape).unwrap();
+    let octets = tx_file_octets(1, SHAPE.unit_octets_max).unwrap();
+    let pages = WritePages::map(&files(&node)[0], octets).unwrap();
+    publish(&pages, sequence_shut(0), 9, 10, 1);
+    let unit = node.ring.peek().unwrap().unwrap();
+    node.ring.release(&unit);
+    publish(&pages, sequence_shut(1), 9, 10, 2);
+    assert_eq!(node.ring.peek(), Err(Hostile::Number { number: 9, previous: 9 }));
+}
+
+#[test]
+fn a_descriptor_torn_under_the_node_is_noticed() {
+    let (mut node, pages) = node_and_pages();
+    publish(&pages, sequence_shut(0), 0, 5_000, 1);
+    let unit = node.ring.peek().unwrap().unwrap();
+    let mut payload = [0; 100];
+    assert!(node.ring.copy(&unit, 4_900, &mut payload));
+    assert!(node.ring.copy(&unit, 1_436, &mut payload), "any offset will do");
+    assert!(!node.ring.copy(&unit, 4_901, &mut payload), "beyond the unit");
+    assert!(!node.ring.copy(&unit, u32::MAX, &mut payload));
+    pages.store(TX_HEADER_OCTETS + offset_of!(TxDescriptor, octets), u64::MAX);
+    assert!(node.ring.copy(&unit, 0, &mut payload), "the validated copy counts, not what stands there now");
+    pages.store(TX_HEADER_OCTETS + offset_of!(TxDescriptor, sequence), 1);
+    assert!(!node.ring.copy(&unit, 0, &mut payload));
+    assert!(matches!(node.ring.peek(), Err(Hostile::Sequence { .. })));
+}
+
+#[test]
+fn a_copy_may_start_at_any_octet() {
+    let (mut node, pages) = node_and_pages();
+    let whole: Vec<u8> = (0..200).map(|at| at as u8).collect();
+    pages.copy_in(TX_HEADER_OCTETS + size_of::<TxDescriptor>(), &whole);
+    publish(&pages, sequence_shut(0), 0, 200, 1);
+    let unit = node.ring.peek().unwrap().unwrap();
+    for offset in 0..40usize {
+        for octets in 0..40usize {
+            let mut part = vec![0xFF; octets];
+            assert!(node.ring.copy(&unit, offset as u32, &mut part));
+            assert_eq!(part, whole[offset..offset + octets]);
+        }
+    }
+}
+
+#[test]
+fn sealed_files_can_be_neither_cut_nor_emptied_nor_written() {
+    let mut node = NodeSource::create(SHAPE).unwrap();
+    let files = files(&node);
+    let client = open_source(files.iter().map(|file| file.try_clone().unwrap()).collect()).unwrap();
+    let (ring, board) = (&files[0], &files[1]);
+    for file in [ring, board] {
+        assert_eq!(ftruncate(file, 0), Err(Errno::EPERM), "from the very start");
+        assert_eq!(ftruncate(file, 1 << 30), Err(Errno::EPERM));
+    }
+    assert_eq!(punch(board), Err(Errno::EPERM));
+    assert_eq!(nix::unistd::write(board, b"x"), Err(Errno::EPERM));
+    assert_eq!(WritePages::map(board, BOARD_OCTETS).err(), Some(Errno::EPERM));
+    let path = format!("/proc/self/fd/{}", board.as_raw_fd());
+    let reopened = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    assert_eq!(
+        WritePages::map(&reopened, BOARD_OCTETS).err(),
+        Some(Errno::EPERM),
+        "not through /proc either"
+    );
+    assert_eq!(punch(&reopened), Err(Errno::EPERM));
+
+    node.mapped().unwrap();
+    assert!(node.descriptors().is_empty(), "the node keeps no descriptor that it does not need");
+    assert_eq!(punch(ring), Err(Errno::EPERM));
+    assert_eq!(nix::unistd::write(ring, b"x"), Err(Errno::EPERM));
+    assert_eq!(WritePages::map(ring, 4096).err(), Some(Errno::EPERM), "no second writer");
+    // The client's own mapping, made before, still works.
+    let mut client = client;
+    client.ring.try_write(b"still here", Instant::ZERO).unwrap();
+    assert_eq!(node.ring.peek().unwrap().unwrap().octets, 10);
+}
+
+#[test]
+fn a_hole_punched_before_the_seal_only_costs_the_client_its_data() {
+    let mut node = NodeSource::create(SHAPE).unwrap();
+    let files = files(&node);
+    let mut client = open_source(files.iter().map(|file| file.try_clone().unwrap()).collect()).unwrap();
+    client.ring.try_write(b"gone", Instant::ZERO).unwrap();
+    punch(&files[0]).unwrap();
+    node.mapped().unwrap();
+    assert_eq!(node.ring.peek(), Ok(None));
+}
+
+#[test]
+fn a_client_refuses_files_that_are_none_of_a_channel() {
+    let node = NodeSource::create(SHAPE).unwrap();
+    let [ring, board, doorbell] = <[OwnedFd; 3]>::try_from(files(&node)).unwrap();
+    let is_refused = |files: Vec<OwnedFd>| open_source(files).err().is_some();
+    assert!(is_refused(Vec::new()));
+    let swapped = vec![board.try_clone().unwrap(), ring.try_clone().unwrap(), doorbell.try_clone().unwrap()];
+    assert!(is_refused(swapped));
+    let no_memory = vec![ring.try_clone().unwrap(), doorbell.try_clone().unwrap(), doorbell];
+    assert!(is_refused(no_memory));
+    assert!(matches!(open_sink(vec![board]), Err(MemoryError::NotOurs { .. })), "it is a sending channel");
+    assert!(matches!(open_sink(vec![ring]), Err(MemoryError::NotOurs { .. })));
+}
+
+#[test]
+fn impossible_shapes_are_refused() {
+    let source = |buffers, unit_octets_max| NodeSource::create(SourceShape { buffers, unit_octets_max });
+    let sink = |slots, unit_octets_max| NodeSink::create(SinkShape { slots, unit_octets_max });
+    for (buffers, octets) in [(0, 100), (4, 0), (1, UNIT_OCTETS_MAX + 1), (1, u32::MAX), (100, 16 << 20)] {
+        assert!(matches!(source(buffers, octets), Err(MemoryError::Shape { .. })), "{buffers} of {octets}");
+    }
+    for (slots, octets) in [(0, 100), (u32::MAX, 100), (4, 0), (4, u32::MAX)] {
+        assert!(matches!(sink(slots, octets), Err(MemoryError::Shape { .. })), "{slots} of {octets}");
+    }
+}

@@ -1,0 +1,207 @@
+//! The octets that a node and a client agree on.
+//!
+//! Every field is a native-endian `u64`, so that each is read or written in one atomic access and no two
+//! accesses of different width ever race on the same octets; the one exception is the futex word, which
+//! the kernel wants to be 32 bits. The structs below are never placed over shared pages: they only name
+//! the offsets, and the compiler checks them.
+
+use core::mem::{align_of, offset_of, size_of};
+
+/// First word of a node-written channel file: "RotaChan".
+pub const BOARD_MAGIC: u64 = u64::from_be_bytes(*b"RotaChan");
+/// First word of a counters file: "RotaCntr".
+pub const COUNTERS_MAGIC: u64 = u64::from_be_bytes(*b"RotaCntr");
+/// Version of all layouts in this module; the two sides must agree exactly.
+pub const LAYOUT_VERSION: u64 = 1;
+/// Space for payload in one receive slot, in octets.
+pub const FRAGMENT_OCTETS_MAX: usize = 2048;
+/// Largest unit that a channel may carry, in octets.
+pub const UNIT_OCTETS_MAX: u32 = 16 << 20;
+/// Most slots in one ring.
+pub const SLOTS_MAX: u32 = 65_536;
+/// Largest memory file, in octets; a request beyond it is refused.
+pub const FILE_OCTETS_MAX: usize = 256 << 20;
+/// Counters on each channel's board.
+pub const CHANNEL_COUNTERS: usize = 16;
+
+/// Head of the node-written file of a channel.
+#[repr(C)]
+pub struct BoardHeader {
+    /// [`BOARD_MAGIC`].
+    pub magic: u64,
+    /// [`LAYOUT_VERSION`].
+    pub version: u64,
+    /// Largest unit of the channel, in octets.
+    pub unit_octets_max: u64,
+    /// Slots in the client-written ring; 0 on a receiving channel.
+    pub tx_slots: u64,
+    /// Slots in the receive ring behind this header; 0 on a sending channel.
+    pub rx_slots: u64,
+    reserved_0: [u64; 3],
+    /// Units that the node has taken out of the client-written ring.
+    pub tx_released: u64,
+    /// Units of which the last frame has left.
+    pub units_sent: u64,
+    /// Seqlock over the next two words.
+    pub slot_sequence: u64,
+    /// Count of slots that this channel has had.
+    pub slot_number: u64,
+    /// When the newest slot began, monotonic ns.
+    pub slot_at: u64,
+    reserved_1: [u64; 3],
+    /// Fragments ever written into the receive ring.
+    pub rx_head: u64,
+    reserved_2: [u64; 7],
+    /// A [`crate::ChannelState`] code.
+    pub state: u64,
+    /// A [`crate::CloseCause`] code.
+    pub cause: u64,
+    /// How many units the sender had sent when it closed, plus one; 0 = not known.
+    pub final_units: u64,
+    /// Futex word in the first four octets; bumped whenever anything above changed.
+    pub event: u64,
+    reserved_3: [u64; 4],
+    /// See [`crate::ChannelCounter`].
+    pub counters: [u64; CHANNEL_COUNTERS],
+    reserved_4: [u64; 16],
+}
+
+/// Head of the client-written file of a sending channel.
+#[repr(C)]
+pub struct TxHeader {
+    /// Units ever published.
+    pub head: u64,
+    reserved: [u64; 7],
+}
+
+/// Head of one slot of the client-written ring; the unit's octets follow.
+#[repr(C)]
+pub struct TxDescriptor {
+    /// Seqlock: see [`sequence_open`] and [`sequence_shut`].
+    pub sequence: u64,
+    /// The unit's number, strictly increasing.
+    pub number: u64,
+    /// The unit's length in octets.
+    pub octets: u64,
+    /// The sender's schedule for the unit, monotonic ns.
+    pub schedule_ns: u64,
+    reserved: [u64; 4],
+}
+
+/// Head of one slot of the node-written receive ring; the fragment's octets follow.
+#[repr(C)]
+pub struct RxDescriptor {
+    /// Seqlock: see [`sequence_open`] and [`sequence_shut`].
+    pub sequence: u64,
+    /// The unit's number.
+    pub number: u64,
+    /// The sender's schedule for the unit, ns since its incarnation.
+    pub schedule_ns: u64,
+    /// Kernel receive stamp, monotonic ns; meaningless unless flagged valid.
+    pub arrived_ns: u64,
+    /// When the node took the frame from the kernel, monotonic ns.
+    pub dequeued_ns: u64,
+    /// Length of the whole unit (low 32 bits), offset of this fragment (high 32).
+    pub place: u64,
+    /// Octets (bits 0–15), fragment index (16–31), last (32), stamp valid (33).
+    pub shape: u64,
+    reserved: u64,
+}
+
+/// Head of a counters file; `count` entries follow.
+#[repr(C)]
+pub struct CountersHeader {
+    /// [`COUNTERS_MAGIC`].
+    pub magic: u64,
+    /// [`LAYOUT_VERSION`].
+    pub version: u64,
+    /// Number of entries.
+    pub count: u64,
+    reserved: [u64; 5],
+}
+
+/// One named counter: a zero-padded name and its value.
+#[repr(C)]
+pub struct CounterEntry {
+    /// The value.
+    pub value: u64,
+    /// UTF-8, padded with zeros.
+    pub name: [u8; COUNTER_NAME_OCTETS],
+}
+
+/// Longest name of a counter, in octets.
+pub const COUNTER_NAME_OCTETS: usize = 56;
+/// Octets before the first receive slot.
+pub const BOARD_OCTETS: usize = size_of::<BoardHeader>();
+/// Octets before the first slot of the client-written ring.
+pub const TX_HEADER_OCTETS: usize = size_of::<TxHeader>();
+/// Octets of one receive slot.
+pub const RX_SLOT_OCTETS: usize = size_of::<RxDescriptor>() + FRAGMENT_OCTETS_MAX;
+
+const _: () = {
+    assert!(BOARD_OCTETS == 512 && align_of::<BoardHeader>() == 8);
+    assert!(offset_of!(BoardHeader, tx_released) == 64);
+    assert!(offset_of!(BoardHeader, rx_head) == 128);
+    assert!(offset_of!(BoardHeader, state) == 192);
+    assert!(offset_of!(BoardHeader, event) == 216);
+    assert!(offset_of!(BoardHeader, counters) == 256);
+    assert!(size_of::<TxHeader>() == 64 && size_of::<TxDescriptor>() == 64);
+    assert!(size_of::<RxDescriptor>() == 64 && offset_of!(RxDescriptor, shape) == 48);
+    assert!(size_of::<CountersHeader>() == 64 && size_of::<CounterEntry>() == 64);
+    assert!(RX_SLOT_OCTETS == 2112 && RX_SLOT_OCTETS.is_multiple_of(64));
+};
+
+/// The sequence of a slot while entry `index` is being written into it: odd.
+pub const fn sequence_open(index: u64) -> u64 {
+    index.wrapping_mul(2).wrapping_add(1)
+}
+
+/// The sequence of a slot once entry `index` stands in it: even, never 0.
+pub const fn sequence_shut(index: u64) -> u64 {
+    index.wrapping_mul(2).wrapping_add(2)
+}
+
+/// Octets of one slot of a client-written ring whose units are at most `unit_octets_max` long.
+pub const fn tx_slot_octets(unit_octets_max: u32) -> usize {
+    size_of::<TxDescriptor>() + (unit_octets_max as usize).next_multiple_of(64)
+}
+
+/// Octets of a client-written file; `None` when it would exceed [`FILE_OCTETS_MAX`].
+pub fn tx_file_octets(slots: u32, unit_octets_max: u32) -> Option<usize> {
+    let slots = usize::try_from(slots).ok()?;
+    let octets = TX_HEADER_OCTETS.checked_add(slots.checked_mul(tx_slot_octets(unit_octets_max))?)?;
+    (octets <= FILE_OCTETS_MAX).then_some(octets)
+}
+
+/// Octets of a node-written file; `None` when it would exceed [`FILE_OCTETS_MAX`].
+pub fn board_file_octets(rx_slots: u32) -> Option<usize> {
+    let slots = usize::try_from(rx_slots).ok()?;
+    let octets = BOARD_OCTETS.checked_add(slots.checked_mul(RX_SLOT_OCTETS)?)?;
+    (octets <= FILE_OCTETS_MAX).then_some(octets)
+}
+
+/// Receive slots that hold `units` whole units of the largest size, cut into `fragment_octets`.
+pub fn rx_slots_for(units: u16, unit_octets_max: u32, fragment_octets: u32) -> u32 {
+    let fragments = unit_octets_max.div_ceil(fragment_octets.max(1)).max(1);
+    u32::from(units.max(1)).saturating_mul(fragments).clamp(2, SLOTS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_beyond_the_limit_is_refused() {
+        assert_eq!(tx_file_octets(2, 100), Some(64 + 2 * (64 + 128)));
+        assert_eq!(tx_file_octets(SLOTS_MAX, UNIT_OCTETS_MAX), None);
+        assert_eq!(board_file_octets(u32::MAX), None);
+        assert_eq!(board_file_octets(0), Some(512));
+    }
+
+    #[test]
+    fn receive_slots_hold_whole_units() {
+        assert_eq!(rx_slots_for(4, 6_250, 1_436), 20);
+        assert_eq!(rx_slots_for(1, 10, 1_436), 2);
+        assert_eq!(rx_slots_for(u16::MAX, UNIT_OCTETS_MAX, 1), SLOTS_MAX);
+    }
+}

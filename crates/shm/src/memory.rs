@@ -1,0 +1,286 @@
+//! A channel's memory files: made and sealed by the node, checked and mapped by the client.
+
+use std::mem::offset_of;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use crate::board::{Board, BoardView};
+use crate::layout::{
+    BOARD_MAGIC, BOARD_OCTETS, BoardHeader, LAYOUT_VERSION, SLOTS_MAX, UNIT_OCTETS_MAX, board_file_octets,
+    tx_file_octets,
+};
+use crate::memfd::{self, FINAL_SEALS, SIZE_SEALS};
+use crate::raw::{ReadPages, WritePages};
+use crate::ring::{RxReader, RxWriter, TxReader, TxWriter};
+
+/// Why a channel's memory could not be made or accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryError {
+    /// Too large, or zero.
+    #[error(
+        "a ring of {slots} slots for units of {unit_octets_max} octets does not fit: 1 to {} slots, units of \
+         1 to {} octets and 256 MiB in all are possible",
+        SLOTS_MAX,
+        UNIT_OCTETS_MAX
+    )]
+    Shape {
+        /// Wanted slots.
+        slots: u32,
+        /// Wanted largest unit.
+        unit_octets_max: u32,
+    },
+    /// The kernel refused.
+    #[error("the kernel refused to {what}: {errno}")]
+    Kernel {
+        /// What was tried.
+        what: &'static str,
+        /// Its answer.
+        errno: Errno,
+    },
+    /// The node handed over something else than a channel's files.
+    #[error("the node handed over {found} where {wanted} was due")]
+    NotOurs {
+        /// What came.
+        found: &'static str,
+        /// What should have come.
+        wanted: &'static str,
+    },
+}
+
+/// What a sending channel's memory must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceShape {
+    /// Whole units that the client may have under way.
+    pub buffers: u16,
+    /// Largest unit, in octets.
+    pub unit_octets_max: u32,
+}
+
+/// What a receiving channel's memory must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SinkShape {
+    /// Fragments; see [`crate::layout::rx_slots_for`].
+    pub slots: u32,
+    /// Largest unit, in octets.
+    pub unit_octets_max: u32,
+}
+
+/// The node's side of a sending channel.
+pub struct NodeSource {
+    /// The client's units.
+    pub ring: TxReader,
+    /// What the client is told.
+    pub board: Board,
+    /// Readable whenever the client has published a unit. To be registered edge-triggered and never read
+    /// or written: a client can make either of these block.
+    pub doorbell: OwnedFd,
+    files: Option<[OwnedFd; 2]>,
+}
+
+/// The node's side of a receiving channel.
+pub struct NodeSink {
+    /// Takes the fragments.
+    pub ring: RxWriter,
+    /// What the client is told.
+    pub board: Board,
+    file: OwnedFd,
+}
+
+/// The client's side of a sending channel.
+pub struct ClientSource {
+    /// Takes the units.
+    pub ring: TxWriter,
+    /// What the node tells.
+    pub board: BoardView,
+    doorbell: OwnedFd,
+}
+
+/// The client's side of a receiving channel.
+pub struct ClientSink {
+    /// Gives the units.
+    pub ring: RxReader,
+    /// What the node tells.
+    pub board: BoardView,
+}
+
+impl NodeSource {
+    /// Makes the two files and the doorbell of a sending channel.
+    ///
+    /// # Errors
+    /// [`MemoryError::Shape`] or [`MemoryError::Kernel`] (out of memory or descriptors).
+    pub fn create(shape: SourceShape) -> Result<Self, MemoryError> {
+        let SourceShape { buffers, unit_octets_max } = shape;
+        let slots = u32::from(buffers);
+        let octets = tx_file_octets(slots, unit_octets_max)
+            .filter(|_| slots > 0 && (1..=UNIT_OCTETS_MAX).contains(&unit_octets_max))
+            .ok_or(MemoryError::Shape { slots, unit_octets_max })?;
+        let file = memfd::create("rota-tx", octets).map_err(kernel("make a memory file"))?;
+        // From here on nobody can cut it; holes are closed off in `mapped`.
+        memfd::seal(&file, SIZE_SEALS).map_err(kernel("seal a memory file"))?;
+        let pages = ReadPages::map(&file, octets).map_err(kernel("map a memory file"))?;
+        let (board_file, board_pages) = board(unit_octets_max, slots, 0)?;
+        let board = Board::new(board_pages);
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let doorbell = EventFd::from_flags(flags).map_err(kernel("make an eventfd"))?;
+        Ok(Self {
+            ring: TxReader::new(pages, board.clone(), slots, unit_octets_max),
+            board,
+            doorbell: doorbell.into(),
+            files: Some([file, board_file]),
+        })
+    }
+
+    /// What goes to the client, in this order: client-written file, node-written file, doorbell. Empty
+    /// once the client has mapped them.
+    pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        let Some([file, board]) = &self.files else { return Vec::new() };
+        vec![file.as_fd(), board.as_fd(), self.doorbell.as_fd()]
+    }
+
+    /// To be called when the client says that it has mapped its file: after this no other program can map
+    /// it for writing, and nobody can punch holes into it. Only then may the channel be used.
+    ///
+    /// # Errors
+    /// [`MemoryError::Kernel`] when the seals do not hold: the channel must be given up.
+    pub fn mapped(&mut self) -> Result<(), MemoryError> {
+        if let Some([file, _]) = self.files.take() {
+            memfd::seal(&file, FINAL_SEALS).map_err(kernel("seal a client's memory file"))?;
+        }
+        // A hole punched before the seal would otherwise cost the data thread a page fault.
+        self.ring.settle();
+        Ok(())
+    }
+}
+
+impl NodeSink {
+    /// Makes the file of a receiving channel.
+    ///
+    /// # Errors
+    /// [`MemoryError::Shape`] or [`MemoryError::Kernel`] (out of memory or descriptors).
+    pub fn create(shape: SinkShape) -> Result<Self, MemoryError> {
+        let SinkShape { slots, unit_octets_max } = shape;
+        if slots == 0 || slots > SLOTS_MAX || !(1..=UNIT_OCTETS_MAX).contains(&unit_octets_max) {
+            return Err(MemoryError::Shape { slots, unit_octets_max });
+        }
+        let (file, pages) = board(unit_octets_max, 0, slots)?;
+        Ok(Self { ring: RxWriter::new(pages.clone(), slots), board: Board::new(pages), file })
+    }
+
+    /// What goes to the client: the node-written file.
+    pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.file.as_fd()]
+    }
+
+    /// Ring and board; closes our descriptor of the file, which the client has by now.
+    pub fn into_parts(self) -> (RxWriter, Board) {
+        (self.ring, self.board)
+    }
+}
+
+impl ClientSource {
+    /// Tells the node that a unit is waiting. Never blocks: nobody reads the counter, and filling it would
+    /// take five hundred years of ringing.
+    pub fn ring_doorbell(&self) {
+        let _ = nix::unistd::write(&self.doorbell, &1u64.to_ne_bytes());
+    }
+}
+
+/// Maps a sending channel from the descriptors that came with its opening: see
+/// [`NodeSource::descriptors`].
+///
+/// # Errors
+/// [`MemoryError::NotOurs`] when they are something else, [`MemoryError::Kernel`] when mapping fails.
+pub fn open_source(descriptors: Vec<OwnedFd>) -> Result<ClientSource, MemoryError> {
+    let Ok([file, board, doorbell]) = <[OwnedFd; 3]>::try_from(descriptors) else {
+        return Err(MemoryError::NotOurs { found: "another number of files", wanted: "three files" });
+    };
+    let (pages, facts) = open_board(board)?;
+    let Some(slots) = facts.tx_slots.filter(|&slots| slots > 0) else {
+        return Err(MemoryError::NotOurs { found: "a receiving channel", wanted: "a sending channel" });
+    };
+    let octets = memfd::fixed_octets(&file).map_err(kernel("look at the client-written file"))?;
+    if tx_file_octets(slots, facts.unit_octets_max) != Some(octets) {
+        return Err(MemoryError::NotOurs { found: "a file of another size", wanted: "the ring" });
+    }
+    let mine = WritePages::map(&file, octets).map_err(kernel("map the client-written file"))?;
+    mine.read().settle();
+    let board = BoardView::new(pages);
+    let ring = TxWriter::new(Arc::new(mine), board.clone(), slots, facts.unit_octets_max);
+    Ok(ClientSource { ring, board, doorbell })
+}
+
+/// Maps a receiving channel from the descriptors that came with it: see [`NodeSink::descriptors`].
+///
+/// # Errors
+/// [`MemoryError::NotOurs`] when they are something else, [`MemoryError::Kernel`] when mapping fails.
+pub fn open_sink(descriptors: Vec<OwnedFd>) -> Result<ClientSink, MemoryError> {
+    let Ok([board]) = <[OwnedFd; 1]>::try_from(descriptors) else {
+        return Err(MemoryError::NotOurs { found: "another number of files", wanted: "one file" });
+    };
+    let (pages, facts) = open_board(board)?;
+    let Some(slots) = facts.rx_slots.filter(|&slots| slots > 0) else {
+        return Err(MemoryError::NotOurs { found: "a sending channel", wanted: "a receiving channel" });
+    };
+    let ring = RxReader::new(pages.clone(), slots, facts.unit_octets_max);
+    Ok(ClientSink { ring, board: BoardView::new(pages) })
+}
+
+struct BoardFacts {
+    unit_octets_max: u32,
+    tx_slots: Option<u32>,
+    rx_slots: Option<u32>,
+}
+
+/// Makes a node-written file: mapped by us for writing first, then closed for every other writer, because
+/// even a read-only descriptor could be opened again for writing through /proc.
+fn board(
+    unit_octets_max: u32,
+    tx_slots: u32,
+    rx_slots: u32,
+) -> Result<(OwnedFd, Arc<WritePages>), MemoryError> {
+    let shape = MemoryError::Shape { slots: rx_slots, unit_octets_max };
+    let octets = board_file_octets(rx_slots).ok_or(shape)?;
+    let file = memfd::create("rota-board", octets).map_err(kernel("make a memory file"))?;
+    let pages = WritePages::map(&file, octets).map_err(kernel("map a memory file"))?;
+    memfd::seal(&file, FINAL_SEALS).map_err(kernel("seal a memory file"))?;
+    pages.read().settle();
+    pages.store(offset_of!(BoardHeader, version), LAYOUT_VERSION);
+    pages.store(offset_of!(BoardHeader, unit_octets_max), u64::from(unit_octets_max));
+    pages.store(offset_of!(BoardHeader, tx_slots), u64::from(tx_slots));
+    pages.store(offset_of!(BoardHeader, rx_slots), u64::from(rx_slots));
+    pages.store_release(offset_of!(BoardHeader, magic), BOARD_MAGIC);
+    Ok((file, Arc::new(pages)))
+}
+
+fn open_board(file: OwnedFd) -> Result<(Arc<ReadPages>, BoardFacts), MemoryError> {
+    let octets = memfd::fixed_octets(&file).map_err(kernel("look at the node-written file"))?;
+    if octets < BOARD_OCTETS {
+        return Err(MemoryError::NotOurs { found: "a file without a board", wanted: "a channel's board" });
+    }
+    let pages = ReadPages::map(&file, octets).map_err(kernel("map the node-written file"))?;
+    if pages.load_acquire(offset_of!(BoardHeader, magic)) != BOARD_MAGIC {
+        return Err(MemoryError::NotOurs { found: "a file without a board", wanted: "a channel's board" });
+    }
+    if pages.load(offset_of!(BoardHeader, version)) != LAYOUT_VERSION {
+        return Err(MemoryError::NotOurs { found: "another layout version", wanted: "version 1" });
+    }
+    let small = |at| u32::try_from(pages.load(at)).ok();
+    let facts = BoardFacts {
+        unit_octets_max: small(offset_of!(BoardHeader, unit_octets_max)).unwrap_or(u32::MAX),
+        tx_slots: small(offset_of!(BoardHeader, tx_slots)),
+        rx_slots: small(offset_of!(BoardHeader, rx_slots)),
+    };
+    let holds = facts.rx_slots.and_then(board_file_octets) == Some(octets);
+    if !holds || facts.unit_octets_max > UNIT_OCTETS_MAX {
+        return Err(MemoryError::NotOurs { found: "a board of another size", wanted: "a channel's board" });
+    }
+    pages.settle();
+    Ok((Arc::new(pages), facts))
+}
+
+fn kernel(what: &'static str) -> impl FnOnce(Errno) -> MemoryError {
+    move |errno| MemoryError::Kernel { what, errno }
+}

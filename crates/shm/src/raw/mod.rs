@@ -1,0 +1,13 @@
+//! The only unsafe code of this crate: mapping pages, atomic access to them, futexes, and taking
+//! ownership of descriptors that the kernel hands over.
+
+mod futex;
+#[cfg(test)]
+pub(crate) mod hook;
+mod message;
+mod pages;
+
+pub use futex::{Waited, max_slice};
+pub(crate) use futex::{futex_value, futex_wait, futex_wake};
+pub(crate) use message::{accept, receive};
+pub(crate) use pages::{ReadPages, WritePages};

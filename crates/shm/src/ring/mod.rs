@@ -1,0 +1,18 @@
+//! The rings: one producer, one consumer, private cursors, a sequence per slot.
+//!
+//! The side that reads a cursor of its peer reads it once into a local, and believes it only as far as
+//! the ring is long.
+
+#[cfg(test)]
+mod interleaving;
+mod reassembly;
+mod rx_reader;
+mod rx_writer;
+mod tx_reader;
+mod tx_writer;
+
+pub use reassembly::RxUnit;
+pub use rx_reader::{NextUnit, RxCounts, RxReader};
+pub use rx_writer::{RxWriter, UnitDescriptor};
+pub use tx_reader::{Hostile, TxReader, UnitRef};
+pub use tx_writer::{TryWriteError, TxWriter};

@@ -1,0 +1,182 @@
+//! The node's end of a client-written ring. The client may write anything at any moment.
+
+use std::mem::offset_of;
+
+use rota_units::Instant;
+
+use crate::board::Board;
+use crate::layout::{TX_HEADER_OCTETS, TxDescriptor, TxHeader, sequence_shut, tx_slot_octets};
+use crate::raw::ReadPages;
+
+/// What a client wrote that no correct client writes. The channel is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Hostile {
+    /// The head moved backwards or further than the ring is long.
+    #[error("the client's ring claims {claimed} waiting units but holds {slots}")]
+    IndexJump {
+        /// Units that would be waiting.
+        claimed: u64,
+        /// Slots of the ring.
+        slots: u32,
+    },
+    /// A published slot does not carry its sequence.
+    #[error("a published slot carries sequence {found} where {expected} was due")]
+    Sequence {
+        /// What stands in the slot.
+        found: u64,
+        /// What should.
+        expected: u64,
+    },
+    /// A unit longer than the channel's largest.
+    #[error("a unit claims {octets} octets where the contract allows {octets_max}")]
+    Length {
+        /// Claimed length.
+        octets: u64,
+        /// The contract's.
+        octets_max: u32,
+    },
+    /// Unit numbers must grow.
+    #[error("unit number {number} does not follow {previous}")]
+    Number {
+        /// The offered number.
+        number: u64,
+        /// The last one.
+        previous: u64,
+    },
+}
+
+/// A unit that waits at the head of the ring: a validated copy of its descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnitRef {
+    /// The unit's number, larger than all before.
+    pub number: u64,
+    /// Its length, at most the channel's largest unit.
+    pub octets: u32,
+    /// The sender's schedule for it.
+    pub schedule: Instant,
+    index: u64,
+}
+
+/// Takes units out of a client-written ring.
+pub struct TxReader {
+    pages: ReadPages,
+    board: Board,
+    slots: u32,
+    unit_octets_max: u32,
+    taken: u64,
+    last_number: Option<u64>,
+    hostile: Option<Hostile>,
+}
+
+impl TxReader {
+    pub(crate) fn new(pages: ReadPages, board: Board, slots: u32, unit_octets_max: u32) -> Self {
+        let slot_octets = tx_slot_octets(unit_octets_max);
+        assert!(slots > 0 && pages.octets() >= TX_HEADER_OCTETS + slots as usize * slot_octets);
+        Self { pages, board, slots, unit_octets_max, taken: 0, last_number: None, hostile: None }
+    }
+
+    /// How many units wait.
+    ///
+    /// # Errors
+    /// [`Hostile`] when the client's index is impossible; from then on every call says so.
+    pub fn waiting(&mut self) -> Result<u64, Hostile> {
+        if let Some(hostile) = self.hostile {
+            return Err(hostile);
+        }
+        let head = self.pages.load_acquire(offset_of!(TxHeader, head));
+        let claimed = head.wrapping_sub(self.taken);
+        if claimed > u64::from(self.slots) {
+            return self.fail(Hostile::IndexJump { claimed, slots: self.slots });
+        }
+        Ok(claimed)
+    }
+
+    /// The oldest waiting unit; stays the oldest until [`TxReader::release`].
+    ///
+    /// # Errors
+    /// [`Hostile`] when index or descriptor are impossible; from then on every call says so.
+    pub fn peek(&mut self) -> Result<Option<UnitRef>, Hostile> {
+        if self.waiting()? == 0 {
+            return Ok(None);
+        }
+        let slot = self.slot(self.taken);
+        let expected = sequence_shut(self.taken);
+        let found = self.pages.load_acquire(slot + offset_of!(TxDescriptor, sequence));
+        if found != expected {
+            return self.fail(Hostile::Sequence { found, expected });
+        }
+        // Each word once: what is validated here is what is used later.
+        let number = self.pages.load(slot + offset_of!(TxDescriptor, number));
+        let octets = self.pages.load(slot + offset_of!(TxDescriptor, octets));
+        let schedule = self.pages.load(slot + offset_of!(TxDescriptor, schedule_ns));
+        let Some(length) = u32::try_from(octets).ok().filter(|&octets| octets <= self.unit_octets_max) else {
+            return self.fail(Hostile::Length { octets, octets_max: self.unit_octets_max });
+        };
+        if let Some(previous) = self.last_number.filter(|&previous| number <= previous) {
+            return self.fail(Hostile::Number { number, previous });
+        }
+        let schedule = Instant::from_nanos(schedule);
+        Ok(Some(UnitRef { number, octets: length, schedule, index: self.taken }))
+    }
+
+    /// Copies part of a unit, from `offset` on. False when the range is not inside the
+    /// unit, the unit has been released, or the client changed the slot meanwhile: then the octets are
+    /// not to be used, and the next [`TxReader::peek`] says what is wrong.
+    #[must_use]
+    pub fn copy(&self, unit: &UnitRef, offset: u32, into: &mut [u8]) -> bool {
+        let end = (offset as usize).checked_add(into.len());
+        if unit.index != self.taken || end.is_none_or(|end| end > unit.octets as usize) {
+            return false;
+        }
+        let slot = self.slot(unit.index);
+        let payload = slot + size_of::<TxDescriptor>() + offset as usize;
+        copy_from(&self.pages, payload, into);
+        self.pages.read_barrier();
+        self.pages.load(slot + offset_of!(TxDescriptor, sequence)) == sequence_shut(unit.index)
+    }
+
+    /// Gives the slot of the oldest unit back to the client. Nothing happens unless `unit` is the oldest.
+    /// Call [`Board::notify`] after the last change of a turn.
+    pub fn release(&mut self, unit: &UnitRef) {
+        if unit.index == self.taken && self.hostile.is_none() {
+            self.last_number = Some(unit.number);
+            self.taken += 1;
+            self.board.set_released(self.taken);
+        }
+    }
+
+    /// How many units have been taken in all.
+    pub fn released(&self) -> u64 {
+        self.taken
+    }
+
+    /// Brings the pages in and asks that they stay; true when the kernel agreed.
+    pub(crate) fn settle(&self) -> bool {
+        self.pages.settle()
+    }
+
+    fn slot(&self, index: u64) -> usize {
+        // The remainder is below `slots`, which fits.
+        let place = (index % u64::from(self.slots)) as usize;
+        TX_HEADER_OCTETS + place * tx_slot_octets(self.unit_octets_max)
+    }
+
+    fn fail<T>(&mut self, hostile: Hostile) -> Result<T, Hostile> {
+        self.hostile = Some(hostile);
+        Err(hostile)
+    }
+}
+
+/// Copies from any octet offset: the pages only give whole words.
+fn copy_from(pages: &ReadPages, at: usize, into: &mut [u8]) {
+    let inside = at % 8;
+    if inside == 0 {
+        return pages.copy_out(at, into);
+    }
+    let head = (8 - inside).min(into.len());
+    let word = pages.load(at - inside).to_ne_bytes();
+    into[..head].copy_from_slice(&word[inside..inside + head]);
+    if head < into.len() {
+        pages.copy_out(at + head, &mut into[head..]);
+    }
+}
