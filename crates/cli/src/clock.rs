@@ -1,24 +1,12 @@
-//! The one place where the program reads a clock: pacing and the evidence of stalls.
+//! The program's clock, which is the library's, and what the kernel's stamps are on it.
 
-use nix::errno::Errno;
 use nix::sys::time::TimeSpec;
-use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
+use nix::time::{ClockId, clock_gettime};
 use rota_units::{Instant, Span};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Now, on this machine's monotonic clock.
-pub fn now() -> Instant {
-    Instant::from_nanos(read(ClockId::CLOCK_MONOTONIC))
-}
-
-/// Sleeps until `deadline`, absolute, so that no error adds up. Returns at once when it has passed.
-pub fn sleep_until(deadline: Instant) {
-    let ns = deadline.as_nanos();
-    let at = TimeSpec::new((ns / NS_PER_S) as i64, (ns % NS_PER_S) as i64);
-    let flags = ClockNanosleepFlags::TIMER_ABSTIME;
-    while clock_nanosleep(ClockId::CLOCK_MONOTONIC, flags, &at) == Err(Errno::EINTR) {}
-}
+pub use rota::{now, sleep_until};
 
 /// Asks the kernel for timers without the 50 us that it may add to those of ordinary programs.
 pub fn ask_for_exact_timers() {

@@ -10,6 +10,7 @@ mod lab;
 mod load;
 mod measure;
 mod node;
+mod output;
 mod recv;
 mod report;
 mod send;

@@ -2,13 +2,12 @@
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
+use crate::output::Output;
 use crate::stall::Stall;
 use crate::transport::udp::UdpSource;
 use crate::transport::{Arrival, Event, Over, UnitSource, channel};
 use rota_units::{Span, parse_span};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Before the first unit a receiver waits for as long as it takes.
@@ -77,31 +76,6 @@ pub struct Received {
     pub stalls: Vec<Stall>,
 }
 
-/// A file or standard output, with the name that errors use.
-struct Output {
-    name: String,
-    writer: Box<dyn Write>,
-}
-
-impl Output {
-    fn open(path: &Path) -> Result<Self, Failure> {
-        if path == Path::new("-") {
-            return Ok(Self { name: "standard output".into(), writer: Box::new(std::io::stdout()) });
-        }
-        let name = path.display().to_string();
-        let file = File::create(path).map_err(|e| Failure::failed(format!("cannot write {name}: {e}")))?;
-        Ok(Self { name, writer: Box::new(BufWriter::new(file)) })
-    }
-
-    fn put(&mut self, octets: &[u8]) -> Result<(), Failure> {
-        self.writer.write_all(octets).map_err(|e| Failure::failed(format!("cannot write {}: {e}", self.name)))
-    }
-
-    fn finish(&mut self) -> Result<(), Failure> {
-        self.writer.flush().map_err(|e| Failure::failed(format!("cannot write {}: {e}", self.name)))
-    }
-}
-
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let mut out = match (&args.out, format) {
@@ -168,9 +142,7 @@ fn receive(
             out.put(&unit)?;
         }
         if let Some(log) = log {
-            let line = serde_json::to_string(&UnitRecord::from(arrival));
-            log.put(line.map_err(|e| Failure::failed(e.to_string()))?.as_bytes())?;
-            log.put(b"\n")?;
+            log.record(&UnitRecord::from(arrival))?;
         }
     }
 }

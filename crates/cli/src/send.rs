@@ -3,6 +3,7 @@
 use crate::Format;
 use crate::clock;
 use crate::exit::{Exit, Failure};
+use crate::output::Output;
 use crate::stall::Stall;
 use crate::transport::channel::{self, ChannelRequest, OpenError};
 use crate::transport::udp::{UdpSink, resolve};
@@ -52,6 +53,23 @@ pub struct Args {
     /// When the first unit leaves, in nanoseconds of CLOCK_MONOTONIC
     #[arg(long, value_name = "NS")]
     start_at: Option<u64>,
+    /// Drop a frame whose turn has passed, as a camera would, instead of sending everything later
+    #[arg(long)]
+    live: bool,
+    /// Write a line of JSON for each unit sent (unit, frame, schedule); '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+}
+
+/// One line of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentRecord {
+    /// The unit's number on the channel, from 0.
+    pub unit: u64,
+    /// The frame of the source that it carries: ahead of the number once a live sender has dropped one.
+    pub frame: u64,
+    /// When it was due, on this host's monotonic clock.
+    pub schedule_ns: u64,
 }
 
 /// What `rota send --json` prints when it is done.
@@ -155,23 +173,35 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         sent: 0,
         stalls: Vec::new(),
     };
+    let mut log = args.log.as_deref().map(Output::open).transpose()?;
     clock::ask_for_exact_timers();
     let mut sink = match open(args, &report) {
         Ok(sink) => sink,
         Err(OpenError::Failed(failure)) => return Err(failure),
-        Err(OpenError::Refused(refusal)) => {
-            let failure = Failure { exit: Exit::Refused, sentence: refusal.to_string() };
+        Err(OpenError::Refused { refusal, sentence }) => {
+            let failure = Failure { exit: Exit::Refused, sentence };
             report.refused = Some(refusal);
             print(&report, format)?;
             return Err(failure);
         }
     };
     report.promise = sink.promise();
-    while report.sent < count {
-        let Some(unit) = supply.unit(report.sent)? else { break };
-        let schedule = sink.wait_slot(report.sent)?;
-        sink.send(report.sent, unit, schedule)?;
-        report.sent += 1;
+    let mut frame = 0;
+    while frame < count {
+        // Waiting comes first, so that a live source is read as late as possible.
+        let turn = sink.wait_slot(frame)?;
+        frame += if args.live { turn.skipped } else { 0 };
+        let Some(unit) = supply.unit(frame)? else { break };
+        if frame < count && sink.send(report.sent, unit, turn.schedule)? {
+            if let Some(log) = &mut log {
+                log.record(&SentRecord { unit: report.sent, frame, schedule_ns: turn.schedule.as_nanos() })?;
+            }
+            report.sent += 1;
+        }
+        frame += 1;
+    }
+    if let Some(log) = &mut log {
+        log.finish()?;
     }
     report.stalls = sink.close(report.sent)?;
     print(&report, format)?;
@@ -195,6 +225,7 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, OpenError> {
                 service: args.service,
                 unit_octets: report.unit_octets,
                 period,
+                is_live: args.live,
             })
         }
     }

@@ -37,8 +37,8 @@ pub struct Promise {
 pub struct Refusal {
     /// The test that failed.
     pub test: String,
-    /// By how much: what is left minus what was asked for, negative when too little is left.
-    pub margin_bps: i64,
+    /// By how much the request exceeds what is free.
+    pub margin_bps: u64,
     /// The largest rate that would have been accepted; 0 when none.
     pub counter_offer_bps: u64,
 }
@@ -46,7 +46,7 @@ pub struct Refusal {
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "admission refused the channel: its test '{}' missed by ", self.test)?;
-        write!(f, "{:.3} Mbit/s; ", self.margin_bps.unsigned_abs() as f64 / 1e6)?;
+        write!(f, "{:.3} Mbit/s; ", self.margin_bps as f64 / 1e6)?;
         match self.counter_offer_bps {
             0 => write!(f, "nothing more fits"),
             bps => write!(f, "up to {:.3} Mbit/s would fit", bps as f64 / 1e6),
@@ -83,14 +83,23 @@ pub enum Event {
     Silence,
 }
 
+/// The right to hand over one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// When it was due: the schedule that travels with the unit.
+    pub schedule: Instant,
+    /// Turns that passed unused since the last one, because this program did not run.
+    pub skipped: u64,
+}
+
 /// Where units leave.
 pub trait UnitSink {
     /// The promise that stands behind this sink; a plain socket has none.
     fn promise(&self) -> Option<Promise>;
-    /// Waits until unit `number` may be handed over and returns its schedule.
-    fn wait_slot(&mut self, number: u64) -> Result<Instant, Failure>;
-    /// Hands over one unit.
-    fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<(), Failure>;
+    /// Waits until the unit of frame time `frame` may be handed over.
+    fn wait_slot(&mut self, frame: u64) -> Result<Turn, Failure>;
+    /// Hands over one unit; false when a live sender had to drop it.
+    fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure>;
     /// Tells the other side that nothing follows `sent` units, and returns the stalls seen.
     fn close(self: Box<Self>, sent: u64) -> Result<Vec<Stall>, Failure>;
 }

@@ -228,7 +228,7 @@ pub mod tests {
             fates: (0..100).map(fate).collect(),
             figures,
         };
-        let refusal = Refusal { test: "cycle".into(), margin_bps: -850_000, counter_offer_bps: 650_000 };
+        let refusal = Refusal { test: "cycle".into(), margin_bps: 850_000, counter_offer_bps: 650_000 };
         let run = RunOutcome {
             load: Load::TooMany,
             mode: Mode::Reserved,
@@ -249,7 +249,7 @@ pub mod tests {
         let json = to_json(&sample(2, 1, 1)).unwrap();
         let expected = concat!(
             r#"{"link_bps":10000000,"nodes":5,"isolation":"root","runs":[{"load":"too-many","mode":"reserved","#,
-            r#""cross_tcp_bps":1300000,"refused":[{"test":"cycle","margin_bps":-850000,"counter_offer_bps":650000}],"#,
+            r#""cross_tcp_bps":1300000,"refused":[{"test":"cycle","margin_bps":850000,"counter_offer_bps":650000}],"#,
             r#""streams":[{"id":1,"frames":100,"late":2,"late_pct":2.0,"lost":0,"bound_ns":12000000,"#,
             r#""lateness_p50_ns":1000,"lateness_p99_ns":2000,"lateness_max_ns":3000,"#,
             r#""late_causes":{"host_stall":1}}]}]}"#

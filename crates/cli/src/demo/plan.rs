@@ -13,8 +13,9 @@ pub const PERIOD: Span = Span::from_nanos(33_333_333);
 const SECOND: Span = Span::from_millis(1_000);
 /// Frames of the unloaded second.
 const REFERENCE_UNITS: std::ops::Range<u64> = 0..30;
-/// Between the last reference frame and the cross traffic.
-const CROSS_MARGIN: Span = Span::from_millis(100);
+/// Between the last reference frame and the cross traffic: a channel starts in a slot of the ring, up to this
+/// much after its sender was asked to.
+const CROSS_MARGIN: Span = Span::from_millis(400);
 /// The rate at which one access unit each frame time is one stream; faster links get larger units.
 const BASE_RATE_BPS: u64 = 10_000_000;
 /// n1 to n4 send, n5 receives.
@@ -93,8 +94,6 @@ pub struct StreamPlan {
     pub start: Span,
     /// Units to send.
     pub frames: u64,
-    /// The units that leave while the cross traffic runs.
-    pub counted: std::ops::Range<u64>,
 }
 
 /// One run.
@@ -122,31 +121,38 @@ impl RunPlan {
             .map(|i| {
                 // Cameras are not synchronised: spread over the frame time, units do not meet in the switch.
                 let start = load.join_gap() * i + PERIOD.div_down(Load::TooMany.streams()) * i;
-                let units_until = |at: Span| at.minus(start).count_down(PERIOD) + 1;
-                let counted = units_until(cross_from)..units_until(end);
                 let station = 1 + (i % u64::from(SENDERS)) as u8;
-                StreamPlan { id: i as u16 + 1, station, start, frames: counted.end, counted }
+                StreamPlan {
+                    id: i as u16 + 1,
+                    station,
+                    start,
+                    frames: end.minus(start).count_down(PERIOD) + 1,
+                }
             })
             .collect();
         Self { load, mode, streams, cross_from, cross_seconds: seconds }
     }
 
-    /// When the last frame has left.
-    pub fn end(&self) -> Span {
-        self.cross_from + SECOND * self.cross_seconds
+    /// The units that leave while the cross traffic runs, of a stream whose unit 0 left at `start`.
+    pub fn counted(&self, start: Span) -> std::ops::Range<u64> {
+        let units_until = |at: Span| at.minus(start).count_down(PERIOD) + 1;
+        units_until(self.cross_from)..units_until(self.end())
     }
-}
 
-impl StreamPlan {
-    /// What the measure needs to know, with the run's origin at `origin`.
-    pub fn expectation(&self, origin: Instant, bound: Option<Span>) -> Expectation {
+    /// What the measure needs to know of a stream whose unit 0 left at `start`; the run's origin is `origin`.
+    pub fn expectation(&self, origin: Instant, start: Span, bound: Option<Span>) -> Expectation {
         Expectation {
             period: PERIOD,
             reference: REFERENCE_UNITS,
-            counted: self.counted.clone(),
-            start_ns: (origin + self.start).as_nanos(),
+            counted: self.counted(start),
+            start_ns: (origin + start).as_nanos(),
             bound,
         }
+    }
+
+    /// When the last frame has left.
+    pub fn end(&self) -> Span {
+        self.cross_from + SECOND * self.cross_seconds
     }
 }
 
@@ -173,10 +179,12 @@ mod tests {
             for stream in &plan.streams {
                 let reference_end = stream.start + PERIOD * REFERENCE_UNITS.end;
                 assert!(reference_end < plan.cross_from, "{load:?} {}", stream.id);
-                assert!(stream.start + PERIOD * stream.counted.start > plan.cross_from);
+                let counted = plan.counted(stream.start);
+                assert!(stream.start + PERIOD * counted.start > plan.cross_from);
                 assert!(stream.start + PERIOD * (stream.frames - 1) <= plan.end());
-                let counted = stream.counted.end - stream.counted.start;
-                assert!((240..=241).contains(&counted), "eight seconds are {counted} frames");
+                assert_eq!(counted.end, stream.frames);
+                let frames = counted.end - counted.start;
+                assert!((240..=241).contains(&frames), "eight seconds are {frames} frames");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! One run: the commands a user would type, started in the lab's stations at the planned times.
 
 use super::outcome::{RunOutcome, StreamOutcome};
-use super::plan::{Mode, RECEIVER, RunPlan, SENDERS, StreamPlan, repeat_unit, udp_cross_rate};
+use super::plan::{Mode, PERIOD, RECEIVER, RunPlan, SENDERS, StreamPlan, repeat_unit, udp_cross_rate};
 use super::progress::Progress;
 use super::watch::StallWatch;
 use super::worker::{Finished, Worker};
@@ -11,9 +11,10 @@ use crate::lab::{Lab, PriorityMatch, PrioritySpec};
 use crate::load::Goodput;
 use crate::measure;
 use crate::recv::{Received, UnitRecord};
-use crate::send::Sent;
+use crate::send::{Sent, SentRecord};
 use crate::stall::{Stall, StallKind};
 use rota_units::{BitRate, Instant, Span};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -157,9 +158,10 @@ impl Stage {
         for (stream, receiver) in plan.streams.iter().zip(receivers) {
             let (service, frames) = (stream.id.to_string(), stream.frames.to_string());
             let start = (origin + stream.start).as_nanos().to_string();
-            let what = ["send", "--video", &clip, "--repeat-unit", &repeat, "--frames", &frames, "--json"];
+            let what = ["send", "--video", &clip, "--repeat-unit", &repeat, "--frames", &frames, "--live"];
+            let told = ["--log", "-", "--json"];
             let how = ["--to", &to, "--service", &service, "--over", over(plan.mode), "--start-at", &start];
-            let command = self.rota(stream.station, &[&what[..], &how].concat());
+            let command = self.rota(stream.station, &[&what[..], &told, &how].concat());
             let sender = Worker::start(format!("the sender of stream {service}"), command)?;
             streams.push(Stream { plan: stream, sender, receiver });
         }
@@ -184,6 +186,22 @@ fn over(mode: Mode) -> &'static str {
 fn members(status: &Finished) -> usize {
     let document: Option<serde_json::Value> = status.document();
     document.and_then(|d| d.get("members")?.as_array().map(Vec::len)).unwrap_or(0)
+}
+
+/// The lines of output that are records of the wanted kind.
+fn lines<T: serde::de::DeserializeOwned>(finished: &Finished) -> Vec<T> {
+    finished.out.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// The receiver's records with the sender's knowledge: which frame each unit carried, and when it was due
+/// on the clock that all stations of one machine share.
+fn by_frame(records: Vec<UnitRecord>, schedule: &[SentRecord]) -> Vec<UnitRecord> {
+    let sent: BTreeMap<u64, &SentRecord> = schedule.iter().map(|s| (s.unit, s)).collect();
+    let joined = records.into_iter().filter_map(|record| {
+        let sent = sent.get(&record.unit)?;
+        Some(UnitRecord { unit: sent.frame, schedule_ns: sent.schedule_ns, ..record })
+    });
+    joined.collect()
 }
 
 fn conclude(
@@ -218,10 +236,14 @@ fn conclude(
         let (overflows, seen): (Vec<Stall>, Vec<Stall>) =
             summary.into_iter().flat_map(|s| s.stalls).partition(|s| s.kind == StallKind::Overflow);
         stalls.extend(seen);
-        let records: Vec<UnitRecord> =
-            receiver.out.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let bound = sent.promise.map(|p| Span::from_nanos(p.bound_ns));
-        carried.push((stream, stream.expectation(origin, bound), records, overflows));
+        let schedule: Vec<SentRecord> = lines(&sender);
+        // A channel starts in a slot of the ring, not when its sender was asked to.
+        let start = schedule.first().map_or(stream.start, |first| {
+            Instant::from_nanos(first.schedule_ns).minus(PERIOD * first.frame).since(origin)
+        });
+        let expectation = plan.expectation(origin, start, bound);
+        carried.push((stream, expectation, by_frame(lines(&receiver), &schedule), overflows));
     }
     for (stream, expectation, records, overflows) in carried {
         let evidence = [&stalls[..], &overflows].concat();

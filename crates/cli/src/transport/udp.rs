@@ -3,7 +3,7 @@
 
 use super::datagram::{FragmentHead, PIECE_OCTETS, UNIT_OCTETS_MAX, emit_end};
 use super::reassembly::Reassembly;
-use super::{Event, Promise, UnitSink, UnitSource};
+use super::{Event, Promise, Turn, UnitSink, UnitSource};
 use crate::clock;
 use crate::exit::Failure;
 use crate::stall::{Stall, StallKind, StallLog};
@@ -96,14 +96,15 @@ impl UnitSink for UdpSink {
         None
     }
 
-    fn wait_slot(&mut self, number: u64) -> Result<Instant, Failure> {
-        let schedule = self.start + self.period * number;
+    fn wait_slot(&mut self, frame: u64) -> Result<Turn, Failure> {
+        let schedule = self.start + self.period * frame;
         clock::sleep_until(schedule);
         self.stalls.note(StallKind::Timer, schedule, clock::now());
-        Ok(schedule)
+        // Late turns are taken at once: a socket accepts a burst.
+        Ok(Turn { schedule, skipped: 0 })
     }
 
-    fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<(), Failure> {
+    fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure> {
         if unit.len() > UNIT_OCTETS_MAX {
             return Err(Failure::wrong_use(format!("a unit has at most {UNIT_OCTETS_MAX} octets over UDP")));
         }
@@ -117,7 +118,7 @@ impl UnitSink for UdpSink {
             self.put()?;
             head.index = head.index.saturating_add(1);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn close(mut self: Box<Self>, sent: u64) -> Result<Vec<Stall>, Failure> {
