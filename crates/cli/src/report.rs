@@ -76,14 +76,17 @@ fn figure(page: &mut String, load: Load, runs: &[&RunOutcome]) -> std::fmt::Resu
             0 => format!("{} streams", run.streams.len()),
             n => format!("{} streams admitted, {n} refused", run.streams.len()),
         };
+        let without_stalls = match run.excused() {
+            0 => String::new(),
+            n => format!(", {n} frames excused by host stalls"),
+        };
+        writeln!(page, "<section class=\"panel\"><h4>{}</h4>", mode_words(run.mode))?;
         writeln!(
             page,
-            "<section class=\"panel\"><h4>{}</h4><p class=\"score\"><b class=\"{class}\">{} late</b> \
-             {carried} &middot; TCP still got {}</p>",
-            mode_words(run.mode),
-            short_pct(pct),
-            mbit(run.cross_tcp_bps)
+            "<p class=\"score\"><b class=\"{class}\">{} late</b>{without_stalls}<br>",
+            short_pct(pct)
         )?;
+        writeln!(page, "{carried} &middot; TCP still got {}</p>", mbit(run.cross_tcp_bps))?;
         plot::lateness(page, run)?;
         writeln!(page, "</section>")?;
     }
