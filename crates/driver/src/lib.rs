@@ -1,5 +1,6 @@
 //! The one door to the kernel: frame devices, the egress gate, network namespaces, netlink.
 
+pub mod gate;
 pub mod netlink;
 pub mod netns;
 pub mod shape;

@@ -65,9 +65,8 @@ fn io_call(what: &'static str) -> impl FnOnce(std::io::Error) -> NsError {
 /// Runs `work` in a thread of its own, whose namespaces end with it.
 fn aside<T: Send>(work: impl FnOnce() -> Result<T, NsError> + Send) -> Result<T, NsError> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new()
-            .spawn_scoped(scope, work)
-            .map_err(io_call("start a thread"))?;
+        let thread =
+            std::thread::Builder::new().spawn_scoped(scope, work).map_err(io_call("start a thread"))?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

@@ -177,7 +177,11 @@ mod tests {
             let pairs: Vec<_> = prefixes(first, last).collect();
             for port in 0..=u16::MAX {
                 let hits = pairs.iter().filter(|(value, mask)| port & mask == *value).count();
-                assert_eq!(hits, usize::from((first..=last).contains(&port)), "port {port} of {first}..={last}");
+                assert_eq!(
+                    hits,
+                    usize::from((first..=last).contains(&port)),
+                    "port {port} of {first}..={last}"
+                );
             }
         }
     }

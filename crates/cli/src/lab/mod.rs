@@ -1,19 +1,112 @@
 //! `rota lab`: a LAN of network namespaces on one machine, and the library side that the demo uses too.
 
 mod build;
+mod exec;
+mod keeper;
+mod nodes;
+mod registry;
 mod spec;
+mod up;
 
 pub use build::{Lab, enter_isolation};
 pub use spec::{Isolation, LabError, LabSpec, PriorityMatch, PrioritySpec, default_port_queue};
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
+use clap::Subcommand;
+use registry::{Place, Request};
+use rota_units::{BitRate, Octets};
+use std::ffi::OsString;
 
 /// Arguments of `rota lab`.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build a LAN of stations n1…nN on one switch, and keep it
+    #[command(after_help = "Example: rota lab up --nodes 5 --rate 100mbit")]
+    Up(Up),
+    /// Run a program inside a station
+    #[command(after_help = "Example: rota lab exec n2 -- iperf3 -c n1")]
+    Exec(Exec),
+    /// End the LAN and everything in it
+    #[command(after_help = "Example: rota lab down")]
+    Down(Down),
+    /// The process that holds a LAN (started by `up`)
+    #[command(hide = true)]
+    Keep(Up),
+}
+
+/// Arguments of `rota lab up`.
+#[derive(Clone, Debug, clap::Args)]
+struct Up {
+    /// How many stations
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=254))]
+    nodes: u8,
+    /// Wire rate of both directions of every port
+    #[arg(long, default_value = "10mbit", value_parser = rota_units::parse_rate)]
+    rate: BitRate,
+    /// What a port holds before it drops [default: 150kB, 1MB from 1gbit on]
+    #[arg(long, value_name = "SIZE", value_parser = rota_units::parse_octets)]
+    port_queue: Option<Octets>,
+    /// What to call the lab
+    #[arg(long, default_value = "lab")]
+    name: String,
+    /// Start no `rota node` in the stations
+    #[arg(long)]
+    no_nodes: bool,
+    /// Stay in the foreground until Ctrl-C
+    #[arg(long)]
+    foreground: bool,
+}
+
+#[derive(clap::Args)]
+struct Exec {
+    /// Which lab
+    #[arg(long, default_value = "lab")]
+    name: String,
+    /// Which station: n1, n2, …
+    station: String,
+    /// What to run there
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    words: Vec<OsString>,
+}
+
+#[derive(clap::Args)]
+struct Down {
+    /// Which lab
+    #[arg(long, default_value = "lab")]
+    name: String,
+}
 
 /// Runs the command.
-pub fn run(_args: &Args, _format: Format) -> Result<Exit, Failure> {
-    Err(Failure::failed("'rota lab' is not built yet"))
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    match &args.command {
+        Command::Up(up) => up::up(up, format),
+        Command::Keep(up) => up::keep(up),
+        Command::Exec(exec) => {
+            let place = Place::of(&exec.name).map_err(Failure::wrong_use)?;
+            let code = exec::exec(&place, &exec.station, &exec.words)?;
+            // The program's own code, which may be none of ours.
+            std::process::exit(i32::from(code))
+        }
+        Command::Down(down) => take_down(&down.name, format),
+    }
+}
+
+fn take_down(name: &str, format: Format) -> Result<Exit, Failure> {
+    let place = Place::of(name).map_err(Failure::wrong_use)?;
+    let keeper = place.connect().map_err(Failure::failed)?;
+    keeper.ask(&Request::Down).map_err(Failure::failed)?;
+    // The connection closes as the keeper's last act.
+    while let Ok(Some(_)) = keeper.receive::<serde_json::Value>() {}
+    match format {
+        Format::Text => println!("The lab '{name}' is gone."),
+        Format::Json => println!("{}", serde_json::json!({ "name": name, "down": true })),
+    }
+    Ok(Exit::Done)
 }

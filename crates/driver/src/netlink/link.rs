@@ -106,10 +106,9 @@ impl Route {
     /// No permission, or a name that is taken.
     pub fn add_veth(&mut self, veth: &Veth<'_>) -> Result<LinkIndex, NetlinkError> {
         let far_fd = veth.far_netns.as_raw_fd().cast_unsigned();
-        let message = new_link(ifinfo(0, 0, 0))
-            .text(IFLA_IFNAME, veth.near)
-            .u32(IFLA_MTU, veth.mtu)
-            .nest(IFLA_LINKINFO, |m| {
+        let message = new_link(ifinfo(0, 0, 0)).text(IFLA_IFNAME, veth.near).u32(IFLA_MTU, veth.mtu).nest(
+            IFLA_LINKINFO,
+            |m| {
                 m.text(IFLA_INFO_KIND, "veth").nest(IFLA_INFO_DATA, |m| {
                     m.nest(VETH_INFO_PEER, |m| {
                         let peer = m.raw(&ifinfo(0, 0, 0)).text(IFLA_IFNAME, veth.far);
@@ -117,7 +116,8 @@ impl Route {
                         veth.far_mac.iter().fold(peer, |m, mac| m.attr(IFLA_ADDRESS, mac))
                     })
                 })
-            });
+            },
+        );
         self.socket.ask(message, || format!("make the veth pair {} and {}", veth.near, veth.far))?;
         self.index_of(veth.near)
     }
@@ -128,9 +128,8 @@ impl Route {
     /// No permission, or a name that is taken.
     pub fn add_bridge(&mut self, name: &str) -> Result<LinkIndex, NetlinkError> {
         let message = new_link(ifinfo(0, 0, 0)).text(IFLA_IFNAME, name).nest(IFLA_LINKINFO, |m| {
-            m.text(IFLA_INFO_KIND, "bridge").nest(IFLA_INFO_DATA, |m| {
-                m.u32(IFLA_BR_FORWARD_DELAY, 0).attr(IFLA_BR_MCAST_SNOOPING, &[0])
-            })
+            m.text(IFLA_INFO_KIND, "bridge")
+                .nest(IFLA_INFO_DATA, |m| m.u32(IFLA_BR_FORWARD_DELAY, 0).attr(IFLA_BR_MCAST_SNOOPING, &[0]))
         });
         self.socket.ask(message, || format!("make the bridge {name}"))?;
         self.index_of(name)
@@ -196,11 +195,10 @@ impl Route {
         header[4..8].copy_from_slice(&index.0.to_ne_bytes());
         let host_bits = u32::MAX.checked_shr(u32::from(prefix)).unwrap_or(0);
         let broadcast = Ipv4Addr::from_bits(address.to_bits() | host_bits);
-        let message =
-            Message::new(RTM_NEWADDR, NLM_F_REQUEST_ACK | NLM_F_CREATE | NLM_F_EXCL, &header)
-                .attr(IFA_LOCAL, &address.octets())
-                .attr(IFA_ADDRESS, &address.octets())
-                .attr(IFA_BROADCAST, &broadcast.octets());
+        let message = Message::new(RTM_NEWADDR, NLM_F_REQUEST_ACK | NLM_F_CREATE | NLM_F_EXCL, &header)
+            .attr(IFA_LOCAL, &address.octets())
+            .attr(IFA_ADDRESS, &address.octets())
+            .attr(IFA_BROADCAST, &broadcast.octets());
         self.socket.ask(message, || format!("give interface {} the address {address}", index.0)).map(drop)
     }
 

@@ -227,9 +227,8 @@ impl Route {
     /// # Errors
     /// No permission, or a kernel without u32 or mirred.
     pub fn redirect_ingress(&mut self, link: LinkIndex, ifb: LinkIndex) -> Result<(), NetlinkError> {
-        let queue =
-            tc(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, link, INGRESS, Handle(TC_H_INGRESS), 0)
-                .text(TCA_KIND, "ingress");
+        let queue = tc(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, link, INGRESS, Handle(TC_H_INGRESS), 0)
+            .text(TCA_KIND, "ingress");
         self.socket.ask(queue, || format!("hook into what interface {} receives", link.0))?;
         let everything = selector(&[Word { offset: 0, mask: 0, value: 0 }]);
         // tc_mirred: index, capabilities, action, two reference counts, what to do, where to.

@@ -38,7 +38,8 @@ impl Socket {
     /// Opens a socket in the calling thread's network namespace.
     pub(crate) fn open(family: SockProtocol) -> Result<Self, NetlinkError> {
         let fail = |errno| NetlinkError { what: "open a netlink socket".into(), errno, detail: None };
-        let fd = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, family).map_err(fail)?;
+        let fd =
+            socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, family).map_err(fail)?;
         // Words instead of bare numbers; kernels without them answer numbers.
         let _ = sys::sockopt::set_int(&fd, SOL_NETLINK, NETLINK_EXT_ACK, 1);
         let _ = sys::sockopt::set_int(&fd, SOL_NETLINK, NETLINK_CAP_ACK, 1);

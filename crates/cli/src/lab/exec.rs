@@ -1,0 +1,143 @@
+//! `rota lab exec`: a program inside a station.
+
+use super::build::environment;
+use super::registry::{About, Answer, Connection, Place, Request};
+use crate::exit::Failure;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::Pid;
+use rota_driver::netns::Door;
+use rota_driver::sys::enter_on_exec;
+use rota_units::{BitRate, Octets};
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+
+/// Runs `words` in station `station` of the lab at `place`; returns its exit code, as a shell would.
+pub fn exec(place: &Place, station: &str, words: &[OsString]) -> Result<u8, Failure> {
+    let keeper = place.connect().map_err(Failure::failed)?;
+    let about = keeper.about().map_err(Failure::failed)?;
+    let number = station_number(station, &about)?;
+    let (answer, fds) = keeper.ask(&Request::Join { station: number }).map_err(Failure::failed)?;
+    if let Answer::Door { warning: Some(warning) } = answer {
+        eprintln!("rota: {warning}");
+    }
+    let (program, arguments) = words
+        .split_first()
+        .ok_or_else(|| Failure::wrong_use("say what to run: rota lab exec n2 -- COMMAND"))?;
+    let mut command = Command::new(program);
+    let rate = BitRate::new(about.rate_bps).unwrap_or(BitRate::from_mbit(10));
+    command.args(arguments).envs(environment(rate, Octets::new(about.port_queue_octets)));
+    enter_on_exec(&mut command, Arc::new(Door::new(fds)));
+    let signals = catch_signals().map_err(|e| Failure::failed(format!("could not wait for signals: {e}")))?;
+    let mut child = command.spawn().map_err(|error| {
+        Failure::failed(format!("could not run '{}' in {station}: {error}", program.to_string_lossy()))
+    })?;
+    let status = supervise(&mut child, &keeper, &signals)
+        .map_err(|error| Failure::failed(format!("lost sight of the program: {error}")))?;
+    status.map(shell_code).ok_or_else(|| {
+        Failure::failed(format!("the lab '{}' ended, and what ran in {station} with it", about.name))
+    })
+}
+
+/// The number in a station's name.
+fn station_number(station: &str, about: &About) -> Result<u8, Failure> {
+    let number = station.strip_prefix('n').and_then(|digits| digits.parse().ok());
+    // "n02" would parse too, and is nobody's name.
+    match number {
+        Some(k) if (1..=about.stations).contains(&k) && station == format!("n{k}") => Ok(k),
+        _ => Err(Failure::wrong_use(format!(
+            "'{station}' is no station of the lab '{}': it has {}",
+            about.name,
+            list(about.stations)
+        ))),
+    }
+}
+
+/// The stations in words.
+pub fn list(stations: u8) -> String {
+    match stations {
+        1 => "n1".to_owned(),
+        n @ 2..=8 => (1..=n).map(|k| format!("n{k}")).collect::<Vec<_>>().join(", "),
+        n => format!("n1 to n{n}"),
+    }
+}
+
+fn catch_signals() -> nix::Result<SignalFd> {
+    let mut set = SigSet::empty();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD] {
+        set.add(signal);
+    }
+    set.thread_block()?;
+    SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+}
+
+/// Waits for the child's end; passes signals on; kills it and returns `None` when the lab ends first.
+fn supervise(
+    child: &mut Child,
+    keeper: &Connection,
+    signals: &SignalFd,
+) -> std::io::Result<Option<ExitStatus>> {
+    let pid = Pid::from_raw(child.id().cast_signed());
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        let mut waiting =
+            [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(keeper.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut waiting, PollTimeout::NONE) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        // The keeper says nothing after its answer: anything here is the end of the lab.
+        if waiting[1].any().unwrap_or(false) {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        while let Ok(Some(info)) = signals.read_signal() {
+            let signal = Signal::try_from(info.ssi_signo.cast_signed()).unwrap_or(Signal::SIGCHLD);
+            // What the terminal sends reaches the child without us.
+            let from_terminal = info.ssi_code == libc::SI_KERNEL;
+            if signal != Signal::SIGCHLD && !from_terminal {
+                let _ = kill(pid, signal);
+            }
+        }
+    }
+}
+
+fn shell_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn about() -> About {
+        About {
+            name: "lab".into(),
+            stations: 3,
+            rate_bps: 10_000_000,
+            port_queue_octets: 150_000,
+            isolation: "root".into(),
+            nodes: false,
+            keeper_pid: 1,
+            warnings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn only_the_names_of_stations_are_stations() {
+        assert_eq!(station_number("n3", &about()).unwrap(), 3);
+        for bad in ["n0", "n4", "n03", "3", "n", "", "n-1", "n256", "N1"] {
+            let failure = station_number(bad, &about()).unwrap_err();
+            assert_eq!(failure.exit, crate::exit::Exit::WrongUse);
+            assert!(failure.sentence.ends_with("it has n1, n2, n3"), "{}", failure.sentence);
+        }
+    }
+}

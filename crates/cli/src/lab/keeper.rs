@@ -1,0 +1,171 @@
+//! The process that holds a lab: when it ends, by whatever signal, so does the lab.
+
+use super::build::Lab;
+use super::nodes::Nodes;
+use super::registry::{About, Answer, Connection, Place, Request};
+use super::spec::{Isolation, LabSpec};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rota_driver::netns;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+
+/// A lab that is up, and everything that must end with it. Fields are dropped in this order: the nodes end
+/// first, then the namespaces go, and closed connections tell the last who waits that all is gone.
+pub struct Keeper {
+    nodes: Nodes,
+    lab: Lab,
+    user: Option<OwnedFd>,
+    about: About,
+    signals: SignalFd,
+    listener: UnixListener,
+    connections: Vec<Connection>,
+}
+
+/// What a keeper is to do.
+#[derive(Clone, Debug)]
+pub struct Orders {
+    /// The LAN.
+    pub spec: LabSpec,
+    /// Whether to start `rota node` in every station.
+    pub nodes: bool,
+    /// Whether what the nodes say goes to our standard error.
+    pub aloud: bool,
+}
+
+impl Keeper {
+    /// Builds the LAN and starts the nodes. The process must have no other thread.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn start(orders: &Orders) -> Result<Self, String> {
+        let place = Place::of(&orders.spec.name)?;
+        let listener = UnixListener::from(place.listen()?);
+        let signals = catch_signals().map_err(|e| format!("could not wait for signals: {}", e.desc()))?;
+        let lab = Lab::build(&orders.spec).map_err(|error| error.to_string())?;
+        let user = match lab.isolation() {
+            Isolation::Root => None,
+            Isolation::UserNamespace => Some(netns::own_user_namespace().map_err(|error| error.to_string())?),
+        };
+        let (nodes, warnings) =
+            if orders.nodes { Nodes::start(&lab, orders.aloud)? } else { (Nodes::default(), Vec::new()) };
+        let about = About {
+            name: orders.spec.name.clone(),
+            stations: orders.spec.stations,
+            rate_bps: orders.spec.rate.as_bps(),
+            port_queue_octets: orders.spec.port_queue.get(),
+            isolation: lab.isolation().to_string(),
+            nodes: orders.nodes,
+            keeper_pid: std::process::id(),
+            warnings,
+        };
+        Ok(Self { nodes, lab, user, about, signals, listener, connections: Vec::new() })
+    }
+
+    /// What the lab is like.
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// Serves commands until one takes the lab down or a signal ends it; then all is gone.
+    ///
+    /// # Errors
+    /// The kernel no longer says what happens.
+    pub fn run(mut self) -> Result<(), String> {
+        loop {
+            let ready = self.wait().map_err(|errno| format!("could not wait: {}", errno.desc()))?;
+            if ready.signals && self.ended_by_signal() {
+                return Ok(());
+            }
+            self.nodes.look();
+            // From the last, so that removing one leaves the others' places.
+            for index in ready.connections.into_iter().rev() {
+                match self.serve(index) {
+                    Served::Stays => {}
+                    Served::Left => drop(self.connections.remove(index)),
+                    Served::Down => return Ok(()),
+                }
+            }
+            if ready.listener
+                && let Ok((stream, _)) = self.listener.accept()
+            {
+                self.connections.extend(Connection::accepted(stream.into()));
+            }
+        }
+    }
+
+    fn wait(&self) -> Result<Ready, Errno> {
+        let wait_for = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let mut fds = vec![wait_for(self.signals.as_fd()), wait_for(self.listener.as_fd())];
+        fds.extend(self.connections.iter().map(|c| wait_for(c.as_fd())));
+        fds.extend(self.nodes.pipes().map(wait_for));
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        let ready = |index: usize| fds[index].any().unwrap_or(false);
+        let connections = (0..self.connections.len()).filter(|index| ready(index + 2)).collect();
+        Ok(Ready { signals: ready(0), listener: ready(1), connections })
+    }
+
+    fn ended_by_signal(&self) -> bool {
+        let mut ended = false;
+        while let Ok(Some(info)) = self.signals.read_signal() {
+            ended |= info.ssi_signo != Signal::SIGCHLD as u32;
+        }
+        ended
+    }
+
+    fn serve(&self, index: usize) -> Served {
+        let connection = &self.connections[index];
+        let request = match connection.receive::<Request>() {
+            Ok(Some((request, _))) => request,
+            Ok(None) | Err(_) => return Served::Left,
+        };
+        let sent = match request {
+            Request::About => connection.send(&Answer::About(self.about.clone()), &[]),
+            Request::Join { station } => self.let_in(connection, station),
+            Request::Down => {
+                // Who asks has gone or not: the lab ends.
+                let _ = connection.send(&Answer::GoingDown, &[]);
+                return Served::Down;
+            }
+        };
+        if sent.is_ok() { Served::Stays } else { Served::Left }
+    }
+
+    fn let_in(&self, connection: &Connection, station: u8) -> Result<(), Errno> {
+        if !(1..=self.about.stations).contains(&station) {
+            let sentence = format!("the lab has no station n{station}");
+            return connection.send(&Answer::No { sentence }, &[]);
+        }
+        // The user namespace first: it gives the right to enter the others.
+        let user = self.user.iter().map(AsFd::as_fd);
+        let fds: Vec<BorrowedFd<'_>> = user.chain(self.lab.door(station).namespaces()).collect();
+        connection.send(&Answer::Door { warning: self.nodes.warning(station) }, &fds)
+    }
+}
+
+struct Ready {
+    signals: bool,
+    listener: bool,
+    connections: Vec<usize>,
+}
+
+enum Served {
+    Stays,
+    Left,
+    Down,
+}
+
+fn catch_signals() -> Result<SignalFd, Errno> {
+    let mut set = SigSet::empty();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD] {
+        set.add(signal);
+    }
+    // Before any thread exists, so that every thread inherits the mask.
+    set.thread_block()?;
+    SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+}

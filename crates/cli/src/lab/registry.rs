@@ -1,0 +1,240 @@
+//! How commands find a running lab: its keeper listens on an abstract Unix socket and hands out namespaces.
+//!
+//! An abstract name leaves no file, and ends with its keeper. It carries the user's number, because anybody
+//! may bind any name; both sides check who is at the other end.
+
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::PeerCredentials;
+use nix::sys::socket::{
+    AddressFamily, Backlog, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, bind, connect,
+    getsockopt, listen, sendmsg, socket,
+};
+use rota_driver::sys::receive_with_fds;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::io::IoSlice;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+/// What a command asks of a keeper.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "kebab-case")]
+pub enum Request {
+    /// What the lab is like.
+    About,
+    /// The namespaces of one station (1 to N); they ride along with the answer, in the order to enter them.
+    Join {
+        /// Which station.
+        station: u8,
+    },
+    /// End the lab.
+    Down,
+}
+
+/// What a keeper answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+pub enum Answer {
+    /// To [`Request::About`].
+    About(About),
+    /// To [`Request::Join`].
+    Door {
+        /// That the station's node has ended, and how.
+        warning: Option<String>,
+    },
+    /// To [`Request::Down`]: the connection closes when all is gone.
+    GoingDown,
+    /// It cannot.
+    No {
+        /// One sentence.
+        sentence: String,
+    },
+}
+
+/// A running lab in numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// Its name.
+    pub name: String,
+    /// Its stations are n1 to this one.
+    pub stations: u8,
+    /// Wire rate of every port, in bits a second.
+    pub rate_bps: u64,
+    /// What a port holds, in octets.
+    pub port_queue_octets: u64,
+    /// "root" or "user-namespace".
+    pub isolation: String,
+    /// Whether every station runs `rota node`.
+    pub nodes: bool,
+    /// The process that holds it.
+    pub keeper_pid: u32,
+    /// What is not as it should be.
+    pub warnings: Vec<String>,
+}
+
+/// Where the keeper of one lab listens.
+#[derive(Clone, Debug)]
+pub struct Place {
+    lab: String,
+    address: UnixAddr,
+    uid: u32,
+}
+
+const MESSAGE_MAX: usize = 16 * 1024;
+
+impl Place {
+    /// Of this user's lab called `name`. To be called before a user namespace changes the user's number.
+    ///
+    /// # Errors
+    /// A name that is empty, long, or holds something else than letters, digits, `-`, `_` and `.`.
+    pub fn of(name: &str) -> Result<Self, String> {
+        let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.len() > 48 || !name.chars().all(good) {
+            return Err(format!(
+                "'{name}' is no name for a lab; use 1 to 48 letters, digits, '-', '_' or '.'"
+            ));
+        }
+        let uid = nix::unistd::geteuid().as_raw();
+        let address = UnixAddr::new_abstract(format!("rota/lab/{uid}/{name}").as_bytes())
+            .map_err(|errno| format!("'{name}' is no name for a lab: {}", errno.desc()))?;
+        Ok(Self { lab: name.to_owned(), address, uid })
+    }
+
+    /// Takes the name.
+    ///
+    /// # Errors
+    /// One sentence; a lab of that name is up, for one.
+    pub fn listen(&self) -> Result<OwnedFd, String> {
+        let name = &self.lab;
+        let listener = seqpacket().map_err(|e| format!("could not make a socket: {}", e.desc()))?;
+        let fail = |errno| match errno {
+            Errno::EADDRINUSE => format!(
+                "a lab named '{name}' is already up: end it with 'rota lab down --name {name}' or choose \
+                 another --name"
+            ),
+            errno => format!("could not register the lab '{name}': {}", errno.desc()),
+        };
+        bind(listener.as_raw_fd(), &self.address).map_err(fail)?;
+        let backlog = Backlog::new(16).unwrap_or(Backlog::MAXCONN);
+        listen(&listener, backlog).map_err(fail)?;
+        Ok(listener)
+    }
+
+    /// Connects to the keeper.
+    ///
+    /// # Errors
+    /// One sentence; most often that no such lab is up.
+    pub fn connect(&self) -> Result<Connection, String> {
+        let name = &self.lab;
+        let fd = seqpacket().map_err(|e| format!("could not make a socket: {}", e.desc()))?;
+        connect(fd.as_raw_fd(), &self.address).map_err(|errno| match errno {
+            Errno::ECONNREFUSED => format!(
+                "no lab named '{name}' of this user is up: start one with 'rota lab up --name {name}'"
+            ),
+            errno => format!("could not reach the lab '{name}': {}", errno.desc()),
+        })?;
+        let keeper = getsockopt(&fd, PeerCredentials).map_err(|e| e.desc().to_owned())?.uid();
+        if keeper != self.uid {
+            return Err(format!("the lab '{name}' belongs to user {keeper}, not to user {}", self.uid));
+        }
+        Ok(Connection { fd })
+    }
+}
+
+fn seqpacket() -> Result<OwnedFd, Errno> {
+    socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None)
+}
+
+/// One end of a conversation between a command and a keeper.
+#[derive(Debug)]
+pub struct Connection {
+    fd: OwnedFd,
+}
+
+impl Connection {
+    /// The keeper's end of an accepted connection; `None` when somebody else than this user is at the other.
+    pub fn accepted(fd: OwnedFd) -> Option<Self> {
+        let peer = getsockopt(&fd, PeerCredentials).ok()?.uid();
+        (peer == nix::unistd::geteuid().as_raw()).then_some(Self { fd })
+    }
+
+    /// Sends one message with descriptors.
+    ///
+    /// # Errors
+    /// The other end is gone.
+    pub fn send(&self, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+        let text = serde_json::to_vec(message).map_err(|_| Errno::EINVAL)?;
+        let raw: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
+        let rights = [ControlMessage::ScmRights(&raw)];
+        let control: &[ControlMessage<'_>] = if raw.is_empty() { &[] } else { &rights };
+        let slices = [IoSlice::new(&text)];
+        sendmsg::<UnixAddr>(self.fd.as_raw_fd(), &slices, control, MsgFlags::MSG_NOSIGNAL, None).map(drop)
+    }
+
+    /// Waits for one message; `None` when the other end has closed.
+    ///
+    /// # Errors
+    /// The connection broke, or what came is no such message.
+    pub fn receive<T: DeserializeOwned>(&self) -> Result<Option<(T, Vec<OwnedFd>)>, Errno> {
+        let mut buf = vec![0; MESSAGE_MAX];
+        let (len, fds) = receive_with_fds(&self.fd, &mut buf)?;
+        if len == 0 {
+            return Ok(None);
+        }
+        let message = serde_json::from_slice(&buf[..len]).map_err(|_| Errno::EBADMSG)?;
+        Ok(Some((message, fds)))
+    }
+
+    /// Asks and waits for the answer.
+    ///
+    /// # Errors
+    /// One sentence: the keeper is gone or says no.
+    pub fn ask(&self, request: &Request) -> Result<(Answer, Vec<OwnedFd>), String> {
+        let gone = || "the lab ended before it answered".to_owned();
+        self.send(request, &[]).map_err(|_| gone())?;
+        match self.receive().map_err(|errno| format!("the lab's answer was lost: {}", errno.desc()))? {
+            Some((Answer::No { sentence }, _)) => Err(sentence),
+            Some(answer) => Ok(answer),
+            None => Err(gone()),
+        }
+    }
+
+    /// Asks what the lab is like.
+    ///
+    /// # Errors
+    /// One sentence: the keeper is gone.
+    pub fn about(&self) -> Result<About, String> {
+        match self.ask(&Request::About)? {
+            (Answer::About(about), _) => Ok(about),
+            _ => Err("the lab's keeper is of another version of rota".to_owned()),
+        }
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_would_not_fit_an_address_are_refused() {
+        for bad in ["", "a b", "ü", "x/y", &"n".repeat(49)] {
+            assert!(Place::of(bad).is_err(), "{bad}");
+        }
+        assert!(Place::of("lab-2_b.c").is_ok());
+    }
+
+    #[test]
+    fn requests_read_back() {
+        for request in [Request::About, Request::Join { station: 3 }, Request::Down] {
+            let text = serde_json::to_string(&request).unwrap();
+            assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), request);
+        }
+        for noise in ["", "{}", "[]", "{\"ask\":\"join\"}", "{\"ask\":\"join\",\"station\":300}", "\u{0}"] {
+            assert!(serde_json::from_str::<Request>(noise).is_err(), "{noise}");
+        }
+    }
+}
