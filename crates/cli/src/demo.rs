@@ -1,13 +1,112 @@
-//! `rota demo`.
+//! `rota demo`: a LAN on one machine, flooded, with video streams first without and then with reservations.
+//! It starts the same commands that a user would.
+
+pub mod outcome;
+pub mod plan;
+mod progress;
+mod run;
+pub mod text;
+mod watch;
+mod worker;
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
+use crate::lab::{Isolation, Lab, LabSpec, enter_isolation};
+use crate::report;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use outcome::{DemoOutcome, Verdict};
+use plan::{Load, Mode, RECEIVER, RunPlan};
+use progress::Progress;
+use rota_units::{BitRate, parse_rate};
+use run::Stage;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+
+/// The clip travels inside the program, so that an installed one needs no other file.
+const CLIP: &[u8] = include_bytes!("../testdata/clip.h264");
 
 /// Arguments of `rota demo`.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "Example: rota demo --rate 10mbit --out report.html")]
+pub struct Args {
+    /// The rate of every port: 10mbit, 100mbit or 1gbit
+    #[arg(long, value_parser = parse_rate, default_value = "10mbit")]
+    rate: BitRate,
+    /// For how long each run is flooded
+    #[arg(long, default_value_t = 8, value_name = "S", value_parser = clap::value_parser!(u64).range(2..=3_600))]
+    seconds: u64,
+    /// Only these loads
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "fits,too-many")]
+    load: Vec<Load>,
+    /// Only these modes
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "plain,priority,reserved")]
+    mode: Vec<Mode>,
+    /// Where the report goes
+    #[arg(long, value_name = "FILE", default_value = "rota-demo.html")]
+    out: PathBuf,
+}
 
 /// Runs the command.
-pub fn run(_args: &Args, _format: Format) -> Result<Exit, Failure> {
-    Err(Failure::failed("'rota demo' is not built yet"))
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    // Before any thread exists, and before the work: a report that cannot be written should cost no minutes.
+    let isolation = enter_isolation().map_err(|e| Failure::failed(e.to_string()))?;
+    let unwritable = |e: std::io::Error| Failure::failed(format!("cannot write {}: {e}", args.out.display()));
+    let mut out = File::create(&args.out).map_err(unwritable)?;
+    let outcome = perform(args, isolation, format);
+    // An empty report of a failed run would only puzzle.
+    let outcome = outcome.inspect_err(|_| drop(std::fs::remove_file(&args.out)))?;
+    out.write_all(report::html(&outcome).as_bytes()).map_err(unwritable)?;
+    match format {
+        Format::Json => {
+            let json = outcome::to_json(&outcome).map_err(|e| Failure::failed(e.to_string()))?;
+            println!("{json}");
+        }
+        Format::Text => {
+            print!("{}", text::describe(&outcome));
+            println!("Report: {}", args.out.display());
+        }
+    }
+    match outcome.verdict() {
+        Verdict::Kept => Ok(Exit::Done),
+        verdict @ Verdict::Unfit => Err(Failure::failed(text::verdict_words(verdict))),
+        verdict @ Verdict::Broken => {
+            Err(Failure { exit: Exit::Broken, sentence: text::verdict_words(verdict).into() })
+        }
+    }
+}
+
+fn perform(args: &Args, isolation: Isolation, format: Format) -> Result<DemoOutcome, Failure> {
+    let rota = std::env::current_exe().map_err(|e| Failure::failed(format!("cannot find myself: {e}")))?;
+    let clip =
+        memfd_create(c"rota-clip", MFdFlags::MFD_CLOEXEC).map_err(|e| Failure::failed(e.to_string()))?;
+    let mut clip = File::from(clip);
+    clip.write_all(CLIP).map_err(|e| Failure::failed(format!("cannot hold the clip in memory: {e}")))?;
+    let clip_path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), clip.as_raw_fd()));
+
+    let spec = LabSpec::new(format!("demo-{}", std::process::id()), RECEIVER, args.rate);
+    let lab = Lab::build(&spec).map_err(|e| Failure::failed(e.to_string()))?;
+    let mut stage = Stage { lab, rota, clip: clip_path, rate: args.rate };
+    let plans: Vec<RunPlan> = args
+        .load
+        .iter()
+        .flat_map(|load| args.mode.iter().map(|mode| RunPlan::new(*load, *mode, args.seconds)))
+        .collect();
+    if format == Format::Text {
+        println!(
+            "A LAN of {RECEIVER} stations, {} ports, in namespaces of its own ({isolation}).",
+            args.rate
+        );
+        println!(
+            "Ring frames carry tags made with the lab's well-known key; use a key file of your own elsewhere."
+        );
+    }
+    let progress = Progress::new(plans.iter().map(RunPlan::end).sum());
+    let mut runs = Vec::new();
+    for plan in &plans {
+        runs.push(stage.run(plan, &progress)?);
+    }
+    progress.done();
+    Ok(DemoOutcome { rate: args.rate, nodes: RECEIVER, isolation: isolation.to_string(), runs })
 }

@@ -1,13 +1,89 @@
-//! `rota load`.
+//! `rota load`: ordinary TCP and UDP cross traffic, so that an experiment needs no other tool.
+
+mod sink;
+mod source;
+
+pub use sink::Goodput;
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
+use crate::transport::udp::address;
+use rota_units::{BitRate, parse_rate};
+use std::net::SocketAddr;
+
+/// Where `rota load sink` listens unless told otherwise.
+pub const PORT_DEFAULT: u16 = 7_600;
 
 /// Arguments of `rota load`.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(
+    after_help = "Example: rota load sink --seconds 10   and elsewhere   rota load tcp --to n5 --seconds 10"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Send as much TCP as the network takes
+    Tcp(SourceArgs),
+    /// Send UDP datagrams of a full frame each
+    Udp(SourceArgs),
+    /// Receive both and say how much came
+    Sink(SinkArgs),
+}
+
+#[derive(clap::Args)]
+struct SourceArgs {
+    /// The sink: a station or host, with :PORT if it is not the usual one
+    #[arg(long, value_name = "HOST[:PORT]")]
+    to: String,
+    /// No more than this much on the wire, framing included; without it, as much as goes
+    #[arg(long, value_parser = parse_rate)]
+    rate: Option<BitRate>,
+    #[command(flatten)]
+    window: Window,
+}
+
+#[derive(clap::Args)]
+struct SinkArgs {
+    /// The port for both TCP and UDP
+    #[arg(long, default_value_t = PORT_DEFAULT)]
+    port: u16,
+    #[command(flatten)]
+    window: Window,
+}
+
+/// When it counts.
+#[derive(clap::Args, Clone, Copy)]
+struct Window {
+    /// For how long; without it, until Ctrl-C
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    seconds: Option<u64>,
+    /// When it begins, in nanoseconds of CLOCK_MONOTONIC; at once without it
+    #[arg(long, value_name = "NS")]
+    start_at: Option<u64>,
+}
 
 /// Runs the command.
-pub fn run(_args: &Args, _format: Format) -> Result<Exit, Failure> {
-    Err(Failure::failed("'rota load' is not built yet"))
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    match &args.what {
+        What::Tcp(args) => source::tcp(destination(&args.to)?, args.rate, args.window)?,
+        What::Udp(args) => source::udp(destination(&args.to)?, args.rate, args.window)?,
+        What::Sink(args) => sink::run(args.port, args.window, format)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn destination(to: &str) -> Result<SocketAddr, Failure> {
+    match to.rsplit_once(':') {
+        Some((host, port)) => {
+            let port = port.parse().map_err(|_| {
+                Failure::wrong_use(format!("'{port}' is no port; write --to HOST:PORT with 1 to 65535"))
+            })?;
+            address(host, port)
+        }
+        None => address(to, PORT_DEFAULT),
+    }
 }

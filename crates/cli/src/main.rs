@@ -3,14 +3,21 @@
 
 mod bench;
 mod channel;
+mod clock;
 mod demo;
 mod exit;
 mod lab;
 mod load;
+mod measure;
 mod node;
+mod output;
 mod recv;
+mod report;
 mod send;
+mod stall;
 mod status;
+mod transport;
+mod video;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use exit::{Exit, Failure};

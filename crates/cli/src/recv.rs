@@ -1,13 +1,157 @@
-//! `rota recv`.
+//! `rota recv`: what a channel carries, to a file or to standard output, until the sender closes.
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::stall::Stall;
+use crate::transport::udp::UdpSource;
+use crate::transport::{Arrival, Event, Over, UnitSource, channel};
+use rota_units::{Span, parse_span};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Before the first unit a receiver waits for as long as it takes.
+const FOREVER: Span = Span::from_millis(3_600_000);
 
 /// Arguments of `rota recv`.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "Example: rota recv --service 3 --out clip.h264")]
+pub struct Args {
+    /// The service to listen as
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    service: u16,
+    /// Where the units go; '-' is standard output, and so is nothing unless --json is given
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// What carries the units
+    #[arg(long, value_enum, default_value = "channel")]
+    over: Over,
+    /// Write a line of JSON for each unit (number, complete, schedule, arrival, dequeue); '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// How long a sender that has begun may be silent before it counts as vanished
+    #[arg(long, value_parser = parse_span, default_value = "5s", value_name = "TIME")]
+    silence: Span,
+}
+
+/// One line of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnitRecord {
+    /// Its number, from 0.
+    pub unit: u64,
+    /// Did every octet come?
+    pub complete: bool,
+    /// When the sender meant it to leave.
+    pub schedule_ns: u64,
+    /// When its last octet came.
+    pub arrived_ns: u64,
+    /// When this program had it.
+    pub dequeued_ns: u64,
+}
+
+impl From<Arrival> for UnitRecord {
+    fn from(a: Arrival) -> Self {
+        Self {
+            unit: a.number,
+            complete: a.complete,
+            schedule_ns: a.schedule.as_nanos(),
+            arrived_ns: a.arrived.as_nanos(),
+            dequeued_ns: a.dequeued.as_nanos(),
+        }
+    }
+}
+
+/// What `rota recv --json` prints when it is done.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Received {
+    /// Units sent, as the sender says at its end; unknown when it vanished.
+    pub sent: Option<u64>,
+    /// Units that came whole.
+    pub complete: u64,
+    /// Units that came in part.
+    pub incomplete: u64,
+    /// Octets received.
+    pub octets: u64,
+    /// Evidence of host stalls.
+    pub stalls: Vec<Stall>,
+}
 
 /// Runs the command.
-pub fn run(_args: &Args, _format: Format) -> Result<Exit, Failure> {
-    Err(Failure::failed("'rota recv' is not built yet"))
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    let mut out = match (&args.out, format) {
+        (Some(path), Format::Json) if path == Path::new("-") => {
+            return Err(Failure::wrong_use(
+                "--json and --out - both want standard output; give --out a file",
+            ));
+        }
+        (Some(path), _) => Some(Output::open(path)?),
+        (None, Format::Text) => Some(Output::open(Path::new("-"))?),
+        (None, Format::Json) => None,
+    };
+    let mut log = args.log.as_deref().map(Output::open).transpose()?;
+    let mut source: Box<dyn UnitSource> = match args.over {
+        Over::Udp => Box::new(UdpSource::listen(args.service)?),
+        Over::Channel => channel::listen(args.service)?,
+    };
+    // Whoever starts the sender wants to know when it may.
+    eprintln!("listening as service {}", args.service);
+    let mut report = Received::default();
+    let end = receive(source.as_mut(), args.silence, &mut out, &mut log, &mut report);
+    // What was received is kept and told, whatever ended it.
+    for output in out.iter_mut().chain(&mut log) {
+        output.finish()?;
+    }
+    report.stalls = source.stalls();
+    if format == Format::Json {
+        let text = serde_json::to_string(&report).map_err(|e| Failure::failed(e.to_string()))?;
+        Output::open(Path::new("-"))?.put(format!("{text}\n").as_bytes())?;
+    } else {
+        eprintln!("{}", summary(&report));
+    }
+    end.map(|()| Exit::Done)
+}
+
+fn receive(
+    source: &mut dyn UnitSource,
+    silence: Span,
+    out: &mut Option<Output>,
+    log: &mut Option<Output>,
+    report: &mut Received,
+) -> Result<(), Failure> {
+    let mut unit = Vec::new();
+    let mut has_begun = false;
+    loop {
+        let patience = if has_begun { silence } else { FOREVER };
+        let arrival = match source.next(&mut unit, patience)? {
+            Event::Unit(arrival) => arrival,
+            Event::Closed { sent } => {
+                report.sent = Some(sent);
+                return Ok(());
+            }
+            Event::Silence if has_begun => {
+                return Err(Failure::failed(format!(
+                    "the sender vanished: nothing came for {silence} and it never closed"
+                )));
+            }
+            Event::Silence => continue,
+        };
+        has_begun = true;
+        *(if arrival.complete { &mut report.complete } else { &mut report.incomplete }) += 1;
+        report.octets += unit.len() as u64;
+        if let Some(out) = out {
+            out.put(&unit)?;
+        }
+        if let Some(log) = log {
+            log.record(&UnitRecord::from(arrival))?;
+        }
+    }
+}
+
+fn summary(report: &Received) -> String {
+    let sent = report.sent.map_or("an unknown number".to_string(), |sent| sent.to_string());
+    let lost = report.sent.map_or(0, |sent| sent.saturating_sub(report.complete + report.incomplete));
+    format!(
+        "received {} of {sent} units whole, {} in part, {lost} not at all: {} octets",
+        report.complete, report.incomplete, report.octets
+    )
 }

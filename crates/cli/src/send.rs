@@ -1,13 +1,248 @@
-//! `rota send`.
+//! `rota send`: a video, or whatever standard input gives, one unit each period.
 
 use crate::Format;
+use crate::clock;
 use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::stall::Stall;
+use crate::transport::channel::{self, ChannelRequest, OpenError};
+use crate::transport::udp::{UdpSink, resolve};
+use crate::transport::{Over, Promise, Refusal, UnitSink};
+use crate::video::Video;
+use rota_units::{BitRate, Instant, Span, parse_rate};
+use serde::{Deserialize, Serialize};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+/// Without a stated frame rate: the cycle of the ring, 30 units a second.
+const PERIOD_DEFAULT: Span = Span::from_nanos(33_333_333);
+/// Time to get ready before the first unit.
+const START_DELAY: Span = Span::from_millis(20);
 
 /// Arguments of `rota send`.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "Example: rota send --video clip.mp4 --to n5 --service 3")]
+pub struct Args {
+    /// The H.264 byte stream or MP4 to play, one access unit each frame time; standard input otherwise
+    #[arg(long, value_name = "FILE")]
+    video: Option<PathBuf>,
+    /// The receiving station, such as n5; with --over udp also a host or an address
+    #[arg(long, value_name = "NODE")]
+    to: String,
+    /// The service that listens there
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    service: u16,
+    /// What carries the units
+    #[arg(long, value_enum, default_value = "channel")]
+    over: Over,
+    /// The rate of standard input, such as 1.5mbit
+    #[arg(long, value_parser = parse_rate, conflicts_with = "video")]
+    rate: Option<BitRate>,
+    /// Frames a second, where the file does not state them or states them wrongly
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000), value_name = "N")]
+    fps: Option<u64>,
+    /// Make each unit of so many copies of its access unit, to load a faster link
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000), value_name = "K")]
+    repeat_unit: u64,
+    /// Stop after so many seconds; a shorter clip starts again
+    #[arg(long, value_name = "S", conflicts_with = "frames")]
+    seconds: Option<u64>,
+    /// Stop after so many units; a shorter clip starts again
+    #[arg(long, value_name = "N")]
+    frames: Option<u64>,
+    /// When the first unit leaves, in nanoseconds of CLOCK_MONOTONIC
+    #[arg(long, value_name = "NS")]
+    start_at: Option<u64>,
+    /// Drop a frame whose turn has passed, as a camera would, instead of sending everything later
+    #[arg(long)]
+    live: bool,
+    /// Write a line of JSON for each unit sent (unit, frame, schedule); '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+}
+
+/// One line of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentRecord {
+    /// The unit's number on the channel, from 0.
+    pub unit: u64,
+    /// The frame of the source that it carries: ahead of the number once a live sender has dropped one.
+    pub frame: u64,
+    /// When it was due, on this host's monotonic clock.
+    pub schedule_ns: u64,
+}
+
+/// What `rota send --json` prints when it is done.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Sent {
+    /// What carried the units.
+    pub over: Over,
+    /// The largest unit offered.
+    pub unit_octets: u64,
+    /// The time between units.
+    pub period_ns: u64,
+    /// What admission promised; nothing over UDP.
+    pub promise: Option<Promise>,
+    /// Why admission said no; nothing was sent then.
+    pub refused: Option<Refusal>,
+    /// Units sent.
+    pub sent: u64,
+    /// Evidence of host stalls.
+    pub stalls: Vec<Stall>,
+}
+
+/// Where the units come from.
+enum Supply {
+    Clip { video: Video, repeat: u64, unit: Vec<u8> },
+    Input { unit: Vec<u8>, octets: usize },
+}
+
+impl Supply {
+    fn open(args: &Args, period: &mut Span) -> Result<Self, Failure> {
+        if let Some(path) = &args.video {
+            let video = Video::read(path).map_err(|e| Failure::failed(e.to_string()))?;
+            if let (None, Some(rate)) = (args.fps, video.rate()) {
+                *period = Span::from_nanos(rate.period_ns());
+            }
+            return Ok(Self::Clip { video, repeat: args.repeat_unit, unit: Vec::new() });
+        }
+        let rate = args.rate.ok_or_else(|| {
+            Failure::wrong_use("give --video FILE, or --rate for standard input, such as --rate 1.5mbit")
+        })?;
+        let octets = rate.octets_in_down(*period).get();
+        let octets = usize::try_from(octets).ok().filter(|o| *o > 0).ok_or_else(|| {
+            Failure::wrong_use(format!("{rate} is less than an octet each {period}; give a higher --rate"))
+        })?;
+        Ok(Self::Input { unit: Vec::new(), octets })
+    }
+
+    fn largest_octets(&self) -> usize {
+        match self {
+            Self::Clip { video, repeat, .. } => video.largest_octets().saturating_mul(*repeat as usize),
+            Self::Input { octets, .. } => *octets,
+        }
+    }
+
+    /// Units in one playing; input plays until it ends.
+    fn len(&self) -> u64 {
+        match self {
+            Self::Clip { video, .. } => video.len() as u64,
+            Self::Input { .. } => u64::MAX,
+        }
+    }
+
+    /// Unit `number`, or `None` at the end of the input.
+    fn unit(&mut self, number: u64) -> Result<Option<&[u8]>, Failure> {
+        match self {
+            Self::Clip { video, repeat: 1, .. } => Ok(Some(video.unit_looped(number))),
+            Self::Clip { video, repeat, unit } => {
+                unit.clear();
+                for _ in 0..*repeat {
+                    unit.extend_from_slice(video.unit_looped(number));
+                }
+                Ok(Some(unit))
+            }
+            Self::Input { unit, octets } => {
+                unit.clear();
+                let read = std::io::stdin().lock().take(*octets as u64).read_to_end(unit);
+                read.map_err(|e| Failure::failed(format!("cannot read standard input: {e}")))?;
+                Ok(if unit.is_empty() { None } else { Some(unit) })
+            }
+        }
+    }
+}
 
 /// Runs the command.
-pub fn run(_args: &Args, _format: Format) -> Result<Exit, Failure> {
-    Err(Failure::failed("'rota send' is not built yet"))
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    let mut period = match args.fps {
+        Some(fps) => Span::from_nanos(1_000_000_000 / fps),
+        None => PERIOD_DEFAULT,
+    };
+    let mut supply = Supply::open(args, &mut period)?;
+    let count = match (args.frames, args.seconds) {
+        (Some(frames), _) => frames,
+        (None, Some(seconds)) => Span::from_millis(1_000 * seconds.min(1 << 40)).count_down(period),
+        (None, None) => supply.len(),
+    };
+    let mut report = Sent {
+        over: args.over,
+        unit_octets: supply.largest_octets() as u64,
+        period_ns: period.as_nanos(),
+        promise: None,
+        refused: None,
+        sent: 0,
+        stalls: Vec::new(),
+    };
+    let mut log = args.log.as_deref().map(Output::open).transpose()?;
+    clock::ask_for_exact_timers();
+    let mut sink = match open(args, &report) {
+        Ok(sink) => sink,
+        Err(OpenError::Failed(failure)) => return Err(failure),
+        Err(OpenError::Refused { refusal, sentence }) => {
+            let failure = Failure { exit: Exit::Refused, sentence };
+            report.refused = Some(refusal);
+            print(&report, format)?;
+            return Err(failure);
+        }
+    };
+    report.promise = sink.promise();
+    let mut frame = 0;
+    while frame < count {
+        // Waiting comes first, so that a live source is read as late as possible.
+        let turn = sink.wait_slot(frame)?;
+        frame += if args.live { turn.skipped } else { 0 };
+        let Some(unit) = supply.unit(frame)? else { break };
+        if frame < count && sink.send(report.sent, unit, turn.schedule)? {
+            if let Some(log) = &mut log {
+                log.record(&SentRecord { unit: report.sent, frame, schedule_ns: turn.schedule.as_nanos() })?;
+            }
+            report.sent += 1;
+        }
+        frame += 1;
+    }
+    if let Some(log) = &mut log {
+        log.finish()?;
+    }
+    report.stalls = sink.close(report.sent)?;
+    print(&report, format)?;
+    Ok(Exit::Done)
+}
+
+fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, OpenError> {
+    let period = Span::from_nanos(report.period_ns);
+    match args.over {
+        Over::Udp => {
+            let to = resolve(&args.to, args.service)?;
+            let start = args.start_at.map_or_else(|| clock::now() + START_DELAY, Instant::from_nanos);
+            Ok(Box::new(UdpSink::open(to, start, period)?))
+        }
+        Over::Channel => {
+            if let Some(start) = args.start_at {
+                clock::sleep_until(Instant::from_nanos(start));
+            }
+            channel::open(&ChannelRequest {
+                to: args.to.clone(),
+                service: args.service,
+                unit_octets: report.unit_octets,
+                period,
+                is_live: args.live,
+            })
+        }
+    }
+}
+
+fn print(report: &Sent, format: Format) -> Result<(), Failure> {
+    let text = match format {
+        Format::Json => serde_json::to_string(report).map_err(|e| Failure::failed(e.to_string()))?,
+        // Standard output may be a pipe into a player on the other side of a test; keep it to one line.
+        Format::Text if report.refused.is_none() => format!(
+            "sent {} units of at most {} octets, one each {}",
+            report.sent,
+            report.unit_octets,
+            Span::from_nanos(report.period_ns)
+        ),
+        Format::Text => return Ok(()),
+    };
+    let written = writeln!(std::io::stdout(), "{text}");
+    written.map_err(|e| Failure::failed(format!("cannot write to standard output: {e}")))
 }

@@ -1,0 +1,45 @@
+//! The bar that shows how far the demo is; nothing where standard error is no terminal.
+
+use crate::clock;
+use indicatif::{ProgressBar, ProgressStyle};
+use rota_units::{Instant, Span};
+
+const TICK: Span = Span::from_millis(100);
+
+/// A progress bar over planned time.
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A bar over `total` of waiting.
+    pub fn new(total: Span) -> Self {
+        let bar = ProgressBar::new(total.as_nanos());
+        let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {msg}");
+        // The template is fixed and valid; without it the default style serves too.
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { bar }
+    }
+
+    /// Changes the words beside the bar.
+    pub fn say(&self, words: String) {
+        self.bar.set_message(words);
+    }
+
+    /// Waits until `deadline` and moves the bar meanwhile.
+    pub fn wait_until(&self, deadline: Instant, words: String) {
+        self.say(words);
+        let mut now = clock::now();
+        while now < deadline {
+            clock::sleep_until(deadline.min(now + TICK));
+            let later = clock::now();
+            self.bar.inc(later.since(now).as_nanos());
+            now = later;
+        }
+    }
+
+    /// Takes the bar off the screen.
+    pub fn done(self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,136 @@
+//! The demo's result for people.
+
+use super::outcome::{DemoOutcome, RunOutcome, StreamOutcome, Verdict};
+use super::plan::{Load, Mode};
+use crate::measure::Cause;
+use std::fmt::Write;
+
+/// Late frames that are named one by one.
+const NAMED_MAX: usize = 10;
+
+/// What carries the streams, in words.
+pub fn mode_words(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Plain => "plain UDP sockets, one queue",
+        Mode::Priority => "priority class, guaranteed 95 %",
+        Mode::Reserved => "reserved channels",
+    }
+}
+
+/// How much is offered, in words.
+pub fn load_words(load: Load) -> &'static str {
+    match load {
+        Load::Fits => "three streams, which fit",
+        Load::TooMany => "one too many: streams join up to seven",
+    }
+}
+
+/// Nanoseconds as milliseconds with two decimals.
+pub fn ms(ns: u64) -> String {
+    format!("{:.2}", ns as f64 / 1e6)
+}
+
+/// Bits a second as Mbit/s.
+pub fn mbit(bps: u64) -> String {
+    format!("{:.2} Mbit/s", bps as f64 / 1e6)
+}
+
+/// The tables of all runs, refusals, causes and the verdict.
+pub fn describe(outcome: &DemoOutcome) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = describe_into(&mut text, outcome);
+    text
+}
+
+fn describe_into(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
+    for run in &outcome.runs {
+        writeln!(out, "\n{} | {}", load_words(run.load), mode_words(run.mode))?;
+        writeln!(out, "  stream  from  frames   late %   lost   p50 ms   p99 ms   max ms  bound ms")?;
+        for stream in &run.streams {
+            row(out, stream)?;
+        }
+        for (id, refusal) in &run.refused {
+            writeln!(out, "  {id:>6}  refused: {refusal}")?;
+        }
+        let (tcp, udp) = (mbit(run.cross_tcp_bps), mbit(run.cross_udp_bps));
+        writeln!(out, "  cross traffic that arrived: TCP {tcp}, UDP {udp}")?;
+        if run.mode == Mode::Reserved {
+            causes(out, run)?;
+        }
+    }
+    writeln!(out)?;
+    if outcome.runs.iter().any(|run| run.mode == Mode::Priority) {
+        writeln!(
+            out,
+            "The priority class keeps six streams on time by starving TCP; nothing tells it that a seventh is one \
+             too many."
+        )?;
+    }
+    let excused: u64 = outcome.runs.iter().map(RunOutcome::excused).sum();
+    writeln!(out, "Host stalls with evidence excuse {excused} frames in all runs together.")?;
+    writeln!(out, "{}", verdict_words(outcome.verdict()))
+}
+
+fn row(out: &mut String, stream: &StreamOutcome) -> std::fmt::Result {
+    let figures = &stream.figures;
+    let lateness = |f: fn(&crate::measure::Percentiles) -> u64| {
+        figures.lateness.as_ref().map_or("-".to_string(), |l| ms(f(l)))
+    };
+    writeln!(
+        out,
+        "  {:>6}  {:<4}  {:>6}  {:>7.2}  {:>5}  {:>7}  {:>7}  {:>7}  {:>8}",
+        stream.id,
+        format!("n{}", stream.station),
+        figures.frames,
+        stream.late_pct(),
+        figures.lost,
+        lateness(|l| l.p50),
+        lateness(|l| l.p99),
+        lateness(|l| l.max),
+        stream.bound.map_or("-".to_string(), |b| ms(b.as_nanos())),
+    )
+}
+
+/// Names the cause of each late frame of the reserved channels.
+fn causes(out: &mut String, run: &RunOutcome) -> std::fmt::Result {
+    let late: Vec<(u16, &crate::measure::Fate)> = run
+        .streams
+        .iter()
+        .flat_map(|s| s.judged().map(|f| (s.id, f)))
+        .filter(|(_, f)| f.cause.is_some())
+        .collect();
+    for (id, fate) in late.iter().take(NAMED_MAX) {
+        let Some(cause) = fate.cause else { continue };
+        let how_late = match fate.lateness_ns {
+            Some(ns) => format!("{:.2} ms late", ns as f64 / 1e6),
+            None => "not whole".to_string(),
+        };
+        writeln!(out, "  stream {id} frame {}: {how_late}: {}", fate.unit, cause_words(cause))?;
+    }
+    match late.len().saturating_sub(NAMED_MAX) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more"),
+    }
+}
+
+/// A cause in words.
+pub fn cause_words(cause: Cause) -> &'static str {
+    match cause {
+        Cause::HostStall => "the host stood still, as a timer or a receive stamp shows",
+        Cause::Lost => "nothing of it arrived",
+        Cause::Incomplete => "it arrived in part",
+        Cause::BeyondBound => "it took longer than its bound",
+        Cause::Queued => "it waited behind other traffic",
+        Cause::Unexplained => "no recorded cause; within its bound",
+    }
+}
+
+/// The verdict in a sentence.
+pub fn verdict_words(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Kept => "No contract was broken.",
+        Verdict::Unfit => "Machine unfit to judge: it stood still for more than 5 % of the frames of a run.",
+        Verdict::Broken => "A reserved channel broke its contract, and no stall of the host excuses it.",
+    }
+}

@@ -1,0 +1,57 @@
+//! A witness of host stalls that has nothing to do with the frames: on each processor a thread sleeps two
+//! milliseconds at a time and notes when it wakes late.
+
+use crate::clock;
+use crate::stall::{Stall, StallKind, StallLog};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use rota_units::Span;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+const TICK: Span = Span::from_millis(2);
+
+/// The running threads.
+pub struct StallWatch {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Vec<Stall>>>,
+}
+
+impl StallWatch {
+    /// Starts one thread on each processor that this process may use.
+    pub fn start() -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+        let cpus = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false));
+        let threads = cpus
+            .map(|cpu| {
+                let stop = Arc::clone(&stop);
+                std::thread::spawn(move || watch(cpu, &stop))
+            })
+            .collect();
+        Self { stop, threads }
+    }
+
+    /// Ends the threads and returns what they saw.
+    pub fn stop(self) -> Vec<Stall> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    }
+}
+
+fn watch(cpu: usize, stop: &AtomicBool) -> Vec<Stall> {
+    let mut only = CpuSet::new();
+    // Unpinned it would still be a witness, only of wherever it happens to run.
+    if only.set(cpu).is_ok() {
+        let _ = sched_setaffinity(Pid::from_raw(0), &only);
+    }
+    clock::ask_for_exact_timers();
+    let mut log = StallLog::default();
+    while !stop.load(Ordering::Relaxed) {
+        let due = clock::now() + TICK;
+        clock::sleep_until(due);
+        log.note(StallKind::Timer, due, clock::now());
+    }
+    log.into_stalls()
+}

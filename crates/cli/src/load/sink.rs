@@ -1,0 +1,111 @@
+//! The receiving side of cross traffic, which knows what really came.
+
+use super::Window;
+use crate::Format;
+use crate::clock;
+use crate::exit::Failure;
+use nix::sys::signal::{SigSet, Signal};
+use rota_units::{Instant, Span};
+use serde::{Deserialize, Serialize};
+use std::io::Read;
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What `rota load sink --json` prints: payload that arrived, over the window.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Goodput {
+    /// TCP payload a second.
+    pub tcp_bps: u64,
+    /// UDP payload a second.
+    pub udp_bps: u64,
+    /// The window.
+    pub window_ns: u64,
+}
+
+#[derive(Default)]
+struct Counters {
+    tcp_octets: AtomicU64,
+    udp_octets: AtomicU64,
+}
+
+impl Counters {
+    fn read(&self) -> (u64, u64) {
+        (self.tcp_octets.load(Ordering::Relaxed), self.udp_octets.load(Ordering::Relaxed))
+    }
+}
+
+/// Receives on `port` and prints the goodput of the window.
+pub(super) fn run(port: u16, window: Window, format: Format) -> Result<(), Failure> {
+    let taken = |what: &str, e: std::io::Error| {
+        Failure::failed(format!("cannot listen on {what} port {port}: {e}; choose another with --port"))
+    };
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).map_err(|e| taken("TCP", e))?;
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).map_err(|e| taken("UDP", e))?;
+    // Blocked here so that every thread inherits it and only the wait below sees the signal.
+    let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
+    if window.seconds.is_none() {
+        signals.thread_block().map_err(|e| Failure::failed(e.to_string()))?;
+    }
+    let counters = Arc::new(Counters::default());
+    spawn(&counters, move |counters| count_udp(&socket, counters));
+    spawn(&counters, move |counters| {
+        for stream in listener.incoming().flatten() {
+            spawn(counters, move |counters| count_tcp(stream, counters));
+        }
+    });
+    let start = window.start_at.map_or_else(clock::now, Instant::from_nanos);
+    clock::sleep_until(start);
+    let before = (clock::now(), counters.read());
+    match window.seconds {
+        Some(seconds) => clock::sleep_until(start + Span::from_millis(seconds * 1_000)),
+        None => {
+            signals.wait().map_err(|e| Failure::failed(e.to_string()))?;
+        }
+    }
+    let after = (clock::now(), counters.read());
+    let window = after.0.since(before.0);
+    let rate = |octets: u64| {
+        let bits = u128::from(octets) * 8 * 1_000_000_000;
+        u64::try_from(bits / u128::from(window.as_nanos().max(1))).unwrap_or(u64::MAX)
+    };
+    let goodput = Goodput {
+        tcp_bps: rate(after.1.0 - before.1.0),
+        udp_bps: rate(after.1.1 - before.1.1),
+        window_ns: window.as_nanos(),
+    };
+    match format {
+        Format::Json => {
+            println!("{}", serde_json::to_string(&goodput).map_err(|e| Failure::failed(e.to_string()))?)
+        }
+        Format::Text => println!(
+            "TCP {:.3} Mbit/s, UDP {:.3} Mbit/s of payload in {window}",
+            goodput.tcp_bps as f64 / 1e6,
+            goodput.udp_bps as f64 / 1e6
+        ),
+    }
+    Ok(())
+}
+
+fn spawn(counters: &Arc<Counters>, work: impl FnOnce(&Arc<Counters>) + Send + 'static) {
+    let counters = Arc::clone(counters);
+    // The threads end with the process: they only count.
+    std::thread::spawn(move || work(&counters));
+}
+
+fn count_tcp(mut stream: TcpStream, counters: &Counters) {
+    let mut buffer = vec![0; 256 << 10];
+    while let Ok(octets) = stream.read(&mut buffer) {
+        if octets == 0 {
+            return;
+        }
+        counters.tcp_octets.fetch_add(octets as u64, Ordering::Relaxed);
+    }
+}
+
+fn count_udp(socket: &UdpSocket, counters: &Counters) {
+    let mut buffer = vec![0; 65_536];
+    while let Ok(octets) = socket.recv(&mut buffer) {
+        counters.udp_octets.fetch_add(octets as u64, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,113 @@
+//! How units travel: over a reserved channel, or over an ordinary UDP socket as most programs do today.
+//! `rota send` and `rota recv` do not know which.
+
+pub mod channel;
+mod datagram;
+mod reassembly;
+pub mod udp;
+
+use crate::exit::Failure;
+use crate::stall::Stall;
+use rota_units::{Instant, Span};
+use serde::{Deserialize, Serialize};
+
+/// Over what units travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Over {
+    /// A reserved channel with a bound (needs `rota node` at both ends)
+    Channel,
+    /// A plain UDP socket, marked for expedited forwarding
+    Udp,
+}
+
+/// What admission promised before the first unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Promise {
+    /// No unit takes longer from its schedule to its arrival.
+    pub bound_ns: u64,
+    /// The time between two slots.
+    pub period_ns: u64,
+    /// The largest unit that the reservation carries.
+    pub unit_octets: u64,
+}
+
+/// Why admission said no, and what it would have accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The test that failed.
+    pub test: String,
+    /// By how much the request exceeds what is free.
+    pub margin_bps: u64,
+    /// The largest rate that would have been accepted; 0 when none.
+    pub counter_offer_bps: u64,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "admission refused the channel: its test '{}' missed by ", self.test)?;
+        write!(f, "{:.3} Mbit/s; ", self.margin_bps as f64 / 1e6)?;
+        match self.counter_offer_bps {
+            0 => write!(f, "nothing more fits"),
+            bps => write!(f, "up to {:.3} Mbit/s would fit", bps as f64 / 1e6),
+        }
+    }
+}
+
+/// One unit as it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its number, counted from 0 by the sender.
+    pub number: u64,
+    /// Did every octet come? If not, the unit holds what came before the first gap.
+    pub complete: bool,
+    /// When the sender meant it to leave, on the sender's clock.
+    pub schedule: Instant,
+    /// When its last octet came, by the kernel's stamp.
+    pub arrived: Instant,
+    /// When this program had it in its hands.
+    pub dequeued: Instant,
+}
+
+/// What a source has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A unit arrived.
+    Unit(Arrival),
+    /// The sender closed after sending so many units.
+    Closed {
+        /// Units sent, whether they arrived or not.
+        sent: u64,
+    },
+    /// Nothing came within the time that the caller was ready to wait.
+    Silence,
+}
+
+/// The right to hand over one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// When it was due: the schedule that travels with the unit.
+    pub schedule: Instant,
+    /// Turns that passed unused since the last one, because this program did not run.
+    pub skipped: u64,
+}
+
+/// Where units leave.
+pub trait UnitSink {
+    /// The promise that stands behind this sink; a plain socket has none.
+    fn promise(&self) -> Option<Promise>;
+    /// Waits until the unit of frame time `frame` may be handed over.
+    fn wait_slot(&mut self, frame: u64) -> Result<Turn, Failure>;
+    /// Hands over one unit; false when a live sender had to drop it.
+    fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure>;
+    /// Tells the other side that nothing follows `sent` units, and returns the stalls seen.
+    fn close(self: Box<Self>, sent: u64) -> Result<Vec<Stall>, Failure>;
+}
+
+/// Where units arrive.
+pub trait UnitSource {
+    /// Waits for the next event, at most `patience`; a unit's octets replace what is in `unit`.
+    fn next(&mut self, unit: &mut Vec<u8>, patience: Span) -> Result<Event, Failure>;
+    /// The stalls seen so far.
+    fn stalls(self: Box<Self>) -> Vec<Stall>;
+}

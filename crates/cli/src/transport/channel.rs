@@ -1,0 +1,195 @@
+//! Units over a reserved channel of the library `rota`.
+
+use super::{Arrival, Event, Promise, Refusal, Turn, UnitSink, UnitSource};
+use crate::clock;
+use crate::exit::{Exit, Failure};
+use crate::stall::{Stall, StallKind, StallLog};
+use rota::{
+    AcceptError, CloseCause, ControlName, Listener, Node, OpenRequest, Pacer, Received, RecvChannel,
+    RecvError, SendChannel, SendError, WaitError,
+};
+use rota_units::{Instant, Span};
+
+/// How long the first slot of an admitted channel may take: a mode switch and a first rotation.
+const FIRST_SLOT_PATIENCE: Span = Span::from_millis(10_000);
+/// How long the last units may take to leave.
+const DRAIN: Span = Span::from_millis(2_000);
+/// Fragments wait in the receiver's ring while its program is not scheduled: a quarter of a second.
+const RECEIVE_BUFFERS: u16 = 8;
+
+/// What a sender asks for.
+#[derive(Clone, Debug)]
+pub struct ChannelRequest {
+    /// The receiving station.
+    pub to: String,
+    /// The service that listens there.
+    pub service: u16,
+    /// The largest unit.
+    pub unit_octets: u64,
+    /// The time from one unit to the next.
+    pub period: Span,
+    /// Drop a unit whose turn has passed or for which no buffer is free, as a camera would.
+    pub is_live: bool,
+}
+
+/// Why there is no channel.
+#[derive(Debug)]
+pub enum OpenError {
+    /// Admission said no.
+    Refused {
+        /// The test, the margin and the counter-offer.
+        refusal: Refusal,
+        /// The same in words.
+        sentence: String,
+    },
+    /// Something else went wrong.
+    Failed(Failure),
+}
+
+impl From<Failure> for OpenError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+fn connect() -> Result<Node, Failure> {
+    Node::connect(&ControlName::default()).map_err(|e| Failure::failed(e.to_string()))
+}
+
+struct ChannelSink {
+    channel: SendChannel,
+    pacer: Pacer,
+    slot_seen: u64,
+    is_live: bool,
+    stalls: StallLog,
+}
+
+/// Opens a channel through this station's node.
+pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
+    let too_large = |_| Failure::wrong_use(format!("a unit of {} octets is too large", request.unit_octets));
+    let octets = u32::try_from(request.unit_octets).map_err(too_large)?;
+    let node = connect()?;
+    let ask = OpenRequest::new(&request.to, request.service, octets, request.period);
+    let mut channel = node.open(&ask).map_err(|error| match error {
+        rota::OpenError::Refused(info) => OpenError::Refused {
+            sentence: info.sentence.clone(),
+            refusal: Refusal {
+                test: info.test.clone(),
+                margin_bps: info.margin_bps,
+                counter_offer_bps: info.counter_offer_bps,
+            },
+        },
+        other => OpenError::Failed(Failure::failed(other.to_string())),
+    })?;
+    let first = channel.wait_slot(FIRST_SLOT_PATIENCE).map_err(Failure::from)?;
+    let pacer = Pacer::locked(request.period, first.at, clock::now());
+    let (slot_seen, is_live) = (first.number, request.is_live);
+    Ok(Box::new(ChannelSink { channel, pacer, slot_seen, is_live, stalls: StallLog::default() }))
+}
+
+/// A channel that ends before its sender is a broken promise if the reservation was taken away.
+fn ended(cause: CloseCause) -> Failure {
+    let exit = if cause == CloseCause::Revoked { Exit::Broken } else { Exit::Failed };
+    Failure { exit, sentence: format!("the channel ended: {}", cause.sentence()) }
+}
+
+impl UnitSink for ChannelSink {
+    fn promise(&self) -> Option<Promise> {
+        let contract = self.channel.contract();
+        Some(Promise {
+            bound_ns: contract.bound_ns,
+            period_ns: contract.period_ns,
+            unit_octets: u64::from(contract.unit_octets_max),
+        })
+    }
+
+    fn wait_slot(&mut self, _frame: u64) -> Result<Turn, Failure> {
+        if let Some(slot) = self.channel.newest_slot().filter(|slot| slot.number != self.slot_seen) {
+            self.slot_seen = slot.number;
+            self.pacer.observe_slot(slot.at);
+        }
+        let due = self.pacer.due();
+        let tick = self.pacer.wait();
+        self.stalls.note(StallKind::Timer, due, clock::now());
+        Ok(Turn { schedule: tick.due, skipped: tick.skipped })
+    }
+
+    fn send(&mut self, _number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure> {
+        let sent = if self.is_live {
+            self.channel.try_send(unit, schedule)
+        } else {
+            self.channel.send(unit, schedule)
+        };
+        match sent {
+            Ok(_) => Ok(true),
+            Err(SendError::WouldBlock) => Ok(false),
+            Err(SendError::Closed(cause)) => Err(ended(cause)),
+            Err(other) => Err(Failure::failed(other.to_string())),
+        }
+    }
+
+    fn close(self: Box<Self>, _sent: u64) -> Result<Vec<Stall>, Failure> {
+        self.channel.close(DRAIN).map_err(|e| Failure::failed(e.to_string()))?;
+        Ok(self.stalls.into_stalls())
+    }
+}
+
+struct ChannelSource {
+    listener: Listener,
+    channel: Option<RecvChannel>,
+    /// The number after the last unit that was delivered.
+    next: u64,
+    stalls: StallLog,
+}
+
+/// Listens for a channel through this station's node.
+pub fn listen(service: u16) -> Result<Box<dyn UnitSource>, Failure> {
+    let listening = connect()?.listen(service, None, RECEIVE_BUFFERS);
+    let listener = listening.map_err(|e| Failure::failed(e.to_string()))?;
+    Ok(Box::new(ChannelSource { listener, channel: None, next: 0, stalls: StallLog::default() }))
+}
+
+impl UnitSource for ChannelSource {
+    fn next(&mut self, unit: &mut Vec<u8>, patience: Span) -> Result<Event, Failure> {
+        let Some(channel) = &mut self.channel else {
+            return match self.listener.accept(patience) {
+                Ok(channel) => {
+                    self.channel = Some(channel);
+                    self.next(unit, patience)
+                }
+                Err(AcceptError::TimedOut { .. }) => Ok(Event::Silence),
+                Err(other) => Err(Failure::failed(other.to_string())),
+            };
+        };
+        match channel.recv(unit, patience) {
+            Ok(Received::Unit(got)) => {
+                let arrived = got.arrived_at.unwrap_or(got.dequeued_at);
+                self.stalls.note(StallKind::Dequeue, arrived, got.dequeued_at);
+                self.next = got.number + 1;
+                Ok(Event::Unit(Arrival {
+                    number: got.number,
+                    complete: got.complete,
+                    schedule: Instant::from_nanos(got.schedule_ns),
+                    arrived,
+                    dequeued: got.dequeued_at,
+                }))
+            }
+            Ok(Received::End(end)) => Ok(Event::Closed { sent: end.units_sent.unwrap_or(self.next) }),
+            Err(RecvError::TimedOut) => Ok(Event::Silence),
+            Err(other) => Err(Failure::failed(other.to_string())),
+        }
+    }
+
+    fn stalls(self: Box<Self>) -> Vec<Stall> {
+        self.stalls.into_stalls()
+    }
+}
+
+impl From<WaitError> for Failure {
+    fn from(error: WaitError) -> Self {
+        match error {
+            WaitError::Closed(cause) => ended(cause),
+            other => Self::failed(other.to_string()),
+        }
+    }
+}
