@@ -34,8 +34,7 @@ pub fn check(tree: &Tree, report: &mut Report) {
         let Some(name) = room(folder) else { continue };
         let manifest = format!("{folder}/Cargo.toml");
         let Some((_, crate_name, allowed)) = ROOMS.iter().find(|(room, ..)| *room == name) else {
-            let sentence =
-                "is no room of the house; choose one of those in ARCHITECTURE.md or record the decision";
+            let sentence = "is no room of the house; choose one in ARCHITECTURE.md or record the decision";
             report.violation(&manifest, 0, format!("crates/{name} {sentence}"));
             continue;
         };
@@ -61,15 +60,20 @@ fn local_fault(
     dependency: &Dependency,
     packages: &[Package],
 ) -> Option<String> {
-    let folder = packages.iter().find(|p| p.name == dependency.name)?.folder.as_deref()?;
+    let package = packages.iter().find(|p| p.name == dependency.name);
+    let Some(folder) = package.and_then(|package| package.folder.as_deref()) else {
+        return Some(format!("{from} names {}, which lies outside the project", dependency.name));
+    };
     let to = room(folder).unwrap_or(folder);
     if to == from || allowed.contains(&to) {
         return None;
     }
-    let kind = if dependency.kind.is_empty() { "" } else { "-dependencies" };
-    let kind = format!("{}{kind}", dependency.kind);
-    let kind = if kind.is_empty() { "dependencies".to_owned() } else { kind };
-    Some(format!("{from} → {to} ({kind}) is no arrow of the house: {}", advice(from, allowed, to)))
+    let dash = if dependency.kind.is_empty() { "" } else { "-" };
+    let kind = &dependency.kind;
+    Some(format!(
+        "{from} → {to} ({kind}{dash}dependencies) is no arrow of the house: {}",
+        advice(from, allowed, to)
+    ))
 }
 
 /// Where the type that tempted somebody to draw the arrow should live instead.
@@ -95,8 +99,8 @@ fn foreign_fault(from: &str, dependency: &Dependency) -> Option<String> {
         let in_tests = dependency.kind == "dev" && PURE_TESTS.contains(&name);
         return (!PURE_CODE.contains(&name) && !in_tests).then(|| {
             format!(
-                "{from} is a pure room and may not name the foreign crate {name}; its code may name {}, its tests \
-                 also {} (xtask/src/checks/arrows.rs holds the list)",
+                "{from} is a pure room and may not name the foreign crate {name}; its code may name {}, \
+                 its tests also {} (xtask/src/checks/arrows.rs holds the list)",
                 PURE_CODE.join(", "),
                 PURE_TESTS.join(", ")
             )
@@ -149,6 +153,8 @@ mod tests {
         );
         let found = house_with("rota-shm", "shm", &[edge("rota-wire", "*", "build", true)]);
         assert!(found[0].contains("into shm itself"), "{found:?}");
+        let found = house_with("rota-shm", "shm", &[edge("elsewhere", "*", "", true)]);
+        assert!(found[0].contains("outside the project"), "{found:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Foreign crates: each one justified in `docs/dependencies.md`, each licence allowed, few features of our own.
+//! Foreign crates: each justified in `docs/dependencies.md`, each licence allowed; few features of our own.
 
 use super::requirements::{backticked, cells};
 use crate::tree::{Report, Tree, room};
@@ -90,12 +90,9 @@ fn check_page(tree: &Tree, report: &mut Report) {
     for (name, wanted) in &wanted {
         if !seen.contains(*name) {
             let rooms = joined(&wanted.rooms);
-            let sentence = format!(
-                "{name} has no line; add `| \\`{name}\\` | {} | {} | {rooms} | why | what would go wrong without |`",
-                wanted.version,
-                licence(tree, name)
-            );
-            report.violation(PAGE, 0, sentence.replace('\\', ""));
+            let (version, licence) = (&wanted.version, licence(tree, name));
+            let row = format!("| `{name}` | {version} | {licence} | {rooms} | why | without it |");
+            report.violation(PAGE, 0, format!("{name} has no line; add {row}"));
         }
     }
 }
@@ -188,7 +185,7 @@ mod tests {
     #[test]
     fn every_foreign_crate_has_one_true_line() {
         assert_eq!(faults(GOOD), [""; 0]);
-        assert!(faults("")[0].contains("add `| `blake3` | 1.8 | MIT | wire |"), "{:?}", faults(""));
+        assert!(faults("")[0].contains("add | `blake3` | 1.8 | MIT | wire |"), "{:?}", faults(""));
         assert!(faults(&format!("{GOOD}{GOOD}"))[0].contains("two lines"));
         let other = GOOD.replace("blake3", "rand");
         assert!(faults(&format!("{GOOD}{other}"))[0].contains("no manifest asks for it"));

@@ -1,4 +1,4 @@
-//! Every parser fuzz function has a corpus, a test that replays it and a cargo-fuzz target; nothing is left over.
+//! Every fuzz function has a corpus, a test that replays it and a cargo-fuzz target; nothing is left over.
 
 use crate::source::Source;
 use crate::tree::{Report, Tree, room};

@@ -2,7 +2,7 @@
 
 use crate::tree::{Report, Tree};
 
-/// Hosts that packages are fetched from; a build follows the user's own settings. Split so as not to match here.
+/// Where packages are fetched from is the user's own setting. Split, so that this list does not match itself.
 const HOSTS: &[&str] = &[
     concat!("crates", ".io"),
     concat!("pypi", ".org"),

@@ -66,9 +66,8 @@ impl Figures {
             warning += " (aim: median ≤ 250)";
         }
         let files = self.lengths.len();
-        format!(
-            "{name:<10} {files:>3} files, median {median:>4}, longest {longest:>4} lines, comments {percent:>2} %{warning}"
-        )
+        let lengths = format!("{files:>3} files, median {median:>4}, longest {longest:>4} lines");
+        format!("{name:<10} {lengths}, comments {percent:>2} %{warning}")
     }
 }
 

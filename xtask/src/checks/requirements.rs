@@ -100,12 +100,23 @@ pub fn check_ran(tree: &Tree, output: &str, report: &mut Report) {
 }
 
 /// The paths of the tests that passed.
+///
+/// A program that a test has started may print between a test's name and its result.
 fn passed(output: &str) -> BTreeSet<&str> {
-    output
-        .lines()
-        .filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... ok"))
-        .map(|path| path.strip_suffix(" - should panic").unwrap_or(path))
-        .collect()
+    let mut found = BTreeSet::new();
+    let mut open = None;
+    for line in output.lines() {
+        let started = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "));
+        let result = started.map_or(line, |(_, result)| result);
+        open = started.map(|(path, _)| path).or(open);
+        if let (Some(path), "ok") = (open, result) {
+            found.insert(path.strip_suffix(" - should panic").unwrap_or(path));
+        }
+        if matches!(result, "ok" | "FAILED") || result.starts_with("ignored") {
+            open = None;
+        }
+    }
+    found
 }
 
 /// The name in a line `SKIPPED name: reason`.
@@ -262,11 +273,16 @@ mod tests {
             (report.violations.len(), report.notes.len())
         };
         assert_eq!(ran("test a::passes ... ok\n"), (0, 0));
+        assert_eq!(ran("test a::passes ... noise\nmore noise\nok\n"), (0, 0));
         assert_eq!(ran("test deep::a::passes - should panic ... ok\n"), (0, 0));
         assert_eq!(ran("test a::passes ... ok\nSKIPPED passes: no user namespaces\n"), (0, 1));
-        for output in
-            ["", "test a::passes ... FAILED\n", "test a::passes ... ignored\n", "test xa::passes ... ok\n"]
-        {
+        for output in [
+            "",
+            "test a::passes ... FAILED\n",
+            "test a::passes ... ignored\nok\n",
+            "test a::passes ... noise\ntest b ... ok\n",
+            "test xa::passes ... ok\n",
+        ] {
             assert_eq!(ran(output).0, 1, "{output}");
         }
     }

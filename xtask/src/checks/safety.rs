@@ -91,7 +91,8 @@ mod tests {
             1,
             "a finished statement between"
         );
-        let good = "fn f() {\n    // SAFETY: the map is alive.\n    #[allow(x)]\n    let y =\n        unsafe { g() };\n}";
+        let good =
+            "fn f() {\n    // SAFETY: a map.\n    #[allow(x)]\n    let y =\n        unsafe { g() };\n}";
         assert_eq!(faults(path, good), [""; 0]);
         assert_eq!(faults(path, "/// # Safety\n/// The caller holds it.\npub unsafe fn f() {}"), [""; 0]);
     }
