@@ -1,8 +1,9 @@
-//! The project's own commands: `cargo xtask tidy`, `cargo xtask ci`, `cargo xtask fuzz-targets`.
+//! The project's own commands: `cargo xtask tidy`, `cargo xtask ci` and two that write derived files.
 #![forbid(unsafe_code)]
 
 mod checks;
 mod ci;
+mod dependency_page;
 mod fuzz_targets;
 mod metadata;
 mod source;
@@ -15,6 +16,7 @@ use tree::{Report, Tree};
 const USAGE: &str = "usage: cargo xtask COMMAND
   tidy          check the house rules
   ci            what CI runs after the tests: fmt, tidy, clippy, doc, a simulator sweep
+  dependencies  fill the columns of docs/dependencies.md that cargo knows
   fuzz-targets  write the cargo-fuzz targets from the fuzz functions";
 
 fn main() -> ExitCode {
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
     let result = match command.as_str() {
         "tidy" => Tree::read(&root).and_then(|tree| print(&tidy(&tree))),
         "ci" => ci::run(&root),
+        "dependencies" => Tree::read(&root).and_then(|tree| dependency_page::write(&root, &tree)),
         "fuzz-targets" => Tree::read(&root)
             .and_then(|tree| fuzz_targets::write(&root, &tree))
             .map(|count| println!("{count} targets written")),

@@ -4,7 +4,8 @@ use super::requirements::{backticked, cells};
 use crate::tree::{Report, Tree, room};
 use std::collections::{BTreeMap, BTreeSet};
 
-const PAGE: &str = "docs/dependencies.md";
+/// The page that justifies each foreign crate.
+pub const PAGE: &str = "docs/dependencies.md";
 const FEATURES_MAX: usize = 5;
 /// Licences that ask for no more than a notice.
 const LICENCES: &[&str] = &[
@@ -64,6 +65,13 @@ fn wanted(tree: &Tree) -> BTreeMap<&str, Wanted> {
     found
 }
 
+/// What cargo knows of a foreign crate that we ask for: version, licence, rooms.
+pub fn facts(tree: &Tree, name: &str) -> Option<[String; 3]> {
+    let wanted = wanted(tree);
+    let wanted = wanted.get(name)?;
+    Some([wanted.version.clone(), licence(tree, name), joined(&wanted.rooms)])
+}
+
 fn check_page(tree: &Tree, report: &mut Report) {
     let wanted = wanted(tree);
     let Some(text) = tree.texts.get(PAGE) else {
@@ -105,7 +113,9 @@ fn check_line(name: &str, cells: &[&str], wanted: &Wanted, line: usize, tree: &T
         [(1, "version", wanted.version.as_str()), (2, "licence", &licence), (3, "rooms", &rooms)]
     {
         if cell(i) != right {
-            report.violation(PAGE, line, format!("{name}: the {what} are '{right}', not '{}'", cell(i)));
+            let sentence =
+                format!("{name}: {what}: '{right}', not '{}': run `cargo xtask dependencies`", cell(i));
+            report.violation(PAGE, line, sentence);
         }
     }
     for (i, what) in [(4, "why it is here"), (5, "what would go wrong without it")] {

@@ -7,7 +7,8 @@ use crate::tree::{Report, Tree, has_extension};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SPEC: &str = "specs/rether.md";
-const PREFIX: &str = "RETHER-";
+/// What the paper asks, and what had to be repaired in it.
+const PREFIXES: &[&str] = &["RETHER-", "REPAIR-"];
 
 /// One row of a requirement table.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,8 +47,8 @@ pub fn check(tree: &Tree, report: &mut Report) {
         }
     }
     let tests = tests(tree);
-    for requirement in requirements.iter().filter(|r| r.is_built()) {
-        check_built(requirement, tree, &tests, report);
+    for requirement in &requirements {
+        check_one(requirement, tree, &tests, report);
     }
     let built = requirements.iter().filter(|r| r.is_built()).count();
     let silent: Vec<&str> = requirements
@@ -61,16 +62,16 @@ pub fn check(tree: &Tree, report: &mut Report) {
     }
 }
 
-fn check_built(requirement: &Requirement, tree: &Tree, tests: &BTreeSet<String>, report: &mut Report) {
+fn check_one(requirement: &Requirement, tree: &Tree, tests: &BTreeSet<String>, report: &mut Report) {
     let (id, line) = (&requirement.id, requirement.line);
-    if requirement.code.is_empty() {
+    if requirement.is_built() && requirement.code.is_empty() {
         report.violation(SPEC, line, format!("{id} is built, but names no code in backticks"));
     }
-    if requirement.tests.is_empty() {
+    if requirement.is_built() && requirement.tests.is_empty() {
         report.violation(SPEC, line, format!("{id} is built, but names no test in backticks"));
     }
     for path in &requirement.code {
-        if !tree.holds(path.split("::").next().unwrap_or(path)) {
+        if !names_code(tree, path) {
             report.violation(SPEC, line, format!("{id} names the code {path}, which does not exist"));
         }
     }
@@ -79,6 +80,12 @@ fn check_built(requirement: &Requirement, tree: &Tree, tests: &BTreeSet<String>,
             report.violation(SPEC, line, format!("{id} names the test {test}, but no #[test] has that name"));
         }
     }
+}
+
+/// Whether `path/of/file.rs::Type::item` leads to a file, and the item's name stands in it.
+fn names_code(tree: &Tree, path: &str) -> bool {
+    let Some((file, item)) = path.split_once("::") else { return tree.holds(path) };
+    tree.rust.get(file).is_some_and(|source| source.words(last_segment(item)).next().is_some())
 }
 
 /// Checks against the output of the test run that every test a built requirement names has passed.
@@ -151,22 +158,25 @@ fn citations(tree: &Tree) -> Vec<(&str, usize, &str)> {
     found
 }
 
-/// The requirement ids in a line: the prefix, then capitals, digits and hyphens with at least one digit.
+/// The requirement ids in a line: a prefix, then capitals, digits, dots and hyphens with at least one digit.
 fn ids(line: &str) -> Vec<&str> {
-    let mut found = vec![];
-    for (at, _) in line.match_indices(PREFIX) {
-        if at > 0 && is_word(line.as_bytes()[at - 1]) {
-            continue;
-        }
-        let rest = &line[at + PREFIX.len()..];
-        let fits = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-';
-        let length = rest.find(|c| !fits(c)).unwrap_or(rest.len());
-        let id = line[at..at + PREFIX.len() + length].trim_end_matches('-');
-        if id[PREFIX.len().min(id.len())..].contains(|c: char| c.is_ascii_digit()) {
-            found.push(id);
-        }
+    PREFIXES
+        .iter()
+        .flat_map(|prefix| line.match_indices(prefix))
+        .filter_map(|(at, _)| id_at(line, at))
+        .collect()
+}
+
+fn id_at(line: &str, at: usize) -> Option<&str> {
+    if at > 0 && is_word(line.as_bytes()[at - 1]) {
+        return None;
     }
-    found
+    let rest = &line[at..];
+    let fits = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-' || c == '.';
+    let length = rest.find(|c| !fits(c)).unwrap_or(rest.len());
+    // A full stop or a hyphen behind an id belongs to the sentence.
+    let id = rest[..length].trim_end_matches(['-', '.']);
+    id.contains(|c: char| c.is_ascii_digit()).then_some(id)
 }
 
 /// Reads the tables; a row whose first cell is an id is a requirement.
@@ -242,10 +252,14 @@ mod tests {
     #[test]
     fn complete_tables_pass() {
         assert_eq!(faults(GOOD, "// RETHER-T1, RETHER-R-2. RETHER-style RETHER-… "), [""; 0]);
+        let dotted = GOOD.replace("T1", "2.2.3-10").replace("RETHER-R-2", "REPAIR-A1");
+        assert_eq!(faults(&dotted, "(RETHER-2.2.3-10, and REPAIR-A1.)"), [""; 0]);
     }
 
     #[test]
     fn unknown_and_doubled_ids_are_refused() {
+        assert!(faults(GOOD, "// RETHER-2.9-9")[0].contains("RETHER-2.9-9 is cited"));
+        assert!(faults(GOOD, "// REPAIR-B1")[0].contains("no such requirement"));
         assert!(faults(GOOD, "// RETHER-T9")[0].contains("no such requirement"));
         assert!(faults(&format!("{GOOD}| RETHER-T1 | x | | not built | | |"), "")[0].contains("twice"));
         let mut report = Report::default();
@@ -259,6 +273,10 @@ mod tests {
         let code = "`crates/proto/src/a.rs`";
         assert!(faults(&row("", "`passes`"), "")[0].contains("no code"));
         assert!(faults(&row("`crates/proto/src/c.rs`", "`passes`"), "")[0].contains("does not exist"));
+        assert!(faults(&row("`crates/proto/src/a.rs::gone`", "`passes`"), "")[0].contains("does not exist"));
+        assert_eq!(faults(&row("`crates/proto/src/a.rs::X::helper`", "`passes`"), ""), [""; 0]);
+        let early = row(code, "`gone`").replace("| built |", "| not built: soon |");
+        assert!(faults(&early, "")[0].contains("gone"), "what is named exists, built or not");
         assert!(faults(&row(code, "passes"), "")[0].contains("no test in backticks"));
         assert!(faults(&row(code, "`helper`"), "")[0].contains("no #[test] has that name"));
         assert!(faults("| RETHER-T1 | x | | soon | | |", "")[0].contains("'soon'"));
