@@ -40,9 +40,8 @@ mod tests {
 
     #[test]
     fn facts_are_filled_and_reasons_kept() {
-        let mut tree = Tree::default();
-        tree.packages =
-            vec![room("rota-wire", "wire", &[edge("blake3", "1.8", "", false)]), foreign("blake3", "MIT")];
+        let wire = room("rota-wire", "wire", &[edge("blake3", "1.8", "", false)]);
+        let tree = Tree { packages: vec![wire, foreign("blake3", "MIT")], ..Tree::default() };
         let page =
             "text\n| `blake3` | 1 | x | proto | a reason | a danger |\n| `gone` | 1 | x | y | a | b |\n";
         let right = page.replace("| 1 | x | proto |", "| 1.8 | MIT | wire |");
