@@ -4,11 +4,11 @@ mod door;
 mod ethtool;
 mod fds;
 mod packet_bind;
-pub(crate) mod sockopt;
+pub mod sockopt;
 mod tun;
 
 pub use door::enter_on_exec;
 pub(crate) use ethtool::set_offload;
 pub use fds::receive_with_fds;
-pub(crate) use packet_bind::bind_packet;
+pub use packet_bind::bind_packet;
 pub(crate) use tun::open_tap;
