@@ -157,7 +157,13 @@ impl Rether {
 
     /// Delays only ever make a cycle seem to begin later, so the earliest estimate is the best: between two
     /// cycles of a strict ring the clock may drift by no more than about one thousandth.
+    ///
+    /// The cycle master keeps its own clock: if it believed what comes back to it, the small errors of all
+    /// receive stamps would add up and the period would drift.
     fn set_clock(&mut self, at: Instant, token: &Token) {
+        if self.clock.known && self.clock.cycle == token.cycle && self.master(token) == self.station {
+            return;
+        }
         let age = self.settings.trt.minus(Span::from_nanos(u64::from(token.residual_ns)));
         let direct = at.minus(age);
         let strict = token.slots.as_slice().iter().any(|slot| slot.periodic);
