@@ -6,6 +6,8 @@ use rota_shm::control::{ContractInfo, Reply, Request};
 use rota_shm::{ChannelCounter, ChannelState, ClientSource, CloseCause, TryWriteError};
 use rota_units::{Instant, Span};
 
+use crate::now;
+use crate::pacer::Pacer;
 use crate::session::{LOCAL_TIMEOUT, Session};
 use crate::wait::{WaitError, wait_for};
 
@@ -152,6 +154,27 @@ impl SendChannel {
     /// The newest slot so far, without waiting.
     pub fn newest_slot(&self) -> Option<Slot> {
         self.source.board.slot().map(|mark| Slot { number: mark.number, at: mark.at })
+    }
+
+    /// A pacer locked to this channel's slots; waits for the first of them. For a channel whose period is the
+    /// cycle's.
+    ///
+    /// # Errors
+    /// [`WaitError`].
+    pub fn pacer(&mut self, timeout: Span) -> Result<Pacer, WaitError> {
+        let slot = self.wait_slot(timeout)?;
+        let period = Span::from_nanos(self.contract.period_ns.max(1));
+        Ok(Pacer::locked(period, slot.at, now()))
+    }
+
+    /// Tells a pacer about the newest slot, if there was one since the last call: to be called once in each
+    /// turn, so that the pacer follows the cycle.
+    pub fn follow(&mut self, pacer: &mut Pacer) {
+        let seen = self.slot_seen;
+        if let Some(slot) = self.newest_slot().filter(|slot| slot.number > seen) {
+            self.slot_seen = slot.number;
+            pacer.observe_slot(slot.at);
+        }
     }
 
     /// Units of which the last frame has left this station.

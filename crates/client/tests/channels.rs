@@ -151,6 +151,11 @@ fn a_sender_can_wait_for_its_slot() {
     let second = sender.wait_slot(ms(5_000)).unwrap();
     assert!(second.number > first.number && second.at > first.at);
     assert!(sender.newest_slot().is_some_and(|slot| slot.number >= second.number));
+    let mut pacer = sender.pacer(ms(5_000)).unwrap();
+    let due = pacer.due();
+    assert!(due.since(rota::now()) <= Span::from_nanos(33_333_333), "within one period");
+    assert_eq!(pacer.wait().due, due);
+    sender.follow(&mut pacer);
     drop(fake);
     // The slots that came before the node died may still be taken; then nobody waits for ever.
     let end = (0..100).find_map(|_| sender.wait_slot(ms(5_000)).err());

@@ -1,7 +1,22 @@
-//! The one door to the kernel: frame devices, the egress gate, network namespaces, netlink.
+//! The one door to the kernel: frame devices, the egress gate, network namespaces, netlink, the operating
+//! system's clock, real-time scheduling, and evidence of the host's stalls.
+#![deny(unsafe_code)]
 
+pub mod bare_ring;
+pub mod claim;
+pub mod clock;
+pub mod device;
+mod egress;
+pub mod filter;
 pub mod gate;
+pub mod gate;
+pub mod in_process;
 pub mod netlink;
 pub mod netns;
+pub mod packet;
+pub mod poller;
+pub mod realtime;
 pub mod shape;
+pub mod stall;
+#[allow(unsafe_code)]
 pub mod sys;

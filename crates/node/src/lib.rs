@@ -1,1 +1,118 @@
-//! placeholder
+//! The daemon of one station: a data thread that runs the [`rota_proto::Node`] over a device, and a control
+//! thread that serves the programs of this host.
+//!
+//! ```text
+//!  programs ── control socket ──► control thread ── commands ──► data thread ──► device, gate
+//!      └────── shared rings, doorbells ─────────────────────────────►│
+//! ```
+//! Only the data thread touches the machines and the rings' node side. The control thread may block, allocate
+//! and parse; the data thread does none of these once it runs.
+#![forbid(unsafe_code)]
+
+mod commands;
+mod control;
+mod data;
+mod gate;
+mod key;
+mod pool;
+mod session;
+mod status;
+
+pub use gate::{Egress, EgressError, NoGate};
+pub use key::{KeyError, SegmentKey};
+
+use commands::Wiring;
+use rota_driver::device::FrameDevice;
+use rota_driver::realtime::{Realtime, Wish};
+use rota_proto::Settings;
+use rota_shm::control::{ControlName, Listener, SocketError};
+use std::io;
+use std::path::PathBuf;
+
+/// What a daemon is told at start.
+#[derive(Debug)]
+pub struct NodeSpec {
+    /// Its interface, for people.
+    pub interface: String,
+    /// Its station's name.
+    pub name: String,
+    /// Times, rates and limits of the segment.
+    pub settings: Settings,
+    /// The segment's secret.
+    pub key: SegmentKey,
+    /// Where programs find it.
+    pub control: ControlName,
+    /// Whether to ask for real-time priority and memory.
+    pub realtime: bool,
+    /// Where to write the intervals in which the token was held, one line each.
+    pub hold_log: Option<PathBuf>,
+}
+
+/// Why a daemon could not start or had to stop.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The control socket.
+    #[error("the control socket cannot be opened: {0}")]
+    Control(#[from] SocketError),
+    /// The operating system.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Its answer.
+        source: io::Error,
+    },
+    /// The egress gate.
+    #[error("the egress gate failed: {0}")]
+    Gate(#[from] EgressError),
+    /// The device.
+    #[error("interface {interface}: {source}")]
+    Device {
+        /// Which.
+        interface: String,
+        /// What it said.
+        source: rota_driver::device::DeviceError,
+    },
+}
+
+pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> NodeError {
+    move |source| NodeError::System { what, source }
+}
+
+/// Runs a station until SIGINT or SIGTERM, or until its device is gone. `ready` is called once programs can connect.
+///
+/// # Errors
+/// What could not be opened, or why it had to stop.
+pub fn run<D: FrameDevice + Send, G: Egress + Send>(
+    spec: NodeSpec,
+    device: D,
+    gate: G,
+    ready: impl FnOnce(&Realtime),
+) -> Result<(), NodeError> {
+    // Before any thread, so that all of them leave the signals to the control thread.
+    let signals = control::block_signals().map_err(system("signals cannot be taken over"))?;
+    let listener = Listener::bind(&spec.control)?;
+    let (to_data, to_control) = Wiring::pair().map_err(system("threads cannot be joined"))?;
+    let interface = spec.interface.clone();
+    let facts = status::Facts::of(&spec);
+    let outcome = std::thread::scope(|scope| {
+        let (answer, asked) = std::sync::mpsc::channel();
+        let data = std::thread::Builder::new()
+            .name("rota-data".into())
+            .spawn_scoped(scope, move || {
+                let realtime = if spec.realtime { Realtime::ask(Wish::all()) } else { Realtime::default() };
+                let _ = answer.send(realtime);
+                data::run(&spec, device, gate, to_control)
+            })
+            .map_err(|source| data::Stopped::System("the data thread cannot be started", source))?;
+        let realtime = asked.recv().unwrap_or_default();
+        ready(&realtime);
+        control::run(&facts, &realtime, &listener, &signals, &to_data);
+        data.join().unwrap_or(Ok(()))
+    });
+    outcome.map_err(|error| match error {
+        data::Stopped::Device(source) => NodeError::Device { interface, source },
+        data::Stopped::Gate(source) => NodeError::Gate(source),
+        data::Stopped::System(what, source) => NodeError::System { what, source },
+    })
+}

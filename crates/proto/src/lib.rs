@@ -1,1 +1,20 @@
-//! placeholder
+//! The protocol machines of Rota and [`Node`], which composes those of one station.
+//!
+//! A machine is a plain value: no clock, no I/O, no thread. **The one rule:** *handle one thing, poll until
+//! drained, sleep until the deadline.* See the README beside this crate for the whole loop.
+#![forbid(unsafe_code)]
+#![deny(clippy::float_arithmetic)]
+
+pub mod channels;
+pub mod io;
+pub mod node;
+pub mod rether;
+mod rng;
+
+pub use channels::{ChannelEvent, CloseCause, Contract, OpenError, OpenRequest};
+pub use io::{
+    ChannelId, Delivery, Destination, FrameBuf, GateOrder, HostTag, Input, Output, Payloads, PortId,
+    StationId, UnitDescriptor, UnitFate, UnitRef,
+};
+pub use node::{Identity, Node, Reservation, Status};
+pub use rether::{Counters, Member, ModeName, Settings, TRT_30_HZ};

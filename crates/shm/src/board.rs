@@ -183,7 +183,8 @@ impl Board {
         self.pages.store_release(UNITS_SENT, units);
     }
 
-    /// Publishes the newest slot. Call [`Board::notify`] after the last change of a turn.
+    /// Publishes the newest slot; its number must have grown, the first is 1. Call [`Board::notify`] after
+    /// the last change of a turn.
     pub fn set_slot(&self, mark: SlotMark) {
         self.pages.store(SLOT_SEQUENCE, mark.number.wrapping_mul(2).wrapping_sub(1));
         self.pages.write_barrier();

@@ -1,6 +1,12 @@
-//! Fuzz targets as plain functions: any octets in, no panic out.
+//! Fuzz targets as plain functions: any octets in, no panic and no endless loop out. The committed corpora
+//! under `fuzz/corpus/` are replayed by the tests below.
 
+use crate::board::BoardView;
 use crate::control::{Reply, Request};
+use crate::layout::{BOARD_OCTETS, RX_SLOT_OCTETS, board_file_octets, tx_file_octets};
+use crate::memfd::{self, SIZE_SEALS};
+use crate::memory::{NodeSource, SourceShape, open_sink};
+use crate::raw::WritePages;
 
 /// The parser of what a client sends.
 pub fn fuzz_control_request(data: &[u8]) {
@@ -10,4 +16,116 @@ pub fn fuzz_control_request(data: &[u8]) {
 /// The parser of what a node sends.
 pub fn fuzz_control_reply(data: &[u8]) {
     let _ = Reply::parse(data);
+}
+
+/// The node's ring reader over a ring into which the data writes words: each 11 octets are a verb, a place
+/// and a value.
+pub fn fuzz_tx_ring(data: &[u8]) {
+    const SHAPE: SourceShape = SourceShape { buffers: 3, unit_octets_max: 100 };
+    let Ok(mut node) = NodeSource::create(SHAPE) else { return };
+    let Some(octets) = tx_file_octets(3, 100) else { return };
+    let Ok(pages) = WritePages::map(node.descriptors()[0], octets) else { return };
+    for chunk in data.chunks_exact(11) {
+        let (verb, place, value) = split(chunk);
+        if verb % 4 != 0 {
+            pages.store(place % (octets / 8) * 8, value);
+            continue;
+        }
+        let Ok(Some(unit)) = node.ring.peek() else { continue };
+        assert!(unit.octets <= 100);
+        let mut payload = [0; 64];
+        let _ = node.ring.copy(&unit, value as u32, &mut payload);
+        node.ring.release(&unit);
+    }
+}
+
+/// The client's ring reader over a receive ring into which the data writes words, as above. A client trusts
+/// its node, but a node that went mad must not crash it.
+pub fn fuzz_rx_ring(data: &[u8]) {
+    const SLOTS: usize = 3;
+    let Some(octets) = board_file_octets(SLOTS as u32) else { return };
+    let Ok(file) = memfd::create("rota-fuzz", octets) else { return };
+    let (Ok(pages), Ok(())) = (WritePages::map(&file, octets), memfd::seal(&file, SIZE_SEALS)) else {
+        return;
+    };
+    let header = [crate::layout::BOARD_MAGIC, crate::layout::LAYOUT_VERSION, 5_000, 0, SLOTS as u64];
+    header.iter().enumerate().for_each(|(word, &value)| pages.store(word * 8, value));
+    let Ok(mut client) = open_sink(vec![file]) else { return };
+    let mut into = Vec::new();
+    for chunk in data.chunks_exact(11) {
+        let (verb, place, value) = split(chunk);
+        match verb % 8 {
+            0 => _ = client.ring.next_unit(&mut into),
+            1 => _ = client.ring.newest_unit(&mut into),
+            2 => look_at(&client.board),
+            // The words that matter, more often than chance would have it.
+            3 => pages.store(core::mem::offset_of!(crate::layout::BoardHeader, rx_head), value % 16),
+            4 => pages.store(BOARD_OCTETS + place % SLOTS * RX_SLOT_OCTETS, value % 16),
+            5 => pages.store(BOARD_OCTETS + place % SLOTS * RX_SLOT_OCTETS + place / 4 % 7 * 8, value),
+            _ => pages.store(place % (octets / 8) * 8, value),
+        }
+        assert!(into.len() <= 5_000);
+    }
+}
+
+fn look_at(board: &BoardView) {
+    let _ = (board.state(), board.slot(), board.final_units(), board.units_sent());
+}
+
+fn split(chunk: &[u8]) -> (u8, usize, u64) {
+    let place = usize::from(u16::from_le_bytes([chunk[1], chunk[2]]));
+    let value = chunk[3..11].iter().rev().fold(0, |value, &octet| value << 8 | u64::from(octet));
+    (chunk[0], place, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Replays a committed corpus, then variations of it from a fixed seed.
+    fn replay(name: &str, target: fn(&[u8])) {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
+        let mut files: Vec<_> = std::fs::read_dir(&directory)
+            .unwrap_or_else(|error| panic!("the corpus {} is missing: {error}", directory.display()))
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        files.sort();
+        assert!(!files.is_empty(), "the corpus {name} is empty");
+        let mut random = 0x9E37_79B9_7F4A_7C15_u64;
+        for file in files {
+            let mut data = std::fs::read(&file).unwrap();
+            target(&data);
+            for _ in 0..200 {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                if !data.is_empty() {
+                    let at = (random >> 40) as usize % data.len();
+                    data[at] = (random >> 32) as u8;
+                }
+                target(&data);
+            }
+        }
+    }
+
+    #[test]
+    fn the_corpus_of_requests_replays() {
+        replay("control_request", fuzz_control_request);
+    }
+
+    #[test]
+    fn the_corpus_of_replies_replays() {
+        replay("control_reply", fuzz_control_reply);
+    }
+
+    #[test]
+    fn the_corpus_of_client_written_rings_replays() {
+        replay("tx_ring", fuzz_tx_ring);
+    }
+
+    #[test]
+    fn the_corpus_of_receive_rings_replays() {
+        replay("rx_ring", fuzz_rx_ring);
+    }
 }

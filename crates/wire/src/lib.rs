@@ -1,1 +1,27 @@
-//! placeholder
+//! Every octet that Rota puts on an Ethernet segment: checked views, plain values, printers. Nothing else parses bytes.
+//!
+//! The formats are drawn octet by octet in `docs/wire.md`. All numbers are big-endian. A parser never
+//! panics, never reads past the slice it was given and allocates nothing.
+#![forbid(unsafe_code)]
+#![deny(clippy::float_arithmetic)]
+
+pub mod bodies;
+pub mod ethernet;
+mod fields;
+#[doc(hidden)]
+pub mod fuzz;
+pub mod header;
+pub mod seal;
+pub mod signalling;
+pub mod token;
+
+pub use bodies::{Announce, Claim, Form, FormMember, Grant, ModeNotice, Nack, Switch, SwitchAck};
+pub use ethernet::{ETHERNET_HEADER_OCTETS, MacAddr, host_level};
+pub use fields::Malformed;
+pub use header::{DEFAULT_ETHERTYPE, UNIT_HEADER_OCTETS};
+pub use header::{
+    FrameView, Generation, Kind, LINK_HEADER_OCTETS, LinkHeader, PayloadKind, TAG_OCTETS, UnitHeader,
+};
+pub use seal::{Key, emit_frame, verify};
+pub use signalling::{Signal, Verb};
+pub use token::{MAX_SLOTS, MAX_STATIONS, Phase, Slot, SlotList, StationSet, Token};

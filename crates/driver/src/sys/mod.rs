@@ -3,9 +3,13 @@
 mod door;
 mod ethtool;
 mod fds;
+pub(crate) mod interface;
 mod packet_bind;
+pub(crate) mod packet_socket;
+pub(crate) mod schedule;
 pub(crate) mod sockopt;
 mod tun;
+pub(crate) mod wait;
 
 pub use door::enter_on_exec;
 pub(crate) use ethtool::set_offload;

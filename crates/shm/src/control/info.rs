@@ -1,6 +1,7 @@
 //! What a node tells about contracts, refusals and itself. Times end in `_ns`, sizes in `_octets`, rates
 //! in `_bps`; all are integers.
 
+use rota_admission::Refusal;
 use serde::{Deserialize, Serialize};
 
 /// What was promised to a channel.
@@ -33,12 +34,32 @@ pub struct RefusalInfo {
     pub margin_ns: u64,
     /// The same as a rate.
     pub margin_bps: u64,
-    /// The largest rate that would fit.
+    /// The largest rate that would fit; 0 = nothing would.
     pub counter_offer_bps: u64,
-    /// The largest unit that would fit at the asked period.
+    /// The largest unit that would fit at the asked period; 0 = nothing would.
     pub counter_offer_octets: u32,
     /// The failure code of IEEE 802.1Q where one fits.
     pub tsn_code: Option<u8>,
+}
+
+impl RefusalInfo {
+    /// A refusal of the admission tests, with the place where it happened.
+    pub fn new(refusal: &Refusal, node: &str, port: &str) -> Self {
+        let Refusal { test, margin, margin_bps, counter_offer, counter_offer_bps, tsn_code } = refusal;
+        let counter_offer_octets = counter_offer.map_or(0, |octets| octets.get());
+        Self {
+            test: test.name().to_owned(),
+            node: node.to_owned(),
+            port: port.to_owned(),
+            sentence: refusal.to_string(),
+            margin_ns: margin.as_nanos(),
+            margin_bps: *margin_bps,
+            counter_offer_bps: counter_offer_bps.unwrap_or(0),
+            // An offer is never larger than what was asked for, which fitted.
+            counter_offer_octets: u32::try_from(counter_offer_octets).unwrap_or(u32::MAX),
+            tsn_code: *tsn_code,
+        }
+    }
 }
 
 /// One channel of a station.

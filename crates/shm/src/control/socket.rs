@@ -286,3 +286,119 @@ impl AsFd for Connection {
 fn new_socket(flags: SockFlag) -> nix::Result<OwnedFd> {
     socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use nix::sys::socket::{send, socketpair};
+
+    use super::*;
+
+    fn name() -> ControlName {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        ControlName::named(&format!("rota/test/{}/shm{count}", std::process::id())).unwrap()
+    }
+
+    fn pair() -> (Connection, Connection) {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let (one, other) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+        (Connection { socket: one }, Connection { socket: other })
+    }
+
+    const WAIT: Span = Span::from_millis(5_000);
+
+    #[test]
+    fn requests_replies_and_descriptors_pass() {
+        let name = name();
+        let listener = Listener::bind(&name).unwrap();
+        assert!(listener.accept().unwrap().is_none());
+        let client = Connection::connect(&name).unwrap();
+        let node = listener.accept().unwrap().unwrap();
+        assert_eq!(node.peer().unwrap().uid(), nix::unistd::getuid().as_raw());
+        assert!(node.try_request().unwrap().is_none());
+        client.send_request(&Request::Counters).unwrap();
+        assert_eq!(node.try_request().unwrap(), Some(Request::Counters));
+        let table = crate::CounterTable::create(&["hops"]).unwrap();
+        node.send_reply(&Reply::Counters, &[table.descriptor()]).unwrap();
+        let mut answer = client.reply(WAIT).unwrap();
+        assert_eq!(answer.body, Reply::Counters);
+        let reader = crate::CounterReader::open(answer.descriptors.pop().unwrap()).unwrap();
+        table.add(0, 1);
+        assert_eq!(reader.get("hops"), Some(1));
+        assert!(matches!(client.reply(Span::from_millis(1)), Err(SocketError::TimedOut(_))));
+    }
+
+    #[test]
+    fn a_name_is_taken_once_and_free_again_afterwards() {
+        let name = name();
+        let first = Listener::bind(&name).unwrap();
+        assert!(matches!(Listener::bind(&name), Err(SocketError::InUse(_))));
+        drop(first);
+        Listener::bind(&name).unwrap();
+        assert!(ControlName::named("").is_err() && ControlName::named("a\0b").is_err());
+        assert!(ControlName::named(&"x".repeat(101)).is_err());
+    }
+
+    #[test]
+    fn a_client_cannot_hand_descriptors_to_the_node() {
+        let (client, node) = pair();
+        let gift = node.as_fd();
+        client.send(&Request::Status, &[gift, gift, gift]).unwrap();
+        assert!(matches!(node.try_request(), Err(SocketError::Descriptors)));
+        assert_eq!(descriptors_of(&node), 1, "the kernel dropped them");
+    }
+
+    #[test]
+    fn more_descriptors_than_there_is_room_for_are_an_error_and_none_leaks() {
+        let (client, node) = pair();
+        node.send(&Reply::Done, &[node.as_fd(); 200]).unwrap();
+        assert!(matches!(client.try_reply(), Err(SocketError::Descriptors)));
+        assert_eq!(descriptors_of(&node), 1);
+    }
+
+    /// How many descriptors of this process refer to that socket; other tests cannot disturb the count.
+    fn descriptors_of(socket: &Connection) -> usize {
+        let link = |number: i32| std::fs::read_link(format!("/proc/self/fd/{number}")).ok();
+        let target = link(socket.socket.as_raw_fd());
+        let entries = std::fs::read_dir("/proc/self/fd").unwrap();
+        let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        numbers.filter(|&number| link(number) == target).count()
+    }
+
+    #[test]
+    fn junk_is_an_error_and_no_panic() {
+        let (client, node) = pair();
+        let long = vec![b'x'; MESSAGE_OCTETS_MAX + 1];
+        for junk in [&b"{"[..], b"\xff\xff", b"{\"open\":{}}", &long] {
+            send(client.socket.as_raw_fd(), junk, MsgFlags::empty()).unwrap();
+            assert!(matches!(node.try_request(), Err(SocketError::Message(_))));
+        }
+        let sentence = "x".repeat(MESSAGE_OCTETS_MAX);
+        let too_long = node.send_reply(&Reply::NoListener { sentence }, &[]);
+        assert!(matches!(too_long, Err(SocketError::Message(MessageError::TooLong(_)))));
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_never_blocks_the_node() {
+        let (client, node) = pair();
+        let stuck = (0..100_000).find_map(|_| node.send_reply(&Reply::Done, &[]).err());
+        assert!(matches!(stuck, Some(SocketError::Stuck)), "{stuck:?}");
+        drop(client);
+        assert!(node.is_gone());
+        assert!(matches!(node.send_reply(&Reply::Done, &[]), Err(SocketError::Gone)));
+        assert!(matches!(node.try_request(), Err(SocketError::Gone)));
+    }
+
+    #[test]
+    fn the_last_words_of_a_dead_node_are_still_read() {
+        let (client, node) = pair();
+        node.send_reply(&Reply::Done, &[]).unwrap();
+        assert!(!client.is_gone());
+        drop(node);
+        assert!(client.is_gone());
+        assert_eq!(client.reply(WAIT).unwrap().body, Reply::Done);
+        assert!(matches!(client.reply(WAIT), Err(SocketError::Gone)));
+    }
+}

@@ -209,6 +209,12 @@ fn a_client_that_dies_at_any_write_leaves_only_whole_units() {
 #[test]
 fn rings_hold_between_threads() {
     const UNITS: u64 = 20_000;
+    // A ring that stands still must fail, not hang.
+    let begun = std::time::Instant::now();
+    let go_on = move || {
+        assert!(begun.elapsed().as_secs() < 60, "a ring stands still");
+        std::thread::yield_now();
+    };
     let (mut node, mut client) = source();
     let (mut writer, mut reader) = sink();
     let producer = std::thread::spawn(move || {
@@ -216,7 +222,7 @@ fn rings_hold_between_threads() {
         while number < UNITS {
             match client.ring.try_write(&octets(number), schedule(number)) {
                 Ok(_) => number += 1,
-                Err(_) => std::thread::yield_now(),
+                Err(_) => go_on(),
             }
         }
     });
@@ -227,13 +233,14 @@ fn rings_hold_between_threads() {
             let before = taken;
             take_all(&mut node, &mut taken);
             (before + 1..=taken).for_each(|number| push_unit(&mut writer, number));
+            go_on();
         }
     });
     let mut into = Vec::new();
     let mut delivered = 0;
     while reader.expected() <= UNITS {
         let Some(next) = reader.next_unit(&mut into) else {
-            std::thread::yield_now();
+            go_on();
             continue;
         };
         let number = next.unit.number;

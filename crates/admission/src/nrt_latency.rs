@@ -1,0 +1,240 @@
+//! How long a station waits for its ordinary traffic, and what T_NRT must be so that it waits no longer.
+//!
+//! R is the sum of the slots with the per-cycle overhead, h a hop, M a visit with one full frame, M_q a
+//! visit with q of them. A visit sends only if ρ ≥ THT_NRT + h (repair A1), so F = TRT − R − h can be
+//! filled. Worst time from the start of one ordinary visit of a station to the start of its next:
+//!
+//! | policy | early restart | strict period | needs |
+//! |---|---|---|---|
+//! | one frame | N·M + ⌈N/g⌉·(R+h), g = ⌊F/M⌋ | ⌈N/g⌉·TRT + M | F ≥ M |
+//! | at most q, g_q ≥ 1 | the same with M_q | ⌈N/g_q⌉·TRT + M | F ≥ M_q |
+//! | at most q, g_q = 0 | N·TRT + R | N·TRT + R | F ≥ M |
+//! | as many as fit | N·TRT + R | N·TRT + R | F ≥ M |
+//!
+//! N·TRT + R holds for all of them (each cycle finishes a station), so the smaller number is taken.
+//! Repair A6: N·TRT alone does not hold. A station visited right after idle slots sends to the end of
+//! that cycle, and next comes behind full ones: already N = 1 waits TRT + R less the idle hops.
+//!
+//! *Strict, proof.* Let v be visited at x after the slots of cycle k (x < 0 behind an idle last slot),
+//! with w more visits in that cycle, and next at y after the slots of cycle k+m. Each cycle in between
+//! serves at least g stations, so m ≤ ⌈N/g⌉. If m is smaller, gap ≤ (m+1)·TRT. If m = ⌈N/g⌉, at most
+//! g−1−w stations come before v in the last cycle, y ≤ (g−1−w)·M_q; and cycle k ended because one more
+//! frame did not fit, x + (1+w)·M_q + M > F ≥ g·M_q. Together y − x < M. ∎ A station with Q frames ahead
+//! of its own waits Q+1 gaps under "one", ⌈(Q+1)/q⌉ under "at most q".
+
+use crate::link::LinkModel;
+use crate::rether::SegmentParams;
+use rota_units::Span;
+
+/// How much a station may send when the token visits it for ordinary traffic (`RETHER-2.2.3-9`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NrtPolicy {
+    /// One frame: fair, each station a small share.
+    One,
+    /// At most this many frames; 0 counts as 1.
+    AtMost(u32),
+    /// Whatever still fits into the cycle.
+    AsManyAsFit,
+}
+
+impl NrtPolicy {
+    /// The default (`RETHER-2.2.3-10`): the frames of one millisecond, 1 at 10 Mbit/s and 81 at 1 Gbit/s.
+    pub fn default_for(link: &LinkModel) -> Self {
+        let frames = link.frames_in(Span::from_millis(1));
+        Self::AtMost(u32::try_from(frames).unwrap_or(u32::MAX))
+    }
+
+    /// The most frames of one visit (`RETHER-2.2.3-8`); `None` when only the cycle limits them.
+    pub const fn frames_max(self) -> Option<u32> {
+        match self {
+            Self::One | Self::AtMost(0) => Some(1),
+            Self::AtMost(q) => Some(q),
+            Self::AsManyAsFit => None,
+        }
+    }
+}
+
+/// The numbers that the table above needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NrtRing {
+    /// TRT.
+    pub trt: Span,
+    /// R: all slots and what each cycle spends besides (list broadcast, wake requests).
+    pub reserved: Span,
+    /// h.
+    pub hop: Span,
+    /// M: a visit with one full frame, hop included.
+    pub visit_one: Span,
+    /// M_q: the longest visit the policy allows, hop included; `None` when only the cycle limits it.
+    pub visit_max: Option<Span>,
+    /// N, live stations.
+    pub stations: u64,
+    /// The ring keeps the strict period.
+    pub strict: bool,
+}
+
+impl NrtRing {
+    /// The ring of `params` with `reserved` in slots.
+    pub fn new(params: &SegmentParams, reserved: Span, strict: bool) -> Self {
+        let link = &params.link;
+        let visit =
+            |frames: u64| link.hop + link.per_visit + (link.per_frame + link.frame_span_max()) * frames;
+        Self {
+            trt: params.trt,
+            reserved: reserved + params.cycle_overhead(),
+            hop: link.hop,
+            visit_one: visit(1),
+            visit_max: params.nrt_policy.frames_max().map(|q| visit(u64::from(q))),
+            stations: u64::from(params.stations.max(1)),
+            strict,
+        }
+    }
+
+    /// F, the time of a cycle that ordinary visits may fill.
+    pub fn fill(&self) -> Span {
+        self.trt.minus(self.reserved + self.hop)
+    }
+
+    /// What holds under every policy while F ≥ M (repair A6).
+    pub fn any_policy(&self) -> Span {
+        self.trt * self.stations + self.reserved
+    }
+
+    /// Worst time between two ordinary visits of one station; `None` when it may starve (hole A3).
+    pub fn worst_gap(&self) -> Option<Span> {
+        if self.fill() < self.visit_one {
+            return None;
+        }
+        let any_policy = self.any_policy();
+        let Some(visit_max) = self.visit_max else { return Some(any_policy) };
+        let per_cycle = self.fill().count_down(visit_max);
+        if per_cycle == 0 {
+            return Some(any_policy);
+        }
+        let cycles = self.stations.div_ceil(per_cycle);
+        let gap = if self.strict {
+            self.trt * cycles + self.visit_one
+        } else {
+            visit_max * self.stations + (self.reserved + self.hop) * cycles
+        };
+        Some(gap.min(any_policy))
+    }
+
+    /// The smallest F + h with which the worst gap stays within `latency`; `None` when no F does.
+    ///
+    /// Rising R only shrinks the number of cycles that fit into `latency`, so the answer rises with R.
+    fn need_for(&self, latency: Span) -> Option<Span> {
+        if self.any_policy() <= latency {
+            return Some(self.visit_one + self.hop);
+        }
+        let visit_max = self.visit_max?;
+        let cycles = if self.strict {
+            latency.checked_sub(self.visit_one)?.count_down(self.trt)
+        } else {
+            let left = latency.checked_sub(visit_max * self.stations)?;
+            left.count_down(self.reserved + self.hop)
+        };
+        if cycles == 0 {
+            return None;
+        }
+        let per_cycle = self.stations.div_ceil(cycles);
+        Some(visit_max * per_cycle + self.hop)
+    }
+}
+
+/// What asks for T_NRT, term by term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NrtNeed {
+    /// Repair A3: one full frame and the refusal hop (M + h), below which ordinary traffic starves.
+    pub floor: Span,
+    /// Eq. 6: N·h/X and the share set aside for ordinary data.
+    pub share: Span,
+    /// Repair A4: what the exact table needs for the stated latency; `None` when nothing is enough.
+    pub latency: Option<Span>,
+    /// By how much the latency is missed when the floor is all that ordinary traffic gets.
+    pub latency_excess: Span,
+    /// The frames that a station which lost its right may still have in its card.
+    pub card_burst: Span,
+    /// The broadcast list and one short wake frame of each station, in every cycle.
+    pub overhead: Span,
+}
+
+impl NrtNeed {
+    /// T_NRT: the largest of the claims on the elastic part, and the overhead.
+    ///
+    /// A stray burst happens in recovery only, and then takes the place of that cycle's ordinary traffic;
+    /// so it is one of the claims and not added to them (decision 003).
+    pub fn total(&self) -> Span {
+        let claims = self.floor.max(self.share).max(self.card_burst);
+        claims.max(self.latency.unwrap_or(Span::MAX)) + self.overhead
+    }
+}
+
+/// Sizes every term of T_NRT for `reserved` in slots on a strict or early-restarting ring (`RETHER-2.3-4`,
+/// `RETHER-2.3-5`).
+pub fn nrt_need(params: &SegmentParams, reserved: Span, strict: bool) -> NrtNeed {
+    let ring = NrtRing::new(params, reserved, strict);
+    // Eq. 5 read backwards: X whole cycles fit into the stated latency (RETHER-2.3-6).
+    let cycles = params.nrt_latency_max.count_down(params.trt).max(1);
+    let hops = (ring.hop * ring.stations).as_nanos().div_ceil(cycles);
+    let percent = u64::from(params.nrt_share_percent.min(100));
+    let data = (u128::from(params.trt.as_nanos()) * u128::from(percent)).div_ceil(100);
+    NrtNeed {
+        floor: ring.visit_one + ring.hop,
+        share: Span::from_nanos(hops) + Span::from_nanos(u64::try_from(data).unwrap_or(u64::MAX)),
+        latency: ring.need_for(params.nrt_latency_max),
+        latency_excess: ring.any_policy().minus(params.nrt_latency_max),
+        card_burst: params.link.rate.span_of_up(params.card_burst_octets),
+        overhead: params.cycle_overhead(),
+    }
+}
+
+/// T_NRT with `reserved` in slots on a strict ring, which needs at least as much as an early-restarting one.
+pub fn t_nrt(params: &SegmentParams, reserved: Span) -> Span {
+    nrt_need(params, reserved, true).total()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_units::BitRate;
+
+    #[test]
+    fn the_default_is_one_frame_at_10_mbit_and_81_at_1_gbit() {
+        let policy = |mbit| SegmentParams::new(BitRate::from_mbit(mbit), 5).nrt_policy;
+        assert_eq!(policy(10), NrtPolicy::AtMost(1));
+        assert_eq!(policy(100), NrtPolicy::AtMost(8));
+        assert_eq!(policy(1_000), NrtPolicy::AtMost(81));
+        assert_eq!(NrtPolicy::AtMost(0).frames_max(), Some(1));
+    }
+
+    #[test]
+    fn eq_6_with_the_papers_numbers() {
+        // N = 5, h = 247 us, X = 15 whole cycles in 500 ms: 82.334 us of hops and 5 % of 33.333333 ms.
+        let mut params = SegmentParams::new(BitRate::from_mbit(10), 5);
+        params.link.hop = Span::from_micros(247);
+        let need = nrt_need(&params, Span::ZERO, true);
+        assert_eq!(need.share, Span::from_nanos(82_334 + 1_666_667));
+    }
+
+    #[test]
+    fn the_floor_with_the_papers_numbers() {
+        // theory a.4, hole A3: 2.48 ms at 10 Mbit/s with a = 140, b = 650, h = 247 us and bare frames.
+        let mut params = SegmentParams::new(BitRate::from_mbit(10), 5);
+        params.link.framing.overhead_octets = 0;
+        params.link.per_frame = Span::from_micros(140);
+        params.link.per_visit = Span::from_micros(650);
+        params.link.hop = Span::from_micros(247);
+        assert_eq!(nrt_need(&params, Span::ZERO, true).floor, Span::from_micros(2_484));
+    }
+
+    #[test]
+    fn more_stations_than_cycles_need_several_visits_a_cycle() {
+        // 20 stations in 500 ms: (500 - M)/TRT = 14 cycles, so two visits in each.
+        let params = SegmentParams::new(BitRate::from_mbit(10), 20);
+        let ring = NrtRing::new(&params, Span::ZERO, true);
+        let need = nrt_need(&params, Span::ZERO, true);
+        assert_eq!(need.latency, Some(ring.visit_one * 2 + ring.hop));
+        assert!(t_nrt(&params, Span::ZERO) >= need.overhead + ring.visit_one * 2);
+    }
+}

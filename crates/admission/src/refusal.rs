@@ -1,0 +1,102 @@
+//! Why a request was refused, by how much, and what would have fitted.
+
+use core::fmt;
+use rota_units::{Octets, Span};
+
+/// The test that a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Test {
+    /// Eq. 3: the slots and the reserve for ordinary traffic do not fit into one rotation.
+    Eq3Capacity,
+    /// Repair A3: what is left would never carry one full ordinary frame, and all ordinary traffic starves.
+    NrtFloor,
+    /// Repair A4: some station would wait longer for ordinary traffic than the stated worst case.
+    NrtLatency,
+    /// The unit needs more fragments or more time than a frame header can name.
+    UnitTooLarge,
+    /// The reservation list is as long as one frame allows.
+    SlotTableFull,
+}
+
+impl Test {
+    /// The stable name used in JSON, for instance `Eq3Capacity`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Eq3Capacity => "Eq3Capacity",
+            Self::NrtFloor => "NrtFloor",
+            Self::NrtLatency => "NrtLatency",
+            Self::UnitTooLarge => "UnitTooLarge",
+            Self::SlotTableFull => "SlotTableFull",
+        }
+    }
+
+    /// The stream-reservation failure code (IEEE 802.1Q, 1–19) that says the same, where one does.
+    pub const fn tsn_code(self) -> Option<u8> {
+        match self {
+            Self::Eq3Capacity => Some(1),
+            Self::NrtFloor => Some(3),
+            Self::NrtLatency => None,
+            Self::UnitTooLarge => Some(14),
+            Self::SlotTableFull => Some(2),
+        }
+    }
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A refusal; its `Display` is one sentence with the numbers in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Which test failed.
+    pub test: Test,
+    /// By how much it failed: time a rotation; for `NrtLatency` that no reserve can keep, the latency itself.
+    pub margin: Span,
+    /// The same as a rate on this link in bits a second, rounded up; 0 where the test is not about capacity.
+    pub margin_bps: u64,
+    /// The largest unit of the same station that would be admitted now; `None` when nothing would.
+    pub counter_offer: Option<Octets>,
+    /// One such unit a rotation, in bits a second, rounded down.
+    pub counter_offer_bps: Option<u64>,
+    /// [`Test::tsn_code`] of the failed test.
+    pub tsn_code: Option<u8>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let margin = self.margin;
+        match self.test {
+            Test::Eq3Capacity => {
+                write!(f, "refused by {}: the slots exceed the rotation by {margin}", self.test)
+            }
+            Test::NrtFloor => {
+                write!(f, "refused by {}: {margin} a rotation is missing for one ordinary frame", self.test)
+            }
+            Test::NrtLatency => {
+                write!(
+                    f,
+                    "refused by {}: ordinary traffic would miss its stated latency by {margin}",
+                    self.test
+                )
+            }
+            Test::UnitTooLarge => {
+                write!(f, "refused by {}: the unit is {margin} longer than a slot can be", self.test)
+            }
+            Test::SlotTableFull => {
+                write!(f, "refused by {}: the segment's reservation list has no free entry", self.test)
+            }
+        }?;
+        match (self.counter_offer, self.counter_offer_bps) {
+            (Some(unit), Some(bps)) => {
+                write!(f, "; the largest unit that fits now is {unit} a rotation ({bps} bit/s)")
+            }
+            _ => write!(f, "; no unit of any size fits now"),
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}

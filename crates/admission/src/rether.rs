@@ -1,0 +1,290 @@
+//! RETHER's admission at the token: equations 1, 2, 3 and 6 with the repairs A1–A5.
+//!
+//! # What is promised
+//!
+//! Let a session produce at most one unit per TRT, its slot start at Off_i, and T be the *transit*: the
+//! longest frame once more through the switch, the list broadcast and one wake frame of each station.
+//!
+//! **Strict ring** (a periodic session exists): cycle k+1 starts at c_k + TRT and slot i at c_k + Off_i,
+//! each slot for itself, also inside one visit. A unit that just missed its slot waits TRT for the next;
+//! it leaves within THT_i; hence delivered ≤ ready + **TRT + THT_i + T + J**. Appending moves no slot and
+//! closing moves them to the left only, so a wait across such a change is shorter than TRT. THT_i is
+//! counted with hop and start of visit even when joined: the slot it is joined to may close.
+//!
+//! **Early restart**: cycles last at most TRT and slot i is reached within Off_i of the start. Let m−1 be
+//! the last visit at or before ready time t, in a cycle that began at c ≤ t; unit q of the backlog was
+//! ready at t + (q−1)·TRT and is served at the latest at c + q·TRT + Off_i. So delivered ≤ ready +
+//! **TRT + Off_i + THT_i + T + J**. It also holds on a strict ring, so it is what a session that did not
+//! ask for the strict period is promised: the ring may stop being strict while it lives.
+//!
+//! *Transit.* Frames reach the switch one after another, e_{i+1} ≥ e_i + w_{i+1}, because one station
+//! sends at a time. One egress port then has d_i ≤ e_i + w_max by induction. Frames outside the token's
+//! order (list, wake) add their own length once.
+
+use crate::link::{Framing, LinkModel};
+use crate::nrt_latency::{NrtNeed, NrtPolicy, nrt_need};
+use crate::refusal::{Refusal, Test};
+use crate::slots::{Slot, is_strict, offset_of, reserved, visits};
+use rota_units::{BitRate, Octets, Span};
+
+/// Fragments a unit may have: its index is 12 bits wide on the wire.
+pub const FRAGMENTS_MAX: u64 = 4096;
+
+/// Everything that all stations of a segment must agree on before they admit anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentParams {
+    /// Token rotation time, one period.
+    pub trt: Span,
+    /// What sending costs here.
+    pub link: LinkModel,
+    /// N, live stations.
+    pub stations: u16,
+    /// What a station may send on an ordinary visit.
+    pub nrt_policy: NrtPolicy,
+    /// The worst time a station may wait between two ordinary visits (`RETHER-4.3-5`).
+    pub nrt_latency_max: Span,
+    /// Share of the rotation set aside for ordinary data, in percent (5 in eq. 6).
+    pub nrt_share_percent: u8,
+    /// Time of the master's broadcast of the list, once a cycle.
+    pub list_broadcast: Span,
+    /// Octets on the wire that may already be in a card when its station loses the right to send.
+    pub card_burst_octets: Octets,
+    /// Entries the reservation list can hold.
+    pub slots_max: u16,
+}
+
+impl SegmentParams {
+    /// 30 cycles a second (`RETHER-2.1-5`). 33.33 ms would slip a whole period every few minutes.
+    pub const TRT_30HZ: Span = Span::from_nanos(33_333_333);
+    /// Octets of a token frame without slots: link header, fixed fields, a full set of dead stations, tag.
+    pub const TOKEN_FIXED_OCTETS: u64 = 28 + 28 + 32 + 16;
+    /// Octets of one slot in the token: station and holding time.
+    pub const SLOT_OCTETS: u64 = 6;
+
+    /// The documented defaults for plain Ethernet at `rate` with `stations` live stations.
+    ///
+    /// The token is charged at its longest, so `slots_max` follows the rate: 16 below 100 Mbit/s, 64
+    /// below 1 Gbit/s, else 200. A longer list on a slow link would cost more hop than it could admit.
+    pub fn new(rate: BitRate, stations: u16) -> Self {
+        let slots_max = match rate.as_bps() {
+            0..100_000_000 => 16,
+            100_000_000..1_000_000_000 => 64,
+            _ => 200,
+        };
+        let token_octets = Self::TOKEN_FIXED_OCTETS + Self::SLOT_OCTETS * u64::from(slots_max);
+        let link = LinkModel::new(rate, Framing::ETHERNET, token_octets);
+        let burst_frames = link.frames_in(Span::from_micros(100)).max(2);
+        Self {
+            trt: Self::TRT_30HZ,
+            link,
+            stations,
+            nrt_policy: NrtPolicy::default_for(&link),
+            nrt_latency_max: Span::from_millis(500),
+            nrt_share_percent: 5,
+            list_broadcast: link.frame_span_up(token_octets),
+            card_burst_octets: link.framing.frame_wire_octets_max() * burst_frames,
+            slots_max,
+        }
+    }
+
+    /// What every cycle spends beside slots and ordinary visits (`RETHER-2.4-12`): the list, and a wake
+    /// frame of each station.
+    pub fn cycle_overhead(&self) -> Span {
+        self.list_broadcast + self.link.frame_span_min() * u64::from(self.stations)
+    }
+
+    /// From the last octet leaving the sender to the last octet reaching the receiver.
+    pub fn transit(&self) -> Span {
+        self.link.frame_span_max() + self.cycle_overhead()
+    }
+
+    /// The largest unit whose fragments can be numbered.
+    pub fn unit_octets_max(&self) -> Octets {
+        Octets::new(self.link.framing.unit_payload_max() * FRAGMENTS_MAX)
+    }
+
+    /// Octets a rotation as bits a second, rounded down.
+    pub fn rate_of_down(&self, unit: Octets) -> u64 {
+        let bits = u128::from(unit.get()) * 8 * 1_000_000_000;
+        u64::try_from(bits / u128::from(self.trt.as_nanos().max(1))).unwrap_or(u64::MAX)
+    }
+
+    /// Time a rotation as bits a second of this link, rounded up.
+    fn rate_of_time_up(&self, time: Span) -> u64 {
+        let bits = u128::from(time.as_nanos()) * u128::from(self.link.rate.as_bps());
+        u64::try_from(bits.div_ceil(u128::from(self.trt.as_nanos().max(1)))).unwrap_or(u64::MAX)
+    }
+}
+
+/// Eq. 1 with eq. 7: THT of a unit that starts a visit of its own (`RETHER-2.2.3-6`).
+pub fn tht_rt(params: &SegmentParams, unit: Octets) -> Span {
+    params.link.unit_span_up(unit) + params.link.hop
+}
+
+/// THT of a unit in a slot joined to its station's last one: no second hop and no second start of visit.
+pub fn tht_rt_joined(params: &SegmentParams, unit: Octets) -> Span {
+    params.link.unit_span_joined_up(unit)
+}
+
+/// Eq. 2 with eq. 7: THT of an ordinary visit that sends `octets` in frames of one MTU (`RETHER-2.2.3-7`).
+pub fn tht_nrt(params: &SegmentParams, octets: Octets) -> Span {
+    let (link, mtu) = (&params.link, u64::from(params.link.framing.mtu.max(1)));
+    let frames = octets.pieces_up(Octets::new(mtu));
+    let last = octets.get() - (frames - 1) * mtu;
+    let wire = link.framing.wire_octets(mtu) * (frames - 1) + link.framing.wire_octets(last);
+    link.rate.span_of_up(wire) + link.per_frame * frames + link.per_visit + link.hop
+}
+
+/// Worst time between two visits of any slot on a strict ring, host slack apart.
+pub fn gap_strict(params: &SegmentParams) -> Span {
+    params.trt
+}
+
+/// Worst time between two visits of a slot behind `earlier` when cycles restart early: TRT + Σ(THT_j − h).
+///
+/// Attained when all earlier sessions are idle in one cycle and full in the next; joined slots have no h.
+pub fn gap_early(params: &SegmentParams, earlier: &[Slot]) -> Span {
+    params.trt + reserved(earlier).minus(params.link.hop * visits(earlier))
+}
+
+/// What an application asks for: one unit of at most `unit_octets` per rotation (`RETHER-2.2.3-5`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Who asks.
+    pub station: u16,
+    /// The largest unit.
+    pub unit_octets: Octets,
+    /// Whether it needs exactly one visit a period.
+    pub periodic: bool,
+}
+
+/// What was granted; append `Slot { station, tht, periodic }` to the list (`RETHER-2.3-7`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// What the new slot adds to the list; less than eq. 1 when it is joined to the station's last slot.
+    pub tht: Span,
+    /// Off_i, where it starts in the cycle.
+    pub offset: Span,
+    /// From unit ready to unit delivered, host slack J included.
+    pub bound: Span,
+    /// The reserve for ordinary traffic that was kept.
+    pub t_nrt: Span,
+    /// Worst time between two visits of the slot, host slack apart.
+    pub gap: Span,
+    /// What is still free after this slot.
+    pub spare: Span,
+}
+
+/// The failed test and by how much, before a counter-offer is looked for.
+struct Failure {
+    test: Test,
+    margin: Span,
+}
+
+/// Eq. 3 with the repairs: may `request` join `slots`? (`RETHER-2.3-2`)
+///
+/// Reads nothing but its arguments and allocates nothing, so every station that holds the token gives the
+/// same answer. The new slot goes to the end of the list: no admitted slot ever moves.
+///
+/// # Errors
+/// [`Refusal`]: the failed test, by how much, and the largest unit of this station that fits now.
+pub fn admit(slots: &[Slot], request: &Request, params: &SegmentParams) -> Result<Admitted, Refusal> {
+    evaluate(slots, request, params).map_err(|failure| refusal(slots, request, params, &failure))
+}
+
+fn evaluate(slots: &[Slot], request: &Request, params: &SegmentParams) -> Result<Admitted, Failure> {
+    if slots.len() >= usize::from(params.slots_max) {
+        return Err(Failure { test: Test::SlotTableFull, margin: Span::ZERO });
+    }
+    let unit = request.unit_octets;
+    let alone = tht_rt(params, unit);
+    check_size(unit, alone, params)?;
+    let joined = slots.last().is_some_and(|last| last.station == request.station);
+    let tht = if joined { tht_rt_joined(params, unit) } else { alone };
+    let offset = offset_of(slots, slots.len());
+    let strict = request.periodic || is_strict(slots);
+    let need = nrt_need(params, offset + tht, strict);
+    let spare = eq3(offset + tht, &need, params)?;
+    let (wait, gap) = if request.periodic {
+        (params.trt, gap_strict(params))
+    } else {
+        (params.trt + offset, gap_early(params, slots))
+    };
+    let bound = wait + alone + params.transit() + params.link.host_slack;
+    assert!(offset + tht + need.total() <= params.trt, "eq. 3 was evaluated and does not hold");
+    Ok(Admitted { tht, offset, bound, t_nrt: need.total(), gap, spare })
+}
+
+/// The limits of the wire format: 12 bits of fragment index, 32 bits of holding time.
+fn check_size(unit: Octets, tht: Span, params: &SegmentParams) -> Result<(), Failure> {
+    let slot_max = Span::from_nanos(u64::from(u32::MAX));
+    let longest = tht_rt(params, params.unit_octets_max()).min(slot_max);
+    if unit > params.unit_octets_max() || tht > slot_max {
+        return Err(Failure { test: Test::UnitTooLarge, margin: tht.minus(longest) });
+    }
+    Ok(())
+}
+
+/// Eq. 3: Σ THT + T_NRT ≤ TRT; the spare time, or the term that broke it and by how much.
+///
+/// Capacity is asked first, so that a unit that is plainly too large is told so and not something finer.
+fn eq3(all: Span, need: &NrtNeed, params: &SegmentParams) -> Result<Span, Failure> {
+    let capacity = all + need.share.max(need.card_burst) + need.overhead;
+    let excess = capacity.minus(params.trt);
+    if excess > Span::ZERO {
+        return Err(Failure { test: Test::Eq3Capacity, margin: excess });
+    }
+    let floor = all + need.floor + need.overhead;
+    if floor > params.trt {
+        return Err(Failure { test: Test::NrtFloor, margin: floor.minus(params.trt) });
+    }
+    match need.latency {
+        // What every policy keeps once the floor is kept is the latency that would do.
+        None => Err(Failure { test: Test::NrtLatency, margin: need.latency_excess }),
+        Some(_) => {
+            let all = all + need.total();
+            let missing = || Failure { test: Test::NrtLatency, margin: all.minus(params.trt) };
+            params.trt.checked_sub(all).ok_or_else(missing)
+        }
+    }
+}
+
+fn refusal(slots: &[Slot], request: &Request, params: &SegmentParams, failure: &Failure) -> Refusal {
+    let counter_offer = counter_offer(slots, request, params);
+    Refusal {
+        test: failure.test,
+        margin: failure.margin,
+        margin_bps: match failure.test {
+            Test::Eq3Capacity | Test::NrtFloor => params.rate_of_time_up(failure.margin),
+            Test::NrtLatency | Test::UnitTooLarge | Test::SlotTableFull => 0,
+        },
+        counter_offer,
+        counter_offer_bps: counter_offer.map(|unit| params.rate_of_down(unit)),
+        tsn_code: failure.test.tsn_code(),
+    }
+}
+
+/// The largest unit below the refused one that is admitted; every term of the test rises with the unit, so
+/// halving the interval finds it exactly in at most 64 steps.
+fn counter_offer(slots: &[Slot], request: &Request, params: &SegmentParams) -> Option<Octets> {
+    let fits = |octets: u64| {
+        let smaller = Request { unit_octets: Octets::new(octets), ..*request };
+        evaluate(slots, &smaller, params).is_ok()
+    };
+    let (mut good, mut bad) = (1, request.unit_octets.get());
+    if bad <= 1 || !fits(good) {
+        return None;
+    }
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        if fits(middle) {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+    Some(Octets::new(good))
+}
+
+#[cfg(test)]
+mod tests;

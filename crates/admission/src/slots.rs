@@ -1,0 +1,182 @@
+//! The reservation list that travels in the token: slots in visiting order.
+//!
+//! Two neighbouring slots of one station are one visit, so the second one is charged neither the hop nor
+//! the start of a visit: it is *joined*. The list keeps that form through every close (`RETHER-2.3-11`).
+
+use crate::rether::SegmentParams;
+use rota_units::Span;
+
+/// One reservation as the token lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Whose slot it is.
+    pub station: u16,
+    /// Its token holding time, the hop to the next visit included unless it is joined.
+    pub tht: Span,
+    /// Its owner needs exactly one visit a period: the whole ring is strict while one such slot exists.
+    pub periodic: bool,
+}
+
+/// Sum of all holding times: the left sum of eq. 3.
+pub fn reserved(slots: &[Slot]) -> Span {
+    slots.iter().map(|slot| slot.tht).sum()
+}
+
+/// Off_i: where slot `index` starts in its cycle, counted from c_k.
+pub fn offset_of(slots: &[Slot], index: usize) -> Span {
+    reserved(&slots[..index.min(slots.len())])
+}
+
+/// Whether the ring keeps the strict period: some session is periodic.
+pub fn is_strict(slots: &[Slot]) -> bool {
+    slots.iter().any(|slot| slot.periodic)
+}
+
+/// Whether slot `index` continues the visit of the slot before it.
+pub fn is_joined(slots: &[Slot], index: usize) -> bool {
+    index > 0 && index < slots.len() && slots[index - 1].station == slots[index].station
+}
+
+/// Number of token visits the list causes in one cycle.
+pub fn visits(slots: &[Slot]) -> u64 {
+    (0..slots.len()).filter(|&index| !is_joined(slots, index)).count() as u64
+}
+
+/// The longest visit of the list, all joined slots together: what a lease must cover.
+pub fn visit_max(slots: &[Slot]) -> Span {
+    let (mut longest, mut visit) = (Span::ZERO, Span::ZERO);
+    for (index, slot) in slots.iter().enumerate() {
+        visit = if is_joined(slots, index) { visit + slot.tht } else { slot.tht };
+        longest = longest.max(visit);
+    }
+    longest
+}
+
+/// Closes slot `index` and moves all later ones to the left; returns the new length.
+///
+/// What stands behind the new length is stale. The slot that now follows takes over the closed slot's hop
+/// when it lost the visit it was joined to, and gives its own hop up when it became joined. Either way no
+/// later slot moves to the right, because the closed slot paid for at least as much.
+pub fn close_slot(slots: &mut [Slot], index: usize, params: &SegmentParams) -> usize {
+    let len = slots.len();
+    if index >= len {
+        return len;
+    }
+    let visit_cost = params.link.per_visit + params.link.hop;
+    let was_joined = is_joined(slots, index + 1);
+    slots.copy_within(index + 1.., index);
+    let left = &mut slots[..len - 1];
+    let joined = is_joined(left, index);
+    if let Some(next) = left.get_mut(index) {
+        match (was_joined, joined) {
+            (true, false) => next.tht += visit_cost,
+            (false, true) => next.tht = next.tht.minus(visit_cost),
+            (true, true) | (false, false) => {}
+        }
+    }
+    len - 1
+}
+
+/// Closes every slot of `station`, as when it is declared dead; returns the new length.
+pub fn remove_station(slots: &mut [Slot], station: u16, params: &SegmentParams) -> usize {
+    let mut len = slots.len();
+    let mut index = 0;
+    while index < len {
+        if slots[index].station == station {
+            len = close_slot(&mut slots[..len], index, params);
+        } else {
+            index += 1;
+        }
+    }
+    len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rether::{Request, admit, tht_rt, tht_rt_joined};
+    use proptest::prelude::*;
+    use rota_units::{BitRate, Octets};
+
+    fn params() -> SegmentParams {
+        SegmentParams::new(BitRate::from_mbit(100), 8)
+    }
+
+    /// Admits one session after another, as stations do at the token.
+    fn fill(sessions: &[(u16, u64)]) -> Vec<Slot> {
+        let params = params();
+        let mut slots = Vec::new();
+        for &(station, octets) in sessions {
+            let request = Request { station, unit_octets: Octets::new(octets), periodic: true };
+            if let Ok(admitted) = admit(&slots, &request, &params) {
+                slots.push(Slot { station, tht: admitted.tht, periodic: true });
+            }
+        }
+        slots
+    }
+
+    #[test]
+    fn closing_the_first_of_a_visit_hands_its_hop_on() {
+        let (params, unit) = (params(), Octets::new(3000));
+        let mut slots = fill(&[(1, 3000), (1, 3000), (2, 3000)]);
+        assert_eq!(slots[1].tht, tht_rt_joined(&params, unit));
+        let len = close_slot(&mut slots, 0, &params);
+        assert_eq!(len, 2);
+        assert_eq!(slots[0].tht, tht_rt(&params, unit));
+    }
+
+    #[test]
+    fn two_visits_that_meet_become_one() {
+        let (params, unit) = (params(), Octets::new(3000));
+        let mut slots = fill(&[(1, 3000), (2, 3000), (1, 3000)]);
+        assert_eq!((slots[2].tht, visits(&slots)), (tht_rt(&params, unit), 3));
+        let len = close_slot(&mut slots, 1, &params);
+        assert_eq!((slots[1].tht, visits(&slots[..len])), (tht_rt_joined(&params, unit), 1));
+    }
+
+    #[test]
+    fn a_lease_covers_all_slots_of_one_visit() {
+        let slots = fill(&[(1, 3000), (1, 3000), (2, 5000), (1, 100)]);
+        assert_eq!(visit_max(&slots), slots[0].tht + slots[1].tht);
+        assert_eq!(visit_max(&[]), Span::ZERO);
+    }
+
+    #[test]
+    fn a_slot_that_is_not_there_closes_nothing() {
+        let mut slots = fill(&[(1, 3000)]);
+        assert_eq!(close_slot(&mut slots, 7, &params()), 1);
+        assert_eq!(close_slot(&mut [], 0, &params()), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn closing_moves_nobody_to_the_right(
+            sessions in prop::collection::vec((1u16..5, 1u64..20_000), 1..20),
+            pick in any::<prop::sample::Index>()
+        ) {
+            let params = params();
+            let before = fill(&sessions);
+            let index = pick.index(before.len());
+            let mut after = before.clone();
+            let len = close_slot(&mut after, index, &params);
+            for later in index..len {
+                prop_assert!(offset_of(&after[..len], later) <= offset_of(&before, later + 1));
+                let end = offset_of(&before, later + 1) + before[later + 1].tht;
+                prop_assert!(offset_of(&after[..len], later) + after[later].tht <= end);
+            }
+            prop_assert!(reserved(&after[..len]) <= reserved(&before));
+        }
+
+        #[test]
+        fn a_dead_station_keeps_nothing(
+            sessions in prop::collection::vec((1u16..5, 1u64..20_000), 1..20), dead in 1u16..5
+        ) {
+            let params = params();
+            let mut slots = fill(&sessions);
+            let len = remove_station(&mut slots, dead, &params);
+            prop_assert!(slots[..len].iter().all(|slot| slot.station != dead));
+            let others = sessions.iter().filter(|(station, _)| *station != dead).count();
+            prop_assert!(len <= others);
+        }
+    }
+}

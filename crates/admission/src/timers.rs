@@ -1,0 +1,223 @@
+//! The recovery timers and the bounds that follow from them.
+//!
+//! Hops are unicast and the cycle master broadcasts the list once per cycle, also while the token rests
+//! (a rest is a hold with lease TRT). D is the longest one-way delay of a control frame with receive
+//! processing, L the longest hold of a station that does not rest, g the guard, r and c the
+//! retransmissions of a token and of a claim, δ the spacing of acknowledgements.
+//!
+//! * **T_a = 2D + g.** The token needs D to the successor and its acknowledgement D back. The successor
+//!   forwards first; that is part of its receive processing.
+//! * **T_w = TRT + L + D + (r+1)·T_a + g + rank·δ.** The master may rest for TRT, its last hold takes L,
+//!   one hop may be repeated r times, and the broadcast takes D. Whoever heard nothing for longer knows
+//!   that no live station holds the token. Ranks spread the claimants.
+//! * **W = m·(L + D), + TRT when the master is among the m silent stations.** Who granted a claim has
+//!   fenced itself, so an old token lives on silent stations only. Each keeps it for L (the master for
+//!   TRT more) and passes it on in D; after m hops it meets a fenced station, which discards it.
+//! * **T_to ≥ 2D + Q/C + N·δ.** A switch request and its answer cross ports that may hold Q octets from
+//!   before the switch, and N answers are spaced by δ.
+
+use crate::rether::SegmentParams;
+use rota_units::{BitRate, Octets, Span};
+
+/// What the timers are computed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecoveryModel {
+    /// TRT.
+    pub trt: Span,
+    /// L, the longest hold that is not a rest.
+    pub lease: Span,
+    /// D, longest one-way delay of a control frame, receive processing included.
+    pub one_way: Span,
+    /// h, a token hop.
+    pub hop: Span,
+    /// g, what two clocks may disagree about one timer.
+    pub guard: Span,
+    /// r, retransmissions of a token before its successor is suspected.
+    pub retries: u32,
+    /// c, retransmissions of a claim.
+    pub claim_retries: u32,
+    /// δ, spacing of acknowledgements and of claimants.
+    pub spacing: Span,
+    /// Q, octets that the largest port buffer may hold when a switch begins.
+    pub port_buffer: Octets,
+    /// C, the slowest port.
+    pub rate: BitRate,
+    /// N, live stations.
+    pub stations: u16,
+    /// No station is declared dead sooner: 500 ms where virtual machines stall, zero where bounds are proven.
+    pub death_min: Span,
+    /// No token is sent again sooner: 5 ms by default, zero where bounds are proven.
+    pub ack_min: Span,
+}
+
+impl RecoveryModel {
+    /// Default g.
+    pub const GUARD: Span = Span::from_micros(100);
+    /// Default smallest T_a on machines whose scheduler is not ours.
+    pub const ACK_MIN: Span = Span::from_millis(5);
+    /// Default smallest time to a declared death in the lab, where a virtual machine stalls for 200 ms.
+    pub const DEATH_MIN_LAB: Span = Span::from_millis(500);
+
+    /// The model whose bounds are proven: no host ever stalls. `lease` is L, `port_buffer` Q.
+    ///
+    /// A control frame finds at most one full frame ahead of it at its port, so D = h + w_max.
+    pub fn proven(params: &SegmentParams, lease: Span, port_buffer: Octets) -> Self {
+        Self {
+            trt: params.trt,
+            lease,
+            one_way: params.link.hop + params.link.frame_span_max(),
+            hop: params.link.hop,
+            guard: Self::GUARD,
+            retries: 2,
+            claim_retries: 2,
+            spacing: params.link.frame_span_min().max(Span::from_micros(50)),
+            port_buffer,
+            rate: params.link.rate,
+            stations: params.stations,
+            death_min: Span::ZERO,
+            ack_min: Span::ZERO,
+        }
+    }
+
+    /// The same with the patience that stock Linux in virtual machines needs.
+    pub fn lab(params: &SegmentParams, lease: Span, port_buffer: Octets) -> Self {
+        let proven = Self::proven(params, lease, port_buffer);
+        Self { death_min: Self::DEATH_MIN_LAB, ack_min: Self::ACK_MIN, ..proven }
+    }
+}
+
+/// The timers of one segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timers {
+    model: RecoveryModel,
+}
+
+impl Timers {
+    /// Timers for `model`.
+    pub const fn new(model: RecoveryModel) -> Self {
+        Self { model }
+    }
+
+    /// T_a: when an unacknowledged token is sent again, unchanged.
+    pub fn ack(&self) -> Span {
+        (self.model.one_way * 2 + self.model.guard).max(self.model.ack_min)
+    }
+
+    /// When a successor that never acknowledged is suspected: (r+1)·T_a, not before `death_min`.
+    pub fn successor_silent(&self) -> Span {
+        (self.ack() * (u64::from(self.model.retries) + 1)).max(self.model.death_min)
+    }
+
+    /// T_w: silence after which the station at `rank` among the live ones claims the token.
+    pub fn silence(&self, rank: u16) -> Span {
+        let m = &self.model;
+        let hop = self.ack() * (u64::from(m.retries) + 1);
+        let proven = m.trt + m.lease + m.one_way + hop + m.guard;
+        proven.max(m.death_min) + m.spacing * u64::from(rank)
+    }
+
+    /// W: how long a claimant waits when `silent` stations never answered it.
+    pub fn drain(&self, silent: u16, master_silent: bool) -> Span {
+        let rest = if master_silent { self.model.trt } else { Span::ZERO };
+        (self.model.lease + self.model.one_way) * u64::from(silent) + rest
+    }
+
+    /// T_to: how long an initiator waits for acknowledgements of its switch.
+    pub fn switch_timeout(&self) -> Span {
+        let m = &self.model;
+        m.one_way * 2 + m.rate.span_of_up(m.port_buffer) + m.spacing * u64::from(m.stations)
+    }
+
+    /// T_switch: from the first request to a circulating token, all retries used.
+    pub fn switch_bound(&self) -> Span {
+        self.switch_timeout() * (u64::from(self.model.retries) + 1) + self.model.hop
+    }
+
+    /// One claim with all its retransmissions: (c+1)·2D.
+    pub fn claim(&self) -> Span {
+        self.model.one_way * 2 * (u64::from(self.model.claim_retries) + 1)
+    }
+
+    /// Token circulating again after one lost token frame.
+    pub fn after_token_loss(&self) -> Span {
+        self.ack() + self.model.hop
+    }
+
+    /// … after the successor died before it acknowledged.
+    pub fn after_successor_crash(&self, was_master: bool) -> Span {
+        self.successor_silent() + self.claim() + self.drain(1, was_master) + self.model.hop
+    }
+
+    /// … after `dead` stations died at once with the token among them: only silence tells.
+    ///
+    /// The claimant is the first live rank, so at most `dead` ranks are waited for.
+    pub fn after_silent_crash(&self, dead: u16, master_dead: bool) -> Span {
+        self.silence(dead) + self.claim() + self.drain(dead, master_dead) + self.model.hop
+    }
+
+    /// … after an initiator died with some stations switched.
+    pub fn after_initiator_crash(&self) -> Span {
+        let tried = self.switch_timeout() * (u64::from(self.model.retries) + 1);
+        tried + self.after_silent_crash(1, false)
+    }
+
+    /// One ring again after two parts meet, `silent` stations staying away.
+    pub fn after_merge(&self, silent: u16) -> Span {
+        self.silence(0) + self.claim() + self.drain(silent, false) + self.model.trt
+    }
+
+    /// Plain Ethernet at a station that missed the switch back to it.
+    pub fn after_lost_switch_back(&self) -> Span {
+        self.silence(self.model.stations.saturating_sub(1)) + self.model.one_way * 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model() -> RecoveryModel {
+        RecoveryModel {
+            trt: Span::from_micros(33_333),
+            lease: Span::from_micros(6_000),
+            one_way: Span::from_micros(1_000),
+            hop: Span::from_micros(300),
+            guard: Span::from_micros(100),
+            retries: 2,
+            claim_retries: 1,
+            spacing: Span::from_micros(50),
+            port_buffer: Octets::new(150_000),
+            rate: BitRate::from_mbit(10),
+            stations: 5,
+            death_min: Span::ZERO,
+            ack_min: Span::ZERO,
+        }
+    }
+
+    #[test]
+    fn the_formulas_of_the_foundation() {
+        let timers = Timers::new(model());
+        assert_eq!(timers.ack(), Span::from_micros(2_100));
+        assert_eq!(timers.silence(0), Span::from_micros(33_333 + 6_000 + 1_000 + 3 * 2_100 + 100));
+        assert_eq!(timers.silence(4).minus(timers.silence(0)), Span::from_micros(200));
+        assert_eq!(timers.drain(2, false), Span::from_micros(14_000));
+        assert_eq!(timers.drain(1, true), Span::from_micros(7_000 + 33_333));
+        assert_eq!(timers.switch_timeout(), Span::from_micros(2_000 + 120_000 + 250));
+        assert_eq!(timers.after_token_loss(), Span::from_micros(2_400));
+    }
+
+    #[test]
+    fn a_machine_that_stalls_is_not_declared_dead_early() {
+        let patient = Timers::new(RecoveryModel { death_min: Span::from_millis(500), ..model() });
+        assert_eq!(patient.successor_silent(), Span::from_millis(500));
+        assert_eq!(patient.silence(1), Span::from_micros(500_050));
+        assert_eq!(patient.ack(), Timers::new(model()).ack());
+    }
+
+    #[test]
+    fn silence_outlasts_a_resting_master_and_every_single_hop_recovery() {
+        let timers = Timers::new(model());
+        assert!(timers.silence(0) > model().trt + timers.successor_silent());
+        assert!(timers.after_silent_crash(1, false) > timers.after_successor_crash(false));
+    }
+}

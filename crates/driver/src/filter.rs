@@ -1,0 +1,101 @@
+//! The kernel's filter before our socket: only frames that are ours may wake the daemon.
+
+use libc::sock_filter;
+
+/// Groups that one device can listen to, beside its own address and broadcast.
+pub const GROUPS_MAX: usize = 8;
+/// The version that the first payload octet carries in its upper half.
+pub const LINK_VERSION: u8 = 1;
+
+const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+const LOAD_HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
+const LOAD_OCTET: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
+const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
+const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+const WHOLE_FRAME: u32 = 0x4_0000;
+
+const fn step(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { code, jt, jf, k }
+}
+
+/// A program that passes frames of `ethertype` whose version is ours and which are addressed to one of
+/// `addresses` (at most own, broadcast and [`GROUPS_MAX`] groups; more would not fit a jump).
+pub(crate) fn ours(ethertype: u16, addresses: &[[u8; 6]]) -> Vec<sock_filter> {
+    // The jumps to "drop" and "pass" are counted from the end, so the end's layout comes first:
+    // … per address: load high, compare, load low, compare → pass | drop | pass.
+    let mut program = Vec::with_capacity(6 + 4 * addresses.len() + 2);
+    let tests = 4 * addresses.len() as u8;
+    program.push(step(LOAD_HALF, 12, 0, 0));
+    program.push(step(IF_EQUAL, u32::from(ethertype), 0, 3 + tests));
+    program.push(step(LOAD_OCTET, 14, 0, 0));
+    program.push(step(AND, 0xf0, 0, 0));
+    program.push(step(IF_EQUAL, u32::from(LINK_VERSION) << 4, 0, tests));
+    for (k, address) in addresses.iter().enumerate() {
+        let left = 4 * (addresses.len() - k - 1) as u8;
+        let [a, b, c, d, e, f] = *address;
+        program.push(step(LOAD_WORD, 0, 0, 0));
+        program.push(step(IF_EQUAL, u32::from_be_bytes([a, b, c, d]), 0, 2));
+        program.push(step(LOAD_HALF, 4, 0, 0));
+        program.push(step(IF_EQUAL, u32::from(u16::from_be_bytes([e, f])), left + 1, 0));
+    }
+    program.push(step(RETURN, 0, 0, 0));
+    program.push(step(RETURN, WHOLE_FRAME, 0, 0));
+    program
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs the few instructions that the program uses, as the kernel would.
+    fn passes(program: &[sock_filter], frame: &[u8]) -> bool {
+        let (mut at, mut value) = (0_usize, 0_u32);
+        loop {
+            let now = &program[at];
+            at += 1;
+            let k = now.k as usize;
+            let load =
+                |n: usize| frame.get(k..k + n).map(|part| part.iter().fold(0, |v, o| v << 8 | u32::from(*o)));
+            let loaded = match now.code {
+                LOAD_WORD => load(4),
+                LOAD_HALF => load(2),
+                LOAD_OCTET => load(1),
+                AND => Some(value & now.k),
+                IF_EQUAL => {
+                    at += usize::from(if value == now.k { now.jt } else { now.jf });
+                    Some(value)
+                }
+                _ => return now.k != 0,
+            };
+            let Some(loaded) = loaded else { return false };
+            value = loaded;
+        }
+    }
+
+    fn frame(to: [u8; 6], ethertype: u16, first: u8) -> Vec<u8> {
+        let mut frame = to.to_vec();
+        frame.extend_from_slice(&[2, 0, 0, 0, 0, 9]);
+        frame.extend_from_slice(&ethertype.to_be_bytes());
+        frame.push(first);
+        frame
+    }
+
+    #[test]
+    fn only_our_frames_for_us_pass() {
+        let own = [2, 0, 0, 0, 0, 1];
+        let addresses: Vec<[u8; 6]> =
+            [own, [0xff; 6]].into_iter().chain((0..GROUPS_MAX as u8).map(|k| [3, 0, 0, 0, 0, k])).collect();
+        for count in 1..=addresses.len() {
+            let program = ours(0x88b5, &addresses[..count]);
+            for (k, address) in addresses.iter().enumerate() {
+                assert_eq!(passes(&program, &frame(*address, 0x88b5, 0x1f)), k < count);
+            }
+            assert!(!passes(&program, &frame([2, 0, 0, 0, 0, 2], 0x88b5, 0x10)));
+            assert!(!passes(&program, &frame([2, 0, 0, 9, 0, 1], 0x88b5, 0x10)));
+            assert!(!passes(&program, &frame(own, 0x0800, 0x10)));
+            assert!(!passes(&program, &frame(own, 0x88b5, 0x20)));
+            assert!(!passes(&program, &frame(own, 0x88b5, 0x10)[..14]));
+        }
+    }
+}

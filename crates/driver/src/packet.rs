@@ -1,0 +1,397 @@
+//! The AF_PACKET device: raw frames of one EtherType on one real (or virtual) interface.
+
+use crate::claim::{Claim, ClaimError};
+use crate::clock::{Sandwich, StampConverter, nanoseconds};
+use crate::device::{
+    BROADCAST, Backlog, DeviceCounters, DeviceError, ETHERNET_HEADER, FrameDevice, Received, Stamp, Transmit,
+};
+use crate::egress::Egress;
+use crate::filter::{self, GROUPS_MAX};
+use crate::sys::interface::{self, Name};
+use crate::sys::packet_socket::{self, LinkAddress};
+use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
+use nix::sys::socket::{
+    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, setsockopt, socket, sockopt,
+};
+use rota_units::BitRate;
+use std::io::IoSliceMut;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use thiserror::Error;
+
+/// Room for frames that wait while the host stalls: 200 ms at 100 Mbit/s are 2.5 MB, and the kernel counts
+/// more than a frame's octets.
+const RECEIVE_BUFFER: usize = 4 << 20;
+const ARPHRD_ETHER: u16 = 1;
+/// Room for one receive stamp and its header.
+const CONTROL_OCTETS: usize = 64;
+
+/// How a device is opened.
+#[derive(Clone, Debug)]
+pub struct PacketOptions {
+    /// The interface's name, such as `eth0`.
+    pub iface: String,
+    /// The EtherType of our frames.
+    pub ethertype: u16,
+    /// The mark that our frames carry past the egress gate; 0 for none.
+    pub mark: u32,
+    /// Group addresses to listen to, at most [`GROUPS_MAX`].
+    pub groups: Vec<[u8; 6]>,
+    /// Octets that may wait in the kernel, its own overhead included.
+    pub receive_buffer: usize,
+    /// The kernel's packet priority of our frames (SO_PRIORITY); above 6 needs privilege.
+    pub priority: Option<u8>,
+    /// Pass the queueing discipline. No gain on a veth, and BQL is ignored then; off by default.
+    pub qdisc_bypass: bool,
+    /// Refuse an interface that another rota process has, and keep others from it. On by default.
+    pub exclusive: bool,
+    /// The link's rate, if known better than the driver knows it.
+    pub rate: Option<BitRate>,
+}
+
+impl PacketOptions {
+    /// The usual options.
+    pub fn new(iface: &str, ethertype: u16, mark: u32) -> Self {
+        Self {
+            iface: iface.into(),
+            ethertype,
+            mark,
+            groups: Vec::new(),
+            receive_buffer: RECEIVE_BUFFER,
+            priority: None,
+            qdisc_bypass: false,
+            exclusive: true,
+            rate: None,
+        }
+    }
+}
+
+/// Why a device could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum OpenError {
+    /// No such name here.
+    #[error("there is no interface '{0}' in this network namespace; `ip link` lists those that exist")]
+    NoSuchInterface(String),
+    /// Not allowed.
+    #[error("raw frames on {0} need the capability CAP_NET_RAW; run as root or grant it with setcap")]
+    NotPermitted(String),
+    /// Loopback, a tunnel, a radio…
+    #[error("interface {0} is not an Ethernet interface; name one that is")]
+    NotEthernet(String),
+    /// Administratively down.
+    #[error("interface {0} is down; bring it up first, for example with `ip link set {0} up`")]
+    Down(String),
+    /// Another process is the station of this interface.
+    #[error(transparent)]
+    Claimed(#[from] ClaimError),
+    /// More groups than the filter holds.
+    #[error("{0} groups are asked for, but one device listens to at most 8")]
+    TooManyGroups(usize),
+    /// The kernel said no for another reason.
+    #[error("opening {iface} failed at {step}: {errno}")]
+    Os {
+        /// The interface.
+        iface: String,
+        /// What was being done.
+        step: &'static str,
+        /// What the kernel answered.
+        errno: Errno,
+    },
+}
+
+/// A raw socket bound to one interface; only our EtherType, addressed to us, wakes it.
+#[derive(Debug)]
+pub struct PacketDevice {
+    socket: OwnedFd,
+    name: Name,
+    index: u32,
+    mac: [u8; 6],
+    mtu: u16,
+    ethertype: u16,
+    groups: Vec<[u8; 6]>,
+    /// Our frames: the protocol is known.
+    ours: LinkAddress,
+    /// Host frames: the kernel reads the protocol in each.
+    any: LinkAddress,
+    stamps: StampConverter,
+    egress: Egress,
+    counters: DeviceCounters,
+    _claim: Option<Claim>,
+}
+
+/// The control buffer, aligned as the kernel's headers in it need.
+#[repr(align(8))]
+struct Control([u8; CONTROL_OCTETS]);
+
+impl PacketDevice {
+    /// Opens `iface` for frames of `ethertype`, marking what is sent with `mark`, exclusively.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(iface: &str, ethertype: u16, mark: u32) -> Result<Self, OpenError> {
+        Self::open_with(&PacketOptions::new(iface, ethertype, mark))
+    }
+
+    /// Opens a device as `options` say.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_with(options: &PacketOptions) -> Result<Self, OpenError> {
+        let iface = &options.iface;
+        let failed = |step| {
+            move |errno| match errno {
+                Errno::EPERM | Errno::EACCES => OpenError::NotPermitted(iface.clone()),
+                errno => OpenError::Os { iface: iface.clone(), step, errno },
+            }
+        };
+        if options.groups.len() > GROUPS_MAX {
+            return Err(OpenError::TooManyGroups(options.groups.len()));
+        }
+        let missing = || OpenError::NoSuchInterface(iface.clone());
+        let name = Name::new(iface).ok_or_else(missing)?;
+        let index = if_nametoindex(iface.as_str()).map_err(|_| missing())?;
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        // Without a protocol nothing is queued yet, so no frame can come in before stamps and filter are set.
+        let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None).map_err(failed("socket"))?;
+        let fd = socket.as_fd();
+        let (mac, kind) = interface::hardware_address(fd, &name).map_err(failed("reading the address"))?;
+        if kind != ARPHRD_ETHER {
+            return Err(OpenError::NotEthernet(iface.clone()));
+        }
+        if interface::flags(fd, &name).map_err(failed("reading the flags"))? & libc::IFF_UP == 0 {
+            return Err(OpenError::Down(iface.clone()));
+        }
+        let claim = if options.exclusive { Some(Claim::take(iface)?) } else { None };
+        let mtu = interface::mtu(fd, &name).map_err(failed("reading the MTU"))?;
+        let mtu = u16::try_from(mtu).unwrap_or(u16::MAX - ETHERNET_HEADER as u16);
+        configure(&socket, options).map_err(|(step, errno)| failed(step)(errno))?;
+        let ours = LinkAddress::new(index, options.ethertype);
+        let egress = Egress::new(fd, &name, iface, index, mac, mtu, options.rate);
+        let mut device = Self {
+            name,
+            index,
+            mac,
+            mtu,
+            ethertype: options.ethertype,
+            groups: Vec::new(),
+            ours,
+            any: LinkAddress::new(index, 0),
+            stamps: StampConverter::new(),
+            egress,
+            counters: DeviceCounters::default(),
+            _claim: claim,
+            socket,
+        };
+        device.set_groups(&options.groups).map_err(failed("the receive filter"))?;
+        packet_socket::bind(device.socket.as_fd(), &ours).map_err(failed("bind"))?;
+        Ok(device)
+    }
+
+    /// Listens to these groups and no others.
+    ///
+    /// # Errors
+    /// The kernel's answer; E2BIG for more than [`GROUPS_MAX`].
+    pub fn set_groups(&mut self, groups: &[[u8; 6]]) -> Result<(), Errno> {
+        if groups.len() > GROUPS_MAX {
+            return Err(Errno::E2BIG);
+        }
+        let fd = self.socket.as_fd();
+        let addresses: Vec<[u8; 6]> = [self.mac, BROADCAST].iter().chain(groups).copied().collect();
+        packet_socket::attach_filter(fd, &filter::ours(self.ethertype, &addresses))?;
+        for group in groups {
+            packet_socket::join(fd, self.index, *group)?;
+        }
+        for group in self.groups.drain(..) {
+            packet_socket::leave(fd, self.index, group)?;
+        }
+        self.groups.extend_from_slice(groups);
+        Ok(())
+    }
+
+    /// The kernel's number of the interface.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// How often the wall clock was seen to step.
+    pub fn clock_steps(&self) -> u64 {
+        self.stamps.steps()
+    }
+
+    /// Sends a host frame of any EtherType, as it is, with our mark.
+    ///
+    /// # Errors
+    /// As [`FrameDevice::transmit`].
+    pub fn send_any(&mut self, frame: &[u8]) -> Result<Transmit, DeviceError> {
+        self.check_length(frame.len())?;
+        let sent = packet_socket::send_to(self.socket.as_fd(), frame, &self.any);
+        let taken = self.settle_send("sendto", sent.map(|()| 1))?;
+        Ok(if taken == 1 { Transmit::Sent } else { Transmit::NoRoom })
+    }
+
+    /// Sends host frames in order, in as few system calls as possible and without allocating; returns how
+    /// many were sent before the device had no more room. The caller keeps the others.
+    ///
+    /// # Errors
+    /// What is wrong with the first frame, if nothing was sent.
+    pub fn transmit_batch(&mut self, frames: &[&[u8]]) -> Result<usize, DeviceError> {
+        let max = usize::from(self.mtu) + ETHERNET_HEADER;
+        let good = frames.iter().take_while(|f| (ETHERNET_HEADER..=max).contains(&f.len())).count();
+        if let (0, Some(first)) = (good, frames.first()) {
+            self.check_length(first.len())?;
+        }
+        let mut done = 0;
+        while done < good {
+            let sent = packet_socket::send_batch(self.socket.as_fd(), &frames[done..good], &self.any);
+            match self.settle_send("sendmmsg", sent) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(done)
+    }
+
+    fn check_length(&self, len: usize) -> Result<(), DeviceError> {
+        let max = usize::from(self.mtu) + ETHERNET_HEADER;
+        if len > max {
+            return Err(DeviceError::FrameTooLong { len, max });
+        }
+        if len < ETHERNET_HEADER { Err(DeviceError::FrameTooShort { len }) } else { Ok(()) }
+    }
+
+    /// Counts what a send call did; a full queue is no error but zero frames.
+    fn settle_send(&mut self, call: &'static str, sent: Result<usize, Errno>) -> Result<usize, DeviceError> {
+        match sent {
+            Ok(count) => {
+                self.counters.sent += count as u64;
+                self.egress.on_sent();
+                Ok(count)
+            }
+            // A full socket says EAGAIN, a full queueing discipline (or a filter that drops) ENOBUFS.
+            Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EINTR) => {
+                self.counters.no_room += 1;
+                Ok(0)
+            }
+            Err(errno) => Err(self.failure(call, errno)),
+        }
+    }
+
+    fn failure(&mut self, call: &'static str, errno: Errno) -> DeviceError {
+        match errno {
+            Errno::ENETDOWN => {
+                self.counters.link_down += 1;
+                DeviceError::LinkDown
+            }
+            Errno::ENXIO | Errno::ENODEV => DeviceError::Gone,
+            errno => DeviceError::Os { call, errno: errno as i32 },
+        }
+    }
+
+    fn note_stamp(&mut self, stamp: Stamp) {
+        self.counters.received += 1;
+        match stamp {
+            Stamp::Kernel => {}
+            Stamp::Missing => self.counters.stamps_missing += 1,
+            Stamp::Invalid => self.counters.stamps_invalid += 1,
+        }
+    }
+}
+
+fn configure(socket: &OwnedFd, options: &PacketOptions) -> Result<(), (&'static str, Errno)> {
+    let fd = socket.as_fd();
+    setsockopt(socket, sockopt::ReceiveTimestampns, &true).map_err(|errno| ("SO_TIMESTAMPNS", errno))?;
+    if options.mark != 0 {
+        setsockopt(socket, sockopt::Mark, &options.mark).map_err(|errno| ("SO_MARK", errno))?;
+    }
+    packet_socket::set_packet_option(fd, libc::PACKET_IGNORE_OUTGOING, 1)
+        .map_err(|errno| ("PACKET_IGNORE_OUTGOING (kernel 4.20 or later)", errno))?;
+    if options.qdisc_bypass {
+        packet_socket::set_packet_option(fd, libc::PACKET_QDISC_BYPASS, 1)
+            .map_err(|errno| ("PACKET_QDISC_BYPASS", errno))?;
+    }
+    if let Some(priority) = options.priority {
+        setsockopt(socket, sockopt::Priority, &i32::from(priority))
+            .map_err(|errno| ("SO_PRIORITY", errno))?;
+    }
+    // Above the system's limit only the privileged may go; the others get what the limit allows.
+    if setsockopt(socket, sockopt::RcvBufForce, &options.receive_buffer).is_err() {
+        setsockopt(socket, sockopt::RcvBuf, &options.receive_buffer).map_err(|errno| ("SO_RCVBUF", errno))?;
+    }
+    Ok(())
+}
+
+impl FrameDevice for PacketDevice {
+    fn mac(&self) -> [u8; 6] {
+        self.mac
+    }
+
+    fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    fn receive(&mut self, buf: &mut [u8]) -> Result<Option<Received>, DeviceError> {
+        let room = buf.len();
+        let mut control = Control([0; CONTROL_OCTETS]);
+        let (len, truncated, real_ns) = {
+            let mut parts = [IoSliceMut::new(buf)];
+            let flags = MsgFlags::MSG_DONTWAIT;
+            match recvmsg::<()>(self.socket.as_raw_fd(), &mut parts, Some(&mut control.0), flags) {
+                Ok(message) => {
+                    let stamp = message.cmsgs().ok().and_then(|mut all| all.find_map(stamp_of));
+                    (message.bytes, message.flags.contains(MsgFlags::MSG_TRUNC), stamp)
+                }
+                Err(Errno::EAGAIN) => {
+                    self.stamps.on_drained();
+                    return Ok(None);
+                }
+                Err(Errno::EINTR) => return Ok(None),
+                Err(errno) => return Err(self.failure("recvmsg", errno)),
+            }
+        };
+        let clocks = Sandwich::take();
+        let (at, stamp) = self.stamps.convert(real_ns, &clocks);
+        if truncated {
+            self.counters.truncated += 1;
+            return Err(DeviceError::Truncated { room });
+        }
+        self.note_stamp(stamp);
+        let broadcast = buf.first().is_some_and(|octet| octet & 1 == 1);
+        Ok(Some(Received { len, at, stamp, dequeued: clocks.before, broadcast }))
+    }
+
+    fn transmit(&mut self, frame: &[u8]) -> Result<Transmit, DeviceError> {
+        self.check_length(frame.len())?;
+        let sent = packet_socket::send_to(self.socket.as_fd(), frame, &self.ours);
+        let taken = self.settle_send("sendto", sent.map(|()| 1))?;
+        Ok(if taken == 1 { Transmit::Sent } else { Transmit::NoRoom })
+    }
+
+    fn backlog(&mut self) -> Backlog {
+        self.egress.backlog()
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn link_up(&mut self) -> bool {
+        let needed = libc::IFF_UP | libc::IFF_RUNNING;
+        interface::flags(self.socket.as_fd(), &self.name).is_ok_and(|flags| flags & needed == needed)
+    }
+
+    fn counters(&mut self) -> DeviceCounters {
+        if let Ok(drops) = packet_socket::take_drops(self.socket.as_fd()) {
+            self.counters.receive_drops += u64::from(drops);
+        }
+        self.counters
+    }
+}
+
+fn stamp_of(message: ControlMessageOwned) -> Option<u64> {
+    match message {
+        ControlMessageOwned::ScmTimestampns(time) => Some(nanoseconds(time)),
+        _ => None,
+    }
+}

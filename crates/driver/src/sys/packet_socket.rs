@@ -1,0 +1,134 @@
+//! AF_PACKET calls: options, binding, filter, statistics, and sending without allocating.
+
+use libc::{c_int, c_void, sockaddr, sockaddr_ll, socklen_t};
+use nix::errno::Errno;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Frames handed over in one system call at most.
+pub(crate) const BATCH_MAX: usize = 32;
+
+/// Where frames go: an interface and the protocol noted beside them (0: the kernel reads it in the frame).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkAddress(sockaddr_ll);
+
+impl LinkAddress {
+    pub(crate) fn new(index: u32, ethertype: u16) -> Self {
+        Self(sockaddr_ll {
+            sll_family: libc::AF_PACKET as u16,
+            sll_protocol: ethertype.to_be(),
+            sll_ifindex: index as c_int,
+            sll_hatype: 0,
+            sll_pkttype: 0,
+            sll_halen: 6,
+            sll_addr: [0; 8],
+        })
+    }
+
+    fn as_ptr(&self) -> *const sockaddr {
+        (&raw const self.0).cast()
+    }
+}
+
+const ADDRESS_LEN: socklen_t = size_of::<sockaddr_ll>() as socklen_t;
+
+/// Binds a packet socket to one interface and one EtherType; frames are queued from here on.
+pub(crate) fn bind(fd: BorrowedFd<'_>, address: &LinkAddress) -> Result<(), Errno> {
+    // SAFETY: the pointer and the length describe one whole sockaddr_ll that outlives the call.
+    Errno::result(unsafe { libc::bind(fd.as_raw_fd(), address.as_ptr(), ADDRESS_LEN) }).map(drop)
+}
+
+fn set<T>(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> Result<(), Errno> {
+    let pointer: *const c_void = std::ptr::from_ref(value).cast();
+    // SAFETY: the kernel reads size_of::<T>() octets from a reference to T that outlives the call.
+    let done = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, pointer, size_of::<T>() as socklen_t) };
+    Errno::result(done).map(drop)
+}
+
+/// Sets one of the integer options of packet sockets.
+pub(crate) fn set_packet_option(fd: BorrowedFd<'_>, name: c_int, value: c_int) -> Result<(), Errno> {
+    set(fd, libc::SOL_PACKET, name, &value)
+}
+
+/// Asks the card to pass frames for `group`.
+pub(crate) fn join(fd: BorrowedFd<'_>, index: u32, group: [u8; 6]) -> Result<(), Errno> {
+    membership(fd, libc::PACKET_ADD_MEMBERSHIP, index, group)
+}
+
+/// Takes back one [`join`].
+pub(crate) fn leave(fd: BorrowedFd<'_>, index: u32, group: [u8; 6]) -> Result<(), Errno> {
+    membership(fd, libc::PACKET_DROP_MEMBERSHIP, index, group)
+}
+
+fn membership(fd: BorrowedFd<'_>, what: c_int, index: u32, group: [u8; 6]) -> Result<(), Errno> {
+    let mut mr_address = [0; 8];
+    mr_address[..6].copy_from_slice(&group);
+    let request = libc::packet_mreq {
+        mr_ifindex: index as c_int,
+        mr_type: libc::PACKET_MR_MULTICAST as u16,
+        mr_alen: 6,
+        mr_address,
+    };
+    set(fd, libc::SOL_PACKET, what, &request)
+}
+
+/// Puts a classic BPF filter before the socket's queue; replaces the one before, atomically.
+pub(crate) fn attach_filter(fd: BorrowedFd<'_>, program: &[libc::sock_filter]) -> Result<(), Errno> {
+    let len = u16::try_from(program.len()).map_err(|_| Errno::EINVAL)?;
+    // The kernel copies the program and writes nothing, though the C type is not const.
+    let request = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
+    set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &request)
+}
+
+/// Frames dropped before this socket's queue since the last call (reading resets the kernel's counter).
+pub(crate) fn take_drops(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
+    let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let mut len = size_of::<libc::tpacket_stats>() as socklen_t;
+    let pointer: *mut c_void = (&raw mut stats).cast();
+    // SAFETY: the kernel writes at most `len` octets into `stats`, which has exactly that size.
+    let done = unsafe {
+        libc::getsockopt(fd.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, pointer, &raw mut len)
+    };
+    Errno::result(done).map(|_| stats.tp_drops)
+}
+
+/// Hands one frame to the interface that `address` names, without waiting.
+pub(crate) fn send_to(fd: BorrowedFd<'_>, frame: &[u8], address: &LinkAddress) -> Result<(), Errno> {
+    // SAFETY: the kernel reads `frame.len()` octets of `frame` and one sockaddr_ll; both outlive the call.
+    let sent = unsafe {
+        libc::sendto(
+            fd.as_raw_fd(),
+            frame.as_ptr().cast(),
+            frame.len(),
+            libc::MSG_DONTWAIT,
+            address.as_ptr(),
+            ADDRESS_LEN,
+        )
+    };
+    Errno::result(sent).map(drop)
+}
+
+/// Hands over as many frames as the kernel takes in one call, at most [`BATCH_MAX`]; returns how many.
+/// An error is about the first frame: none was sent.
+pub(crate) fn send_batch(
+    fd: BorrowedFd<'_>,
+    frames: &[&[u8]],
+    address: &LinkAddress,
+) -> Result<usize, Errno> {
+    let count = frames.len().min(BATCH_MAX);
+    let mut vectors = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH_MAX];
+    // SAFETY: mmsghdr consists of integers and pointers, for which all zeros is a valid value.
+    let mut messages: [libc::mmsghdr; BATCH_MAX] = unsafe { std::mem::zeroed() };
+    for ((vector, message), frame) in vectors.iter_mut().zip(&mut messages).zip(&frames[..count]) {
+        vector.iov_base = frame.as_ptr().cast_mut().cast();
+        vector.iov_len = frame.len();
+        message.msg_hdr.msg_iov = vector;
+        message.msg_hdr.msg_iovlen = 1;
+        message.msg_hdr.msg_name = address.as_ptr().cast_mut().cast();
+        message.msg_hdr.msg_namelen = ADDRESS_LEN;
+    }
+    // SAFETY: the first `count` messages point to vectors, frames and an address that outlive the call; the
+    // kernel only reads through them, and writes msg_len into `messages`, which is exclusively ours.
+    let sent =
+        unsafe { libc::sendmmsg(fd.as_raw_fd(), messages.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT) };
+    Errno::result(sent).map(|n| n as usize)
+}

@@ -1,0 +1,150 @@
+//! What only the AF_PACKET device offers: opening and its refusals, groups, evidence, the bare ring.
+
+use crate::rig::{ETHERTYPE, PacketRig, Rig, drain, frame, mac, next, number};
+use rota_driver::bare_ring::bare_ring_station;
+use rota_driver::claim::ClaimError;
+use rota_driver::clock;
+use rota_driver::device::{Backlog, DeviceError, Evidence, FrameDevice};
+use rota_driver::filter::GROUPS_MAX;
+use rota_driver::packet::{OpenError, PacketDevice, PacketOptions};
+use rota_driver::realtime::{Realtime, Wish};
+use rota_units::Span;
+use std::thread;
+
+type Check = fn(&mut PacketRig);
+
+pub fn run(mut rig: PacketRig, chosen: &dyn Fn(&str) -> bool) {
+    let checks: [(&str, Check); 7] = [
+        ("opening_says_what_is_wrong", refusals),
+        ("a_second_daemon_is_refused", second_daemon),
+        ("only_chosen_groups_are_heard", groups),
+        ("a_queueing_discipline_changes_the_evidence", evidence),
+        ("nothing_is_lost_uncounted", drops),
+        ("the_bare_ring_turns", bare_ring),
+        // The last one: it takes station 2 away.
+        ("a_removed_interface_is_gone", removed),
+    ];
+    for (name, check) in checks.iter().filter(|(name, _)| chosen(name)) {
+        println!("test AF_PACKET: {name} ...");
+        check(&mut rig);
+    }
+}
+
+fn refusals(rig: &mut PacketRig) {
+    let open = |iface: &str| PacketDevice::open(iface, ETHERTYPE, 0).unwrap_err();
+    assert_eq!(open("nosuch0"), OpenError::NoSuchInterface("nosuch0".into()));
+    assert_eq!(open("a-name-that-is-too-long"), OpenError::NoSuchInterface("a-name-that-is-too-long".into()));
+    assert_eq!(open("lo"), OpenError::NotEthernet("lo".into()));
+    assert_eq!(open("probe0"), OpenError::Down("probe0".into()));
+    assert!(open("probe0").to_string().contains("ip link set probe0 up"));
+    let mut many = PacketOptions::new("e0", ETHERTYPE, 0);
+    many.groups = vec![[3, 0, 0, 0, 0, 0]; GROUPS_MAX + 1];
+    assert_eq!(PacketDevice::open_with(&many).unwrap_err(), OpenError::TooManyGroups(GROUPS_MAX + 1));
+    drain(rig);
+}
+
+fn second_daemon(rig: &mut PacketRig) {
+    let taken = OpenError::Claimed(ClaimError::Taken("e0".into()));
+    assert_eq!(PacketDevice::open("e0", ETHERTYPE, 0).unwrap_err(), taken);
+    let mut beside = PacketOptions::new("e0", ETHERTYPE, 0);
+    beside.exclusive = false;
+    assert_eq!(PacketDevice::open_with(&beside).unwrap().mac(), mac(0));
+    drain(rig);
+}
+
+fn groups(rig: &mut PacketRig) {
+    let (ours, other) = ([0x03, 0, 0, 0, 0, 1], [0x03, 0, 0, 0, 0, 2]);
+    rig.devices[1].set_groups(&[ours]).unwrap();
+    for (k, to) in [other, ours, other].into_iter().enumerate() {
+        rig.device(0).transmit(&frame(0, to, 60, k as u32)).unwrap();
+    }
+    rig.device(0).transmit(&frame(0, mac(1), 60, 9)).unwrap();
+    let (received, octets) = next(rig, 1);
+    assert_eq!((number(&octets), received.broadcast), (1, true));
+    assert_eq!(number(&next(rig, 1).1), 9);
+    rig.devices[1].set_groups(&[]).unwrap();
+    rig.device(0).transmit(&frame(0, ours, 60, 10)).unwrap();
+    drain(rig);
+}
+
+fn evidence(rig: &mut PacketRig) {
+    assert_eq!(rig.device(2).backlog(), Backlog::Empty { evidence: Evidence::NoQueue });
+    rig.netlink.add_pfifo("e2").unwrap();
+    let limit = clock::now() + Span::from_millis(10_000);
+    // The old answer is believed for a moment; then a frame is followed through the discipline.
+    loop {
+        rig.device(2).transmit(&frame(2, mac(0), 60, 1)).unwrap();
+        match rig.device(2).backlog() {
+            Backlog::Empty { evidence: Evidence::NoQueue } => assert!(clock::now() < limit),
+            Backlog::Empty { evidence: Evidence::QdiscAndWait(wait) } => panic!("{wait} cannot have passed"),
+            Backlog::Empty { evidence } => panic!("{evidence:?} on a veth"),
+            Backlog::Pending => break,
+        }
+        drain(rig);
+    }
+    loop {
+        match rig.device(2).backlog() {
+            Backlog::Empty { evidence: Evidence::QdiscAndWait(wait) } => {
+                println!("    with a discipline: after {wait}");
+                break;
+            }
+            Backlog::Empty { evidence } => panic!("{evidence:?} although there is a discipline"),
+            Backlog::Pending => assert!(clock::now() < limit, "the wait never ends"),
+        }
+    }
+    drain(rig);
+}
+
+fn drops(rig: &mut PacketRig) {
+    // More than the receive buffer holds even where its size may be forced.
+    let before = rig.device(1).counters();
+    let sent = 20_000;
+    for k in 0..sent {
+        rig.device(0).transmit(&frame(0, mac(1), 60, k)).unwrap();
+    }
+    let mut buf = [0; 1_514];
+    let mut heard = 0;
+    // The kernel's softirq may still be delivering: the numbers must add up in the end.
+    let limit = clock::now() + Span::from_millis(10_000);
+    let dropped = loop {
+        while rig.device(1).receive(&mut buf).unwrap().is_some() {
+            heard += 1;
+        }
+        let dropped = rig.device(1).counters().receive_drops - before.receive_drops;
+        if heard + dropped == u64::from(sent) {
+            break dropped;
+        }
+        if clock::now() >= limit {
+            println!("    {heard} heard, {dropped} dropped: the rest was lost before the socket");
+            break dropped;
+        }
+    };
+    assert!(dropped > 0, "a buffer without end");
+    println!("    of {sent} frames {heard} were heard and {dropped} dropped, all counted");
+    drain(rig);
+}
+
+fn bare_ring(rig: &mut PacketRig) {
+    const ROUNDS: usize = 2_000;
+    let station = |k: usize| {
+        thread::spawn(move || {
+            Realtime::ask(Wish { fifo: None, cpu: None, lock: false });
+            bare_ring_station(&format!("e{k}"), mac((k + 1) % 3), k == 0, ROUNDS)
+        })
+    };
+    let ring: Vec<_> = (0..3).map(station).collect();
+    let mut times: Vec<Vec<Span>> = ring.into_iter().map(|t| t.join().unwrap().unwrap()).collect();
+    assert_eq!(times.iter().map(Vec::len).collect::<Vec<_>>(), [ROUNDS, 0, 0]);
+    times[0].sort_unstable();
+    let hop = times[0][ROUNDS / 2].div_down(3);
+    println!("    {ROUNDS} rounds of 3 stations, median hop {hop}");
+    drain(rig);
+}
+
+fn removed(rig: &mut PacketRig) {
+    rig.netlink.remove("e2").unwrap();
+    let device = &mut rig.devices[2];
+    let sent = device.transmit(&frame(2, mac(0), 60, 1));
+    assert_eq!((sent, device.link_up()), (Err(DeviceError::Gone), false));
+    assert!(matches!(device.receive(&mut [0; 1_514]), Ok(None) | Err(DeviceError::LinkDown)));
+}

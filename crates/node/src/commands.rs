@@ -1,0 +1,111 @@
+//! What the control thread and the data thread say to each other. Each side has a queue and an eventfd.
+
+use crate::status::Snapshot;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use rota_proto::{ChannelEvent, ChannelId, OpenError};
+use rota_shm::{Board, RxWriter, TxReader};
+use rota_units::{Instant, Span};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// To the data thread.
+pub(crate) enum Command {
+    Open { ask: u64, to: String, service: u16, unit_octets_max: u32, period: Span, periodic: bool },
+    AttachSource { channel: ChannelId, ring: TxReader, board: Board, doorbell: OwnedFd },
+    AttachSink { channel: ChannelId, ring: RxWriter, board: Board },
+    Listen { service: u16 },
+    Unlisten { service: u16 },
+    Close { channel: ChannelId },
+    Abort { channel: ChannelId },
+    Shrink { ask: u64, channel: ChannelId, unit_octets_max: u32 },
+    Circulate { until: Instant },
+    Snapshot { ask: u64 },
+    Stop,
+}
+
+/// To the control thread.
+pub(crate) enum Note {
+    /// The request was taken, or was wrong from the start.
+    Asked {
+        ask: u64,
+        result: Result<ChannelId, AskError>,
+    },
+    /// Something happened to a channel; for an incoming one with its sender's name.
+    Channel {
+        event: ChannelEvent,
+        peer: String,
+    },
+    Shrunk {
+        ask: u64,
+        done: bool,
+    },
+    Snapshot {
+        ask: u64,
+        snapshot: Box<Snapshot>,
+    },
+    /// A client wrote something impossible into its ring.
+    Hostile {
+        channel: ChannelId,
+        why: String,
+    },
+    /// The data thread has ended.
+    Over,
+}
+
+/// Why a request for a channel was not even taken.
+pub(crate) enum AskError {
+    /// No station of that name.
+    Unknown { known: Vec<String> },
+    /// The request is wrong.
+    Wrong(OpenError),
+}
+
+/// One thread's end.
+pub(crate) struct Wiring<Out, In> {
+    out: Sender<Out>,
+    input: Receiver<In>,
+    wake_other: OwnedFd,
+    wake_me: OwnedFd,
+}
+
+pub(crate) type ControlEnd = Wiring<Command, Note>;
+pub(crate) type DataEnd = Wiring<Note, Command>;
+
+impl Wiring<Command, Note> {
+    /// The control thread's end and the data thread's end.
+    pub(crate) fn pair() -> io::Result<(ControlEnd, DataEnd)> {
+        let (commands, commanded) = channel();
+        let (notes, noted) = channel();
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let data: OwnedFd = EventFd::from_flags(flags)?.into();
+        let control: OwnedFd = EventFd::from_flags(flags)?.into();
+        let control_end = Wiring {
+            out: commands,
+            input: noted,
+            wake_other: data.try_clone()?,
+            wake_me: control.try_clone()?,
+        };
+        let data_end = Wiring { out: notes, input: commanded, wake_other: control, wake_me: data };
+        Ok((control_end, data_end))
+    }
+}
+
+impl<Out, In> Wiring<Out, In> {
+    /// Says something to the other thread. When it has ended there is nobody to tell.
+    pub(crate) fn say(&self, message: Out) {
+        if self.out.send(message).is_ok() {
+            let _ = nix::unistd::write(&self.wake_other, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// What the other thread has said.
+    pub(crate) fn heard(&self) -> Option<In> {
+        self.input.try_recv().ok()
+    }
+
+    /// Readable, edge-triggered, whenever something was said.
+    pub(crate) fn wait_fd(&self) -> BorrowedFd<'_> {
+        self.wake_me.as_fd()
+    }
+}

@@ -1,0 +1,425 @@
+//! The control thread: connections of programs, their requests, and the news they wait for.
+
+use crate::commands::{AskError, Command, ControlEnd, Note};
+use crate::session::{Asked, Owned, Session, board_cause, contract_info};
+use crate::status::{Facts, Snapshot};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rota_admission::Refusal;
+use rota_driver::clock::now;
+use rota_driver::poller::{Poller, Trigger};
+use rota_driver::realtime::Realtime;
+use rota_proto::{ChannelEvent, ChannelId, CloseCause, Contract};
+use rota_shm::control::{ChannelInfo, Listener, RefusalInfo, Reply};
+use rota_shm::layout::rx_slots_for;
+use rota_shm::{ChannelState, NodeSink, NodeSource, SinkShape, SourceShape};
+use rota_units::Instant;
+use std::io;
+use std::os::fd::AsFd;
+
+const SIGNALS: u64 = 0;
+const LISTENER: u64 = 1;
+const NOTES: u64 = 2;
+const FIRST_SESSION: u64 = 16;
+const SESSIONS_MAX: usize = 1_000;
+
+/// Takes SIGINT and SIGTERM over for this process: they arrive as readable events.
+pub(crate) fn block_signals() -> io::Result<SignalFd> {
+    let mut set = SigSet::empty();
+    set.add(Signal::SIGINT);
+    set.add(Signal::SIGTERM);
+    set.thread_block()?;
+    Ok(SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
+}
+
+struct Control<'a> {
+    facts: &'a Facts,
+    realtime: &'a Realtime,
+    data: &'a ControlEnd,
+    sessions: Vec<Session>,
+    next: u64,
+    over: bool,
+}
+
+/// Runs until the data thread has ended.
+pub(crate) fn run(
+    facts: &Facts,
+    realtime: &Realtime,
+    listener: &Listener,
+    signals: &SignalFd,
+    data: &ControlEnd,
+) {
+    let mut control =
+        Control { facts, realtime, data, sessions: Vec::new(), next: FIRST_SESSION, over: false };
+    if control.turns(listener, signals).is_err() {
+        // Without its control thread a node cannot be used; without being told, it would never stop.
+        data.say(Command::Stop);
+    }
+}
+
+impl Control<'_> {
+    fn turns(&mut self, listener: &Listener, signals: &SignalFd) -> io::Result<()> {
+        let mut poller = Poller::new(64)?;
+        poller.add(signals.as_fd(), SIGNALS, Trigger::Level)?;
+        poller.add(listener.as_fd(), LISTENER, Trigger::Level)?;
+        poller.add(self.data.wait_fd(), NOTES, Trigger::Edge)?;
+        while !self.over {
+            let ready: Vec<u64> = poller.wait(Instant::FAR)?.map(|event| event.token).collect();
+            for token in ready {
+                match token {
+                    SIGNALS => {
+                        while let Ok(Some(_)) = signals.read_signal() {
+                            self.data.say(Command::Stop);
+                        }
+                    }
+                    LISTENER => self.accept(&poller, listener)?,
+                    NOTES => self.notes(),
+                    id => self.serve(&poller, id),
+                }
+            }
+            self.reap(&poller);
+        }
+        for session in &mut self.sessions {
+            for owned in &session.channels {
+                if let Some(board) = &owned.board {
+                    board.set_state(ChannelState::Closed(rota_shm::CloseCause::NodeStopped), None);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, poller: &Poller, listener: &Listener) -> io::Result<()> {
+        while let Ok(Some(connection)) = listener.accept() {
+            if self.sessions.len() >= SESSIONS_MAX {
+                continue;
+            }
+            self.next += 1;
+            poller.add(connection.as_fd(), self.next, Trigger::Level)?;
+            self.sessions.push(Session::new(self.next, connection));
+        }
+        Ok(())
+    }
+
+    fn serve(&mut self, poller: &Poller, id: u64) {
+        let Some(at) = self.sessions.iter().position(|session| session.id == id) else { return };
+        self.next += 1;
+        let ask = self.next;
+        let session = &mut self.sessions[at];
+        let alive = match session.connection.try_request() {
+            Ok(Some(request)) => session.request(request, ask, now(), self.data, self.facts),
+            Ok(None) => true,
+            Err(_) => false,
+        };
+        if let Some(Asked::Close { channel }) = self.asked(ask) {
+            self.close_foreign(at, ChannelId(channel));
+        }
+        if !alive {
+            self.bury(poller, at);
+        }
+    }
+
+    fn close_foreign(&mut self, asker: usize, channel: ChannelId) {
+        let found =
+            self.sessions.iter_mut().flat_map(|s| &mut s.channels).find(|owned| owned.channel == channel);
+        if let Some(owned) = found {
+            owned.closing = true;
+            self.data.say(Command::Close { channel });
+            self.sessions[asker].reply(&Reply::Done, &[]);
+        } else {
+            let sentence = format!("no channel {} here; 'rota channel list' shows them", channel.0);
+            self.sessions[asker].error(sentence, true);
+        }
+    }
+
+    fn bury(&mut self, poller: &Poller, at: usize) {
+        let mut session = self.sessions.swap_remove(at);
+        let _ = poller.remove(session.connection.as_fd());
+        session.bury(self.data);
+    }
+
+    /// Programs that died without a word.
+    fn reap(&mut self, poller: &Poller) {
+        while let Some(at) = self.sessions.iter().position(|session| session.connection.is_gone()) {
+            self.bury(poller, at);
+        }
+    }
+
+    /// Takes the record of an outstanding question.
+    fn asked(&mut self, ask: u64) -> Option<Asked> {
+        self.sessions.iter_mut().find_map(|session| {
+            let at = session
+                .asked
+                .iter()
+                .position(|(id, asked)| *id == ask && !matches!(asked, Asked::Open { .. }))?;
+            Some(session.asked.swap_remove(at).1)
+        })
+    }
+
+    fn session_asking(&mut self, ask: u64) -> Option<usize> {
+        self.sessions.iter().position(|session| session.asked.iter().any(|(id, _)| *id == ask))
+    }
+
+    // ---- news from the data thread --------------------------------------------------------------------
+
+    fn notes(&mut self) {
+        while let Some(note) = self.data.heard() {
+            match note {
+                Note::Asked { ask, result } => self.on_asked(ask, result),
+                Note::Channel { event, peer } => self.on_channel(event, peer),
+                Note::Shrunk { ask, done } => self.on_shrunk(ask, done),
+                Note::Snapshot { ask, snapshot } => self.on_snapshot(ask, &snapshot),
+                Note::Hostile { channel, why } => self.on_hostile(channel, &why),
+                Note::Over => self.over = true,
+            }
+        }
+    }
+
+    fn on_asked(&mut self, ask: u64, result: Result<ChannelId, AskError>) {
+        let Some(at) = self.session_asking(ask) else {
+            // The program left while its request was on its way.
+            if let Ok(channel) = result {
+                self.data.say(Command::Abort { channel });
+            }
+            return;
+        };
+        let session = &mut self.sessions[at];
+        let Some(place) = session.asked.iter().position(|(id, _)| *id == ask) else { return };
+        let (_, Asked::Open { to, service, buffers, name }) = session.asked.swap_remove(place) else {
+            return;
+        };
+        match result {
+            Ok(channel) => session.channels.push(Owned {
+                channel,
+                label: 0,
+                sending: true,
+                service,
+                peer: to,
+                peer_station: 0,
+                name,
+                contract: Contract::default(),
+                source: None,
+                board: None,
+                buffers,
+                told: false,
+                closing: false,
+            }),
+            Err(AskError::Unknown { known }) => {
+                let sentence = format!("no station '{to}' on this segment; there are: {}", known.join(", "));
+                session.reply(&Reply::NoSuchStation { sentence }, &[]);
+            }
+            Err(AskError::Wrong(error)) => {
+                session.error(error.to_string(), true);
+            }
+        }
+    }
+
+    fn owner(&mut self, channel: ChannelId) -> Option<(usize, usize)> {
+        self.sessions.iter().enumerate().find_map(|(at, session)| {
+            session.channels.iter().position(|owned| owned.channel == channel).map(|place| (at, place))
+        })
+    }
+
+    fn on_channel(&mut self, event: ChannelEvent, peer: String) {
+        match event {
+            ChannelEvent::Opened { channel, label, contract } => self.on_opened(channel, label, contract),
+            ChannelEvent::Refused { channel, refusal } => self.on_refused(channel, &refusal),
+            ChannelEvent::Incoming { channel, service, from, contract } => {
+                self.on_incoming(channel, service, from, peer, contract);
+            }
+            ChannelEvent::IncomingOpened { channel, contract } => self.on_incoming_opened(channel, contract),
+            ChannelEvent::Closed { channel, cause, final_unit } => self.on_closed(channel, cause, final_unit),
+            ChannelEvent::SettingsDiffer { mac } => {
+                eprintln!(
+                    "rota: station {mac} runs with another rate or cycle; give all stations the same settings"
+                );
+            }
+            ChannelEvent::ModeChanged | ChannelEvent::MembersChanged => {}
+        }
+    }
+
+    fn on_opened(&mut self, channel: ChannelId, label: u16, contract: Contract) {
+        let Some((at, place)) = self.owner(channel) else {
+            self.data.say(Command::Abort { channel });
+            return;
+        };
+        let session = &mut self.sessions[at];
+        let owned = &mut session.channels[place];
+        let shape = SourceShape { buffers: owned.buffers, unit_octets_max: contract.unit_octets_max };
+        let source = match NodeSource::create(shape) {
+            Ok(source) => source,
+            Err(error) => {
+                session.channels.swap_remove(place);
+                self.data.say(Command::Abort { channel });
+                self.sessions[at].error(error.to_string(), false);
+                return;
+            }
+        };
+        owned.label = label;
+        owned.contract = contract;
+        owned.board = Some(source.board.clone());
+        owned.told = true;
+        let reply = Reply::Opened { channel: channel.0, label, contract: contract_info(&contract) };
+        session.connection.send_reply(&reply, &source.descriptors()).ok();
+        session.channels[place].source = Some(source);
+    }
+
+    fn on_refused(&mut self, channel: ChannelId, refusal: &Refusal) {
+        let Some((at, place)) = self.owner(channel) else { return };
+        self.sessions[at].channels.swap_remove(place);
+        let info = RefusalInfo {
+            test: refusal.test.name().into(),
+            node: self.facts.name.clone(),
+            port: self.facts.interface.clone(),
+            sentence: refusal.to_string(),
+            margin_ns: refusal.margin.as_nanos(),
+            margin_bps: refusal.margin_bps,
+            counter_offer_bps: refusal.counter_offer_bps.unwrap_or(0),
+            counter_offer_octets: refusal.counter_offer.map_or(0, |octets| octets.get() as u32),
+            tsn_code: refusal.tsn_code,
+        };
+        self.sessions[at].reply(&Reply::Refused(info), &[]);
+    }
+
+    /// The memory is there before the sender knows that it may send.
+    fn on_incoming(&mut self, channel: ChannelId, service: u16, from: u16, peer: String, contract: Contract) {
+        let listening = |session: &Session| session.listens.iter().any(|(known, _)| *known == service);
+        let Some(at) = self.sessions.iter().position(listening) else {
+            self.data.say(Command::Abort { channel });
+            return;
+        };
+        let session = &mut self.sessions[at];
+        let place = session.listens.iter().position(|(known, _)| *known == service).unwrap_or(0);
+        let (_, buffers) = session.listens.swap_remove(place);
+        let slots = rx_slots_for(buffers.max(4), contract.unit_octets_max, 1_400);
+        let Ok(sink) = NodeSink::create(SinkShape { slots, unit_octets_max: contract.unit_octets_max })
+        else {
+            self.data.say(Command::Abort { channel });
+            return;
+        };
+        let reply = Reply::Accepted {
+            channel: channel.0,
+            from_station: from,
+            from_name: peer.clone(),
+            contract: contract_info(&contract),
+        };
+        // Sent when the channel is reserved; a program must not be told of one that admission refuses.
+        let owned = Owned {
+            channel,
+            label: 0,
+            sending: false,
+            service,
+            peer,
+            peer_station: from,
+            name: None,
+            contract,
+            source: None,
+            board: Some(sink.board.clone()),
+            buffers,
+            told: false,
+            closing: false,
+        };
+        session.channels.push(owned);
+        let _ = session.connection.send_reply(&reply, &sink.descriptors());
+        let (ring, board) = sink.into_parts();
+        board.set_state(ChannelState::Open, None);
+        self.data.say(Command::AttachSink { channel, ring, board });
+    }
+
+    fn on_incoming_opened(&mut self, channel: ChannelId, contract: Contract) {
+        if let Some((at, place)) = self.owner(channel) {
+            let owned = &mut self.sessions[at].channels[place];
+            owned.contract = contract;
+            owned.told = true;
+        }
+    }
+
+    fn on_closed(&mut self, channel: ChannelId, cause: CloseCause, final_unit: Option<u64>) {
+        let Some((at, place)) = self.owner(channel) else { return };
+        let session = &mut self.sessions[at];
+        let owned = session.channels.swap_remove(place);
+        if let Some(board) = &owned.board {
+            board.set_state(ChannelState::Closed(board_cause(cause)), final_unit);
+        }
+        let reply = if owned.sending && !owned.told {
+            let (peer, service) = (&owned.peer, owned.service);
+            match cause {
+                CloseCause::NoListener => Reply::NoListener {
+                    sentence: format!(
+                        "nobody on {peer} listens to service {service}; run 'rota recv --service {service}' there first"
+                    ),
+                },
+                _ => Reply::Error { sentence: format!("{peer}: {}", cause.sentence()), wrong_use: false },
+            }
+        } else {
+            Reply::Closed { channel: channel.0, cause: cause.sentence().into(), final_units: final_unit }
+        };
+        session.reply(&reply, &[]);
+    }
+
+    fn on_hostile(&mut self, channel: ChannelId, why: &str) {
+        let Some((at, place)) = self.owner(channel) else { return };
+        let owned = self.sessions[at].channels.swap_remove(place);
+        if let Some(board) = &owned.board {
+            board.set_state(ChannelState::Closed(rota_shm::CloseCause::Hostile), None);
+        }
+        self.sessions[at].error(format!("channel {} was ended: {why}", channel.0), true);
+    }
+
+    fn on_shrunk(&mut self, ask: u64, done: bool) {
+        let Some(at) = self.session_asking(ask) else { return };
+        let Some(Asked::Modify { channel, unit_octets_max }) = self.asked(ask) else { return };
+        if !done {
+            let sentence = format!(
+                "channel {channel} cannot be changed to units of {unit_octets_max} octets: only a smaller size than \
+                 its own is built yet"
+            );
+            self.sessions[at].error(sentence, true);
+            return;
+        }
+        let mut contract = Contract::default();
+        if let Some((owner, place)) = self.owner(ChannelId(channel)) {
+            let owned = &mut self.sessions[owner].channels[place];
+            owned.contract.unit_octets_max = unit_octets_max;
+            contract = owned.contract;
+        }
+        self.sessions[at].reply(&Reply::Modified { channel, contract: contract_info(&contract) }, &[]);
+    }
+
+    fn on_snapshot(&mut self, ask: u64, snapshot: &Snapshot) {
+        let Some(at) = self.session_asking(ask) else { return };
+        match self.asked(ask) {
+            Some(Asked::Status) => {
+                let info = snapshot.info(self.facts, self.realtime);
+                self.sessions[at].reply(&Reply::Status(Box::new(info)), &[]);
+            }
+            Some(Asked::List) => {
+                let channels = self.channels();
+                self.sessions[at].reply(&Reply::Channels(channels), &[]);
+            }
+            _ => {}
+        }
+    }
+
+    fn channels(&self) -> Vec<ChannelInfo> {
+        let owned = self.sessions.iter().flat_map(|session| &session.channels);
+        let info = owned.map(|owned| ChannelInfo {
+            channel: owned.channel.0,
+            label: owned.label,
+            name: owned.name.clone(),
+            sending: owned.sending,
+            peer_station: owned.peer_station,
+            peer_name: owned.peer.clone(),
+            service: owned.service,
+            state: match (owned.closing, owned.told) {
+                (true, _) => "closing",
+                (false, true) => "open",
+                (false, false) => "opening",
+            }
+            .into(),
+            contract: contract_info(&owned.contract),
+            units: 0,
+        });
+        info.collect()
+    }
+}

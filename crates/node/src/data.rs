@@ -1,0 +1,644 @@
+//! The data thread: *handle one thing, poll until drained, sleep until the deadline.*
+
+use crate::commands::{AskError, Command, DataEnd, Note};
+use crate::gate::{Egress, EgressError};
+use crate::pool::Pool;
+use crate::status::{MemberCopy, Snapshot};
+use crate::{NodeSpec, pool};
+use hdrhistogram::Histogram;
+use rota_driver::clock::now;
+use rota_driver::device::{Backlog, DeviceError, FrameDevice, Stamp, Transmit};
+use rota_driver::poller::{Poller, Trigger};
+use rota_driver::stall::StallLog;
+use rota_proto::{
+    ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest, Output,
+    Payloads, PortId, UnitFate,
+};
+use rota_shm::{Board, ChannelCounter, RxWriter, SlotMark, TxReader, UnitDescriptor, UnitRef};
+use rota_units::{Instant, Span};
+use rota_wire::{MacAddr, host_level};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+/// Why the data thread ended before it was asked to.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    Device(DeviceError),
+    Gate(EgressError),
+    System(&'static str, io::Error),
+}
+
+/// What the data thread measures of itself. Parts of a hop are summed only while hops are being measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Measured {
+    pub(crate) holds: u64,
+    pub(crate) no_room: u64,
+    pub(crate) turn_longest: Span,
+    pub(crate) hops_split: u64,
+    pub(crate) receive_ns: u64,
+    pub(crate) handle_ns: u64,
+    pub(crate) build_ns: u64,
+    pub(crate) transmit_ns: u64,
+}
+
+const DEVICE: u64 = 0;
+const GATE: u64 = 1;
+const COMMANDS: u64 = 2;
+/// Doorbells are numbered from here.
+const DOORBELL: u64 = 16;
+const FRAMES_A_TURN: usize = 64;
+const BUFFER_OCTETS: usize = 2_048;
+const BACKLOG_AGAIN: Span = Span::from_micros(500);
+const LEAVE_WAIT: Span = Span::from_millis(150);
+
+struct Source {
+    channel: ChannelId,
+    ring: TxReader,
+    board: Board,
+    doorbell: OwnedFd,
+    token: u64,
+    /// The unit that the machine knows of.
+    offered: Option<UnitRef>,
+    units: u64,
+    slots: u64,
+}
+
+struct Sink {
+    channel: ChannelId,
+    ring: RxWriter,
+    board: Board,
+    pushed: bool,
+}
+
+/// The rings that units are copied from.
+struct Sources(Vec<Source>);
+
+impl Payloads for Sources {
+    fn copy_unit(&mut self, channel: ChannelId, number: u64, offset: u32, into: &mut [u8]) -> bool {
+        let source = self.0.iter().find(|source| source.channel == channel);
+        source.is_some_and(|source| {
+            let offered = source.offered.as_ref().filter(|unit| unit.number == number);
+            offered.is_some_and(|unit| source.ring.copy(unit, offset, into))
+        })
+    }
+}
+
+struct Data<D, G> {
+    node: Node,
+    device: D,
+    gate: G,
+    gate_watched: bool,
+    diverted: bool,
+    card_wanted: bool,
+    pool: Pool,
+    sources: Sources,
+    sinks: Vec<Sink>,
+    poller: Poller,
+    control: DataEnd,
+    stalls: StallLog,
+    hops: Histogram<u64>,
+    rounds: Histogram<u64>,
+    measured: Measured,
+    measuring_until: Instant,
+    hold_log: Option<SyncSender<(u32, Instant, Instant)>>,
+    next_token: u64,
+    leaving: Option<Instant>,
+    transmit_buffer: Box<[u8; BUFFER_OCTETS]>,
+    dequeued: Instant,
+}
+
+/// Runs until told to stop.
+pub(crate) fn run<D: FrameDevice, G: Egress>(
+    spec: &NodeSpec,
+    device: D,
+    gate: G,
+    control: DataEnd,
+) -> Result<(), Stopped> {
+    let mut data = Data::new(spec, device, gate, control)?;
+    let outcome = data.turns();
+    if data.diverted {
+        // A dying node must not take the host's traffic with it; the kernel would do the same a little later.
+        let _ = data.gate.pass();
+    }
+    data.control.say(Note::Over);
+    outcome
+}
+
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> Stopped {
+    move |error| Stopped::System(what, error)
+}
+
+impl<D: FrameDevice, G: Egress> Data<D, G> {
+    fn new(spec: &NodeSpec, device: D, gate: G, control: DataEnd) -> Result<Self, Stopped> {
+        let poller = Poller::new(64).map_err(system("epoll"))?;
+        if let Some(fd) = device.wait_fd() {
+            poller.add(fd, DEVICE, Trigger::Level).map_err(system("the device cannot be waited on"))?;
+        }
+        poller.add(control.wait_fd(), COMMANDS, Trigger::Edge).map_err(system("epoll"))?;
+        let seed =
+            getrandom::u64().map_err(|error| Stopped::System("no randomness to be had", io::Error::other(error.to_string())))?;
+        let mac = MacAddr(device.mac());
+        let identity = Identity { node_id: node_id(mac), boot_id: boot_id(), mac, name: spec.name.clone() };
+        let node = Node::new(now(), identity, spec.key.key(), spec.settings.clone(), seed);
+        let queue = spec.settings.link.rate.octets_in_down(spec.settings.nrt_queue).get();
+        // One place for each frame that the queue can hold, and some that are on their way.
+        let frames = usize::try_from(queue / 256).unwrap_or(usize::MAX).clamp(64, 16_384);
+        let histogram = || Histogram::new_with_bounds(1, 10_000_000_000, 3).expect("the bounds are sound");
+        Ok(Self {
+            node,
+            device,
+            gate,
+            gate_watched: false,
+            diverted: false,
+            card_wanted: false,
+            pool: Pool::new(frames),
+            sources: Sources(Vec::with_capacity(256)),
+            sinks: Vec::with_capacity(256),
+            poller,
+            control,
+            stalls: StallLog::new(),
+            hops: histogram(),
+            rounds: histogram(),
+            measured: Measured::default(),
+            measuring_until: Instant::ZERO,
+            hold_log: hold_log(spec).map_err(system("the hold log cannot be written"))?,
+            next_token: DOORBELL,
+            leaving: None,
+            transmit_buffer: Box::new([0; BUFFER_OCTETS]),
+            dequeued: Instant::ZERO,
+        })
+    }
+
+    fn turns(&mut self) -> Result<(), Stopped> {
+        loop {
+            self.drain()?;
+            let due = self.due();
+            let mut ready = [u64::MAX; 64];
+            let mut count = 0;
+            for event in self.poller.wait(due).map_err(system("epoll"))? {
+                ready[count] = event.token;
+                count += 1;
+            }
+            let woke = now();
+            if count == 0 && due < woke {
+                self.stalls.on_timer(due, woke);
+            }
+            for token in &ready[..count] {
+                match *token {
+                    DEVICE => self.receive()?,
+                    GATE => self.take_host_frames(woke)?,
+                    COMMANDS => self.commands(woke)?,
+                    _ => {}
+                }
+            }
+            self.look_at_rings(woke, &ready[..count]);
+            self.look_at_card(woke);
+            if self.node.deadline() <= woke {
+                self.node.handle_deadline(woke);
+            }
+            self.wake_receivers();
+            self.measured.turn_longest = self.measured.turn_longest.max(now().since(woke));
+            if self.leaving.is_some_and(|until| woke >= until) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn due(&self) -> Instant {
+        let card = if self.card_wanted { now() + BACKLOG_AGAIN } else { Instant::FAR };
+        self.node.deadline().min(card).min(self.leaving.unwrap_or(Instant::FAR))
+    }
+
+    // ---- from the wire --------------------------------------------------------------------------------
+
+    fn receive(&mut self) -> Result<(), Stopped> {
+        let mut buffer = [0u8; BUFFER_OCTETS];
+        for _ in 0..FRAMES_A_TURN {
+            let begin = self.tick();
+            let received = match self.device.receive(&mut buffer) {
+                Ok(Some(received)) => received,
+                Ok(None) => break,
+                // The link will come back; what was lost is seen by the protocol.
+                Err(DeviceError::LinkDown | DeviceError::Truncated { .. }) => continue,
+                Err(error) => return Err(Stopped::Device(error)),
+            };
+            let at = (received.stamp == Stamp::Kernel).then_some(received.at);
+            if let Some(at) = at {
+                self.stalls.on_dequeue(at, received.dequeued);
+            }
+            self.dequeued = received.dequeued;
+            let taken = self.tick();
+            let frame = Input::Frame { port: PortId(0), at, data: &buffer[..received.len] };
+            let delivery = self.node.handle(received.dequeued, frame);
+            let handled = self.tick();
+            if let Some(begin) = begin {
+                self.measured.hops_split += 1;
+                self.measured.receive_ns += elapsed(Some(begin), taken);
+                self.measured.handle_ns += elapsed(taken, handled);
+            }
+            if let Some(delivery) = delivery {
+                self.deliver(&delivery, &buffer[..received.len]);
+            }
+            self.drain()?;
+        }
+        Ok(())
+    }
+
+    /// A moment, while hops are being measured.
+    fn tick(&self) -> Option<Instant> {
+        (self.measuring_until > Instant::ZERO).then(now)
+    }
+
+    fn deliver(&mut self, delivery: &rota_proto::Delivery, frame: &[u8]) {
+        let Some(sink) = self.sinks.iter_mut().find(|sink| sink.channel == delivery.channel) else { return };
+        let start = usize::from(delivery.offset);
+        let Some(payload) = frame.get(start..start + usize::from(delivery.octets)) else { return };
+        let unit = &delivery.descriptor;
+        let descriptor = UnitDescriptor {
+            number: unit.number,
+            fragment: unit.fragment,
+            last: unit.last,
+            unit_octets: unit.unit_octets,
+            offset: unit.fragment_offset,
+            schedule_ns: unit.schedule_ns,
+            arrived_at: unit.arrived,
+            dequeued_at: self.dequeued,
+        };
+        let counter = if sink.ring.push(&descriptor, payload) {
+            sink.pushed = true;
+            ChannelCounter::Fragments
+        } else {
+            ChannelCounter::FragmentsBad
+        };
+        sink.board.count(counter, 1);
+        sink.board.count(ChannelCounter::Octets, payload.len() as u64);
+    }
+
+    /// Receivers are woken once a turn, however many frames came.
+    fn wake_receivers(&mut self) {
+        for sink in self.sinks.iter_mut().filter(|sink| sink.pushed) {
+            sink.pushed = false;
+            sink.board.count(ChannelCounter::Wakes, 1);
+            sink.board.notify();
+        }
+    }
+
+    // ---- from the host --------------------------------------------------------------------------------
+
+    fn take_host_frames(&mut self, at: Instant) -> Result<(), Stopped> {
+        for _ in 0..FRAMES_A_TURN {
+            let (gate, pool) = (&mut self.gate, &mut self.pool);
+            if !pool.has_room() {
+                // The queue is full: the frame is taken and dropped, which is what tells TCP to slow down.
+                let mut away = [0; pool::FRAME_OCTETS];
+                if gate.recv(&mut away).is_none() {
+                    return Ok(());
+                }
+                continue;
+            }
+            let Some(tag) = pool.take(|room| gate.recv(room)) else { return Ok(()) };
+            let frame = pool.frame(tag);
+            let (octets, level) = (frame.len() as u16, host_level(frame));
+            self.node.handle(at, Input::HostFrame { port: PortId(0), tag, octets, level });
+            self.drain()?;
+        }
+        Ok(())
+    }
+
+    fn order_gate(&mut self, order: GateOrder) -> Result<(), Stopped> {
+        match order {
+            GateOrder::Divert => {
+                if !self.diverted {
+                    self.gate.divert().map_err(Stopped::Gate)?;
+                    self.diverted = true;
+                }
+                if !self.gate_watched
+                    && let Some(fd) = self.gate.wait_fd()
+                {
+                    self.poller
+                        .add(fd, GATE, Trigger::Level)
+                        .map_err(system("the gate cannot be waited on"))?;
+                    self.gate_watched = true;
+                }
+                self.card_wanted = true;
+            }
+            GateOrder::Pass => {
+                if self.diverted {
+                    self.gate.pass().map_err(Stopped::Gate)?;
+                    self.diverted = false;
+                }
+                self.card_wanted = false;
+                // What was diverted before the gate opened still leaves, in order.
+                self.take_host_frames(now())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// After the diversion: have the frames that left before it also left the card?
+    fn look_at_card(&mut self, at: Instant) {
+        if self.card_wanted && matches!(self.device.backlog(), Backlog::Empty { .. }) {
+            self.card_wanted = false;
+            self.node.handle(at, Input::CardEmpty { port: PortId(0) });
+        }
+    }
+
+    // ---- from programs --------------------------------------------------------------------------------
+
+    /// Offers the machine the oldest unit of each ring whose doorbell rang.
+    fn look_at_rings(&mut self, at: Instant, ready: &[u64]) {
+        for index in 0..self.sources.0.len() {
+            if ready.contains(&self.sources.0[index].token) {
+                self.offer(at, index);
+            }
+        }
+    }
+
+    fn offer(&mut self, at: Instant, index: usize) {
+        let source = &mut self.sources.0[index];
+        if source.offered.is_some() {
+            return;
+        }
+        let channel = source.channel;
+        match source.ring.peek() {
+            Ok(Some(unit)) => {
+                let described = rota_proto::UnitRef {
+                    number: source.units,
+                    octets: unit.octets,
+                    schedule_ns: unit.schedule.as_nanos(),
+                };
+                // The wire numbers units without gaps; the client's own numbers stay between it and its ring.
+                source.offered = Some(unit);
+                self.node.handle(at, Input::UnitReady { channel, unit: described });
+            }
+            Ok(None) => {}
+            Err(hostile) => {
+                self.control.say(Note::Hostile { channel, why: hostile.to_string() });
+                self.node.abort(at, channel);
+                self.forget(channel);
+            }
+        }
+    }
+
+    fn slot(&mut self, at: Instant, channel: ChannelId, unit: Option<(u64, UnitFate)>) {
+        let Some(index) = self.sources.0.iter().position(|source| source.channel == channel) else { return };
+        let source = &mut self.sources.0[index];
+        source.slots += 1;
+        if let Some((number, fate)) = unit {
+            if let Some(offered) = source.offered.take() {
+                source.ring.release(&offered);
+            }
+            source.units = number + 1;
+            if fate == UnitFate::Sent {
+                source.board.set_units_sent(source.units);
+            }
+        } else {
+            source.board.count(ChannelCounter::SlotsEmpty, 1);
+        }
+        source.board.set_slot(SlotMark { number: source.slots, at });
+        source.board.notify();
+        self.offer(now(), index);
+    }
+
+    fn forget(&mut self, channel: ChannelId) {
+        if let Some(at) = self.sources.0.iter().position(|source| source.channel == channel) {
+            let source = self.sources.0.swap_remove(at);
+            let _ = self.poller.remove(source.doorbell.as_fd());
+        }
+        self.sinks.retain(|sink| sink.channel != channel);
+    }
+
+    fn commands(&mut self, at: Instant) -> Result<(), Stopped> {
+        while let Some(command) = self.control.heard() {
+            self.command(at, command)?;
+            self.drain()?;
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, at: Instant, command: Command) -> Result<(), Stopped> {
+        match command {
+            Command::Open { ask, to, service, unit_octets_max, period, periodic } => {
+                let result = self.open(at, &to, service, unit_octets_max, period, periodic);
+                self.control.say(Note::Asked { ask, result });
+            }
+            Command::AttachSource { channel, ring, board, doorbell } => {
+                self.attach(at, channel, ring, board, doorbell)?;
+            }
+            Command::AttachSink { channel, ring, board } => {
+                self.sinks.push(Sink { channel, ring, board, pushed: false });
+            }
+            Command::Listen { service } => self.node.listen(service),
+            Command::Unlisten { service } => self.node.unlisten(service),
+            Command::Close { channel } => self.node.close(at, channel),
+            Command::Abort { channel } => {
+                self.node.abort(at, channel);
+                self.forget(channel);
+            }
+            Command::Shrink { ask, channel, unit_octets_max } => {
+                let done = self.node.shrink(at, channel, unit_octets_max);
+                self.control.say(Note::Shrunk { ask, done });
+            }
+            Command::Circulate { until } => {
+                self.hops.reset();
+                self.rounds.reset();
+                self.measured = Measured { holds: self.measured.holds, ..Measured::default() };
+                self.measuring_until = until;
+                self.node.keep_awake(at, until);
+            }
+            Command::Snapshot { ask } => {
+                let snapshot = Box::new(self.snapshot());
+                self.control.say(Note::Snapshot { ask, snapshot });
+            }
+            Command::Stop => {
+                self.node.leave(at);
+                self.leaving = Some(at + LEAVE_WAIT);
+            }
+        }
+        Ok(())
+    }
+
+    fn attach(
+        &mut self,
+        at: Instant,
+        channel: ChannelId,
+        ring: TxReader,
+        board: Board,
+        doorbell: OwnedFd,
+    ) -> Result<(), Stopped> {
+        let token = self.next_token;
+        self.next_token += 1;
+        // Registered edge-triggered and never read: a client can make either of those block.
+        self.poller
+            .add(doorbell.as_fd(), token, Trigger::Edge)
+            .map_err(system("a doorbell cannot be waited on"))?;
+        let (offered, units, slots) = (None, 0, 0);
+        self.sources.0.push(Source { channel, ring, board, doorbell, token, offered, units, slots });
+        self.offer(at, self.sources.0.len() - 1);
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        at: Instant,
+        to: &str,
+        service: u16,
+        unit_octets_max: u32,
+        period: Span,
+        periodic: bool,
+    ) -> Result<ChannelId, AskError> {
+        let link = self.node.link();
+        let named = link.members().iter().find(|member| {
+            member.announce.name() == to || member.station.to_string() == to || member.mac.to_string() == to
+        });
+        let Some(station) = named.map(|member| member.station) else {
+            let known = link.members().iter().map(|member| member.announce.name().to_owned()).collect();
+            return Err(AskError::Unknown { known });
+        };
+        let to = Destination::Station(station);
+        let request = OpenRequest { to, service, unit_octets_max, period, periodic };
+        self.node.open(at, &request).map_err(AskError::Wrong)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let link = self.node.link();
+        let members = link.members().iter().filter(|member| member.station != 0).map(|member| MemberCopy {
+            station: member.station,
+            name: member.announce.name().to_owned(),
+            mac: member.mac.to_string(),
+            alive: !link.is_dead(member.station),
+        });
+        Snapshot {
+            status: self.node.status(),
+            members: members.collect(),
+            hops: self.hops.clone(),
+            rounds: self.rounds.clone(),
+            measured: self.measured,
+            stalls: self.stalls.recent().copied().collect(),
+            stalls_total: self.stalls.total(),
+        }
+    }
+
+    // ---- what the machines want done ------------------------------------------------------------------
+
+    fn drain(&mut self) -> Result<(), Stopped> {
+        loop {
+            let begin = self.tick();
+            let at = begin.unwrap_or_else(now);
+            let bytes = &mut self.transmit_buffer[..];
+            let mut frame = FrameBuf { bytes, payloads: &mut self.sources };
+            let Some(output) = self.node.poll(at, &mut frame) else { return Ok(()) };
+            let built = self.tick();
+            self.perform(at, output)?;
+            if let (Some(begin), Output::Transmit { .. }) = (begin, output) {
+                self.measured.build_ns += elapsed(Some(begin), built);
+                self.measured.transmit_ns += elapsed(built, self.tick());
+            }
+        }
+    }
+
+    fn perform(&mut self, at: Instant, output: Output) -> Result<(), Stopped> {
+        match output {
+            Output::Transmit { len, .. } => self.transmit_own(usize::from(len))?,
+            Output::TransmitHost { tag, .. } => self.transmit_host(tag)?,
+            Output::DropHost { tag } => self.pool.give_back(tag),
+            Output::Gate { order, .. } => self.order_gate(order)?,
+            Output::Slot { channel, at, unit } => self.slot(at, channel, unit),
+            Output::Event => self.events(),
+            Output::Rotation { hops, span } => {
+                let _ = self.hops.record(span.as_nanos() / u64::from(hops.max(1)));
+                let _ = self.rounds.record(span.as_nanos());
+            }
+            Output::Hold { generation, accepted, passed } => {
+                self.measured.holds += 1;
+                if let Some(log) = &self.hold_log {
+                    // A full log loses lines; it never stops the token.
+                    let _ = log.try_send((generation, accepted, passed));
+                }
+            }
+        }
+        if self.measuring_until != Instant::ZERO && at > self.measuring_until + Span::from_millis(200) {
+            self.measuring_until = Instant::ZERO;
+        }
+        Ok(())
+    }
+
+    fn transmit_own(&mut self, len: usize) -> Result<(), Stopped> {
+        let sent = self.device.transmit(&self.transmit_buffer[..len]);
+        self.sent(sent)
+    }
+
+    fn transmit_host(&mut self, tag: HostTag) -> Result<(), Stopped> {
+        let sent = self.device.transmit(self.pool.frame(tag));
+        self.pool.give_back(tag);
+        self.sent(sent)
+    }
+
+    fn sent(&mut self, sent: Result<Transmit, DeviceError>) -> Result<(), Stopped> {
+        match sent {
+            Ok(Transmit::Sent) => Ok(()),
+            Err(DeviceError::Gone) => Err(Stopped::Device(DeviceError::Gone)),
+            // A frame that could not leave is a lost frame, which the protocol repairs.
+            Ok(Transmit::NoRoom) | Err(_) => {
+                self.measured.no_room += 1;
+                Ok(())
+            }
+        }
+    }
+
+    fn events(&mut self) {
+        while let Some(event) = self.node.next_event() {
+            let peer = match &event {
+                rota_proto::ChannelEvent::Incoming { from, .. } => {
+                    let known = self.node.link().members().iter().find(|member| member.station == *from);
+                    known.map(|member| member.announce.name().to_owned()).unwrap_or_default()
+                }
+                rota_proto::ChannelEvent::Closed { channel, .. } => {
+                    self.wake_receivers();
+                    self.forget(*channel);
+                    String::new()
+                }
+                _ => String::new(),
+            };
+            self.control.say(Note::Channel { event, peer });
+        }
+    }
+}
+
+fn elapsed(from: Option<Instant>, to: Option<Instant>) -> u64 {
+    match (from, to) {
+        (Some(from), Some(to)) => to.since(from).as_nanos(),
+        _ => 0,
+    }
+}
+
+/// Unlike between hosts, the same at each boot: the interface's address.
+fn node_id(mac: MacAddr) -> u64 {
+    mac.0.iter().fold(0, |id, octet| id << 8 | u64::from(*octet))
+}
+
+/// The kernel's name of this boot: stations with the same one share a clock.
+fn boot_id() -> u64 {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).take(16).collect();
+    u64::from_str_radix(&digits, 16).unwrap_or(0)
+}
+
+/// A thread that writes holds to a file, so that the data thread never waits for a disk.
+fn hold_log(spec: &NodeSpec) -> io::Result<Option<SyncSender<(u32, Instant, Instant)>>> {
+    let Some(path) = &spec.hold_log else { return Ok(None) };
+    let mut file = BufWriter::new(File::create(path)?);
+    let (sender, receiver) = sync_channel::<(u32, Instant, Instant)>(65_536);
+    std::thread::Builder::new().name("rota-hold-log".into()).spawn(move || {
+        while let Ok((generation, accepted, passed)) = receiver.recv() {
+            let line = writeln!(file, "{generation} {} {}", accepted.as_nanos(), passed.as_nanos());
+            // Written at once: the log is read after the process was killed.
+            if line.and_then(|()| file.flush()).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(Some(sender))
+}

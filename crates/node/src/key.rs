@@ -1,0 +1,93 @@
+//! The segment's secret.
+
+use rota_wire::Key;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The secret of a segment and where it came from.
+#[derive(Clone, Debug)]
+pub struct SegmentKey {
+    key: Key,
+    /// The well-known key of labs, which keeps nobody out.
+    pub lab: bool,
+}
+
+/// Why a key file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// It cannot be read.
+    #[error(
+        "the segment key {path} cannot be read: {source}; make one with \
+         'head -c 32 /dev/urandom > {path}; chmod 0400 {path}' and copy it to every station"
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not 32 octets long.
+    #[error("the segment key {path} has {octets} octets; it must have exactly 32")]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        octets: usize,
+    },
+    /// Others may read it.
+    #[error("the segment key {path} may be read by others (mode {mode:04o}); run 'chmod 0400 {path}'")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+}
+
+impl SegmentKey {
+    /// The well-known key of labs. Frames are checked as everywhere, but anybody can make them.
+    pub fn lab() -> Self {
+        Self { key: Key::new(*b"rota's lab key: known to anybody"), lab: true }
+    }
+
+    /// Reads a key file of 32 octets that only its owner may read.
+    ///
+    /// # Errors
+    /// Unreadable, of another length, or open to others.
+    pub fn read(path: &Path) -> Result<Self, KeyError> {
+        let unreadable = |source| KeyError::Unreadable { path: path.into(), source };
+        let octets = fs::read(path).map_err(unreadable)?;
+        let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(KeyError::Open { path: path.into(), mode });
+        }
+        let length = octets.len();
+        let key = <[u8; 32]>::try_from(octets)
+            .map_err(|_| KeyError::Length { path: path.into(), octets: length })?;
+        Ok(Self { key: Key::new(key), lab: false })
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_file_is_private_and_has_32_octets() {
+        let path = std::env::temp_dir().join(format!("rota-key-test-{}", std::process::id()));
+        assert!(matches!(SegmentKey::read(&path), Err(KeyError::Unreadable { .. })));
+        fs::write(&path, [1; 31]).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(matches!(SegmentKey::read(&path), Err(KeyError::Length { octets: 31, .. })));
+        fs::write(&path, [1; 32]).unwrap();
+        assert!(SegmentKey::read(&path).is_ok_and(|key| !key.lab));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(SegmentKey::read(&path), Err(KeyError::Open { mode: 0o644, .. })));
+        fs::remove_file(&path).unwrap();
+    }
+}

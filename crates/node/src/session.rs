@@ -1,0 +1,210 @@
+//! One program's connection: what it opened, what it listens to.
+
+use crate::commands::{Command, ControlEnd};
+use crate::status::Facts;
+use rota_proto::{ChannelId, CloseCause, Contract};
+use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request};
+use rota_shm::{Board, ChannelState, NodeSource};
+use rota_units::{Instant, Span};
+use std::os::fd::BorrowedFd;
+
+/// What a program waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Open {
+        to: String,
+        service: u16,
+        buffers: u16,
+        name: Option<String>,
+    },
+    Status,
+    List,
+    Modify {
+        channel: u64,
+        unit_octets_max: u32,
+    },
+    /// Another session's channel is to be closed.
+    Close {
+        channel: u64,
+    },
+}
+
+/// A channel and the session that has it.
+pub(crate) struct Owned {
+    pub(crate) channel: ChannelId,
+    pub(crate) label: u16,
+    pub(crate) sending: bool,
+    pub(crate) service: u16,
+    pub(crate) peer: String,
+    pub(crate) peer_station: u16,
+    pub(crate) name: Option<String>,
+    pub(crate) contract: Contract,
+    /// Made when admitted, handed to the data thread when the program has mapped it.
+    pub(crate) source: Option<NodeSource>,
+    pub(crate) board: Option<Board>,
+    pub(crate) buffers: u16,
+    pub(crate) told: bool,
+    pub(crate) closing: bool,
+}
+
+/// One connection.
+pub(crate) struct Session {
+    pub(crate) id: u64,
+    pub(crate) connection: Connection,
+    pub(crate) greeted: bool,
+    pub(crate) channels: Vec<Owned>,
+    /// Service and buffers of each channel it would still take.
+    pub(crate) listens: Vec<(u16, u16)>,
+    pub(crate) asked: Vec<(u64, Asked)>,
+}
+
+impl Session {
+    pub(crate) fn new(id: u64, connection: Connection) -> Self {
+        let (channels, listens, asked) = (Vec::new(), Vec::new(), Vec::new());
+        Self { id, connection, greeted: false, channels, listens, asked }
+    }
+
+    /// False when the program is gone or does not read its answers.
+    pub(crate) fn reply(&self, reply: &Reply, files: &[BorrowedFd<'_>]) -> bool {
+        self.connection.send_reply(reply, files).is_ok()
+    }
+
+    pub(crate) fn error(&self, sentence: impl Into<String>, wrong_use: bool) -> bool {
+        self.reply(&Reply::Error { sentence: sentence.into(), wrong_use }, &[])
+    }
+
+    /// One request; `ask` is a number for what the data thread must answer first. False ends the session.
+    pub(crate) fn request(
+        &mut self,
+        request: Request,
+        ask: u64,
+        now: Instant,
+        data: &ControlEnd,
+        facts: &Facts,
+    ) -> bool {
+        if !self.greeted {
+            return self.hello(&request, facts);
+        }
+        match request {
+            Request::Hello { .. } => self.error("the connection has already been greeted", true),
+            Request::Open { to, service, unit_octets_max, period_ns, buffers, periodic, name } => {
+                if buffers == 0 || buffers > 64 {
+                    return self.error(format!("{buffers} buffers cannot be had; 1 to 64 can"), true);
+                }
+                self.asked.push((ask, Asked::Open { to: to.clone(), service, buffers, name }));
+                let period = Span::from_nanos(period_ns);
+                data.say(Command::Open { ask, to, service, unit_octets_max, period, periodic });
+                true
+            }
+            Request::Mapped { channel } => self.mapped(ChannelId(channel), data),
+            Request::Listen { from: Some(_), .. } => {
+                self.error("listening to one station only is not built yet; leave --from out", true)
+            }
+            Request::Listen { service, from: None, buffers } => {
+                self.listens.push((service, buffers.clamp(1, 64)));
+                data.say(Command::Listen { service });
+                self.reply(&Reply::Listening { service }, &[])
+            }
+            Request::Close { channel } => self.close(channel, ask, data),
+            Request::List => self.ask(ask, Asked::List, Command::Snapshot { ask }, data),
+            Request::Status => self.ask(ask, Asked::Status, Command::Snapshot { ask }, data),
+            Request::Modify { channel, unit_octets_max } => {
+                let command = Command::Shrink { ask, channel: ChannelId(channel), unit_octets_max };
+                self.ask(ask, Asked::Modify { channel, unit_octets_max }, command, data)
+            }
+            Request::Circulate { duration_ns } => {
+                let until = now + Span::from_nanos(duration_ns.min(60_000_000_000));
+                data.say(Command::Circulate { until });
+                self.reply(&Reply::Done, &[])
+            }
+            Request::Counters => {
+                self.error("a counters file is not built yet; 'rota status --json' has them", false)
+            }
+        }
+    }
+
+    fn ask(&mut self, ask: u64, asked: Asked, command: Command, data: &ControlEnd) -> bool {
+        self.asked.push((ask, asked));
+        data.say(command);
+        true
+    }
+
+    fn hello(&mut self, request: &Request, facts: &Facts) -> bool {
+        let Request::Hello { version } = request else {
+            self.error("the first message must be hello", true);
+            return false;
+        };
+        if *version != CONTROL_VERSION {
+            let sentence =
+                format!("this node speaks version {CONTROL_VERSION}, the program version {version}");
+            self.error(sentence, true);
+            return false;
+        }
+        self.greeted = true;
+        let (pid, name) = (std::process::id(), facts.name.clone());
+        self.reply(&Reply::Welcome { version: CONTROL_VERSION, pid, station: None, name }, &[])
+    }
+
+    /// The program has mapped its memory: nobody else can change it from now on, and units may flow.
+    fn mapped(&mut self, channel: ChannelId, data: &ControlEnd) -> bool {
+        let owned = self.channels.iter_mut().find(|owned| owned.channel == channel);
+        let Some(mut source) = owned.and_then(|owned| owned.source.take()) else {
+            return self.error("no channel of yours waits to be mapped", true);
+        };
+        if let Err(error) = source.mapped() {
+            data.say(Command::Abort { channel });
+            return self.error(error.to_string(), false);
+        }
+        let NodeSource { ring, board, doorbell, .. } = source;
+        board.set_state(ChannelState::Open, None);
+        data.say(Command::AttachSource { channel, ring, board, doorbell });
+        self.reply(&Reply::Done, &[])
+    }
+
+    fn close(&mut self, channel: u64, ask: u64, data: &ControlEnd) -> bool {
+        let id = ChannelId(channel);
+        if let Some(owned) = self.channels.iter_mut().find(|owned| owned.channel == id) {
+            owned.closing = true;
+            if let Some(board) = &owned.board {
+                board.set_state(ChannelState::Closing, None);
+            }
+            data.say(Command::Close { channel: id });
+            return true;
+        }
+        // Somebody else's: the control thread knows whose.
+        self.asked.push((ask, Asked::Close { channel }));
+        true
+    }
+
+    /// The program is gone: everything it had is freed.
+    pub(crate) fn bury(&mut self, data: &ControlEnd) {
+        for (service, _) in self.listens.drain(..) {
+            data.say(Command::Unlisten { service });
+        }
+        for owned in self.channels.drain(..) {
+            let channel = owned.channel;
+            data.say(if owned.closing { Command::Close { channel } } else { Command::Abort { channel } });
+        }
+    }
+}
+
+pub(crate) fn contract_info(contract: &Contract) -> ContractInfo {
+    ContractInfo {
+        unit_octets_max: contract.unit_octets_max,
+        period_ns: contract.period.as_nanos(),
+        bound_ns: contract.bound.as_nanos(),
+        slot_offset_ns: contract.offset.as_nanos(),
+        tht_ns: contract.tht.as_nanos(),
+    }
+}
+
+/// The board's word for the end of a channel.
+pub(crate) fn board_cause(cause: CloseCause) -> rota_shm::CloseCause {
+    match cause {
+        CloseCause::Closed => rota_shm::CloseCause::Finished,
+        CloseCause::ReservationLost => rota_shm::CloseCause::Revoked,
+        CloseCause::PeerGone | CloseCause::NoAnswer | CloseCause::NoListener | CloseCause::Refused => {
+            rota_shm::CloseCause::StationVanished
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What the node tells about itself.
+
+use crate::NodeSpec;
+use crate::data::Measured;
+use hdrhistogram::Histogram;
+use rota_driver::realtime::Realtime;
+use rota_driver::stall::StallEvent;
+use rota_proto::{ModeName, Status};
+use rota_shm::control::{MemberInfo, ReservationInfo, RunMode, StatusInfo, TokenInfo};
+use serde_json::json;
+
+/// What does not change.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) name: String,
+    pub(crate) interface: String,
+    pub(crate) trt_ns: u64,
+    pub(crate) link_bps: u64,
+    pub(crate) lab_key: bool,
+}
+
+impl Facts {
+    pub(crate) fn of(spec: &NodeSpec) -> Self {
+        Self {
+            name: spec.name.clone(),
+            interface: spec.interface.clone(),
+            trt_ns: spec.settings.trt.as_nanos(),
+            link_bps: spec.settings.link.rate.as_bps(),
+            lab_key: spec.key.lab,
+        }
+    }
+}
+
+/// A member, as the data thread copied it.
+#[derive(Debug)]
+pub(crate) struct MemberCopy {
+    pub(crate) station: u16,
+    pub(crate) name: String,
+    pub(crate) mac: String,
+    pub(crate) alive: bool,
+}
+
+/// A copy of what the data thread knows.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) status: Status,
+    pub(crate) members: Vec<MemberCopy>,
+    pub(crate) hops: Histogram<u64>,
+    pub(crate) rounds: Histogram<u64>,
+    pub(crate) measured: Measured,
+    pub(crate) stalls: Vec<StallEvent>,
+    pub(crate) stalls_total: u64,
+}
+
+impl Snapshot {
+    fn name_of(&self, station: u16, facts: &Facts) -> String {
+        if station == self.status.station {
+            return facts.name.clone();
+        }
+        self.members.iter().find(|m| m.station == station).map(|m| m.name.clone()).unwrap_or_default()
+    }
+
+    /// As `rota status` prints it.
+    pub(crate) fn info(&self, facts: &Facts, realtime: &Realtime) -> StatusInfo {
+        let counters = &self.status.counters;
+        let mut notes = vec![format!("real-time: {realtime}")];
+        if facts.lab_key {
+            notes.push("the well-known lab key is in use: anybody can make frames of this segment".into());
+        }
+        let members = self.members.iter().map(|member| MemberInfo {
+            station: member.station,
+            name: member.name.clone(),
+            mac: member.mac.clone(),
+            alive: member.alive,
+        });
+        let reservations = self.status.reservations.iter().map(|slot| ReservationInfo {
+            station: slot.station,
+            name: self.name_of(slot.station, facts),
+            tht_ns: slot.tht.as_nanos(),
+            periodic: slot.periodic,
+        });
+        StatusInfo {
+            pid: std::process::id(),
+            station: (self.status.station != 0).then_some(self.status.station),
+            name: facts.name.clone(),
+            interface: facts.interface.clone(),
+            mode: match self.status.mode {
+                ModeName::Joining => RunMode::Joining,
+                ModeName::Plain => RunMode::Plain,
+                ModeName::Switching => RunMode::Switching,
+                ModeName::Token => RunMode::Token,
+            },
+            members: members.collect(),
+            reservations: reservations.collect(),
+            trt_ns: facts.trt_ns,
+            link_bps: facts.link_bps,
+            token: TokenInfo {
+                accepted: counters.tokens_accepted,
+                passed: self.measured.holds,
+                stale: counters.tokens_stale,
+                retransmitted: counters.tokens_retransmitted,
+                generation: u64::from(self.status.generation),
+                claims: counters.claims,
+                unauthentic: counters.frames_unproven,
+            },
+            key: if facts.lab_key { "lab" } else { "segment" }.into(),
+            notes,
+            extra: self.extra(),
+        }
+    }
+
+    fn extra(&self) -> serde_json::Value {
+        let c = &self.status.counters;
+        let stalls = self.stalls.iter().map(|stall| {
+            let kind = format!("{:?}", stall.kind);
+            json!({ "from_ns": stall.from.as_nanos(), "to_ns": stall.to.as_nanos(), "kind": kind })
+        });
+        let stalls: Vec<_> = stalls.collect();
+        let part = |total: u64| total / self.measured.hops_split.max(1);
+        json!({
+            "mode_epoch": self.status.mode_epoch,
+            "queued_frames": self.status.queued_frames,
+            "counters": {
+                "frames_malformed": c.frames_malformed,
+                "frames_unproven": c.frames_unproven,
+                "frames_replayed": c.frames_replayed,
+                "tokens_expired": c.tokens_expired,
+                "leases_expired": c.leases_expired,
+                "tokens_regenerated": c.tokens_regenerated,
+                "stations_declared_dead": c.stations_declared_dead,
+                "cycles": c.cycles,
+                "cycles_skipped": c.cycles_skipped,
+                "rests": c.rests,
+                "requests": c.requests,
+                "switches": c.switches,
+                "units_sent": c.units_sent,
+                "units_dropped": c.units_dropped,
+                "fragments_received": c.fragments_received,
+                "fragments_policed": c.fragments_policed,
+                "host_frames_sent": c.host_frames_sent,
+                "host_frames_dropped": c.host_frames_dropped,
+                "nrt_refusals": c.nrt_refusals,
+                "transmit_no_room": self.measured.no_room,
+                "turn_longest_ns": self.measured.turn_longest.as_nanos(),
+            },
+            "hop": {
+                "count": self.hops.len(),
+                "p50_ns": self.hops.value_at_quantile(0.5),
+                "p99_ns": self.hops.value_at_quantile(0.99),
+                "p999_ns": self.hops.value_at_quantile(0.999),
+                "max_ns": self.hops.max(),
+                "round_p50_ns": self.rounds.value_at_quantile(0.5),
+                "split_ns": {
+                    "receive": part(self.measured.receive_ns),
+                    "handle": part(self.measured.handle_ns),
+                    "build": part(self.measured.build_ns),
+                    "transmit": part(self.measured.transmit_ns),
+                },
+            },
+            "stalls_total": self.stalls_total,
+            "stalls": stalls,
+        })
+    }
+}

@@ -1,0 +1,670 @@
+//! The ledger of this node's channels, and how two nodes agree on one.
+//!
+//! ```text
+//! sender    Connecting ──Accept──► Reserving ──slot──► Open ──close──► Draining ─► Releasing ─► Closing ─► gone
+//!               │Refuse, silence       │refused                          (slot given back)  (told the peer)
+//! receiver                 Connected ──Opened──► Open ──Close, peer dead──► gone
+//! ```
+//!
+//! The receiver is asked first: a reservation for which nobody listens would take the segment out of plain
+//! Ethernet for nothing. Signals are repeated until answered and are idempotent.
+
+use crate::io::{ChannelId, Destination, StationId, UnitDescriptor};
+use crate::rether::{LinkEvent, Rether};
+use rota_admission::Refusal;
+use rota_units::{Instant, Span};
+use rota_wire::{Signal, UnitHeader, Verb};
+use std::collections::VecDeque;
+
+/// What a program asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenRequest {
+    /// Whom the channel reaches.
+    pub to: Destination,
+    /// Whom at the destination, like a port number.
+    pub service: u16,
+    /// The largest unit, octets.
+    pub unit_octets_max: u32,
+    /// One unit every so long; must be the segment's TRT.
+    pub period: Span,
+    /// Whether the sender needs the strict period.
+    pub periodic: bool,
+}
+
+/// Why a request for a channel was wrong from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// No such station on the segment.
+    #[error("no station {0} on this segment")]
+    NoSuchStation(StationId),
+    /// A station does not send to itself over the wire.
+    #[error("a channel needs two stations; {0} is this one")]
+    OwnStation(StationId),
+    /// Groups are not built yet.
+    #[error("channels to groups are not built yet; open one channel to each station")]
+    Group,
+    /// A unit of no octets, or above what fragments can number.
+    #[error("a unit of {0} octets cannot be carried; 1 to 5000000 can")]
+    UnitSize(u32),
+    /// Another period than the segment's.
+    #[error("the period must be the segment's cycle of {0}")]
+    Period(Span),
+    /// This station is still looking for its segment.
+    #[error("this station has not joined its segment yet")]
+    NotJoined,
+    /// No more channels.
+    #[error("this node already has {0} channels, which is its limit")]
+    TooMany(usize),
+}
+
+/// What a channel was promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Contract {
+    /// The largest unit, octets.
+    pub unit_octets_max: u32,
+    /// One unit every so long.
+    pub period: Span,
+    /// From ready to delivered, proven at admission.
+    pub bound: Span,
+    /// Where in the cycle its slot begins.
+    pub offset: Span,
+    /// Its share of each cycle.
+    pub tht: Span,
+}
+
+/// Why a channel ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseCause {
+    /// Its sender closed it.
+    Closed,
+    /// The other station is gone or was declared dead.
+    PeerGone,
+    /// This station was declared dead by the others, or the ring was lost: the guarantee is broken.
+    ReservationLost,
+    /// The other side does not answer.
+    NoAnswer,
+    /// Nobody listens there on that service.
+    NoListener,
+    /// Its sender's request was refused by admission.
+    Refused,
+}
+
+impl CloseCause {
+    const fn code(self) -> u8 {
+        match self {
+            Self::Closed => 0,
+            Self::PeerGone => 1,
+            Self::ReservationLost => 2,
+            Self::NoAnswer => 3,
+            Self::NoListener => 4,
+            Self::Refused => 5,
+        }
+    }
+
+    const fn from_code(code: u8) -> Self {
+        match code {
+            0 => Self::Closed,
+            2 => Self::ReservationLost,
+            3 => Self::NoAnswer,
+            4 => Self::NoListener,
+            5 => Self::Refused,
+            _ => Self::PeerGone,
+        }
+    }
+
+    /// One sentence for people.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::Closed => "the sender closed the channel",
+            Self::PeerGone => "the other station is gone",
+            Self::ReservationLost => {
+                "the reservation was lost: this station was silent too long for the ring"
+            }
+            Self::NoAnswer => "the other station does not answer",
+            Self::NoListener => "nobody listens there on that service",
+            Self::Refused => "admission refused the channel",
+        }
+    }
+}
+
+/// What the parent learns about its channels.
+#[derive(Clone, Debug)]
+pub enum ChannelEvent {
+    /// The channel is reserved; units may be sent.
+    Opened {
+        /// Which.
+        channel: ChannelId,
+        /// Its label on the wire.
+        label: u16,
+        /// What was promised.
+        contract: Contract,
+    },
+    /// Admission refused it.
+    Refused {
+        /// Which.
+        channel: ChannelId,
+        /// Which test, by how much, and what would fit.
+        refusal: Refusal,
+    },
+    /// Somebody sends to a service that is listened to.
+    Incoming {
+        /// This node's name for it.
+        channel: ChannelId,
+        /// The service.
+        service: u16,
+        /// Who sends.
+        from: StationId,
+        /// What it will carry; the bound is known once the channel is reserved.
+        contract: Contract,
+    },
+    /// The sender has its reservation.
+    IncomingOpened {
+        /// Which.
+        channel: ChannelId,
+        /// What was promised.
+        contract: Contract,
+    },
+    /// It is over.
+    Closed {
+        /// Which.
+        channel: ChannelId,
+        /// Why.
+        cause: CloseCause,
+        /// How many units were sent, where known.
+        final_unit: Option<u64>,
+    },
+    /// The mode of the segment changed.
+    ModeChanged,
+    /// A station was found or lost.
+    MembersChanged,
+    /// A station with other settings is on the segment.
+    SettingsDiffer {
+        /// Its address.
+        mac: rota_wire::MacAddr,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    Connecting,
+    Reserving,
+    Open { acknowledged: bool },
+    Draining,
+    Releasing,
+    Closing,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    id: ChannelId,
+    to: StationId,
+    label: u16,
+    request: OpenRequest,
+    state: Sending,
+    contract: Contract,
+    units: u64,
+    cause: CloseCause,
+    silent: bool,
+    tries: u8,
+    again: Instant,
+}
+
+#[derive(Debug)]
+struct Incoming {
+    id: ChannelId,
+    from: StationId,
+    remote: u64,
+    label: u16,
+    last_number: u64,
+    contract: Contract,
+    opened: bool,
+}
+
+/// The ledger.
+#[derive(Debug)]
+pub(crate) struct Channels {
+    origin: u64,
+    counter: u64,
+    next_label: u16,
+    outgoing: Vec<Outgoing>,
+    incoming: Vec<Incoming>,
+    listeners: Vec<u16>,
+    events: VecDeque<ChannelEvent>,
+}
+
+const SIGNAL_INTERVAL: Span = Span::from_millis(200);
+const SIGNAL_TRIES: u8 = 25;
+const CHANNELS_MAX: usize = 200;
+/// 12 bits number the fragments of a unit.
+const UNIT_OCTETS_MAX: u32 = 5_000_000;
+
+impl Channels {
+    pub(crate) fn new(origin: u64) -> Self {
+        Self {
+            origin,
+            counter: 0,
+            next_label: 1,
+            outgoing: Vec::with_capacity(CHANNELS_MAX),
+            incoming: Vec::with_capacity(CHANNELS_MAX),
+            listeners: Vec::new(),
+            events: VecDeque::with_capacity(1024),
+        }
+    }
+
+    pub(crate) fn next_event(&mut self) -> Option<ChannelEvent> {
+        self.events.pop_front()
+    }
+
+    pub(crate) fn has_event(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// Channel ids are the origin's low bits above a counter, so that they differ between nodes.
+    fn next_id(&mut self) -> ChannelId {
+        self.counter += 1;
+        ChannelId((self.origin << 32) | self.counter)
+    }
+
+    pub(crate) fn listen(&mut self, service: u16) {
+        self.listeners.push(service);
+    }
+
+    pub(crate) fn unlisten(&mut self, service: u16) {
+        if let Some(at) = self.listeners.iter().position(|known| *known == service) {
+            self.listeners.swap_remove(at);
+        }
+    }
+
+    pub(crate) fn open(
+        &mut self,
+        now: Instant,
+        request: &OpenRequest,
+        link: &mut Rether,
+    ) -> Result<ChannelId, OpenError> {
+        let Destination::Station(to) = request.to else { return Err(OpenError::Group) };
+        if link.station() == 0 {
+            return Err(OpenError::NotJoined);
+        }
+        if to == link.station() {
+            return Err(OpenError::OwnStation(to));
+        }
+        if !link.members().iter().any(|member| member.station == to) {
+            return Err(OpenError::NoSuchStation(to));
+        }
+        if request.unit_octets_max == 0 || request.unit_octets_max > UNIT_OCTETS_MAX {
+            return Err(OpenError::UnitSize(request.unit_octets_max));
+        }
+        if request.period != link.settings().trt {
+            return Err(OpenError::Period(link.settings().trt));
+        }
+        if self.outgoing.len() >= CHANNELS_MAX {
+            return Err(OpenError::TooMany(CHANNELS_MAX));
+        }
+        let id = self.next_id();
+        let label = self.free_label();
+        let outgoing = Outgoing {
+            id,
+            to,
+            label,
+            request: request.clone(),
+            state: Sending::Connecting,
+            contract: Contract::default(),
+            units: 0,
+            cause: CloseCause::Closed,
+            silent: false,
+            tries: 0,
+            again: now,
+        };
+        self.outgoing.push(outgoing);
+        self.tick(now, link);
+        Ok(id)
+    }
+
+    fn free_label(&mut self) -> u16 {
+        loop {
+            let label = self.next_label;
+            self.next_label = self.next_label.checked_add(1).unwrap_or(1);
+            if self.outgoing.iter().all(|channel| channel.label != label) {
+                return label;
+            }
+        }
+    }
+
+    /// Sends what is ready, then gives the reservation back.
+    pub(crate) fn close(&mut self, now: Instant, id: ChannelId, link: &mut Rether) {
+        if let Some(at) = self.incoming.iter().position(|channel| channel.id == id) {
+            let channel = self.incoming.swap_remove(at);
+            let refuse = Signal {
+                code: CloseCause::NoListener.code(),
+                ..Signal::new(Verb::Refuse, channel.remote, channel.label)
+            };
+            link.send_signal(now, channel.from, refuse);
+            return;
+        }
+        let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
+        match channel.state {
+            Sending::Open { .. } => channel.state = Sending::Draining,
+            Sending::Connecting => {
+                channel.state = Sending::Closing;
+                channel.again = now;
+                channel.tries = 0;
+            }
+            Sending::Reserving => {
+                channel.state = Sending::Releasing;
+                link.release(now, id);
+            }
+            Sending::Draining | Sending::Releasing | Sending::Closing => {}
+        }
+        self.tick(now, link);
+    }
+
+    /// The program behind the channel is dead: nothing more is sent, its reservation is freed.
+    pub(crate) fn abort(&mut self, now: Instant, id: ChannelId, link: &mut Rether) {
+        if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
+            channel.silent = true;
+            channel.cause = CloseCause::PeerGone;
+            if matches!(channel.state, Sending::Open { .. } | Sending::Draining | Sending::Reserving) {
+                channel.state = Sending::Releasing;
+                link.release(now, id);
+                self.tick(now, link);
+                return;
+            }
+        }
+        self.close(now, id, link);
+    }
+
+    pub(crate) fn count_unit(&mut self, id: ChannelId) {
+        if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
+            channel.units += 1;
+        }
+    }
+
+    /// The contract of a channel that this node sends on.
+    pub(crate) fn contract(&self, id: ChannelId) -> Option<&Contract> {
+        self.outgoing.iter().find(|channel| channel.id == id).map(|channel| &channel.contract)
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        if !self.events.is_empty() {
+            return Instant::ZERO;
+        }
+        let waits = self.outgoing.iter().filter(|channel| {
+            matches!(
+                channel.state,
+                Sending::Connecting | Sending::Closing | Sending::Open { acknowledged: false }
+            )
+        });
+        waits.map(|channel| channel.again).min().unwrap_or(Instant::FAR)
+    }
+
+    /// Repeats unanswered signals, follows draining channels, and gives up on the silent.
+    pub(crate) fn tick(&mut self, now: Instant, link: &mut Rether) {
+        for channel in &mut self.outgoing {
+            if channel.state == Sending::Draining && link.is_drained(channel.id) {
+                channel.state = Sending::Releasing;
+                link.release(now, channel.id);
+            }
+            let verb = match channel.state {
+                Sending::Connecting => Verb::Connect,
+                Sending::Open { acknowledged: false } => Verb::Opened,
+                Sending::Closing => Verb::Close,
+                _ => continue,
+            };
+            if now < channel.again {
+                continue;
+            }
+            channel.again = now + SIGNAL_INTERVAL;
+            channel.tries += 1;
+            let limit = if verb == Verb::Close { 5 } else { SIGNAL_TRIES };
+            if channel.tries <= limit {
+                link.send_signal(now, channel.to, channel.signal(verb));
+            } else if let Sending::Open { acknowledged } = &mut channel.state {
+                // The receiver accepted; that it has not confirmed the contract's figures is no reason to stop.
+                *acknowledged = true;
+            } else {
+                if channel.state == Sending::Connecting {
+                    channel.cause = CloseCause::NoAnswer;
+                }
+                channel.state = Sending::Closing;
+                channel.tries = u8::MAX - 1;
+            }
+        }
+        self.reap(|channel| channel.state == Sending::Closing && channel.tries > 5);
+    }
+
+    fn reap(&mut self, over: impl Fn(&Outgoing) -> bool) {
+        while let Some(at) = self.outgoing.iter().position(&over) {
+            let channel = self.outgoing.swap_remove(at);
+            self.finish(&channel);
+        }
+    }
+
+    fn finish(&mut self, channel: &Outgoing) {
+        if !channel.silent {
+            let (channel, cause, final_unit) = (channel.id, channel.cause, Some(channel.units));
+            self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit });
+        }
+    }
+
+    // ---- from the other station -----------------------------------------------------------------------
+
+    pub(crate) fn on_signal(&mut self, now: Instant, from: StationId, signal: &Signal, link: &mut Rether) {
+        match signal.verb {
+            Verb::Connect => self.on_connect(now, from, signal, link),
+            Verb::Opened => self.on_opened(now, from, signal, link),
+            Verb::Close => self.on_close(now, from, signal, link),
+            Verb::Accept => {
+                let channel = self.outgoing.iter_mut().find(|c| c.id.0 == signal.channel && c.to == from);
+                if let Some(channel) = channel.filter(|c| c.state == Sending::Connecting) {
+                    channel.state = Sending::Reserving;
+                    let (id, label, request) = (channel.id, channel.label, &channel.request);
+                    link.reserve(now, id, from, label, request.unit_octets_max, request.periodic);
+                }
+            }
+            Verb::Refuse => self.on_refuse(now, from, signal, link),
+            Verb::OpenedAck => {
+                let channel = self.outgoing.iter_mut().find(|c| c.id.0 == signal.channel && c.to == from);
+                if let Some(Outgoing { state: Sending::Open { acknowledged }, .. }) = channel {
+                    *acknowledged = true;
+                }
+            }
+            Verb::CloseAck => self.reap(|channel| {
+                channel.id.0 == signal.channel && channel.to == from && channel.state == Sending::Closing
+            }),
+            Verb::Unknown(_) => {}
+        }
+    }
+
+    fn on_connect(&mut self, now: Instant, from: StationId, signal: &Signal, link: &mut Rether) {
+        let answer = Signal::new(Verb::Accept, signal.channel, signal.label);
+        if self.incoming.iter().any(|c| c.from == from && c.remote == signal.channel) {
+            link.send_signal(now, from, answer);
+            return;
+        }
+        let listened = self.listeners.iter().position(|service| *service == signal.service);
+        let (Some(at), true) = (listened, self.incoming.len() < CHANNELS_MAX) else {
+            let code = CloseCause::NoListener.code();
+            link.send_signal(now, from, Signal { verb: Verb::Refuse, code, ..answer });
+            return;
+        };
+        // One listener takes one channel; a program that wants more listens again.
+        let service = self.listeners.swap_remove(at);
+        let id = self.next_id();
+        let contract = contract_of(signal);
+        let (remote, label) = (signal.channel, signal.label);
+        // An old channel under the same label is over: its sender would not use the label again.
+        while let Some(old) = self.incoming.iter().position(|c| c.from == from && c.label == label) {
+            self.end_incoming(old, CloseCause::PeerGone, None);
+        }
+        self.incoming.push(Incoming { id, from, remote, label, last_number: 0, contract, opened: false });
+        self.events.push_back(ChannelEvent::Incoming { channel: id, service, from, contract });
+        link.send_signal(now, from, answer);
+    }
+
+    fn on_opened(&mut self, now: Instant, from: StationId, signal: &Signal, link: &mut Rether) {
+        let Some(channel) = self.incoming.iter_mut().find(|c| c.from == from && c.remote == signal.channel)
+        else {
+            return;
+        };
+        channel.contract = contract_of(signal);
+        if !channel.opened {
+            channel.opened = true;
+            let (channel, contract) = (channel.id, channel.contract);
+            self.events.push_back(ChannelEvent::IncomingOpened { channel, contract });
+        }
+        link.send_signal(now, from, Signal::new(Verb::OpenedAck, signal.channel, signal.label));
+    }
+
+    fn on_close(&mut self, now: Instant, from: StationId, signal: &Signal, link: &mut Rether) {
+        link.send_signal(now, from, Signal::new(Verb::CloseAck, signal.channel, signal.label));
+        if let Some(at) = self.incoming.iter().position(|c| c.from == from && c.remote == signal.channel) {
+            self.end_incoming(at, CloseCause::from_code(signal.code), Some(signal.final_unit));
+        }
+    }
+
+    fn on_refuse(&mut self, now: Instant, from: StationId, signal: &Signal, link: &mut Rether) {
+        let Some(channel) = self.outgoing.iter_mut().find(|c| c.id.0 == signal.channel && c.to == from)
+        else {
+            return;
+        };
+        channel.cause = CloseCause::from_code(signal.code);
+        match channel.state {
+            Sending::Connecting => {
+                let id = channel.id;
+                self.reap(|channel| channel.id == id);
+            }
+            // The receiver went away while we were sending.
+            Sending::Open { .. } | Sending::Draining | Sending::Reserving => {
+                channel.state = Sending::Releasing;
+                channel.cause = CloseCause::PeerGone;
+                let id = channel.id;
+                link.release(now, id);
+            }
+            Sending::Releasing | Sending::Closing => {}
+        }
+    }
+
+    fn end_incoming(&mut self, at: usize, cause: CloseCause, final_unit: Option<u64>) {
+        let channel = self.incoming.swap_remove(at).id;
+        self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit });
+    }
+
+    /// Which channel a fragment belongs to, and where in it.
+    pub(crate) fn locate(
+        &mut self,
+        from: StationId,
+        unit: &UnitHeader,
+        arrived: Option<Instant>,
+        payload_max: u32,
+    ) -> Option<(ChannelId, UnitDescriptor)> {
+        let channel = self.incoming.iter_mut().find(|c| c.from == from && c.label == unit.label)?;
+        // Sixteen bits on the wire; the rest follows from the last unit, either side of it.
+        let step = unit.number.wrapping_sub(channel.last_number as u16).cast_signed();
+        let number = channel.last_number.checked_add_signed(i64::from(step))?;
+        channel.last_number = number.max(channel.last_number);
+        let descriptor = UnitDescriptor {
+            number,
+            unit_octets: unit.unit_octets,
+            fragment: unit.fragment,
+            fragment_offset: u32::from(unit.fragment) * payload_max,
+            last: unit.last,
+            schedule_ns: unit.schedule_ns,
+            arrived,
+        };
+        Some((channel.id, descriptor))
+    }
+
+    // ---- from the token machine -----------------------------------------------------------------------
+
+    pub(crate) fn on_link_event(&mut self, now: Instant, event: LinkEvent, link: &mut Rether) {
+        match event {
+            LinkEvent::Reserved { channel: id, admitted } => {
+                let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
+                let (bound, offset, tht) = (admitted.bound, admitted.offset, admitted.tht);
+                let (unit_octets_max, period) = (channel.request.unit_octets_max, channel.request.period);
+                channel.contract = Contract { unit_octets_max, period, bound, offset, tht };
+                if channel.state == Sending::Reserving {
+                    channel.state = Sending::Open { acknowledged: false };
+                    channel.tries = 0;
+                    channel.again = now;
+                    let (label, contract) = (channel.label, channel.contract);
+                    self.events.push_back(ChannelEvent::Opened { channel: id, label, contract });
+                }
+            }
+            LinkEvent::Refused { channel: id, refusal } => {
+                self.events.push_back(ChannelEvent::Refused { channel: id, refusal });
+                self.begin_closing(now, id, CloseCause::Refused, true);
+            }
+            LinkEvent::ReservationLost { channel } => {
+                self.begin_closing(now, channel, CloseCause::ReservationLost, false);
+            }
+            LinkEvent::Released { channel: id } => {
+                let cause = self.outgoing.iter().find(|c| c.id == id).map_or(CloseCause::Closed, |c| c.cause);
+                let silent = self.outgoing.iter().any(|channel| channel.id == id && channel.silent);
+                self.begin_closing(now, id, cause, silent);
+            }
+            LinkEvent::MemberGone { station } => {
+                self.on_member_gone(now, station, link);
+                self.events.push_back(ChannelEvent::MembersChanged);
+            }
+            LinkEvent::MemberUp { .. } => self.events.push_back(ChannelEvent::MembersChanged),
+            LinkEvent::SettingsDiffer { mac } => self.events.push_back(ChannelEvent::SettingsDiffer { mac }),
+            LinkEvent::ModeChanged => self.events.push_back(ChannelEvent::ModeChanged),
+        }
+        self.tick(now, link);
+    }
+
+    fn begin_closing(&mut self, now: Instant, id: ChannelId, cause: CloseCause, silent: bool) {
+        if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
+            channel.state = Sending::Closing;
+            channel.cause = cause;
+            channel.silent |= silent;
+            channel.tries = 0;
+            channel.again = now;
+        }
+    }
+
+    fn on_member_gone(&mut self, now: Instant, station: StationId, link: &mut Rether) {
+        while let Some(at) = self.incoming.iter().position(|channel| channel.from == station) {
+            self.end_incoming(at, CloseCause::PeerGone, None);
+        }
+        for channel in self.outgoing.iter_mut().filter(|channel| channel.to == station) {
+            channel.cause = CloseCause::PeerGone;
+            match channel.state {
+                Sending::Open { .. } | Sending::Draining | Sending::Reserving => {
+                    channel.state = Sending::Releasing;
+                    link.release(now, channel.id);
+                }
+                Sending::Connecting | Sending::Closing => {
+                    channel.state = Sending::Closing;
+                    channel.tries = u8::MAX - 1;
+                    channel.again = now;
+                }
+                Sending::Releasing => {}
+            }
+        }
+    }
+}
+
+fn contract_of(signal: &Signal) -> Contract {
+    Contract {
+        unit_octets_max: signal.unit_octets_max,
+        period: Span::from_nanos(u64::from(signal.period_ns)),
+        bound: Span::from_nanos(signal.bound_ns),
+        ..Contract::default()
+    }
+}
+
+impl Outgoing {
+    fn signal(&self, verb: Verb) -> Signal {
+        Signal {
+            code: self.cause.code(),
+            service: self.request.service,
+            unit_octets_max: self.request.unit_octets_max,
+            period_ns: self.request.period.as_nanos() as u32,
+            bound_ns: self.contract.bound.as_nanos(),
+            final_unit: self.units,
+            ..Signal::new(verb, self.id.0, self.label)
+        }
+    }
+}

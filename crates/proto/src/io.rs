@@ -1,0 +1,202 @@
+//! What enters and leaves a machine.
+
+use rota_units::Instant;
+
+/// One interface of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct PortId(pub u8);
+
+/// A port's place on its segment, from 1.
+pub type StationId = u16;
+
+/// A channel of this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct ChannelId(pub u64);
+
+/// An ordinary frame that the parent keeps for the machine; the machine moves only this number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostTag(pub u32);
+
+/// Whom a channel reaches. Only single stations are built; the others are refused when a channel is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// One station.
+    Station(StationId),
+    /// A multicast group of the segment.
+    Group(u32),
+    /// Everybody.
+    All,
+}
+
+/// A unit that waits in a client's ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnitRef {
+    /// Its number, from 0.
+    pub number: u64,
+    /// Its size.
+    pub octets: u32,
+    /// When its sender meant it to leave, ns on the sender's monotonic clock.
+    pub schedule_ns: u64,
+}
+
+/// What a machine is told.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// A frame arrived.
+    Frame {
+        /// On which port.
+        port: PortId,
+        /// When the kernel received it; a stamp in doubt is left out and the frame cannot carry a lease.
+        at: Option<Instant>,
+        /// From the destination address on.
+        data: &'a [u8],
+    },
+    /// All frames that this station itself sent have left its card, and ordinary traffic is diverted.
+    CardEmpty {
+        /// Of which port.
+        port: PortId,
+    },
+    /// An ordinary frame of this host waits for the token.
+    HostFrame {
+        /// On which port.
+        port: PortId,
+        /// The parent's name for it.
+        tag: HostTag,
+        /// Its octets, from the destination address on.
+        octets: u16,
+        /// Its priority level, 0–7.
+        level: u8,
+    },
+    /// A unit waits in the ring of a channel that this node sends on.
+    UnitReady {
+        /// Which channel.
+        channel: ChannelId,
+        /// The unit.
+        unit: UnitRef,
+    },
+}
+
+/// What became of a unit that was to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnitFate {
+    /// All its fragments were handed to the card in its slot.
+    Sent,
+    /// It was given up: the channel ended, or its octets could not be read.
+    Dropped,
+}
+
+/// Whether the host's ordinary traffic waits for the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateOrder {
+    /// Divert it to the non-real-time queue, and say [`Input::CardEmpty`] when nothing of ours is on its way.
+    Divert,
+    /// Let it flow.
+    Pass,
+}
+
+/// What the parent is to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Send the first `len` octets of the frame buffer.
+    Transmit {
+        /// On which port.
+        port: PortId,
+        /// How many octets.
+        len: u16,
+    },
+    /// Send the ordinary frame with this tag, then free it.
+    TransmitHost {
+        /// On which port.
+        port: PortId,
+        /// Which frame.
+        tag: HostTag,
+    },
+    /// Free the ordinary frame with this tag: there was no room for it.
+    DropHost {
+        /// Which frame.
+        tag: HostTag,
+    },
+    /// Open or close the egress gate.
+    Gate {
+        /// Of which port.
+        port: PortId,
+        /// Which way.
+        order: GateOrder,
+    },
+    /// A slot of a channel is over.
+    Slot {
+        /// Whose.
+        channel: ChannelId,
+        /// When it began.
+        at: Instant,
+        /// The unit that was sent in it, if any, and what became of it.
+        unit: Option<(u64, UnitFate)>,
+    },
+    /// Something happened to a channel; take it with [`crate::Node::next_event`].
+    Event,
+    /// An idle round came back: so many hops took so long.
+    Rotation {
+        /// How many hops.
+        hops: u16,
+        /// From passing the token to its return.
+        span: rota_units::Span,
+    },
+    /// The token was accepted or passed: for the hold log and the counters.
+    Hold {
+        /// The token's generation counter.
+        generation: u32,
+        /// When it was accepted.
+        accepted: Instant,
+        /// When it was passed on or given up.
+        passed: Instant,
+    },
+}
+
+const _: () = assert!(size_of::<Output>() <= 48, "outputs are moved once per frame");
+
+/// A received fragment for a local channel; its octets stand in the frame that was handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// For whom.
+    pub channel: ChannelId,
+    /// What it is.
+    pub descriptor: UnitDescriptor,
+    /// Where the fragment's octets begin in the frame.
+    pub offset: u16,
+    /// How many there are.
+    pub octets: u16,
+}
+
+/// Where a fragment belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnitDescriptor {
+    /// The unit's number, from 0.
+    pub number: u64,
+    /// Octets of the whole unit.
+    pub unit_octets: u32,
+    /// Which fragment.
+    pub fragment: u16,
+    /// Where the fragment's octets stand in the unit.
+    pub fragment_offset: u32,
+    /// Whether it is the last one.
+    pub last: bool,
+    /// The sender's schedule, ns on its own monotonic clock.
+    pub schedule_ns: u64,
+    /// When the kernel received it.
+    pub arrived: Option<Instant>,
+}
+
+/// Where the octets of units come from: the rings that a node shares with its clients.
+pub trait Payloads {
+    /// Copies octets of a unit from `offset` on into `into`. False when they cannot be had.
+    fn copy_unit(&mut self, channel: ChannelId, number: u64, offset: u32, into: &mut [u8]) -> bool;
+}
+
+/// Room for one frame, and where the octets of units come from. Bytes are copied once, from the client's
+/// ring to this slot of the device.
+pub struct FrameBuf<'a> {
+    /// At least 1,514 octets.
+    pub bytes: &'a mut [u8],
+    /// The rings.
+    pub payloads: &'a mut dyn Payloads,
+}

@@ -1,0 +1,228 @@
+//! The machines of one station, composed.
+
+use crate::channels::{ChannelEvent, Channels, Contract, OpenError, OpenRequest};
+use crate::io::{ChannelId, Delivery, FrameBuf, Input, Output, PortId, StationId, UnitFate};
+use crate::rether::{Arrived, Counters, ModeName, Rether, Settings};
+use rota_units::{Instant, Span};
+use rota_wire::{Key, MacAddr, UNIT_HEADER_OCTETS};
+
+/// Who this station is.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The host.
+    pub node_id: u64,
+    /// Which boot of the host.
+    pub boot_id: u64,
+    /// The port's Ethernet address.
+    pub mac: MacAddr,
+    /// The name by which others find it.
+    pub name: String,
+}
+
+/// One reservation as everybody on the segment knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// Whose.
+    pub station: StationId,
+    /// Its share of each cycle.
+    pub tht: Span,
+    /// Whether it keeps the strict period.
+    pub periodic: bool,
+}
+
+/// What `rota status` shows of the machines.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// This station's place.
+    pub station: StationId,
+    /// The mode.
+    pub mode: ModeName,
+    /// How many modes the segment has seen.
+    pub mode_epoch: u32,
+    /// The generation counter of the newest token.
+    pub generation: u32,
+    /// The reservations in the token.
+    pub reservations: Vec<Reservation>,
+    /// Ordinary frames waiting here.
+    pub queued_frames: usize,
+    /// What was counted.
+    pub counters: Counters,
+}
+
+/// The machines of one station. One port so far: a gateway will have several.
+#[derive(Debug)]
+pub struct Node {
+    link: Rether,
+    channels: Channels,
+}
+
+impl Node {
+    /// A station that begins to look for its segment. `secret` is the segment's, `seed` must differ at each boot.
+    pub fn new(now: Instant, identity: Identity, secret: &Key, settings: Settings, seed: u64) -> Self {
+        let channels = Channels::new(identity.node_id);
+        Self { link: Rether::new(now, PortId(0), identity, secret, settings, seed), channels }
+    }
+
+    /// One frame, request or indication. A fragment for a local channel comes back, to be copied out of the frame.
+    pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Option<Delivery> {
+        let delivery = match input {
+            Input::Frame { at, data, .. } => self.on_frame(now, at, data),
+            Input::CardEmpty { .. } => {
+                self.link.on_card_empty(now);
+                None
+            }
+            Input::HostFrame { tag, octets, level, .. } => {
+                self.link.on_host_frame(now, tag, octets, level);
+                None
+            }
+            Input::UnitReady { channel, unit } => {
+                self.link.on_unit_ready(channel, unit);
+                None
+            }
+        };
+        self.settle(now);
+        delivery
+    }
+
+    fn on_frame(&mut self, now: Instant, at: Option<Instant>, data: &[u8]) -> Option<Delivery> {
+        match self.link.on_frame(now, at, data) {
+            Arrived::Nothing => None,
+            Arrived::Signal(from, signal) => {
+                self.channels.on_signal(now, from, &signal, &mut self.link);
+                None
+            }
+            Arrived::Fragment(from, unit, payload) => {
+                let payload_max = self.link.settings().link.framing.unit_payload_max() as u32;
+                let (channel, descriptor) = self.channels.locate(from, &unit, at, payload_max)?;
+                self.link.count_fragment();
+                let offset = (rota_wire::ETHERNET_HEADER_OCTETS
+                    + rota_wire::LINK_HEADER_OCTETS
+                    + UNIT_HEADER_OCTETS) as u16;
+                Some(Delivery { channel, descriptor, offset, octets: payload.len() as u16 })
+            }
+        }
+    }
+
+    /// Timers. Harmless when early.
+    pub fn handle_deadline(&mut self, now: Instant) {
+        self.link.handle_deadline(now);
+        self.channels.tick(now, &mut self.link);
+        self.settle(now);
+    }
+
+    /// What the token machine found out goes to the channels at once.
+    fn settle(&mut self, now: Instant) {
+        while let Some(event) = self.link.next_event() {
+            self.channels.on_link_event(now, event, &mut self.link);
+        }
+    }
+
+    /// The next thing to do; `None` when drained. Frames are written into `frame`.
+    pub fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        let output = self.link.poll(now, frame);
+        if let Some(Output::Slot { channel, unit: Some((_, fate)), .. }) = output {
+            if fate == UnitFate::Sent {
+                self.channels.count_unit(channel);
+            }
+            self.channels.tick(now, &mut self.link);
+        }
+        self.settle(now);
+        output.or_else(|| self.channels.has_event().then_some(Output::Event))
+    }
+
+    /// When to call [`Self::handle_deadline`].
+    pub fn deadline(&self) -> Instant {
+        self.link.deadline().min(self.channels.deadline())
+    }
+
+    /// What happened to channels, after [`Output::Event`]: take events until there are none.
+    pub fn next_event(&mut self) -> Option<ChannelEvent> {
+        self.channels.next_event()
+    }
+
+    /// Opens a channel; the outcome comes as an event.
+    ///
+    /// # Errors
+    /// The request can be seen to be wrong without asking anybody.
+    pub fn open(&mut self, now: Instant, request: &OpenRequest) -> Result<ChannelId, OpenError> {
+        let opened = self.channels.open(now, request, &mut self.link);
+        self.settle(now);
+        opened
+    }
+
+    /// Sends what is ready, gives the reservation back, tells the peer.
+    pub fn close(&mut self, now: Instant, channel: ChannelId) {
+        self.channels.close(now, channel, &mut self.link);
+        self.settle(now);
+    }
+
+    /// Its program is dead: frees the reservation at once.
+    pub fn abort(&mut self, now: Instant, channel: ChannelId) {
+        self.channels.abort(now, channel, &mut self.link);
+        self.settle(now);
+    }
+
+    /// Shrinks what a channel may send in a slot. False when there is no such channel or it would grow.
+    pub fn shrink(&mut self, now: Instant, channel: ChannelId, unit_octets_max: u32) -> bool {
+        let smaller = self
+            .channels
+            .contract(channel)
+            .is_some_and(|held| unit_octets_max > 0 && unit_octets_max <= held.unit_octets_max);
+        smaller && self.link.resize(now, channel, unit_octets_max)
+    }
+
+    /// Accepts one channel to this service.
+    pub fn listen(&mut self, service: u16) {
+        self.channels.listen(service);
+    }
+
+    /// Takes one listener of this service back.
+    pub fn unlisten(&mut self, service: u16) {
+        self.channels.unlisten(service);
+    }
+
+    /// Keeps an idle token going round until then, so that hops can be measured.
+    pub fn keep_awake(&mut self, now: Instant, until: Instant) {
+        self.link.keep_awake(now, until);
+        self.settle(now);
+    }
+
+    /// Leaves the segment in good order.
+    pub fn leave(&mut self, now: Instant) {
+        self.link.leave(now);
+        self.settle(now);
+    }
+
+    /// The token machine, to look at.
+    pub fn link(&self) -> &Rether {
+        &self.link
+    }
+
+    /// The contract of a channel that this node sends on.
+    pub fn contract(&self, channel: ChannelId) -> Option<&Contract> {
+        self.channels.contract(channel)
+    }
+
+    /// What `rota status` shows.
+    pub fn status(&self) -> Status {
+        let reservations = self.link.list().map_or_else(Vec::new, |list| {
+            let slots = list.slots.as_slice().iter();
+            slots
+                .map(|slot| Reservation {
+                    station: slot.station,
+                    tht: Span::from_nanos(u64::from(slot.tht_ns)),
+                    periodic: slot.periodic,
+                })
+                .collect()
+        });
+        Status {
+            station: self.link.station(),
+            mode: self.link.mode(),
+            mode_epoch: self.link.mode_epoch(),
+            generation: self.link.generation(),
+            reservations,
+            queued_frames: self.link.queued_frames(),
+            counters: *self.link.counters(),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The claim round: how a new token is made when the old one is lost (reliability 1.2; theory a.6).
+//!
+//! The claimant fences itself with a generation of its own, asks everybody, dead or alive, and makes a token
+//! only when all have granted or the silent ones can no longer hold the old one.
+
+use super::outbox::Pending;
+use super::{LinkEvent, Mode, Rether, Stamp};
+use crate::io::StationId;
+use rota_units::Instant;
+use rota_wire::{Claim, Generation, Grant, MacAddr, Nack, Phase, StationSet, Token};
+
+/// A claim under way.
+#[derive(Debug)]
+pub(super) struct ClaimRound {
+    generation: Generation,
+    granted: StationSet,
+    best: Stamp,
+    list: Option<Token>,
+    same_key: bool,
+    tries: u8,
+    again: Instant,
+    drained: Option<Instant>,
+}
+
+impl ClaimRound {
+    pub(super) fn deadline(&self) -> Instant {
+        self.drained.unwrap_or(self.again)
+    }
+}
+
+impl Rether {
+    /// The ring is silent, or a successor is: ask for the right to make a new token.
+    pub(super) fn begin_claim(&mut self, now: Instant) {
+        assert!(matches!(self.mode, Mode::Ring), "only ring stations claim");
+        self.counters.claims += 1;
+        let generation = Generation { counter: self.seen.generation.counter + 1, station: self.station };
+        if let Some(hold) = self.hold.take() {
+            self.log_hold(&hold, now);
+        }
+        self.watch = None;
+        let (best, list) = (self.list_stamp, self.list);
+        // Our own fence: from here on every older token is refused here.
+        self.seen = Stamp { generation, seq: 0 };
+        let granted = StationSet::EMPTY;
+        let (same_key, tries, again, drained) = (true, 0, now, None);
+        self.claim = Some(ClaimRound { generation, granted, best, list, same_key, tries, again, drained });
+    }
+
+    pub(super) fn claim_tick(&mut self, now: Instant) {
+        let Some(claim) = &self.claim else { return };
+        // Dead stations are asked too: the dead set skips token passing only.
+        let asked = self.members.as_slice().iter().filter(|member| member.station != 0);
+        let silent = asked.filter(|member| !claim.granted.contains(member.station)).count();
+        let Some(claim) = &mut self.claim else { return };
+        if silent == 0 || claim.drained.is_some_and(|at| now >= at) {
+            self.make_token(now);
+        } else if claim.drained.is_none() && now >= claim.again {
+            if claim.tries < self.settings.claim_tries {
+                claim.tries += 1;
+                claim.again = now + self.settings.claim_interval;
+                let generation = claim.generation;
+                self.outbox.push_back(Pending::Claim { generation });
+            } else {
+                // W = m·(L + D), plus TRT for a silent master whose token rests.
+                let step = self.settings.lease + self.settings.delay_max;
+                claim.drained = Some(now + step * silent as u64 + self.settings.trt);
+            }
+        }
+    }
+
+    /// Everybody who could hold the old token has granted, or can hold it no longer.
+    fn make_token(&mut self, now: Instant) {
+        let Some(claim) = self.claim.take() else { return };
+        assert!(self.hold.is_none(), "a claimant holds no token");
+        self.counters.tokens_regenerated += 1;
+        let mut token = claim.list.unwrap_or_else(|| self.empty_token());
+        token.mode_epoch = self.mode_epoch;
+        let silent: Vec<StationId> = self
+            .members
+            .as_slice()
+            .iter()
+            .map(|member| member.station)
+            .filter(|station| *station != 0 && !claim.granted.contains(*station))
+            .collect();
+        for station in silent {
+            if !token.dead.contains(station) {
+                token.dead.insert(station);
+                self.counters.stations_declared_dead += 1;
+                self.event(LinkEvent::MemberGone { station });
+            }
+        }
+        for station in claim.granted.iter() {
+            token.dead.remove(station);
+        }
+        token.dead.remove(self.station);
+        token.phase = if token.slots.as_slice().is_empty() { Phase::First } else { Phase::Home };
+        token.position = 0;
+        token.idle_visits = 0;
+        token.rested = false;
+        if !claim.same_key {
+            self.take_ring_key(self.keys.next_epoch());
+            self.announce_ring();
+        }
+        let stamp = Stamp { generation: claim.generation, seq: 1 };
+        self.list = Some(token);
+        self.list_stamp = stamp;
+        self.take_token(now, now, stamp, token, None);
+    }
+
+    pub(super) fn on_claim(&mut self, now: Instant, from: StationId, mac: MacAddr, claim: &Claim) {
+        match self.mode {
+            Mode::Ring => {}
+            // B8: the claimant has missed the return to plain Ethernet. With an older epoch we missed a switch.
+            Mode::Plain if self.mode_epoch >= claim.mode_epoch => {
+                self.outbox.push_back(Pending::Mode);
+                return;
+            }
+            _ => {
+                self.ring_is_there(now);
+                return;
+            }
+        }
+        let fresh = Stamp { generation: claim.generation, seq: 0 };
+        if fresh < self.seen && claim.generation != self.seen.generation {
+            // Never ignored: a claimant that is behind must learn by how much.
+            self.outbox.push_back(Pending::Nack { to: mac });
+            return;
+        }
+        if claim.generation.station != from || (claim.generation == self.seen.generation && self.seen.seq > 0)
+        {
+            return;
+        }
+        if let Some(hold) = self.hold.take() {
+            self.log_hold(&hold, now);
+        }
+        self.watch = None;
+        self.claim = None;
+        let seen = self.list_stamp;
+        self.seen = fresh;
+        self.silence_at = now + self.settings.silence(self.rank());
+        self.outbox.push_back(Pending::Grant { to: mac, generation: claim.generation, seen });
+    }
+
+    pub(super) fn on_grant(&mut self, now: Instant, from: StationId, grant: &Grant) {
+        let epoch = self.keys.current_epoch();
+        let Some(claim) = &mut self.claim else { return };
+        if grant.generation != claim.generation {
+            return;
+        }
+        claim.granted.insert(from);
+        claim.same_key &= grant.key_epoch == epoch;
+        let theirs = Stamp { generation: grant.seen, seq: grant.seen_seq };
+        if grant.list.is_some() && theirs > claim.best {
+            claim.best = theirs;
+            claim.list = grant.list;
+        }
+        self.claim_tick(now);
+    }
+
+    /// A greater generation lives: our claim is void, and the ring we cannot hear is asked to take us in.
+    pub(super) fn on_nack(&mut self, now: Instant, nack: &Nack) {
+        let Some(claim) = &self.claim else { return };
+        if nack.generation <= claim.generation {
+            return;
+        }
+        self.claim = None;
+        self.seen = self.seen.max(Stamp { generation: nack.generation, seq: 0 });
+        self.join_ring(now);
+    }
+}

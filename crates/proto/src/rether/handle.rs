@@ -1,0 +1,134 @@
+//! A frame arrives: checked, proven, attributed, and only then believed.
+
+use super::members::Heard;
+use super::{Mode, Rether, Stamp};
+use crate::io::StationId;
+use rota_units::Instant;
+use rota_wire::bodies::StationState;
+use rota_wire::{
+    Announce, Claim, Form, FrameView, Grant, Kind, ModeNotice, Nack, Signal, Switch, SwitchAck, Token,
+    UnitHeader,
+};
+
+/// What a proven frame means for the parent of this machine.
+pub(crate) enum Arrived<'a> {
+    /// Nothing beyond this machine.
+    Nothing,
+    /// A signalling message for the channels.
+    Signal(StationId, Signal),
+    /// A fragment of a unit, with its octets.
+    Fragment(StationId, UnitHeader, &'a [u8]),
+}
+
+impl Rether {
+    /// One frame. Bad ones are counted, never an error.
+    pub(crate) fn on_frame<'a>(&mut self, now: Instant, at: Option<Instant>, data: &'a [u8]) -> Arrived<'a> {
+        let Ok(view) = FrameView::parse(data, self.settings.ether_type) else {
+            self.counters.frames_malformed += 1;
+            return Arrived::Nothing;
+        };
+        let header = *view.header();
+        if header.segment != self.settings.segment || view.source_mac() == self.me.mac {
+            return Arrived::Nothing;
+        }
+        if !self.keys.proves(&view) {
+            self.counters.frames_unproven += 1;
+            return Arrived::Nothing;
+        }
+        let arrived = if header.key_epoch == 0 {
+            self.on_bootstrap_frame(now, &view)
+        } else {
+            self.on_ring_frame(now, at, &view)
+        };
+        arrived.unwrap_or_else(|| {
+            self.counters.frames_malformed += 1;
+            Arrived::Nothing
+        })
+    }
+
+    /// Frames under the segment key. `None` when the body is not what the kind promises.
+    fn on_bootstrap_frame<'a>(&mut self, now: Instant, view: &FrameView<'a>) -> Option<Arrived<'a>> {
+        let (header, body, mac) = (view.header(), view.body(), view.source_mac());
+        let heard = self.members.heard(now, mac, header.incarnation, header.seq);
+        match heard {
+            Heard::Replay => {
+                self.counters.frames_replayed += 1;
+                return Some(Arrived::Nothing);
+            }
+            // Of a stranger only what introduces it, or names us with our own fresh nonce, is believed.
+            Heard::New if !matches!(header.kind, Kind::Announce | Kind::Switch | Kind::Form | Kind::Mode) => {
+                return Some(Arrived::Nothing);
+            }
+            Heard::New | Heard::Known => {}
+        }
+        match header.kind {
+            Kind::Announce => self.on_announce(now, header, mac, &Announce::parse(body).ok()?),
+            Kind::Switch => self.on_switch(now, header.source, mac, &Switch::parse(body).ok()?),
+            Kind::SwitchAck => self.on_switch_ack(now, header.source, &SwitchAck::parse(body).ok()?),
+            Kind::Form => self.on_form(now, header.source, heard == Heard::Known, &Form::parse(body).ok()?),
+            Kind::Mode => self.on_mode(now, ModeNotice::parse(body).ok()?),
+            Kind::Claim => self.on_claim(now, header.source, mac, &Claim::parse(body).ok()?),
+            Kind::Grant => self.on_grant(now, header.source, &Grant::parse(body).ok()?),
+            Kind::Nack => self.on_nack(now, &Nack::parse(body).ok()?),
+            Kind::Signal => return Some(Arrived::Signal(header.source, Signal::parse(body).ok()?)),
+            _ => self.counters.frames_malformed += 1,
+        }
+        Some(Arrived::Nothing)
+    }
+
+    /// Frames under a ring's key: only members of this ring made them.
+    fn on_ring_frame<'a>(
+        &mut self,
+        now: Instant,
+        at: Option<Instant>,
+        view: &FrameView<'a>,
+    ) -> Option<Arrived<'a>> {
+        let (header, body) = (view.header(), view.body());
+        let genuine = self.members.get(header.source).is_some_and(|member| {
+            member.mac == view.source_mac() && member.incarnation == header.incarnation
+        });
+        if !genuine || !matches!(self.mode, Mode::Ring) {
+            self.counters.frames_replayed += 1;
+            return Some(Arrived::Nothing);
+        }
+        let stamp = Stamp { generation: header.generation, seq: header.seq };
+        match header.kind {
+            Kind::Token => self.on_token(now, at, header.source, stamp, &Token::parse(body).ok()?),
+            Kind::TokenAck => self.on_token_ack(header.source, stamp),
+            Kind::List => self.on_list(now, at, stamp, &Token::parse(body).ok()?),
+            Kind::Request => self.on_request(now, header.source),
+            Kind::Data => {
+                let (unit, payload) = UnitHeader::parse(body).ok()?;
+                return Some(self.on_data(header.source, stamp, unit, payload));
+            }
+            Kind::Signal => return Some(Arrived::Signal(header.source, Signal::parse(body).ok()?)),
+            _ => self.counters.frames_malformed += 1,
+        }
+        Some(Arrived::Nothing)
+    }
+
+    /// Receivers police: only the newest generation has the right to send.
+    fn on_data<'a>(
+        &mut self,
+        from: StationId,
+        stamp: Stamp,
+        unit: UnitHeader,
+        payload: &'a [u8],
+    ) -> Arrived<'a> {
+        if stamp.generation < self.seen.generation {
+            self.counters.fragments_policed += 1;
+            return Arrived::Nothing;
+        }
+        self.settle_watch(stamp);
+        Arrived::Fragment(from, unit, payload)
+    }
+
+    /// The state this station tells others.
+    pub(super) fn state(&self) -> StationState {
+        match self.mode {
+            Mode::Joining(_) => StationState::Joining,
+            Mode::Plain => StationState::Plain,
+            Mode::Initiating(_) | Mode::Yielding(_) | Mode::Ring => StationState::Ring,
+        }
+    }
+}

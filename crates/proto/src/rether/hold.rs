@@ -1,0 +1,312 @@
+//! Accepting, holding and passing the token, and watching over the successor (paper sections 2.2.3 and 2.4).
+
+use super::outbox::Pending;
+use super::visit::Stage;
+use super::{Mode, Rether, Stamp};
+use crate::io::{Output, StationId};
+use rota_units::{Instant, Span};
+use rota_wire::bodies::StationState;
+use rota_wire::{Generation, Phase, Token};
+
+/// The token in this station's hands.
+#[derive(Debug)]
+pub(super) struct Hold {
+    pub(super) token: Token,
+    pub(super) stamp: Stamp,
+    pub(super) accepted: Instant,
+    /// From the kernel's receive stamp on: behind it nothing may be sent, whatever happened in between.
+    pub(super) lease_end: Instant,
+    /// The acknowledgement that the predecessor may need: to whom, for what, by when.
+    pub(super) acknowledge: Option<(StationId, Stamp, Instant)>,
+    pub(super) stage: Stage,
+    /// When everything handed to the card will have left it at the link's rate.
+    pub(super) card_free: Instant,
+    /// Whether anything but the token was sent in this hold.
+    pub(super) sent: bool,
+}
+
+/// The token that was passed on and whose arrival is not yet known.
+#[derive(Debug)]
+pub(super) struct Watch {
+    pub(super) to: StationId,
+    pub(super) token: Token,
+    pub(super) stamp: Stamp,
+    pub(super) written: bool,
+    passed: Instant,
+    tries: u32,
+    again: Instant,
+}
+
+impl Rether {
+    /// A token arrives. `at` is the kernel's receive stamp: the lease runs from there, so that a token that
+    /// waited in a stopped process's queue gives no right (reliability 1.2 f).
+    pub(super) fn on_token(
+        &mut self,
+        now: Instant,
+        at: Option<Instant>,
+        from: StationId,
+        stamp: Stamp,
+        token: &Token,
+    ) {
+        if stamp <= self.seen {
+            self.counters.tokens_stale += 1;
+            if stamp.generation == self.seen.generation {
+                // Its sender has missed our answer: the same token again gets the same answer.
+                self.outbox.push_back(Pending::TokenAck { to: from, stamp });
+            }
+            return;
+        }
+        let Some(at) = at.filter(|at| now.since(*at) < self.settings.lease) else {
+            self.counters.tokens_expired += 1;
+            return;
+        };
+        if token.mode_epoch != self.mode_epoch {
+            self.counters.tokens_stale += 1;
+            return;
+        }
+        assert!(self.hold.is_none() || stamp > self.seen, "two tokens in one hand");
+        self.counters.tokens_accepted += 1;
+        self.measure_rotation(at, stamp, token);
+        self.take_news(at, stamp, token);
+        self.claim = None;
+        let acknowledge = Some((from, stamp, at + self.settings.hop_timeout.div_down(4)));
+        self.take_token(now, at, stamp, *token, acknowledge);
+    }
+
+    /// Makes this station the holder.
+    pub(super) fn take_token(
+        &mut self,
+        now: Instant,
+        at: Instant,
+        stamp: Stamp,
+        token: Token,
+        acknowledge: Option<(StationId, Stamp, Instant)>,
+    ) {
+        assert!(stamp >= self.seen, "a holder has seen nothing newer than its token");
+        self.seen = stamp;
+        self.watch = None;
+        self.hold = Some(Hold {
+            token,
+            stamp,
+            accepted: at,
+            lease_end: at + self.settings.lease,
+            acknowledge,
+            stage: Stage::Begin,
+            card_free: now,
+            sent: false,
+        });
+    }
+
+    /// The first token of a new ring (paper section 2.2.2): it visits everybody and carries no data.
+    pub(super) fn first_token(&mut self, now: Instant) {
+        let generation = Generation { counter: self.seen.generation.counter + 1, station: self.station };
+        let token = self.empty_token();
+        self.clock.known = false;
+        self.take_token(now, now, Stamp { generation, seq: 1 }, token, None);
+    }
+
+    pub(super) fn empty_token(&self) -> Token {
+        let trt_ns = self.settings.trt.as_nanos() as u32;
+        Token {
+            mode_epoch: self.mode_epoch,
+            cycle: 0,
+            residual_ns: trt_ns,
+            trt_ns,
+            phase: Phase::First,
+            rested: false,
+            position: 0,
+            next_nrt: self.station,
+            idle_visits: 0,
+            dead: Default::default(),
+            slots: rota_wire::SlotList::EMPTY,
+        }
+    }
+
+    /// What every newer token or list tells: who is reserved, when the cycle began, that the ring lives.
+    fn take_news(&mut self, at: Instant, stamp: Stamp, token: &Token) {
+        self.seen = stamp;
+        self.list = Some(*token);
+        self.list_stamp = stamp;
+        self.silence_at = at + self.settings.silence(self.rank());
+        self.set_clock(at, token);
+        self.settle_watch(stamp);
+        if token.dead.contains(self.station) {
+            // Declared dead while alive: what was reserved is gone; being heard clears the mark.
+            self.lose_reservations();
+            self.outbox.push_back(Pending::Announce);
+        } else {
+            self.check_own_slots(token);
+        }
+    }
+
+    /// The broadcast reservation list of the cycle master.
+    pub(super) fn on_list(&mut self, now: Instant, at: Option<Instant>, stamp: Stamp, token: &Token) {
+        if stamp <= self.seen || token.mode_epoch != self.mode_epoch {
+            return;
+        }
+        if let Some(hold) = self.hold.take() {
+            // Somebody else's newer list: ours is an old token that must not live on.
+            self.log_hold(&hold, now);
+        }
+        self.claim = None;
+        self.take_news(at.unwrap_or(now), stamp, token);
+        if !self.nrt.is_empty() {
+            self.ask_for_token(now);
+        }
+    }
+
+    /// Delays only ever make a cycle seem to begin later, so the earliest estimate is the best: between two
+    /// cycles of a strict ring the clock may drift by no more than about one thousandth.
+    fn set_clock(&mut self, at: Instant, token: &Token) {
+        let age = self.settings.trt.minus(Span::from_nanos(u64::from(token.residual_ns)));
+        let direct = at.minus(age);
+        let strict = token.slots.as_slice().iter().any(|slot| slot.periodic);
+        let cycles = u64::from(token.cycle.wrapping_sub(self.clock.cycle));
+        let start = if strict && self.clock.known && cycles < 1_000 {
+            let expected = self.clock.start + self.settings.trt * cycles;
+            direct.min(expected + (self.settings.trt * cycles.max(1)).div_down(1024))
+        } else {
+            direct
+        };
+        self.clock = super::CycleClock { start, cycle: token.cycle, known: token.phase != Phase::First };
+    }
+
+    /// Time left in the cycle (paper section 2.2.3), measured.
+    pub(super) fn residual(&self, now: Instant) -> Span {
+        if !self.clock.known {
+            return self.settings.trt;
+        }
+        (self.clock.start + self.settings.trt).since(now).min(self.settings.trt)
+    }
+
+    /// A full round of an idle ring between our passing the token and its return: what a hop costs.
+    fn measure_rotation(&mut self, at: Instant, stamp: Stamp, token: &Token) {
+        let Some((passed, seq)) = self.last_pass.take() else { return };
+        let hops = stamp.seq.saturating_sub(seq);
+        if token.phase == Phase::NonRealTime && hops + 1 == u64::from(self.live_stations(token)) {
+            let span = at.since(passed);
+            self.outputs.push_back(Output::Rotation { hops: hops as u16 + 1, span });
+        }
+    }
+
+    pub(super) fn live_stations(&self, token: &Token) -> u16 {
+        let live =
+            self.members.as_slice().iter().filter(|m| m.station != 0 && !token.dead.contains(m.station));
+        live.count() as u16 + 1
+    }
+
+    /// Passes the token on: first the token, then whatever acknowledgement the predecessor still needs.
+    pub(super) fn pass_token(&mut self, now: Instant, to: StationId) {
+        let Some(hold) = self.hold.take() else { return };
+        self.log_hold(&hold, now);
+        let stamp = Stamp { generation: hold.stamp.generation, seq: hold.stamp.seq + 1 };
+        self.list = Some(hold.token);
+        self.list_stamp = stamp;
+        self.seen = stamp;
+        self.silence_at = now + self.settings.silence(self.rank());
+        let again = now + self.settings.hop_timeout;
+        self.watch =
+            Some(Watch { to, token: hold.token, stamp, written: false, passed: now, tries: 0, again });
+        self.outbox.push_back(Pending::Token);
+        // In an idle round the token is back before the predecessor's watch runs out; elsewhere it may not be.
+        let idle_round = hold.token.phase == Phase::NonRealTime && hold.token.idle_visits > 0 && !hold.sent;
+        if let Some((to, stamp, _)) = hold.acknowledge
+            && !(idle_round || self.is_awake(now))
+        {
+            self.outbox.push_back(Pending::TokenAck { to, stamp });
+        }
+    }
+
+    pub(super) fn log_hold(&mut self, hold: &Hold, now: Instant) {
+        let (generation, accepted) = (hold.stamp.generation.counter, hold.accepted);
+        let passed = now.min(hold.lease_end).max(accepted);
+        self.outputs.push_back(Output::Hold { generation, accepted, passed });
+    }
+
+    /// Any sign of a token beyond the one we passed shows that it arrived.
+    pub(super) fn settle_watch(&mut self, stamp: Stamp) {
+        if self.watch.as_ref().is_some_and(|watch| stamp > watch.stamp) {
+            self.watch = None;
+        }
+    }
+
+    pub(super) fn on_token_ack(&mut self, from: StationId, stamp: Stamp) {
+        if self.watch.as_ref().is_some_and(|watch| watch.stamp == stamp && watch.to == from) {
+            self.watch = None;
+        }
+    }
+
+    pub(super) fn watch_deadline(&self) -> Instant {
+        self.watch.as_ref().map_or(Instant::FAR, |watch| watch.again)
+    }
+
+    /// A silent successor is sent the same token again, ever more rarely; after the death timer, and never
+    /// before, a claim round decides about it (B4, B5).
+    pub(super) fn watch_tick(&mut self, now: Instant) {
+        let hop_timeout = self.settings.hop_timeout;
+        let Some(watch) = &mut self.watch else { return };
+        if now < watch.again {
+            return;
+        }
+        if now.since(watch.passed) >= self.settings.death_timeout {
+            self.begin_claim(now);
+            return;
+        }
+        watch.tries += 1;
+        watch.again = now + hop_timeout * (1 << watch.tries.min(4));
+        self.counters.tokens_retransmitted += 1;
+        // A successor that missed the ring's key could not read the token: tell it again.
+        self.outbox.push_back(Pending::Form);
+        self.outbox.push_back(Pending::Token);
+    }
+
+    /// Keeps the lease and the promised acknowledgement.
+    pub(super) fn hold_tick(&mut self, now: Instant) {
+        let Some(hold) = &mut self.hold else { return };
+        if now > hold.lease_end && !self.members.as_slice().is_empty() {
+            self.counters.leases_expired += 1;
+            if let Some(hold) = self.hold.take() {
+                self.log_hold(&hold, now);
+            }
+            return;
+        }
+        if let Some((to, stamp, by)) = hold.acknowledge
+            && now >= by
+        {
+            hold.acknowledge = None;
+            self.outbox.push_back(Pending::TokenAck { to, stamp });
+        }
+    }
+
+    /// A request reaches the cycle master.
+    pub(super) fn on_request(&mut self, _now: Instant, from: StationId) {
+        self.counters.requests += 1;
+        self.asked_by = Some(from);
+    }
+
+    /// Position among the live stations: the first to notice silence claims first.
+    pub(super) fn rank(&self) -> u64 {
+        self.members.as_slice().iter().filter(|m| m.station != 0 && m.station < self.station).count() as u64
+    }
+
+    pub(super) fn is_awake(&self, now: Instant) -> bool {
+        now < self.awake_until
+    }
+
+    /// The next live station after `station`, in cyclic order; may be this one.
+    pub(super) fn next_live(&self, station: StationId, token: &Token) -> StationId {
+        let live = |s: StationId| s != 0 && !token.dead.contains(s);
+        let mut others = self.members.as_slice().iter().map(|member| member.station).filter(|s| live(*s));
+        let after = others.clone().chain([self.station]).filter(|s| *s > station).min();
+        after.or_else(|| others.by_ref().chain([self.station]).min()).unwrap_or(self.station)
+    }
+
+    /// For tests and the state name in announcements: a ring station is never plain.
+    pub(super) fn assert_mode(&self) {
+        debug_assert!(
+            self.hold.is_none() || matches!(self.mode, Mode::Ring),
+            "only ring stations hold tokens"
+        );
+        debug_assert!(self.state() != StationState::Plain || self.hold.is_none(), "no token in plain mode");
+    }
+}

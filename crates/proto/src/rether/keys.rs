@@ -1,0 +1,69 @@
+//! Which key proves which frame.
+
+use rota_wire::{FormMember, FrameView, Key, verify};
+
+/// The segment key and the two newest incarnation keys.
+#[derive(Debug)]
+pub(super) struct KeyRing {
+    bootstrap: Key,
+    ring: [Option<(u8, Key)>; 2],
+}
+
+impl KeyRing {
+    pub(super) fn new(segment_secret: &Key, segment: u32) -> Self {
+        let bootstrap = segment_secret.derive("rota 2026 bootstrap frames", [segment.to_be_bytes()].iter());
+        Self { bootstrap, ring: [None, None] }
+    }
+
+    /// The key of frames that are proven before a ring exists.
+    pub(super) fn bootstrap(&self) -> &Key {
+        &self.bootstrap
+    }
+
+    /// The newest incarnation key and its epoch.
+    pub(super) fn current(&self) -> Option<(u8, &Key)> {
+        self.ring[0].as_ref().map(|(epoch, key)| (*epoch, key))
+    }
+
+    pub(super) fn current_epoch(&self) -> u8 {
+        self.current().map_or(0, |(epoch, _)| epoch)
+    }
+
+    /// The epoch of the next key; 0 is the segment key's.
+    pub(super) fn next_epoch(&self) -> u8 {
+        match self.current_epoch().wrapping_add(1) {
+            0 => 1,
+            epoch => epoch,
+        }
+    }
+
+    /// Takes up the key of a newly formed ring. Members must come in rising order of stations. The key
+    /// before it stays valid for frames that are still on their way.
+    pub(super) fn form(&mut self, epoch: u8, mode_epoch: u32, members: impl Iterator<Item = FormMember>) {
+        let head = [epoch, 0, 0, 0, 0];
+        let mut head20 = [0; 20];
+        head20[..5].copy_from_slice(&head);
+        head20[5..9].copy_from_slice(&mode_epoch.to_be_bytes());
+        let material = core::iter::once(head20).chain(members.map(|member| member.key_material()));
+        let key = self.bootstrap.derive("rota 2026 ring incarnation", material);
+        if self.ring[0].as_ref().is_some_and(|(_, old)| *old == key) {
+            return;
+        }
+        self.ring[1] = self.ring[0].take();
+        self.ring[0] = Some((epoch, key));
+    }
+
+    /// Forgets the ring's keys: back in plain mode nothing under them is believed.
+    pub(super) fn dissolve(&mut self) {
+        self.ring = [None, None];
+    }
+
+    /// Whether the frame was made by somebody who has its key.
+    pub(super) fn proves(&self, view: &FrameView<'_>) -> bool {
+        let epoch = view.header().key_epoch;
+        if epoch == 0 {
+            return verify(view, &self.bootstrap);
+        }
+        self.ring.iter().flatten().any(|(known, key)| *known == epoch && verify(view, key))
+    }
+}

@@ -1,0 +1,139 @@
+//! Who is on the segment.
+
+use crate::io::StationId;
+use rota_units::Instant;
+use rota_wire::{Announce, FormMember, MAX_STATIONS, MacAddr, StationSet};
+
+/// A station that has been heard.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its place, 0 while it has none.
+    pub station: StationId,
+    /// Its address.
+    pub mac: MacAddr,
+    /// Its boot.
+    pub incarnation: u32,
+    /// What it said of itself.
+    pub announce: Announce,
+    /// When it was last heard.
+    pub heard: Instant,
+    /// Its part of the ring's key.
+    pub(super) nonce: u64,
+    /// Its last frame counter under the segment key: what does not exceed it is a replay.
+    pub(super) frame_seq: u64,
+}
+
+/// What a station's announcement changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// Nothing: it was known.
+    Known,
+    /// It is new, or has booted again.
+    New,
+    /// A replayed or doubled frame.
+    Replay,
+}
+
+/// The stations of the segment in the order of their numbers; this station is not among them.
+#[derive(Debug)]
+pub(super) struct Members {
+    list: Vec<Member>,
+}
+
+impl Members {
+    pub(super) fn new() -> Self {
+        Self { list: Vec::with_capacity(usize::from(MAX_STATIONS)) }
+    }
+
+    pub(super) fn as_slice(&self) -> &[Member] {
+        &self.list
+    }
+
+    pub(super) fn get(&self, station: StationId) -> Option<&Member> {
+        self.list.iter().find(|member| member.station == station && station != 0)
+    }
+
+    pub(super) fn by_mac(&self, mac: MacAddr) -> Option<&Member> {
+        self.list.iter().find(|member| member.mac == mac)
+    }
+
+    pub(super) fn by_mac_mut(&mut self, mac: MacAddr) -> Option<&mut Member> {
+        self.list.iter_mut().find(|member| member.mac == mac)
+    }
+
+    /// Notes a frame under the segment key.
+    pub(super) fn heard(&mut self, now: Instant, mac: MacAddr, incarnation: u32, seq: u64) -> Heard {
+        let Some(member) = self.by_mac_mut(mac) else { return Heard::New };
+        if member.incarnation != incarnation {
+            return Heard::New;
+        }
+        if seq <= member.frame_seq {
+            return Heard::Replay;
+        }
+        member.frame_seq = seq;
+        member.heard = now;
+        Heard::Known
+    }
+
+    /// Takes up what a station says of itself. A full table ignores strangers.
+    pub(super) fn announce(
+        &mut self,
+        now: Instant,
+        station: StationId,
+        mac: MacAddr,
+        inc: u32,
+        said: &Announce,
+        seq: u64,
+    ) {
+        if let Some(member) = self.by_mac_mut(mac) {
+            member.station = station;
+            member.incarnation = inc;
+            member.announce = *said;
+            member.nonce = said.nonce;
+            member.frame_seq = seq;
+            member.heard = now;
+        } else if self.list.len() < usize::from(MAX_STATIONS) {
+            let announce = *said;
+            let nonce = said.nonce;
+            self.list.push(Member {
+                station,
+                mac,
+                incarnation: inc,
+                announce,
+                heard: now,
+                nonce,
+                frame_seq: seq,
+            });
+        }
+        self.list.sort_unstable_by_key(|member| (member.station, member.mac));
+    }
+
+    /// Takes up a member of a formed ring. What it said of itself before stays.
+    pub(super) fn form(&mut self, now: Instant, formed: &FormMember) {
+        if let Some(member) = self.by_mac_mut(formed.mac) {
+            if member.incarnation != formed.incarnation {
+                member.frame_seq = 0;
+            }
+            member.station = formed.station;
+            member.incarnation = formed.incarnation;
+            member.nonce = formed.nonce;
+            member.heard = now;
+            self.list.sort_unstable_by_key(|member| (member.station, member.mac));
+        } else {
+            let said = Announce::new(0, formed.nonce, 0, rota_wire::bodies::StationState::Ring, "");
+            self.announce(now, formed.station, formed.mac, formed.incarnation, &said, 0);
+        }
+    }
+
+    pub(super) fn retain(&mut self, keep: impl FnMut(&Member) -> bool) {
+        self.list.retain(keep);
+    }
+
+    /// The lowest free station number; `None` on a full segment.
+    pub(super) fn lowest_free(&self, taken: StationId) -> Option<StationId> {
+        let mut used = StationSet::EMPTY;
+        used.insert(taken);
+        self.list.iter().for_each(|member| used.insert(member.station));
+        (1..=MAX_STATIONS).find(|station| !used.contains(*station))
+    }
+}

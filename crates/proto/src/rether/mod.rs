@@ -1,0 +1,457 @@
+//! RETHER: a timed token over plain Ethernet (Venkatramani and Chiueh 1995, paper 000), repaired.
+//!
+//! ```text
+//!            open, or SWITCH heard                FORM names us
+//!  Joining ───► Plain ───► Initiating / Yielding ───────────► Ring
+//!     │  ▲       ▲ ▲               │ MODE(ring) heard          │ │
+//!     │  └───────│─┴───────────────┘                           │ │ last session closed, or MODE(plain)
+//!     └──────────│── FORM names us ────────────────────────────┘ │
+//!                └───────────────────────────────────────────────┘
+//! ```
+//!
+//! # Departures from the paper, each with its reason
+//! 1. Recovery (2.4). A predecessor never makes a token by itself: one lost acknowledgement would make two.
+//!    It sends the *same* token again; after the death timer a claim round with grants decides
+//!    (`claim.rs`; theory a.6, B1–B6).
+//! 2. Tokens carry (generation, sequence) and are believed only when strictly newer than all seen (B6).
+//! 3. Hops are unicast, acknowledged after forwarding, not by a multicast forward (foundation).
+//! 4. A station is visited once a cycle for all its sessions (foundation); the paper visits once a session.
+//! 5. A non-real-time frame leaves only if it *and* the way home fit (A1); T_NRT has a floor (A3); the first
+//!    live slot is the cycle master (A2); admission runs at any visit (A5).
+//! 6. A ring with a periodic session keeps the strict period: cycle k+1 begins at c_k + TRT exactly.
+//! 7. An idle ring sleeps: the token rests with the cycle master until the next cycle or a request.
+//! 8. The mode carries an epoch, and a station that hears nothing asks instead of assuming (B7–B11, B13).
+//! 9. Every frame carries a keyed tag; a ring's key depends on fresh nonces of all its members.
+//! 10. The first rotation after a switch carries no data: it flushes the buffers of switch ports, which the
+//!     paper's coaxial segment did not have.
+//! 11. Residual time is measured, not reckoned from nominal holding times (theory a.2), so that overruns eat
+//!     ordinary traffic of the same cycle and not the next period.
+
+mod claim;
+mod handle;
+mod hold;
+mod keys;
+mod members;
+mod outbox;
+mod plain;
+mod queue;
+mod reserve;
+mod settings;
+mod visit;
+
+pub(crate) use handle::Arrived;
+pub use members::Member;
+pub use reserve::LinkEvent;
+pub use settings::{Settings, TRT_30_HZ};
+
+use crate::io::{ChannelId, GateOrder, HostTag, Output, PortId, StationId};
+use crate::node::Identity;
+use crate::rng::Rng;
+use claim::ClaimRound;
+use hold::{Hold, Watch};
+use keys::KeyRing;
+use members::Members;
+use outbox::Pending;
+use queue::{NrtQueue, Origin};
+use reserve::{Changes, Session};
+use rota_units::{Instant, Span};
+use rota_wire::{Generation, Key, Signal, Token};
+use std::collections::VecDeque;
+
+/// Names a token: its generation and its hop in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct Stamp {
+    pub(super) generation: Generation,
+    pub(super) seq: u64,
+}
+
+/// Collecting acknowledgements of our Switch-to-RETHER.
+#[derive(Clone, Debug)]
+pub(super) struct Initiating {
+    nonce: u64,
+    card_empty: bool,
+    acked: Vec<(StationId, u64)>,
+    tries: u8,
+    again: Instant,
+}
+
+/// Has put itself under another station's switch and waits for the ring to form.
+#[derive(Clone, Debug)]
+pub(super) struct Yielding {
+    initiator: StationId,
+    nonce: u64,
+    card_empty: bool,
+    acknowledge_at: Option<Instant>,
+    give_up: Instant,
+}
+
+/// Looks for the segment.
+#[derive(Clone, Debug)]
+pub(super) struct Joining {
+    ring: bool,
+    card_empty: bool,
+    tries: u8,
+    again: Instant,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Mode {
+    Joining(Joining),
+    Plain,
+    Initiating(Initiating),
+    Yielding(Yielding),
+    Ring,
+}
+
+/// The mode as users see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModeName {
+    /// Looking for the segment.
+    Joining,
+    /// Plain Ethernet: nothing is regulated.
+    Plain,
+    /// Between plain Ethernet and token mode.
+    Switching,
+    /// Token mode.
+    Token,
+}
+
+/// What the machine counts. Those marked (zero) must stay zero on a healthy segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that were not ours to read or malformed.
+    pub frames_malformed: u64,
+    /// Frames whose tag no key of ours proves (zero).
+    pub frames_unproven: u64,
+    /// Frames seen before, or of a replaced boot.
+    pub frames_replayed: u64,
+    /// Tokens accepted.
+    pub tokens_accepted: u64,
+    /// Tokens not newer than one seen: duplicates and retransmissions.
+    pub tokens_stale: u64,
+    /// Tokens whose receive stamp was missing or older than a lease (zero).
+    pub tokens_expired: u64,
+    /// Tokens sent again because the successor was silent.
+    pub tokens_retransmitted: u64,
+    /// Holds that ended because the lease did (zero).
+    pub leases_expired: u64,
+    /// Claims begun.
+    pub claims: u64,
+    /// Tokens made anew after a claim.
+    pub tokens_regenerated: u64,
+    /// Stations declared dead.
+    pub stations_declared_dead: u64,
+    /// Cycles begun here.
+    pub cycles: u64,
+    /// Cycles that were skipped because a cycle lasted longer than its period (zero).
+    pub cycles_skipped: u64,
+    /// Rests of an idle token here.
+    pub rests: u64,
+    /// Requests that woke a resting token here.
+    pub requests: u64,
+    /// Switches to token mode.
+    pub switches: u64,
+    /// Units sent.
+    pub units_sent: u64,
+    /// Units given up.
+    pub units_dropped: u64,
+    /// Data fragments received for a channel here.
+    pub fragments_received: u64,
+    /// Data fragments of a generation or station that has no right to send (zero).
+    pub fragments_policed: u64,
+    /// Ordinary frames sent under the token.
+    pub host_frames_sent: u64,
+    /// Ordinary frames dropped because the queue was full.
+    pub host_frames_dropped: u64,
+    /// Non-real-time visits refused because the frame did not fit the cycle.
+    pub nrt_refusals: u64,
+}
+
+/// When the current cycle began, by this station's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CycleClock {
+    start: Instant,
+    cycle: u32,
+    known: bool,
+}
+
+/// One port's token machine.
+#[derive(Debug)]
+pub struct Rether {
+    settings: Settings,
+    port: PortId,
+    me: Identity,
+    station: StationId,
+    incarnation: u32,
+    nonce: u64,
+    frame_seq: u64,
+    rng: Rng,
+    keys: KeyRing,
+    members: Members,
+    mode: Mode,
+    mode_epoch: u32,
+    /// The greatest (generation, sequence) ever seen: nothing below it changes state (S2).
+    seen: Stamp,
+    /// The newest reservation list, and which token it came from.
+    list: Option<Token>,
+    list_stamp: Stamp,
+    clock: CycleClock,
+    hold: Option<Hold>,
+    watch: Option<Watch>,
+    claim: Option<ClaimRound>,
+    silence_at: Instant,
+    next_hello: Instant,
+    mode_repeats: u8,
+    last_request: Instant,
+    last_visit_idle: bool,
+    /// When this station last passed the token, and its sequence then: for the hop time.
+    last_pass: Option<(Instant, u64)>,
+    awake_until: Instant,
+    asked_by: Option<StationId>,
+    changes: Changes,
+    gate: GateOrder,
+    sessions: Vec<Session>,
+    signals: Vec<Option<(StationId, Signal)>>,
+    nrt: NrtQueue,
+    outbox: VecDeque<Pending>,
+    outputs: VecDeque<Output>,
+    events: VecDeque<LinkEvent>,
+    counters: Counters,
+}
+
+impl Rether {
+    /// A station that begins to look for its segment at `now`. `seed` feeds nonces and the incarnation.
+    pub(crate) fn new(
+        now: Instant,
+        port: PortId,
+        me: Identity,
+        secret: &Key,
+        settings: Settings,
+        seed: u64,
+    ) -> Self {
+        let mut rng = Rng::new(seed);
+        let incarnation = (rng.next_u64() >> 32) as u32 | 1;
+        let nonce = rng.next_u64();
+        let queue = queue::octets_in(settings.link.rate, settings.nrt_queue);
+        let joining = Joining { ring: false, card_empty: false, tries: 0, again: now };
+        Self {
+            keys: KeyRing::new(secret, settings.segment),
+            members: Members::new(),
+            mode: Mode::Joining(joining),
+            mode_epoch: 0,
+            station: 0,
+            frame_seq: 0,
+            seen: Stamp::default(),
+            list: None,
+            list_stamp: Stamp::default(),
+            clock: CycleClock::default(),
+            hold: None,
+            watch: None,
+            claim: None,
+            silence_at: Instant::FAR,
+            next_hello: Instant::FAR,
+            mode_repeats: 0,
+            last_request: Instant::ZERO,
+            last_visit_idle: true,
+            last_pass: None,
+            awake_until: Instant::ZERO,
+            asked_by: None,
+            changes: Changes::default(),
+            gate: GateOrder::Pass,
+            sessions: Vec::with_capacity(rota_wire::MAX_SLOTS),
+            signals: Vec::with_capacity(256),
+            nrt: NrtQueue::new(queue),
+            outbox: VecDeque::with_capacity(1024),
+            outputs: VecDeque::with_capacity(1024),
+            events: VecDeque::with_capacity(1024),
+            counters: Counters::default(),
+            settings,
+            port,
+            me,
+            incarnation,
+            nonce,
+            rng,
+        }
+    }
+
+    /// This station's place, 0 while it has none.
+    pub fn station(&self) -> StationId {
+        self.station
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The other stations.
+    pub fn members(&self) -> &[Member] {
+        self.members.as_slice()
+    }
+
+    /// Whether the token skips this station.
+    pub fn is_dead(&self, station: StationId) -> bool {
+        self.list.as_ref().is_some_and(|list| list.dead.contains(station))
+    }
+
+    /// The newest reservation list this station has seen, in token mode.
+    pub fn list(&self) -> Option<&Token> {
+        self.list.as_ref().filter(|_| matches!(self.mode, Mode::Ring))
+    }
+
+    /// The mode as users see it.
+    pub fn mode(&self) -> ModeName {
+        match self.mode {
+            Mode::Joining(_) => ModeName::Joining,
+            Mode::Plain => ModeName::Plain,
+            Mode::Initiating(_) | Mode::Yielding(_) => ModeName::Switching,
+            Mode::Ring => ModeName::Token,
+        }
+    }
+
+    /// How many modes the segment has seen.
+    pub fn mode_epoch(&self) -> u32 {
+        self.mode_epoch
+    }
+
+    /// Whether this station holds a token whose lease has not ended: the right to send.
+    pub fn holds_token(&self, now: Instant) -> bool {
+        matches!(self.mode, Mode::Ring) && self.hold.as_ref().is_some_and(|hold| now <= hold.lease_end)
+    }
+
+    /// The generation counter of the newest token seen.
+    pub fn generation(&self) -> u32 {
+        self.seen.generation.counter
+    }
+
+    /// How many ordinary frames wait for the token.
+    pub fn queued_frames(&self) -> usize {
+        self.nrt.frames()
+    }
+
+    /// Keeps an idle token going round until then, so that its hops can be measured.
+    pub(crate) fn keep_awake(&mut self, now: Instant, until: Instant) {
+        self.awake_until = until;
+        self.ask_for_token(now);
+    }
+
+    pub(crate) fn next_event(&mut self) -> Option<LinkEvent> {
+        self.events.pop_front()
+    }
+
+    /// When [`Self::handle_deadline`] wants to be called.
+    pub(crate) fn deadline(&self) -> Instant {
+        if !self.outbox.is_empty() || !self.outputs.is_empty() || !self.events.is_empty() {
+            return Instant::ZERO;
+        }
+        let mode = match &self.mode {
+            Mode::Joining(joining) => joining.again,
+            Mode::Plain => self.next_hello,
+            Mode::Initiating(state) if state.card_empty => state.again,
+            Mode::Initiating(_) => Instant::FAR,
+            Mode::Yielding(state) => state.acknowledge_at.unwrap_or(Instant::FAR).min(state.give_up),
+            Mode::Ring => self.ring_deadline(),
+        };
+        mode.min(self.watch_deadline())
+    }
+
+    fn ring_deadline(&self) -> Instant {
+        let hold = self.hold.as_ref().map_or(Instant::FAR, |hold| self.hold_deadline(hold));
+        let claim = self.claim.as_ref().map_or(Instant::FAR, ClaimRound::deadline);
+        let watches_silence = self.hold.is_none() && self.claim.is_none();
+        hold.min(claim).min(if watches_silence { self.silence_at } else { Instant::FAR })
+    }
+
+    /// Timers. Harmless when early.
+    pub(crate) fn handle_deadline(&mut self, now: Instant) {
+        match &self.mode {
+            Mode::Joining(_) => self.joining_tick(now),
+            Mode::Plain => self.plain_tick(now),
+            Mode::Initiating(_) => self.initiating_tick(now),
+            Mode::Yielding(_) => self.yielding_tick(now),
+            Mode::Ring => self.ring_tick(now),
+        }
+    }
+
+    fn ring_tick(&mut self, now: Instant) {
+        self.hold_tick(now);
+        self.watch_tick(now);
+        self.claim_tick(now);
+        if self.hold.is_none() && self.claim.is_none() && now >= self.silence_at {
+            self.begin_claim(now);
+        }
+    }
+
+    /// Orders the gate and remembers what was ordered.
+    fn order_gate(&mut self, order: GateOrder) {
+        if self.gate != order {
+            self.gate = order;
+            self.outputs.push_back(Output::Gate { port: self.port, order });
+        } else if order == GateOrder::Divert {
+            // The parent answers each order, so that a new switch learns anew when the card is empty.
+            self.outputs.push_back(Output::Gate { port: self.port, order });
+        }
+    }
+
+    /// An ordinary frame waits.
+    pub(crate) fn on_host_frame(&mut self, now: Instant, tag: HostTag, octets: u16, level: u8) {
+        if self.gate == GateOrder::Pass {
+            // It was diverted just before the gate opened.
+            self.outputs.push_back(Output::TransmitHost { port: self.port, tag });
+            return;
+        }
+        let was_empty = self.nrt.is_empty();
+        if !self.nrt.push(level, queue::Entry { origin: Origin::Host(tag), octets }) {
+            self.counters.host_frames_dropped += 1;
+            self.outputs.push_back(Output::DropHost { tag });
+        } else if was_empty {
+            self.ask_for_token(now);
+        }
+    }
+
+    /// Queues signalling of ours: at once in plain mode, at the highest level in token mode.
+    pub(crate) fn send_signal(&mut self, now: Instant, to: StationId, signal: Signal) {
+        if matches!(self.mode, Mode::Plain | Mode::Joining(_)) {
+            self.outbox.push_back(Pending::Signal { to, signal });
+            return;
+        }
+        let free = self.signals.iter().position(Option::is_none);
+        let index = free.unwrap_or_else(|| {
+            self.signals.push(None);
+            self.signals.len() - 1
+        });
+        self.signals[index] = Some((to, signal));
+        let was_empty = self.nrt.is_empty();
+        self.nrt.push(7, queue::Entry { origin: Origin::Control(index as u16), octets: 102 });
+        if was_empty {
+            self.ask_for_token(now);
+        }
+    }
+
+    /// A fragment found its channel here.
+    pub(crate) fn count_fragment(&mut self) {
+        self.counters.fragments_received += 1;
+    }
+
+    fn hop(&self) -> Span {
+        self.settings.link.hop
+    }
+
+    /// Stations of the segment, this one included.
+    pub(super) fn ring_size(&self) -> u16 {
+        self.members.as_slice().len() as u16 + 1
+    }
+
+    fn event(&mut self, event: LinkEvent) {
+        self.events.push_back(event);
+    }
+
+    fn session(&mut self, channel: ChannelId) -> Option<&mut Session> {
+        self.sessions.iter_mut().find(|session| session.channel == channel)
+    }
+}

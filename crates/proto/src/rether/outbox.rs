@@ -1,0 +1,212 @@
+//! Frames of ours that are ready to leave, written when the parent asks for them.
+
+use super::{Mode, Rether, Stamp};
+use crate::io::{FrameBuf, Output, StationId};
+use rota_units::Instant;
+use rota_wire::bodies::StationState;
+use rota_wire::{
+    Announce, Claim, ETHERNET_HEADER_OCTETS, Form, Generation, Grant, Kind, LINK_HEADER_OCTETS, LinkHeader,
+    MacAddr, ModeNotice, Nack, PayloadKind, Signal, Switch, SwitchAck, Token, emit_frame,
+};
+
+/// A frame to write. What depends on the moment is filled in when it is written.
+#[derive(Clone, Debug)]
+pub(super) enum Pending {
+    Announce,
+    Leaving,
+    Switch,
+    SwitchAck,
+    Form,
+    /// The token on the watch, for the first time or again.
+    Token,
+    TokenAck {
+        to: StationId,
+        stamp: Stamp,
+    },
+    List,
+    Request {
+        to: StationId,
+    },
+    Claim {
+        generation: Generation,
+    },
+    Grant {
+        to: MacAddr,
+        generation: Generation,
+        seen: Stamp,
+    },
+    Nack {
+        to: MacAddr,
+    },
+    Mode,
+    Signal {
+        to: StationId,
+        signal: Signal,
+    },
+}
+
+const BODY: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS;
+
+/// Which key a frame is under and what its header says.
+pub(super) enum Proof {
+    /// The segment key.
+    Bootstrap,
+    /// The ring's key, with the token's name.
+    Ring(Stamp),
+}
+
+impl Rether {
+    /// Writes the next waiting frame. `None` when nothing waits or what waited has become pointless.
+    pub(super) fn write_pending(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        while let Some(pending) = self.outbox.pop_front() {
+            if let Some(output) = self.write(now, &pending, frame) {
+                return Some(output);
+            }
+        }
+        None
+    }
+
+    fn write(&mut self, now: Instant, pending: &Pending, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        let body = &mut frame.bytes[BODY..];
+        let all = MacAddr::BROADCAST;
+        let (to, kind, proof, octets) = match pending {
+            Pending::Announce => {
+                (all, Kind::Announce, Proof::Bootstrap, self.announcement(self.state()).emit(body))
+            }
+            Pending::Leaving => {
+                (all, Kind::Announce, Proof::Bootstrap, self.announcement(StationState::Leaving).emit(body))
+            }
+            Pending::Switch => (all, Kind::Switch, Proof::Bootstrap, self.switch_body()?.emit(body)),
+            Pending::SwitchAck => {
+                let (to, ack) = self.switch_ack_body()?;
+                (to, Kind::SwitchAck, Proof::Bootstrap, ack.emit(body))
+            }
+            Pending::Form => (all, Kind::Form, Proof::Bootstrap, self.form_body()?.emit(body)),
+            Pending::Token => return self.write_token(now, frame),
+            Pending::TokenAck { to, stamp } => {
+                (self.members.get(*to)?.mac, Kind::TokenAck, Proof::Ring(*stamp), 0)
+            }
+            Pending::List => {
+                let (token, stamp) = self.list_body(now)?;
+                (all, Kind::List, Proof::Ring(stamp), token.emit(body))
+            }
+            Pending::Request { to } => (self.members.get(*to)?.mac, Kind::Request, Proof::Ring(self.seen), 0),
+            Pending::Claim { generation } => {
+                let claim = Claim { generation: *generation, mode_epoch: self.mode_epoch };
+                (all, Kind::Claim, Proof::Bootstrap, claim.emit(body))
+            }
+            Pending::Grant { to, generation, seen } => {
+                let (key_epoch, list) = (self.keys.current_epoch(), self.list);
+                let (seen_seq, seen) = (seen.seq, seen.generation);
+                let grant = Grant { generation: *generation, seen, seen_seq, key_epoch, list };
+                (*to, Kind::Grant, Proof::Bootstrap, grant.emit(body))
+            }
+            Pending::Nack { to } => {
+                let nack = Nack { generation: self.seen.generation, mode_epoch: self.mode_epoch };
+                (*to, Kind::Nack, Proof::Bootstrap, nack.emit(body))
+            }
+            Pending::Mode => {
+                let ring = !matches!(self.mode, Mode::Plain);
+                let notice = ModeNotice { mode_epoch: self.mode_epoch, ring };
+                (all, Kind::Mode, Proof::Bootstrap, notice.emit(body))
+            }
+            Pending::Signal { to, signal } => {
+                let proof = if self.in_ring() { Proof::Ring(self.seen) } else { Proof::Bootstrap };
+                (self.members.get(*to)?.mac, Kind::Signal, proof, signal.emit(body))
+            }
+        };
+        self.seal(frame, to, kind, PayloadKind::None, proof, octets)
+    }
+
+    pub(super) fn in_ring(&self) -> bool {
+        matches!(self.mode, Mode::Ring)
+    }
+
+    /// Completes a frame whose body stands in the buffer. `None` when its key is gone.
+    pub(super) fn seal(
+        &mut self,
+        frame: &mut FrameBuf<'_>,
+        to: MacAddr,
+        kind: Kind,
+        payload: PayloadKind,
+        proof: Proof,
+        octets: usize,
+    ) -> Option<Output> {
+        let (key_epoch, key, stamp) = match proof {
+            Proof::Bootstrap => {
+                self.frame_seq += 1;
+                (0, self.keys.bootstrap(), Stamp { generation: Generation::default(), seq: self.frame_seq })
+            }
+            Proof::Ring(stamp) => {
+                let (epoch, key) = self.keys.current()?;
+                (epoch, key, stamp)
+            }
+        };
+        let header = LinkHeader {
+            kind,
+            key_epoch,
+            payload,
+            source: self.station,
+            segment: self.settings.segment,
+            incarnation: self.incarnation,
+            generation: stamp.generation,
+            seq: stamp.seq,
+        };
+        let ether_type = self.settings.ether_type;
+        let len = emit_frame(frame.bytes, to, self.me.mac, ether_type, &header, octets, key);
+        Some(Output::Transmit { port: self.port, len: len as u16 })
+    }
+
+    fn announcement(&self, state: StationState) -> Announce {
+        let mut said = Announce::new(self.me.node_id, self.nonce, self.me.boot_id, state, &self.me.name);
+        said.mode_epoch = self.mode_epoch;
+        said.trt_ns = self.settings.trt.as_nanos() as u32;
+        said.rate_bps = self.settings.link.rate.as_bps();
+        said
+    }
+
+    fn switch_body(&self) -> Option<Switch> {
+        let Mode::Initiating(state) = &self.mode else { return None };
+        Some(Switch {
+            mode_epoch: self.mode_epoch,
+            nonce: state.nonce,
+            trt_ns: self.settings.trt.as_nanos() as u32,
+            rate_bps: self.settings.link.rate.as_bps(),
+        })
+    }
+
+    fn switch_ack_body(&self) -> Option<(MacAddr, SwitchAck)> {
+        let Mode::Yielding(state) = &self.mode else { return None };
+        let to = self.members.get(state.initiator)?.mac;
+        let ack = SwitchAck { mode_epoch: self.mode_epoch, initiator: state.initiator, nonce: state.nonce };
+        Some((to, ack))
+    }
+
+    fn form_body(&self) -> Option<Form> {
+        let mut form = Form::new(self.mode_epoch, self.keys.current_epoch(), 0, 1);
+        // More members than one frame holds are refused when the ring is formed.
+        self.form_members().into_iter().all(|member| form.push(member)).then_some(form)
+    }
+
+    fn list_body(&self, now: Instant) -> Option<(Token, Stamp)> {
+        let hold = self.hold.as_ref()?;
+        let mut token = hold.token;
+        token.residual_ns = self.residual(now).as_nanos() as u32;
+        Some((token, hold.stamp))
+    }
+
+    /// The token on the watch. Its residual time is set when it first leaves; sent again, it is the same token.
+    fn write_token(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        let residual = self.residual(now).as_nanos() as u32;
+        let watch = self.watch.as_mut()?;
+        if !watch.written {
+            watch.written = true;
+            watch.token.residual_ns = residual;
+            self.last_pass = Some((now, watch.stamp.seq));
+        }
+        let (token, stamp, to) = (watch.token, watch.stamp, watch.to);
+        let octets = token.emit(&mut frame.bytes[BODY..]);
+        let mac = self.members.get(to)?.mac;
+        self.seal(frame, mac, Kind::Token, PayloadKind::None, Proof::Ring(stamp), octets)
+    }
+}

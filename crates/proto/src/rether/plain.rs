@@ -1,0 +1,498 @@
+//! Plain Ethernet: finding the segment's stations, and the switch to token mode (paper section 2.2.2).
+
+use super::members::Heard;
+use super::outbox::Pending;
+use super::reserve::LinkEvent;
+use super::{Initiating, Joining, Mode, Rether, Yielding};
+use crate::io::{GateOrder, StationId};
+use rota_units::{Instant, Span};
+use rota_wire::bodies::StationState;
+use rota_wire::{Announce, Form, FormMember, LinkHeader, MacAddr, ModeNotice, Switch, SwitchAck};
+
+/// How often a station asks a ring to let it in before it concludes that there is none.
+const JOIN_RING_TRIES: u8 = 50;
+
+impl Rether {
+    // ---- finding each other ---------------------------------------------------------------------------
+
+    pub(super) fn joining_tick(&mut self, now: Instant) {
+        let interval = self.settings.join_interval;
+        let Mode::Joining(joining) = &mut self.mode else { return };
+        if now < joining.again || (joining.ring && !joining.card_empty) {
+            return;
+        }
+        joining.again = now + interval;
+        joining.tries = joining.tries.saturating_add(1);
+        // B9: silence proves a plain segment only after T_w, in which a ring would have been heard.
+        if !joining.ring && joining.tries > self.settings.join_tries {
+            self.take_place(now);
+            return;
+        }
+        if joining.ring && joining.tries > JOIN_RING_TRIES {
+            // Nobody let us in for so long that no ring can be running: start over.
+            self.station = 0;
+            self.mode = Mode::Joining(Joining { ring: false, card_empty: false, tries: 0, again: now });
+            self.order_gate_pass();
+            return;
+        }
+        self.outbox.push_back(Pending::Announce);
+    }
+
+    fn take_place(&mut self, now: Instant) {
+        let Some(station) = self.members.lowest_free(0) else { return };
+        self.station = station;
+        self.enter_plain(now);
+        self.outbox.push_back(Pending::Announce);
+    }
+
+    fn enter_plain(&mut self, now: Instant) {
+        self.mode = Mode::Plain;
+        self.next_hello = now + self.settings.hello;
+        self.order_gate_pass();
+        self.event(LinkEvent::ModeChanged);
+    }
+
+    pub(super) fn order_gate_pass(&mut self) {
+        if self.gate == GateOrder::Divert {
+            self.order_gate(GateOrder::Pass);
+        }
+    }
+
+    pub(super) fn plain_tick(&mut self, now: Instant) {
+        if now < self.next_hello {
+            return;
+        }
+        // A hundred stations say hello less often, so that saying it costs no more than with a few.
+        let stretch = u64::from(self.ring_size()).div_ceil(50).max(1);
+        self.next_hello = now + self.settings.hello * stretch;
+        self.outbox.push_back(Pending::Announce);
+        if self.mode_repeats > 0 {
+            self.mode_repeats -= 1;
+            self.outbox.push_back(Pending::Mode);
+        }
+        let silent = self.settings.hello * stretch * 4;
+        let mut gone = Vec::new();
+        self.members.retain(|member| {
+            let stays = now.since(member.heard) < silent;
+            if !stays {
+                gone.push(member.station);
+            }
+            stays
+        });
+        gone.into_iter().for_each(|station| self.event(LinkEvent::MemberGone { station }));
+        if self.wants_ring() {
+            self.begin_switch(now);
+        }
+    }
+
+    pub(super) fn on_announce(&mut self, now: Instant, header: &LinkHeader, mac: MacAddr, said: &Announce) {
+        let known = self.members.by_mac(mac).map(|member| (member.incarnation, member.station));
+        let is_new = known.is_none_or(|(incarnation, _)| incarnation != header.incarnation);
+        if said.state == StationState::Leaving {
+            self.on_leaving(now, mac);
+            return;
+        }
+        if matches!(self.mode, Mode::Ring) && (is_new || said.state == StationState::Joining) {
+            // A joiner stays a stranger until the cycle master forms the ring anew with it.
+            let seq = header.seq;
+            self.note_joiner(now, mac, header.incarnation, said, seq);
+            return;
+        }
+        let station =
+            if matches!(self.mode, Mode::Ring) { known.map_or(0, |(_, s)| s) } else { header.source };
+        self.members.announce(now, station, mac, header.incarnation, said, header.seq);
+        if matches!(self.mode, Mode::Ring) {
+            self.revive(station);
+            return;
+        }
+        self.adopt_epoch(said);
+        self.resolve_conflict(header.source, mac);
+        if is_new {
+            self.event(LinkEvent::MemberUp { station });
+            // The newcomer learns of us; each answers once, in plain mode where nothing is disturbed.
+            if matches!(self.mode, Mode::Plain) {
+                let wait = self.settings.ack_spacing * u64::from(self.station);
+                self.next_hello = self.next_hello.min(now + wait);
+            }
+        }
+        if said.state == StationState::Ring {
+            self.ring_is_there(now);
+        }
+    }
+
+    fn on_leaving(&mut self, now: Instant, mac: MacAddr) {
+        let Some(station) = self.members.by_mac(mac).map(|member| member.station) else { return };
+        if matches!(self.mode, Mode::Ring) {
+            self.note_leaver(now, station);
+            return;
+        }
+        self.members.retain(|member| member.mac != mac);
+        self.event(LinkEvent::MemberGone { station });
+    }
+
+    fn adopt_epoch(&mut self, said: &Announce) {
+        if said.state == StationState::Plain
+            && said.mode_epoch > self.mode_epoch
+            && !matches!(self.mode, Mode::Ring)
+        {
+            self.mode_epoch = said.mode_epoch;
+        }
+    }
+
+    /// Two stations with one number: the smaller address keeps it.
+    fn resolve_conflict(&mut self, station: StationId, mac: MacAddr) {
+        if station == 0 || station != self.station || !matches!(self.mode, Mode::Plain) {
+            return;
+        }
+        if mac < self.me.mac {
+            self.station = self.members.lowest_free(self.station).unwrap_or(0);
+        }
+        self.outbox.push_back(Pending::Announce);
+    }
+
+    /// A joining or plain station has learnt that a ring runs without it: it stops sending and asks to join.
+    pub(super) fn ring_is_there(&mut self, now: Instant) {
+        if matches!(&self.mode, Mode::Joining(joining) if joining.ring) || matches!(self.mode, Mode::Ring) {
+            return;
+        }
+        if matches!(self.mode, Mode::Initiating(_) | Mode::Yielding(_)) {
+            return;
+        }
+        self.join_ring(now);
+    }
+
+    pub(super) fn join_ring(&mut self, now: Instant) {
+        self.hold = None;
+        self.watch = None;
+        self.claim = None;
+        self.mode = Mode::Joining(Joining { ring: true, card_empty: false, tries: 0, again: now });
+        self.order_gate(GateOrder::Divert);
+        self.event(LinkEvent::ModeChanged);
+    }
+
+    // ---- Switch-to-RETHER -----------------------------------------------------------------------------
+
+    /// Somebody here wants a reservation and the segment is plain.
+    pub(super) fn begin_switch(&mut self, now: Instant) {
+        if !matches!(self.mode, Mode::Plain) {
+            return;
+        }
+        self.mode_epoch += 1;
+        self.mode_repeats = 0;
+        self.counters.switches += 1;
+        let nonce = self.rng.next_u64();
+        self.nonce = nonce;
+        self.mode = Mode::Initiating(Initiating {
+            nonce,
+            card_empty: false,
+            acked: Vec::new(),
+            tries: 0,
+            again: now,
+        });
+        self.order_gate(GateOrder::Divert);
+        self.event(LinkEvent::ModeChanged);
+    }
+
+    /// Our own frames have left the card.
+    pub(crate) fn on_card_empty(&mut self, now: Instant) {
+        let drain = self.settings.link.rate.span_of_up(self.settings.port_queue);
+        let spacing = self.settings.ack_spacing * u64::from(self.station);
+        match &mut self.mode {
+            Mode::Initiating(state) if !state.card_empty => {
+                state.card_empty = true;
+                state.again = now;
+            }
+            Mode::Yielding(state) if !state.card_empty => {
+                state.card_empty = true;
+                state.acknowledge_at = Some(now + spacing);
+            }
+            Mode::Joining(joining) if joining.ring && !joining.card_empty => {
+                joining.card_empty = true;
+                // What we sent before may still wait in a port buffer.
+                joining.again = now + drain;
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn initiating_tick(&mut self, now: Instant) {
+        let timeout = self.settings.switch_timeout(self.ring_size());
+        let tries_max = self.settings.switch_tries;
+        let everybody = self.members.as_slice().iter().filter(|member| member.station != 0).count();
+        let Mode::Initiating(state) = &mut self.mode else { return };
+        if !state.card_empty {
+            return;
+        }
+        if state.acked.len() >= everybody || (now >= state.again && state.tries > tries_max) {
+            self.form_ring(now);
+        } else if now >= state.again {
+            state.tries += 1;
+            state.again = now + timeout;
+            self.outbox.push_back(Pending::Switch);
+        }
+    }
+
+    pub(super) fn on_switch(&mut self, now: Instant, from: StationId, mac: MacAddr, switch: &Switch) {
+        let theirs = (u64::from(switch.trt_ns), switch.rate_bps);
+        if theirs != (self.settings.trt.as_nanos(), self.settings.link.rate.as_bps()) {
+            self.event(LinkEvent::SettingsDiffer { mac });
+            return;
+        }
+        let yields = match &self.mode {
+            // B13: the initiator has missed that a ring runs.
+            Mode::Ring => {
+                self.outbox.push_back(Pending::Mode);
+                return;
+            }
+            Mode::Joining(joining) => joining.ring || switch.mode_epoch >= self.mode_epoch,
+            Mode::Plain => switch.mode_epoch > self.mode_epoch,
+            // Several initiators: the smaller ID wins (paper section 2.2.2).
+            Mode::Initiating(_) => {
+                switch.mode_epoch > self.mode_epoch
+                    || (switch.mode_epoch == self.mode_epoch && from < self.station)
+            }
+            Mode::Yielding(state) => {
+                switch.mode_epoch > self.mode_epoch
+                    || (switch.mode_epoch == self.mode_epoch && from <= state.initiator)
+            }
+        };
+        // A station without a place cannot be in the ring yet: it joins when the ring is formed.
+        if !yields || self.station == 0 {
+            return;
+        }
+        self.yield_to(now, from, switch.mode_epoch);
+    }
+
+    fn yield_to(&mut self, now: Instant, initiator: StationId, mode_epoch: u32) {
+        let settings = &self.settings;
+        let patience = settings.switch_timeout(self.ring_size()) * (u64::from(settings.switch_tries) + 1)
+            + settings.silence(u64::from(self.station));
+        let (nonce, card_empty) = match &self.mode {
+            Mode::Yielding(state) if state.initiator == initiator => (state.nonce, state.card_empty),
+            Mode::Yielding(state) => (self.rng.next_u64(), state.card_empty),
+            _ => (self.rng.next_u64(), false),
+        };
+        self.nonce = nonce;
+        self.mode_epoch = mode_epoch;
+        let wait = self.settings.ack_spacing * u64::from(self.station);
+        let acknowledge_at = card_empty.then_some(now + wait);
+        let fresh = !matches!(self.mode, Mode::Yielding(_));
+        let give_up = now + patience;
+        self.mode = Mode::Yielding(Yielding { initiator, nonce, card_empty, acknowledge_at, give_up });
+        if fresh {
+            self.order_gate(GateOrder::Divert);
+            self.event(LinkEvent::ModeChanged);
+        }
+    }
+
+    pub(super) fn yielding_tick(&mut self, now: Instant) {
+        let Mode::Yielding(state) = &mut self.mode else { return };
+        if state.acknowledge_at.is_some_and(|at| now >= at) {
+            state.acknowledge_at = None;
+            self.outbox.push_back(Pending::SwitchAck);
+        } else if now >= state.give_up {
+            // B7: the initiator died. Whoever waits longest tries itself, so that nobody stays silent for ever.
+            self.mode = Mode::Plain;
+            self.begin_switch(now);
+        }
+    }
+
+    pub(super) fn on_switch_ack(&mut self, now: Instant, from: StationId, ack: &SwitchAck) {
+        let (epoch, station) = (self.mode_epoch, self.station);
+        let Mode::Initiating(state) = &mut self.mode else { return };
+        if ack.mode_epoch != epoch || ack.initiator != station {
+            return;
+        }
+        if !state.acked.iter().any(|(known, _)| *known == from) {
+            state.acked.push((from, ack.nonce));
+        }
+        self.initiating_tick(now);
+    }
+
+    /// All have answered, or the silent count as dead (paper section 2.2.2, "Other failures").
+    fn form_ring(&mut self, now: Instant) {
+        let Mode::Initiating(state) = &self.mode else { return };
+        let acked = state.acked.clone();
+        let mut silent = Vec::new();
+        self.members.retain(|member| {
+            let answered = acked.iter().any(|(station, _)| *station == member.station);
+            if !answered && member.station != 0 {
+                silent.push(member.station);
+            }
+            answered
+        });
+        for (station, nonce) in &acked {
+            if let Some(mac) = self.members.get(*station).map(|member| member.mac)
+                && let Some(member) = self.members.by_mac_mut(mac)
+            {
+                member.nonce = *nonce;
+            }
+        }
+        self.counters.stations_declared_dead += silent.len() as u64;
+        silent.into_iter().for_each(|station| self.event(LinkEvent::MemberGone { station }));
+        self.take_ring_key(self.keys.next_epoch());
+        self.announce_ring();
+        self.enter_ring(now);
+        self.first_token(now);
+    }
+
+    /// This station and the members, in rising order, as they enter the key.
+    pub(super) fn form_members(&self) -> Vec<FormMember> {
+        let (station, mac) = (self.station, self.me.mac);
+        let me = FormMember { station, mac, incarnation: self.incarnation, nonce: self.nonce };
+        let others = self.members.as_slice().iter().filter(|member| member.station != 0);
+        let mut all: Vec<FormMember> = others
+            .map(|member| FormMember {
+                station: member.station,
+                mac: member.mac,
+                incarnation: member.incarnation,
+                nonce: member.nonce,
+            })
+            .collect();
+        all.push(me);
+        all.sort_unstable_by_key(|member| member.station);
+        all
+    }
+
+    pub(super) fn take_ring_key(&mut self, epoch: u8) {
+        let members = self.form_members();
+        self.keys.form(epoch, self.mode_epoch, members.into_iter());
+    }
+
+    /// Tells the members of the ring, twice, since one loss must not shut a station out.
+    pub(super) fn announce_ring(&mut self) {
+        for _ in 0..2 {
+            self.outbox.push_back(Pending::Form);
+        }
+    }
+
+    pub(super) fn enter_ring(&mut self, now: Instant) {
+        self.mode = Mode::Ring;
+        self.claim = None;
+        self.silence_at = now + self.settings.silence(self.rank());
+        self.event(LinkEvent::ModeChanged);
+    }
+
+    /// The stations of a new ring.
+    pub(super) fn on_form(&mut self, now: Instant, from: StationId, known: bool, form: &Form) {
+        if form.mode_epoch < self.mode_epoch {
+            return;
+        }
+        let mine = form.members().iter().find(|member| member.mac == self.me.mac);
+        let named = mine.is_some_and(|me| me.incarnation == self.incarnation && me.nonce == self.nonce);
+        if !named {
+            // Parts that name others are no news to a member; to a stranger they say that a ring runs.
+            if matches!(self.mode, Mode::Ring) {
+                // Replayed from another boot it must not shake a ring: only a member shuts a member out.
+                if form.parts == 1 && known {
+                    self.join_ring(now);
+                }
+            } else {
+                self.ring_is_there(now);
+            }
+            return;
+        }
+        if form.parts != 1 || from == self.station {
+            return;
+        }
+        let station = mine.map_or(0, |me| me.station);
+        self.mode_epoch = form.mode_epoch;
+        self.station = station;
+        let listed = |mac: MacAddr| form.members().iter().any(|member| member.mac == mac);
+        let mut gone = Vec::new();
+        self.members.retain(|member| {
+            if !listed(member.mac) {
+                gone.push(member.station);
+            }
+            listed(member.mac)
+        });
+        gone.into_iter()
+            .filter(|s| *s != 0)
+            .for_each(|station| self.event(LinkEvent::MemberGone { station }));
+        let own = self.me.mac;
+        for member in form.members().iter().filter(|member| member.mac != own) {
+            self.members.form(now, member);
+            self.event(LinkEvent::MemberUp { station: member.station });
+        }
+        self.take_ring_key(form.key_epoch);
+        if !matches!(self.mode, Mode::Ring) {
+            self.order_gate(GateOrder::Divert);
+            self.enter_ring(now);
+        }
+        self.silence_at = now + self.settings.silence(self.rank());
+    }
+
+    // ---- Switch-to-CSMA -------------------------------------------------------------------------------
+
+    /// The mode as another station knows it.
+    pub(super) fn on_mode(&mut self, now: Instant, notice: ModeNotice) {
+        if notice.mode_epoch < self.mode_epoch {
+            return;
+        }
+        if notice.ring {
+            if matches!(self.mode, Mode::Initiating(_) | Mode::Yielding(_)) {
+                self.join_ring(now);
+            } else {
+                self.ring_is_there(now);
+            }
+            return;
+        }
+        // With an equal epoch a plain notice is about the mode before our switch.
+        if notice.mode_epoch > self.mode_epoch || matches!(&self.mode, Mode::Joining(j) if j.ring) {
+            self.mode_epoch = notice.mode_epoch;
+            self.leave_ring(now);
+        }
+    }
+
+    /// Back to plain Ethernet (paper section 2.2.4).
+    pub(super) fn leave_ring(&mut self, now: Instant) {
+        self.hold = None;
+        self.watch = None;
+        self.claim = None;
+        self.list = None;
+        self.clock.known = false;
+        self.keys.dissolve();
+        self.silence_at = Instant::FAR;
+        if self.station == 0 {
+            self.mode = Mode::Joining(Joining { ring: false, card_empty: false, tries: 0, again: now });
+            self.order_gate_pass();
+            return;
+        }
+        self.flush_queue();
+        self.enter_plain(now);
+        self.lose_reservations();
+        for member in 0..self.members.as_slice().len() {
+            let mac = self.members.as_slice()[member].mac;
+            if let Some(member) = self.members.by_mac_mut(mac) {
+                member.heard = now;
+            }
+        }
+        if self.wants_ring() {
+            // Others close too: let them settle in the new mode first.
+            self.next_hello = self.next_hello.min(now + Span::from_millis(1) * u64::from(self.station));
+        }
+    }
+
+    /// The holder of a token without reservations destroys it and tells everybody, three times in all.
+    pub(super) fn dissolve(&mut self, now: Instant) {
+        self.mode_epoch += 1;
+        self.mode_repeats = 2;
+        self.outbox.push_back(Pending::Mode);
+        self.leave_ring(now);
+    }
+
+    /// What a fresh announcement of an unknown boot means while in a ring.
+    pub(super) fn note_joiner(
+        &mut self,
+        now: Instant,
+        mac: MacAddr,
+        incarnation: u32,
+        said: &Announce,
+        seq: u64,
+    ) {
+        if self.members.heard(now, mac, incarnation, seq) == Heard::Replay {
+            return;
+        }
+        self.remember_joiner(now, mac, incarnation, said, seq);
+    }
+}

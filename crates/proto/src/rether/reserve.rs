@@ -1,0 +1,455 @@
+//! Reservations of this station: its sessions, their slots in the token, and what the holder of a token does
+//! to the reservation list (paper section 2.3).
+
+use super::outbox::Pending;
+use super::{Mode, Rether};
+use crate::io::{ChannelId, Output, StationId, UnitFate, UnitRef};
+use rota_admission::{Admitted, Refusal, Request, admit};
+use rota_units::{Instant, Octets, Span};
+use rota_wire::{Announce, MacAddr, Slot, StationSet, Token};
+use std::collections::VecDeque;
+
+/// What the token machine tells the channels and, through them, the parent.
+#[derive(Clone, Debug)]
+pub enum LinkEvent {
+    /// A session has its slot.
+    Reserved {
+        /// Whose.
+        channel: ChannelId,
+        /// The proof's figures.
+        admitted: Admitted,
+    },
+    /// A session was refused.
+    Refused {
+        /// Whose.
+        channel: ChannelId,
+        /// Why, and what would fit.
+        refusal: Refusal,
+    },
+    /// A reservation is gone: this station was declared dead, or the ring was dissolved under it.
+    ReservationLost {
+        /// Whose.
+        channel: ChannelId,
+    },
+    /// A session's slot has been given back.
+    Released {
+        /// Whose.
+        channel: ChannelId,
+    },
+    /// A station is new on the segment.
+    MemberUp {
+        /// Which.
+        station: StationId,
+    },
+    /// A station is gone or dead.
+    MemberGone {
+        /// Which.
+        station: StationId,
+    },
+    /// A station wants other settings than ours.
+    SettingsDiffer {
+        /// Its address.
+        mac: MacAddr,
+    },
+    /// The mode changed.
+    ModeChanged,
+}
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SessionState {
+    /// Waits for a token visit that decides.
+    Waiting,
+    /// Has a slot.
+    Reserved,
+    /// Gives its slot back at the next visit.
+    Closing,
+}
+
+/// One periodic sender of this station.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) channel: ChannelId,
+    pub(super) to: StationId,
+    pub(super) label: u16,
+    pub(super) unit_octets_max: u32,
+    pub(super) periodic: bool,
+    pub(super) state: SessionState,
+    pub(super) tht: Span,
+    pub(super) ready: VecDeque<UnitRef>,
+    /// How many fragments of the first ready unit have left.
+    pub(super) fragments_sent: u16,
+    /// A new size asked for while reserved.
+    pub(super) resize: Option<u32>,
+}
+
+/// A station that has asked to join a running ring.
+#[derive(Clone, Debug)]
+pub(super) struct Joiner {
+    mac: MacAddr,
+    incarnation: u32,
+    said: Announce,
+    seq: u64,
+    at: Instant,
+}
+
+/// Changes to the membership that wait for this station to hold the token.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    joiners: Vec<Joiner>,
+    leavers: StationSet,
+    revived: StationSet,
+}
+
+impl Rether {
+    /// Whether a session here needs the token.
+    pub(super) fn wants_ring(&self) -> bool {
+        self.sessions.iter().any(|session| session.state == SessionState::Waiting)
+    }
+
+    /// Asks for a reservation; the answer comes as an event after a token visit.
+    pub(crate) fn reserve(
+        &mut self,
+        now: Instant,
+        channel: ChannelId,
+        to: StationId,
+        label: u16,
+        unit_octets_max: u32,
+        periodic: bool,
+    ) {
+        let state = SessionState::Waiting;
+        let ready = VecDeque::with_capacity(64);
+        let (tht, fragments_sent, resize) = (Span::ZERO, 0, None);
+        let session = Session {
+            channel,
+            to,
+            label,
+            unit_octets_max,
+            periodic,
+            state,
+            tht,
+            ready,
+            fragments_sent,
+            resize,
+        };
+        self.sessions.push(session);
+        self.ask_for_token(now);
+    }
+
+    /// Gives a reservation back; its ready units are given up.
+    pub(crate) fn release(&mut self, now: Instant, channel: ChannelId) {
+        let Some(session) = self.session(channel) else { return };
+        session.ready.clear();
+        session.fragments_sent = 0;
+        if session.state == SessionState::Waiting {
+            self.sessions.retain(|session| session.channel != channel);
+            self.event(LinkEvent::Released { channel });
+        } else {
+            session.state = SessionState::Closing;
+            self.ask_for_token(now);
+        }
+    }
+
+    /// Changes what a session may send in its slot, at the next visit.
+    pub(crate) fn resize(&mut self, now: Instant, channel: ChannelId, unit_octets_max: u32) -> bool {
+        let Some(session) = self.session(channel) else { return false };
+        session.resize = Some(unit_octets_max);
+        self.ask_for_token(now);
+        true
+    }
+
+    /// A unit waits in the client's ring. Its octets must not exceed what the client's memory holds; a unit larger
+    /// than the reservation takes several slots and is late, which its receiver will see.
+    pub(crate) fn on_unit_ready(&mut self, channel: ChannelId, unit: UnitRef) -> bool {
+        let Some(session) = self.session(channel) else { return false };
+        if session.ready.len() == session.ready.capacity() {
+            return false;
+        }
+        session.ready.push_back(unit);
+        true
+    }
+
+    /// Whether every unit of the channel has left.
+    pub(crate) fn is_drained(&self, channel: ChannelId) -> bool {
+        self.sessions.iter().all(|session| session.channel != channel || session.ready.is_empty())
+    }
+
+    // ---- what the holder does to the token ------------------------------------------------------------
+
+    /// Runs at every visit: membership changes that wait, then closes, then admissions (theory A5: any visit).
+    pub(super) fn settle_token(&mut self, now: Instant, token: &mut Token) {
+        for station in self.changes.leavers.iter() {
+            token.dead.insert(station);
+        }
+        for station in self.changes.revived.iter() {
+            token.dead.remove(station);
+        }
+        self.changes.leavers = StationSet::EMPTY;
+        self.changes.revived = StationSet::EMPTY;
+        self.drop_slots(token, |slot, dead| dead.contains(slot.station));
+        self.heal_own_slots(token);
+        self.close_sessions(token);
+        self.resize_sessions(token);
+        self.admit_sessions(token);
+        if self.master(token) == self.station {
+            self.admit_joiners(now, token);
+        }
+    }
+
+    /// Removes slots; those behind move to the left, so every other station only gets earlier.
+    fn drop_slots(&self, token: &mut Token, doomed: impl Fn(&Slot, &StationSet) -> bool) {
+        let dead = token.dead;
+        let before = usize::from(token.position).min(token.slots.as_slice().len());
+        let gone = token.slots.as_slice()[..before].iter().filter(|slot| doomed(slot, &dead)).count();
+        token.position -= gone as u16;
+        token.slots.retain(|slot| !doomed(slot, &dead));
+    }
+
+    /// Slots under our number that no session of ours owns: left over from an earlier boot.
+    fn heal_own_slots(&self, token: &mut Token) {
+        let me = self.station;
+        let owned = self.sessions.iter().filter(|s| s.state != SessionState::Waiting).count();
+        let mut kept = 0;
+        token.slots.retain(|slot| {
+            kept += usize::from(slot.station == me);
+            slot.station != me || kept <= owned
+        });
+    }
+
+    /// Which slot in the list is the n-th of this station's.
+    fn own_slot(&self, token: &Token, nth: usize) -> Option<usize> {
+        let mine = token.slots.as_slice().iter().enumerate().filter(|(_, slot)| slot.station == self.station);
+        mine.map(|(at, _)| at).nth(nth)
+    }
+
+    fn close_sessions(&mut self, token: &mut Token) {
+        while let Some(at) = self.sessions.iter().position(|s| s.state == SessionState::Closing) {
+            let nth = self.sessions[..at].iter().filter(|s| s.state != SessionState::Waiting).count();
+            if let Some(slot) = self.own_slot(token, nth) {
+                self.remove_slot(token, slot);
+            }
+            let session = self.sessions.remove(at);
+            self.event(LinkEvent::Released { channel: session.channel });
+        }
+    }
+
+    fn remove_slot(&self, token: &mut Token, at: usize) {
+        let slots = token.slots.as_slice();
+        // The next slot of the same visit must now carry the visit's own cost.
+        let leads = at == 0 || slots[at - 1].station != self.station;
+        let follows = slots.get(at + 1).is_some_and(|next| next.station == self.station);
+        let params = self.settings.params(self.ring_size());
+        let visit = (params.link.hop + params.link.per_visit).as_nanos() as u32;
+        if leads && follows {
+            let next = &mut token.slots.as_mut_slice()[at + 1];
+            next.tht_ns = next.tht_ns.saturating_add(visit);
+        }
+        if usize::from(token.position) > at {
+            token.position -= 1;
+        }
+        let mut index = 0;
+        token.slots.retain(|_| {
+            index += 1;
+            index - 1 != at
+        });
+    }
+
+    /// A smaller reservation always fits; a larger one is not built and was refused when it was asked for.
+    fn resize_sessions(&mut self, token: &mut Token) {
+        for at in 0..self.sessions.len() {
+            let Some(octets) = self.sessions[at].resize.take() else { continue };
+            let nth = self.sessions[..at].iter().filter(|s| s.state != SessionState::Waiting).count();
+            let Some(slot) = self.own_slot(token, nth) else { continue };
+            let old = self.unit_time(self.sessions[at].unit_octets_max);
+            let new = self.unit_time(octets);
+            let saved = old.minus(new).as_nanos() as u32;
+            let slot = &mut token.slots.as_mut_slice()[slot];
+            slot.tht_ns = slot.tht_ns.saturating_sub(saved);
+            self.sessions[at].unit_octets_max = octets;
+            self.sessions[at].tht = Span::from_nanos(u64::from(slot.tht_ns));
+        }
+    }
+
+    fn unit_time(&self, octets: u32) -> Span {
+        self.settings.link.unit_span_up(Octets::new(u64::from(octets)))
+    }
+
+    /// The admission test of the paper's equation 3, with the reservations that stand in the token.
+    fn admit_sessions(&mut self, token: &mut Token) {
+        for at in 0..self.sessions.len() {
+            if self.sessions[at].state != SessionState::Waiting {
+                continue;
+            }
+            let nobody = rota_admission::Slot { station: 0, tht: Span::ZERO, periodic: false };
+            let mut slots = [nobody; rota_wire::MAX_SLOTS];
+            let count = token.slots.as_slice().len();
+            for (into, slot) in slots.iter_mut().zip(token.slots.as_slice()) {
+                let tht = Span::from_nanos(u64::from(slot.tht_ns));
+                *into = rota_admission::Slot { station: slot.station, tht, periodic: slot.periodic };
+            }
+            let session = &self.sessions[at];
+            let octets = Octets::new(u64::from(session.unit_octets_max));
+            let request = Request { station: self.station, unit_octets: octets, periodic: session.periodic };
+            let params = self.settings.params(self.ring_size());
+            let (channel, periodic) = (session.channel, session.periodic);
+            match admit(&slots[..count], &request, &params) {
+                Ok(admitted) => {
+                    let tht_ns = admitted.tht.as_nanos() as u32;
+                    assert!(
+                        token.slots.push(Slot { station: self.station, tht_ns, periodic }),
+                        "admission counts slots"
+                    );
+                    self.sessions[at].tht = admitted.tht;
+                    self.sessions[at].state = SessionState::Reserved;
+                    self.event(LinkEvent::Reserved { channel, admitted });
+                }
+                Err(refusal) => self.event(LinkEvent::Refused { channel, refusal }),
+            }
+        }
+        self.sessions.retain(|session| session.state != SessionState::Waiting);
+        // Reserved sessions stand in the order of their slots: new ones were pushed last in both lists.
+    }
+
+    /// After a newer list: have others taken our slots away?
+    pub(super) fn check_own_slots(&mut self, token: &Token) {
+        let slots = token.slots.as_slice().iter().filter(|slot| slot.station == self.station).count();
+        let owned = self.sessions.iter().filter(|session| session.state != SessionState::Waiting).count();
+        if slots < owned {
+            self.lose_reservations();
+        }
+    }
+
+    /// Every reservation of this station is gone.
+    pub(super) fn lose_reservations(&mut self) {
+        let mut lost = Vec::new();
+        self.sessions.retain(|session| {
+            if session.state != SessionState::Waiting {
+                lost.push((session.channel, session.state));
+            }
+            session.state == SessionState::Waiting
+        });
+        for (channel, state) in lost {
+            self.event(match state {
+                SessionState::Closing => LinkEvent::Released { channel },
+                _ => LinkEvent::ReservationLost { channel },
+            });
+        }
+    }
+
+    // ---- membership of a running ring -----------------------------------------------------------------
+
+    pub(super) fn remember_joiner(
+        &mut self,
+        now: Instant,
+        mac: MacAddr,
+        incarnation: u32,
+        said: &Announce,
+        seq: u64,
+    ) {
+        self.changes.joiners.retain(|joiner| joiner.mac != mac);
+        if self.changes.joiners.len() < 64 {
+            self.changes.joiners.push(Joiner { mac, incarnation, said: *said, seq, at: now });
+        }
+    }
+
+    pub(super) fn note_leaver(&mut self, _now: Instant, station: StationId) {
+        self.changes.leavers.insert(station);
+        self.event(LinkEvent::MemberGone { station });
+    }
+
+    pub(super) fn revive(&mut self, station: StationId) {
+        if self.is_dead(station) {
+            self.changes.revived.insert(station);
+        }
+    }
+
+    /// Only the cycle master lets stations in, so that two never get the same number.
+    fn admit_joiners(&mut self, now: Instant, token: &mut Token) {
+        let fresh = self.settings.join_interval * 5;
+        let joiners = core::mem::take(&mut self.changes.joiners);
+        let mut joined = false;
+        for joiner in joiners.into_iter().filter(|joiner| now.since(joiner.at) < fresh) {
+            let old =
+                self.members.by_mac(joiner.mac).map(|member| member.station).filter(|station| *station != 0);
+            let Some(station) = old.or_else(|| self.members.lowest_free(self.station)) else { continue };
+            if usize::from(self.ring_size()) >= rota_wire::bodies::FORM_MEMBERS_MAX && old.is_none() {
+                continue;
+            }
+            self.drop_slots(token, |slot, _| slot.station == station);
+            token.dead.remove(station);
+            self.members.announce(now, station, joiner.mac, joiner.incarnation, &joiner.said, joiner.seq);
+            self.event(LinkEvent::MemberUp { station });
+            joined = true;
+        }
+        if joined {
+            self.take_ring_key(self.keys.next_epoch());
+            self.announce_ring();
+        }
+    }
+
+    /// First live slot (A2); without slots the maker of the token.
+    pub(super) fn master(&self, token: &Token) -> StationId {
+        let live = |slot: &&Slot| !token.dead.contains(slot.station) && self.is_member(slot.station);
+        token.slots.as_slice().iter().find(live).map_or(self.station, |slot| slot.station)
+    }
+
+    pub(super) fn is_member(&self, station: StationId) -> bool {
+        station == self.station || self.members.get(station).is_some()
+    }
+
+    /// Leaves the segment in good order: tells everybody; a token in hand is passed on.
+    pub(crate) fn leave(&mut self, _now: Instant) {
+        self.sessions.clear();
+        self.changes.leavers.insert(self.station);
+        self.outbox.push_back(Pending::Leaving);
+    }
+
+    /// Whatever waits in the queue may leave now: the medium is free for all again.
+    pub(super) fn flush_queue(&mut self) {
+        while let Some(entry) = self.nrt.pop() {
+            match entry.origin {
+                super::Origin::Host(tag) => {
+                    self.outputs.push_back(Output::TransmitHost { port: self.port, tag });
+                }
+                super::Origin::Control(index) => {
+                    if let Some((to, signal)) = self.signals[usize::from(index)].take() {
+                        self.outbox.push_back(Pending::Signal { to, signal });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives up the unit at the head of a session's queue.
+    pub(super) fn drop_unit(&mut self, index: usize, at: Instant) {
+        let session = &mut self.sessions[index];
+        session.fragments_sent = 0;
+        let unit = session.ready.pop_front().map(|unit| (unit.number, UnitFate::Dropped));
+        self.counters.units_dropped += 1;
+        self.outputs.push_back(Output::Slot { channel: session.channel, at, unit });
+    }
+
+    /// In token mode: asks the cycle master to send the token, at most once a cycle, when it may be resting.
+    pub(super) fn ask_for_token(&mut self, now: Instant) {
+        match self.mode {
+            Mode::Plain => {
+                if self.wants_ring() {
+                    self.begin_switch(now);
+                }
+            }
+            Mode::Ring if self.hold.is_some() => {
+                self.asked_by.get_or_insert(self.station);
+            }
+            Mode::Ring => {
+                let Some(list) = &self.list else { return };
+                let drowsy = list.rested || self.last_visit_idle;
+                let master = self.master(list);
+                if drowsy && master != self.station && now.since(self.last_request) >= self.settings.trt {
+                    self.last_request = now;
+                    self.outbox.push_back(Pending::Request { to: master });
+                }
+            }
+            _ => {}
+        }
+    }
+}

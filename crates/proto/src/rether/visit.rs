@@ -1,0 +1,547 @@
+//! What a holder does with the token: real-time slots, the non-real-time round, rest, and the way on.
+//!
+//! ```text
+//! Begin ─► Slot ─► … ─► Leave          (real-time phase: one visit for adjacent slots)
+//!       ─► Nrt ──────► Leave           (non-real-time round)
+//!       ─► Rest ─► Slot (next cycle) | Nrt / Leave (somebody asked)      (cycle master only)
+//! ```
+
+use super::hold::Hold;
+use super::outbox::{Pending, Proof};
+use super::queue::Origin;
+use super::reserve::SessionState;
+use super::{Rether, Stamp};
+use crate::io::{FrameBuf, Output, StationId, UnitFate};
+use rota_admission::NrtPolicy;
+use rota_units::{Instant, Octets, Span};
+use rota_wire::{
+    ETHERNET_HEADER_OCTETS, Kind, LINK_HEADER_OCTETS, PayloadKind, Phase, UNIT_HEADER_OCTETS, UnitHeader,
+};
+
+/// Where a hold stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The token has just come.
+    Begin,
+    /// In the slot with this index; it opens at `opens`.
+    Slot { index: usize, opens: Instant, fragments: u64 },
+    /// In a non-real-time visit that may send so many more frames.
+    Nrt { left: u32, sent: bool },
+    /// The token rests until the next cycle.
+    Rest { until: Instant },
+    /// Everything is said; to whom it goes next.
+    Leave { to: StationId },
+}
+
+const DATA_OFFSET: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS;
+
+impl Rether {
+    /// The next thing to do. `None`: nothing until the deadline.
+    pub(crate) fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        self.assert_mode();
+        if let Some(output) = self.outputs.pop_front() {
+            return Some(output);
+        }
+        if let Some(output) = self.write_pending(now, frame) {
+            return Some(output);
+        }
+        self.work(now, frame)
+    }
+
+    /// Drives the hold until it has something to send or must wait. The bound is generous: a hold goes
+    /// through few stages, and each turn either sends, waits or moves on.
+    fn work(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        for _ in 0..1_000 {
+            let hold = self.hold.as_ref()?;
+            if now > hold.lease_end && !self.members.as_slice().is_empty() {
+                self.hold_tick(now);
+                return self.outputs.pop_front();
+            }
+            let step = match hold.stage {
+                Stage::Begin => self.begin_visit(now),
+                Stage::Slot { index, opens, fragments } => self.slot(now, frame, index, opens, fragments),
+                Stage::Nrt { left, sent } => self.nrt(now, left, sent),
+                Stage::Rest { until } => self.rest(now, until),
+                Stage::Leave { to } => self.leave_visit(now, to),
+            };
+            match step {
+                Step::Send(output) => return Some(output),
+                Step::Wait => return self.outputs.pop_front().or_else(|| self.write_pending(now, frame)),
+                Step::On => {}
+            }
+            if let Some(output) = self.outputs.pop_front() {
+                return Some(output);
+            }
+            if let Some(output) = self.write_pending(now, frame) {
+                return Some(output);
+            }
+        }
+        unreachable!("a hold that neither sends nor waits")
+    }
+
+    fn stage(&mut self, stage: Stage) -> Step {
+        if let Some(hold) = &mut self.hold {
+            hold.stage = stage;
+        }
+        Step::On
+    }
+
+    fn begin_visit(&mut self, now: Instant) -> Step {
+        let Some(mut hold) = self.hold.take() else { return Step::Wait };
+        self.settle_token(now, &mut hold.token);
+        let token = hold.token;
+        let fresh = hold.stamp.seq == 1;
+        let mine = hold.stamp.generation.station == self.station;
+        self.hold = Some(hold);
+        self.list = Some(token);
+        if token.slots.as_slice().is_empty() && token.phase != Phase::First {
+            self.hold_over(now);
+            self.dissolve(now);
+            return Step::Wait;
+        }
+        match token.phase {
+            Phase::First if mine && !fresh => self.end_first_rotation(now),
+            Phase::First => match self.next_live(self.station, &token) {
+                next if next == self.station => self.end_first_rotation(now),
+                next => self.stage(Stage::Leave { to: next }),
+            },
+            Phase::RealTime => self.enter_slot(now),
+            Phase::NonRealTime => self.enter_nrt(),
+            Phase::Home => self.go_home(now),
+        }
+    }
+
+    fn hold_over(&mut self, now: Instant) {
+        if let Some(hold) = self.hold.take() {
+            self.log_hold(&hold, now);
+        }
+    }
+
+    /// The first rotation is over: without a reservation the segment returns to plain Ethernet.
+    fn end_first_rotation(&mut self, now: Instant) -> Step {
+        let Some(hold) = &mut self.hold else { return Step::Wait };
+        if hold.token.slots.as_slice().is_empty() {
+            self.hold_over(now);
+            self.dissolve(now);
+            return Step::Wait;
+        }
+        hold.token.phase = Phase::Home;
+        self.go_home(now)
+    }
+
+    // ---- the cycle master -----------------------------------------------------------------------------
+
+    /// The token's way back to the cycle master, and what the master does with it.
+    fn go_home(&mut self, now: Instant) -> Step {
+        let Some(hold) = &mut self.hold else { return Step::Wait };
+        hold.token.phase = Phase::Home;
+        let token = hold.token;
+        let master = self.master(&token);
+        if master != self.station {
+            return self.stage(Stage::Leave { to: master });
+        }
+        let until = self.clock.start + self.settings.trt;
+        let strict = token.slots.as_slice().iter().any(|slot| slot.periodic);
+        if !self.clock.known || now >= until || (!strict && !token.rested && now > self.clock.start) {
+            return self.start_cycle(now);
+        }
+        if token.rested {
+            self.counters.rests += 1;
+        }
+        self.stage(Stage::Rest { until })
+    }
+
+    fn rest(&mut self, now: Instant, until: Instant) -> Step {
+        if now >= until {
+            return self.start_cycle(now);
+        }
+        if let Some(hold) = &mut self.hold {
+            let mut token = hold.token;
+            self.settle_token(now, &mut token);
+            if let Some(hold) = &mut self.hold {
+                hold.token = token;
+            }
+            self.list = Some(token);
+            if token.slots.as_slice().is_empty() {
+                self.hold_over(now);
+                self.dissolve(now);
+                return Step::Wait;
+            }
+            if self.master(&token) != self.station {
+                return self.go_home(now);
+            }
+        }
+        // A round that stopped for want of time goes on in the next cycle, not in this one.
+        if !self.hold.as_ref().is_some_and(|hold| hold.token.rested) {
+            return Step::Wait;
+        }
+        if let Some(entry) = self.nrt.front() {
+            let needed = self.frame_time(entry.octets) + self.hop();
+            if self.residual(now.max(self.card_free())) >= needed {
+                self.asked_by = Some(self.station);
+            }
+        }
+        let Some(asked) = self.asked_by else { return Step::Wait };
+        let smallest = self.frame_time(60) + self.hop() * 2;
+        if self.residual(now) < smallest || !self.is_member(asked) {
+            return Step::Wait;
+        }
+        self.asked_by = None;
+        let Some(hold) = &mut self.hold else { return Step::Wait };
+        hold.token.phase = Phase::NonRealTime;
+        hold.token.rested = false;
+        hold.token.idle_visits = 0;
+        hold.token.next_nrt = asked;
+        if asked == self.station { self.enter_nrt() } else { self.stage(Stage::Leave { to: asked }) }
+    }
+
+    /// Cycle k+1 of a strict ring begins at c_k + TRT exactly; cycles that a stall ate are skipped, not made up.
+    fn start_cycle(&mut self, now: Instant) -> Step {
+        let trt = self.settings.trt;
+        let Some(mut hold) = self.hold.take() else { return Step::Wait };
+        self.settle_token(now, &mut hold.token);
+        if hold.token.slots.as_slice().is_empty() {
+            self.hold = Some(hold);
+            self.hold_over(now);
+            self.dissolve(now);
+            return Step::Wait;
+        }
+        let strict = hold.token.slots.as_slice().iter().any(|slot| slot.periodic);
+        let mut cycles = 1;
+        if self.clock.known && strict {
+            cycles = now.since(self.clock.start).count_down(trt).max(1);
+            self.counters.cycles_skipped += cycles - 1;
+            self.clock.start += trt * cycles;
+        } else {
+            self.clock.start = now;
+        }
+        self.clock.known = true;
+        self.clock.cycle = self.clock.cycle.wrapping_add(cycles as u32);
+        self.counters.cycles += 1;
+        // The lease is renewed only by another station's hands, so a drowsy token must go round in time.
+        let lease_left = hold.lease_end.since(now);
+        let must_go =
+            lease_left < trt * 2 || !self.nrt.is_empty() || self.asked_by.is_some() || self.is_awake(now);
+        let alone = self.live_stations(&hold.token) == 1;
+        if alone {
+            hold.lease_end = now + self.settings.lease;
+        } else if must_go {
+            hold.token.rested = false;
+        }
+        hold.stamp = Stamp { generation: hold.stamp.generation, seq: hold.stamp.seq + 1 };
+        self.seen = hold.stamp;
+        hold.token.cycle = self.clock.cycle;
+        hold.token.phase = Phase::RealTime;
+        hold.token.position = 0;
+        self.list = Some(hold.token);
+        self.list_stamp = hold.stamp;
+        self.silence_at = now + self.settings.silence(self.rank());
+        self.hold = Some(hold);
+        if !alone {
+            self.outbox.push_back(Pending::List);
+        }
+        self.enter_slot(now)
+    }
+
+    // ---- real-time slots ------------------------------------------------------------------------------
+
+    /// Goes to the slot whose turn it is, or on to its owner, or to the non-real-time round behind the last.
+    fn enter_slot(&mut self, now: Instant) -> Step {
+        let Some(hold) = &self.hold else { return Step::Wait };
+        let (token, card_free) = (hold.token, hold.card_free);
+        let index = usize::from(token.position);
+        let slots = token.slots.as_slice();
+        let Some(slot) = slots.get(index) else { return self.start_round(now, card_free) };
+        if slot.station != self.station {
+            return self.stage(Stage::Leave { to: slot.station });
+        }
+        let strict = slots.iter().any(|slot| slot.periodic);
+        let offset: Span = slots[..index].iter().map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
+        // Every slot of a strict ring waits for c_k + Off_i.
+        let opens = if strict { (self.clock.start + offset).max(card_free) } else { card_free };
+        self.stage(Stage::Slot { index, opens: opens.max(now), fragments: 0 })
+    }
+
+    /// The index of the session that owns this slot.
+    fn session_of_slot(&self, index: usize) -> Option<usize> {
+        let token = &self.hold.as_ref()?.token;
+        let nth = token.slots.as_slice()[..index].iter().filter(|slot| slot.station == self.station).count();
+        let mut owners = self.sessions.iter().enumerate().filter(|(_, s)| s.state != SessionState::Waiting);
+        owners.nth(nth).map(|(at, _)| at)
+    }
+
+    fn slot(
+        &mut self,
+        now: Instant,
+        frame: &mut FrameBuf<'_>,
+        index: usize,
+        opens: Instant,
+        fragments: u64,
+    ) -> Step {
+        if now < opens || !self.card_has_room(now) {
+            return Step::Wait;
+        }
+        let Some(session) = self.session_of_slot(index) else { return self.end_slot(now, index) };
+        let channel = self.sessions[session].channel;
+        let reserved = Octets::new(u64::from(self.sessions[session].unit_octets_max));
+        let budget = self.settings.link.framing.frames_of(reserved);
+        if self.sessions[session].ready.is_empty() {
+            self.outputs.push_back(Output::Slot { channel, at: opens, unit: None });
+            return self.end_slot(now, index);
+        }
+        if fragments >= budget {
+            // The unit is larger than the reservation: the rest waits for the next slot.
+            return self.end_slot(now, index);
+        }
+        let Some((output, last)) = self.write_fragment(now, frame, session) else {
+            self.drop_unit(session, opens);
+            return self.end_slot(now, index);
+        };
+        if last {
+            let state = &mut self.sessions[session];
+            state.fragments_sent = 0;
+            let unit = state.ready.pop_front().map(|unit| (unit.number, UnitFate::Sent));
+            self.counters.units_sent += 1;
+            self.outputs.push_back(Output::Slot { channel, at: opens, unit });
+            self.end_slot(now, index);
+        } else {
+            self.stage(Stage::Slot { index, opens, fragments: fragments + 1 });
+        }
+        Step::Send(output)
+    }
+
+    /// One fragment of a session's first ready unit, copied from the client's ring into the device's slot.
+    fn write_fragment(
+        &mut self,
+        now: Instant,
+        frame: &mut FrameBuf<'_>,
+        session: usize,
+    ) -> Option<(Output, bool)> {
+        let state = &self.sessions[session];
+        let unit = *state.ready.front()?;
+        let payload_max = self.settings.link.framing.unit_payload_max() as u32;
+        let fragment = state.fragments_sent;
+        let offset = u32::from(fragment) * payload_max;
+        let octets = (unit.octets - offset.min(unit.octets)).min(payload_max);
+        let last = offset + octets >= unit.octets;
+        let (channel, label, to) = (state.channel, state.label, state.to);
+        let into = &mut frame.bytes[DATA_OFFSET..DATA_OFFSET + octets as usize];
+        if !frame.payloads.copy_unit(channel, unit.number, offset, into) {
+            return None;
+        }
+        let header = UnitHeader {
+            label,
+            number: unit.number as u16,
+            fragment,
+            last,
+            unit_octets: unit.octets,
+            schedule_ns: unit.schedule_ns,
+        };
+        header.emit(&mut frame.bytes[DATA_OFFSET - UNIT_HEADER_OCTETS..DATA_OFFSET]);
+        let mac = self.members.get(to)?.mac;
+        let stamp = self.hold.as_ref()?.stamp;
+        let body = UNIT_HEADER_OCTETS + octets as usize;
+        let output = self.seal(frame, mac, Kind::Data, PayloadKind::Unit, Proof::Ring(stamp), body)?;
+        self.sessions[session].fragments_sent = fragment + 1;
+        self.charge(now, &output);
+        Some((output, last))
+    }
+
+    fn end_slot(&mut self, now: Instant, index: usize) -> Step {
+        if let Some(hold) = &mut self.hold {
+            hold.token.position = index as u16 + 1;
+        }
+        self.enter_slot(now)
+    }
+
+    // ---- the non-real-time round ----------------------------------------------------------------------
+
+    /// Behind the last slot: on with the round where it stopped, or home when the ring is drowsy.
+    fn start_round(&mut self, now: Instant, card_free: Instant) -> Step {
+        let wanted = !self.nrt.is_empty() || self.asked_by.is_some() || self.is_awake(now);
+        let Some(hold) = &mut self.hold else { return Step::Wait };
+        if hold.token.rested && !wanted {
+            return self.go_home_when_free(now, card_free);
+        }
+        hold.token.rested = false;
+        hold.token.idle_visits = 0;
+        hold.token.phase = Phase::NonRealTime;
+        let mut token = hold.token;
+        if let Some(asked) = self.asked_by.take()
+            && self.is_member(asked)
+        {
+            token.next_nrt = asked;
+        }
+        if token.dead.contains(token.next_nrt) || !self.is_member(token.next_nrt) {
+            token.next_nrt = self.next_live(token.next_nrt, &token);
+        }
+        let next = token.next_nrt;
+        if let Some(hold) = &mut self.hold {
+            hold.token = token;
+        }
+        if next == self.station { self.enter_nrt() } else { self.pass_in_round(now, next) }
+    }
+
+    /// To the next station of the round if it and the way home fit, else home (A1).
+    fn pass_in_round(&mut self, now: Instant, next: StationId) -> Step {
+        if self.residual(now.max(self.card_free())) < self.hop() * 2 {
+            return self.go_home_when_free(now, self.card_free());
+        }
+        self.stage(Stage::Leave { to: next })
+    }
+
+    fn enter_nrt(&mut self) -> Step {
+        let left = match self.settings.nrt_policy {
+            NrtPolicy::One => 1,
+            NrtPolicy::AtMost(frames) => frames.max(1),
+            NrtPolicy::AsManyAsFit => u32::MAX,
+        };
+        self.stage(Stage::Nrt { left, sent: false })
+    }
+
+    /// How long an ordinary frame of so many octets occupies the wire.
+    fn frame_time(&self, octets: u16) -> Span {
+        let payload = u64::from(octets).saturating_sub(ETHERNET_HEADER_OCTETS as u64);
+        self.settings.link.rate.span_of_up(self.settings.link.framing.wire_octets(payload))
+    }
+
+    fn nrt(&mut self, now: Instant, left: u32, sent: bool) -> Step {
+        if !self.card_has_room(now) {
+            return Step::Wait;
+        }
+        let Some(entry) = self.nrt.front().copied() else { return self.end_nrt(now, sent) };
+        if left == 0 {
+            return self.end_nrt(now, sent);
+        }
+        // A1: the frame and the way home must fit into what is left of the cycle.
+        let needed = self.frame_time(entry.octets) + self.hop();
+        if self.residual(now.max(self.card_free())) < needed {
+            if sent {
+                return self.end_nrt(now, sent);
+            }
+            self.counters.nrt_refusals += 1;
+            let station = self.station;
+            if let Some(hold) = &mut self.hold {
+                hold.token.next_nrt = station;
+                hold.token.rested = false;
+            }
+            return self.go_home_when_free(now, self.card_free());
+        }
+        self.nrt.pop();
+        self.stage(Stage::Nrt { left: left - 1, sent: true });
+        match entry.origin {
+            Origin::Host(tag) => {
+                self.counters.host_frames_sent += 1;
+                self.charge_octets(now, entry.octets);
+                Step::Send(Output::TransmitHost { port: self.port, tag })
+            }
+            Origin::Control(index) => {
+                self.charge_octets(now, entry.octets);
+                if let Some((to, signal)) = self.signals[usize::from(index)].take() {
+                    self.outbox.push_back(Pending::Signal { to, signal });
+                }
+                Step::On
+            }
+        }
+    }
+
+    fn end_nrt(&mut self, now: Instant, sent: bool) -> Step {
+        let awake = self.is_awake(now);
+        self.last_visit_idle = !sent;
+        let station = self.station;
+        let Some(hold) = &mut self.hold else { return Step::Wait };
+        hold.token.idle_visits = if sent || awake { 0 } else { hold.token.idle_visits.saturating_add(1) };
+        let token = hold.token;
+        let next = self.next_live(station, &token);
+        let idle = token.idle_visits >= self.live_stations(&token);
+        if let Some(hold) = &mut self.hold {
+            hold.token.next_nrt = next;
+            hold.token.rested = idle;
+        }
+        if idle {
+            return self.go_home_when_free(now, self.card_free());
+        }
+        if next == station {
+            // Alone: the next visit is ours again, unless there was nothing to send.
+            let Some(hold) = &mut self.hold else { return Step::Wait };
+            hold.token.rested = !sent;
+            return if sent { self.enter_nrt() } else { self.go_home_when_free(now, self.card_free()) };
+        }
+        self.pass_in_round(now, next)
+    }
+
+    // ---- on its way -----------------------------------------------------------------------------------
+
+    fn card_free(&self) -> Instant {
+        self.hold.as_ref().map_or(Instant::ZERO, |hold| hold.card_free)
+    }
+
+    /// At most a small burst is handed to the card ahead of the link's rate, so that what a station can still
+    /// send after losing its right is small and lives inside T_NRT.
+    fn card_has_room(&self, now: Instant) -> bool {
+        self.card_free() <= now + self.settings.burst
+    }
+
+    fn charge(&mut self, now: Instant, output: &Output) {
+        if let Output::Transmit { len, .. } = output {
+            self.charge_octets(now, *len);
+        }
+    }
+
+    fn charge_octets(&mut self, now: Instant, octets: u16) {
+        let time = self.frame_time(octets) + self.settings.link.per_frame;
+        if let Some(hold) = &mut self.hold {
+            hold.card_free = hold.card_free.max(now) + time;
+            hold.sent = true;
+        }
+    }
+
+    fn go_home_when_free(&mut self, now: Instant, card_free: Instant) -> Step {
+        let Some(hold) = &mut self.hold else { return Step::Wait };
+        hold.token.phase = Phase::Home;
+        let master = {
+            let token = hold.token;
+            self.master(&token)
+        };
+        if master == self.station {
+            return self.go_home(now.max(card_free).min(now));
+        }
+        self.stage(Stage::Leave { to: master })
+    }
+
+    /// The token is held for max(measured, nominal) wire time: on a virtual wire a send costs no time.
+    fn leave_visit(&mut self, now: Instant, to: StationId) -> Step {
+        if now < self.card_free() {
+            return Step::Wait;
+        }
+        if to == self.station || !self.is_member(to) {
+            return self.stage(Stage::Begin);
+        }
+        self.pass_token(now, to);
+        Step::Wait
+    }
+
+    /// When the hold wants to go on.
+    pub(super) fn hold_deadline(&self, hold: &Hold) -> Instant {
+        let room = hold.card_free.minus(self.settings.burst);
+        let stage = match hold.stage {
+            Stage::Begin => Instant::ZERO,
+            Stage::Slot { opens, .. } => opens.max(room),
+            Stage::Nrt { .. } => room,
+            Stage::Rest { until } => until,
+            Stage::Leave { .. } => hold.card_free,
+        };
+        let acknowledge = hold.acknowledge.map_or(Instant::FAR, |(_, _, by)| by);
+        stage.min(acknowledge)
+    }
+}
+
+/// What a stage came to.
+enum Step {
+    /// Something to send.
+    Send(Output),
+    /// Nothing until the deadline.
+    Wait,
+    /// The next stage may act at once.
+    On,
+}

@@ -1,0 +1,178 @@
+//! Five stations in virtual time: finding each other, the switch, streams, refusal, close, and recovery.
+
+use rota_proto::{ChannelId, ModeName};
+use rota_sim::{Faults, World, WorldSpec};
+use rota_units::Span;
+
+const TRT: Span = Span::from_nanos(33_333_333);
+
+fn ms(n: u64) -> Span {
+    Span::from_millis(n)
+}
+
+fn booted(seed: u64) -> World {
+    let mut world = World::new(seed, WorldSpec::new(5));
+    world.run_for(ms(2_000));
+    world
+}
+
+fn stream(world: &mut World, from: usize, to: usize) -> Option<ChannelId> {
+    let channel = world.open(from, to, 6_250).expect("the request is sound");
+    world.run_for(ms(1_500));
+    match world.hosts[from].opened(channel) {
+        Some(Some(_)) => Some(channel),
+        Some(None) => None,
+        None => panic!("undecided: {:?} {:?}", world.hosts[from].events, world.agreed_mode()),
+    }
+}
+
+#[test]
+fn stations_find_each_other_without_settings() {
+    let world = booted(1);
+    let mut stations: Vec<u16> = (0..5).map(|index| world.station(index)).collect();
+    stations.sort_unstable();
+    assert_eq!(stations, [1, 2, 3, 4, 5]);
+    for host in &world.hosts {
+        assert_eq!(host.node.as_ref().map(|node| node.link().members().len()), Some(4));
+    }
+    assert_eq!(world.agreed_mode(), Some(ModeName::Plain));
+}
+
+#[test]
+fn the_first_reservation_switches_and_the_last_close_switches_back() {
+    let mut world = booted(2);
+    let channel = stream(&mut world, 0, 4).expect("one stream fits");
+    assert_eq!(world.agreed_mode(), Some(ModeName::Token));
+    world.with(0, |node, now| node.close(now, channel));
+    world.run_for(ms(500));
+    assert_eq!(world.agreed_mode(), Some(ModeName::Plain));
+    assert_eq!(world.double_holds, []);
+}
+
+#[test]
+fn five_streams_fit_at_10_mbit_the_sixth_is_refused_and_none_is_late() {
+    let mut world = booted(3);
+    let mut channels = Vec::new();
+    for number in 0..5 {
+        channels.push((number % 4, stream(&mut world, number % 4, 4).expect("five fit")));
+    }
+    assert_eq!(stream(&mut world, 1, 4), None, "the sixth is refused");
+    for number in 0..60 {
+        for (from, channel) in &channels {
+            world.unit(*from, *channel, number, 6_250);
+        }
+        for _ in 0..8 {
+            (0..4).for_each(|from| world.ordinary(from, 4, 1514));
+        }
+        world.run_for(TRT);
+    }
+    world.run_for(ms(200));
+    let bounds: Vec<Span> =
+        channels.iter().map(|(from, id)| world.hosts[*from].opened(*id).flatten().expect("open")).collect();
+    let receipts = &world.hosts[4].receipts;
+    assert_eq!(receipts.len(), 5);
+    let longest = bounds.iter().max().copied().expect("five bounds");
+    for units in receipts.values() {
+        assert_eq!(units.len(), 60);
+        for unit in units {
+            assert!(unit.complete, "unit {}", unit.number);
+            assert!(unit.delay <= longest, "{} after {} of {longest}", unit.number, unit.delay);
+        }
+        let gaps: Vec<u64> = units.windows(2).map(|pair| pair[1].at.since(pair[0].at).as_nanos()).collect();
+        assert!(gaps.iter().all(|gap| gap.abs_diff(TRT.as_nanos()) < 500_000), "strict period: {gaps:?}");
+    }
+    assert!(
+        world.hosts[4].ordinary_received > 60,
+        "ordinary traffic stays alive: {}",
+        world.hosts[4].ordinary_received
+    );
+    assert_eq!(world.double_holds, []);
+}
+
+#[test]
+fn the_ring_survives_the_death_of_any_station() {
+    for victim in 0..4 {
+        let mut world = booted(10 + victim as u64);
+        for from in 0..4 {
+            stream(&mut world, from, 4).expect("fits");
+        }
+        world.kill(victim);
+        world.run_for(ms(2_500));
+        assert_eq!(world.double_holds, [], "victim {victim}");
+        assert_eq!(world.agreed_mode(), Some(ModeName::Token), "victim {victim}");
+        for index in (0..5).filter(|index| *index != victim) {
+            let node = world.hosts[index].node.as_ref().expect("alive");
+            assert_eq!(
+                node.status().reservations.len(),
+                3,
+                "the dead station's slot is free, victim {victim} at {index}"
+            );
+        }
+        world.restart(victim);
+        world.run_for(ms(1_500));
+        let node = world.hosts[victim].node.as_ref().expect("restarted");
+        assert_eq!(node.link().mode(), ModeName::Token, "it joins the running ring, victim {victim}");
+        assert_eq!(node.link().members().len(), 4);
+        assert_eq!(world.double_holds, []);
+    }
+}
+
+#[test]
+fn a_paused_holder_never_makes_a_second_token() {
+    for seed in 0..40 {
+        let mut world = booted(100 + seed);
+        for from in 0..3 {
+            stream(&mut world, from, 4).expect("fits");
+        }
+        let at = world.below(TRT.as_nanos());
+        world.run_for(Span::from_nanos(at));
+        let Some(holder) = world.holder() else { continue };
+        let pause = ms(100 + world.below(1_500));
+        world.pause(holder, pause);
+        world.run_for(ms(4_000));
+        assert_eq!(world.double_holds, [], "seed {seed}");
+        assert_eq!(world.agreed_mode(), Some(ModeName::Token), "seed {seed}");
+        assert!(
+            (0..5).all(|i| world.hosts[i].node.as_ref().is_some_and(|n| n.link().members().len() == 4)),
+            "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn loss_and_duplication_never_make_two_holders() {
+    for seed in 0..60 {
+        let mut world = booted(1_000 + seed);
+        for from in 0..3 {
+            stream(&mut world, from, 4).expect("fits");
+        }
+        world.faults = Faults { loss_ppm: 20_000, duplicate_ppm: 20_000 };
+        world.run_for(ms(3_000));
+        if seed % 2 == 0 {
+            let victim = world.below(5) as usize;
+            world.kill(victim);
+        }
+        world.run_for(ms(3_000));
+        world.faults = Faults::default();
+        world.run_for(ms(3_000));
+        assert_eq!(world.double_holds, [], "seed {seed}");
+        assert!(world.agreed_mode().is_some(), "seed {seed}: {:?}", modes(&world));
+    }
+}
+
+fn modes(world: &World) -> Vec<Option<ModeName>> {
+    world.hosts.iter().map(|host| host.node.as_ref().map(|node| node.link().mode())).collect()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let run = |seed| {
+        let mut world = booted(seed);
+        stream(&mut world, 0, 4);
+        world.faults = Faults { loss_ppm: 50_000, duplicate_ppm: 50_000 };
+        world.run_for(ms(1_000));
+        world.event_hash()
+    };
+    assert_eq!(run(5), run(5));
+    assert_ne!(run(5), run(6));
+}

@@ -1,0 +1,53 @@
+//! Fuzz targets as plain functions: a fuzzer or a committed corpus calls them with any octets.
+
+use crate::{
+    Announce, Claim, DEFAULT_ETHERTYPE, Form, FrameView, Grant, Key, Kind, ModeNotice, Nack, Signal, Switch,
+    SwitchAck, Token, UnitHeader, host_level, verify,
+};
+
+/// Any octets as a received frame, and its body as the kind it claims to be. What parses must emit the same octets.
+pub fn fuzz_frame(data: &[u8]) {
+    let _ = host_level(data);
+    let Ok(view) = FrameView::parse(data, DEFAULT_ETHERTYPE) else { return };
+    assert!(!verify(&view, &Key::new([0x5a; 32])), "a tag was guessed");
+    fuzz_body(view.header().kind, view.body());
+}
+
+/// Any octets as any body: the first octet chooses the kind.
+pub fn fuzz_bodies(data: &[u8]) {
+    if let Some((kind, body)) = data.split_first() {
+        fuzz_body(Kind::from_code(*kind), body);
+    }
+}
+
+fn fuzz_body(kind: Kind, body: &[u8]) {
+    let mut out = [0u8; 4096];
+    macro_rules! round_trip {
+        ($value:ty) => {
+            if let Ok(value) = <$value>::parse(body) {
+                let length = value.emit(&mut out);
+                assert_eq!(<$value>::parse(&out[..length]), Ok(value), "what was written reads back");
+            }
+        };
+    }
+    match kind {
+        Kind::Announce => round_trip!(Announce),
+        Kind::Switch => round_trip!(Switch),
+        Kind::SwitchAck => round_trip!(SwitchAck),
+        Kind::Form => round_trip!(Form),
+        Kind::Token | Kind::List => round_trip!(Token),
+        Kind::Claim => round_trip!(Claim),
+        Kind::Grant => round_trip!(Grant),
+        Kind::Nack => round_trip!(Nack),
+        Kind::Mode => round_trip!(ModeNotice),
+        Kind::Signal => round_trip!(Signal),
+        Kind::Data => {
+            if let Ok((header, payload)) = UnitHeader::parse(body) {
+                assert!(payload.len() <= body.len());
+                header.emit(&mut out);
+                assert_eq!(out[..20], body[..20], "what was read is what was written");
+            }
+        }
+        Kind::TokenAck | Kind::Request | Kind::Unknown(_) => {}
+    }
+}

@@ -1,0 +1,107 @@
+//! Channel set-up and tear-down between two stations. Sent as ordinary control traffic and repeated until
+//! answered; every message is idempotent.
+
+use crate::fields::{Malformed, Reader, Writer};
+
+/// What a signal says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// "Will you listen to this channel?"
+    Connect,
+    /// "Yes."
+    Accept,
+    /// "No": the code says why.
+    Refuse,
+    /// "The channel is reserved; this is its contract."
+    Opened,
+    /// "I have noted the contract."
+    OpenedAck,
+    /// "The channel ends; `final_unit` was the last one."
+    Close,
+    /// "I have noted the end."
+    CloseAck,
+    /// A verb of a later version.
+    Unknown(u8),
+}
+
+impl Verb {
+    const fn code(self) -> u8 {
+        match self {
+            Self::Connect => 1,
+            Self::Accept => 2,
+            Self::Refuse => 3,
+            Self::Opened => 4,
+            Self::OpenedAck => 5,
+            Self::Close => 6,
+            Self::CloseAck => 7,
+            Self::Unknown(code) => code,
+        }
+    }
+
+    const fn from_code(code: u8) -> Self {
+        match code {
+            1 => Self::Connect,
+            2 => Self::Accept,
+            3 => Self::Refuse,
+            4 => Self::Opened,
+            5 => Self::OpenedAck,
+            6 => Self::Close,
+            7 => Self::CloseAck,
+            other => Self::Unknown(other),
+        }
+    }
+}
+
+/// One signalling message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// What it says.
+    pub verb: Verb,
+    /// Why, for refusals and closes.
+    pub code: u8,
+    /// Whom at the destination it concerns, like a port number.
+    pub service: u16,
+    /// The channel's label on this segment, chosen by the sender of its data.
+    pub label: u16,
+    /// The channel.
+    pub channel: u64,
+    /// The largest unit, octets.
+    pub unit_octets_max: u32,
+    /// One unit each so many ns.
+    pub period_ns: u32,
+    /// The proven bound from ready to delivered, ns.
+    pub bound_ns: u64,
+    /// How many units were sent before the close.
+    pub final_unit: u64,
+}
+
+impl Signal {
+    /// A signal with only the fields that every verb has.
+    pub const fn new(verb: Verb, channel: u64, label: u16) -> Self {
+        let (code, service, unit_octets_max, period_ns, bound_ns, final_unit) = (0, 0, 0, 0, 0, 0);
+        Self { verb, code, service, label, channel, unit_octets_max, period_ns, bound_ns, final_unit }
+    }
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader(body);
+        let verb = Verb::from_code(reader.u8()?);
+        let code = reader.u8()?;
+        let (service, label, channel) = (reader.u16()?, reader.u16()?, reader.u64()?);
+        let (unit_octets_max, period_ns) = (reader.u32()?, reader.u32()?);
+        let (bound_ns, final_unit) = (reader.u64()?, reader.u64()?);
+        reader.end()?;
+        Ok(Self { verb, code, service, label, channel, unit_octets_max, period_ns, bound_ns, final_unit })
+    }
+
+    /// Writes the body and returns its length.
+    pub fn emit(&self, body: &mut [u8]) -> usize {
+        let mut writer = Writer::new(body);
+        writer.u8(self.verb.code()).u8(self.code).u16(self.service).u16(self.label).u64(self.channel);
+        writer.u32(self.unit_octets_max).u32(self.period_ns).u64(self.bound_ns).u64(self.final_unit);
+        writer.written()
+    }
+}

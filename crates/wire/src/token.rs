@@ -1,0 +1,281 @@
+//! The token: cycle clock, reservations in slots, dead stations, and where the rounds stand.
+
+use crate::fields::{Malformed, Reader, Writer};
+
+/// Most stations on one segment; station numbers run from 1 to this.
+pub const MAX_STATIONS: u16 = 255;
+/// Most slots in one token, so that it fits one frame of 1,500 octets.
+pub const MAX_SLOTS: usize = 220;
+
+/// A set of station numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct StationSet([u64; 4]);
+
+impl StationSet {
+    /// Nobody.
+    pub const EMPTY: Self = Self([0; 4]);
+
+    /// Whether `station` is in the set.
+    pub const fn contains(&self, station: u16) -> bool {
+        station <= MAX_STATIONS && self.0[station as usize / 64] >> (station % 64) & 1 == 1
+    }
+
+    /// Adds a station; numbers above [`MAX_STATIONS`] are ignored.
+    pub fn insert(&mut self, station: u16) {
+        if station <= MAX_STATIONS {
+            self.0[usize::from(station) / 64] |= 1 << (station % 64);
+        }
+    }
+
+    /// Removes a station.
+    pub fn remove(&mut self, station: u16) {
+        if station <= MAX_STATIONS {
+            self.0[usize::from(station) / 64] &= !(1 << (station % 64));
+        }
+    }
+
+    /// How many stations are in the set.
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Whether nobody is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
+    }
+
+    /// The stations in rising order.
+    pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
+        (0..=MAX_STATIONS).filter(|station| self.contains(*station))
+    }
+
+    fn octets_needed(&self) -> usize {
+        (0..32).rev().find(|at| self.octet(*at) != 0).map_or(0, |at| at + 1)
+    }
+
+    fn octet(&self, at: usize) -> u8 {
+        (self.0[at / 8] >> (at % 8 * 8)) as u8
+    }
+}
+
+/// One reservation: a station's turn in each cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Slot {
+    /// Whose turn.
+    pub station: u16,
+    /// How long it may hold the token, ns; zero marks a slot about to be compacted.
+    pub tht_ns: u32,
+    /// Whether the station's session is periodic: then the ring keeps the strict period.
+    pub periodic: bool,
+}
+
+/// The slots in the order of their turns.
+#[derive(Clone, Copy)]
+pub struct SlotList {
+    slots: [Slot; MAX_SLOTS],
+    len: usize,
+}
+
+impl SlotList {
+    /// No reservation.
+    pub const EMPTY: Self =
+        Self { slots: [Slot { station: 0, tht_ns: 0, periodic: false }; MAX_SLOTS], len: 0 };
+
+    /// The slots.
+    pub fn as_slice(&self) -> &[Slot] {
+        &self.slots[..self.len]
+    }
+
+    /// The slots, to change.
+    pub fn as_mut_slice(&mut self) -> &mut [Slot] {
+        &mut self.slots[..self.len]
+    }
+
+    /// Appends a slot; false when the list is full.
+    pub fn push(&mut self, slot: Slot) -> bool {
+        if self.len == MAX_SLOTS {
+            return false;
+        }
+        self.slots[self.len] = slot;
+        self.len += 1;
+        true
+    }
+
+    /// Keeps the slots for which `keep` says so, in order: every other station only gets earlier.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Slot) -> bool) {
+        let mut kept = 0;
+        for at in 0..self.len {
+            if keep(&self.slots[at]) {
+                self.slots[kept] = self.slots[at];
+                kept += 1;
+            }
+        }
+        self.len = kept;
+    }
+}
+
+impl PartialEq for SlotList {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for SlotList {}
+
+impl core::fmt::Debug for SlotList {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_list().entries(self.as_slice()).finish()
+    }
+}
+
+/// Where in the cycle the token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The first rotation after a mode switch: no data, every live station.
+    First,
+    /// Among the reservations.
+    RealTime,
+    /// In the non-real-time round.
+    NonRealTime,
+    /// On its way back to the cycle master.
+    Home,
+}
+
+/// The token's contents; the reservation list that the cycle master broadcasts has the same form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Raised by every change of mode.
+    pub mode_epoch: u32,
+    /// The cycle's number.
+    pub cycle: u32,
+    /// Time left in the cycle when this frame was sent, ns (paper section 2.2.3).
+    pub residual_ns: u32,
+    /// Target token rotation time, ns.
+    pub trt_ns: u32,
+    /// Where in the cycle the token is.
+    pub phase: Phase,
+    /// Whether the token rested in the last cycle because nobody had data.
+    pub rested: bool,
+    /// The slot whose turn it is.
+    pub position: u16,
+    /// The station that is first in the next non-real-time round (paper section 2.2.3).
+    pub next_nrt: u16,
+    /// Non-real-time visits in a row that found no data.
+    pub idle_visits: u16,
+    /// Stations that the token skips (paper section 2.4).
+    pub dead: StationSet,
+    /// The reservations.
+    pub slots: SlotList,
+}
+
+const FIXED_OCTETS: usize = 28;
+const SLOT_OCTETS: usize = 6;
+const PERIODIC: u16 = 0x8000;
+const RESTED: u8 = 1;
+
+impl Token {
+    /// Octets of the largest token, with every slot in use.
+    pub const MAX_OCTETS: usize = FIXED_OCTETS + 32 + MAX_SLOTS * SLOT_OCTETS;
+
+    /// Octets a token with `slots` slots and stations up to number `stations` takes.
+    pub const fn octets_for(slots: usize, stations: usize) -> usize {
+        FIXED_OCTETS + stations / 8 + 1 + slots * SLOT_OCTETS
+    }
+
+    /// Reads a token or a reservation list.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader(body);
+        let mode_epoch = reader.u32()?;
+        let cycle = reader.u32()?;
+        let residual_ns = reader.u32()?;
+        let trt_ns = reader.u32()?;
+        if trt_ns == 0 || residual_ns > trt_ns {
+            return Err(Malformed::Field("residual time"));
+        }
+        let phase = match reader.u8()? {
+            0 => Phase::First,
+            1 => Phase::RealTime,
+            2 => Phase::NonRealTime,
+            3 => Phase::Home,
+            _ => return Err(Malformed::Field("phase")),
+        };
+        let flags = reader.u8()?;
+        let position = reader.u16()?;
+        let next_nrt = reader.u16()?;
+        let idle_visits = reader.u16()?;
+        let dead = Self::parse_dead(&mut reader)?;
+        let slots = Self::parse_slots(&mut reader)?;
+        reader.end()?;
+        let rested = flags & RESTED != 0;
+        Ok(Self {
+            mode_epoch,
+            cycle,
+            residual_ns,
+            trt_ns,
+            phase,
+            rested,
+            position,
+            next_nrt,
+            idle_visits,
+            dead,
+            slots,
+        })
+    }
+
+    fn parse_dead(reader: &mut Reader<'_>) -> Result<StationSet, Malformed> {
+        let octets = usize::from(reader.u16()?);
+        if octets > 32 {
+            return Err(Malformed::Field("dead set"));
+        }
+        let mut dead = StationSet::EMPTY;
+        for (at, octet) in reader.take(octets)?.iter().enumerate() {
+            dead.0[at / 8] |= u64::from(*octet) << (at % 8 * 8);
+        }
+        if dead.octets_needed() != octets {
+            return Err(Malformed::Field("dead set"));
+        }
+        Ok(dead)
+    }
+
+    fn parse_slots(reader: &mut Reader<'_>) -> Result<SlotList, Malformed> {
+        let count = reader.u16()?;
+        let mut slots = SlotList::EMPTY;
+        for _ in 0..count {
+            let station = reader.u16()?;
+            let periodic = station & PERIODIC != 0;
+            let slot = Slot { station: station & !PERIODIC, tht_ns: reader.u32()?, periodic };
+            if slot.station == 0 || slot.station > MAX_STATIONS || !slots.push(slot) {
+                return Err(Malformed::Field("slot"));
+            }
+        }
+        Ok(slots)
+    }
+
+    /// Writes the token and returns its length.
+    pub fn emit(&self, body: &mut [u8]) -> usize {
+        let phase = match self.phase {
+            Phase::First => 0,
+            Phase::RealTime => 1,
+            Phase::NonRealTime => 2,
+            Phase::Home => 3,
+        };
+        let dead_octets = self.dead.octets_needed();
+        let mut writer = Writer::new(body);
+        writer.u32(self.mode_epoch).u32(self.cycle).u32(self.residual_ns).u32(self.trt_ns);
+        writer.u8(phase).u8(if self.rested { RESTED } else { 0 }).u16(self.position);
+        writer.u16(self.next_nrt).u16(self.idle_visits).u16(dead_octets as u16);
+        for at in 0..dead_octets {
+            writer.u8(self.dead.octet(at));
+        }
+        writer.u16(self.slots.len as u16);
+        for slot in self.slots.as_slice() {
+            writer.u16(slot.station | if slot.periodic { PERIODIC } else { 0 }).u32(slot.tht_ns);
+        }
+        writer.written()
+    }
+}
+
+const _: () = assert!(28 + Token::MAX_OCTETS + 16 <= 1500, "a full token fits one frame");
