@@ -2,16 +2,20 @@
 
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
+use rota_driver::realtime::{Realtime, Wish};
 use rota_units::{Instant, Span};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
 pub use rota::{now, sleep_until};
 
-/// Asks the kernel for timers without the 50 us that it may add to those of ordinary programs.
-pub fn ask_for_exact_timers() {
-    // A kernel without the call only wakes us a little later.
-    let _ = nix::sys::prctl::set_timerslack(1);
+/// What a program at the end of a stream asks for; below the node, which serves all of them.
+const END_PRIORITY: u8 = 10;
+
+/// Asks that this thread, an end of a stream, be served before ordinary programs and by exact timers. Where
+/// the kernel refuses, frames only become later, and the evidence of stalls says so.
+pub fn ask_for_real_time() {
+    let _ = Realtime::ask(Wish { fifo: Some(END_PRIORITY), cpu: None, lock: false });
 }
 
 /// A kernel receive stamp (wall clock) on the monotonic clock, by its age; `now` when it makes no sense.

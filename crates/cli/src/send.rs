@@ -174,7 +174,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         stalls: Vec::new(),
     };
     let mut log = args.log.as_deref().map(Output::open).transpose()?;
-    clock::ask_for_exact_timers();
+    clock::ask_for_real_time();
     let mut sink = match open(args, &report) {
         Ok(sink) => sink,
         Err(OpenError::Failed(failure)) => return Err(failure),

@@ -9,7 +9,6 @@ pub mod device;
 mod egress;
 pub mod filter;
 pub mod gate;
-pub mod gate;
 pub mod in_process;
 pub mod netlink;
 pub mod netns;
