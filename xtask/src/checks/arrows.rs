@@ -1,0 +1,176 @@
+//! Which room may name which: the arrows of the house, dev-dependencies included.
+
+use crate::metadata::{Dependency, Package};
+use crate::tree::{Report, Tree, room};
+
+/// Each room, its crate, and the rooms it may name. The order is from the ground up.
+pub const ROOMS: &[(&str, &str, &[&str])] = &[
+    ("units", "rota-units", &[]),
+    ("wire", "rota-wire", &[]),
+    ("admission", "rota-admission", &["units"]),
+    ("proto", "rota-proto", &["wire", "admission", "units"]),
+    ("sim", "rota-sim", &["proto", "wire", "admission", "units"]),
+    ("shm", "rota-shm", &["admission", "units"]),
+    ("driver", "rota-driver", &["proto", "wire", "units"]),
+    ("client", "rota", &["shm", "proto", "admission", "units"]),
+    ("node", "rota-node", &["driver", "shm", "proto", "admission", "wire", "units"]),
+    ("cli", "rota-cli", &["client", "node", "sim", "driver", "admission", "wire", "units"]),
+];
+
+/// Foreign crates that a pure room may name, in its code and in its tests.
+const PURE_CODE: &[&str] = &["blake3", "thiserror", "zerocopy"];
+const PURE_TESTS: &[&str] = &["proptest", "serde_json"];
+/// Heavy crates, and the only rooms that may name them.
+const HEAVY: &[&str] = &["clap", "h264-reader", "hdrhistogram", "indicatif", "plotters", "re_mp4"];
+const HEAVY_ROOMS: &[&str] = &["driver", "node", "cli"];
+
+/// The rooms without clock, I/O, thread and unsafe.
+pub const PURE: &[&str] = &["units", "wire", "admission", "proto", "sim"];
+
+/// Checks every dependency of every room.
+pub fn check(tree: &Tree, report: &mut Report) {
+    for package in &tree.packages {
+        let Some(folder) = &package.folder else { continue };
+        let Some(name) = room(folder) else { continue };
+        let manifest = format!("{folder}/Cargo.toml");
+        let Some((_, crate_name, allowed)) = ROOMS.iter().find(|(room, ..)| *room == name) else {
+            let sentence = "is no room of the house; choose one in ARCHITECTURE.md or record the decision";
+            report.violation(&manifest, 0, format!("crates/{name} {sentence}"));
+            continue;
+        };
+        if package.name != *crate_name {
+            report.violation(&manifest, 0, format!("is named {}; the house says {crate_name}", package.name));
+        }
+        for dependency in &package.dependencies {
+            let fault = if dependency.is_local {
+                local_fault(name, allowed, dependency, &tree.packages)
+            } else {
+                foreign_fault(name, dependency)
+            };
+            if let Some(sentence) = fault {
+                report.violation(&manifest, 0, sentence);
+            }
+        }
+    }
+}
+
+fn local_fault(
+    from: &str,
+    allowed: &[&str],
+    dependency: &Dependency,
+    packages: &[Package],
+) -> Option<String> {
+    let package = packages.iter().find(|p| p.name == dependency.name);
+    let Some(folder) = package.and_then(|package| package.folder.as_deref()) else {
+        return Some(format!("{from} names {}, which lies outside the project", dependency.name));
+    };
+    let to = room(folder).unwrap_or(folder);
+    if to == from || allowed.contains(&to) {
+        return None;
+    }
+    let dash = if dependency.kind.is_empty() { "" } else { "-" };
+    let kind = &dependency.kind;
+    Some(format!(
+        "{from} → {to} ({kind}{dash}dependencies) is no arrow of the house: {}",
+        advice(from, allowed, to)
+    ))
+}
+
+/// Where the type that tempted somebody to draw the arrow should live instead.
+fn advice(from: &str, allowed: &[&str], to: &str) -> String {
+    let seen_by =
+        |name: &str| ROOMS.iter().find(|(room, ..)| *room == name).map_or(&[][..], |(.., list)| *list);
+    let below = seen_by(to);
+    if below.contains(&from) {
+        return format!("{to} already names {from}, so move the type from {to} down into {from}");
+    }
+    let common: Vec<&str> = allowed.iter().copied().filter(|room| below.contains(room)).collect();
+    if common.is_empty() {
+        return format!(
+            "move what {from} needs into {from} itself, or join the two in a room that names both"
+        );
+    }
+    format!("move the type into a room that both name ({}), the highest that fits", common.join(", "))
+}
+
+fn foreign_fault(from: &str, dependency: &Dependency) -> Option<String> {
+    let name = dependency.name.as_str();
+    if PURE.contains(&from) {
+        let in_tests = dependency.kind == "dev" && PURE_TESTS.contains(&name);
+        return (!PURE_CODE.contains(&name) && !in_tests).then(|| {
+            format!(
+                "{from} is a pure room and may not name the foreign crate {name}; its code may name {}, \
+                 its tests also {} (xtask/src/checks/arrows.rs holds the list)",
+                PURE_CODE.join(", "),
+                PURE_TESTS.join(", ")
+            )
+        });
+    }
+    (HEAVY.contains(&name) && !HEAVY_ROOMS.contains(&from))
+        .then(|| format!("{from} may not name the heavy crate {name}; only {} may", HEAVY_ROOMS.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::planted::{edge, room as package};
+
+    fn faults(packages: &[Package]) -> Vec<String> {
+        let tree = Tree { packages: packages.to_vec(), ..Tree::default() };
+        let mut report = Report::default();
+        check(&tree, &mut report);
+        report.violations.iter().map(ToString::to_string).collect()
+    }
+
+    fn house_with(name: &str, folder: &str, dependencies: &[Dependency]) -> Vec<String> {
+        let mut packages: Vec<_> =
+            ROOMS.iter().filter(|r| r.0 != folder).map(|r| package(r.1, r.0, &[])).collect();
+        packages.push(package(name, folder, dependencies));
+        faults(&packages)
+    }
+
+    #[test]
+    fn the_arrows_of_the_house_pass() {
+        let by_room = |name: &&str| ROOMS.iter().find(|r| r.0 == *name).map(|r| edge(r.1, "*", "", true));
+        let all: Vec<_> = ROOMS
+            .iter()
+            .map(|r| package(r.1, r.0, &r.2.iter().filter_map(by_room).collect::<Vec<_>>()))
+            .collect();
+        assert_eq!(faults(&all), [""; 0]);
+    }
+
+    #[test]
+    fn a_forbidden_arrow_is_named_with_a_way_out() {
+        let found = house_with("rota-sim", "sim", &[edge("rota-driver", "*", "", true)]);
+        assert!(
+            found[0].contains("sim → driver (dependencies)") && found[0].contains("proto, wire, units"),
+            "{found:?}"
+        );
+        let found = house_with("rota-wire", "wire", &[edge("rota-proto", "*", "dev", true)]);
+        assert!(
+            found[0].contains("wire → proto (dev-dependencies)") && found[0].contains("down into wire"),
+            "{found:?}"
+        );
+        let found = house_with("rota-shm", "shm", &[edge("rota-wire", "*", "build", true)]);
+        assert!(found[0].contains("into shm itself"), "{found:?}");
+        let found = house_with("rota-shm", "shm", &[edge("elsewhere", "*", "", true)]);
+        assert!(found[0].contains("outside the project"), "{found:?}");
+    }
+
+    #[test]
+    fn foreign_crates_are_kept_out_of_pure_and_light_rooms() {
+        let found = house_with("rota-proto", "proto", &[edge("rand", "0.9", "", false)]);
+        assert!(found[0].contains("pure room") && found[0].contains("rand"), "{found:?}");
+        let found = house_with("rota-proto", "proto", &[edge("proptest", "1", "", false)]);
+        assert_eq!(found.len(), 1, "proptest is for tests only");
+        assert_eq!(house_with("rota-proto", "proto", &[edge("proptest", "1", "dev", false)]), [""; 0]);
+        let found = house_with("rota", "client", &[edge("clap", "4", "", false)]);
+        assert!(found[0].contains("heavy crate clap"), "{found:?}");
+    }
+
+    #[test]
+    fn an_unknown_room_and_a_wrong_name_are_refused() {
+        assert!(faults(&[package("rota-util", "util", &[])])[0].contains("no room of the house"));
+        assert!(faults(&[package("rota-wires", "wire", &[])])[0].contains("rota-wire"));
+    }
+}

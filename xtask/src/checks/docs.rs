@@ -1,0 +1,126 @@
+//! The pages a stranger reads first exist, list what exists, and link to what exists.
+
+use super::requirements::{backticked, cells};
+use crate::tree::{Report, Tree, has_extension, room};
+use std::collections::BTreeSet;
+
+const ARCHITECTURE: &str = "ARCHITECTURE.md";
+const README_COMMANDS: &[&str] = &["cargo run --release -- demo", "cargo test --workspace"];
+const PAGES: &[&str] = &["README.md", ARCHITECTURE, "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
+
+/// Checks the pages, the list of rooms and all relative links.
+pub fn check(tree: &Tree, report: &mut Report) {
+    for page in PAGES {
+        if tree.texts.get(*page).is_none_or(|text| text.trim().is_empty()) {
+            report.violation(page, 0, "does not exist or is empty");
+        }
+    }
+    let readme = tree.texts.get("README.md").map_or("", String::as_str);
+    for command in README_COMMANDS {
+        if !readme.contains(command) {
+            report.violation("README.md", 0, format!("does not name the command `{command}`"));
+        }
+    }
+    check_rooms(tree, report);
+    for (path, text) in tree.texts.iter().filter(|(path, _)| has_extension(path, "md")) {
+        for (i, line) in text.lines().enumerate() {
+            for target in links(line) {
+                if !tree.holds(&resolve(path, target)) {
+                    report.violation(path, i + 1, format!("links to {target}, which does not exist"));
+                }
+            }
+        }
+    }
+}
+
+/// The table below `## Rooms` names each crate, and no other.
+fn check_rooms(tree: &Tree, report: &mut Report) {
+    let text = tree.texts.get(ARCHITECTURE).map_or("", String::as_str);
+    let section = text.split("\n## ").find(|section| section.starts_with("Rooms")).unwrap_or("");
+    let listed: BTreeSet<(String, String)> = section
+        .lines()
+        .filter_map(cells)
+        .filter_map(|cells| {
+            let name = backticked(cells[0]).into_iter().next()?;
+            Some((name, backticked(cells.get(1)?).into_iter().next()?))
+        })
+        .collect();
+    let built: BTreeSet<(String, String)> = tree
+        .packages
+        .iter()
+        .filter_map(|package| Some((room(package.folder.as_deref()?)?.to_owned(), package.name.clone())))
+        .collect();
+    for (room, name) in built.difference(&listed) {
+        let sentence = format!("the table of rooms lacks `{room}` with the crate `{name}`");
+        report.violation(ARCHITECTURE, 0, sentence);
+    }
+    for (room, name) in listed.difference(&built) {
+        let sentence = format!("the table of rooms names `{room}` with `{name}`, which does not exist");
+        report.violation(ARCHITECTURE, 0, sentence);
+    }
+}
+
+/// The relative targets of the links in a line.
+fn links(line: &str) -> Vec<&str> {
+    let behind = line.split("](").skip(1);
+    behind
+        .filter_map(|rest| rest.split([')', '#', ' ']).next())
+        .filter(|target| !target.is_empty() && !target.contains(':'))
+        .collect()
+}
+
+/// A link's target as a path from the root.
+fn resolve(page: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = page.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            "." | "" => {}
+            ".." => {
+                parts.pop();
+            }
+            _ => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::planted::room as package;
+
+    const README: &str = "`cargo run --release -- demo` `cargo test --workspace` [a](ARCHITECTURE.md#rooms)";
+    const ROOMS: &str =
+        "# A\n\n## Rooms\n\n| room | crate |\n|---|---|\n| `wire` | `rota-wire` | x |\n\n## Next\n";
+
+    fn faults(readme: &str, architecture: &str, page: &str) -> Vec<String> {
+        let mut tree = Tree::planted(&[
+            ("README.md", readme),
+            (ARCHITECTURE, architecture),
+            ("CHANGELOG.md", "x"),
+            ("LICENSE-APACHE", "x"),
+            ("LICENSE-MIT", "x"),
+            ("docs/page.md", page),
+        ]);
+        tree.packages = vec![package("rota-wire", "wire", &[])];
+        let mut report = Report::default();
+        check(&tree, &mut report);
+        report.violations.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn true_pages_pass() {
+        assert_eq!(faults(README, ROOMS, "[x](../README.md) [y](https://e.example/x) [z](#here)"), [""; 0]);
+    }
+
+    #[test]
+    fn missing_pages_commands_rooms_and_links_are_named() {
+        assert!(faults("", ROOMS, "").iter().any(|f| f.contains("README.md: does not exist or is empty")));
+        assert!(faults("cargo test --workspace", ROOMS, "")[0].contains("cargo run --release -- demo"));
+        assert!(faults(README, "# A\n\n## Rooms\n", "")[0].contains("lacks `wire`"));
+        let extra = ROOMS.replace("\n\n## Next", "\n| `util` | `rota-util` | x |\n\n## Next");
+        assert!(faults(README, &extra, "")[0].contains("names `util`"));
+        assert!(faults(README, ROOMS, "[x](gone.md)")[0].contains("links to gone.md"));
+    }
+}
