@@ -12,6 +12,7 @@ mod worker;
 use crate::Format;
 use crate::exit::{Exit, Failure};
 use crate::lab::{Isolation, Lab, LabSpec, enter_isolation};
+use crate::output::Output;
 use crate::report;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use outcome::{DemoOutcome, Verdict};
@@ -22,7 +23,7 @@ use run::Stage;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The clip travels inside the program, so that an installed one needs no other file.
 const CLIP: &[u8] = include_bytes!("../testdata/clip.h264");
@@ -35,7 +36,8 @@ pub struct Args {
     #[arg(long, value_parser = parse_rate, default_value = "10mbit")]
     rate: BitRate,
     /// For how long each run is flooded
-    #[arg(long, default_value_t = 8, value_name = "S", value_parser = clap::value_parser!(u64).range(2..=3_600))]
+    #[arg(long, default_value_t = 8, value_name = "S")]
+    #[arg(value_parser = clap::value_parser!(u64).range(2..=3_600))]
     seconds: u64,
     /// Only these loads
     #[arg(long, value_enum, value_delimiter = ',', default_value = "fits,too-many")]
@@ -48,26 +50,64 @@ pub struct Args {
     out: PathBuf,
 }
 
-/// Runs the command.
-pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
-    // Before any thread exists, and before the work: a report that cannot be written should cost no minutes.
-    let isolation = enter_isolation().map_err(|e| Failure::failed(e.to_string()))?;
-    let unwritable = |e: std::io::Error| Failure::failed(format!("cannot write {}: {e}", args.out.display()));
-    let mut out = File::create(&args.out).map_err(unwritable)?;
-    let outcome = perform(args, isolation, format);
-    // An empty report of a failed run would only puzzle.
-    let outcome = outcome.inspect_err(|_| drop(std::fs::remove_file(&args.out)))?;
-    out.write_all(report::html(&outcome).as_bytes()).map_err(unwritable)?;
-    match format {
-        Format::Json => {
-            let json = outcome::to_json(&outcome).map_err(|e| Failure::failed(e.to_string()))?;
-            println!("{json}");
-        }
-        Format::Text => {
-            print!("{}", text::describe(&outcome));
-            println!("Report: {}", args.out.display());
+/// The report's file: opened before the work, because a report that cannot be written should cost no minutes.
+struct ReportFile<'a> {
+    path: &'a Path,
+    file: File,
+    was_there: bool,
+}
+
+impl<'a> ReportFile<'a> {
+    fn open(path: &'a Path) -> Result<Self, Failure> {
+        let was_there = path.exists();
+        let file = File::options().write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|e| Self::failure(path, &e))?;
+        Ok(Self { path, file, was_there })
+    }
+
+    fn write(mut self, page: &str) -> Result<(), Failure> {
+        // Only a regular file has old octets to cut off.
+        let is_file = self.file.metadata().is_ok_and(|m| m.is_file());
+        let emptied = if is_file { self.file.set_len(0) } else { Ok(()) };
+        let written = emptied.and_then(|()| self.file.write_all(page.as_bytes()));
+        written.map_err(|e| {
+            let failure = Self::failure(self.path, &e);
+            self.discard();
+            failure
+        })
+    }
+
+    /// Leaves nothing behind that was not there before.
+    fn discard(self) {
+        if !self.was_there {
+            let _ = std::fs::remove_file(self.path);
         }
     }
+
+    fn failure(path: &Path, e: &std::io::Error) -> Failure {
+        Failure::failed(format!("cannot write {}: {e}", path.display()))
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    // Before any thread exists.
+    let isolation = enter_isolation().map_err(|e| Failure::failed(e.to_string()))?;
+    let report = ReportFile::open(&args.out)?;
+    let outcome = match perform(args, isolation, format) {
+        Ok(outcome) => outcome,
+        Err(failure) => {
+            report.discard();
+            return Err(failure);
+        }
+    };
+    let mut out = Output::open(Path::new("-"))?;
+    let text = match format {
+        Format::Json => outcome::to_json(&outcome).map_err(|e| Failure::failed(e.to_string()))? + "\n",
+        Format::Text => format!("{}Report: {}\n", text::describe(&outcome), args.out.display()),
+    };
+    out.put(text.as_bytes())?;
+    report.write(&report::html(&outcome))?;
     match outcome.verdict() {
         Verdict::Kept => Ok(Exit::Done),
         verdict @ Verdict::Unfit => Err(Failure::failed(text::verdict_words(verdict))),
@@ -93,14 +133,10 @@ fn perform(args: &Args, isolation: Isolation, format: Format) -> Result<DemoOutc
         .iter()
         .flat_map(|load| args.mode.iter().map(|mode| RunPlan::new(*load, *mode, args.seconds)))
         .collect();
+    let realtime = watch::has_real_time();
     if format == Format::Text {
-        println!(
-            "A LAN of {RECEIVER} stations, {} ports, in namespaces of its own ({isolation}).",
-            args.rate
-        );
-        println!(
-            "Ring frames carry tags made with the lab's well-known key; use a key file of your own elsewhere."
-        );
+        let words = text::opening(args.rate, isolation, realtime);
+        Output::open(Path::new("-"))?.put(words.as_bytes())?;
     }
     let progress = Progress::new(plans.iter().map(RunPlan::end).sum());
     let mut runs = Vec::new();
@@ -108,5 +144,5 @@ fn perform(args: &Args, isolation: Isolation, format: Format) -> Result<DemoOutc
         runs.push(stage.run(plan, &progress)?);
     }
     progress.done();
-    Ok(DemoOutcome { rate: args.rate, nodes: RECEIVER, isolation: isolation.to_string(), runs })
+    Ok(DemoOutcome { rate: args.rate, nodes: RECEIVER, isolation: isolation.to_string(), realtime, runs })
 }

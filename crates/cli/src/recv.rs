@@ -27,7 +27,7 @@ pub struct Args {
     /// What carries the units
     #[arg(long, value_enum, default_value = "channel")]
     over: Over,
-    /// Write a line of JSON for each unit (number, complete, schedule, arrival, dequeue); '-' is standard output
+    /// Write a line of JSON for each unit (number, complete, three times); '-' is standard output
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// How long a sender that has begun may be silent before it counts as vanished

@@ -253,7 +253,6 @@ fn conclude(
             id: stream.id,
             station: stream.station,
             bound: expectation.bound,
-            start: stream.start,
             fates,
             figures,
         });

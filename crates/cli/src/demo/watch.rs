@@ -14,6 +14,15 @@ use std::thread::JoinHandle;
 const TICK: Span = Span::from_millis(2);
 const WITNESS_PRIORITY: u8 = PRIORITY_DEFAULT + 10;
 
+/// Whether the kernel grants this program real-time priority.
+pub fn has_real_time() -> bool {
+    // Asked for in a thread of its own: the demo itself has no need of it.
+    let asked = std::thread::spawn(|| {
+        Realtime::ask(Wish { fifo: Some(WITNESS_PRIORITY), cpu: None, lock: false }).fifo
+    });
+    asked.join().unwrap_or(false)
+}
+
 /// The running threads.
 pub struct StallWatch {
     stop: Arc<AtomicBool>,
