@@ -50,64 +50,42 @@ pub struct Args {
     out: PathBuf,
 }
 
-/// The report's file: opened before the work, because a report that cannot be written should cost no minutes.
-struct ReportFile<'a> {
-    path: &'a Path,
-    file: File,
-    was_there: bool,
+/// Tries whether the report can be written, before minutes of work; leaves nothing behind.
+fn check_writable(path: &Path) -> Result<(), Failure> {
+    let was_there = path.exists();
+    let opened = File::options().write(true).create(true).truncate(false).open(path);
+    opened.map_err(|e| Failure::failed(format!("cannot write {}: {e}", path.display())))?;
+    if !was_there {
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
 }
 
-impl<'a> ReportFile<'a> {
-    fn open(path: &'a Path) -> Result<Self, Failure> {
-        let was_there = path.exists();
-        let file = File::options().write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(|e| Self::failure(path, &e))?;
-        Ok(Self { path, file, was_there })
-    }
-
-    fn write(mut self, page: &str) -> Result<(), Failure> {
-        // Only a regular file has old octets to cut off.
-        let is_file = self.file.metadata().is_ok_and(|m| m.is_file());
-        let emptied = if is_file { self.file.set_len(0) } else { Ok(()) };
-        let written = emptied.and_then(|()| self.file.write_all(page.as_bytes()));
-        written.map_err(|e| {
-            let failure = Self::failure(self.path, &e);
-            self.discard();
-            failure
-        })
-    }
-
-    /// Leaves nothing behind that was not there before.
-    fn discard(self) {
-        if !self.was_there {
-            let _ = std::fs::remove_file(self.path);
+fn write_report(path: &Path, page: &str) -> Result<(), Failure> {
+    let was_there = path.exists();
+    let written = File::create(path).and_then(|mut file| file.write_all(page.as_bytes()));
+    written.map_err(|e| {
+        // Half a report would only puzzle.
+        if !was_there {
+            let _ = std::fs::remove_file(path);
         }
-    }
-
-    fn failure(path: &Path, e: &std::io::Error) -> Failure {
         Failure::failed(format!("cannot write {}: {e}", path.display()))
-    }
+    })
 }
 
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     // Before any thread exists.
     let isolation = enter_isolation().map_err(|e| Failure::failed(e.to_string()))?;
-    let report = ReportFile::open(&args.out)?;
-    let outcome = match perform(args, isolation, format) {
-        Ok(outcome) => outcome,
-        Err(failure) => {
-            report.discard();
-            return Err(failure);
-        }
-    };
+    check_writable(&args.out)?;
+    let outcome = perform(args, isolation, format)?;
     let mut out = Output::open(Path::new("-"))?;
     let text = match format {
         Format::Json => outcome::to_json(&outcome).map_err(|e| Failure::failed(e.to_string()))? + "\n",
         Format::Text => format!("{}Report: {}\n", text::describe(&outcome), args.out.display()),
     };
     out.put(text.as_bytes())?;
-    report.write(&report::html(&outcome))?;
+    write_report(&args.out, &report::html(&outcome))?;
     match outcome.verdict() {
         Verdict::Kept => Ok(Exit::Done),
         verdict @ Verdict::Unfit => Err(Failure::failed(text::verdict_words(verdict))),
