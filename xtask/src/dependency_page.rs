@@ -1,4 +1,4 @@
-//! Fills the columns of `docs/dependencies.md` that cargo knows, so that only the reasons are written by hand.
+//! Fills the columns of `docs/dependencies.md` that cargo knows: only the reasons are written by hand.
 
 use crate::checks::dependencies::{PAGE, facts};
 use crate::checks::requirements::{backticked, cells};

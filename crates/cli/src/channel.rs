@@ -1,13 +1,159 @@
-//! `rota channel`.
+//! `rota channel`: channels by hand.
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
+use crate::status::connect;
+use rota::{OpenError, OpenRequest};
+use rota_units::{BitRate, Span, parse_rate, parse_span};
+use serde_json::json;
+
+/// One unit each cycle of a 30 Hz segment.
+const PERIOD: &str = "33333333ns";
 
 /// Arguments of `rota channel`.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "Example: rota channel open --to n5 --rate 1.5mbit")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Reserve a channel and hold it until interrupted
+    Open {
+        /// The receiving station
+        #[arg(long, value_name = "NODE")]
+        to: String,
+        /// The service that listens there
+        #[arg(long, default_value_t = 0, value_name = "N")]
+        service: u16,
+        /// The rate to reserve, such as 1.5mbit
+        #[arg(long, value_parser = parse_rate)]
+        rate: BitRate,
+        /// The segment's cycle
+        #[arg(long, value_parser = parse_span, default_value = PERIOD, value_name = "TIME")]
+        period: Span,
+        /// Give the reservation back at once: only ask whether it fits
+        #[arg(long)]
+        probe: bool,
+    },
+    /// List this station's channels
+    List,
+    /// End a channel of this station
+    Close {
+        /// Its number, from the list
+        channel: u64,
+    },
+    /// Shrink a channel of this station to a smaller rate
+    Modify {
+        /// Its number, from the list
+        channel: u64,
+        /// The new rate
+        #[arg(long, value_parser = parse_rate)]
+        rate: BitRate,
+        /// The segment's cycle
+        #[arg(long, value_parser = parse_span, default_value = PERIOD, value_name = "TIME")]
+        period: Span,
+    },
+}
 
 /// Runs the command.
-pub fn run(_args: &Args, _format: Format) -> Result<Exit, Failure> {
-    Err(Failure::failed("'rota channel' is not built yet"))
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    match &args.action {
+        Action::Open { to, service, rate, period, probe } => open(to, *service, *rate, *period, *probe, format),
+        Action::List => list(format),
+        Action::Close { channel } => {
+            connect()?.close_channel(*channel).map_err(|error| Failure::failed(error.to_string()))?;
+            say(format, json!({ "closed": channel }), &format!("channel {channel} closes"));
+            Ok(Exit::Done)
+        }
+        Action::Modify { channel, rate, period } => modify(*channel, *rate, *period, format),
+    }
+}
+
+fn say(format: Format, json: serde_json::Value, text: &str) {
+    match format {
+        Format::Json => println!("{json}"),
+        Format::Text => println!("{text}"),
+    }
+}
+
+fn unit_octets(rate: BitRate, period: Span) -> Result<u32, Failure> {
+    // Rounded up by one octet: what was asked for must fit.
+    let octets = rate.octets_in_down(period).get() + 1;
+    u32::try_from(octets).map_err(|_| Failure::wrong_use(format!("{rate} is more than one channel can carry")))
+}
+
+fn open(
+    to: &str,
+    service: u16,
+    rate: BitRate,
+    period: Span,
+    probe: bool,
+    format: Format,
+) -> Result<Exit, Failure> {
+    let node = connect()?;
+    let request = OpenRequest::new(to, service, unit_octets(rate, period)?, period);
+    let channel = match node.open(&request) {
+        Ok(channel) => channel,
+        Err(OpenError::Refused(refusal)) => {
+            let json = serde_json::to_value(&*refusal).unwrap_or_default();
+            say(format, json!({ "refused": json }), &format!("refused: {}", refusal.sentence));
+            return Ok(Exit::Refused);
+        }
+        Err(error) => return Err(Failure::failed(error.to_string())),
+    };
+    let contract = channel.contract();
+    let json = serde_json::to_value(contract).unwrap_or_default();
+    let text = format!(
+        "open: units of {} octets every {}, delivered within {}",
+        contract.unit_octets_max,
+        Span::from_nanos(contract.period_ns),
+        Span::from_nanos(contract.bound_ns)
+    );
+    say(format, json!({ "contract": json }), &text);
+    if !probe {
+        // The reservation lives as long as the program that asked for it.
+        while !matches!(channel.state(), rota::ChannelState::Closed(_)) {
+            rota::sleep_until(rota::now() + Span::from_millis(200));
+        }
+        return Err(Failure::failed("the channel was ended by its node"));
+    }
+    channel.close(Span::from_millis(500)).map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(Exit::Done)
+}
+
+fn list(format: Format) -> Result<Exit, Failure> {
+    let channels = connect()?.channels().map_err(|error| Failure::failed(error.to_string()))?;
+    if format == Format::Json {
+        let json = serde_json::to_string(&channels).map_err(|error| Failure::failed(error.to_string()))?;
+        println!("{json}");
+        return Ok(Exit::Done);
+    }
+    if channels.is_empty() {
+        println!("no channels; 'rota send' and 'rota channel open' make some");
+    }
+    for channel in channels {
+        let way = if channel.sending { "to" } else { "from" };
+        println!(
+            "{}  {way} {}  service {}  {}  units of {} octets within {}",
+            channel.channel,
+            channel.peer_name,
+            channel.service,
+            channel.state,
+            channel.contract.unit_octets_max,
+            Span::from_nanos(channel.contract.bound_ns)
+        );
+    }
+    Ok(Exit::Done)
+}
+
+fn modify(channel: u64, rate: BitRate, period: Span, format: Format) -> Result<Exit, Failure> {
+    let octets = unit_octets(rate, period)?;
+    let contract = connect()?.modify_channel(channel, octets).map_err(|error| Failure::failed(error.to_string()))?;
+    let json = serde_json::to_value(&contract).unwrap_or_default();
+    let text = format!("channel {channel} may now send units of {} octets", contract.unit_octets_max);
+    say(format, json!({ "contract": json }), &text);
+    Ok(Exit::Done)
 }

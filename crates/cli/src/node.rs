@@ -1,13 +1,166 @@
-//! `rota node`.
+//! `rota node`: the daemon of one station.
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
+use rota_driver::gate::{EgressGate, ROTA_MARK};
+use rota_driver::packet::{PacketDevice, PacketOptions};
+use rota_node::{NodeSpec, SegmentKey, Settings};
+use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
+use std::path::PathBuf;
+
+const KEY_FILE: &str = "/etc/rota/segment.key";
+/// Diverted frames that may wait in the kernel until the data thread's turn.
+const GATE_FRAMES: u32 = 512;
 
 /// Arguments of `rota node`.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "Example: rota node --iface eth0 --rate 100mbit --key /etc/rota/segment.key")]
+pub struct Args {
+    /// The Ethernet interface; may be left out where there is only one
+    #[arg(long, value_name = "IFACE")]
+    iface: Option<String>,
+    /// The name by which other stations find this one; the host's name otherwise
+    #[arg(long)]
+    name: Option<String>,
+    /// The link's rate, such as 100mbit; what the driver says otherwise
+    #[arg(long, env = "ROTA_RATE", value_parser = parse_rate)]
+    rate: Option<BitRate>,
+    /// The largest buffer of a switch port of the segment
+    #[arg(long, env = "ROTA_PORT_QUEUE", value_parser = parse_octets, default_value = "150kB", value_name = "SIZE")]
+    port_queue: Octets,
+    /// The cycle; the same on all stations
+    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    trt: Option<Span>,
+    /// How long the ring may be silent before a new token is made
+    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    death_timeout: Option<Span>,
+    /// The file with the segment's secret: 32 octets, the same on all stations
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Which segment, where several share one wire
+    #[arg(long, default_value_t = 1)]
+    segment: u32,
+    /// EtherType of Rota's frames, in hexadecimal
+    #[arg(long, default_value = "88b5", value_parser = ether_type, value_name = "HEX")]
+    ethertype: u16,
+    /// Do not ask for real-time priority
+    #[arg(long)]
+    no_realtime: bool,
+    /// Write each interval in which this station held the token: generation, accepted and passed in ns
+    #[arg(long, value_name = "FILE")]
+    hold_log: Option<PathBuf>,
+}
+
+fn ether_type(text: &str) -> Result<u16, String> {
+    let digits = text.trim_start_matches("0x");
+    let value = u16::from_str_radix(digits, 16).map_err(|_| format!("'{text}' is not hexadecimal, such as 88b5"))?;
+    // Below 0x0600 the field is a length (IEEE 802.3).
+    if value < 0x0600 { Err(format!("'{text}' is a length, not an EtherType; 88b5 is usual")) } else { Ok(value) }
+}
 
 /// Runs the command.
-pub fn run(_args: &Args, _format: Format) -> Result<Exit, Failure> {
-    Err(Failure::failed("'rota node' is not built yet"))
+pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
+    let iface = match &args.iface {
+        Some(iface) => iface.clone(),
+        None => only_interface()?,
+    };
+    let key = segment_key(args)?;
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => host_name()?,
+    };
+    if name.is_empty() || name.len() > 32 {
+        return Err(Failure::wrong_use(format!("the name '{name}' must have 1 to 32 octets")));
+    }
+    let rate = match args.rate {
+        Some(rate) => rate,
+        None => driver_rate(&iface)?,
+    };
+    let settings = settings(args, rate)?;
+    let mut options = PacketOptions::new(&iface, args.ethertype, ROTA_MARK);
+    options.rate = Some(rate);
+    let device = PacketDevice::open_with(&options).map_err(|error| Failure::failed(error.to_string()))?;
+    let gate = EgressGate::new(&iface, GATE_FRAMES).map_err(|error| Failure::failed(error.to_string()))?;
+    let lab = key.lab;
+    let spec = NodeSpec {
+        interface: iface.clone(),
+        name: name.clone(),
+        settings,
+        key,
+        control: rota::ControlName::default(),
+        realtime: !args.no_realtime,
+        hold_log: args.hold_log.clone(),
+    };
+    let outcome = rota_node::run(spec, device, gate, |realtime| {
+        eprintln!("rota node {name} on {iface} at {rate}; {realtime}");
+        if lab {
+            eprintln!("the well-known lab key is in use: anybody on this wire can make frames of this segment");
+        }
+    });
+    outcome.map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(Exit::Done)
+}
+
+fn settings(args: &Args, rate: BitRate) -> Result<Settings, Failure> {
+    let mut settings = Settings::ethernet(rate, args.port_queue);
+    settings.segment = args.segment;
+    settings.ether_type = args.ethertype;
+    if let Some(trt) = args.trt {
+        // The token carries times in 32 bits; below a millisecond hops would eat the cycle.
+        if trt < Span::from_millis(1) || trt > Span::from_millis(1_000) {
+            return Err(Failure::wrong_use(format!("a cycle of {trt} cannot be kept; 1ms to 1s can")));
+        }
+        settings.trt = trt;
+    }
+    if let Some(death) = args.death_timeout {
+        if death < settings.trt * 2 {
+            let sentence = format!("a death timeout of {death} is below two cycles of {}", settings.trt);
+            return Err(Failure::wrong_use(sentence));
+        }
+        settings.death_timeout = death;
+        settings.lease = death.div_down(2);
+    }
+    Ok(settings)
+}
+
+fn segment_key(args: &Args) -> Result<SegmentKey, Failure> {
+    let in_lab = std::env::var_os("ROTA_LAB").is_some();
+    match &args.key {
+        Some(path) => SegmentKey::read(path).map_err(|error| Failure::failed(error.to_string())),
+        None if in_lab => Ok(SegmentKey::lab()),
+        None => SegmentKey::read(KEY_FILE.as_ref()).map_err(|error| Failure::failed(error.to_string())),
+    }
+}
+
+fn host_name() -> Result<String, Failure> {
+    let name = nix::unistd::gethostname().map_err(|error| Failure::failed(format!("no host name: {error}")))?;
+    Ok(name.to_string_lossy().chars().take(32).collect())
+}
+
+/// The Ethernet interface, if there is exactly one beside the loopback.
+fn only_interface() -> Result<String, Failure> {
+    let addresses = nix::ifaddrs::getifaddrs().map_err(|error| Failure::failed(format!("no interfaces: {error}")))?;
+    let mut names: Vec<String> = addresses.map(|address| address.interface_name).collect();
+    names.retain(|name| name != "lo" && !name.starts_with("rota"));
+    names.sort();
+    names.dedup();
+    match names.as_slice() {
+        [only] => Ok(only.clone()),
+        [] => Err(Failure::failed("there is no interface beside the loopback")),
+        many => Err(Failure::wrong_use(format!("name one interface with --iface: {}", many.join(", ")))),
+    }
+}
+
+/// The rate that the driver reports for an interface.
+fn driver_rate(iface: &str) -> Result<BitRate, Failure> {
+    let path = format!("/sys/class/net/{iface}/speed");
+    let mbit = std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    mbit.filter(|mbit| (1..=400_000).contains(mbit)).map(BitRate::from_mbit).ok_or_else(|| {
+        let known = nix::net::if_::if_nametoindex(iface).is_ok();
+        if known {
+            Failure::failed(format!("the driver of {iface} does not say its rate; give it with --rate, such as 100mbit"))
+        } else {
+            Failure::failed(format!("there is no interface {iface}; 'ip link' lists them"))
+        }
+    })
 }

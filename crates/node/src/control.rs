@@ -111,7 +111,10 @@ impl Control<'_> {
             Ok(None) => true,
             Err(_) => false,
         };
-        if let Some(Asked::Close { channel }) = self.asked(ask) {
+        let closing = session.asked.iter().position(|(id, asked)| *id == ask && matches!(asked, Asked::Close { .. }));
+        if let Some(place) = closing
+            && let (_, Asked::Close { channel }) = session.asked.swap_remove(place)
+        {
             self.close_foreign(at, ChannelId(channel));
         }
         if !alive {

@@ -1,6 +1,7 @@
 //! What the data thread needs of an egress gate, whatever holds it.
 
-use std::os::fd::BorrowedFd;
+use rota_driver::gate::EgressGate;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// Why a gate could not be moved, as one sentence.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,25 @@ pub trait Egress {
 
     /// Readable when frames wait.
     fn wait_fd(&self) -> Option<BorrowedFd<'_>>;
+}
+
+impl Egress for EgressGate {
+    fn divert(&mut self) -> Result<(), EgressError> {
+        Self::divert(self).map_err(|error| EgressError(error.to_string()))
+    }
+
+    fn pass(&mut self) -> Result<(), EgressError> {
+        Self::pass(self);
+        Ok(())
+    }
+
+    fn recv(&mut self, into: &mut [u8]) -> Option<usize> {
+        Self::recv(self, into)
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
+    }
 }
 
 /// For stations without ordinary traffic: nothing to divert.

@@ -24,7 +24,7 @@ pub use key::{KeyError, SegmentKey};
 use commands::Wiring;
 use rota_driver::device::FrameDevice;
 use rota_driver::realtime::{Realtime, Wish};
-use rota_proto::Settings;
+pub use rota_proto::Settings;
 use rota_shm::control::{ControlName, Listener, SocketError};
 use std::io;
 use std::path::PathBuf;

@@ -9,7 +9,7 @@ mod spec;
 mod up;
 
 pub use build::{Lab, enter_isolation};
-pub use spec::{Isolation, LabError, LabSpec, PriorityMatch, PrioritySpec, default_port_queue};
+pub use spec::{Isolation, LabError, LabSpec, PriorityMatch, PrioritySpec};
 
 use crate::Format;
 use crate::exit::{Exit, Failure};

@@ -2,7 +2,7 @@
 //!
 //! The table has an *owner*: the kernel removes it with our netlink socket, whatever became of the process.
 
-use crate::netlink::{Message, NLM_F_CREATE, NLM_F_REQUEST_ACK, NetlinkError, Socket};
+use crate::netlink::{Message, NLM_F_APPEND, NLM_F_CREATE, NLM_F_REQUEST_ACK, NetlinkError, Socket};
 use nix::sys::socket::SockProtocol;
 
 const NFNL_MSG_BATCH_BEGIN: u16 = 0x10;
@@ -38,7 +38,9 @@ pub(super) struct Nft {
 
 fn message(kind: u16) -> Message {
     let kind = (NFNL_SUBSYS_NFTABLES << 8) | kind;
-    Message::new(kind, NLM_F_REQUEST_ACK | NLM_F_CREATE, &[NFPROTO_NETDEV, 0, 0, 0])
+    // Append, or a later rule would stand before an earlier one.
+    let flags = NLM_F_REQUEST_ACK | NLM_F_CREATE | NLM_F_APPEND;
+    Message::new(kind, flags, &[NFPROTO_NETDEV, 0, 0, 0])
 }
 
 /// `struct nfgenmsg` of a batch's first and last message names the subsystem in network order.

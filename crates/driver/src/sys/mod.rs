@@ -7,12 +7,12 @@ pub(crate) mod interface;
 mod packet_bind;
 pub(crate) mod packet_socket;
 pub(crate) mod schedule;
-pub(crate) mod sockopt;
+pub mod sockopt;
 mod tun;
 pub(crate) mod wait;
 
 pub use door::enter_on_exec;
 pub(crate) use ethtool::set_offload;
 pub use fds::receive_with_fds;
-pub(crate) use packet_bind::bind_packet;
+pub use packet_bind::bind_packet;
 pub(crate) use tun::open_tap;

@@ -4,7 +4,10 @@ use nix::errno::Errno;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// Binds a packet socket to one interface and one protocol (an EtherType, or ETH_P_ALL).
-pub(crate) fn bind_packet(fd: &impl AsFd, ifindex: u32, protocol: u16) -> Result<(), Errno> {
+///
+/// # Errors
+/// What `bind` says.
+pub fn bind_packet(fd: &impl AsFd, ifindex: u32, protocol: u16) -> Result<(), Errno> {
     // SAFETY: all-zero octets are a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { core::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;

@@ -4,7 +4,10 @@ use nix::errno::Errno;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// Sets an option whose value is one integer.
-pub(crate) fn set_int(fd: &impl AsFd, level: i32, name: i32, value: i32) -> Result<(), Errno> {
+///
+/// # Errors
+/// What `setsockopt` says.
+pub fn set_int(fd: &impl AsFd, level: i32, name: i32, value: i32) -> Result<(), Errno> {
     let len = size_of::<i32>() as libc::socklen_t;
     // SAFETY: the descriptor is open, and pointer and length describe `value`, which lives past the call.
     let code =

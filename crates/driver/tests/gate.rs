@@ -1,0 +1,249 @@
+//! The egress gate in real namespaces: what is diverted, what passes, and what happens after kill -9.
+
+mod support;
+
+use nix::sys::socket::sockopt::Mark;
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, setsockopt, socket};
+use rota_driver::gate::{EgressGate, GateError, ROTA_MARK};
+use rota_driver::netns::Host;
+use rota_driver::sys::{bind_packet, enter_on_exec, sockopt};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use support::{B, MAC_B, Pair};
+
+/// Tells this program, started again, to be something else than the test runner.
+const ROLE: &str = "ROTA_TEST_ROLE";
+const EXPERIMENT: u16 = 0x88b5;
+const QUEUE: u32 = 128;
+
+fn main() {
+    match std::env::var(ROLE).as_deref() {
+        Ok("holder") => hold_gate(),
+        Ok("nobody") => be_nobody(),
+        _ => support::run(&[
+            ("host_frames_are_diverted_to_a_tap_and_marked_ones_pass", diverts_to_a_tap),
+            ("host_frames_are_diverted_to_a_veth_pair_where_tun_is_closed", diverts_to_a_veth_pair),
+            ("large_tcp_sends_arrive_in_wire_sized_frames", tcp_is_cut),
+            ("traffic_flows_within_a_second_of_kill_9", flows_after_kill),
+            ("errors_say_what_is_wrong", errors_are_typed),
+        ]),
+    }
+}
+
+/// A UDP socket at B:9 that waits at most 200 ms.
+fn receiver(pair: &Pair) -> UdpSocket {
+    let socket = pair.b.run(|| UdpSocket::bind((B, 9))).unwrap().unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    socket
+}
+
+fn sender(host: &Host) -> UdpSocket {
+    let socket = host.run(|| UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
+    socket.connect((B, 9)).unwrap();
+    socket
+}
+
+/// What arrives at B within 200 ms.
+fn arrives(receiver: &UdpSocket) -> Option<Vec<u8>> {
+    let mut buf = [0; 2_000];
+    match receiver.recv(&mut buf) {
+        Ok(len) => Some(buf[..len].to_vec()),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+        Err(error) => panic!("receive: {error}"),
+    }
+}
+
+/// The frames the gate has within 200 ms of the first.
+fn diverted(gate: &mut EgressGate) -> Vec<Vec<u8>> {
+    let deadline = Instant::now() + Duration::from_millis(200);
+    let mut frames = Vec::new();
+    let mut buf = [0; 2_000];
+    while Instant::now() < deadline {
+        match gate.recv(&mut buf) {
+            Some(len) => frames.push(buf[..len].to_vec()),
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    frames
+}
+
+fn table_is_there(pair: &Pair) -> bool {
+    // nf_tables has no file under /proc; a second owner of the same name is refused exactly when it exists.
+    pair.a
+        .run(|| {
+            let mut second = EgressGate::without_tap("eth0", QUEUE).unwrap();
+            second.divert().is_err()
+        })
+        .unwrap()
+}
+
+fn diverts_to_a_tap() {
+    if !std::fs::File::options().read(true).write(true).open("/dev/net/tun").is_ok() {
+        return eprintln!("SKIPPED: /dev/net/tun is closed to this user");
+    }
+    diverts(|| EgressGate::new("eth0", QUEUE), true);
+}
+
+fn diverts_to_a_veth_pair() {
+    diverts(|| EgressGate::without_tap("eth0", QUEUE), false);
+}
+
+fn diverts(open: impl FnOnce() -> Result<EgressGate, GateError> + Send, is_tap: bool) {
+    let pair = Pair::new();
+    let (to, from) = (receiver(&pair), sender(&pair.a));
+    let mut gate = pair.a.run(open).unwrap().unwrap();
+    assert_eq!(gate.is_tap(), is_tap);
+
+    from.send(b"plain").unwrap();
+    assert_eq!(arrives(&to).as_deref(), Some(&b"plain"[..]), "an open gate touches nothing");
+    assert!(diverted(&mut gate).is_empty());
+
+    pair.a.run(|| gate.divert()).unwrap().unwrap();
+    from.send(b"held").unwrap();
+    let frames: Vec<_> = diverted(&mut gate).into_iter().filter(|f| f.ends_with(b"held")).collect();
+    assert_eq!(frames.len(), 1, "the frame came once");
+    assert_eq!(frames[0][..6], MAC_B);
+    assert_eq!(frames[0][12..14], [0x08, 0x00]);
+    assert_eq!(frames[0].len(), 14 + 20 + 8 + 4);
+    assert_eq!(arrives(&to), None, "and not to the wire");
+
+    marked_raw_frames_pass(&pair, &mut gate, &frames[0], &to);
+
+    gate.pass();
+    from.send(b"again").unwrap();
+    assert_eq!(arrives(&to).as_deref(), Some(&b"again"[..]));
+    pair.a.run(|| gate.divert()).unwrap().unwrap();
+    drop(gate);
+    from.send(b"dropped").unwrap();
+    assert_eq!(arrives(&to).as_deref(), Some(&b"dropped"[..]), "a dropped gate is open");
+    assert!(!table_is_there(&pair));
+}
+
+/// The host's own frame sent on by a marked raw socket, and a frame of our EtherType, with and without
+/// bypass of the queue.
+fn marked_raw_frames_pass(pair: &Pair, gate: &mut EgressGate, held: &[u8], to: &UdpSocket) {
+    let raw = pair.a.run(|| raw_socket(pair.index_a.0, ROTA_MARK)).unwrap();
+    let eye = pair.b.run(|| {
+        let index = rota_driver::netlink::Route::here().unwrap().index_of("eth0").unwrap();
+        raw_socket(index.0, 0)
+    });
+    let eye = eye.unwrap();
+    let mut ours = MAC_B.to_vec();
+    ours.extend([2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
+    ours.extend([7; 46]);
+    for bypass in [0, 1] {
+        sockopt::set_int(&raw, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, bypass).unwrap();
+        send(raw.as_raw_fd(), held, MsgFlags::empty()).unwrap();
+        let got = arrives(to);
+        assert_eq!(got.as_deref(), Some(&b"held"[..]), "bypass {bypass}");
+        send(raw.as_raw_fd(), &ours, MsgFlags::empty()).unwrap();
+        let mut buf = [0; 2_000];
+        let len = recv(eye.as_raw_fd(), &mut buf, MsgFlags::empty()).unwrap();
+        assert_eq!(buf[..len], ours, "bypass {bypass}");
+    }
+    assert!(diverted(gate).iter().all(|f| !f.ends_with(b"held")), "nothing of ours came back");
+}
+
+fn raw_socket(index: u32, mark: u32) -> OwnedFd {
+    let raw = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    bind_packet(&raw, index, EXPERIMENT).unwrap();
+    setsockopt(&raw, Mark, &mark).unwrap();
+    raw
+}
+
+fn tcp_is_cut() {
+    let pair = Pair::new();
+    let listener = pair.b.run(|| TcpListener::bind((B, 80))).unwrap().unwrap();
+    let mut stream = pair.a.run(|| TcpStream::connect((B, 80))).unwrap().unwrap();
+    let _peer = listener.accept().unwrap();
+    // Large frames on this link stay whole, so that the gate has something to cut.
+    stream.write_all(b"warm").unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    let mut gate = pair.a.run(|| EgressGate::new("eth0", QUEUE)).unwrap().unwrap();
+    pair.a.run(|| gate.divert()).unwrap().unwrap();
+    stream.write_all(&[7; 14_000]).unwrap();
+    let frames = diverted(&mut gate);
+    let sizes: Vec<_> = frames.iter().map(Vec::len).collect();
+    assert!(sizes.iter().filter(|size| **size > 1_400).count() >= 9, "{sizes:?}");
+    assert!(sizes.iter().all(|size| *size <= 1_514), "{sizes:?}");
+}
+
+/// Starts this program again, in station `host`, as the holder of a gate that diverts.
+fn holder(host: &Host) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.env(ROLE, "holder").stdout(Stdio::piped());
+    enter_on_exec(&mut command, Arc::new(host.door(None).unwrap()));
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "diverting\n");
+    child
+}
+
+fn hold_gate() {
+    let mut gate = EgressGate::new("eth0", QUEUE).unwrap();
+    gate.divert().unwrap();
+    println!("diverting");
+    loop {
+        while gate.recv(&mut [0; 2_000]).is_some() {}
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn flows_after_kill() {
+    let pair = Pair::new();
+    let (to, from) = (receiver(&pair), sender(&pair.a));
+    let mut longest = Duration::ZERO;
+    for _ in 0..5 {
+        let mut child = holder(&pair.a);
+        from.send(b"held").unwrap();
+        assert_eq!(arrives(&to), None, "the gate diverts");
+        to.set_nonblocking(true).unwrap();
+        child.kill().unwrap();
+        let killed = Instant::now();
+        let mut buf = [0; 64];
+        while to.recv(&mut buf).is_err() {
+            assert!(killed.elapsed() < Duration::from_secs(1), "no traffic a second after kill -9");
+            // A frame on its way into a dying TAP may be refused; the next is not.
+            let _ = from.send(b"free");
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        longest = longest.max(killed.elapsed());
+        child.wait().unwrap();
+        to.set_nonblocking(false).unwrap();
+        while arrives(&to).is_some() {}
+    }
+    eprintln!("kill -9 to the next frame on the wire, longest of 5: {longest:?}");
+    assert!(!table_is_there(&pair));
+    let left = pair.a.run(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap()).unwrap();
+    assert!(!left.contains("rota"), "no interface is left: {left}");
+}
+
+fn errors_are_typed() {
+    let pair = Pair::new();
+    let gate = |name: &'static str| pair.a.run(move || EgressGate::new(name, QUEUE).map(drop)).unwrap();
+    for name in ["eth7", "", "a-name-much-too-long-for-linux", "eth0/../x"] {
+        let error = gate(name).unwrap_err();
+        assert!(matches!(error, GateError::NoInterface(_)), "{name}: {error:?}");
+        assert!(error.to_string().contains("there is no interface"));
+    }
+    if !support::is_real_root() {
+        return eprintln!("SKIPPED: only root can become somebody without permission");
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let status = command.env(ROLE, "nobody").uid(65_534).gid(65_534).status();
+    match status {
+        Ok(status) => assert!(status.success(), "{status}"),
+        Err(error) => eprintln!("SKIPPED: nobody may not run this program here: {error}"),
+    }
+}
+
+fn be_nobody() {
+    let error = EgressGate::new("lo", QUEUE).and_then(|mut gate| gate.divert()).unwrap_err();
+    assert!(matches!(error, GateError::NoPermission), "{error:?}");
+}

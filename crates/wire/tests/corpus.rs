@@ -1,0 +1,28 @@
+//! Replays the committed fuzz corpora on stable; a crash that a fuzzer finds becomes a file there.
+
+use rota_wire::fuzz::{fuzz_bodies, fuzz_frame};
+use std::path::Path;
+
+/// Runs every file of `fuzz/corpus/name`, each also cut at every length, and says how many there were.
+fn replay(name: &str, run: fn(&[u8])) -> usize {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
+    let mut files = 0;
+    for entry in std::fs::read_dir(&folder).expect("the corpus is part of the repository") {
+        let data = std::fs::read(entry.expect("a readable folder").path()).expect("a readable file");
+        for length in 0..=data.len() {
+            run(&data[..length]);
+        }
+        files += 1;
+    }
+    files
+}
+
+#[test]
+fn the_corpus_of_frames_replays() {
+    assert!(replay("frame", fuzz_frame) >= 4);
+}
+
+#[test]
+fn the_corpus_of_bodies_replays() {
+    assert!(replay("bodies", fuzz_bodies) >= 10);
+}
