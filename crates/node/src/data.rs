@@ -504,15 +504,23 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     fn snapshot(&self) -> Snapshot {
         let link = self.node.link();
-        let members = link.members().iter().filter(|member| member.station != 0).map(|member| MemberCopy {
-            station: member.station,
-            name: member.announce.name().to_owned(),
-            mac: member.mac.to_string(),
-            alive: !link.is_dead(member.station),
-        });
+        let mut members = Vec::with_capacity(link.members().len() + 1);
+        if link.station() != 0 {
+            let (name, mac) = (link.name().to_owned(), MacAddr(self.device.mac()).to_string());
+            members.push(MemberCopy { station: link.station(), name, mac, alive: true });
+        }
+        for member in link.members().iter().filter(|member| member.station != 0) {
+            members.push(MemberCopy {
+                station: member.station,
+                name: member.announce.name().to_owned(),
+                mac: member.mac.to_string(),
+                alive: !link.is_dead(member.station),
+            });
+        }
+        members.sort_by_key(|member| member.station);
         Snapshot {
             status: self.node.status(),
-            members: members.collect(),
+            members,
             hops: self.hops.clone(),
             rounds: self.rounds.clone(),
             measured: self.measured,

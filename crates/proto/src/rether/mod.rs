@@ -279,6 +279,11 @@ impl Rether {
         self.station
     }
 
+    /// This station's name.
+    pub fn name(&self) -> &str {
+        &self.me.name
+    }
+
     /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
