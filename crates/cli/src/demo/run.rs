@@ -101,7 +101,7 @@ impl Stage {
         }
         let deadline = clock::now() + START_PATIENCE;
         for station in 1..=self.lab.spec().stations {
-            while self.status(station)?.map_or(0, |status| status.members.len()) + 1 < nodes.len() {
+            while self.status(station)?.map_or(0, |status| status.members.len()) < nodes.len() {
                 if let Some(at) = nodes.iter_mut().position(Worker::has_ended) {
                     return Err(nodes.swap_remove(at).finish(Instant::ZERO).failure());
                 }
