@@ -61,7 +61,9 @@ enum Action {
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     match &args.action {
-        Action::Open { to, service, rate, period, probe } => open(to, *service, *rate, *period, *probe, format),
+        Action::Open { to, service, rate, period, probe } => {
+            open(to, *service, *rate, *period, *probe, format)
+        }
         Action::List => list(format),
         Action::Close { channel } => {
             connect()?.close_channel(*channel).map_err(|error| Failure::failed(error.to_string()))?;
@@ -82,7 +84,8 @@ fn say(format: Format, json: serde_json::Value, text: &str) {
 fn unit_octets(rate: BitRate, period: Span) -> Result<u32, Failure> {
     // Rounded up by one octet: what was asked for must fit.
     let octets = rate.octets_in_down(period).get() + 1;
-    u32::try_from(octets).map_err(|_| Failure::wrong_use(format!("{rate} is more than one channel can carry")))
+    u32::try_from(octets)
+        .map_err(|_| Failure::wrong_use(format!("{rate} is more than one channel can carry")))
 }
 
 fn open(
@@ -151,7 +154,8 @@ fn list(format: Format) -> Result<Exit, Failure> {
 
 fn modify(channel: u64, rate: BitRate, period: Span, format: Format) -> Result<Exit, Failure> {
     let octets = unit_octets(rate, period)?;
-    let contract = connect()?.modify_channel(channel, octets).map_err(|error| Failure::failed(error.to_string()))?;
+    let contract =
+        connect()?.modify_channel(channel, octets).map_err(|error| Failure::failed(error.to_string()))?;
     let json = serde_json::to_value(&contract).unwrap_or_default();
     let text = format!("channel {channel} may now send units of {} octets", contract.unit_octets_max);
     say(format, json!({ "contract": json }), &text);

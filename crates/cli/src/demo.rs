@@ -12,6 +12,7 @@ mod worker;
 use crate::Format;
 use crate::exit::{Exit, Failure};
 use crate::lab::{Isolation, Lab, LabSpec, enter_isolation};
+use crate::output::Output;
 use crate::report;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use outcome::{DemoOutcome, Verdict};
@@ -22,7 +23,7 @@ use run::Stage;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The clip travels inside the program, so that an installed one needs no other file.
 const CLIP: &[u8] = include_bytes!("../testdata/clip.h264");
@@ -35,7 +36,8 @@ pub struct Args {
     #[arg(long, value_parser = parse_rate, default_value = "10mbit")]
     rate: BitRate,
     /// For how long each run is flooded
-    #[arg(long, default_value_t = 8, value_name = "S", value_parser = clap::value_parser!(u64).range(2..=3_600))]
+    #[arg(long, default_value_t = 8, value_name = "S")]
+    #[arg(value_parser = clap::value_parser!(u64).range(2..=3_600))]
     seconds: u64,
     /// Only these loads
     #[arg(long, value_enum, value_delimiter = ',', default_value = "fits,too-many")]
@@ -48,26 +50,42 @@ pub struct Args {
     out: PathBuf,
 }
 
+/// Tries whether the report can be written, before minutes of work; leaves nothing behind.
+fn check_writable(path: &Path) -> Result<(), Failure> {
+    let was_there = path.exists();
+    let opened = File::options().write(true).create(true).truncate(false).open(path);
+    opened.map_err(|e| Failure::failed(format!("cannot write {}: {e}", path.display())))?;
+    if !was_there {
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
+fn write_report(path: &Path, page: &str) -> Result<(), Failure> {
+    let was_there = path.exists();
+    let written = File::create(path).and_then(|mut file| file.write_all(page.as_bytes()));
+    written.map_err(|e| {
+        // Half a report would only puzzle.
+        if !was_there {
+            let _ = std::fs::remove_file(path);
+        }
+        Failure::failed(format!("cannot write {}: {e}", path.display()))
+    })
+}
+
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
-    // Before any thread exists, and before the work: a report that cannot be written should cost no minutes.
+    // Before any thread exists.
     let isolation = enter_isolation().map_err(|e| Failure::failed(e.to_string()))?;
-    let unwritable = |e: std::io::Error| Failure::failed(format!("cannot write {}: {e}", args.out.display()));
-    let mut out = File::create(&args.out).map_err(unwritable)?;
-    let outcome = perform(args, isolation, format);
-    // An empty report of a failed run would only puzzle.
-    let outcome = outcome.inspect_err(|_| drop(std::fs::remove_file(&args.out)))?;
-    out.write_all(report::html(&outcome).as_bytes()).map_err(unwritable)?;
-    match format {
-        Format::Json => {
-            let json = outcome::to_json(&outcome).map_err(|e| Failure::failed(e.to_string()))?;
-            println!("{json}");
-        }
-        Format::Text => {
-            print!("{}", text::describe(&outcome));
-            println!("Report: {}", args.out.display());
-        }
-    }
+    check_writable(&args.out)?;
+    let outcome = perform(args, isolation, format)?;
+    let mut out = Output::open(Path::new("-"))?;
+    let text = match format {
+        Format::Json => outcome::to_json(&outcome).map_err(|e| Failure::failed(e.to_string()))? + "\n",
+        Format::Text => format!("{}Report: {}\n", text::describe(&outcome), args.out.display()),
+    };
+    out.put(text.as_bytes())?;
+    write_report(&args.out, &report::html(&outcome))?;
     match outcome.verdict() {
         Verdict::Kept => Ok(Exit::Done),
         verdict @ Verdict::Unfit => Err(Failure::failed(text::verdict_words(verdict))),
@@ -93,14 +111,10 @@ fn perform(args: &Args, isolation: Isolation, format: Format) -> Result<DemoOutc
         .iter()
         .flat_map(|load| args.mode.iter().map(|mode| RunPlan::new(*load, *mode, args.seconds)))
         .collect();
+    let realtime = watch::has_real_time();
     if format == Format::Text {
-        println!(
-            "A LAN of {RECEIVER} stations, {} ports, in namespaces of its own ({isolation}).",
-            args.rate
-        );
-        println!(
-            "Ring frames carry tags made with the lab's well-known key; use a key file of your own elsewhere."
-        );
+        let words = text::opening(args.rate, isolation, realtime);
+        Output::open(Path::new("-"))?.put(words.as_bytes())?;
     }
     let progress = Progress::new(plans.iter().map(RunPlan::end).sum());
     let mut runs = Vec::new();
@@ -108,5 +122,5 @@ fn perform(args: &Args, isolation: Isolation, format: Format) -> Result<DemoOutc
         runs.push(stage.run(plan, &progress)?);
     }
     progress.done();
-    Ok(DemoOutcome { rate: args.rate, nodes: RECEIVER, isolation: isolation.to_string(), runs })
+    Ok(DemoOutcome { rate: args.rate, nodes: RECEIVER, isolation: isolation.to_string(), realtime, runs })
 }

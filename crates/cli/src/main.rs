@@ -32,7 +32,8 @@ pub enum Format {
 }
 
 #[derive(Parser)]
-#[command(name = "rota", version, about = "Real-time channels with a proven bound on ordinary Ethernet", after_help = EXIT_CODES)]
+#[command(name = "rota", version, after_help = EXIT_CODES)]
+#[command(about = "Real-time channels with a proven bound on ordinary Ethernet")]
 struct Cli {
     /// Output for people or for programs
     #[arg(long, global = true, value_enum, default_value = "text")]

@@ -374,7 +374,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn figures_agree_with_a_plain_count(delays in proptest::collection::vec(proptest::option::of(0u64..20 * MS), 30)) {
+        fn figures_agree_with_a_plain_count(
+            delays in proptest::collection::vec(proptest::option::of(0u64..20 * MS), 30)
+        ) {
             let mut records = steady();
             records.truncate(30);
             for (i, delay) in delays.iter().enumerate() {

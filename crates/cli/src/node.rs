@@ -53,9 +53,14 @@ pub struct Args {
 
 fn ether_type(text: &str) -> Result<u16, String> {
     let digits = text.trim_start_matches("0x");
-    let value = u16::from_str_radix(digits, 16).map_err(|_| format!("'{text}' is not hexadecimal, such as 88b5"))?;
+    let value =
+        u16::from_str_radix(digits, 16).map_err(|_| format!("'{text}' is not hexadecimal, such as 88b5"))?;
     // Below 0x0600 the field is a length (IEEE 802.3).
-    if value < 0x0600 { Err(format!("'{text}' is a length, not an EtherType; 88b5 is usual")) } else { Ok(value) }
+    if value < 0x0600 {
+        Err(format!("'{text}' is a length, not an EtherType; 88b5 is usual"))
+    } else {
+        Ok(value)
+    }
 }
 
 /// Runs the command.
@@ -94,7 +99,9 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
     let outcome = rota_node::run(spec, device, gate, |realtime| {
         eprintln!("rota node {name} on {iface} at {rate}; {realtime}");
         if lab {
-            eprintln!("the well-known lab key is in use: anybody on this wire can make frames of this segment");
+            eprintln!(
+                "the well-known lab key is in use: anybody on this wire can make frames of this segment"
+            );
         }
     });
     outcome.map_err(|error| Failure::failed(error.to_string()))?;
@@ -133,13 +140,15 @@ fn segment_key(args: &Args) -> Result<SegmentKey, Failure> {
 }
 
 fn host_name() -> Result<String, Failure> {
-    let name = nix::unistd::gethostname().map_err(|error| Failure::failed(format!("no host name: {error}")))?;
+    let name =
+        nix::unistd::gethostname().map_err(|error| Failure::failed(format!("no host name: {error}")))?;
     Ok(name.to_string_lossy().chars().take(32).collect())
 }
 
 /// The Ethernet interface, if there is exactly one beside the loopback.
 fn only_interface() -> Result<String, Failure> {
-    let addresses = nix::ifaddrs::getifaddrs().map_err(|error| Failure::failed(format!("no interfaces: {error}")))?;
+    let addresses =
+        nix::ifaddrs::getifaddrs().map_err(|error| Failure::failed(format!("no interfaces: {error}")))?;
     let mut names: Vec<String> = addresses.map(|address| address.interface_name).collect();
     names.retain(|name| name != "lo" && !name.starts_with("rota"));
     names.sort();
@@ -158,7 +167,9 @@ fn driver_rate(iface: &str) -> Result<BitRate, Failure> {
     mbit.filter(|mbit| (1..=400_000).contains(mbit)).map(BitRate::from_mbit).ok_or_else(|| {
         let known = nix::net::if_::if_nametoindex(iface).is_ok();
         if known {
-            Failure::failed(format!("the driver of {iface} does not say its rate; give it with --rate, such as 100mbit"))
+            Failure::failed(format!(
+                "the driver of {iface} does not say its rate; give it with --rate, such as 100mbit"
+            ))
         } else {
             Failure::failed(format!("there is no interface {iface}; 'ip link' lists them"))
         }

@@ -1,6 +1,7 @@
 //! `rota recv`: what a channel carries, to a file or to standard output, until the sender closes.
 
 use crate::Format;
+use crate::clock;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::stall::Stall;
@@ -26,7 +27,7 @@ pub struct Args {
     /// What carries the units
     #[arg(long, value_enum, default_value = "channel")]
     over: Over,
-    /// Write a line of JSON for each unit (number, complete, schedule, arrival, dequeue); '-' is standard output
+    /// Write a line of JSON for each unit (number, complete, three times); '-' is standard output
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// How long a sender that has begun may be silent before it counts as vanished
@@ -93,6 +94,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         Over::Udp => Box::new(UdpSource::listen(args.service)?),
         Over::Channel => channel::listen(args.service)?,
     };
+    clock::ask_for_real_time();
     // Whoever starts the sender wants to know when it may.
     eprintln!("listening as service {}", args.service);
     let mut report = Received::default();

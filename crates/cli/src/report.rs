@@ -52,14 +52,16 @@ fn write_page(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
 fn head(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
     writeln!(
         page,
-        "<header><p class=\"kicker\">Rota demo &middot; virtual wire &middot; {} ports &middot; {} stations</p>",
+        "<header><p class=\"kicker\">Rota demo &middot; virtual wire &middot; {} ports &middot; \
+         {} stations</p>",
         outcome.rate, outcome.nodes
     )?;
     writeln!(page, "<h1>Who was late?</h1>")?;
     writeln!(
         page,
-        "<p class=\"lead\">H.264 streams of thirty frames a second cross one switch to station n5 while n1 to n4 \
-         flood the same port with TCP and UDP. The same clip each time; only what carries it differs.</p>"
+        "<p class=\"lead\">H.264 streams of thirty frames a second cross one switch to station n5 while n1 \
+         to n4 flood the same port with TCP and UDP. The same clip each time; only what carries it \
+         differs.</p>"
     )?;
     let class = if outcome.verdict() == Verdict::Kept { "good" } else { "bad" };
     writeln!(page, "<p class=\"verdict {class}\">{}</p></header>", verdict_words(outcome.verdict()))
@@ -100,8 +102,8 @@ fn totals(run: &RunOutcome) -> (u64, u64) {
 /// 0 % only for exactly none, 100 % only for exactly all.
 fn short_pct(pct: f64) -> String {
     match pct {
-        p if p == 0.0 => "0 %".into(),
-        p if p == 100.0 => "100 %".into(),
+        0.0 => "0 %".into(),
+        100.0 => "100 %".into(),
         p if !(0.1..=99.9).contains(&p) => format!("{p:.2} %"),
         p => format!("{p:.1} %"),
     }
@@ -122,8 +124,9 @@ fn delays(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
     }
     writeln!(
         page,
-        "</div><figcaption>Schedule to arrival of every frame, in milliseconds. The bar over each stream is the \
-         bound that admission gave before the first frame; a frame above it would be a broken contract.\
+        "</div><figcaption>Schedule to arrival of every frame, in milliseconds. The bar over each stream \
+         is the bound that admission gave before the first frame; a frame above it would be a broken \
+         contract.\
          </figcaption></figure>"
     )
 }
@@ -135,22 +138,28 @@ fn method(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
         "<b>Virtual wire.</b> Stations are network namespaces of one machine, joined by one bridge; both \
          directions of each port are shaped on the bridge's side. Nothing here was measured on a cable."
             .to_string(),
-        format!("<b>Machine.</b> {}. Isolation: {}.", escape(&machine::describe()), escape(&outcome.isolation)),
-        "<b>Late</b> is a frame that arrives more than 2 ms after its expected arrival, or not whole (RETHER's \
-         measure). Expected arrivals are periodic, 33,333,333 ns apart; their phase is the earliest arrival in an \
-         unloaded first second of the same stream in the same mode. Frames are judged while the cross traffic \
-         runs; the plots show all of them."
+        format!(
+            "<b>Machine.</b> {}. Isolation: {}. Real-time priority {}.",
+            escape(&machine::describe()),
+            escape(&outcome.isolation),
+            if outcome.realtime { "granted" } else { "not granted" }
+        ),
+        "<b>Late</b> is a frame that arrives more than 2 ms after its expected arrival, or not whole \
+         (RETHER's measure). Expected arrivals are periodic, 33,333,333 ns apart; their phase is the \
+         earliest arrival in an unloaded first second of the same stream in the same mode. Frames are \
+         judged while the cross traffic runs; the plots show all of them."
             .to_string(),
-        "<b>Arrival</b> is the kernel's receive stamp of the last octet's frame, not the moment a program woke."
+        "<b>Arrival</b> is the kernel's receive stamp of the last octet's frame, not when a program woke."
             .to_string(),
-        "<b>The priority class</b> is HTB on every port: frames marked EF are served first and guaranteed 95 % of \
-         the port. It carries six streams on time by starving TCP, and has nobody to tell a seventh that it is \
-         one too many."
+        "<b>The priority class</b> is HTB on every port: frames marked EF are served first and guaranteed \
+         95 % of the port. It carries six streams on time by starving TCP, and has nobody to tell a \
+         seventh that it is one too many."
             .to_string(),
         format!(
-            "<b>Host stalls.</b> A late frame is excused only if evidence recorded apart from it (a timer more \
-             than 1 ms late, or more than 1 ms from receive stamp to reading) accounts for its lateness. \
-             {excused} frames of all runs are excused so; above 5 % in a run the machine would be unfit to judge."
+            "<b>Host stalls.</b> A late frame is excused only if evidence recorded apart from it (a timer \
+             more than 1 ms late, or more than 1 ms from receive stamp to reading) accounts for its \
+             lateness. {excused} frames of all runs are excused so; above 5 % in a run the machine would \
+             be unfit to judge."
         ),
     ] {
         writeln!(page, "<li>{item}</li>")?;

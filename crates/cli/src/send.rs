@@ -42,7 +42,8 @@ pub struct Args {
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000), value_name = "N")]
     fps: Option<u64>,
     /// Make each unit of so many copies of its access unit, to load a faster link
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000), value_name = "K")]
+    #[arg(long, default_value_t = 1, value_name = "K")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeat_unit: u64,
     /// Stop after so many seconds; a shorter clip starts again
     #[arg(long, value_name = "S", conflicts_with = "frames")]
@@ -174,7 +175,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         stalls: Vec::new(),
     };
     let mut log = args.log.as_deref().map(Output::open).transpose()?;
-    clock::ask_for_exact_timers();
+    clock::ask_for_real_time();
     let mut sink = match open(args, &report) {
         Ok(sink) => sink,
         Err(OpenError::Failed(failure)) => return Err(failure),

@@ -19,8 +19,6 @@ pub struct StreamOutcome {
     pub station: u8,
     /// What admission promised.
     pub bound: Option<Span>,
-    /// When the run's first frame left, relative to the run's origin.
-    pub start: Span,
     /// Every frame, also those before the cross traffic.
     pub fates: Vec<Fate>,
     /// The judged ones.
@@ -59,6 +57,8 @@ pub struct DemoOutcome {
     pub nodes: u8,
     /// How the lab is kept apart: user-namespace, root or in-process.
     pub isolation: String,
+    /// Whether the kernel granted real-time priority.
+    pub realtime: bool,
     /// All runs.
     pub runs: Vec<RunOutcome>,
 }
@@ -224,7 +224,6 @@ pub mod tests {
             id: 1,
             station: 1,
             bound: Some(Span::from_millis(12)),
-            start: Span::ZERO,
             fates: (0..100).map(fate).collect(),
             figures,
         };
@@ -241,15 +240,16 @@ pub mod tests {
             streams: vec![stream],
         };
         let rate = BitRate::from_mbit(10);
-        DemoOutcome { rate, nodes: 5, isolation: "root".into(), runs: vec![run] }
+        DemoOutcome { rate, nodes: 5, isolation: "root".into(), realtime: true, runs: vec![run] }
     }
 
     #[test]
     fn the_json_has_exactly_the_promised_keys() {
         let json = to_json(&sample(2, 1, 1)).unwrap();
         let expected = concat!(
-            r#"{"link_bps":10000000,"nodes":5,"isolation":"root","runs":[{"load":"too-many","mode":"reserved","#,
-            r#""cross_tcp_bps":1300000,"refused":[{"test":"cycle","margin_bps":850000,"counter_offer_bps":650000}],"#,
+            r#"{"link_bps":10000000,"nodes":5,"isolation":"root","runs":[{"load":"too-many","#,
+            r#""mode":"reserved","cross_tcp_bps":1300000,"#,
+            r#""refused":[{"test":"cycle","margin_bps":850000,"counter_offer_bps":650000}],"#,
             r#""streams":[{"id":1,"frames":100,"late":2,"late_pct":2.0,"lost":0,"bound_ns":12000000,"#,
             r#""lateness_p50_ns":1000,"lateness_p99_ns":2000,"lateness_max_ns":3000,"#,
             r#""late_causes":{"host_stall":1}}]}]}"#

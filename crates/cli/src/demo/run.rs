@@ -13,6 +13,7 @@ use crate::measure;
 use crate::recv::{Received, UnitRecord};
 use crate::send::{Sent, SentRecord};
 use crate::stall::{Stall, StallKind};
+use rota::StatusInfo;
 use rota_units::{BitRate, Instant, Span};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use std::process::Command;
 const LEAD: Span = Span::from_millis(400);
 /// How long a process may take to say that it listens, and a ring to form.
 const START_PATIENCE: Span = Span::from_millis(5_000);
+const STATUS_PAUSE: Span = Span::from_millis(50);
 /// How long after the last frame a receiver may still wait for the sender's end.
 const END_PATIENCE: Span = Span::from_millis(2_500);
 /// What a skilled engineer would guarantee the video today.
@@ -79,9 +81,13 @@ impl Stage {
                 (s.plan, sender, s.receiver.finish(deadline))
             })
             .collect();
+        let mut stalls = watch.stop();
+        if !nodes.is_empty() {
+            stalls.extend(self.node_stalls()?);
+        }
         drop(nodes);
         let goodput: Goodput = goodput.document().ok_or_else(|| goodput.failure())?;
-        conclude(plan, origin, goodput, finished, watch.stop())
+        conclude(plan, origin, goodput, finished, stalls)
     }
 
     /// Starts a node in every station and waits until they know each other.
@@ -94,21 +100,36 @@ impl Stage {
             nodes.push(Worker::start(format!("the node of {name}"), command)?);
         }
         let deadline = clock::now() + START_PATIENCE;
-        loop {
-            let status = Worker::start("rota status", self.rota(RECEIVER, &["status", "--json"]))?;
-            let status = status.finish(deadline);
-            if members(&status) >= nodes.len() {
-                return Ok(nodes);
+        for station in 1..=self.lab.spec().stations {
+            while self.status(station)?.map_or(0, |status| status.members.len()) < nodes.len() {
+                if let Some(at) = nodes.iter_mut().position(Worker::has_ended) {
+                    return Err(nodes.swap_remove(at).finish(Instant::ZERO).failure());
+                }
+                if clock::now() >= deadline {
+                    let sentence = format!("the nodes did not find each other within {START_PATIENCE}");
+                    return Err(Failure::failed(sentence));
+                }
+                clock::sleep_until(clock::now() + STATUS_PAUSE);
             }
-            if let Some(at) = nodes.iter_mut().position(Worker::has_ended) {
-                return Err(nodes.swap_remove(at).finish(Instant::ZERO).failure());
-            }
-            if clock::now() >= deadline {
-                let sentence = format!("the nodes did not find each other within {START_PATIENCE}");
-                return Err(Failure::failed(sentence));
-            }
-            clock::sleep_until(clock::now() + Span::from_millis(50));
         }
+        Ok(nodes)
+    }
+
+    /// What a station's node says of itself; nothing while it is not there.
+    fn status(&self, station: u8) -> Result<Option<StatusInfo>, Failure> {
+        let status = Worker::start("rota status", self.rota(station, &["status", "--json"]))?;
+        Ok(status.finish(clock::now() + START_PATIENCE).document())
+    }
+
+    /// The stalls that the nodes have seen: evidence apart from the frames, like the others.
+    fn node_stalls(&self) -> Result<Vec<Stall>, Failure> {
+        let mut stalls = Vec::new();
+        for station in 1..=self.lab.spec().stations {
+            let status = self.status(station)?;
+            let told = status.and_then(|s| s.extra.get("stalls")?.as_array().cloned()).unwrap_or_default();
+            stalls.extend(told.iter().filter_map(node_stall));
+        }
+        Ok(stalls)
     }
 
     fn start_receivers(&self, plan: &RunPlan) -> Result<Vec<Worker>, Failure> {
@@ -182,10 +203,12 @@ fn over(mode: Mode) -> &'static str {
     if mode == Mode::Reserved { "channel" } else { "udp" }
 }
 
-/// How many stations a node says it knows.
-fn members(status: &Finished) -> usize {
-    let document: Option<serde_json::Value> = status.document();
-    document.and_then(|d| d.get("members")?.as_array().map(Vec::len)).unwrap_or(0)
+/// One stall as a node tells it.
+fn node_stall(told: &serde_json::Value) -> Option<Stall> {
+    let at = |key: &str| told.get(key)?.as_u64();
+    let is_timer = told.get("kind")?.as_str()? == "TimerLate";
+    let kind = if is_timer { StallKind::Timer } else { StallKind::Dequeue };
+    Some(Stall { kind, from_ns: at("from_ns")?, to_ns: at("to_ns")? })
 }
 
 /// The lines of output that are records of the wanted kind.
@@ -253,7 +276,6 @@ fn conclude(
             id: stream.id,
             station: stream.station,
             bound: expectation.bound,
-            start: stream.start,
             fates,
             figures,
         });

@@ -1,8 +1,10 @@
 //! The demo's result for people.
 
 use super::outcome::{DemoOutcome, RunOutcome, StreamOutcome, Verdict};
-use super::plan::{Load, Mode};
+use super::plan::{Load, Mode, RECEIVER};
+use crate::lab::Isolation;
 use crate::measure::Cause;
+use rota_units::BitRate;
 use std::fmt::Write;
 
 /// Late frames that are named one by one.
@@ -35,6 +37,16 @@ pub fn mbit(bps: u64) -> String {
     format!("{:.2} Mbit/s", bps as f64 / 1e6)
 }
 
+/// What is being built, before the runs.
+pub fn opening(rate: BitRate, isolation: Isolation, realtime: bool) -> String {
+    let lack = "Real-time priority is not granted here: stalls of the host will excuse more frames.\n";
+    format!(
+        "A LAN of {RECEIVER} stations with {rate} ports, in namespaces of its own ({isolation}).\n\
+         Ring frames carry tags made with the lab's well-known key; elsewhere use a key of your own.\n{}",
+        if realtime { "" } else { lack }
+    )
+}
+
 /// The tables of all runs, refusals, causes and the verdict.
 pub fn describe(outcome: &DemoOutcome) -> String {
     let mut text = String::new();
@@ -63,12 +75,15 @@ fn describe_into(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
     if outcome.runs.iter().any(|run| run.mode == Mode::Priority) {
         writeln!(
             out,
-            "The priority class keeps six streams on time by starving TCP; nothing tells it that a seventh is one \
-             too many."
+            "The priority class keeps six streams on time by starving TCP; nothing tells it that a seventh \
+             is one too many."
         )?;
     }
     let excused: u64 = outcome.runs.iter().map(RunOutcome::excused).sum();
     writeln!(out, "Host stalls with evidence excuse {excused} frames in all runs together.")?;
+    if !outcome.realtime {
+        writeln!(out, "Real-time priority was not granted, which makes such stalls more frequent.")?;
+    }
     writeln!(out, "{}", verdict_words(outcome.verdict()))
 }
 

@@ -3,14 +3,25 @@
 
 use crate::clock;
 use crate::stall::{Stall, StallKind, StallLog};
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
+use rota_driver::realtime::{PRIORITY_DEFAULT, Realtime, Wish};
 use rota_units::Span;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 const TICK: Span = Span::from_millis(2);
+const WITNESS_PRIORITY: u8 = PRIORITY_DEFAULT + 10;
+
+/// Whether the kernel grants this program real-time priority.
+pub fn has_real_time() -> bool {
+    // Asked for in a thread of its own: the demo itself has no need of it.
+    let asked = std::thread::spawn(|| {
+        Realtime::ask(Wish { fifo: Some(WITNESS_PRIORITY), cpu: None, lock: false }).fifo
+    });
+    asked.join().unwrap_or(false)
+}
 
 /// The running threads.
 pub struct StallWatch {
@@ -41,12 +52,9 @@ impl StallWatch {
 }
 
 fn watch(cpu: usize, stop: &AtomicBool) -> Vec<Stall> {
-    let mut only = CpuSet::new();
-    // Unpinned it would still be a witness, only of wherever it happens to run.
-    if only.set(cpu).is_ok() {
-        let _ = sched_setaffinity(Pid::from_raw(0), &only);
-    }
-    clock::ask_for_exact_timers();
+    // Above the node, so that only the host itself can make it late. What is refused makes it a witness that
+    // also sees other programs in the way, which delay the streams no less.
+    let _ = Realtime::ask(Wish { fifo: Some(WITNESS_PRIORITY), cpu: Some(cpu), lock: false });
     let mut log = StallLog::default();
     while !stop.load(Ordering::Relaxed) {
         let due = clock::now() + TICK;

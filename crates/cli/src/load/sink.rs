@@ -4,11 +4,13 @@ use super::Window;
 use crate::Format;
 use crate::clock;
 use crate::exit::Failure;
+use crate::output::Output;
 use nix::sys::signal::{SigSet, Signal};
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -74,17 +76,15 @@ pub(super) fn run(port: u16, window: Window, format: Format) -> Result<(), Failu
         udp_bps: rate(after.1.1 - before.1.1),
         window_ns: window.as_nanos(),
     };
-    match format {
-        Format::Json => {
-            println!("{}", serde_json::to_string(&goodput).map_err(|e| Failure::failed(e.to_string()))?)
-        }
-        Format::Text => println!(
+    let text = match format {
+        Format::Json => serde_json::to_string(&goodput).map_err(|e| Failure::failed(e.to_string()))?,
+        Format::Text => format!(
             "TCP {:.3} Mbit/s, UDP {:.3} Mbit/s of payload in {window}",
             goodput.tcp_bps as f64 / 1e6,
             goodput.udp_bps as f64 / 1e6
         ),
-    }
-    Ok(())
+    };
+    Output::open(Path::new("-"))?.put(format!("{text}\n").as_bytes())
 }
 
 fn spawn(counters: &Arc<Counters>, work: impl FnOnce(&Arc<Counters>) + Send + 'static) {

@@ -168,9 +168,9 @@ pub fn legend(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
 pub fn caption(out: &mut String) -> std::fmt::Result {
     writeln!(
         out,
-        "<p class=\"caption\">Each dot is one frame: how much later it arrived than expected, in milliseconds, on \
-         an axis that is linear to 1 ms and logarithmic above. The ticks in the band on top are frames that did not \
-         arrive whole, one row a stream. Before second 0 there is no cross traffic (grey); streams join one after \
-         another there.</p>"
+        "<p class=\"caption\">Each dot is one frame: how much later it arrived than expected, in \
+         milliseconds, on an axis that is linear to 1 ms and logarithmic above. The ticks in the band on \
+         top are frames that did not arrive whole, one row a stream. Before second 0 there is no cross \
+         traffic (grey); streams join one after another there.</p>"
     )
 }

@@ -16,9 +16,9 @@ pub fn figures(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
         writeln!(out, "<h3>{} &middot; {}</h3>", load_words(run.load), mode_words(run.mode))?;
         writeln!(
             out,
-            "<table><thead><tr><th>stream</th><th>from</th><th>frames</th><th>late</th><th>late %</th><th>lost</th>\
-             <th>p50 ms</th><th>p99 ms</th><th>max ms</th><th>bound ms</th><th>causes of late frames</th></tr>\
-             </thead><tbody>"
+            "<table><thead><tr><th>stream</th><th>from</th><th>frames</th><th>late</th><th>late %</th>\
+             <th>lost</th><th>p50 ms</th><th>p99 ms</th><th>max ms</th><th>bound ms</th>\
+             <th>causes of late frames</th></tr></thead><tbody>"
         )?;
         for stream in &run.streams {
             row(out, stream)?;
@@ -26,8 +26,8 @@ pub fn figures(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
         writeln!(out, "</tbody></table>")?;
         writeln!(
             out,
-            "<p class=\"note\">Cross traffic that still arrived: TCP {}, UDP {}. Frames excused by host stalls: {} \
-             ({:.2} %).</p>",
+            "<p class=\"note\">Cross traffic that still arrived: TCP {}, UDP {}. Frames excused by host \
+             stalls: {} ({:.2} %).</p>",
             mbit(run.cross_tcp_bps),
             mbit(run.cross_udp_bps),
             run.excused(),
@@ -46,7 +46,8 @@ fn row(out: &mut String, stream: &StreamOutcome) -> std::fmt::Result {
     let class = if figures.late == 0 { "good" } else { "bad" };
     writeln!(
         out,
-        "<tr><td>{}</td><td>n{}</td><td>{}</td><td>{}</td><td class=\"{class}\">{:.2}</td><td>{}</td><td>{}</td>\
+        "<tr><td>{}</td><td>n{}</td><td>{}</td><td>{}</td><td class=\"{class}\">{:.2}</td><td>{}</td>\
+         <td>{}</td>\
          <td>{}</td><td>{}</td><td>{}</td><td class=\"words\">{}</td></tr>",
         stream.id,
         stream.station,
@@ -103,9 +104,9 @@ pub fn causes(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
         }
         writeln!(
             out,
-            "<details open><summary>Late frames on reserved channels, {}: {listed}</summary><table><thead><tr>\
-             <th>stream</th><th>frame</th><th>lateness ms</th><th>cause</th></tr></thead><tbody>{rows}</tbody>\
-             </table></details>",
+            "<details open><summary>Late frames on reserved channels, {}: {listed}</summary>\
+             <table><thead><tr><th>stream</th><th>frame</th><th>lateness ms</th><th>cause</th></tr></thead>\
+             <tbody>{rows}</tbody></table></details>",
             run.load.key()
         )?;
     }

@@ -59,7 +59,6 @@ fn connect() -> Result<Node, Failure> {
 struct ChannelSink {
     channel: SendChannel,
     pacer: Pacer,
-    slot_seen: u64,
     is_live: bool,
     stalls: StallLog,
 }
@@ -81,10 +80,13 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
         },
         other => OpenError::Failed(Failure::failed(other.to_string())),
     })?;
-    let first = channel.wait_slot(FIRST_SLOT_PATIENCE).map_err(Failure::from)?;
-    let pacer = Pacer::locked(request.period, first.at, clock::now());
-    let (slot_seen, is_live) = (first.number, request.is_live);
-    Ok(Box::new(ChannelSink { channel, pacer, slot_seen, is_live, stalls: StallLog::default() }))
+    // Slots come once a cycle; a source with another period keeps its own time, and units wait for slots.
+    let pacer = if channel.contract().period_ns == request.period.as_nanos() {
+        channel.pacer(FIRST_SLOT_PATIENCE).map_err(Failure::from)?
+    } else {
+        Pacer::free_running(request.period, clock::now())
+    };
+    Ok(Box::new(ChannelSink { channel, pacer, is_live: request.is_live, stalls: StallLog::default() }))
 }
 
 /// A channel that ends before its sender is a broken promise if the reservation was taken away.
@@ -104,10 +106,7 @@ impl UnitSink for ChannelSink {
     }
 
     fn wait_slot(&mut self, _frame: u64) -> Result<Turn, Failure> {
-        if let Some(slot) = self.channel.newest_slot().filter(|slot| slot.number != self.slot_seen) {
-            self.slot_seen = slot.number;
-            self.pacer.observe_slot(slot.at);
-        }
+        self.channel.follow(&mut self.pacer);
         let due = self.pacer.due();
         let tick = self.pacer.wait();
         self.stalls.note(StallKind::Timer, due, clock::now());

@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_corpus_replays() {
-        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/datagram");
+        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/datagrams");
         let mut replayed = 0;
         for entry in std::fs::read_dir(dir).unwrap() {
             fuzz_datagrams(&std::fs::read(entry.unwrap().path()).unwrap());

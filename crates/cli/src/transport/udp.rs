@@ -7,8 +7,10 @@ use super::{Event, Promise, Turn, UnitSink, UnitSource};
 use crate::clock;
 use crate::exit::Failure;
 use crate::stall::{Stall, StallKind, StallLog};
+use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
+use rota_driver::clock::{Sandwich, StampConverter};
 use rota_units::{Instant, Span};
 use std::io::{ErrorKind, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -141,7 +143,14 @@ pub struct UdpSource {
     /// What the kernel says it dropped at this socket, and the last arrival before.
     dropped: u32,
     last_arrival: Option<Instant>,
+    stamps: StampConverter,
     stalls: StallLog,
+}
+
+/// A kernel stamp in nanoseconds of the wall clock.
+fn nanoseconds(at: TimeSpec) -> Option<u64> {
+    let seconds = u64::try_from(at.tv_sec()).ok()?.checked_mul(1_000_000_000)?;
+    seconds.checked_add(u64::try_from(at.tv_nsec()).ok()?)
 }
 
 impl UdpSource {
@@ -175,6 +184,7 @@ impl UdpSource {
             patience: Span::ZERO,
             dropped: 0,
             last_arrival: None,
+            stamps: StampConverter::new(),
             stalls: StallLog::default(),
         })
     }
@@ -189,18 +199,22 @@ impl UdpSource {
             Ok(message) => {
                 for control in message.cmsgs().into_iter().flatten() {
                     match control {
-                        ControlMessageOwned::ScmTimestampns(at) => stamp = Some(at),
+                        ControlMessageOwned::ScmTimestampns(at) => stamp = nanoseconds(at),
                         ControlMessageOwned::RxqOvfl(count) => dropped = count,
                         _ => {}
                     }
                 }
                 message.bytes
             }
-            Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR) => return Ok(false),
+            Err(Errno::EAGAIN | Errno::EINTR) => {
+                self.stamps.on_drained();
+                return Ok(false);
+            }
             Err(e) => return Err(Failure::failed(format!("cannot receive: {e}"))),
         };
-        let dequeued = clock::now();
-        let arrived = clock::from_kernel_stamp(stamp, dequeued);
+        let clocks = Sandwich::take();
+        let dequeued = clocks.after;
+        let (arrived, _) = self.stamps.convert(stamp, &clocks);
         self.stalls.note(StallKind::Dequeue, arrived, dequeued);
         if dropped != self.dropped {
             self.dropped = dropped;

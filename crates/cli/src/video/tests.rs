@@ -100,7 +100,9 @@ fn the_corpus_replays() {
 
 proptest::proptest! {
     #[test]
-    fn any_octets_behind_a_start_code_are_cut_without_loss(tail in proptest::collection::vec(0u8..4, 0..400)) {
+    fn any_octets_behind_a_start_code_are_cut_without_loss(
+        tail in proptest::collection::vec(0u8..4, 0..400)
+    ) {
         let clip = std::fs::read(testdata("clip.h264")).unwrap();
         let mut data = clip[..1_000].to_vec();
         data.extend(tail);

@@ -170,7 +170,7 @@ impl Rether {
         let cycles = u64::from(token.cycle.wrapping_sub(self.clock.cycle));
         let start = if strict && self.clock.known && cycles < 1_000 {
             let expected = self.clock.start + self.settings.trt * cycles;
-            direct.min(expected + (self.settings.trt * cycles.max(1)).div_down(1024))
+            direct.min(expected + (self.settings.trt * cycles).div_down(1024))
         } else {
             direct
         };
