@@ -8,7 +8,7 @@ mod registry;
 mod spec;
 mod up;
 
-pub use build::{Lab, enter_isolation};
+pub use build::{Lab, enter_isolation, mac};
 pub use spec::{Isolation, LabError, LabSpec, PriorityMatch, PrioritySpec};
 
 use crate::Format;
