@@ -435,6 +435,11 @@ impl Rether {
                 self.charge_octets(now, entry.octets);
                 Step::Send(Output::TransmitHost { port: self.port, tag })
             }
+            Origin::Announce => {
+                self.charge_octets(now, entry.octets);
+                self.outbox.push_back(Pending::Announce);
+                Step::On
+            }
             Origin::Control(index) => {
                 self.charge_octets(now, entry.octets);
                 if let Some((to, signal)) = self.signals[usize::from(index)].take() {
