@@ -14,7 +14,10 @@ fn five_stations_find_each_other() {
     let mut seen = BTreeSet::new();
     for k in lab.all() {
         let status = lab.status(k);
-        assert_eq!((status["mode"].as_str(), status["name"].as_str()), (Some("plain"), Some(&*format!("n{k}"))));
+        assert_eq!(
+            (status["mode"].as_str(), status["name"].as_str()),
+            (Some("plain"), Some(&*format!("n{k}")))
+        );
         let own = status["station"].as_u64().unwrap();
         let members = status["members"].as_array().unwrap();
         let ids: BTreeSet<u64> = members.iter().map(|m| m["station"].as_u64().unwrap()).collect();
@@ -129,7 +132,7 @@ fn videos_arrive_as_they_were_sent() {
 #[test]
 fn a_refusal_offers_what_then_fits() {
     let Some(lab) = Lab::up("refusal", 5) else { return };
-    let _receiver = lab.receiver(5, "0", &[]);
+    let mut receivers = vec![lab.receiver(5, "0", &[])];
     let probe = |rate: &str| {
         let out = lab.rota(1, &["channel", "open", "--to", "n5", "--rate", rate, "--probe", "--json"]);
         let json: Value = serde_json::from_slice(&out.stdout).unwrap_or_default();
@@ -143,12 +146,18 @@ fn a_refusal_offers_what_then_fits() {
     assert!((5_000_000..9_900_000).contains(&offer), "{json}");
     let send = lab.rota(1, &["send", "--to", "n5", "--rate", "9.9mbit", "--json"]);
     let told: Value = serde_json::from_slice(&send.stdout).unwrap_or_default();
-    assert_eq!((send.status.code(), told["refused"]["counter_offer_bps"].as_u64()), (Some(3), Some(offer)), "{}", text(&send.stderr));
-    // The offer as it stands, and as a person would round it.
+    assert_eq!(
+        (send.status.code(), told["refused"]["counter_offer_bps"].as_u64()),
+        (Some(3), Some(offer)),
+        "{}",
+        text(&send.stderr)
+    );
+    // The offer as it stands, and as a person would round it; the refused ones have used no receiver up.
     for fits in [offer, offer / 10_000 * 10_000] {
         let (code, json, errors) = probe(&format!("{fits}bit"));
         assert!(code == Some(0), "{fits} bit/s: {code:?} {json} {errors}");
         assert!(json["contract"]["bound_ns"].as_u64().unwrap() > 0, "{json}");
+        receivers.push(lab.receiver(5, "0", &[]));
     }
     let (code, json, _) = probe(&format!("{}bit", offer + 24_000));
     assert_eq!(code, Some(3), "the offer is the largest that fits: {json}");

@@ -138,7 +138,9 @@ impl Lab {
     pub fn wait_for_members(&self) {
         for k in self.all() {
             let all = usize::from(self.stations);
-            self.wait_for_status(k, "the others", |status| status["members"].as_array().unwrap().len() == all);
+            self.wait_for_status(k, "the others", |status| {
+                status["members"].as_array().unwrap().len() == all
+            });
         }
     }
 }
