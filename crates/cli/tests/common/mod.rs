@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub const ROTA: &str = env!("CARGO_BIN_EXE_rota");
 /// Long enough for a host that stands still now and then; a test that passes never waits so long.
@@ -33,13 +33,13 @@ impl Lab {
     /// has no namespaces for us.
     pub fn up(test: &str, stations: u8) -> Option<Self> {
         let lab = Self::without_nodes(test, stations, &[])?;
-        Some(lab.with_nodes(|_| Vec::new()))
+        Some(lab.with_nodes(|_, _| Vec::new()))
     }
 
     /// The same, each node with more arguments.
-    pub fn with_nodes(mut self, more: impl Fn(&Self) -> Vec<String>) -> Self {
+    pub fn with_nodes(mut self, more: impl Fn(&Self, u8) -> Vec<String>) -> Self {
         for k in 1..=self.stations {
-            let node = self.start_node(k, &more(&self));
+            let node = self.start_node(k, &more(&self, k));
             self.nodes.push(node);
         }
         self.wait_for_members();
@@ -256,9 +256,9 @@ fn read_into(pipe: impl std::io::Read + Send + 'static, into: Arc<Mutex<String>>
 
 /// Tries again and again, at least once more after the time is over: a host that stood still is no failure.
 pub fn eventually<T>(patience: Duration, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
-    let start = Instant::now();
+    let end = rota::now().as_nanos() + u64::try_from(patience.as_nanos()).unwrap();
     loop {
-        let is_last = start.elapsed() > patience;
+        let is_last = rota::now().as_nanos() > end;
         if let Some(found) = attempt() {
             return Some(found);
         }
