@@ -76,8 +76,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 
 fn say(format: Format, json: serde_json::Value, text: &str) {
     match format {
-        Format::Json => println!("{json}"),
-        Format::Text => println!("{text}"),
+        Format::Json => outln!("{json}"),
+        Format::Text => outln!("{text}"),
     }
 }
 
@@ -132,15 +132,15 @@ fn list(format: Format) -> Result<Exit, Failure> {
     let channels = connect()?.channels().map_err(|error| Failure::failed(error.to_string()))?;
     if format == Format::Json {
         let json = serde_json::to_string(&channels).map_err(|error| Failure::failed(error.to_string()))?;
-        println!("{json}");
+        outln!("{json}");
         return Ok(Exit::Done);
     }
     if channels.is_empty() {
-        println!("no channels; 'rota send' and 'rota channel open' make some");
+        outln!("no channels; 'rota send' and 'rota channel open' make some");
     }
     for channel in channels {
         let way = if channel.sending { "to" } else { "from" };
-        println!(
+        outln!(
             "{}  {way} {}  service {}  {}  units of {} octets within {}",
             channel.channel,
             channel.peer_name,

@@ -38,6 +38,7 @@ struct Control<'a> {
     data: &'a ControlEnd,
     sessions: Vec<Session>,
     next: u64,
+    user: u32,
     over: bool,
 }
 
@@ -49,8 +50,8 @@ pub(crate) fn run(
     signals: &SignalFd,
     data: &ControlEnd,
 ) {
-    let mut control =
-        Control { facts, realtime, data, sessions: Vec::new(), next: FIRST_SESSION, over: false };
+    let (sessions, user) = (Vec::new(), nix::unistd::geteuid().as_raw());
+    let mut control = Control { facts, realtime, data, sessions, next: FIRST_SESSION, user, over: false };
     if control.turns(listener, signals).is_err() {
         // Without its control thread a node cannot be used; without being told, it would never stop.
         data.say(Command::Stop);
@@ -91,7 +92,15 @@ impl Control<'_> {
 
     fn accept(&mut self, poller: &Poller, listener: &Listener) -> io::Result<()> {
         while let Ok(Some(connection)) = listener.accept() {
-            if self.sessions.len() >= SESSIONS_MAX {
+            // An abstract name has no owner: the kernel's word for who connects stands in its place.
+            let allowed = connection.peer().is_ok_and(|peer| peer.uid() == 0 || peer.uid() == self.user);
+            if self.sessions.len() >= SESSIONS_MAX || !allowed {
+                let sentence = if allowed {
+                    format!("this node already serves {SESSIONS_MAX} programs, which is its limit")
+                } else {
+                    "this node serves only root and the user it runs as".into()
+                };
+                let _ = connection.send_reply(&Reply::Error { sentence, wrong_use: false }, &[]);
                 continue;
             }
             self.next += 1;
