@@ -82,9 +82,10 @@ fn say(format: Format, json: serde_json::Value, text: &str) {
 }
 
 fn unit_octets(rate: BitRate, period: Span) -> Result<u32, Failure> {
-    // Rounded up by one octet: what was asked for must fit.
-    let octets = rate.octets_in_down(period).get() + 1;
-    u32::try_from(octets)
+    // Rounded up, because what was asked for must fit, but not further: the offer of a refusal must fit too.
+    let octets = rate.octets_in_down(period);
+    let is_enough = BitRate::carrying_up(octets, period).is_some_and(|carried| carried >= rate);
+    u32::try_from(octets.get() + u64::from(!is_enough))
         .map_err(|_| Failure::wrong_use(format!("{rate} is more than one channel can carry")))
 }
 
