@@ -26,7 +26,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 /// The clip travels inside the program, so that an installed one needs no other file.
-const CLIP: &[u8] = include_bytes!("../testdata/clip.h264");
+const CLIP: &[u8] = include_bytes!("../../../testdata/clip.h264");
 
 /// Arguments of `rota demo`.
 #[derive(clap::Args)]

@@ -153,7 +153,8 @@ fn fate(
                 return fate;
             }
             // A stall excuses only what it accounts for: without it the frame would have been in time.
-            let excuse = overlap(&evidence.delaying, schedule_ns..r.arrived_ns);
+            let begin = evidence.window_begin(schedule_ns, expectation.period);
+            let excuse = overlap(&evidence.delaying, begin..r.arrived_ns);
             match () {
                 () if excuse > 0 && excuse >= too_late.max(overrun) => Some(Cause::HostStall),
                 () if overrun > 0 => Some(Cause::BeyondBound),
@@ -163,7 +164,8 @@ fn fate(
         }
         missing => {
             // What never came has no arrival: its window is the frame time after its schedule.
-            let window = schedule_ns..schedule_ns.saturating_add(expectation.period.as_nanos());
+            let begin = evidence.window_begin(schedule_ns, expectation.period);
+            let window = begin..schedule_ns.saturating_add(expectation.period.as_nanos());
             match missing {
                 _ if evidence.lost_at_the_host(window) => Some(Cause::HostStall),
                 Some(_) => Some(Cause::Incomplete),
@@ -228,6 +230,13 @@ impl Evidence {
         let (losing, delaying): (Vec<Stall>, Vec<Stall>) =
             stalls.iter().partition(|s| s.kind == StallKind::Overflow);
         Self { delaying: merge(&delaying), losing: merge(&losing), has_slots }
+    }
+
+    /// On a ring the slots before a frame's own belong to its window: a station that stalls in its slot
+    /// delays all behind it in the cycle, and a live source leaves a frame out when the one before missed its
+    /// slot. Elsewhere only what happens after a frame is due can delay it.
+    fn window_begin(&self, schedule_ns: u64, period: Span) -> u64 {
+        if self.has_slots { schedule_ns.saturating_sub(period.as_nanos()) } else { schedule_ns }
     }
 
     /// A plain datagram is lost at the host only by an overflow; a slot is missed by a stall that is long
@@ -356,6 +365,10 @@ mod tests {
         assert_eq!(causes(&records, None, &[long]), [Cause::HostStall]);
         assert_eq!(causes(&records, None, &[short, short]), [Cause::Queued]);
         assert_eq!(causes(&records, None, &[elsewhere]), [Cause::Queued]);
+        // In a ring the stall may have been an earlier station's, in the same cycle.
+        assert_eq!(causes(&records, Some(20 * MS), &[elsewhere]), [Cause::HostStall]);
+        let cycles_ago = stall(schedule - 2 * PERIOD, schedule - PERIOD);
+        assert_eq!(causes(&records, Some(20 * MS), &[cycles_ago]), [Cause::Unexplained]);
     }
 
     #[test]

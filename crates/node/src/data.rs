@@ -175,6 +175,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         loop {
             self.drain()?;
             let due = self.due();
+            let armed = now();
             let mut ready = [u64::MAX; 64];
             let mut count = 0;
             for event in self.poller.wait(due).map_err(system("epoll"))? {
@@ -182,7 +183,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 count += 1;
             }
             let woke = now();
-            if count == 0 && due < woke {
+            // Only a timer that was set for later can be late; one that was due already says nothing.
+            if due > armed && due < woke {
                 self.stalls.on_timer(due, woke);
             }
             for token in &ready[..count] {
@@ -199,7 +201,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.node.handle_deadline(woke);
             }
             self.wake_receivers();
-            self.measured.turn_longest = self.measured.turn_longest.max(now().since(woke));
+            let turned = now();
+            self.measured.turn_longest = self.measured.turn_longest.max(turned.since(woke));
+            // A turn takes microseconds: one of more than a millisecond was taken off its CPU.
+            self.stalls.on_timer(woke, turned);
             if self.leaving.is_some_and(|until| woke >= until) {
                 return Ok(());
             }

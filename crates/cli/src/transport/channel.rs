@@ -115,6 +115,11 @@ impl UnitSink for ChannelSink {
 
     fn send(&mut self, _number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure> {
         let sent = if self.is_live {
+            if self.channel.waiting() > 0 {
+                // The unit before has missed its slot and takes this one's; a queue would make every later
+                // frame as late as that one, so a live source leaves one frame out instead.
+                return Ok(false);
+            }
             self.channel.try_send(unit, schedule)
         } else {
             self.channel.send(unit, schedule)

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 fn testdata(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name)
 }
 
 fn joined(video: &Video) -> Vec<u8> {
