@@ -1,0 +1,69 @@
+//! Holds `docs/wire.md` to the code: offsets follow from lengths, and lengths are what is written.
+
+mod samples;
+
+use rota_wire::{
+    ETHERNET_HEADER_OCTETS, Form, Grant, Kind, LINK_HEADER_OCTETS, TAG_OCTETS, UNIT_HEADER_OCTETS,
+};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The part of each table that has a fixed length, by heading.
+fn documented() -> BTreeMap<String, usize> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/wire.md");
+    let page = std::fs::read_to_string(page).expect("the page is part of the repository");
+    let (mut heading, mut sizes) = (String::new(), BTreeMap::new());
+    for line in page.lines() {
+        if let Some(title) = line.strip_prefix("## ") {
+            heading = title.to_owned();
+        }
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let (Some(offset), Some(octets)) = (cells.get(1), cells.get(2)) else { continue };
+        // Behind a part of variable length offsets read "26 + d"; the number counts the fixed part.
+        let fixed = offset.split(" + ").next().unwrap_or(offset);
+        let (Ok(offset), size) = (fixed.parse::<usize>(), sizes.entry(heading.clone()).or_insert(0)) else {
+            continue;
+        };
+        if *octets == "to" || heading == "Kinds" {
+            continue;
+        }
+        assert_eq!(offset, *size, "'{heading}': {line}");
+        *size += octets.parse::<usize>().unwrap_or(0);
+    }
+    sizes
+}
+
+#[test]
+fn the_page_says_what_the_code_writes() {
+    let page = documented();
+    assert_eq!(page["Ethernet header"], ETHERNET_HEADER_OCTETS);
+    assert_eq!(page["Link header"], LINK_HEADER_OCTETS);
+    assert_eq!(page["Unit header"], UNIT_HEADER_OCTETS);
+    assert_eq!(page["Tag"], TAG_OCTETS);
+    let mut out = [0; 1_500];
+    assert_eq!(page["Announce"], samples::announce("").emit(&mut out));
+    assert_eq!(page["Form"], Form::new(4, 1, 0, 1).emit(&mut out));
+    assert_eq!(page["Form member"], samples::member(1).key_material().len());
+    assert_eq!(page["Token"], samples::token(0, false).emit(&mut out));
+    assert_eq!(page["Token"] + page["Slot"], samples::token(1, false).emit(&mut out));
+    assert_eq!(page["Token"] + 2, samples::token(0, true).emit(&mut out), "two octets of dead set");
+    let bodies = samples::bodies();
+    let body = |kind: Kind| &bodies.iter().find(|(of, _)| *of == kind).expect("a sample of each").1;
+    for kind in [Kind::Switch, Kind::SwitchAck, Kind::Claim, Kind::Nack, Kind::Mode, Kind::Signal] {
+        assert_eq!(page[&format!("{kind:?}")], body(kind).len(), "{kind:?}");
+    }
+    let grant = Grant { list: None, ..Grant::parse(body(Kind::Grant)).expect("a sound sample") };
+    assert_eq!(page["Grant"], grant.emit(&mut out));
+}
+
+#[test]
+fn the_page_lists_every_kind_with_its_code() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/wire.md");
+    let page = std::fs::read_to_string(page).expect("the page is part of the repository");
+    for code in 0..=255 {
+        let kind = Kind::from_code(code);
+        if !matches!(kind, Kind::Unknown(_)) {
+            assert!(page.contains(&format!("\n| {code} | {kind:?} |")), "{code} {kind:?}");
+        }
+    }
+}

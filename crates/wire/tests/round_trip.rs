@@ -1,0 +1,207 @@
+//! Properties: what is written reads back, what reads is written back, and no octets make a parser panic.
+
+mod samples;
+
+use proptest::prelude::*;
+use rota_wire::bodies::StationState;
+use rota_wire::fuzz::{fuzz_bodies, fuzz_frame};
+use rota_wire::{
+    Announce, Claim, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation, Grant, Key, Kind,
+    LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Phase, Signal, Slot, SlotList, StationSet, Switch,
+    SwitchAck, Token, UnitHeader, Verb, emit_frame, verify,
+};
+
+fn generation() -> impl Strategy<Value = Generation> {
+    (any::<u32>(), any::<u16>()).prop_map(|(counter, station)| Generation { counter, station })
+}
+
+fn slots() -> impl Strategy<Value = SlotList> {
+    prop::collection::vec((1u16..=255, any::<u32>(), any::<bool>()), 0..=220).prop_map(|all| {
+        let mut list = SlotList::EMPTY;
+        for (station, tht_ns, periodic) in all {
+            assert!(list.push(Slot { station, tht_ns, periodic }), "220 fit");
+        }
+        list
+    })
+}
+
+fn dead() -> impl Strategy<Value = StationSet> {
+    prop::collection::vec(1u16..=255, 0..40).prop_map(|stations| {
+        let mut set = StationSet::EMPTY;
+        stations.into_iter().for_each(|station| set.insert(station));
+        set
+    })
+}
+
+prop_compose! {
+    fn token()(
+        (mode_epoch, cycle, trt_ns) in (any::<u32>(), any::<u32>(), 1u32..),
+        spent in any::<u32>(),
+        phase in prop::sample::select(vec![Phase::First, Phase::RealTime, Phase::NonRealTime, Phase::Home]),
+        (rested, position, next_nrt, idle_visits) in any::<(bool, u16, u16, u16)>(),
+        dead in dead(),
+        slots in slots(),
+    ) -> Token {
+        let residual_ns = trt_ns - spent % trt_ns;
+        Token {
+            mode_epoch, cycle, residual_ns, trt_ns, phase, rested, position, next_nrt, idle_visits, dead, slots,
+        }
+    }
+}
+
+prop_compose! {
+    fn form()(
+        (mode_epoch, key_epoch, parts) in (any::<u32>(), 1u8.., 1u8..),
+        members in prop::collection::vec((1u16..=255, any::<[u8; 6]>(), any::<u32>(), any::<u64>()), 0..=64),
+    ) -> Form {
+        let mut form = Form::new(mode_epoch, key_epoch, parts - 1, parts);
+        for (station, mac, incarnation, nonce) in members {
+            assert!(form.push(FormMember { station, mac: MacAddr(mac), incarnation, nonce }), "64 fit");
+        }
+        form
+    }
+}
+
+prop_compose! {
+    fn announce()(
+        (node_id, nonce, boot_id, mode_epoch, trt_ns, rate_bps)
+            in any::<(u64, u64, u64, u32, u32, u64)>(),
+        state in prop::sample::select(vec![
+            StationState::Joining, StationState::Plain, StationState::Ring, StationState::Leaving,
+        ]),
+        name in ".{0,40}",
+    ) -> Announce {
+        let mut said = Announce::new(node_id, nonce, boot_id, state, &name);
+        (said.mode_epoch, said.trt_ns, said.rate_bps) = (mode_epoch, trt_ns, rate_bps);
+        said
+    }
+}
+
+/// Reads back what was written, and refuses it with any octet cut off or one too many.
+macro_rules! reads_back {
+    ($kind:ty, $value:expr) => {{
+        let (value, mut out) = ($value, [0u8; 2_000]);
+        let length = value.emit(&mut out);
+        prop_assert_eq!(<$kind>::parse(&out[..length]), Ok(value));
+        prop_assert!(<$kind>::parse(&out[..length + 1]).is_err(), "one octet too many");
+        prop_assert!(<$kind>::parse(&out[..length - 1]).is_err(), "one octet too few");
+    }};
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn tokens_read_back(token in token()) {
+        reads_back!(Token, token);
+    }
+
+    #[test]
+    fn forms_read_back(form in form()) {
+        reads_back!(Form, form);
+    }
+
+    #[test]
+    fn announcements_read_back(said in announce()) {
+        reads_back!(Announce, said);
+    }
+
+    #[test]
+    fn grants_read_back(
+        (generation, seen) in (generation(), generation()),
+        (seen_seq, key_epoch) in (0u64..1 << 48, any::<u8>()),
+        list in prop::option::of(token()),
+    ) {
+        let grant = Grant { generation, seen, seen_seq, key_epoch, list };
+        let mut out = [0; 2_000];
+        let length = grant.emit(&mut out);
+        prop_assert_eq!(Grant::parse(&out[..length]), Ok(grant));
+    }
+
+    #[test]
+    fn short_bodies_read_back(
+        (mode_epoch, nonce, trt_ns, rate_bps) in any::<(u32, u64, u32, u64)>(),
+        (initiator, ring) in any::<(u16, bool)>(),
+        generation in generation(),
+    ) {
+        reads_back!(Switch, Switch { mode_epoch, nonce, trt_ns, rate_bps });
+        reads_back!(SwitchAck, SwitchAck { mode_epoch, initiator, nonce });
+        reads_back!(Claim, Claim { generation, mode_epoch });
+        reads_back!(Nack, Nack { generation, mode_epoch });
+        reads_back!(ModeNotice, ModeNotice { mode_epoch, ring });
+    }
+
+    #[test]
+    fn signals_read_back(
+        verb in prop::sample::select(vec![
+            Verb::Connect, Verb::Accept, Verb::Refuse, Verb::Opened, Verb::OpenedAck, Verb::Close,
+            Verb::CloseAck, Verb::Unknown(200),
+        ]),
+        (code, service, label, channel) in any::<(u8, u16, u16, u64)>(),
+        (unit_octets_max, period_ns, bound_ns, final_unit) in any::<(u32, u32, u64, u64)>(),
+    ) {
+        reads_back!(Signal, Signal {
+            verb, code, service, label, channel, unit_octets_max, period_ns, bound_ns, final_unit,
+        });
+    }
+
+    #[test]
+    fn unit_headers_read_back(
+        (label, number, fragment, last) in (any::<u16>(), any::<u16>(), 0u16..4096, any::<bool>()),
+        (unit_octets, schedule_ns) in (100u32.., any::<u64>()),
+    ) {
+        let header = UnitHeader { label, number, fragment, last, unit_octets, schedule_ns };
+        let mut body = [0; 120];
+        header.emit(&mut body);
+        let (read, payload) = UnitHeader::parse(&body).expect("a sound header");
+        prop_assert_eq!((read, payload.len()), (header, 100));
+    }
+
+    #[test]
+    fn frames_read_back(
+        (code, key_epoch, source, segment, incarnation) in any::<(u8, u8, u16, u32, u32)>(),
+        generation in generation(),
+        seq in 0u64..1 << 48,
+        body in prop::collection::vec(any::<u8>(), 0..=1_456),
+    ) {
+        let (kind, payload) = (Kind::from_code(code), PayloadKind::None);
+        let header =
+            LinkHeader { kind, key_epoch, payload, source, segment, incarnation, generation, seq };
+        let (mut frame, key) = ([0; 1_514], Key::new([3; 32]));
+        frame[42..42 + body.len()].copy_from_slice(&body);
+        let (to, from) = (samples::mac(2), samples::mac(1));
+        let length = emit_frame(&mut frame, to, from, DEFAULT_ETHERTYPE, &header, body.len(), &key);
+        let view = FrameView::parse(&frame[..length], DEFAULT_ETHERTYPE).expect("a sound frame");
+        prop_assert_eq!((view.header(), view.body()), (&header, &body[..]));
+        prop_assert_eq!((view.destination_mac(), view.source_mac()), (to, from));
+        prop_assert!(verify(&view, &key) && length >= 60);
+    }
+
+    #[test]
+    fn random_octets_never_panic(data in prop::collection::vec(any::<u8>(), 0..1_600), kind in 0u8..16) {
+        fuzz_frame(&data);
+        fuzz_bodies(&data);
+        let mut framed = vec![0; 14];
+        framed[12..14].copy_from_slice(&DEFAULT_ETHERTYPE.to_be_bytes());
+        framed.extend([0x11, kind, 0, 0, 0, data.len().min(255) as u8]);
+        framed.extend(&data);
+        fuzz_frame(&framed);
+        fuzz_bodies(&[&[kind], &data[..]].concat());
+    }
+
+    #[test]
+    fn a_sample_with_octets_changed_never_panics(
+        pick in any::<prop::sample::Index>(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let bodies = samples::bodies();
+        let (kind, body) = &bodies[pick.index(bodies.len())];
+        let mut data = vec![kind.code()];
+        data.extend(body);
+        for (at, octet) in changes {
+            let at = at.index(data.len());
+            data[at] = octet;
+        }
+        fuzz_bodies(&data);
+    }
+}
