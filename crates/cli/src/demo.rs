@@ -13,9 +13,9 @@ mod worker;
 use crate::Format;
 use crate::exit::{Exit, Failure};
 use crate::lab::{Isolation, LabError, LabSpec, enter_isolation};
-use ground::Ground;
 use crate::output::Output;
 use crate::report;
+use ground::Ground;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use outcome::{DemoOutcome, Verdict};
 use plan::{Load, Mode, RECEIVER, RunPlan};
@@ -101,12 +101,16 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 }
 
 /// The stations, and the modes that can be shown on them.
-fn ground(args: &Args, isolation: Result<Isolation, Option<LabError>>) -> Result<(Ground, Vec<Mode>), Failure> {
+fn ground(
+    args: &Args,
+    isolation: Result<Isolation, Option<LabError>>,
+) -> Result<(Ground, Vec<Mode>), Failure> {
     let spec = LabSpec::new(format!("demo-{}", std::process::id()), RECEIVER, args.rate);
     match isolation {
         Ok(_) => Ok((Ground::namespaces(&spec)?, args.mode.clone())),
         Err(why) => {
-            let why = why.map_or_else(|| "The stations were asked to run in one process.".into(), |e| e.to_string());
+            let why = why
+                .map_or_else(|| "The stations were asked to run in one process.".into(), |e| e.to_string());
             eprint!("{}", ground::fallback_words(&why));
             Ok((Ground::in_process(&spec)?, vec![Mode::Reserved]))
         }

@@ -44,7 +44,11 @@ pub fn run(_args: &Args, format: Format) -> Result<Exit, Failure> {
     let token = &status.token;
     outln!(
         "token     accepted {}, passed {}, sent again {}, claims {}, generation {}",
-        token.accepted, token.passed, token.retransmitted, token.claims, token.generation
+        token.accepted,
+        token.passed,
+        token.retransmitted,
+        token.claims,
+        token.generation
     );
     for note in &status.notes {
         outln!("note      {note}");

@@ -1,5 +1,6 @@
 //! One run: the commands a user would type, started in the lab's stations at the planned times.
 
+use super::ground::Ground;
 use super::outcome::{RunOutcome, StreamOutcome};
 use super::plan::{Mode, PERIOD, RECEIVER, RunPlan, SENDERS, StreamPlan, repeat_unit, udp_cross_rate};
 use super::progress::Progress;
@@ -7,7 +8,6 @@ use super::watch::StallWatch;
 use super::worker::{Finished, Worker};
 use crate::clock;
 use crate::exit::{Exit, Failure};
-use super::ground::Ground;
 use crate::lab::{PriorityMatch, PrioritySpec};
 use crate::load::Goodput;
 use crate::measure;

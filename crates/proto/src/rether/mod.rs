@@ -58,6 +58,9 @@ use rota_units::{Instant, Span};
 use rota_wire::{Generation, Key, Signal, Token};
 use std::collections::VecDeque;
 
+/// An announcement with the longest name, its headers and its tag, rounded up.
+const INTRODUCTION_OCTETS: u16 = 140;
+
 /// Names a token: its generation and its hop in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct Stamp {
@@ -213,6 +216,8 @@ pub struct Rether {
     sessions: Vec<Session>,
     signals: Vec<Option<(StationId, Signal)>>,
     nrt: NrtQueue,
+    /// Whether an introduction waits in the queue: one at a time is enough.
+    introducing: bool,
     outbox: VecDeque<Pending>,
     outputs: VecDeque<Output>,
     events: VecDeque<LinkEvent>,
@@ -261,6 +266,7 @@ impl Rether {
             sessions: Vec::with_capacity(rota_wire::MAX_SLOTS),
             signals: Vec::with_capacity(256),
             nrt: NrtQueue::new(queue),
+            introducing: false,
             outbox: VecDeque::with_capacity(1024),
             outputs: VecDeque::with_capacity(1024),
             events: VecDeque::with_capacity(1024),
@@ -434,6 +440,14 @@ impl Rether {
         let was_empty = self.nrt.is_empty();
         self.nrt.push(7, queue::Entry { origin: Origin::Control(index as u16), octets: 102 });
         if was_empty {
+            self.ask_for_token(now);
+        }
+    }
+
+    /// In a ring: says at the next visit who this station is. A ring's list of members carries no names.
+    fn introduce(&mut self, now: Instant) {
+        if !core::mem::replace(&mut self.introducing, true) {
+            self.nrt.push(7, queue::Entry { origin: Origin::Introduction, octets: INTRODUCTION_OCTETS });
             self.ask_for_token(now);
         }
     }

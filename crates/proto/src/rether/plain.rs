@@ -410,7 +410,12 @@ impl Rether {
             .filter(|s| *s != 0)
             .for_each(|station| self.event(LinkEvent::MemberGone { station }));
         let own = self.me.mac;
+        // Who comes from plain mode has heard everybody's announcements there.
+        let from_plain = matches!(self.mode, Mode::Yielding(_) | Mode::Initiating(_));
+        let mut is_news = !matches!(self.mode, Mode::Ring);
         for member in form.members().iter().filter(|member| member.mac != own) {
+            let known = self.members.by_mac(member.mac);
+            is_news |= known.is_none_or(|known| known.incarnation != member.incarnation);
             self.members.form(now, member);
             self.event(LinkEvent::MemberUp { station: member.station });
         }
@@ -420,6 +425,9 @@ impl Rether {
             self.enter_ring(now);
         }
         self.silence_at = now + self.settings.silence(self.rank());
+        if is_news && !from_plain {
+            self.introduce(now);
+        }
     }
 
     // ---- Switch-to-CSMA -------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ pub(super) enum Origin {
     Host(HostTag),
     /// Signalling of ours: the index of the message.
     Control(u16),
+    /// What this station says of itself, for stations that are new to the ring or to which the ring is new.
+    Introduction,
 }
 
 /// One frame that waits for the token.

@@ -384,6 +384,7 @@ impl Rether {
         if joined {
             self.take_ring_key(self.keys.next_epoch());
             self.announce_ring();
+            self.introduce(now);
         }
     }
 
@@ -416,6 +417,7 @@ impl Rether {
                         self.outbox.push_back(Pending::Signal { to, signal });
                     }
                 }
+                super::Origin::Introduction => self.introducing = false,
             }
         }
     }

@@ -442,6 +442,12 @@ impl Rether {
                 }
                 Step::On
             }
+            Origin::Introduction => {
+                self.introducing = false;
+                self.charge_octets(now, entry.octets);
+                self.outbox.push_back(Pending::Announce);
+                Step::On
+            }
         }
     }
 
