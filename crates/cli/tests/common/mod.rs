@@ -4,6 +4,7 @@
 pub mod holds;
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -135,11 +136,13 @@ impl Lab {
         self.wait_for_status(k, mode, |status| status["mode"] == mode);
     }
 
+    /// Waits until every station knows every other by its name.
     pub fn wait_for_members(&self) {
+        let wanted: BTreeSet<String> = self.all().map(|k| format!("n{k}")).collect();
         for k in self.all() {
-            let all = usize::from(self.stations);
-            self.wait_for_status(k, "the others", |status| {
-                status["members"].as_array().unwrap().len() == all
+            self.wait_for_status(k, "the others' names", |status| {
+                let members = status["members"].as_array().unwrap().iter();
+                members.map(|m| m["name"].as_str().unwrap().to_owned()).collect::<BTreeSet<_>>() == wanted
             });
         }
     }
@@ -286,7 +289,7 @@ pub fn text(octets: &[u8]) -> String {
 }
 
 pub fn testdata(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name).display().to_string()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name).display().to_string()
 }
 
 /// The process id in a status.
