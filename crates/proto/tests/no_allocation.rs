@@ -2,8 +2,8 @@
 //! hundred cycles under a counting allocator.
 
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest, Output,
-    Payloads, PortId, Settings, TRT_30_HZ, UnitRef,
+    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest,
+    Output, Payloads, PortId, Settings, TRT_30_HZ, UnitRef,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
@@ -64,7 +64,8 @@ impl Pair {
             match output {
                 Output::Transmit { len, .. } => {
                     let inbox = &mut self.inboxes[1 - k];
-                    inbox.frames[inbox.count][..usize::from(len)].copy_from_slice(&self.bytes[..usize::from(len)]);
+                    inbox.frames[inbox.count][..usize::from(len)]
+                        .copy_from_slice(&self.bytes[..usize::from(len)]);
                     inbox.lengths[inbox.count] = usize::from(len);
                     inbox.count += 1;
                 }
@@ -103,7 +104,11 @@ impl Pair {
             }
             let next = self.nodes[0].deadline().min(self.nodes[1].deadline()).min(until);
             let waiting = self.inboxes.iter().any(|inbox| inbox.count > 0);
-            self.now = if waiting { self.now + Span::from_micros(20) } else { next.max(self.now + Span::from_nanos(1)) };
+            self.now = if waiting {
+                self.now + Span::from_micros(20)
+            } else {
+                next.max(self.now + Span::from_nanos(1))
+            };
         }
     }
 }
@@ -126,7 +131,8 @@ fn a_running_ring_allocates_nothing() {
             let unit = UnitRef { number, octets: 6_250, schedule_ns: pair.now.as_nanos() };
             let now = pair.now;
             pair.nodes[0].handle(now, Input::UnitReady { channel, unit });
-            let host = Input::HostFrame { port: PortId(0), tag: HostTag(number as u32), octets: 1_514, level: 0 };
+            let host =
+                Input::HostFrame { port: PortId(0), tag: HostTag(number as u32), octets: 1_514, level: 0 };
             pair.nodes[1].handle(now, host);
             pair.drain(0);
             pair.drain(1);
