@@ -1,6 +1,7 @@
 //! The one door to the kernel: frame devices, the egress gate, network namespaces, netlink.
 
 pub mod gate;
+pub mod inventory;
 pub mod netlink;
 pub mod netns;
 pub mod shape;
