@@ -58,7 +58,13 @@ impl Stream {
     fn assert_goes_on(&self) {
         let before = self.whole_units();
         let more = eventually(PATIENCE, || (self.whole_units() >= before + 10).then_some(()));
-        assert!(more.is_some(), "n{}'s stream stands still: {}{}", self.from, self.sender.err(), self.receiver.err());
+        assert!(
+            more.is_some(),
+            "n{}'s stream stands still: {}{}",
+            self.from,
+            self.sender.err(),
+            self.receiver.err()
+        );
     }
 
     fn whole_units(&self) -> usize {
@@ -114,7 +120,10 @@ fn a_killed_holder_takes_nothing_with_it() {
         std::thread::sleep(Duration::from_millis(100));
     }
     let goodput = sink.finish().well().json();
-    assert!(goodput["tcp_bps"].as_u64().unwrap() > 0, "no TCP of n{dead} within a second of its node's death");
+    assert!(
+        goodput["tcp_bps"].as_u64().unwrap() > 0,
+        "no TCP of n{dead} within a second of its node's death"
+    );
     drop(sources);
 
     let lost = streams.remove(streams.iter().position(|stream| stream.from == dead).unwrap());
@@ -129,14 +138,19 @@ fn a_killed_holder_takes_nothing_with_it() {
     let _node = lab.start_node(dead, &hold_log(&lab, dead, "second"));
     for k in lab.all() {
         let name = format!("n{dead}");
-        lab.wait_for_status(k, "the ring with the one that came back", |s| lives(s, &name) && s["mode"] == "token");
+        lab.wait_for_status(k, "the ring with the one that came back", |s| {
+            lives(s, &name) && s["mode"] == "token"
+        });
     }
     let again = Stream::start(&lab, dead);
     again.assert_goes_on();
     for stream in &streams {
         stream.assert_goes_on();
     }
-    assert_one_holder(&lab, &[(1, "first"), (2, "first"), (3, "first"), (4, "first"), (5, "first"), (dead, "second")]);
+    assert_one_holder(
+        &lab,
+        &[(1, "first"), (2, "first"), (3, "first"), (4, "first"), (5, "first"), (dead, "second")],
+    );
 }
 
 #[test]
@@ -158,7 +172,9 @@ fn a_holder_that_stands_still_comes_back_without_the_token() {
     assert_eq!(receiver.code(), 1, "{}", receiver.err);
     for k in lab.all() {
         let name = format!("n{stopped}");
-        lab.wait_for_status(k, "the ring with the one that stood still", |s| lives(s, &name) && s["mode"] == "token");
+        lab.wait_for_status(k, "the ring with the one that stood still", |s| {
+            lives(s, &name) && s["mode"] == "token"
+        });
     }
     let again = Stream::start(&lab, stopped);
     again.assert_goes_on();
