@@ -8,7 +8,7 @@ mod progress;
 mod run;
 pub mod text;
 mod watch;
-mod worker;
+pub mod worker;
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
