@@ -1,13 +1,58 @@
-//! `rota bench`.
+//! `rota bench`: what this machine and this program can do. Each benchmark prints; none of them judges.
+
+mod bare;
+mod hop;
+mod idle;
+mod stage;
+mod tcp;
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
 
 /// Arguments of `rota bench`.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "Example: rota bench hop --json")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// A token hop among unmodified nodes against the hop of a bare AF_PACKET ring
+    Hop(hop::Args),
+    /// What ordinary TCP gets: without Rota, in plain mode, in token mode with a tenth reserved
+    Tcp(tcp::Args),
+    /// What a station costs that has nothing to do
+    Idle(idle::Args),
+    /// One station of the bare ring
+    #[command(hide = true)]
+    Bare(bare::Args),
+}
 
 /// Runs the command.
-pub fn run(_args: &Args, _format: Format) -> Result<Exit, Failure> {
-    Err(Failure::failed("'rota bench' is not built yet"))
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    match &args.what {
+        What::Hop(args) => hop::run(args, format)?,
+        What::Tcp(args) => tcp::run(args, format)?,
+        What::Idle(args) => idle::run(args, format)?,
+        What::Bare(args) => bare::run(args)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// The middle one; of an even number the lower of the two.
+fn median(mut values: Vec<u64>) -> u64 {
+    values.sort_unstable();
+    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn the_median_is_a_measured_value() {
+        assert_eq!([vec![], vec![7], vec![9, 1], vec![3, 1, 2]].map(median), [0, 7, 1, 2]);
+    }
 }

@@ -76,15 +76,16 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 
 fn say(format: Format, json: serde_json::Value, text: &str) {
     match format {
-        Format::Json => println!("{json}"),
-        Format::Text => println!("{text}"),
+        Format::Json => outln!("{json}"),
+        Format::Text => outln!("{text}"),
     }
 }
 
 fn unit_octets(rate: BitRate, period: Span) -> Result<u32, Failure> {
-    // Rounded up by one octet: what was asked for must fit.
-    let octets = rate.octets_in_down(period).get() + 1;
-    u32::try_from(octets)
+    // Rounded up, because what was asked for must fit, but not further: the offer of a refusal must fit too.
+    let octets = rate.octets_in_down(period);
+    let is_enough = BitRate::carrying_up(octets, period).is_some_and(|carried| carried >= rate);
+    u32::try_from(octets.get() + u64::from(!is_enough))
         .map_err(|_| Failure::wrong_use(format!("{rate} is more than one channel can carry")))
 }
 
@@ -131,15 +132,15 @@ fn list(format: Format) -> Result<Exit, Failure> {
     let channels = connect()?.channels().map_err(|error| Failure::failed(error.to_string()))?;
     if format == Format::Json {
         let json = serde_json::to_string(&channels).map_err(|error| Failure::failed(error.to_string()))?;
-        println!("{json}");
+        outln!("{json}");
         return Ok(Exit::Done);
     }
     if channels.is_empty() {
-        println!("no channels; 'rota send' and 'rota channel open' make some");
+        outln!("no channels; 'rota send' and 'rota channel open' make some");
     }
     for channel in channels {
         let way = if channel.sending { "to" } else { "from" };
-        println!(
+        outln!(
             "{}  {way} {}  service {}  {}  units of {} octets within {}",
             channel.channel,
             channel.peer_name,

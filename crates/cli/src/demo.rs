@@ -1,19 +1,21 @@
 //! `rota demo`: a LAN on one machine, flooded, with video streams first without and then with reservations.
 //! It starts the same commands that a user would.
 
+mod ground;
 pub mod outcome;
 pub mod plan;
 mod progress;
 mod run;
 pub mod text;
 mod watch;
-mod worker;
+pub mod worker;
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
-use crate::lab::{Isolation, Lab, LabSpec, enter_isolation};
+use crate::lab::{Isolation, LabError, LabSpec, enter_isolation};
 use crate::output::Output;
 use crate::report;
+use ground::Ground;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use outcome::{DemoOutcome, Verdict};
 use plan::{Load, Mode, RECEIVER, RunPlan};
@@ -45,6 +47,9 @@ pub struct Args {
     /// Only these modes
     #[arg(long, value_enum, value_delimiter = ',', default_value = "plain,priority,reserved")]
     mode: Vec<Mode>,
+    /// Run the stations as threads of one process, as where no namespaces are to be had: no cross traffic
+    #[arg(long)]
+    in_process: bool,
     /// Where the report goes
     #[arg(long, value_name = "FILE", default_value = "rota-demo.html")]
     out: PathBuf,
@@ -76,7 +81,7 @@ fn write_report(path: &Path, page: &str) -> Result<(), Failure> {
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     // Before any thread exists.
-    let isolation = enter_isolation().map_err(|e| Failure::failed(e.to_string()))?;
+    let isolation = if args.in_process { Err(None) } else { enter_isolation().map_err(Some) };
     check_writable(&args.out)?;
     let outcome = perform(args, isolation, format)?;
     let mut out = Output::open(Path::new("-"))?;
@@ -95,7 +100,28 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     }
 }
 
-fn perform(args: &Args, isolation: Isolation, format: Format) -> Result<DemoOutcome, Failure> {
+/// The stations, and the modes that can be shown on them.
+fn ground(
+    args: &Args,
+    isolation: Result<Isolation, Option<LabError>>,
+) -> Result<(Ground, Vec<Mode>), Failure> {
+    let spec = LabSpec::new(format!("demo-{}", std::process::id()), RECEIVER, args.rate);
+    match isolation {
+        Ok(_) => Ok((Ground::namespaces(&spec)?, args.mode.clone())),
+        Err(why) => {
+            let why = why
+                .map_or_else(|| "The stations were asked to run in one process.".into(), |e| e.to_string());
+            eprint!("{}", ground::fallback_words(&why));
+            Ok((Ground::in_process(&spec)?, vec![Mode::Reserved]))
+        }
+    }
+}
+
+fn perform(
+    args: &Args,
+    isolation: Result<Isolation, Option<LabError>>,
+    format: Format,
+) -> Result<DemoOutcome, Failure> {
     let rota = std::env::current_exe().map_err(|e| Failure::failed(format!("cannot find myself: {e}")))?;
     let clip =
         memfd_create(c"rota-clip", MFdFlags::MFD_CLOEXEC).map_err(|e| Failure::failed(e.to_string()))?;
@@ -103,17 +129,17 @@ fn perform(args: &Args, isolation: Isolation, format: Format) -> Result<DemoOutc
     clip.write_all(CLIP).map_err(|e| Failure::failed(format!("cannot hold the clip in memory: {e}")))?;
     let clip_path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), clip.as_raw_fd()));
 
-    let spec = LabSpec::new(format!("demo-{}", std::process::id()), RECEIVER, args.rate);
-    let lab = Lab::build(&spec).map_err(|e| Failure::failed(e.to_string()))?;
-    let mut stage = Stage { lab, rota, clip: clip_path, rate: args.rate };
+    let (ground, modes) = ground(args, isolation)?;
+    let isolation = ground.isolation();
+    let mut stage = Stage { ground, rota, clip: clip_path, rate: args.rate };
     let plans: Vec<RunPlan> = args
         .load
         .iter()
-        .flat_map(|load| args.mode.iter().map(|mode| RunPlan::new(*load, *mode, args.seconds)))
+        .flat_map(|load| modes.iter().map(|mode| RunPlan::new(*load, *mode, args.seconds)))
         .collect();
     let realtime = watch::has_real_time();
     if format == Format::Text {
-        let words = text::opening(args.rate, isolation, realtime);
+        let words = text::opening(args.rate, &isolation, realtime);
         Output::open(Path::new("-"))?.put(words.as_bytes())?;
     }
     let progress = Progress::new(plans.iter().map(RunPlan::end).sum());
@@ -122,5 +148,5 @@ fn perform(args: &Args, isolation: Isolation, format: Format) -> Result<DemoOutc
         runs.push(stage.run(plan, &progress)?);
     }
     progress.done();
-    Ok(DemoOutcome { rate: args.rate, nodes: RECEIVER, isolation: isolation.to_string(), realtime, runs })
+    Ok(DemoOutcome { rate: args.rate, nodes: RECEIVER, isolation, realtime, runs })
 }

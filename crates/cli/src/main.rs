@@ -1,6 +1,14 @@
 //! The program `rota`: real-time channels with a proven bound on ordinary Ethernet.
 #![forbid(unsafe_code)]
 
+/// As `println!`, but a reader that has gone away (`rota status | head`) is no reason to panic.
+macro_rules! outln {
+    ($($words:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stdout(), $($words)*);
+    }};
+}
+
 mod bench;
 mod channel;
 mod clock;

@@ -15,7 +15,7 @@ use rota_shm::layout::rx_slots_for;
 use rota_shm::{ChannelState, NodeSink, NodeSource, SinkShape, SourceShape};
 use rota_units::Instant;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 const SIGNALS: u64 = 0;
 const LISTENER: u64 = 1;
@@ -38,6 +38,7 @@ struct Control<'a> {
     data: &'a ControlEnd,
     sessions: Vec<Session>,
     next: u64,
+    user: u32,
     over: bool,
 }
 
@@ -49,8 +50,8 @@ pub(crate) fn run(
     signals: &SignalFd,
     data: &ControlEnd,
 ) {
-    let mut control =
-        Control { facts, realtime, data, sessions: Vec::new(), next: FIRST_SESSION, over: false };
+    let (sessions, user) = (Vec::new(), nix::unistd::geteuid().as_raw());
+    let mut control = Control { facts, realtime, data, sessions, next: FIRST_SESSION, user, over: false };
     if control.turns(listener, signals).is_err() {
         // Without its control thread a node cannot be used; without being told, it would never stop.
         data.say(Command::Stop);
@@ -91,7 +92,15 @@ impl Control<'_> {
 
     fn accept(&mut self, poller: &Poller, listener: &Listener) -> io::Result<()> {
         while let Ok(Some(connection)) = listener.accept() {
-            if self.sessions.len() >= SESSIONS_MAX {
+            // An abstract name has no owner: the kernel's word for who connects stands in its place.
+            let allowed = connection.peer().is_ok_and(|peer| peer.uid() == 0 || peer.uid() == self.user);
+            if self.sessions.len() >= SESSIONS_MAX || !allowed {
+                let sentence = if allowed {
+                    format!("this node already serves {SESSIONS_MAX} programs, which is its limit")
+                } else {
+                    "this node serves only root and the user it runs as".into()
+                };
+                let _ = connection.send_reply(&Reply::Error { sentence, wrong_use: false }, &[]);
                 continue;
             }
             self.next += 1;
@@ -111,7 +120,8 @@ impl Control<'_> {
             Ok(None) => true,
             Err(_) => false,
         };
-        let closing = session.asked.iter().position(|(id, asked)| *id == ask && matches!(asked, Asked::Close { .. }));
+        let closing =
+            session.asked.iter().position(|(id, asked)| *id == ask && matches!(asked, Asked::Close { .. }));
         if let Some(place) = closing
             && let (_, Asked::Close { channel }) = session.asked.swap_remove(place)
         {
@@ -203,6 +213,7 @@ impl Control<'_> {
                 contract: Contract::default(),
                 source: None,
                 board: None,
+                offer: Vec::new(),
                 buffers,
                 told: false,
                 closing: false,
@@ -300,13 +311,11 @@ impl Control<'_> {
             self.data.say(Command::Abort { channel });
             return;
         };
-        let reply = Reply::Accepted {
-            channel: channel.0,
-            from_station: from,
-            from_name: peer.clone(),
-            contract: contract_info(&contract),
+        // The program is told once the channel is reserved: one that admission refuses is none of its business.
+        let Ok(offer) = sink.descriptors().iter().map(BorrowedFd::try_clone_to_owned).collect() else {
+            self.data.say(Command::Abort { channel });
+            return;
         };
-        // Sent when the channel is reserved; a program must not be told of one that admission refuses.
         let owned = Owned {
             channel,
             label: 0,
@@ -318,29 +327,44 @@ impl Control<'_> {
             contract,
             source: None,
             board: Some(sink.board.clone()),
+            offer,
             buffers,
             told: false,
             closing: false,
         };
         session.channels.push(owned);
-        let _ = session.connection.send_reply(&reply, &sink.descriptors());
         let (ring, board) = sink.into_parts();
         board.set_state(ChannelState::Open, None);
         self.data.say(Command::AttachSink { channel, ring, board });
     }
 
     fn on_incoming_opened(&mut self, channel: ChannelId, contract: Contract) {
-        if let Some((at, place)) = self.owner(channel) {
-            let owned = &mut self.sessions[at].channels[place];
-            owned.contract = contract;
-            owned.told = true;
-        }
+        let Some((at, place)) = self.owner(channel) else { return };
+        let session = &mut self.sessions[at];
+        let owned = &mut session.channels[place];
+        owned.contract = contract;
+        owned.told = true;
+        let reply = Reply::Accepted {
+            channel: channel.0,
+            from_station: owned.peer_station,
+            from_name: owned.peer.clone(),
+            contract: contract_info(&contract),
+        };
+        let offer = std::mem::take(&mut owned.offer);
+        let files: Vec<BorrowedFd<'_>> = offer.iter().map(AsFd::as_fd).collect();
+        session.reply(&reply, &files);
     }
 
     fn on_closed(&mut self, channel: ChannelId, cause: CloseCause, final_unit: Option<u64>) {
         let Some((at, place)) = self.owner(channel) else { return };
         let session = &mut self.sessions[at];
         let owned = session.channels.swap_remove(place);
+        if !owned.sending && !owned.told {
+            // It never came to be, and its program still waits: whoever asks next finds it listening.
+            session.listens.push((owned.service, owned.buffers));
+            self.data.say(Command::Listen { service: owned.service });
+            return;
+        }
         if let Some(board) = &owned.board {
             board.set_state(ChannelState::Closed(board_cause(cause)), final_unit);
         }

@@ -137,8 +137,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             poller.add(fd, DEVICE, Trigger::Level).map_err(system("the device cannot be waited on"))?;
         }
         poller.add(control.wait_fd(), COMMANDS, Trigger::Edge).map_err(system("epoll"))?;
-        let seed =
-            getrandom::u64().map_err(|error| Stopped::System("no randomness to be had", io::Error::other(error.to_string())))?;
+        let seed = getrandom::u64().map_err(|error| {
+            Stopped::System("no randomness to be had", io::Error::other(error.to_string()))
+        })?;
         let mac = MacAddr(device.mac());
         let identity = Identity { node_id: node_id(mac), boot_id: boot_id(), mac, name: spec.name.clone() };
         let node = Node::new(now(), identity, spec.key.key(), spec.settings.clone(), seed);

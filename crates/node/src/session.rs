@@ -6,7 +6,7 @@ use rota_proto::{ChannelId, CloseCause, Contract};
 use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request};
 use rota_shm::{Board, ChannelState, NodeSource};
 use rota_units::{Instant, Span};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// What a program waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +42,8 @@ pub(crate) struct Owned {
     /// Made when admitted, handed to the data thread when the program has mapped it.
     pub(crate) source: Option<NodeSource>,
     pub(crate) board: Option<Board>,
+    /// The files of an incoming channel, until its program is told of it.
+    pub(crate) offer: Vec<OwnedFd>,
     pub(crate) buffers: u16,
     pub(crate) told: bool,
     pub(crate) closing: bool,

@@ -204,6 +204,7 @@ struct Outgoing {
     contract: Contract,
     units: u64,
     cause: CloseCause,
+    refusal: Option<Refusal>,
     silent: bool,
     tries: u8,
     again: Instant,
@@ -311,6 +312,7 @@ impl Channels {
             contract: Contract::default(),
             units: 0,
             cause: CloseCause::Closed,
+            refusal: None,
             silent: false,
             tries: 0,
             again: now,
@@ -440,7 +442,9 @@ impl Channels {
     }
 
     fn finish(&mut self, channel: &Outgoing) {
-        if !channel.silent {
+        if let Some(refusal) = channel.refusal.clone() {
+            self.events.push_back(ChannelEvent::Refused { channel: channel.id, refusal });
+        } else if !channel.silent {
             let (channel, cause, final_unit) = (channel.id, channel.cause, Some(channel.units));
             self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit });
         }
@@ -562,6 +566,12 @@ impl Channels {
         let step = unit.number.wrapping_sub(channel.last_number as u16).cast_signed();
         let number = channel.last_number.checked_add_signed(i64::from(step))?;
         channel.last_number = number.max(channel.last_number);
+        if !channel.opened {
+            // The word that it is open was lost, but only an open channel carries data.
+            channel.opened = true;
+            let (channel, contract) = (channel.id, channel.contract);
+            self.events.push_back(ChannelEvent::IncomingOpened { channel, contract });
+        }
         let descriptor = UnitDescriptor {
             number,
             unit_octets: unit.unit_octets,
@@ -592,7 +602,10 @@ impl Channels {
                 }
             }
             LinkEvent::Refused { channel: id, refusal } => {
-                self.events.push_back(ChannelEvent::Refused { channel: id, refusal });
+                // Told when the receiver is free again, so that who asks for less at once finds it listening.
+                if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
+                    channel.refusal = Some(refusal);
+                }
                 self.begin_closing(now, id, CloseCause::Refused, true);
             }
             LinkEvent::ReservationLost { channel } => {

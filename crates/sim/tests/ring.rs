@@ -114,6 +114,41 @@ fn the_ring_survives_the_death_of_any_station() {
         assert_eq!(node.link().mode(), ModeName::Token, "it joins the running ring, victim {victim}");
         assert_eq!(node.link().members().len(), 4);
         assert_eq!(world.double_holds, []);
+        everybody_knows_all_names(&world);
+    }
+}
+
+/// Found on the wire: a station that joined a running ring knew nobody's name, and nobody knew its own.
+fn everybody_knows_all_names(world: &World) {
+    for host in &world.hosts {
+        let Some(node) = &host.node else { continue };
+        for member in node.link().members() {
+            assert!(
+                !member.announce.name().is_empty(),
+                "{} knows no name of {}",
+                node.link().name(),
+                member.mac
+            );
+        }
+    }
+}
+
+#[test]
+fn a_station_that_leaves_takes_no_token_with_it() {
+    for leaver in 0..5 {
+        let mut world = booted(40 + leaver as u64);
+        for from in 0..4 {
+            stream(&mut world, from, 4).expect("fits");
+        }
+        world.with(leaver, |node, now| node.leave(now));
+        world.run_for(ms(150));
+        world.kill(leaver);
+        world.run_for(ms(1_000));
+        for (index, host) in world.hosts.iter().enumerate().filter(|(index, _)| *index != leaver) {
+            let Some(node) = &host.node else { continue };
+            assert_eq!(node.link().counters().claims, 0, "leaver {leaver}, host {index}");
+        }
+        assert_eq!(world.double_holds, []);
     }
 }
 

@@ -18,7 +18,6 @@ const REFERENCE_UNITS: std::ops::Range<u64> = 0..30;
 const CROSS_MARGIN: Span = Span::from_millis(400);
 /// The rate at which one access unit each frame time is one stream; faster links get larger units.
 const BASE_RATE_BPS: u64 = 10_000_000;
-const UDP_CROSS_BPS_MAX: u64 = 100_000_000;
 /// n1 to n4 send, n5 receives.
 pub const SENDERS: u8 = 4;
 /// The station where everything ends.
@@ -163,10 +162,10 @@ pub fn repeat_unit(rate: BitRate) -> u64 {
     (rate.as_bps() / BASE_RATE_BPS).max(1)
 }
 
-/// The UDP cross traffic of each sender: together 0.6 of the link, but no more than a small machine can send
-/// datagram by datagram; TCP saturates the link all the same.
+/// The UDP cross traffic of each sender: together a tenth of the link. TCP fills what is left, whatever that
+/// is; UDP, which never backs off, would otherwise hide what TCP still gets.
 pub fn udp_cross_rate(rate: BitRate) -> BitRate {
-    let bps = (rate.as_bps() / 10 * 6).min(UDP_CROSS_BPS_MAX) / u64::from(SENDERS);
+    let bps = rate.as_bps() / 10 / u64::from(SENDERS);
     BitRate::new(bps).unwrap_or(rate)
 }
 

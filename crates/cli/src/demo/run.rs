@@ -1,5 +1,6 @@
 //! One run: the commands a user would type, started in the lab's stations at the planned times.
 
+use super::ground::Ground;
 use super::outcome::{RunOutcome, StreamOutcome};
 use super::plan::{Mode, PERIOD, RECEIVER, RunPlan, SENDERS, StreamPlan, repeat_unit, udp_cross_rate};
 use super::progress::Progress;
@@ -7,7 +8,7 @@ use super::watch::StallWatch;
 use super::worker::{Finished, Worker};
 use crate::clock;
 use crate::exit::{Exit, Failure};
-use crate::lab::{Lab, PriorityMatch, PrioritySpec};
+use crate::lab::{PriorityMatch, PrioritySpec};
 use crate::load::Goodput;
 use crate::measure;
 use crate::recv::{Received, UnitRecord};
@@ -32,8 +33,8 @@ const PRIORITY: PrioritySpec =
 
 /// The lab and what is played in it.
 pub struct Stage {
-    /// The LAN.
-    pub lab: Lab,
+    /// The stations.
+    pub ground: Ground,
     /// This program.
     pub rota: PathBuf,
     /// The clip, as a path that the stations can open.
@@ -51,7 +52,7 @@ struct Stream<'a> {
 
 impl Stage {
     fn rota(&self, station: u8, args: &[&str]) -> Command {
-        let mut command = self.lab.command(station, &self.rota);
+        let mut command = self.ground.command(station, &self.rota);
         command.args(args);
         command
     }
@@ -60,16 +61,21 @@ impl Stage {
     pub fn run(&mut self, plan: &RunPlan, progress: &Progress) -> Result<RunOutcome, Failure> {
         progress.say(format!("{} · {}: starting", plan.load.key(), plan.mode.key()));
         let priority = (plan.mode == Mode::Priority).then_some(PRIORITY);
-        self.lab.set_priority(priority).map_err(|e| Failure::failed(e.to_string()))?;
+        self.ground.set_priority(priority)?;
         let nodes = if plan.mode == Mode::Reserved { self.start_nodes()? } else { Vec::new() };
         let receivers = self.start_receivers(plan)?;
         let origin = clock::now() + LEAD;
         let watch = StallWatch::start();
-        let (sink, cross) = self.start_cross(plan, origin)?;
+        let cross = if self.ground.is_network() { Some(self.start_cross(plan, origin)?) } else { None };
         let streams = self.start_senders(plan, receivers, origin)?;
         self.wait(plan, origin, progress);
-        let goodput = sink.finish(origin + plan.end() + END_PATIENCE);
-        drop(cross);
+        let goodput = match cross {
+            Some((sink, _cross)) => {
+                let sink = sink.finish(origin + plan.end() + END_PATIENCE);
+                sink.document().ok_or_else(|| sink.failure())?
+            }
+            None => Goodput::default(),
+        };
         let deadline = clock::now() + END_PATIENCE;
         let finished: Vec<_> = streams
             .into_iter()
@@ -82,26 +88,25 @@ impl Stage {
             })
             .collect();
         let mut stalls = watch.stop();
-        if !nodes.is_empty() {
+        if plan.mode == Mode::Reserved {
             stalls.extend(self.node_stalls()?);
         }
         drop(nodes);
-        let goodput: Goodput = goodput.document().ok_or_else(|| goodput.failure())?;
         conclude(plan, origin, goodput, finished, stalls)
     }
 
-    /// Starts a node in every station and waits until they know each other.
+    /// Starts a node in every station that has none yet, and waits until they know each other.
     fn start_nodes(&self) -> Result<Vec<Worker>, Failure> {
-        let stations = 1..=self.lab.spec().stations;
+        let stations = usize::from(self.ground.stations());
         let mut nodes = Vec::new();
-        for station in stations {
+        for station in (1..=self.ground.stations()).filter(|_| self.ground.is_network()) {
             let name = format!("n{station}");
             let command = self.rota(station, &["node", "--iface", "eth0", "--name", &name]);
             nodes.push(Worker::start(format!("the node of {name}"), command)?);
         }
         let deadline = clock::now() + START_PATIENCE;
-        for station in 1..=self.lab.spec().stations {
-            while self.status(station)?.map_or(0, |status| status.members.len()) < nodes.len() {
+        for station in 1..=self.ground.stations() {
+            while self.status(station)?.map_or(0, |status| status.members.len()) < stations {
                 if let Some(at) = nodes.iter_mut().position(Worker::has_ended) {
                     return Err(nodes.swap_remove(at).finish(Instant::ZERO).failure());
                 }
@@ -124,7 +129,7 @@ impl Stage {
     /// The stalls that the nodes have seen: evidence apart from the frames, like the others.
     fn node_stalls(&self) -> Result<Vec<Stall>, Failure> {
         let mut stalls = Vec::new();
-        for station in 1..=self.lab.spec().stations {
+        for station in 1..=self.ground.stations() {
             let status = self.status(station)?;
             let told = status.and_then(|s| s.extra.get("stalls")?.as_array().cloned()).unwrap_or_default();
             stalls.extend(told.iter().filter_map(node_stall));

@@ -2,7 +2,6 @@
 
 use super::outcome::{DemoOutcome, RunOutcome, StreamOutcome, Verdict};
 use super::plan::{Load, Mode, RECEIVER};
-use crate::lab::Isolation;
 use crate::measure::Cause;
 use rota_units::BitRate;
 use std::fmt::Write;
@@ -38,10 +37,10 @@ pub fn mbit(bps: u64) -> String {
 }
 
 /// What is being built, before the runs.
-pub fn opening(rate: BitRate, isolation: Isolation, realtime: bool) -> String {
+pub fn opening(rate: BitRate, isolation: &str, realtime: bool) -> String {
     let lack = "Real-time priority is not granted here: stalls of the host will excuse more frames.\n";
     format!(
-        "A LAN of {RECEIVER} stations with {rate} ports, in namespaces of its own ({isolation}).\n\
+        "A LAN of {RECEIVER} stations with {rate} ports, isolation: {isolation}.\n\
          Ring frames carry tags made with the lab's well-known key; elsewhere use a key of your own.\n{}",
         if realtime { "" } else { lack }
     )

@@ -8,7 +8,7 @@ mod registry;
 mod spec;
 mod up;
 
-pub use build::{Lab, enter_isolation};
+pub use build::{Lab, enter_isolation, mac};
 pub use spec::{Isolation, LabError, LabSpec, PriorityMatch, PrioritySpec};
 
 use crate::Format;
@@ -105,8 +105,8 @@ fn take_down(name: &str, format: Format) -> Result<Exit, Failure> {
     // The connection closes as the keeper's last act.
     while let Ok(Some(_)) = keeper.receive::<serde_json::Value>() {}
     match format {
-        Format::Text => println!("The lab '{name}' is gone."),
-        Format::Json => println!("{}", serde_json::json!({ "name": name, "down": true })),
+        Format::Text => outln!("The lab '{name}' is gone."),
+        Format::Json => outln!("{}", serde_json::json!({ "name": name, "down": true })),
     }
     Ok(Exit::Done)
 }

@@ -113,11 +113,11 @@ fn announce(about: &About, format: Format, foreground: bool) {
             .collect();
         let mut document = serde_json::json!(about);
         document["stations"] = stations.into();
-        println!("{document}");
+        outln!("{document}");
         return;
     }
     let rate = BitRate::new(about.rate_bps).map_or_else(String::new, |rate| rate.to_string());
-    println!(
+    outln!(
         "The lab '{}' is up: {} at {rate}, port queues of {} (isolation: {}).",
         about.name,
         exec::list(about.stations),
@@ -125,8 +125,8 @@ fn announce(about: &About, format: Format, foreground: bool) {
         about.isolation
     );
     let name = if about.name == "lab" { String::new() } else { format!(" --name {}", about.name) };
-    println!("Run a program in it:  rota lab exec{name} n1 -- COMMAND");
-    println!(
+    outln!("Run a program in it:  rota lab exec{name} n1 -- COMMAND");
+    outln!(
         "End it:               {}",
         if foreground { "Ctrl-C".into() } else { format!("rota lab down{name}") }
     );

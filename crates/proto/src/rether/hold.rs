@@ -133,7 +133,9 @@ impl Rether {
         if token.dead.contains(self.station) {
             // Declared dead while alive: what was reserved is gone; being heard clears the mark.
             self.lose_reservations();
-            self.outbox.push_back(Pending::Announce);
+            if !self.leaving {
+                self.outbox.push_back(Pending::Announce);
+            }
         } else {
             self.check_own_slots(token);
         }

@@ -204,6 +204,7 @@ pub struct Rether {
     silence_at: Instant,
     next_hello: Instant,
     mode_repeats: u8,
+    leaving: bool,
     last_request: Instant,
     last_visit_idle: bool,
     /// When this station last passed the token, and its sequence then: for the hop time.
@@ -253,6 +254,7 @@ impl Rether {
             silence_at: Instant::FAR,
             next_hello: Instant::FAR,
             mode_repeats: 0,
+            leaving: false,
             last_request: Instant::ZERO,
             last_visit_idle: true,
             last_pass: None,
@@ -457,6 +459,15 @@ impl Rether {
     /// A fragment found its channel here.
     pub(crate) fn count_fragment(&mut self) {
         self.counters.fragments_received += 1;
+    }
+
+    /// In token mode nobody says hello: who joins learns names from announcements sent under the token.
+    fn introduce(&mut self, now: Instant) {
+        let was_empty = self.nrt.is_empty();
+        self.nrt.push(7, queue::Entry { origin: Origin::Announce, octets: 134 });
+        if was_empty {
+            self.ask_for_token(now);
+        }
     }
 
     fn hop(&self) -> Span {

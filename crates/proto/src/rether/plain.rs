@@ -410,6 +410,16 @@ impl Rether {
             .filter(|s| *s != 0)
             .for_each(|station| self.event(LinkEvent::MemberGone { station }));
         let own = self.me.mac;
+        let is_new = |member: &FormMember| {
+            let known = self.members.by_mac(member.mac);
+            member.mac != own && known.is_none_or(|known| known.incarnation != member.incarnation)
+        };
+        // A member introduces itself to who joins, and who joins to all.
+        let introduces = match self.mode {
+            Mode::Ring => form.members().iter().any(is_new),
+            Mode::Joining(_) => true,
+            _ => false,
+        };
         for member in form.members().iter().filter(|member| member.mac != own) {
             self.members.form(now, member);
             self.event(LinkEvent::MemberUp { station: member.station });
@@ -420,6 +430,9 @@ impl Rether {
             self.enter_ring(now);
         }
         self.silence_at = now + self.settings.silence(self.rank());
+        if introduces {
+            self.introduce(now);
+        }
     }
 
     // ---- Switch-to-CSMA -------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ pub(super) enum Origin {
     Host(HostTag),
     /// Signalling of ours: the index of the message.
     Control(u16),
+    /// This station introduces itself to one that has joined.
+    Announce,
 }
 
 /// One frame that waits for the token.

@@ -181,6 +181,9 @@ impl Rether {
         for station in self.changes.leavers.iter() {
             token.dead.insert(station);
         }
+        if self.leaving {
+            token.dead.insert(self.station);
+        }
         for station in self.changes.revived.iter() {
             token.dead.remove(station);
         }
@@ -377,6 +380,7 @@ impl Rether {
         if joined {
             self.take_ring_key(self.keys.next_epoch());
             self.announce_ring();
+            self.introduce(now);
         }
     }
 
@@ -392,6 +396,7 @@ impl Rether {
 
     /// Leaves the segment in good order: tells everybody; a token in hand is passed on.
     pub(crate) fn leave(&mut self, _now: Instant) {
+        self.leaving = true;
         self.sessions.clear();
         self.changes.leavers.insert(self.station);
         self.outbox.push_back(Pending::Leaving);
@@ -404,6 +409,7 @@ impl Rether {
                 super::Origin::Host(tag) => {
                     self.outputs.push_back(Output::TransmitHost { port: self.port, tag });
                 }
+                super::Origin::Announce => self.outbox.push_back(Pending::Announce),
                 super::Origin::Control(index) => {
                     if let Some((to, signal)) = self.signals[usize::from(index)].take() {
                         self.outbox.push_back(Pending::Signal { to, signal });

@@ -1,0 +1,62 @@
+//! One station of the bare ring, as a process of its own: same scheduling class and CPU as a node asks for.
+
+use crate::exit::Failure;
+use hdrhistogram::Histogram;
+use rota_driver::bare_ring::bare_ring_station;
+use rota_driver::realtime::{Realtime, Wish};
+use serde::{Deserialize, Serialize};
+
+/// Arguments of the hidden `rota bench bare`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The station's interface
+    #[arg(long, default_value = "eth0")]
+    iface: String,
+    /// The next station's number
+    #[arg(long)]
+    next: u8,
+    /// How many stations
+    #[arg(long)]
+    stations: u8,
+    /// How often the token goes round; only for the first station
+    #[arg(long)]
+    laps: Option<usize>,
+}
+
+/// A hop of the bare ring: a lap's time shared among its hops.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct BareHop {
+    /// The median.
+    pub p50_ns: u64,
+    /// One in a hundred is slower.
+    pub p99_ns: u64,
+    /// The slowest.
+    pub max_ns: u64,
+    /// How many laps were measured.
+    pub laps: u64,
+}
+
+/// Runs the station; the first one prints what it measured.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let _ = Realtime::ask(Wish::all());
+    let next = crate::lab::mac(args.next);
+    let laps = args.laps.unwrap_or(0);
+    let times = bare_ring_station(&args.iface, next, args.laps.is_some(), laps)
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    if args.laps.is_none() {
+        return Ok(());
+    }
+    let mut hops = Histogram::<u64>::new_with_bounds(1, 10_000_000_000, 3)
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    for time in &times {
+        hops.saturating_record(time.as_nanos() / u64::from(args.stations.max(1)));
+    }
+    let hop = BareHop {
+        p50_ns: hops.value_at_quantile(0.5),
+        p99_ns: hops.value_at_quantile(0.99),
+        max_ns: hops.max(),
+        laps: hops.len(),
+    };
+    println!("{}", serde_json::to_string(&hop).map_err(|error| Failure::failed(error.to_string()))?);
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! The LAN that the benchmarks run on: the same lab, nodes and channels that a user would start.
+
+use crate::clock;
+use crate::demo::worker::Worker;
+use crate::exit::Failure;
+use crate::lab::{Lab, LabSpec, enter_isolation};
+use rota::{ControlName, Listener, Node, OpenRequest, RecvChannel, RunMode, SendChannel, StatusInfo};
+use rota_units::{BitRate, Span};
+use std::path::PathBuf;
+use std::process::Command;
+
+const PATIENCE: Span = Span::from_millis(15_000);
+const PAUSE: Span = Span::from_millis(20);
+/// A service that nobody else in the benchmark's own lab uses.
+const SERVICE: u16 = 1;
+
+/// A lab without nodes, until they are started.
+pub struct Stage {
+    pub lab: Lab,
+    rota: PathBuf,
+}
+
+/// Running nodes; they end with this value.
+pub struct Nodes<'a> {
+    stage: &'a Stage,
+    workers: Vec<Worker>,
+    links: Vec<Node>,
+}
+
+/// An open channel; dropping it gives the reservation back.
+pub struct Channel {
+    pub sender: SendChannel,
+    pub receiver: RecvChannel,
+    _listener: Listener,
+}
+
+pub fn failed(error: impl ToString) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+impl Stage {
+    /// Builds the LAN. No thread may exist yet.
+    pub fn build(stations: u8, rate: BitRate) -> Result<Self, Failure> {
+        enter_isolation().map_err(failed)?;
+        let spec = LabSpec::new(format!("bench-{}", std::process::id()), stations, rate);
+        let lab = Lab::build(&spec).map_err(failed)?;
+        Ok(Self { lab, rota: std::env::current_exe().map_err(failed)? })
+    }
+
+    /// How many stations.
+    pub fn stations(&self) -> u8 {
+        self.lab.spec().stations
+    }
+
+    /// This program, inside a station.
+    pub fn rota(&self, station: u8, args: &[&str]) -> Command {
+        let mut command = self.lab.command(station, &self.rota);
+        command.args(args);
+        command
+    }
+
+    fn connect(&self, station: u8) -> Result<Node, Failure> {
+        let connected = self.lab.host(station).run(|| Node::connect(&ControlName::default()));
+        connected.map_err(failed)?.map_err(failed)
+    }
+
+    /// Starts a node in every station and waits until all know each other.
+    pub fn start_nodes(&self) -> Result<Nodes<'_>, Failure> {
+        let mut workers = Vec::new();
+        for station in 1..=self.stations() {
+            let name = format!("n{station}");
+            let command = self.rota(station, &["node", "--iface", "eth0", "--name", &name]);
+            workers.push(Worker::start(format!("the node of {name}"), command)?);
+        }
+        let deadline = clock::now() + PATIENCE;
+        let mut links = Vec::new();
+        for station in 1..=self.stations() {
+            loop {
+                match self.connect(station) {
+                    Ok(link) => break links.push(link),
+                    Err(error) if clock::now() >= deadline => return Err(error),
+                    Err(_) => clock::sleep_until(clock::now() + PAUSE),
+                }
+            }
+        }
+        let mut nodes = Nodes { stage: self, workers, links };
+        let all = usize::from(self.stations());
+        let met = |status: &StatusInfo| status.members.len() == all && status.mode == RunMode::Plain;
+        nodes.wait_until("the nodes did not find each other", met)?;
+        Ok(nodes)
+    }
+}
+
+impl Nodes<'_> {
+    /// What each station's node says of itself.
+    pub fn status(&mut self) -> Result<Vec<StatusInfo>, Failure> {
+        self.links.iter_mut().map(|link| link.status().map_err(failed)).collect()
+    }
+
+    /// Waits until every node's status is as wanted.
+    fn wait_until(&mut self, else_: &str, wanted: impl Fn(&StatusInfo) -> bool) -> Result<(), Failure> {
+        let deadline = clock::now() + PATIENCE;
+        while !self.status()?.iter().all(&wanted) {
+            if self.workers.iter_mut().any(Worker::has_ended) || clock::now() >= deadline {
+                return Err(Failure::failed(format!("{else_} within {PATIENCE}")));
+            }
+            clock::sleep_until(clock::now() + PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Reserves from the first to the last station and waits until all are in token mode.
+    pub fn open(&mut self, unit_octets: u32, period: Span, periodic: bool) -> Result<Channel, Failure> {
+        let (stage, last) = (self.stage, self.stage.stations());
+        let listener =
+            stage.lab.host(last).run(|| self.links[usize::from(last) - 1].listen(SERVICE, None, 4));
+        let mut listener = listener.map_err(failed)?.map_err(failed)?;
+        let mut request = OpenRequest::new(&format!("n{last}"), SERVICE, unit_octets, period);
+        request.periodic = periodic;
+        let (sender, receiver) = std::thread::scope(|scope| {
+            let accept = scope.spawn(|| listener.accept(PATIENCE).map_err(failed));
+            let opened = stage.lab.host(1).run(|| self.links[0].open(&request));
+            let opened = opened.map_err(failed).and_then(|opened| opened.map_err(failed));
+            (opened, accept.join().unwrap_or_else(|_| Err(Failure::failed("the listener ended"))))
+        });
+        let channel = Channel { sender: sender?, receiver: receiver?, _listener: listener };
+        self.wait_until("not all stations entered token mode", |status| status.mode == RunMode::Token)?;
+        Ok(channel)
+    }
+
+    /// Gives the reservation back and waits until all are in plain mode again.
+    pub fn close(&mut self, channel: Channel) -> Result<(), Failure> {
+        drop(channel);
+        self.wait_until("not all stations returned to plain mode", |status| status.mode == RunMode::Plain)
+    }
+
+    /// Keeps the token going round for `span` and returns when it is over.
+    pub fn circulate(&mut self, span: Span) -> Result<(), Failure> {
+        self.links.iter_mut().try_for_each(|link| link.circulate(span).map_err(failed))?;
+        clock::sleep_until(clock::now() + span);
+        Ok(())
+    }
+
+    /// The processes.
+    pub fn pids(&self) -> Vec<u32> {
+        self.links.iter().map(Node::pid).collect()
+    }
+}

@@ -1,0 +1,211 @@
+//! Stations and programs that die or stand still while channels run: the others go on, at most one station
+//! ever holds the token, and what the dead had reserved is free again.
+
+mod common;
+
+use common::{Ended, Lab, PATIENCE, Program, eventually, holds, pid, signal, testdata};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A lab whose nodes log their holds.
+fn logged(test: &str) -> Option<Lab> {
+    let lab = Lab::without_nodes(test, 5, &[])?;
+    Some(lab.with_nodes(|lab, k| hold_log(lab, k, "first")))
+}
+
+fn hold_log(lab: &Lab, k: u8, life: &str) -> Vec<String> {
+    vec!["--hold-log".into(), log_path(lab, k, life).display().to_string()]
+}
+
+fn log_path(lab: &Lab, k: u8, life: &str) -> PathBuf {
+    lab.file(&format!("holds-{life}-n{k}"))
+}
+
+/// That no two stations held the token at the same time, by their own words.
+fn assert_one_holder(lab: &Lab, logs: &[(u8, &str)]) {
+    let all: Vec<_> = logs.iter().flat_map(|(k, life)| holds::read(&log_path(lab, *k, life), *k)).collect();
+    assert!(all.len() > 100, "the logs hold {} holds: too few to show anything", all.len());
+    assert_eq!(holds::overlap(all), None, "two stations held the token at the same time");
+}
+
+/// A video from one station to n5.
+struct Stream {
+    from: u8,
+    sender: Program,
+    receiver: Program,
+}
+
+impl Stream {
+    fn start(lab: &Lab, from: u8) -> Self {
+        let service = from.to_string();
+        let receiver = lab.receiver(5, &service, &["--log", "-"]);
+        let clip = testdata("clip.h264");
+        let words = ["send", "--video", &clip, "--to", "n5", "--seconds", "60", "--service", &service];
+        Self { from, sender: lab.start(from, &words), receiver }
+    }
+
+    /// Three of them, all running.
+    fn three(lab: &Lab) -> Vec<Self> {
+        let streams: Vec<Self> = (1..=3).map(|from| Self::start(lab, from)).collect();
+        for stream in &streams {
+            stream.assert_goes_on();
+        }
+        streams
+    }
+
+    /// That its receiver gets ten more whole units.
+    fn assert_goes_on(&self) {
+        let before = self.whole_units();
+        let more = eventually(PATIENCE, || (self.whole_units() >= before + 10).then_some(()));
+        assert!(
+            more.is_some(),
+            "n{}'s stream stands still: {}{}",
+            self.from,
+            self.sender.err(),
+            self.receiver.err()
+        );
+    }
+
+    fn whole_units(&self) -> usize {
+        self.receiver.out().lines().filter(|line| line.contains(r#""complete":true"#)).count()
+    }
+
+    /// How its two ends end, when something ends them.
+    fn finish(self) -> (Ended, Ended) {
+        (self.sender.finish(), self.receiver.finish())
+    }
+}
+
+fn names_with_reservations(status: &Value) -> Vec<&str> {
+    status["reservations"].as_array().unwrap().iter().map(|slot| slot["name"].as_str().unwrap()).collect()
+}
+
+/// The cycle master, in whose hands the token rests: the first live entry of the reservations.
+fn master(lab: &Lab) -> u8 {
+    let status = lab.wait_for_status(4, "three reservations", |s| names_with_reservations(s).len() == 3);
+    names_with_reservations(&status)[0].trim_start_matches('n').parse().unwrap()
+}
+
+/// Waits until what `dead` had reserved is free, on all stations that live.
+fn assert_freed(lab: &Lab, dead: u8) {
+    let name = format!("n{dead}");
+    for k in lab.all().filter(|k| *k != dead) {
+        let freed = |status: &Value| !names_with_reservations(status).contains(&&*name);
+        let status = lab.wait_for_status(k, "the reservations without the dead", freed);
+        assert_eq!(status["mode"], "token", "n{k}: two streams still need it");
+    }
+}
+
+fn lives(status: &Value, name: &str) -> bool {
+    status["members"].as_array().unwrap().iter().any(|m| m["name"] == *name && m["alive"] == true)
+}
+
+#[test]
+fn a_killed_holder_takes_nothing_with_it() {
+    let Some(lab) = logged("kill") else { return };
+    let mut streams = Stream::three(&lab);
+    let dead = master(&lab);
+    let process = pid(&lab.status(dead));
+    // Its host must reach others within a second of the kill: the sink counts exactly that second.
+    let kill_at = rota::now() + rota_units::Span::from_millis(500);
+    let start = kill_at.as_nanos().to_string();
+    let sink = lab.start(4, &["load", "sink", "--start-at", &start, "--seconds", "1", "--json"]);
+    rota::sleep_until(kill_at);
+    signal(process, "KILL");
+    let mut sources = Vec::new();
+    for _ in 0..4 {
+        // A first segment that is lost is sent again only after a second: hence several.
+        sources.push(lab.start(dead, &["load", "tcp", "--to", "n4", "--rate", "100kbit", "--seconds", "2"]));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let goodput = sink.finish().well().json();
+    assert!(
+        goodput["tcp_bps"].as_u64().unwrap() > 0,
+        "no TCP of n{dead} within a second of its node's death"
+    );
+    drop(sources);
+
+    let lost = streams.remove(streams.iter().position(|stream| stream.from == dead).unwrap());
+    assert_freed(&lab, dead);
+    for stream in &streams {
+        stream.assert_goes_on();
+    }
+    let (sender, receiver) = lost.finish();
+    assert!(sender.code() == 1 && sender.err.contains("node of this station is gone"), "{sender:?}");
+    assert!(receiver.code() == 1 && receiver.err.contains("vanished"), "{}", receiver.err);
+
+    let _node = lab.start_node(dead, &hold_log(&lab, dead, "second"));
+    for k in lab.all() {
+        let name = format!("n{dead}");
+        lab.wait_for_status(k, "the ring with the one that came back", |s| {
+            lives(s, &name) && s["mode"] == "token"
+        });
+    }
+    // A ring's list of members has no names: the newcomer learns them all the same.
+    lab.wait_for_members();
+    let again = Stream::start(&lab, dead);
+    again.assert_goes_on();
+    for stream in &streams {
+        stream.assert_goes_on();
+    }
+    assert_one_holder(
+        &lab,
+        &[(1, "first"), (2, "first"), (3, "first"), (4, "first"), (5, "first"), (dead, "second")],
+    );
+}
+
+#[test]
+fn a_holder_that_stands_still_comes_back_without_the_token() {
+    let Some(lab) = logged("stop") else { return };
+    let mut streams = Stream::three(&lab);
+    let stopped = master(&lab);
+    let process = pid(&lab.status(stopped));
+    signal(process, "STOP");
+    let lost = streams.remove(streams.iter().position(|stream| stream.from == stopped).unwrap());
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_freed(&lab, stopped);
+    for stream in &streams {
+        stream.assert_goes_on();
+    }
+    signal(process, "CONT");
+    let (sender, receiver) = lost.finish();
+    assert!(sender.code() == 4 && sender.err.contains("reservation"), "{sender:?}");
+    assert_eq!(receiver.code(), 1, "{}", receiver.err);
+    for k in lab.all() {
+        let name = format!("n{stopped}");
+        lab.wait_for_status(k, "the ring with the one that stood still", |s| {
+            lives(s, &name) && s["mode"] == "token"
+        });
+    }
+    let again = Stream::start(&lab, stopped);
+    again.assert_goes_on();
+    for stream in &streams {
+        stream.assert_goes_on();
+    }
+    assert_one_holder(&lab, &[(1, "first"), (2, "first"), (3, "first"), (4, "first"), (5, "first")]);
+}
+
+#[test]
+fn a_killed_program_frees_its_reservation_and_its_peer_hears_of_it() {
+    let Some(lab) = Lab::up("client", 5) else { return };
+    let mut stream = Stream::start(&lab, 1);
+    stream.assert_goes_on();
+    stream.sender.kill();
+    let free = |status: &Value| status["reservations"].as_array().unwrap().is_empty();
+    for k in lab.all() {
+        let freed = eventually(Duration::from_secs(2), || free(&lab.status(k)).then_some(()));
+        assert!(freed.is_some(), "n{k}: a dead sender's reservation is not freed within two seconds");
+    }
+    let receiver = stream.receiver.finish();
+    assert!(receiver.code() == 1 && receiver.err.contains("vanished"), "{}", receiver.err);
+
+    let mut stream = Stream::start(&lab, 2);
+    stream.assert_goes_on();
+    stream.receiver.kill();
+    let sender = stream.sender.finish();
+    assert!(sender.code() == 1 && sender.err.contains("rota: the channel ended: "), "{}", sender.err);
+    for k in lab.all() {
+        lab.wait_for_mode(k, "plain");
+    }
+}
