@@ -9,6 +9,8 @@
 //!                └───────────────────────────────────────────────┘
 //! ```
 //!
+//! `table.md` beside this file lists what every event does in every state; a test compares it with the code.
+//!
 //! # Departures from the paper, each with its reason
 //! 1. Recovery (2.4). A predecessor never makes a token by itself: one lost acknowledgement would make two.
 //!    It sends the *same* token again; after the death timer a claim round with grants decides
@@ -318,6 +320,20 @@ impl Rether {
             Mode::Plain => ModeName::Plain,
             Mode::Initiating(_) | Mode::Yielding(_) => ModeName::Switching,
             Mode::Ring => ModeName::Token,
+        }
+    }
+
+    /// The state in the words of `table.md`, which lists what every event does in it.
+    pub fn state_name(&self) -> &'static str {
+        match &self.mode {
+            Mode::Joining(joining) if joining.ring => "joining a ring",
+            Mode::Joining(_) => "joining",
+            Mode::Plain => "plain",
+            Mode::Initiating(_) => "initiating",
+            Mode::Yielding(_) => "yielding",
+            Mode::Ring if self.claim.is_some() => "claiming",
+            Mode::Ring if self.hold.is_some() => "holding",
+            Mode::Ring => "ring",
         }
     }
 
