@@ -47,7 +47,8 @@ fn fault(what: &str, out: &Output, code: i32, sentence: &str) -> Option<String> 
 
 #[test]
 fn a_node_says_what_it_lacks() {
-    let Some(lab) = Lab::up("bad-node", 2) else { return };
+    let Some(lab) = Lab::without_nodes("bad-node", 2, &[]) else { return };
+    let _first = lab.start_node(1, &[]);
     let (short, open, missing) = (lab.file("short.key"), lab.file("open.key"), lab.file("missing.key"));
     for (path, octets, mode) in [(&short, 31, 0o400), (&open, 32, 0o644)] {
         std::fs::write(path, vec![7; octets]).unwrap();
@@ -69,7 +70,7 @@ fn a_node_says_what_it_lacks() {
         (1, "node --iface eth0 --trt 1s --death-timeout 1s", 2, "below two cycles"),
         (1, "node --iface eth0 --name @empty", 2, "must have 1 to 32 octets"),
         (1, "node --iface eth0 --ethertype 0800x", 2, "is not hexadecimal"),
-        (1, "node --iface eth0 --hold-log /nonexistent/log", 1, "the hold log cannot be written"),
+        (2, "node --iface eth0 --hold-log /nonexistent/log", 1, "the hold log cannot be written"),
     ];
     let before = lab.status(1);
     check_all(&lab, &files, &cases);
@@ -101,7 +102,7 @@ fn programs_say_what_was_wrong() {
     let clip = testdata("clip.h264");
     let cases = [
         (1, "send --to n9 --video @clip", 2, "no station 'n9'"),
-        (1, "send --to n1 --video @clip", 2, "own"),
+        (1, "send --to n1 --video @clip", 2, "a channel needs two stations"),
         (1, "send --to n2 --video @clip", 1, "nobody on n2 listens to service 0"),
         (1, "send --to n2 --video /nonexistent", 1, "cannot read /nonexistent"),
         (1, "send --to n2 --video @unreadable", 1, "cannot read"),

@@ -496,6 +496,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         periodic: bool,
     ) -> Result<ChannelId, AskError> {
         let link = self.node.link();
+        if link.name() == to {
+            return Err(AskError::Wrong(rota_proto::OpenError::OwnStation(link.station())));
+        }
         let named = link.members().iter().find(|member| {
             member.announce.name() == to || member.station.to_string() == to || member.mac.to_string() == to
         });
