@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::{Lab, Program, ROTA, testdata, text};
+use common::{Ended, Lab, Program, ROTA, testdata, text};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
 /// What to run where (station 0 is outside the lab), how it ends, and what its sentence says. Words that begin
 /// with `@` stand for files.
@@ -18,7 +18,7 @@ fn check_all(lab: &Lab, files: &[(&str, &str)], cases: &[Case]) {
     for (station, line, code, sentence) in cases {
         let words: Vec<&str> = line.split(' ').map(meant).collect();
         let out = match station {
-            0 => outside(&words).output().unwrap(),
+            0 => outside(&words),
             k => lab.rota(*k, &words),
         };
         wrong.extend(fault(line, &out, *code, sentence));
@@ -27,15 +27,15 @@ fn check_all(lab: &Lab, files: &[(&str, &str)], cases: &[Case]) {
 }
 
 /// `rota` as somebody runs it who is in no lab.
-fn outside(words: &[&str]) -> Command {
+fn outside(words: &[&str]) -> Ended {
     let mut command = Command::new(ROTA);
-    command.args(words).stdin(Stdio::null());
-    command
+    command.args(words);
+    Program::start(command).finish()
 }
 
 /// What is wrong with how a command ended.
-fn fault(what: &str, out: &Output, code: i32, sentence: &str) -> Option<String> {
-    let errors = text(&out.stderr);
+fn fault(what: &str, out: &Ended, code: i32, sentence: &str) -> Option<String> {
+    let errors = out.err.trim_end();
     let said = errors.contains(sentence) && !errors.contains("panicked");
     // Wrong words are answered by clap, with its advice; everything else in one line of ours.
     let own = errors.lines().filter(|line| line.starts_with("rota: ")).count();
@@ -72,7 +72,7 @@ fn a_node_says_what_it_lacks() {
         (1, "node --iface eth0 --ethertype 0800x", 2, "is not hexadecimal"),
         (2, "node --iface eth0 --hold-log /nonexistent/log", 1, "the hold log cannot be written"),
     ];
-    let before = lab.status(1);
+    let before = lab.wait_for_status(1, "its place", |status| status["station"].is_u64());
     check_all(&lab, &files, &cases);
     // The first daemon has not noticed any of it.
     let after = lab.status(1);
@@ -130,7 +130,7 @@ fn programs_say_what_was_wrong() {
     ];
     let files = [("@clip", &*clip), ("@noise", &*noise), ("@unreadable", &*unreadable)];
     check_all(&lab, &files, &cases);
-    let out = lab.exec(9, &["true"]).output().unwrap();
+    let out = Program::start(lab.exec(9, &["true"])).finish();
     assert_eq!(fault("lab exec n9", &out, 2, "'n9' is no station of the lab"), None);
     let status = lab.status(1);
     assert_eq!(
@@ -168,10 +168,9 @@ fn without_permission_a_command_says_so() {
     let program = lab.file("rota");
     std::fs::copy(ROTA, &program).unwrap();
     let program = program.display().to_string();
-    let as_nobody = |words: &[&str]| -> Output {
+    let as_nobody = |words: &[&str]| {
         let setpriv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", &program];
-        let mut command = lab.exec(1, &[&setpriv[..], words].concat());
-        command.stdin(Stdio::null()).output().unwrap()
+        Program::start(lab.exec(1, &[&setpriv[..], words].concat())).finish()
     };
     if Command::new("setpriv").arg("--version").output().is_err() {
         return common::skipped("without_permission_a_command_says_so", "there is no setpriv");

@@ -122,7 +122,6 @@ pub(crate) fn run<D: FrameDevice, G: Egress>(
         // A dying node must not take the host's traffic with it; the kernel would do the same a little later.
         let _ = data.gate.pass();
     }
-    data.control.say(Note::Over);
     outcome
 }
 
