@@ -106,6 +106,8 @@ struct Data<D, G> {
     next_token: u64,
     leaving: Option<Instant>,
     transmit_buffer: Box<[u8; BUFFER_OCTETS]>,
+    /// Frames of ours handed to the device so far.
+    own_frames: u64,
     dequeued: Instant,
 }
 
@@ -167,6 +169,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             next_token: DOORBELL,
             leaving: None,
             transmit_buffer: Box::new([0; BUFFER_OCTETS]),
+            own_frames: 0,
             dequeued: Instant::ZERO,
         })
     }
@@ -246,7 +249,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             if let Some(delivery) = delivery {
                 self.deliver(&delivery, &buffer[..received.len]);
             }
+            let sent_before = self.own_frames;
             self.drain()?;
+            // Whoever has just answered waits for the answer's answer: asking the empty socket first would
+            // delay the next station. If more has come, the level-triggered wait returns at once.
+            if self.own_frames != sent_before {
+                break;
+            }
         }
         Ok(())
     }
@@ -582,6 +591,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     fn transmit_own(&mut self, len: usize) -> Result<(), Stopped> {
+        self.own_frames += 1;
         let sent = self.device.transmit(&self.transmit_buffer[..len]);
         self.sent(sent)
     }
