@@ -216,7 +216,8 @@ impl Rether {
         self.watch =
             Some(Watch { to, token: hold.token, stamp, written: false, passed: now, tries: 0, again });
         self.outbox.push_back(Pending::Token);
-        // In an idle round the token is back before the predecessor's watch runs out; elsewhere it may not be.
+        // In an idle round the token is back before the predecessor's watch runs out; elsewhere
+        // it may not be.
         let idle_round = hold.token.phase == Phase::NonRealTime && hold.token.idle_visits > 0 && !hold.sent;
         if let Some((to, stamp, _)) = hold.acknowledge
             && !(idle_round || self.is_awake(now))
