@@ -124,7 +124,9 @@ fn a_running_ring_allocates_nothing() {
     pair.nodes[0].open(now, &request).expect("a sound request");
     pair.drain(0);
     pair.run(Span::from_millis(1_000));
-    let channel = pair.opened.expect("one stream fits");
+    let channel = pair
+        .opened
+        .unwrap_or_else(|| panic!("{:?} {:?}", pair.nodes[0].link().mode(), pair.nodes[1].link().mode()));
     let (received, ordinary) = (pair.received, pair.ordinary);
     let counted = allocation_counter::measure(|| {
         for number in 0..100 {

@@ -377,8 +377,7 @@ impl Rether {
             Mode::Joining(joining) if joining.ring && !joining.card_empty => Instant::FAR,
             Mode::Joining(joining) => joining.again,
             Mode::Plain => self.next_hello,
-            Mode::Initiating(state) if state.card_empty => state.again,
-            Mode::Initiating(_) => Instant::FAR,
+            Mode::Initiating(state) => state.again,
             Mode::Yielding(state) => state.acknowledge_at.unwrap_or(Instant::FAR).min(state.give_up),
             Mode::Ring => self.ring_deadline(),
         };
