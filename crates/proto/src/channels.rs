@@ -52,6 +52,9 @@ pub enum OpenError {
     /// This station is still looking for its segment.
     #[error("this station has not joined its segment yet")]
     NotJoined,
+    /// More stations than a ring holds.
+    #[error("this segment has {0} stations; a ring holds at most 64, so nothing can be reserved here yet")]
+    TooManyStations(u16),
     /// No more channels.
     #[error("this node already has {0} channels, which is its limit")]
     TooMany(usize),
@@ -217,8 +220,11 @@ struct Incoming {
     remote: u64,
     label: u16,
     last_number: u64,
+    /// The newest fragment: what does not exceed it is a double or a replay.
+    newest: Option<(u64, u16)>,
     contract: Contract,
     opened: bool,
+    since: Instant,
 }
 
 /// The ledger.
@@ -235,6 +241,8 @@ pub(crate) struct Channels {
 
 const SIGNAL_INTERVAL: Span = Span::from_millis(200);
 const SIGNAL_TRIES: u8 = 25;
+/// How long a receiver is kept for a sender that asked for it and never got its reservation.
+const UNOPENED_PATIENCE: Span = Span::from_millis(30_000);
 const CHANNELS_MAX: usize = 200;
 /// 12 bits number the fragments of a unit.
 const UNIT_OCTETS_MAX: u32 = 5_000_000;
@@ -285,6 +293,9 @@ impl Channels {
         let Destination::Station(to) = request.to else { return Err(OpenError::Group) };
         if link.station() == 0 {
             return Err(OpenError::NotJoined);
+        }
+        if usize::from(link.ring_size()) > rota_wire::bodies::FORM_MEMBERS_MAX {
+            return Err(OpenError::TooManyStations(link.ring_size()));
         }
         if to == link.station() {
             return Err(OpenError::OwnStation(to));
@@ -433,6 +444,10 @@ impl Channels {
             }
         }
         self.reap(|channel| channel.state == Sending::Closing && channel.tries > 5);
+        let stale = |channel: &Incoming| !channel.opened && now.since(channel.since) > UNOPENED_PATIENCE;
+        while let Some(at) = self.incoming.iter().position(stale) {
+            self.end_incoming(at, CloseCause::NoAnswer, None);
+        }
     }
 
     fn reap(&mut self, over: impl Fn(&Outgoing) -> bool) {
@@ -501,7 +516,17 @@ impl Channels {
         while let Some(old) = self.incoming.iter().position(|c| c.from == from && c.label == label) {
             self.end_incoming(old, CloseCause::PeerGone, None);
         }
-        self.incoming.push(Incoming { id, from, remote, label, last_number: 0, contract, opened: false });
+        self.incoming.push(Incoming {
+            id,
+            from,
+            remote,
+            label,
+            last_number: 0,
+            newest: None,
+            since: now,
+            contract,
+            opened: false,
+        });
         self.events.push_back(ChannelEvent::Incoming { channel: id, service, from, contract });
         link.send_signal(now, from, answer);
     }
@@ -566,7 +591,11 @@ impl Channels {
         // Sixteen bits on the wire; the rest follows from the last unit, either side of it.
         let step = unit.number.wrapping_sub(channel.last_number as u16).cast_signed();
         let number = channel.last_number.checked_add_signed(i64::from(step))?;
-        channel.last_number = number.max(channel.last_number);
+        if channel.newest.is_some_and(|newest| (number, unit.fragment) <= newest) {
+            return None;
+        }
+        channel.newest = Some((number, unit.fragment));
+        channel.last_number = number;
         if !channel.opened {
             // The word that it is open was lost, but only an open channel carries data.
             channel.opened = true;

@@ -166,11 +166,7 @@ impl Node {
 
     /// Shrinks what a channel may send in a slot. False when there is no such channel or it would grow.
     pub fn shrink(&mut self, now: Instant, channel: ChannelId, unit_octets_max: u32) -> bool {
-        let smaller = self
-            .channels
-            .contract(channel)
-            .is_some_and(|held| unit_octets_max > 0 && unit_octets_max <= held.unit_octets_max);
-        smaller && self.link.resize(now, channel, unit_octets_max)
+        unit_octets_max > 0 && self.link.resize(now, channel, unit_octets_max)
     }
 
     /// Accepts one channel to this service.

@@ -17,7 +17,15 @@ fn claim(rig: &mut Rig, from: u16, counter: u32) {
 fn mode(rig: &mut Rig, from: u16, mode_epoch: u32, ring: bool) {
     let mut body = [0; 5];
     ModeNotice { mode_epoch, ring }.emit(&mut body);
-    rig.hear(from, Kind::Mode, &body);
+    if rig.in_ring() && !ring {
+        // A living ring ends by its own word only.
+        rig.hear(from, Kind::Mode, &body);
+        assert!(rig.in_ring(), "the segment's key does not end a ring");
+        let stamp = rig.stamp;
+        rig.hear_ring(from, Kind::Mode, stamp, &body);
+    } else {
+        rig.hear(from, Kind::Mode, &body);
+    }
 }
 
 #[test]
@@ -204,7 +212,8 @@ fn the_last_close_destroys_the_token_and_says_so_three_times() {
         }
     }
     assert_eq!(rig.state(), "plain");
-    assert_eq!(rig.count(Kind::Mode), 3);
+    // Twice under the key of the ring that ends, three times for stations that come to ask.
+    assert_eq!(rig.count(Kind::Mode), 5);
     assert_eq!(ModeNotice::parse(&rig.last(Kind::Mode).body).map(|notice| notice.ring), Ok(false));
 }
 
@@ -304,6 +313,11 @@ fn a_nack_voids_the_claim_and_the_station_asks_to_be_let_in() {
     assert_eq!(rig.state(), "claiming");
     let mut body = [0; 10];
     Nack { generation: Generation { counter: 50, station: 1 }, mode_epoch: rig.mode_epoch }.emit(&mut body);
+    rig.hear(1, Kind::Nack, &body);
+    assert_eq!(rig.state(), "ring", "one answer may only mean that two claims crossed");
+    rig.run(ms(900));
+    assert_eq!(rig.state(), "claiming");
+    Nack { generation: Generation { counter: 90, station: 1 }, mode_epoch: rig.mode_epoch }.emit(&mut body);
     rig.hear(1, Kind::Nack, &body);
     assert_eq!(rig.state(), "joining a ring");
     rig.run(ms(300));

@@ -61,7 +61,14 @@ impl Rether {
                 let generation = claim.generation;
                 self.outbox.push_back(Pending::Claim { generation });
             } else {
-                let drain = self.drain(silent);
+                // Those on the dead list drained when they were declared dead; they are asked, not waited for.
+                let dead = claim.list.as_ref().map_or(StationSet::EMPTY, |list| list.dead);
+                let granted = claim.granted;
+                let may_hold = self.members.as_slice().iter().filter(|member| {
+                    let station = member.station;
+                    station != 0 && !granted.contains(station) && !dead.contains(station)
+                });
+                let drain = self.drain(may_hold.count());
                 if let Some(claim) = &mut self.claim {
                     claim.drained = Some(now + drain);
                 }
@@ -176,6 +183,12 @@ impl Rether {
         }
         self.claim = None;
         self.seen = self.seen.max(Stamp { generation: nack.generation, seq: 0 });
-        self.join_ring(now);
+        if self.nacked || nack.mode_epoch != self.mode_epoch {
+            self.join_ring(now);
+        } else {
+            // Perhaps only two claims that crossed: the ring is heard again soon, or the next answer decides.
+            self.nacked = true;
+            self.silence_at = now + self.settings.silence(self.rank());
+        }
     }
 }

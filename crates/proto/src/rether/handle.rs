@@ -67,7 +67,7 @@ impl Rether {
             Kind::Switch => self.on_switch(now, header.source, mac, &Switch::parse(body).ok()?),
             Kind::SwitchAck => self.on_switch_ack(now, header.source, &SwitchAck::parse(body).ok()?),
             Kind::Form => self.on_form(now, header.source, heard == Heard::Known, &Form::parse(body).ok()?),
-            Kind::Mode => self.on_mode(now, ModeNotice::parse(body).ok()?),
+            Kind::Mode => self.on_mode(now, heard == Heard::Known, ModeNotice::parse(body).ok()?),
             Kind::Claim => self.on_claim(now, header.source, mac, &Claim::parse(body).ok()?),
             Kind::Grant => self.on_grant(now, header.source, &Grant::parse(body).ok()?),
             Kind::Nack => self.on_nack(now, &Nack::parse(body).ok()?),
@@ -103,6 +103,7 @@ impl Rether {
             Kind::TokenAck => self.on_token_ack(header.source, stamp),
             Kind::List => self.on_list(now, at, stamp, &Token::parse(body).ok()?),
             Kind::Request => self.on_request(now, header.source),
+            Kind::Mode => self.on_ring_mode(now, ModeNotice::parse(body).ok()?),
             Kind::Data => {
                 let (unit, payload) = UnitHeader::parse(body).ok()?;
                 return Some(self.on_data(header.source, stamp, unit, payload));

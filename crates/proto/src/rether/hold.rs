@@ -126,6 +126,7 @@ impl Rether {
     /// What every newer token or list tells: who is reserved, when the cycle began, that the ring lives.
     fn take_news(&mut self, at: Instant, stamp: Stamp, token: &Token) {
         self.seen = stamp;
+        self.nacked = false;
         self.list = Some(*token);
         self.list_stamp = stamp;
         self.silence_at = at + self.settings.silence(self.rank());

@@ -53,6 +53,11 @@ impl KeyRing {
         self.ring[0] = Some((epoch, key));
     }
 
+    /// Whether this was the epoch of a ring key that a newer one has replaced.
+    pub(super) fn is_replaced(&self, epoch: u8) -> bool {
+        self.ring[1].as_ref().is_some_and(|(old, _)| *old == epoch) && self.current_epoch() != epoch
+    }
+
     /// Forgets the ring's keys: back in plain mode nothing under them is believed.
     pub(super) fn dissolve(&mut self) {
         self.ring = [None, None];

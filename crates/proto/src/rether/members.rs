@@ -86,11 +86,12 @@ impl Members {
         seq: u64,
     ) {
         if let Some(member) = self.by_mac_mut(mac) {
+            // Within one boot the frame counter never falls, or old frames would count as new again.
+            member.frame_seq = if member.incarnation == inc { member.frame_seq.max(seq) } else { seq };
             member.station = station;
             member.incarnation = inc;
             member.announce = *said;
             member.nonce = said.nonce;
-            member.frame_seq = seq;
             member.heard = now;
         } else if self.list.len() < usize::from(MAX_STATIONS) {
             let announce = *said;

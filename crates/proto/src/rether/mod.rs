@@ -169,6 +169,9 @@ pub struct Counters {
     pub nrt_refusals: u64,
 }
 
+/// Signals that may wait for the token.
+const SIGNALS_MAX: usize = 256;
+
 /// When the current cycle began, by this station's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CycleClock {
@@ -207,6 +210,10 @@ pub struct Rether {
     next_hello: Instant,
     mode_repeats: u8,
     leaving: bool,
+    /// A claim was answered by a greater generation, and no token of it has been heard yet.
+    nacked: bool,
+    /// The key of the ring that this station has just dissolved, for the farewell that proves it.
+    farewell: Option<(u8, Key)>,
     last_request: Instant,
     last_visit_idle: bool,
     /// When this station last passed the token, and its sequence then: for the hop time.
@@ -258,6 +265,8 @@ impl Rether {
             next_hello: Instant::FAR,
             mode_repeats: 0,
             leaving: false,
+            nacked: false,
+            farewell: None,
             last_request: Instant::ZERO,
             last_visit_idle: true,
             last_pass: None,
@@ -377,7 +386,6 @@ impl Rether {
         }
         let mode = match &self.mode {
             // Until the card is empty nothing of ours may follow, so no timer is due.
-            Mode::Joining(joining) if joining.ring && !joining.card_empty => Instant::FAR,
             Mode::Joining(joining) => joining.again,
             Mode::Plain => self.next_hello,
             Mode::Initiating(state) => state.again,
@@ -449,7 +457,14 @@ impl Rether {
             self.outbox.push_back(Pending::Signal { to, signal });
             return;
         }
+        if self.signals.contains(&Some((to, signal))) {
+            return;
+        }
         let free = self.signals.iter().position(Option::is_none);
+        if free.is_none() && self.signals.len() >= SIGNALS_MAX {
+            // Every signal is repeated until it is answered, so one that finds no room is only late.
+            return;
+        }
         let index = free.unwrap_or_else(|| {
             self.signals.push(None);
             self.signals.len() - 1
@@ -481,7 +496,7 @@ impl Rether {
     }
 
     /// Stations of the segment, this one included.
-    pub(super) fn ring_size(&self) -> u16 {
+    pub(crate) fn ring_size(&self) -> u16 {
         self.members.as_slice().len() as u16 + 1
     }
 

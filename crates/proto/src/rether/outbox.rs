@@ -39,6 +39,10 @@ pub(super) enum Pending {
         to: MacAddr,
     },
     Mode,
+    /// Switch-to-CSMA under the key of the ring that ends.
+    Dissolved {
+        stamp: Stamp,
+    },
     Signal {
         to: StationId,
         signal: Signal,
@@ -53,6 +57,8 @@ pub(super) enum Proof {
     Bootstrap,
     /// The ring's key, with the token's name.
     Ring(Stamp),
+    /// The key of the ring that this station has dissolved.
+    Farewell(Stamp),
 }
 
 impl Rether {
@@ -105,6 +111,10 @@ impl Rether {
                 let nack = Nack { generation: self.seen.generation, mode_epoch: self.mode_epoch };
                 (*to, Kind::Nack, Proof::Bootstrap, nack.emit(body))
             }
+            Pending::Dissolved { stamp } => {
+                let notice = ModeNotice { mode_epoch: self.mode_epoch, ring: false };
+                (all, Kind::Mode, Proof::Farewell(*stamp), notice.emit(body))
+            }
             Pending::Mode => {
                 let ring = !matches!(self.mode, Mode::Plain);
                 let notice = ModeNotice { mode_epoch: self.mode_epoch, ring };
@@ -136,6 +146,10 @@ impl Rether {
             Proof::Bootstrap => {
                 self.frame_seq += 1;
                 (0, self.keys.bootstrap(), Stamp { generation: Generation::default(), seq: self.frame_seq })
+            }
+            Proof::Farewell(stamp) => {
+                let (epoch, key) = self.farewell.as_ref()?;
+                (*epoch, key, stamp)
             }
             Proof::Ring(stamp) => {
                 let (epoch, key) = self.keys.current()?;

@@ -17,6 +17,11 @@ impl Rether {
 
     pub(super) fn joining_tick(&mut self, now: Instant) {
         let interval = self.settings.join_interval;
+        // B9: a station in plain mode says so; silence proves a plain segment only after T_w, in which a ring
+        // would have been heard.
+        let told = self.members.as_slice().iter().any(|member| member.announce.state == StationState::Plain);
+        let silence = self.settings.silence(0).count_down(interval) as u8;
+        let tries_max = self.settings.join_tries + if told { 0 } else { silence };
         let Mode::Joining(joining) = &mut self.mode else { return };
         if now < joining.again {
             return;
@@ -28,8 +33,7 @@ impl Rether {
         }
         joining.again = now + interval;
         joining.tries = joining.tries.saturating_add(1);
-        // B9: silence proves a plain segment only after T_w, in which a ring would have been heard.
-        if !joining.ring && joining.tries > self.settings.join_tries {
+        if !joining.ring && joining.tries > tries_max {
             self.take_place(now);
             return;
         }
@@ -43,6 +47,7 @@ impl Rether {
 
     /// Looks for the segment as if just booted; meanwhile ordinary traffic flows.
     fn start_over(&mut self, now: Instant) {
+        self.lose_reservations();
         self.station = 0;
         self.mode = Mode::Joining(Joining { ring: false, card_empty: false, tries: 0, again: now });
         self.order_gate_pass();
@@ -100,13 +105,26 @@ impl Rether {
         let known = self.members.by_mac(mac).map(|member| (member.incarnation, member.station));
         let is_new = known.is_none_or(|(incarnation, _)| incarnation != header.incarnation);
         if said.state == StationState::Leaving {
-            self.on_leaving(now, mac);
+            // Only this boot of a station can say that it leaves.
+            if !is_new {
+                self.on_leaving(now, mac);
+            }
             return;
         }
-        if matches!(self.mode, Mode::Ring) && (is_new || said.state == StationState::Joining) {
+        if matches!(self.mode, Mode::Ring) && (is_new || said.state != StationState::Ring) {
+            if said.state == StationState::Plain {
+                // It has lost the ring: told so, it stops sending and asks to join.
+                self.outbox.push_back(Pending::Mode);
+            }
+            let lives = known.is_some_and(|(_, station)| station != 0 && !self.is_dead(station));
+            if is_new && lives {
+                // Perhaps a frame of an earlier boot, replayed. A station that did boot again does not answer
+                // the token, is declared dead soon, and asks again.
+                self.counters.frames_replayed += 1;
+                return;
+            }
             // A joiner stays a stranger until the cycle master forms the ring anew with it.
-            let seq = header.seq;
-            self.note_joiner(now, mac, header.incarnation, said, seq);
+            self.note_joiner(now, mac, header.incarnation, said, header.seq);
             return;
         }
         let station =
@@ -173,6 +191,7 @@ impl Rether {
     }
 
     pub(super) fn join_ring(&mut self, now: Instant) {
+        self.nacked = false;
         self.hold = None;
         self.watch = None;
         self.claim = None;
@@ -189,7 +208,7 @@ impl Rether {
         if !matches!(self.mode, Mode::Plain) {
             return;
         }
-        self.mode_epoch += 1;
+        self.mode_epoch = self.mode_epoch.saturating_add(1);
         self.mode_repeats = 0;
         self.counters.switches += 1;
         let nonce = self.rng.next_u64();
@@ -411,7 +430,8 @@ impl Rether {
             }
             return;
         }
-        if form.parts != 1 || from == self.station {
+        // A form whose key has been replaced since comes from a station that missed the newer one.
+        if form.parts != 1 || from == self.station || self.keys.is_replaced(form.key_epoch) {
             return;
         }
         let station = mine.map_or(0, |me| me.station);
@@ -457,20 +477,38 @@ impl Rether {
     // ---- Switch-to-CSMA -------------------------------------------------------------------------------
 
     /// The mode as another station knows it.
-    pub(super) fn on_mode(&mut self, now: Instant, notice: ModeNotice) {
-        if notice.mode_epoch < self.mode_epoch {
-            return;
-        }
+    pub(super) fn on_mode(&mut self, now: Instant, known: bool, notice: ModeNotice) {
         if notice.ring {
-            if matches!(self.mode, Mode::Initiating(_) | Mode::Yielding(_)) {
-                self.join_ring(now);
-            } else {
-                self.ring_is_there(now);
+            // A ring that runs outweighs any epoch that a station reached alone; its master takes over the
+            // greater of both.
+            match self.mode {
+                Mode::Initiating(_) | Mode::Yielding(_) => self.join_ring(now),
+                Mode::Plain if known => self.join_ring(now),
+                Mode::Joining(_) => self.ring_is_there(now),
+                Mode::Plain | Mode::Ring => {}
             }
             return;
         }
-        // With an equal epoch a plain notice is about the mode before our switch.
-        if notice.mode_epoch > self.mode_epoch || matches!(&self.mode, Mode::Joining(j) if j.ring) {
+        if notice.mode_epoch < self.mode_epoch {
+            return;
+        }
+        // With an equal epoch a plain notice is about the mode before our switch. A ring that lives returns to
+        // plain mode only by its own word (`on_ring_mode`); one that has lost its token asks, and is told here.
+        let asks = match &self.mode {
+            Mode::Ring => self.claim.is_some() && known,
+            Mode::Joining(joining) => joining.ring,
+            _ => true,
+        };
+        let newer = notice.mode_epoch > self.mode_epoch;
+        if asks && (newer || matches!(self.mode, Mode::Joining(_))) {
+            self.mode_epoch = notice.mode_epoch;
+            self.leave_ring(now);
+        }
+    }
+
+    /// Switch-to-CSMA under the ring's own key: the holder of the last token has destroyed it.
+    pub(super) fn on_ring_mode(&mut self, now: Instant, notice: ModeNotice) {
+        if !notice.ring && notice.mode_epoch > self.mode_epoch {
             self.mode_epoch = notice.mode_epoch;
             self.leave_ring(now);
         }
@@ -506,8 +544,12 @@ impl Rether {
 
     /// The holder of a token without reservations destroys it and tells everybody, three times in all.
     pub(super) fn dissolve(&mut self, now: Instant) {
-        self.mode_epoch += 1;
+        self.mode_epoch = self.mode_epoch.saturating_add(1);
         self.mode_repeats = 2;
+        self.farewell = self.keys.current().map(|(epoch, key)| (epoch, key.clone()));
+        for _ in 0..2 {
+            self.outbox.push_back(Pending::Dissolved { stamp: self.seen });
+        }
         self.outbox.push_back(Pending::Mode);
         self.leave_ring(now);
     }

@@ -9,6 +9,9 @@ use rota_units::{Instant, Octets, Span};
 use rota_wire::{Announce, MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token};
 use std::collections::VecDeque;
 
+/// A mode epoch that is further ahead is nobody's honest count.
+const EPOCH_JUMP_MAX: u32 = 1_000_000;
+
 /// What the token machine tells the channels and, through them, the parent.
 #[derive(Clone, Debug)]
 pub enum LinkEvent {
@@ -153,6 +156,9 @@ impl Rether {
     /// Changes what a session may send in its slot, at the next visit.
     pub(crate) fn resize(&mut self, now: Instant, channel: ChannelId, unit_octets_max: u32) -> bool {
         let Some(session) = self.session(channel) else { return false };
+        if unit_octets_max > session.resize.unwrap_or(session.unit_octets_max) {
+            return false;
+        }
         session.resize = Some(unit_octets_max);
         self.ask_for_token(now);
         true
@@ -191,7 +197,7 @@ impl Rether {
         }
         self.changes.leavers = StationSet::EMPTY;
         self.changes.revived = StationSet::EMPTY;
-        self.drop_slots(token, |slot, dead| dead.contains(slot.station));
+        self.drop_slots(token, |slot, dead| dead.contains(slot.station) || !self.is_member(slot.station));
         self.heal_own_slots(token);
         self.close_sessions(token);
         self.resize_sessions(token);
@@ -375,6 +381,11 @@ impl Rether {
             }
             self.drop_slots(token, |slot, _| slot.station == station);
             token.dead.remove(station);
+            // It may have switched alone: the ring goes on under the greater epoch.
+            if joiner.said.mode_epoch.saturating_sub(self.mode_epoch) < EPOCH_JUMP_MAX {
+                self.mode_epoch = self.mode_epoch.max(joiner.said.mode_epoch);
+                token.mode_epoch = self.mode_epoch;
+            }
             self.members.announce(now, station, joiner.mac, joiner.incarnation, &joiner.said, joiner.seq);
             self.event(LinkEvent::MemberUp { station });
             joined = true;

@@ -142,6 +142,10 @@ impl Rig {
         (self, channel)
     }
 
+    pub fn in_ring(&self) -> bool {
+        self.node.link().mode() == rota_proto::ModeName::Token
+    }
+
     pub fn state(&self) -> &'static str {
         self.node.link().state_name()
     }
