@@ -117,8 +117,8 @@ impl Rether {
     pub(super) fn on_claim(&mut self, now: Instant, from: StationId, mac: MacAddr, claim: &Claim) {
         match self.mode {
             Mode::Ring => {}
-            // REPAIR-B8: the claimant has missed the return to plain Ethernet. With an older epoch we missed a
-            // switch; with an equal one a switch and a return have met, and the ring wins as in mode notices.
+            // REPAIR-B8: the claimant has missed the return to plain Ethernet. With an older epoch we missed
+            // a switch; with an equal one a switch and a return have met, and the ring wins as for notices.
             Mode::Plain if self.mode_epoch > claim.mode_epoch => {
                 self.outbox.push_back(Pending::Mode);
                 return;
