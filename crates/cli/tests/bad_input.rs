@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::{Lab, Program, ROTA, testdata, text};
+use common::{Ended, Lab, Program, ROTA, testdata, text};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
 /// What to run where (station 0 is outside the lab), how it ends, and what its sentence says. Words
 /// that begin
@@ -19,7 +19,7 @@ fn check_all(lab: &Lab, files: &[(&str, &str)], cases: &[Case]) {
     for (station, line, code, sentence) in cases {
         let words: Vec<&str> = line.split(' ').map(meant).collect();
         let out = match station {
-            0 => outside(&words).output().unwrap(),
+            0 => outside(&words),
             k => lab.rota(*k, &words),
         };
         wrong.extend(fault(line, &out, *code, sentence));
@@ -28,15 +28,15 @@ fn check_all(lab: &Lab, files: &[(&str, &str)], cases: &[Case]) {
 }
 
 /// `rota` as somebody runs it who is in no lab.
-fn outside(words: &[&str]) -> Command {
+fn outside(words: &[&str]) -> Ended {
     let mut command = Command::new(ROTA);
-    command.args(words).stdin(Stdio::null());
-    command
+    command.args(words);
+    Program::start(command).finish()
 }
 
 /// What is wrong with how a command ended.
-fn fault(what: &str, out: &Output, code: i32, sentence: &str) -> Option<String> {
-    let errors = text(&out.stderr);
+fn fault(what: &str, out: &Ended, code: i32, sentence: &str) -> Option<String> {
+    let errors = out.err.trim_end();
     let said = errors.contains(sentence) && !errors.contains("panicked");
     // Wrong words are answered by clap, with its advice; everything else in one line of ours.
     let own = errors.lines().filter(|line| line.starts_with("rota: ")).count();
@@ -48,7 +48,8 @@ fn fault(what: &str, out: &Output, code: i32, sentence: &str) -> Option<String> 
 
 #[test]
 fn a_node_says_what_it_lacks() {
-    let Some(lab) = Lab::up("bad-node", 2) else { return };
+    let Some(lab) = Lab::without_nodes("bad-node", 2, &[]) else { return };
+    let _first = lab.start_node(1, &[]);
     let (short, open, missing) = (lab.file("short.key"), lab.file("open.key"), lab.file("missing.key"));
     for (path, octets, mode) in [(&short, 31, 0o400), (&open, 32, 0o644)] {
         std::fs::write(path, vec![7; octets]).unwrap();
@@ -70,9 +71,9 @@ fn a_node_says_what_it_lacks() {
         (1, "node --iface eth0 --trt 1s --death-timeout 1s", 2, "below two cycles"),
         (1, "node --iface eth0 --name @empty", 2, "must have 1 to 32 octets"),
         (1, "node --iface eth0 --ethertype 0800x", 2, "is not hexadecimal"),
-        (1, "node --iface eth0 --hold-log /nonexistent/log", 1, "the hold log cannot be written"),
+        (2, "node --iface eth0 --hold-log /nonexistent/log", 1, "the hold log cannot be written"),
     ];
-    let before = lab.status(1);
+    let before = lab.wait_for_status(1, "its place", |status| status["station"].is_u64());
     check_all(&lab, &files, &cases);
     // The first daemon has not noticed any of it.
     let after = lab.status(1);
@@ -102,7 +103,7 @@ fn programs_say_what_was_wrong() {
     let clip = testdata("clip.h264");
     let cases = [
         (1, "send --to n9 --video @clip", 2, "no station 'n9'"),
-        (1, "send --to n1 --video @clip", 2, "own"),
+        (1, "send --to n1 --video @clip", 2, "a channel needs two stations"),
         (1, "send --to n2 --video @clip", 1, "nobody on n2 listens to service 0"),
         (1, "send --to n2 --video /nonexistent", 1, "cannot read /nonexistent"),
         (1, "send --to n2 --video @unreadable", 1, "cannot read"),
@@ -130,7 +131,7 @@ fn programs_say_what_was_wrong() {
     ];
     let files = [("@clip", &*clip), ("@noise", &*noise), ("@unreadable", &*unreadable)];
     check_all(&lab, &files, &cases);
-    let out = lab.exec(9, &["true"]).output().unwrap();
+    let out = Program::start(lab.exec(9, &["true"])).finish();
     assert_eq!(fault("lab exec n9", &out, 2, "'n9' is no station of the lab"), None);
     let status = lab.status(1);
     assert_eq!(
@@ -168,10 +169,9 @@ fn without_permission_a_command_says_so() {
     let program = lab.file("rota");
     std::fs::copy(ROTA, &program).unwrap();
     let program = program.display().to_string();
-    let as_nobody = |words: &[&str]| -> Output {
+    let as_nobody = |words: &[&str]| {
         let setpriv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", &program];
-        let mut command = lab.exec(1, &[&setpriv[..], words].concat());
-        command.stdin(Stdio::null()).output().unwrap()
+        Program::start(lab.exec(1, &[&setpriv[..], words].concat())).finish()
     };
     if Command::new("setpriv").arg("--version").output().is_err() {
         return common::skipped("without_permission_a_command_says_so", "there is no setpriv");

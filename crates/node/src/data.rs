@@ -106,6 +106,8 @@ struct Data<D, G> {
     next_token: u64,
     leaving: Option<Instant>,
     transmit_buffer: Box<[u8; BUFFER_OCTETS]>,
+    /// Frames of ours handed to the device so far.
+    own_frames: u64,
     dequeued: Instant,
 }
 
@@ -122,7 +124,6 @@ pub(crate) fn run<D: FrameDevice, G: Egress>(
         // A dying node must not take the host's traffic with it; the kernel would do the same a little later.
         let _ = data.gate.pass();
     }
-    data.control.say(Note::Over);
     outcome
 }
 
@@ -168,6 +169,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             next_token: DOORBELL,
             leaving: None,
             transmit_buffer: Box::new([0; BUFFER_OCTETS]),
+            own_frames: 0,
             dequeued: Instant::ZERO,
         })
     }
@@ -247,7 +249,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             if let Some(delivery) = delivery {
                 self.deliver(&delivery, &buffer[..received.len]);
             }
+            let sent_before = self.own_frames;
             self.drain()?;
+            // Whoever has just answered waits for the answer's answer: asking the empty socket first would
+            // delay the next station. If more has come, the level-triggered wait returns at once.
+            if self.own_frames != sent_before {
+                break;
+            }
         }
         Ok(())
     }
@@ -496,6 +504,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         periodic: bool,
     ) -> Result<ChannelId, AskError> {
         let link = self.node.link();
+        if link.name() == to {
+            return Err(AskError::Wrong(rota_proto::OpenError::OwnStation(link.station())));
+        }
         let named = link.members().iter().find(|member| {
             member.announce.name() == to || member.station.to_string() == to || member.mac.to_string() == to
         });
@@ -580,6 +591,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     fn transmit_own(&mut self, len: usize) -> Result<(), Stopped> {
+        self.own_frames += 1;
         let sent = self.device.transmit(&self.transmit_buffer[..len]);
         self.sent(sent)
     }

@@ -3,7 +3,7 @@
 mod rig;
 
 use rig::{ME, Rig, mac, ms};
-use rota_proto::{Input, Output, PortId};
+use rota_proto::{ChannelEvent, Input, Output, PortId};
 use rota_wire::bodies::StationState;
 use rota_wire::{Claim, Form, Generation, Grant, Kind, ModeNotice, Nack, Phase, SwitchAck, Token};
 
@@ -61,11 +61,20 @@ fn the_initiator_waits_for_its_own_card_too() {
     let mut rig = Rig::plain();
     rig.card_empties = false;
     rig.open(6_250, true);
-    rig.run(ms(1_000));
+    rig.run(ms(400));
     assert_eq!((rig.state(), rig.count(Kind::Switch)), ("initiating", 0));
     rig.card_empty();
     rig.run(ms(1));
     assert_eq!(rig.count(Kind::Switch), 1);
+}
+
+#[test]
+fn a_card_that_never_empties_does_not_keep_the_host_silent() {
+    let mut rig = Rig::plain();
+    rig.card_empties = false;
+    rig.open(6_250, true);
+    rig.run(ms(600));
+    assert_eq!((rig.state(), rig.count(Kind::Switch)), ("plain", 0));
 }
 
 #[test]
@@ -351,6 +360,24 @@ fn a_joiner_sleeps_until_its_card_is_empty() {
     rig.drain();
     assert_eq!(rig.state(), "joining a ring");
     assert_eq!(rig.node.deadline(), rota_units::Instant::FAR);
+}
+
+#[test]
+fn a_program_learns_of_the_switch_and_of_the_refusal() {
+    let (mut rig, _) = Rig::master(6_250, true);
+    let second = rig.open(60_000, true);
+    // The request goes out at one visit, and its answer is decided at a later one.
+    for _ in 0..3 {
+        rig.run(ms(100));
+        rig.pass_back(3, 1, |_| ());
+        rig.run(ms(1));
+    }
+    assert!(rig.events.iter().any(|event| matches!(event, ChannelEvent::ModeChanged)));
+    let refused = rig.events.iter().find_map(|event| match event {
+        ChannelEvent::Refused { channel, refusal } if *channel == second => Some(refusal.clone()),
+        _ => None,
+    });
+    assert!(refused.is_some(), "{} {:?}", rig.state(), rig.events);
 }
 
 #[test]

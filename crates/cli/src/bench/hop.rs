@@ -37,6 +37,9 @@ pub struct Args {
     /// How often the bare token goes round each time
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(10..=10_000_000))]
     laps: u32,
+    /// Shape the ports to 1 Gbit/s as a lab's are, for both rings; without it frames cross them at once
+    #[arg(long)]
+    shaped: bool,
 }
 
 /// Nanoseconds of a hop by part, as the paper's Table 2 has them.
@@ -66,6 +69,7 @@ struct Outcome {
     nodes: u8,
     rounds: u64,
     link_bps: u64,
+    shaped: bool,
     scheduling: String,
     hop_p50_ns: u64,
     bare_p50_ns: u64,
@@ -85,7 +89,7 @@ struct Outcome {
 /// Runs the benchmark.
 pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let rate = BitRate::from_mbit(1_000);
-    let stage = Stage::build(args.nodes, rate)?;
+    let stage = Stage::build(args.nodes, rate, args.shaped)?;
     let mut nodes = stage.start_nodes()?;
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..args.rounds {
@@ -159,6 +163,7 @@ fn conclude(args: &Args, rate: BitRate, ours: &[NodeHop], bare: &[BareHop]) -> O
         nodes: args.nodes,
         rounds: args.rounds,
         link_bps: rate.as_bps(),
+        shaped: args.shaped,
         scheduling: String::new(),
         hop_p50_ns: of(|h| h.p50_ns),
         bare_p50_ns: bare_of(|h| h.p50_ns),
@@ -189,9 +194,9 @@ fn us(ns: u64) -> String {
 
 fn print(o: &Outcome) {
     println!(
-        "A token hop among {} nodes, each in its own namespace on one bridge at {} Mbit/s; {} turns each.",
+        "A token hop among {} nodes, each in its own namespace on one bridge, ports {}; {} turns each.",
         o.nodes,
-        o.link_bps / 1_000_000,
+        if o.shaped { "shaped to 1 Gbit/s" } else { "not shaped" },
         o.rounds
     );
     println!("Both rings run with: {}.\n", o.scheduling);

@@ -58,7 +58,7 @@ struct Outcome {
 
 /// Runs the benchmark.
 pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
-    let stage = Stage::build(STATIONS, args.rate)?;
+    let stage = Stage::build(STATIONS, args.rate, true)?;
     let mut nodes = stage.start_nodes()?;
     let span = Span::from_millis(args.seconds * 1_000);
     clock::sleep_until(clock::now() + SETTLE);

@@ -40,9 +40,10 @@ pub fn failed(error: impl ToString) -> Failure {
 
 impl Stage {
     /// Builds the LAN. No thread may exist yet.
-    pub fn build(stations: u8, rate: BitRate) -> Result<Self, Failure> {
+    pub fn build(stations: u8, rate: BitRate, shaped: bool) -> Result<Self, Failure> {
         enter_isolation().map_err(failed)?;
-        let spec = LabSpec::new(format!("bench-{}", std::process::id()), stations, rate);
+        let name = format!("bench-{}", std::process::id());
+        let spec = LabSpec { shaped, ..LabSpec::new(name, stations, rate) };
         let lab = Lab::build(&spec).map_err(failed)?;
         Ok(Self { lab, rota: std::env::current_exe().map_err(failed)? })
     }

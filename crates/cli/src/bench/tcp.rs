@@ -24,7 +24,7 @@ pub struct Args {
     #[arg(long, value_parser = parse_rate, default_value = "1gbit")]
     rate: BitRate,
     /// How often each of the three is measured, in turn
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: u64,
     /// For how long each time
     #[arg(
@@ -62,7 +62,7 @@ struct Outcome {
 
 /// Runs the benchmark.
 pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
-    let stage = Stage::build(STATIONS, args.rate)?;
+    let stage = Stage::build(STATIONS, args.rate, true)?;
     // A unit that fills its share of each cycle, framing included: 1,436 octets travel in 1,538.
     let share = args.rate.octets_in_down(PERIOD).get() * u64::from(args.reserved) / 100;
     let unit = u32::try_from(share * 1_436 / 1_538).map_err(failed)?;

@@ -8,7 +8,7 @@
 //! Both queues sit on the switch's side, where no frame of a station can pass beside them.
 
 use super::{Isolation, LabError, LabSpec, PrioritySpec};
-use rota_driver::netlink::{Link, LinkIndex, NetlinkError, Route, Veth};
+use rota_driver::netlink::{Link, LinkIndex, Route, Veth};
 use rota_driver::netns::{self, Door, Host, NamesNs, NsError};
 use rota_driver::shape::{PortShape, Shaper};
 use rota_units::{BitRate, Octets};
@@ -98,7 +98,7 @@ impl Lab {
         let mut stations = Vec::new();
         for k in 1..=spec.stations {
             let host = Host::create(&format!("n{k}"))?;
-            switch.add_port(&host, k)?;
+            switch.add_port(&host, k, spec.shaped)?;
             configure_station(&host, k, spec.stations)?;
             stations.push(Station { door: Arc::new(host.door(names.as_ref())?), host });
         }
@@ -200,8 +200,8 @@ impl Switch {
     }
 
     /// Joins station `k` to the switch.
-    fn add_port(&mut self, station: &Host, k: u8) -> Result<(), LabError> {
-        let (port_name, ifb_name) = (format!("p{k}"), format!("ifb{k}"));
+    fn add_port(&mut self, station: &Host, k: u8, shaped: bool) -> Result<(), LabError> {
+        let port_name = format!("p{k}");
         let route = &mut self.route;
         let port = route.add_veth(&Veth {
             near: &port_name,
@@ -211,12 +211,14 @@ impl Switch {
             mtu: MTU,
         })?;
         self.host.run(|| netns::without_offloads(&port_name))??;
-        let ifb = route.add_ifb(&ifb_name)?;
-        route.set_link(ifb, Link { up: true, ..Link::default() })?;
-        route.redirect_ingress(port, ifb)?;
+        if shaped {
+            let ifb = route.add_ifb(&format!("ifb{k}"))?;
+            route.set_link(ifb, Link { up: true, ..Link::default() })?;
+            route.redirect_ingress(port, ifb)?;
+            self.shapers.extend([Shaper::new(port), Shaper::new(ifb)]);
+        }
         route.set_link(port, Link { up: true, master: Some(self.bridge), ..Link::default() })?;
         route.add_bridge_entry(port, mac(k))?;
-        self.shapers.extend([Shaper::new(port), Shaper::new(ifb)]);
         Ok(())
     }
 }

@@ -20,6 +20,8 @@ pub struct LabSpec {
     pub port_queue: Octets,
     /// A video class on every port, or one queue for all.
     pub priority: Option<PrioritySpec>,
+    /// Whether the ports have queues that keep the rate; without them frames cross at once.
+    pub shaped: bool,
 }
 
 impl LabSpec {
@@ -28,7 +30,14 @@ impl LabSpec {
 
     /// A lab called `name` with the port queue that suits `rate`.
     pub fn new(name: impl Into<String>, stations: u8, rate: BitRate) -> Self {
-        Self { name: name.into(), stations, rate, port_queue: default_port_queue(rate), priority: None }
+        Self {
+            name: name.into(),
+            stations,
+            rate,
+            port_queue: default_port_queue(rate),
+            priority: None,
+            shaped: true,
+        }
     }
 }
 

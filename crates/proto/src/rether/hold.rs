@@ -85,6 +85,7 @@ impl Rether {
         assert!(stamp >= self.seen, "a holder has seen nothing newer than its token");
         self.seen = stamp;
         self.watch = None;
+        self.owed_ack = None;
         self.hold = Some(Hold {
             token,
             stamp,
@@ -216,12 +217,22 @@ impl Rether {
         self.watch =
             Some(Watch { to, token: hold.token, stamp, written: false, passed: now, tries: 0, again });
         self.outbox.push_back(Pending::Token);
-        // In an idle round the token is back before the predecessor's watch runs out; elsewhere
-        // it may not be.
+        // In an idle round the token is usually back before the predecessor's watch runs out; its return
+        // acknowledges every hop; if it is not back in time, the acknowledgement is sent after all.
         let idle_round = hold.token.phase == Phase::NonRealTime && hold.token.idle_visits > 0 && !hold.sent;
-        if let Some((to, stamp, _)) = hold.acknowledge
-            && !(idle_round || self.is_awake(now))
-        {
+        let hop_timeout = self.settings.hop_timeout;
+        // As late as is safe: on stock Linux a timer before the next tick costs more than the hop itself.
+        let owed_by = hold.accepted + hop_timeout.minus(hop_timeout.div_down(5));
+        match hold.acknowledge {
+            Some((to, stamp, _)) if idle_round => self.owed_ack = Some((to, stamp, owed_by)),
+            Some((to, stamp, _)) => self.outbox.push_back(Pending::TokenAck { to, stamp }),
+            None => {}
+        }
+    }
+
+    /// Sends the acknowledgement that an idle round has not made needless in time.
+    pub(super) fn owed_ack_tick(&mut self, now: Instant) {
+        if let Some((to, stamp, _)) = self.owed_ack.take_if(|(_, _, by)| now >= *by) {
             self.outbox.push_back(Pending::TokenAck { to, stamp });
         }
     }

@@ -200,6 +200,8 @@ pub struct Rether {
     clock: CycleClock,
     hold: Option<Hold>,
     watch: Option<Watch>,
+    /// The acknowledgement of an idle hop: to whom, for what, and when it can no longer wait.
+    owed_ack: Option<(StationId, Stamp, Instant)>,
     claim: Option<ClaimRound>,
     silence_at: Instant,
     next_hello: Instant,
@@ -250,6 +252,7 @@ impl Rether {
             clock: CycleClock::default(),
             hold: None,
             watch: None,
+            owed_ack: None,
             claim: None,
             silence_at: Instant::FAR,
             next_hello: Instant::FAR,
@@ -388,7 +391,8 @@ impl Rether {
         let hold = self.hold.as_ref().map_or(Instant::FAR, |hold| self.hold_deadline(hold));
         let claim = self.claim.as_ref().map_or(Instant::FAR, ClaimRound::deadline);
         let watches_silence = self.hold.is_none() && self.claim.is_none();
-        hold.min(claim).min(if watches_silence { self.silence_at } else { Instant::FAR })
+        let owed = self.owed_ack.map_or(Instant::FAR, |(_, _, by)| by);
+        hold.min(claim).min(owed).min(if watches_silence { self.silence_at } else { Instant::FAR })
     }
 
     /// Timers. Harmless when early.
@@ -404,6 +408,7 @@ impl Rether {
 
     fn ring_tick(&mut self, now: Instant) {
         self.hold_tick(now);
+        self.owed_ack_tick(now);
         self.watch_tick(now);
         self.claim_tick(now);
         if self.hold.is_none() && self.claim.is_none() && now >= self.silence_at {

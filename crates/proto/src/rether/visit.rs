@@ -495,10 +495,10 @@ impl Rether {
         self.last_visit_idle = !sent;
         let station = self.station;
         let Some(hold) = &mut self.hold else { return Step::Wait };
-        hold.token.idle_visits = if sent || awake { 0 } else { hold.token.idle_visits.saturating_add(1) };
+        hold.token.idle_visits = if sent { 0 } else { hold.token.idle_visits.saturating_add(1) };
         let token = hold.token;
         let next = self.next_live(station, &token);
-        let idle = token.idle_visits >= self.live_stations(&token);
+        let idle = !awake && token.idle_visits >= self.live_stations(&token);
         if let Some(hold) = &mut self.hold {
             hold.token.next_nrt = next;
             hold.token.rested = idle;
@@ -533,8 +533,9 @@ impl Rether {
         }
     }
 
+    /// Only the wire's own time: what the host adds runs beside it, and where it does not, `now` has moved on.
     fn charge_octets(&mut self, now: Instant, octets: u16) {
-        let time = self.frame_time(octets) + self.settings.link.per_frame;
+        let time = self.frame_time(octets);
         if let Some(hold) = &mut self.hold {
             hold.card_free = hold.card_free.max(now) + time;
             hold.sent = true;
@@ -568,7 +569,8 @@ impl Rether {
 
     /// When the hold wants to go on.
     pub(super) fn hold_deadline(&self, hold: &Hold) -> Instant {
-        let room = hold.card_free.minus(self.settings.burst);
+        // Woken for half a burst, not for each frame: the other half keeps the wire busy until then.
+        let room = hold.card_free.minus(self.settings.burst.div_down(2));
         let stage = match hold.stage {
             Stage::Begin => Instant::ZERO,
             Stage::Slot { opens, .. } => opens.max(room),
