@@ -372,6 +372,9 @@ fn a_program_learns_of_the_switch_and_of_the_refusal() {
         rig.pass_back(3, 1, |_| ());
         rig.run(ms(1));
     }
+    // The program is told when the receiver is free again.
+    rig.signal(3, rota_wire::Verb::CloseAck, second);
+    rig.drain();
     assert!(rig.events.iter().any(|event| matches!(event, ChannelEvent::ModeChanged)));
     let refused = rig.events.iter().find_map(|event| match event {
         ChannelEvent::Refused { channel, refusal } if *channel == second => Some(refusal.clone()),

@@ -2,6 +2,8 @@
 //!
 //! The claimant fences itself with a generation of its own, asks everybody, dead or alive, and makes a token
 //! only when all have granted or the silent ones can no longer hold the old one.
+//!
+//! Fulfils RETHER-2.4-4, REPAIR-B3.
 
 use super::outbox::Pending;
 use super::{LinkEvent, Mode, Rether, Stamp};

@@ -1,4 +1,7 @@
 //! Accepting, holding and passing the token, and watching over the successor (paper sections 2.2.3 and 2.4).
+//!
+//! Fulfils RETHER-2.2.3-11, RETHER-2.4-1, RETHER-2.4-2, RETHER-2.4-3, REPAIR-B1, REPAIR-B2, REPAIR-B4,
+//! REPAIR-B5, REPAIR-B6.
 
 use super::outbox::Pending;
 use super::visit::Stage;
