@@ -37,7 +37,7 @@ fn states() -> Vec<Rig> {
         rig.announce(1, StationState::Ring);
         rig
     };
-    let initiating = || started(|rig| drop(rig.open(6_250, true)));
+    let initiating = || started(|rig| assert!(rig.open(6_250, true).0 > 0));
     let yielding = || started(|rig| rig.switch(1, 1));
     let (joining, plain, ring) = (Rig::new(), Rig::plain(), Rig::ring());
     vec![joining, joining_ring(), plain, initiating(), yielding(), ring, holding(), claiming()]
