@@ -27,7 +27,12 @@ pub struct Args {
     #[arg(long, env = "ROTA_RATE", value_parser = parse_rate)]
     rate: Option<BitRate>,
     /// The largest buffer of a switch port of the segment
-    #[arg(long, env = "ROTA_PORT_QUEUE", value_parser = parse_octets, default_value = "150kB", value_name = "SIZE")]
+    #[arg(
+        long, env = "ROTA_PORT_QUEUE",
+        value_parser = parse_octets,
+        default_value = "150kB",
+        value_name = "SIZE"
+    )]
     port_queue: Octets,
     /// The cycle; the same on all stations
     #[arg(long, value_parser = parse_span, value_name = "TIME")]

@@ -144,8 +144,8 @@ fn method(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
             escape(&outcome.isolation),
             if outcome.realtime { "granted" } else { "not granted" }
         ),
-        "<b>Cross traffic.</b> From each of n1 to n4 to n5: one TCP connection that sends as much as it can, and \
-         UDP; the UDP of all four is a tenth of the link."
+        "<b>Cross traffic.</b> From each of n1 to n4 to n5: one TCP connection that sends as much as it can, \
+         and UDP; the UDP of all four is a tenth of the link."
             .to_string(),
         "<b>Late</b> is a frame that arrives more than 2 ms after its expected arrival, or not whole \
          (RETHER's measure). Expected arrivals are periodic, 33,333,333 ns apart; their phase is the \

@@ -8,7 +8,11 @@ use nix::unistd::Pid;
 use rota_driver::inventory::Inventory;
 use std::net::UdpSocket;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+fn since(start: rota_units::Instant) -> Duration {
+    Duration::from_nanos(rota::now().since(start).as_nanos())
+}
 
 const ROTA: &str = env!("CARGO_BIN_EXE_rota");
 const MARK: &str = "ROTA_TEST_MARK";
@@ -51,13 +55,13 @@ impl Lab {
 
     /// Waits until nothing that carries the mark is left.
     fn assert_gone(&self) {
-        let start = Instant::now();
+        let start = rota::now();
         loop {
             let left = marked(&self.name);
             if left.is_empty() {
                 return;
             }
-            assert!(start.elapsed() < Duration::from_secs(2), "left after two seconds: {left:?}");
+            assert!(since(start) < Duration::from_secs(2), "left after two seconds: {left:?}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -146,12 +150,12 @@ fn ctrl_c_leaves_nothing() {
     let lab = Lab::named("ctrl-c");
     let mut keeper = lab.rota(&["lab", "up", "--no-nodes", "--foreground"]);
     let mut keeper = keeper.stdout(Stdio::null()).spawn().unwrap();
-    let start = Instant::now();
+    let start = rota::now();
     while !lab.run(&["lab", "exec", "n1", "--", "true"]).status.success() {
         if keeper.try_wait().unwrap().is_some() {
             return eprintln!("SKIPPED: no lab can be built here");
         }
-        assert!(start.elapsed() < Duration::from_secs(10), "the lab does not come up");
+        assert!(since(start) < Duration::from_secs(10), "the lab does not come up");
     }
     let mut running = lab.rota(&["lab", "exec", "n2", "--", "sleep", "1000"]).spawn().unwrap();
     kill(Pid::from_raw(keeper.id().cast_signed()), Signal::SIGINT).unwrap();
@@ -226,8 +230,8 @@ fn role_inside_a_station() {
     match std::env::var(ROLE).as_deref() {
         Ok("flood") => {
             let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
-            let start = Instant::now();
-            while start.elapsed() < 4 * second {
+            let start = rota::now();
+            while since(start) < 4 * second {
                 for _ in 0..12 {
                     let _ = socket.send_to(&[0; 1_472], "10.77.0.1:9");
                 }
@@ -247,13 +251,13 @@ fn role_inside_a_station() {
 }
 
 fn frames_per_second(socket: &UdpSocket) -> f64 {
-    let start = Instant::now();
+    let start = rota::now();
     let mut frames = 0u32;
-    while start.elapsed() < Duration::from_millis(250) {
+    while since(start) < Duration::from_millis(250) {
         socket.recv(&mut [0; 2_000]).unwrap();
         frames += 1;
     }
-    f64::from(frames) / start.elapsed().as_secs_f64()
+    f64::from(frames) / since(start).as_secs_f64()
 }
 
 #[test]

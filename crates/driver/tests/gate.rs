@@ -79,7 +79,7 @@ fn table_is_there(pair: &Pair) -> bool {
 }
 
 fn diverts_to_a_tap() {
-    if !std::fs::File::options().read(true).write(true).open("/dev/net/tun").is_ok() {
+    if std::fs::File::options().read(true).write(true).open("/dev/net/tun").is_err() {
         return eprintln!("SKIPPED: /dev/net/tun is closed to this user");
     }
     diverts(|| EgressGate::new("eth0", QUEUE), true);

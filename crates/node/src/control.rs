@@ -373,7 +373,8 @@ impl Control<'_> {
             match cause {
                 CloseCause::NoListener => Reply::NoListener {
                     sentence: format!(
-                        "nobody on {peer} listens to service {service}; run 'rota recv --service {service}' there first"
+                        "nobody on {peer} listens to service {service}; run \
+                         'rota recv --service {service}' there first"
                     ),
                 },
                 _ => Reply::Error { sentence: format!("{peer}: {}", cause.sentence()), wrong_use: false },
@@ -402,8 +403,8 @@ impl Control<'_> {
                 return;
             }
             let sentence = format!(
-                "channel {channel} cannot be changed to units of {unit_octets_max} octets: only a smaller size than \
-                 its own is built yet"
+                "channel {channel} cannot be changed to units of {unit_octets_max} octets: only a smaller \
+                 size than its own is built yet"
             );
             self.sessions[at].error(sentence, true);
             return;

@@ -1,8 +1,8 @@
 //! The ledger of this node's channels, and how two nodes agree on one.
 //!
 //! ```text
-//! sender    Connecting ──Accept──► Reserving ──slot──► Open ──close──► Draining ─► Releasing ─► Closing ─► gone
-//!               │Refuse, silence       │refused                          (slot given back)  (told the peer)
+//! sender    Connecting ──Accept──► Reserving ──slot─► Open ─close─► Draining ─► Releasing ─► Closing ─► gone
+//!               │Refuse, silence       │refused                         (slot given back)  (told the peer)
 //! receiver                 Connected ──Opened──► Open ──Close, peer dead──► gone
 //! ```
 //!

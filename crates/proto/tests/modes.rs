@@ -3,7 +3,7 @@
 mod rig;
 
 use rig::{ME, Rig, mac, ms};
-use rota_proto::{Input, Output, PortId};
+use rota_proto::{ChannelEvent, Input, Output, PortId};
 use rota_wire::bodies::StationState;
 use rota_wire::{Claim, Form, Generation, Grant, Kind, ModeNotice, Nack, Phase, SwitchAck, Token};
 
@@ -374,6 +374,27 @@ fn a_joiner_sleeps_until_its_card_is_empty() {
     rig.drain();
     assert_eq!(rig.state(), "joining a ring");
     assert!(rig.node.deadline() > rig.now + ms(100), "until it is given up");
+}
+
+#[test]
+fn a_program_learns_of_the_switch_and_of_the_refusal() {
+    let (mut rig, _) = Rig::master(6_250, true);
+    let second = rig.open(60_000, true);
+    // The request goes out at one visit, and its answer is decided at a later one.
+    for _ in 0..3 {
+        rig.run(ms(100));
+        rig.pass_back(3, 1, |_| ());
+        rig.run(ms(1));
+    }
+    // The program is told when the receiver is free again.
+    rig.signal(3, rota_wire::Verb::CloseAck, second);
+    rig.drain();
+    assert!(rig.events.iter().any(|event| matches!(event, ChannelEvent::ModeChanged)));
+    let refused = rig.events.iter().find_map(|event| match event {
+        ChannelEvent::Refused { channel, refusal } if *channel == second => Some(refusal.clone()),
+        _ => None,
+    });
+    assert!(refused.is_some(), "{} {:?}", rig.state(), rig.events);
 }
 
 #[test]

@@ -1,4 +1,6 @@
 //! The token: cycle clock, reservations in slots, dead stations, and where the rounds stand.
+//!
+//! Fulfils RETHER-2.2.3-1, RETHER-2.2.3-20, RETHER-2.2.3-21, RETHER-2.2.3-22.
 
 use crate::fields::{Malformed, Reader, Writer};
 

@@ -44,7 +44,8 @@ prop_compose! {
     ) -> Token {
         let residual_ns = trt_ns - spent % trt_ns;
         Token {
-            mode_epoch, cycle, residual_ns, trt_ns, phase, rested, position, next_nrt, idle_visits, dead, slots,
+            mode_epoch, cycle, residual_ns, trt_ns, phase, rested, position, next_nrt, idle_visits, dead,
+            slots,
         }
     }
 }

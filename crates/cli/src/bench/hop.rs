@@ -27,7 +27,12 @@ pub struct Args {
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     rounds: u64,
     /// How long Rota's token goes round each time
-    #[arg(long, default_value_t = 500, value_name = "MS", value_parser = clap::value_parser!(u64).range(50..=30_000))]
+    #[arg(
+        long,
+        default_value_t = 500,
+        value_name = "MS",
+        value_parser = clap::value_parser!(u64).range(50..=30_000)
+    )]
     millis: u64,
     /// How often the bare token goes round each time
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(10..=10_000_000))]

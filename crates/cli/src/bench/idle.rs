@@ -25,7 +25,12 @@ pub struct Args {
     #[arg(long, value_parser = parse_rate, default_value = "10mbit")]
     rate: BitRate,
     /// For how long each mode is watched
-    #[arg(long, default_value_t = 6, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    #[arg(
+        long,
+        default_value_t = 6,
+        value_name = "S",
+        value_parser = clap::value_parser!(u64).range(1..=3_600)
+    )]
     seconds: u64,
 }
 

@@ -27,10 +27,20 @@ pub struct Args {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: u64,
     /// For how long each time
-    #[arg(long, default_value_t = 3, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=600))]
+    #[arg(
+        long,
+        default_value_t = 3,
+        value_name = "S",
+        value_parser = clap::value_parser!(u64).range(1..=600)
+    )]
     seconds: u64,
     /// How many percent of the link are reserved in token mode
-    #[arg(long, default_value_t = 10, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=60))]
+    #[arg(
+        long,
+        default_value_t = 10,
+        value_name = "PERCENT",
+        value_parser = clap::value_parser!(u8).range(1..=60)
+    )]
     reserved: u8,
 }
 
@@ -113,7 +123,8 @@ fn tcp_goodput(stage: &Stage, seconds: u64) -> Result<u64, Failure> {
 fn print(o: &Outcome) {
     let mbit = |bps: u64| format!("{}.{}", bps / 1_000_000, bps % 1_000_000 / 100_000);
     println!(
-        "One TCP connection from n1 to n{STATIONS} in a lab of {} Mbit/s (a virtual wire); {} rounds in turn.\n",
+        "One TCP connection from n1 to n{STATIONS} in a lab of {} Mbit/s (a virtual wire); {} rounds \
+         in turn.\n",
         o.link_bps / 1_000_000,
         o.rounds
     );

@@ -96,7 +96,7 @@ impl Ground {
 pub fn fallback_words(why: &str) -> String {
     format!(
         "{why}\nInstead the stations run as threads of this process on an in-process switch (isolation: \
-         in-process). Ordinary sockets do not cross it, so only the reserved channels are shown, without cross \
-         traffic.\n"
+         in-process). Ordinary sockets do not cross it, so only the reserved channels are shown, without \
+         cross traffic.\n"
     )
 }

@@ -8,7 +8,7 @@
 //! Both queues sit on the switch's side, where no frame of a station can pass beside them.
 
 use super::{Isolation, LabError, LabSpec, PrioritySpec};
-use rota_driver::netlink::{Link, LinkIndex, NetlinkError, Route, Veth};
+use rota_driver::netlink::{Link, LinkIndex, Route, Veth};
 use rota_driver::netns::{self, Door, Host, NamesNs, NsError};
 use rota_driver::shape::{PortShape, Shaper};
 use rota_units::{BitRate, Octets};
@@ -231,9 +231,9 @@ fn configure_station(host: &Host, k: u8, stations: u8) -> Result<(), LabError> {
         let eth0 = route.index_of(IFACE)?;
         route.set_link(eth0, Link { up: true, ..Link::default() })?;
         route.add_address(eth0, address(k), PREFIX)?;
-        let others = (1..=stations).filter(|other| *other != k);
+        let mut others = (1..=stations).filter(|other| *other != k);
         let set = |other| route.add_neighbour(eth0, address(other), mac(other));
-        others.map(set).collect::<Result<(), NetlinkError>>()?;
+        others.try_for_each(set)?;
         Ok(())
     };
     host.run(work)??;

@@ -5,15 +5,16 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rota_units::Span;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::{Child, ChildStderr, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a node may take until its control socket is there.
-const READY_WITHIN: Duration = Duration::from_secs(5);
+const READY_WITHIN: Span = Span::from_millis(5_000);
 /// How long a node may take to end when asked to.
-const GONE_WITHIN: Duration = Duration::from_secs(1);
+const GONE_WITHIN: Span = Span::from_millis(1_000);
 const PAUSE: Duration = Duration::from_millis(10);
 /// How much of what a node said last is kept.
 const WORDS_MAX: usize = 4_096;
@@ -60,7 +61,7 @@ impl Nodes {
 
     /// Waits for the control sockets; a node without one after a while is worth a warning, not an end.
     fn wait_until_ready(&mut self, lab: &Lab) -> Result<Vec<String>, String> {
-        let deadline = Instant::now() + READY_WITHIN;
+        let deadline = rota::now() + READY_WITHIN;
         loop {
             self.look();
             if let Some(node) = self.all.iter().find(|node| node.ended.is_some()) {
@@ -71,7 +72,7 @@ impl Nodes {
             if waiting.is_empty() {
                 return Ok(Vec::new());
             }
-            if Instant::now() > deadline {
+            if rota::now() > deadline {
                 let late = |k| format!("the node of n{k} runs, but has opened no control socket");
                 return Ok(waiting.into_iter().map(late).collect());
             }
@@ -147,8 +148,8 @@ impl Drop for Nodes {
         for node in self.all.iter().filter(|node| node.ended.is_none()) {
             let _ = kill(pid(node), Signal::SIGTERM);
         }
-        let deadline = Instant::now() + GONE_WITHIN;
-        while self.all.iter().any(|node| node.ended.is_none()) && Instant::now() < deadline {
+        let deadline = rota::now() + GONE_WITHIN;
+        while self.all.iter().any(|node| node.ended.is_none()) && rota::now() < deadline {
             self.look();
             std::thread::sleep(PAUSE);
         }

@@ -109,7 +109,10 @@ fn announce(about: &About, format: Format, foreground: bool) {
     }
     if format == Format::Json {
         let stations: Vec<_> = (1..=about.stations)
-            .map(|k| serde_json::json!({ "name": format!("n{k}"), "address": super::build::address(k).to_string() }))
+            .map(|k| {
+                let address = super::build::address(k).to_string();
+                serde_json::json!({ "name": format!("n{k}"), "address": address })
+            })
             .collect();
         let mut document = serde_json::json!(about);
         document["stations"] = stations.into();

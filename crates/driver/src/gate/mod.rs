@@ -32,7 +32,8 @@ pub enum GateError {
     NoPermission,
     /// The kernel cannot divert what leaves an interface.
     #[error(
-        "this kernel cannot divert what leaves an interface: nf_tables with netdev egress (5.16 or later) is needed ({0})"
+        "this kernel cannot divert what leaves an interface: nf_tables with netdev egress \
+         (5.16 or later) is needed ({0})"
     )]
     NoEgressHook(NetlinkError),
     /// Another kernel refusal.

@@ -18,7 +18,11 @@ const NLMSGERR_ATTR_MSG: u16 = 1;
 
 /// What the kernel refused, and why.
 #[derive(Debug, thiserror::Error)]
-#[error("the kernel refused to {what}: {}{}", .errno.desc(), .detail.as_ref().map(|d| format!(" ({d})")).unwrap_or_default())]
+#[error(
+    "the kernel refused to {what}: {}{}",
+    .errno.desc(),
+    .detail.as_ref().map(|d| format!(" ({d})")).unwrap_or_default()
+)]
 pub struct NetlinkError {
     /// What was asked for, as a verb phrase.
     pub what: String,

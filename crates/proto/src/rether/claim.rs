@@ -2,6 +2,8 @@
 //!
 //! The claimant fences itself with a generation of its own, asks everybody, dead or alive, and makes a token
 //! only when all have granted or the silent ones can no longer hold the old one.
+//!
+//! Fulfils RETHER-2.4-4, REPAIR-B3.
 
 use super::outbox::Pending;
 use super::{LinkEvent, Mode, Rether, Stamp};
@@ -124,8 +126,8 @@ impl Rether {
     pub(super) fn on_claim(&mut self, now: Instant, from: StationId, mac: MacAddr, claim: &Claim) {
         match self.mode {
             Mode::Ring => {}
-            // REPAIR-B8: the claimant has missed the return to plain Ethernet. With an older epoch we missed a
-            // switch; with an equal one a switch and a return have met, and the ring wins as in mode notices.
+            // REPAIR-B8: the claimant has missed the return to plain Ethernet. With an older epoch we missed
+            // a switch; with an equal one a switch and a return have met, and the ring wins as for notices.
             Mode::Plain if self.mode_epoch > claim.mode_epoch => {
                 self.outbox.push_back(Pending::Mode);
                 return;

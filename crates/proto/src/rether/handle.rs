@@ -55,8 +55,8 @@ impl Rether {
                 self.counters.frames_replayed += 1;
                 return Some(Arrived::Nothing);
             }
-            // Of a stranger only what introduces it, or names us with our own fresh nonce, is believed. Outside
-            // a ring a stranger's claim is heard too: plain stations forget a ring that they do not hear.
+            // Of a stranger only what introduces it, or names us with our own fresh nonce, is believed.
+            // Outside a ring a stranger's claim is heard too: plain stations forget a ring they do not hear.
             Heard::New if !self.believes_stranger(header.kind) => {
                 return Some(Arrived::Nothing);
             }

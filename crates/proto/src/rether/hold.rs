@@ -1,4 +1,7 @@
 //! Accepting, holding and passing the token, and watching over the successor (paper sections 2.2.3 and 2.4).
+//!
+//! Fulfils RETHER-2.2.3-11, RETHER-2.4-1, RETHER-2.4-2, RETHER-2.4-3, REPAIR-B1, REPAIR-B2, REPAIR-B4,
+//! REPAIR-B5, REPAIR-B6.
 
 use super::outbox::Pending;
 use super::visit::Stage;
@@ -218,7 +221,7 @@ impl Rether {
         self.watch =
             Some(Watch { to, token: hold.token, stamp, written: false, passed: now, tries: 0, again });
         self.outbox.push_back(Pending::Token);
-        // In an idle round the token is usually back before the predecessor's watch runs out, and its return
+        // In an idle round the token is usually back before the predecessor's watch runs out; its return
         // acknowledges every hop; if it is not back in time, the acknowledgement is sent after all.
         let idle_round = hold.token.phase == Phase::NonRealTime && hold.token.idle_visits > 0 && !hold.sent;
         let hop_timeout = self.settings.hop_timeout;

@@ -1,4 +1,6 @@
 //! Frames of ours that are ready to leave, written when the parent asks for them.
+//!
+//! Fulfils RETHER-2.4-6.
 
 use super::{Mode, Rether, Stamp};
 use crate::io::{FrameBuf, Output, StationId};

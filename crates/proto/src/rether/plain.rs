@@ -1,4 +1,9 @@
 //! Plain Ethernet: finding the segment's stations, and the switch to token mode (paper section 2.2.2).
+//!
+//! Fulfils RETHER-2.1-3, RETHER-2.2.1-1, RETHER-2.2.1-2, RETHER-2.2.2-1, RETHER-2.2.2-2, RETHER-2.2.2-3,
+//! RETHER-2.2.2-4, RETHER-2.2.2-5, RETHER-2.2.2-6, RETHER-2.2.2-7, RETHER-2.2.2-8, RETHER-2.2.2-10,
+//! RETHER-2.2.2-11, RETHER-2.2.4-1, RETHER-2.2.4-2, RETHER-2.4-8, RETHER-4.3-2, REPAIR-B7, REPAIR-B8,
+//! REPAIR-B10, REPAIR-B13.
 
 use super::members::Heard;
 use super::outbox::Pending;

@@ -1,5 +1,8 @@
 //! Reservations of this station: its sessions, their slots in the token, and what the holder of a token does
 //! to the reservation list (paper section 2.3).
+//!
+//! Fulfils RETHER-2.3-1, RETHER-2.3-7, RETHER-2.3-9, RETHER-2.3-10, RETHER-2.3-11, RETHER-2.4-7,
+//! RETHER-2.4-9, RETHER-3.1-4, RETHER-3.1-5, REPAIR-A2, REPAIR-A5, REPAIR-A7.
 
 use super::outbox::Pending;
 use super::{Mode, Rether};

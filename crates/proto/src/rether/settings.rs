@@ -1,4 +1,6 @@
 //! Times, rates and limits of a segment. All stations of a segment must agree on them.
+//!
+//! Fulfils RETHER-2.2.2-9, RETHER-2.4-5.
 
 use rota_admission::{LinkModel, NrtPolicy, SegmentParams};
 use rota_units::{BitRate, Octets, Span};

@@ -5,6 +5,10 @@
 //!       ─► Nrt ──────► Leave           (non-real-time round)
 //!       ─► Rest ─► Slot (next cycle) | Nrt / Leave (somebody asked)      (cycle master only)
 //! ```
+//!
+//! Fulfils RETHER-2.1-6, RETHER-2.1-7, RETHER-2.1-8, RETHER-2.2.3-2, RETHER-2.2.3-3, RETHER-2.2.3-4,
+//! RETHER-2.2.3-7, RETHER-2.2.3-9, RETHER-2.2.3-12, RETHER-2.2.3-13, RETHER-2.2.3-14, RETHER-2.2.3-15,
+//! RETHER-2.2.3-16, RETHER-2.2.3-17, RETHER-3.1-7, RETHER-3.2-1, RETHER-3.2-4, REPAIR-A1.
 
 use super::hold::Hold;
 use super::outbox::{Pending, Proof};
@@ -533,7 +537,7 @@ impl Rether {
         }
     }
 
-    /// Only the wire's own time: what the host adds runs beside it, and where it does not, `now` has moved on.
+    /// Only the wire's own time: what a host adds runs beside it, and where it does not, `now` has moved on.
     fn charge_octets(&mut self, now: Instant, octets: u16) {
         let time = self.frame_time(octets);
         if let Some(hold) = &mut self.hold {
