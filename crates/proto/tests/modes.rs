@@ -344,8 +344,9 @@ fn a_replayed_frame_changes_nothing_but_a_counter() {
 fn a_program_learns_of_the_switch_and_of_the_refusal() {
     let (mut rig, _) = Rig::master(6_250, true);
     let second = rig.open(60_000, true);
-    // The request goes out at one visit, and its answer is decided at a later one.
-    for _ in 0..3 {
+    // The request goes out at one visit, its answer is decided at a later one, and it is told once the
+    // receiver has been asked in vain to confirm that it is free again.
+    for _ in 0..12 {
         rig.run(ms(100));
         rig.pass_back(3, 1, |_| ());
         rig.run(ms(1));
