@@ -50,6 +50,9 @@ pub struct Args {
     /// Run the stations as threads of one process, as where no namespaces are to be had: no cross traffic
     #[arg(long)]
     in_process: bool,
+    /// Halve this stream's reservation when the cross traffic begins: shows what a broken contract looks like
+    #[arg(long, value_name = "STREAM", hide = true)]
+    shrink: Option<u16>,
     /// Where the report goes
     #[arg(long, value_name = "FILE", default_value = "rota-demo.html")]
     out: PathBuf,
@@ -95,7 +98,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         Verdict::Kept => Ok(Exit::Done),
         verdict @ Verdict::Unfit => Err(Failure::failed(text::verdict_words(verdict))),
         verdict @ Verdict::Broken => {
-            Err(Failure { exit: Exit::Broken, sentence: text::verdict_words(verdict).into() })
+            let sentence = format!("{} {}", text::verdict_words(verdict), text::first_broken(&outcome));
+            Err(Failure { exit: Exit::Broken, sentence: sentence.trim_end().into() })
         }
     }
 }
@@ -131,7 +135,7 @@ fn perform(
 
     let (ground, modes) = ground(args, isolation)?;
     let isolation = ground.isolation();
-    let mut stage = Stage { ground, rota, clip: clip_path, rate: args.rate };
+    let mut stage = Stage { ground, rota, clip: clip_path, rate: args.rate, shrink: args.shrink };
     let plans: Vec<RunPlan> = args
         .load
         .iter()

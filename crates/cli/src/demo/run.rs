@@ -14,8 +14,8 @@ use crate::measure;
 use crate::recv::{Received, UnitRecord};
 use crate::send::{Sent, SentRecord};
 use crate::stall::{Stall, StallKind};
-use rota::StatusInfo;
-use rota_units::{BitRate, Instant, Span};
+use rota::{ChannelInfo, StatusInfo};
+use rota_units::{BitRate, Instant, Octets, Span};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
@@ -41,6 +41,8 @@ pub struct Stage {
     pub clip: PathBuf,
     /// The rate of every port.
     pub rate: BitRate,
+    /// The stream whose reservation is to be halved, so that its contract breaks.
+    pub shrink: Option<u16>,
 }
 
 /// The processes of one stream.
@@ -68,7 +70,7 @@ impl Stage {
         let watch = StallWatch::start();
         let cross = if self.ground.is_network() { Some(self.start_cross(plan, origin)?) } else { None };
         let streams = self.start_senders(plan, receivers, origin)?;
-        self.wait(plan, origin, progress);
+        self.wait(plan, origin, progress)?;
         let goodput = match cross {
             Some((sink, _cross)) => {
                 let sink = sink.finish(origin + plan.end() + END_PATIENCE);
@@ -194,13 +196,37 @@ impl Stage {
         Ok(streams)
     }
 
-    fn wait(&self, plan: &RunPlan, origin: Instant, progress: &Progress) {
+    fn wait(&self, plan: &RunPlan, origin: Instant, progress: &Progress) -> Result<(), Failure> {
         let name = format!("{} · {}", plan.load.key(), plan.mode.key());
         for stream in &plan.streams {
             progress.wait_until(origin + stream.start, format!("{name}: stream {} joins", stream.id));
         }
         progress.wait_until(origin + plan.cross_from, format!("{name}: no cross traffic yet"));
+        if plan.mode == Mode::Reserved
+            && let Some(stream) = plan.streams.iter().find(|stream| Some(stream.id) == self.shrink)
+        {
+            self.halve(stream)?;
+        }
         progress.wait_until(origin + plan.end(), format!("{name}: cross traffic from n1-n{SENDERS}"));
+        Ok(())
+    }
+
+    /// Halves the reservation of a running stream, as a user would who mistakes it for another.
+    fn halve(&self, stream: &StreamPlan) -> Result<(), Failure> {
+        let run = |args: &[&str]| -> Result<Finished, Failure> {
+            let command = self.rota(stream.station, &[&["channel"], args].concat());
+            let finished = Worker::start("rota channel", command)?.finish(clock::now() + START_PATIENCE);
+            if finished.code == Some(0) { Ok(finished) } else { Err(finished.failure()) }
+        };
+        let list: Vec<ChannelInfo> = run(&["list", "--json"])?.document().unwrap_or_default();
+        let Some(channel) = list.iter().find(|channel| channel.sending && channel.service == stream.id)
+        else {
+            return Err(Failure::failed(format!("stream {} has no channel to shrink", stream.id)));
+        };
+        let half = Octets::new(u64::from(channel.contract.unit_octets_max / 2));
+        let rate = BitRate::carrying_up(half, Span::from_nanos(channel.contract.period_ns));
+        let rate = format!("{}bit", rate.map_or(1, BitRate::as_bps));
+        run(&["modify", &channel.channel.to_string(), "--rate", &rate]).map(drop)
     }
 }
 

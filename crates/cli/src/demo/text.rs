@@ -128,6 +128,18 @@ fn causes(out: &mut String, run: &RunOutcome) -> std::fmt::Result {
     }
 }
 
+/// Where a contract was broken first, and how.
+pub fn first_broken(outcome: &DemoOutcome) -> String {
+    let is_broken = |cause| matches!(cause, Cause::Lost | Cause::Incomplete | Cause::BeyondBound);
+    let reserved = outcome.runs.iter().filter(|run| run.mode == Mode::Reserved);
+    let mut fates = reserved.flat_map(|run| &run.streams).flat_map(|s| s.judged().map(move |fate| (s, fate)));
+    let found = fates.find_map(|(stream, fate)| Some((stream, fate, fate.cause.filter(|c| is_broken(*c))?)));
+    found.map_or(String::new(), |(stream, fate, cause)| {
+        let bound = stream.bound.map_or(String::new(), |bound| format!(" of {bound}"));
+        format!("First: frame {} of stream {}: {}{bound}.", fate.unit, stream.id, cause_words(cause))
+    })
+}
+
 /// A cause in words.
 pub fn cause_words(cause: Cause) -> &'static str {
     match cause {
