@@ -66,7 +66,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         }
         Action::List => list(format),
         Action::Close { channel } => {
-            connect()?.close_channel(*channel).map_err(|error| Failure::failed(error.to_string()))?;
+            connect()?.close_channel(*channel)?;
             say(format, json!({ "closed": channel }), &format!("channel {channel} closes"));
             Ok(Exit::Done)
         }
@@ -106,7 +106,7 @@ fn open(
             say(format, json!({ "refused": json }), &format!("refused: {}", refusal.sentence));
             return Ok(Exit::Refused);
         }
-        Err(error) => return Err(Failure::failed(error.to_string())),
+        Err(error) => return Err(error.into()),
     };
     let contract = channel.contract();
     let json = serde_json::to_value(contract).unwrap_or_default();
@@ -129,7 +129,7 @@ fn open(
 }
 
 fn list(format: Format) -> Result<Exit, Failure> {
-    let channels = connect()?.channels().map_err(|error| Failure::failed(error.to_string()))?;
+    let channels = connect()?.channels()?;
     if format == Format::Json {
         let json = serde_json::to_string(&channels).map_err(|error| Failure::failed(error.to_string()))?;
         outln!("{json}");
@@ -155,8 +155,7 @@ fn list(format: Format) -> Result<Exit, Failure> {
 
 fn modify(channel: u64, rate: BitRate, period: Span, format: Format) -> Result<Exit, Failure> {
     let octets = unit_octets(rate, period)?;
-    let contract =
-        connect()?.modify_channel(channel, octets).map_err(|error| Failure::failed(error.to_string()))?;
+    let contract = connect()?.modify_channel(channel, octets)?;
     let json = serde_json::to_value(&contract).unwrap_or_default();
     let text = format!("channel {channel} may now send units of {} octets", contract.unit_octets_max);
     say(format, json!({ "contract": json }), &text);

@@ -1,5 +1,6 @@
 //! How a command ends: one of five exit codes and, when it failed, one sentence.
 
+use rota::{NodeError, OpenError};
 use std::process::ExitCode;
 
 /// The stable exit codes of every command.
@@ -42,5 +43,26 @@ impl Failure {
     /// The command was used wrongly (exit code 2).
     pub fn wrong_use(sentence: impl Into<String>) -> Self {
         Self { exit: Exit::WrongUse, sentence: sentence.into() }
+    }
+}
+
+impl From<NodeError> for Failure {
+    fn from(error: NodeError) -> Self {
+        let exit = match &error {
+            NodeError::Denied { wrong_use: true, .. } => Exit::WrongUse,
+            _ => Exit::Failed,
+        };
+        Self { exit, sentence: error.to_string() }
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Refused(refusal) => Self { exit: Exit::Refused, sentence: refusal.sentence },
+            OpenError::NoSuchStation(sentence) => Self::wrong_use(sentence),
+            OpenError::Node(error) => error.into(),
+            other => Self::failed(other.to_string()),
+        }
     }
 }

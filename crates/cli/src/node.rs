@@ -2,6 +2,7 @@
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
+use rota_admission::NrtPolicy;
 use rota_driver::gate::{EgressGate, ROTA_MARK};
 use rota_driver::packet::{PacketDevice, PacketOptions};
 use rota_node::{NodeSpec, SegmentKey, Settings};
@@ -31,6 +32,13 @@ pub struct Args {
     /// The cycle; the same on all stations
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     trt: Option<Span>,
+    /// What a non-real-time visit may send: 'one' frame, at most so many frames, or 'all' that fit; about 1 ms
+    /// of the link otherwise (paper section 2.2.3)
+    #[arg(long, value_parser = nrt_policy, value_name = "POLICY")]
+    nrt: Option<NrtPolicy>,
+    /// The longest that ordinary traffic may wait for the token; time in each cycle is set aside for it
+    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    nrt_latency: Option<Span>,
     /// How long the ring may be silent before a new token is made
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     death_timeout: Option<Span>,
@@ -60,6 +68,17 @@ fn ether_type(text: &str) -> Result<u16, String> {
         Err(format!("'{text}' is a length, not an EtherType; 88b5 is usual"))
     } else {
         Ok(value)
+    }
+}
+
+fn nrt_policy(text: &str) -> Result<NrtPolicy, String> {
+    match text {
+        "one" => Ok(NrtPolicy::One),
+        "all" => Ok(NrtPolicy::AsManyAsFit),
+        number => match number.parse() {
+            Ok(frames) if frames > 0 => Ok(NrtPolicy::AtMost(frames)),
+            _ => Err(format!("'{text}' is no policy; write one, all, or a number of frames")),
+        },
     }
 }
 
@@ -118,6 +137,12 @@ fn settings(args: &Args, rate: BitRate) -> Result<Settings, Failure> {
             return Err(Failure::wrong_use(format!("a cycle of {trt} cannot be kept; 1ms to 1s can")));
         }
         settings.trt = trt;
+    }
+    if let Some(policy) = args.nrt {
+        settings.nrt_policy = policy;
+    }
+    if let Some(latency) = args.nrt_latency {
+        settings.nrt_latency_max = latency;
     }
     if let Some(death) = args.death_timeout {
         if death < settings.trt * 2 {

@@ -12,12 +12,12 @@ pub struct Args {}
 
 /// Connects to this station's node.
 pub fn connect() -> Result<Node, Failure> {
-    Node::connect(&ControlName::default()).map_err(|error| Failure::failed(error.to_string()))
+    Ok(Node::connect(&ControlName::default())?)
 }
 
 /// Runs the command.
 pub fn run(_args: &Args, format: Format) -> Result<Exit, Failure> {
-    let status = connect()?.status().map_err(|error| Failure::failed(error.to_string()))?;
+    let status = connect()?.status()?;
     if format == Format::Json {
         let json = serde_json::to_string(&status).map_err(|error| Failure::failed(error.to_string()))?;
         outln!("{json}");

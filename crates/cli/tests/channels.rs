@@ -135,8 +135,7 @@ fn a_refusal_offers_what_then_fits() {
     let mut receivers = vec![lab.receiver(5, "0", &[])];
     let probe = |rate: &str| {
         let out = lab.rota(1, &["channel", "open", "--to", "n5", "--rate", rate, "--probe", "--json"]);
-        let json: Value = serde_json::from_slice(&out.stdout).unwrap_or_default();
-        (out.status.code(), json, text(&out.stderr))
+        (out.status.code(), serde_json::from_str(&out.out).unwrap_or(Value::Null), out.err)
     };
     let (code, json, errors) = probe("9.9mbit");
     let refused = &json["refused"];
@@ -145,12 +144,12 @@ fn a_refusal_offers_what_then_fits() {
     let offer = refused["counter_offer_bps"].as_u64().unwrap();
     assert!((5_000_000..9_900_000).contains(&offer), "{json}");
     let send = lab.rota(1, &["send", "--to", "n5", "--rate", "9.9mbit", "--json"]);
-    let told: Value = serde_json::from_slice(&send.stdout).unwrap_or_default();
+    let told: Value = serde_json::from_str(&send.out).unwrap_or_default();
     assert_eq!(
         (send.status.code(), told["refused"]["counter_offer_bps"].as_u64()),
         (Some(3), Some(offer)),
         "{}",
-        text(&send.stderr)
+        send.err
     );
     // The offer as it stands, and as a person would round it; the refused ones have used no receiver up.
     for fits in [offer, offer / 10_000 * 10_000] {

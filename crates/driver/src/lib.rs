@@ -10,6 +10,7 @@ mod egress;
 pub mod filter;
 pub mod gate;
 pub mod in_process;
+pub mod inventory;
 pub mod netlink;
 pub mod netns;
 pub mod packet;

@@ -8,8 +8,12 @@ use crate::sys;
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
 
 /// How a lab is kept apart from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,6 +183,11 @@ impl Host {
         self.net.as_fd()
     }
 
+    /// The processes inside this host's network namespace, as far as this process may know.
+    pub fn processes(&self) -> Vec<Pid> {
+        processes_in(&[self.net.as_fd()])
+    }
+
     /// The way in for processes: this host's namespaces, and `hosts` where the names are known.
     ///
     /// # Errors
@@ -188,6 +197,39 @@ impl Host {
         fds.extend(hosts.map(|hosts| &hosts.mnt));
         let fds: Result<_, _> = fds.into_iter().map(OwnedFd::try_clone).collect();
         fds.map(Door::new).map_err(io_call("copy a descriptor"))
+    }
+}
+
+/// The processes whose network namespace is one of `namespaces`.
+fn processes_in(namespaces: &[BorrowedFd<'_>]) -> Vec<Pid> {
+    let id = |fd| nix::sys::stat::fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
+    let wanted: Vec<_> = namespaces.iter().filter_map(|fd| id(*fd).ok()).collect();
+    let Ok(all) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let inside = |pid: &i32| {
+        let net = fs::metadata(format!("/proc/{pid}/ns/net"));
+        net.is_ok_and(|net| wanted.contains(&(net.dev(), net.ino())))
+    };
+    pids.filter(inside).map(Pid::from_raw).collect()
+}
+
+/// Ends every process that `find` finds: those who end by themselves get `grace` for it, the others are
+/// killed. Gives up after two seconds, for a process may hang in the kernel.
+pub fn clear_out(find: impl Fn() -> Vec<Pid>, grace: Duration) {
+    const GIVE_UP: Duration = Duration::from_secs(2);
+    let start = Instant::now();
+    loop {
+        let strays = find();
+        if strays.is_empty() || start.elapsed() > GIVE_UP {
+            return;
+        }
+        if start.elapsed() >= grace {
+            for pid in strays {
+                // One that has just ended by itself is no error.
+                let _ = kill(pid, Signal::SIGKILL);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -209,6 +251,11 @@ impl Door {
     /// A door made of namespace descriptors, to be entered in this order.
     pub const fn new(fds: Vec<OwnedFd>) -> Self {
         Self { fds }
+    }
+
+    /// The processes that are in this door's network namespace, as far as this process may know.
+    pub fn processes(&self) -> Vec<Pid> {
+        processes_in(&self.namespaces().collect::<Vec<_>>())
     }
 
     /// The namespaces, in the order to enter them.

@@ -5,6 +5,7 @@ mod support;
 use nix::sys::socket::sockopt::Mark;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, setsockopt, socket};
 use rota_driver::gate::{EgressGate, GateError, ROTA_MARK};
+use rota_driver::inventory::Inventory;
 use rota_driver::netns::Host;
 use rota_driver::sys::{bind_packet, enter_on_exec, sockopt};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -73,13 +74,8 @@ fn diverted(gate: &mut EgressGate) -> Vec<Vec<u8>> {
 }
 
 fn table_is_there(pair: &Pair) -> bool {
-    // nf_tables has no file under /proc; a second owner of the same name is refused exactly when it exists.
-    pair.a
-        .run(|| {
-            let mut second = EgressGate::without_tap("eth0", QUEUE).unwrap();
-            second.divert().is_err()
-        })
-        .unwrap()
+    let inventory = pair.a.run(Inventory::take).unwrap().unwrap();
+    inventory.tables.iter().any(|table| table.contains("rota-"))
 }
 
 fn diverts_to_a_tap() {
@@ -102,8 +98,10 @@ fn diverts(open: impl FnOnce() -> Result<EgressGate, GateError> + Send, is_tap: 
     from.send(b"plain").unwrap();
     assert_eq!(arrives(&to).as_deref(), Some(&b"plain"[..]), "an open gate touches nothing");
     assert!(diverted(&mut gate).is_empty());
+    assert!(!table_is_there(&pair));
 
     pair.a.run(|| gate.divert()).unwrap().unwrap();
+    assert!(table_is_there(&pair));
     from.send(b"held").unwrap();
     let frames: Vec<_> = diverted(&mut gate).into_iter().filter(|f| f.ends_with(b"held")).collect();
     assert_eq!(frames.len(), 1, "the frame came once");
@@ -220,8 +218,8 @@ fn flows_after_kill() {
     }
     eprintln!("kill -9 to the next frame on the wire, longest of 5: {longest:?}");
     assert!(!table_is_there(&pair));
-    let left = pair.a.run(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap()).unwrap();
-    assert!(!left.contains("rota"), "no interface is left: {left}");
+    let left = pair.a.run(Inventory::take).unwrap().unwrap().links;
+    assert_eq!(left, ["lo", "eth0"], "no interface is left");
 }
 
 fn errors_are_typed() {

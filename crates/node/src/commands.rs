@@ -91,6 +91,27 @@ impl Wiring<Command, Note> {
     }
 }
 
+/// Tells the control thread, when dropped, that the data thread has ended: in good order, with an error
+/// before it began, or by a panic. Without it the node would live on deaf.
+pub(crate) struct Farewell {
+    out: Sender<Note>,
+    wake_other: OwnedFd,
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        let _ = self.out.send(Note::Over);
+        let _ = nix::unistd::write(&self.wake_other, &1u64.to_ne_bytes());
+    }
+}
+
+impl DataEnd {
+    /// What the data thread must hold as long as it runs.
+    pub(crate) fn farewell(&self) -> io::Result<Farewell> {
+        Ok(Farewell { out: self.out.clone(), wake_other: self.wake_other.try_clone()? })
+    }
+}
+
 impl<Out, In> Wiring<Out, In> {
     /// Says something to the other thread. When it has ended there is nobody to tell.
     pub(crate) fn say(&self, message: Out) {

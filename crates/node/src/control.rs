@@ -140,8 +140,7 @@ impl Control<'_> {
             self.data.say(Command::Close { channel });
             self.sessions[asker].reply(&Reply::Done, &[]);
         } else {
-            let sentence = format!("no channel {} here; 'rota channel list' shows them", channel.0);
-            self.sessions[asker].error(sentence, true);
+            self.sessions[asker].error(no_channel(channel.0), true);
         }
     }
 
@@ -397,6 +396,10 @@ impl Control<'_> {
         let Some(at) = self.session_asking(ask) else { return };
         let Some(Asked::Modify { channel, unit_octets_max }) = self.asked(ask) else { return };
         if !done {
+            if self.owner(ChannelId(channel)).is_none() {
+                self.sessions[at].error(no_channel(channel), true);
+                return;
+            }
             let sentence = format!(
                 "channel {channel} cannot be changed to units of {unit_octets_max} octets: only a smaller size than \
                  its own is built yet"
@@ -449,4 +452,8 @@ impl Control<'_> {
         });
         info.collect()
     }
+}
+
+fn no_channel(channel: u64) -> String {
+    format!("no channel {channel} here; 'rota channel list' shows them")
 }

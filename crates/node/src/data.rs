@@ -126,7 +126,6 @@ pub(crate) fn run<D: FrameDevice, G: Egress>(
         // A dying node must not take the host's traffic with it; the kernel would do the same a little later.
         let _ = data.gate.pass();
     }
-    data.control.say(Note::Over);
     outcome
 }
 
@@ -510,6 +509,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         periodic: bool,
     ) -> Result<ChannelId, AskError> {
         let link = self.node.link();
+        if link.name() == to {
+            return Err(AskError::Wrong(rota_proto::OpenError::OwnStation(link.station())));
+        }
         let named = link.members().iter().find(|member| {
             member.announce.name() == to || member.station.to_string() == to || member.mac.to_string() == to
         });

@@ -93,6 +93,7 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
     let signals = control::block_signals().map_err(system("signals cannot be taken over"))?;
     let listener = Listener::bind(&spec.control)?;
     let (to_data, to_control) = Wiring::pair().map_err(system("threads cannot be joined"))?;
+    let farewell = to_control.farewell().map_err(system("threads cannot be joined"))?;
     let interface = spec.interface.clone();
     let facts = status::Facts::of(&spec);
     let outcome = std::thread::scope(|scope| {
@@ -100,6 +101,7 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
         let data = std::thread::Builder::new()
             .name("rota-data".into())
             .spawn_scoped(scope, move || {
+                let _farewell = farewell;
                 let realtime = if spec.realtime { Realtime::ask(Wish::all()) } else { Realtime::default() };
                 let _ = answer.send(realtime);
                 data::run(&spec, device, gate, to_control)
@@ -108,7 +110,8 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
         let realtime = asked.recv().unwrap_or_default();
         ready(&realtime);
         control::run(&facts, &realtime, &listener, &signals, &to_data);
-        data.join().unwrap_or(Ok(()))
+        let broken = || data::Stopped::System("the data thread broke down", io::Error::other("it panicked"));
+        data.join().unwrap_or_else(|_| Err(broken()))
     });
     outcome.map_err(|error| match error {
         data::Stopped::Device(source) => NodeError::Device { interface, source },

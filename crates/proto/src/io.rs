@@ -1,6 +1,7 @@
 //! What enters and leaves a machine.
 
-use rota_units::Instant;
+use rota_units::{Instant, Span};
+use rota_wire::Generation;
 
 /// One interface of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -85,6 +86,39 @@ pub enum UnitFate {
     Dropped,
 }
 
+/// Which traffic a grant is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Reserved: one unit of one session.
+    RealTime,
+    /// Everything else, in the order of its levels.
+    NonRealTime,
+}
+
+/// The right to send, as a value: what a medium gives and a scheduler spends. RETHER issues one for each slot
+/// and for each non-real-time visit; another medium (plain CSMA, a point-to-point link) would issue it
+/// differently, and no scheduler would notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// On which port.
+    pub port: PortId,
+    /// For which traffic.
+    pub lane: Lane,
+    /// Wire time that may still be spent.
+    pub budget: Span,
+    /// Behind this nothing may be sent, whatever is left: the end of the lease.
+    pub not_after: Instant,
+    /// The token's generation and hop, which data frames carry so that receivers can police.
+    pub stamp: (Generation, u64),
+}
+
+impl Grant {
+    /// Whether something that occupies the wire for so long may be sent now.
+    pub fn fits(&self, now: Instant, time: Span) -> bool {
+        now <= self.not_after && time <= self.budget
+    }
+}
+
 /// Whether the host's ordinary traffic waits for the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateOrder {
@@ -139,7 +173,7 @@ pub enum Output {
         /// How many hops.
         hops: u16,
         /// From passing the token to its return.
-        span: rota_units::Span,
+        span: Span,
     },
     /// The token was accepted or passed: for the hold log and the counters.
     Hold {

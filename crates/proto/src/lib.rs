@@ -13,8 +13,8 @@ mod rng;
 
 pub use channels::{ChannelEvent, CloseCause, Contract, OpenError, OpenRequest};
 pub use io::{
-    ChannelId, Delivery, Destination, FrameBuf, GateOrder, HostTag, Input, Output, Payloads, PortId,
-    StationId, UnitDescriptor, UnitFate, UnitRef,
+    ChannelId, Delivery, Destination, FrameBuf, GateOrder, Grant, HostTag, Input, Lane, Output, Payloads,
+    PortId, StationId, UnitDescriptor, UnitFate, UnitRef,
 };
 pub use node::{Identity, Node, Reservation, Status};
 pub use rether::{Counters, Member, ModeName, Settings, TRT_30_HZ};

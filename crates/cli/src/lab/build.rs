@@ -16,10 +16,13 @@ use std::ffi::OsStr;
 use std::net::Ipv4Addr;
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 const MTU: u32 = 1_500;
 const PREFIX: u8 = 24;
 const IFACE: &str = "eth0";
+/// How long programs in a lab that ends may take to end by themselves.
+const STRAYS_MAY_LEAVE_WITHIN: Duration = Duration::from_millis(100);
 
 /// A running LAN. Everything in it lives in unnamed namespaces held by this value: dropping it, or the
 /// death of its process by any signal, removes all.
@@ -169,6 +172,15 @@ impl Lab {
             shaper.apply(&mut self.switch.route, &shape)?;
         }
         Ok(())
+    }
+}
+
+/// Nothing outlives a lab: a program that put itself into the background inside a station would hold the
+/// station's namespaces.
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let strays = || self.stations.iter().flat_map(|s| s.host.processes()).collect();
+        netns::clear_out(strays, STRAYS_MAY_LEAVE_WITHIN);
     }
 }
 

@@ -7,7 +7,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
-use rota_driver::netns::Door;
+use rota_driver::netns::{Door, clear_out};
 use rota_driver::sys::enter_on_exec;
 use rota_units::{BitRate, Octets};
 use std::ffi::OsString;
@@ -15,6 +15,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Runs `words` in station `station` of the lab at `place`; returns its exit code, as a shell would.
 pub fn exec(place: &Place, station: &str, words: &[OsString]) -> Result<u8, Failure> {
@@ -31,7 +32,8 @@ pub fn exec(place: &Place, station: &str, words: &[OsString]) -> Result<u8, Fail
     let mut command = Command::new(program);
     let rate = BitRate::new(about.rate_bps).unwrap_or(BitRate::from_mbit(10));
     command.args(arguments).envs(environment(rate, Octets::new(about.port_queue_octets)));
-    enter_on_exec(&mut command, Arc::new(Door::new(fds)));
+    let door = Arc::new(Door::new(fds));
+    enter_on_exec(&mut command, Arc::clone(&door));
     let signals = catch_signals().map_err(|e| Failure::failed(format!("could not wait for signals: {e}")))?;
     let mut child = command.spawn().map_err(|error| {
         Failure::failed(format!("could not run '{}' in {station}: {error}", program.to_string_lossy()))
@@ -39,6 +41,8 @@ pub fn exec(place: &Place, station: &str, words: &[OsString]) -> Result<u8, Fail
     let status = supervise(&mut child, &keeper, &signals)
         .map_err(|error| Failure::failed(format!("lost sight of the program: {error}")))?;
     status.map(shell_code).ok_or_else(|| {
+        // What the program had started in turn would hold the station's namespaces.
+        clear_out(|| door.processes(), Duration::ZERO);
         Failure::failed(format!("the lab '{}' ended, and what ran in {station} with it", about.name))
     })
 }

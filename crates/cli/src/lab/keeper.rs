@@ -77,6 +77,7 @@ impl Keeper {
         loop {
             let ready = self.wait().map_err(|errno| format!("could not wait: {}", errno.desc()))?;
             if ready.signals && self.ended_by_signal() {
+                self.connections.clear();
                 return Ok(());
             }
             self.nodes.look();
@@ -85,7 +86,12 @@ impl Keeper {
                 match self.serve(index) {
                     Served::Stays => {}
                     Served::Left => drop(self.connections.remove(index)),
-                    Served::Down => return Ok(()),
+                    Served::Down => {
+                        // Those who run programs learn it now, the one who asked when all is gone.
+                        let asker = self.connections.swap_remove(index);
+                        self.connections = vec![asker];
+                        return Ok(());
+                    }
                 }
             }
             if ready.listener

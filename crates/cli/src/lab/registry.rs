@@ -190,7 +190,11 @@ impl Connection {
     pub fn ask(&self, request: &Request) -> Result<(Answer, Vec<OwnedFd>), String> {
         let gone = || "the lab ended before it answered".to_owned();
         self.send(request, &[]).map_err(|_| gone())?;
-        match self.receive().map_err(|errno| format!("the lab's answer was lost: {}", errno.desc()))? {
+        let answer = self.receive().map_err(|errno| match errno {
+            Errno::ECONNRESET => gone(),
+            errno => format!("the lab's answer was lost: {}", errno.desc()),
+        });
+        match answer? {
             Some((Answer::No { sentence }, _)) => Err(sentence),
             Some(answer) => Ok(answer),
             None => Err(gone()),

@@ -53,7 +53,7 @@ impl From<Failure> for OpenError {
 }
 
 fn connect() -> Result<Node, Failure> {
-    Node::connect(&ControlName::default()).map_err(|e| Failure::failed(e.to_string()))
+    Ok(Node::connect(&ControlName::default())?)
 }
 
 struct ChannelSink {
@@ -78,7 +78,7 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
                 counter_offer_bps: info.counter_offer_bps,
             },
         },
-        other => OpenError::Failed(Failure::failed(other.to_string())),
+        other => OpenError::Failed(other.into()),
     })?;
     // Slots come once a cycle; a source with another period keeps its own time, and units wait for slots.
     let pacer = if channel.contract().period_ns == request.period.as_nanos() {
@@ -148,8 +148,7 @@ struct ChannelSource {
 
 /// Listens for a channel through this station's node.
 pub fn listen(service: u16) -> Result<Box<dyn UnitSource>, Failure> {
-    let listening = connect()?.listen(service, None, RECEIVE_BUFFERS);
-    let listener = listening.map_err(|e| Failure::failed(e.to_string()))?;
+    let listener = connect()?.listen(service, None, RECEIVE_BUFFERS)?;
     Ok(Box::new(ChannelSource { listener, channel: None, next: 0, stalls: StallLog::default() }))
 }
 

@@ -4,9 +4,10 @@
 pub mod holds;
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -78,8 +79,8 @@ impl Lab {
     }
 
     /// `rota` in station `k`, to its end.
-    pub fn rota(&self, k: u8, words: &[&str]) -> Output {
-        self.exec(k, &[&[ROTA], words].concat()).stdin(Stdio::null()).output().unwrap()
+    pub fn rota(&self, k: u8, words: &[&str]) -> Ended {
+        self.start(k, words).finish()
     }
 
     /// `rota` in station `k`, which goes on.
@@ -111,9 +112,7 @@ impl Lab {
 
     /// What the node of station `k` tells.
     pub fn status(&self, k: u8) -> Value {
-        let out = self.rota(k, &["status", "--json"]);
-        assert!(out.status.success(), "n{k}: {}", text(&out.stderr));
-        serde_json::from_slice(&out.stdout).unwrap()
+        self.rota(k, &["status", "--json"]).well().json()
     }
 
     /// All stations.
@@ -135,11 +134,13 @@ impl Lab {
         self.wait_for_status(k, mode, |status| status["mode"] == mode);
     }
 
+    /// Waits until every station knows every other by its name.
     pub fn wait_for_members(&self) {
+        let wanted: BTreeSet<String> = self.all().map(|k| format!("n{k}")).collect();
         for k in self.all() {
-            let all = usize::from(self.stations);
-            self.wait_for_status(k, "the others", |status| {
-                status["members"].as_array().unwrap().len() == all
+            self.wait_for_status(k, "the others' names", |status| {
+                let members = status["members"].as_array().unwrap().iter();
+                members.map(|m| m["name"].as_str().unwrap().to_owned()).collect::<BTreeSet<_>>() == wanted
             });
         }
     }
@@ -155,6 +156,7 @@ impl Drop for Lab {
 
 /// A running program whose words are read as it says them; killed when dropped.
 pub struct Program {
+    words: String,
     child: Child,
     out: Arc<Mutex<String>>,
     err: Arc<Mutex<String>>,
@@ -178,7 +180,7 @@ impl Program {
             read_into(child.stdout.take().unwrap(), Arc::clone(&out)),
             read_into(child.stderr.take().unwrap(), Arc::clone(&err)),
         ];
-        Self { child, out, err, readers }
+        Self { words: format!("{command:?}"), child, out, err, readers }
     }
 
     /// What it has said so far on standard output.
@@ -210,7 +212,9 @@ impl Program {
     /// Waits for its end.
     pub fn finish(mut self) -> Ended {
         let ended = eventually(PATIENCE, || self.child.try_wait().unwrap());
-        let Some(status) = ended else { panic!("it did not end, but said: {}{}", self.out(), self.err()) };
+        let Some(status) = ended else {
+            panic!("{} did not end, but said: {}{}", self.words, self.out(), self.err())
+        };
         for reader in self.readers.drain(..) {
             reader.join().unwrap();
         }
@@ -226,6 +230,7 @@ impl Drop for Program {
 }
 
 impl Ended {
+    /// The exit code; -1 when a signal ended it.
     pub fn code(&self) -> i32 {
         self.status.code().unwrap_or(-1)
     }
@@ -286,7 +291,7 @@ pub fn text(octets: &[u8]) -> String {
 }
 
 pub fn testdata(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name).display().to_string()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name).display().to_string()
 }
 
 /// The process id in a status.

@@ -11,6 +11,9 @@ pub(crate) const NLM_F_REPLACE: u16 = 0x100;
 /// Put it after what is there.
 pub(crate) const NLM_F_APPEND: u16 = 0x800;
 
+/// List everything.
+pub(crate) const NLM_F_REQUEST_DUMP: u16 = 0x1 | 0x300;
+
 /// Length of `struct nlmsghdr`.
 pub(crate) const HEADER: usize = 16;
 const NLA_F_NESTED: u16 = 0x8000;

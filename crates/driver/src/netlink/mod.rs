@@ -9,7 +9,9 @@ mod queue;
 mod socket;
 
 pub use link::{Link, LinkIndex, Veth};
-pub(crate) use message::{Message, NLM_F_APPEND, NLM_F_CREATE, NLM_F_REQUEST_ACK};
+pub(crate) use message::{
+    Message, NLM_F_APPEND, NLM_F_CREATE, NLM_F_REQUEST_ACK, NLM_F_REQUEST_DUMP, attributes, u32_at,
+};
 pub use queue::{Class, Handle, Word};
 pub(crate) use socket::Socket;
 pub use socket::{NetlinkError, Route};

@@ -10,6 +10,7 @@ use nix::sys::socket::{
 use std::os::fd::{AsRawFd, OwnedFd};
 
 const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
 const SOL_NETLINK: i32 = 270;
 const NETLINK_CAP_ACK: i32 = 10;
 const NETLINK_EXT_ACK: i32 = 11;
@@ -101,6 +102,35 @@ impl Socket {
             }
         }
         refusal.map_or(Ok(bodies), Err)
+    }
+}
+
+impl Socket {
+    /// Asks for a list, with a message that carries `NLM_F_DUMP`; returns the bodies of its entries.
+    pub(crate) fn list(
+        &mut self,
+        message: Message,
+        what: impl Fn() -> String,
+    ) -> Result<Vec<Vec<u8>>, NetlinkError> {
+        let fail = |errno| NetlinkError { what: what(), errno, detail: None };
+        self.sequence = self.sequence.wrapping_add(1);
+        let octets = message.finish(self.sequence);
+        sendto(self.fd.as_raw_fd(), &octets, &NetlinkAddr::new(0, 0), MsgFlags::empty()).map_err(fail)?;
+        let mut bodies = Vec::new();
+        let mut buf = vec![0u8; 64 * 1024];
+        loop {
+            let len = recv(self.fd.as_raw_fd(), &mut buf, MsgFlags::empty()).map_err(fail)?;
+            for reply in replies(&buf[..len]).filter(|reply| reply.sequence == self.sequence) {
+                match reply.kind {
+                    NLMSG_DONE => return Ok(bodies),
+                    NLMSG_ERROR => {
+                        let code = u32_at(reply.body, 0).map_or(0, u32::cast_signed);
+                        return Err(fail(Errno::from_raw(code.wrapping_neg())));
+                    }
+                    _ => bodies.push(reply.body.to_vec()),
+                }
+            }
+        }
     }
 }
 

@@ -9,6 +9,8 @@
 //!                └───────────────────────────────────────────────┘
 //! ```
 //!
+//! `table.md` beside this file lists what every event does in every state; a test compares it with the code.
+//!
 //! # Departures from the paper, each with its reason
 //! 1. Recovery (2.4). A predecessor never makes a token by itself: one lost acknowledgement would make two.
 //!    It sends the *same* token again; after the death timer a claim round with grants decides
@@ -324,6 +326,20 @@ impl Rether {
         }
     }
 
+    /// The state in the words of `table.md`, which lists what every event does in it.
+    pub fn state_name(&self) -> &'static str {
+        match &self.mode {
+            Mode::Joining(joining) if joining.ring => "joining a ring",
+            Mode::Joining(_) => "joining",
+            Mode::Plain => "plain",
+            Mode::Initiating(_) => "initiating",
+            Mode::Yielding(_) => "yielding",
+            Mode::Ring if self.claim.is_some() => "claiming",
+            Mode::Ring if self.hold.is_some() => "holding",
+            Mode::Ring => "ring",
+        }
+    }
+
     /// How many modes the segment has seen.
     pub fn mode_epoch(&self) -> u32 {
         self.mode_epoch
@@ -362,8 +378,7 @@ impl Rether {
         let mode = match &self.mode {
             Mode::Joining(joining) => joining.again,
             Mode::Plain => self.next_hello,
-            Mode::Initiating(state) if state.card_empty => state.again,
-            Mode::Initiating(_) => Instant::FAR,
+            Mode::Initiating(state) => state.again,
             Mode::Yielding(state) => state.acknowledge_at.unwrap_or(Instant::FAR).min(state.give_up),
             Mode::Ring => self.ring_deadline(),
         };

@@ -18,7 +18,12 @@ impl Rether {
     pub(super) fn joining_tick(&mut self, now: Instant) {
         let interval = self.settings.join_interval;
         let Mode::Joining(joining) = &mut self.mode else { return };
-        if now < joining.again || (joining.ring && !joining.card_empty) {
+        if now < joining.again {
+            return;
+        }
+        if joining.ring && !joining.card_empty {
+            // A card that never empties cannot take part in a ring; the host must not stay silent for it.
+            self.start_over(now);
             return;
         }
         joining.again = now + interval;
@@ -29,13 +34,19 @@ impl Rether {
             return;
         }
         if joining.ring && joining.tries > JOIN_RING_TRIES {
-            // Nobody let us in for so long that no ring can be running: start over.
-            self.station = 0;
-            self.mode = Mode::Joining(Joining { ring: false, card_empty: false, tries: 0, again: now });
-            self.order_gate_pass();
+            // Nobody let us in for so long that no ring can be running.
+            self.start_over(now);
             return;
         }
         self.outbox.push_back(Pending::Announce);
+    }
+
+    /// Looks for the segment as if just booted; meanwhile ordinary traffic flows.
+    fn start_over(&mut self, now: Instant) {
+        self.station = 0;
+        self.mode = Mode::Joining(Joining { ring: false, card_empty: false, tries: 0, again: now });
+        self.order_gate_pass();
+        self.event(LinkEvent::ModeChanged);
     }
 
     fn take_place(&mut self, now: Instant) {
@@ -165,7 +176,8 @@ impl Rether {
         self.hold = None;
         self.watch = None;
         self.claim = None;
-        self.mode = Mode::Joining(Joining { ring: true, card_empty: false, tries: 0, again: now });
+        let again = now + self.card_patience();
+        self.mode = Mode::Joining(Joining { ring: true, card_empty: false, tries: 0, again });
         self.order_gate(GateOrder::Divert);
         self.event(LinkEvent::ModeChanged);
     }
@@ -182,15 +194,16 @@ impl Rether {
         self.counters.switches += 1;
         let nonce = self.rng.next_u64();
         self.nonce = nonce;
-        self.mode = Mode::Initiating(Initiating {
-            nonce,
-            card_empty: false,
-            acked: Vec::new(),
-            tries: 0,
-            again: now,
-        });
+        let again = now + self.card_patience();
+        let acked = Vec::new();
+        self.mode = Mode::Initiating(Initiating { nonce, card_empty: false, acked, tries: 0, again });
         self.order_gate(GateOrder::Divert);
         self.event(LinkEvent::ModeChanged);
+    }
+
+    /// How long a card may take to empty: twice what its queue and a port's hold.
+    fn card_patience(&self) -> Span {
+        self.settings.switch_timeout(self.ring_size()) * 2
     }
 
     /// Our own frames have left the card.
@@ -221,6 +234,11 @@ impl Rether {
         let everybody = self.members.as_slice().iter().filter(|member| member.station != 0).count();
         let Mode::Initiating(state) = &mut self.mode else { return };
         if !state.card_empty {
+            if now >= state.again {
+                // The card does not empty: this station cannot go silent, so it must not ask others to.
+                self.flush_queue();
+                self.enter_plain(now);
+            }
             return;
         }
         if state.acked.len() >= everybody || (now >= state.again && state.tries > tries_max) {
@@ -467,8 +485,7 @@ impl Rether {
         self.keys.dissolve();
         self.silence_at = Instant::FAR;
         if self.station == 0 {
-            self.mode = Mode::Joining(Joining { ring: false, card_empty: false, tries: 0, again: now });
-            self.order_gate_pass();
+            self.start_over(now);
             return;
         }
         self.flush_queue();

@@ -6,7 +6,7 @@ use super::{Mode, Rether};
 use crate::io::{ChannelId, Output, StationId, UnitFate, UnitRef};
 use rota_admission::{Admitted, Refusal, Request, admit};
 use rota_units::{Instant, Octets, Span};
-use rota_wire::{Announce, MacAddr, Slot, StationSet, Token};
+use rota_wire::{Announce, MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token};
 use std::collections::VecDeque;
 
 /// What the token machine tells the channels and, through them, the parent.
@@ -199,24 +199,26 @@ impl Rether {
         }
     }
 
-    /// Removes slots; those behind move to the left, so every other station only gets earlier.
+    /// Removes slots; those behind move to the left, so every other station only gets earlier
+    /// (RETHER-2.3-11, RETHER-2.4-7).
     fn drop_slots(&self, token: &mut Token, doomed: impl Fn(&Slot, &StationSet) -> bool) {
         let dead = token.dead;
-        let before = usize::from(token.position).min(token.slots.as_slice().len());
-        let gone = token.slots.as_slice()[..before].iter().filter(|slot| doomed(slot, &dead)).count();
-        token.position -= gone as u16;
-        token.slots.retain(|slot| !doomed(slot, &dead));
+        let mut at = 0;
+        while let Some(slot) = token.slots.as_slice().get(at) {
+            if doomed(slot, &dead) {
+                self.remove_slot(token, at);
+            } else {
+                at += 1;
+            }
+        }
     }
 
     /// Slots under our number that no session of ours owns: left over from an earlier boot.
     fn heal_own_slots(&self, token: &mut Token) {
-        let me = self.station;
         let owned = self.sessions.iter().filter(|s| s.state != SessionState::Waiting).count();
-        let mut kept = 0;
-        token.slots.retain(|slot| {
-            kept += usize::from(slot.station == me);
-            slot.station != me || kept <= owned
-        });
+        while let Some(surplus) = self.own_slot(token, owned) {
+            self.remove_slot(token, surplus);
+        }
     }
 
     /// Which slot in the list is the n-th of this station's.
@@ -236,25 +238,22 @@ impl Rether {
         }
     }
 
+    /// Closes one slot by the rule of the room that admitted it, so that the slot which now leads a visit
+    /// pays for its hop (REPAIR-A7).
     fn remove_slot(&self, token: &mut Token, at: usize) {
-        let slots = token.slots.as_slice();
-        // The next slot of the same visit must now carry the visit's own cost.
-        let leads = at == 0 || slots[at - 1].station != self.station;
-        let follows = slots.get(at + 1).is_some_and(|next| next.station == self.station);
+        let (mut slots, count) = admission_slots(token);
         let params = self.settings.params(self.ring_size());
-        let visit = (params.link.hop + params.link.per_visit).as_nanos() as u32;
-        if leads && follows {
-            let next = &mut token.slots.as_mut_slice()[at + 1];
-            next.tht_ns = next.tht_ns.saturating_add(visit);
+        let left = rota_admission::close_slot(&mut slots[..count], at, &params);
+        assert!(left + 1 == count, "a slot that is there is closed");
+        token.slots = SlotList::EMPTY;
+        for slot in &slots[..left] {
+            let tht_ns = slot.tht.as_nanos() as u32;
+            let kept = Slot { station: slot.station, tht_ns, periodic: slot.periodic };
+            assert!(token.slots.push(kept), "a shorter list fits");
         }
         if usize::from(token.position) > at {
             token.position -= 1;
         }
-        let mut index = 0;
-        token.slots.retain(|_| {
-            index += 1;
-            index - 1 != at
-        });
     }
 
     /// A smaller reservation always fits; a larger one is not built and was refused when it was asked for.
@@ -283,13 +282,7 @@ impl Rether {
             if self.sessions[at].state != SessionState::Waiting {
                 continue;
             }
-            let nobody = rota_admission::Slot { station: 0, tht: Span::ZERO, periodic: false };
-            let mut slots = [nobody; rota_wire::MAX_SLOTS];
-            let count = token.slots.as_slice().len();
-            for (into, slot) in slots.iter_mut().zip(token.slots.as_slice()) {
-                let tht = Span::from_nanos(u64::from(slot.tht_ns));
-                *into = rota_admission::Slot { station: slot.station, tht, periodic: slot.periodic };
-            }
+            let (slots, count) = admission_slots(token);
             let session = &self.sessions[at];
             let octets = Octets::new(u64::from(session.unit_octets_max));
             let request = Request { station: self.station, unit_octets: octets, periodic: session.periodic };
@@ -458,4 +451,15 @@ impl Rether {
             _ => {}
         }
     }
+}
+
+/// The reservation list as the admission tests read it.
+fn admission_slots(token: &Token) -> ([rota_admission::Slot; MAX_SLOTS], usize) {
+    let nobody = rota_admission::Slot { station: 0, tht: Span::ZERO, periodic: false };
+    let mut slots = [nobody; MAX_SLOTS];
+    for (into, slot) in slots.iter_mut().zip(token.slots.as_slice()) {
+        let tht = Span::from_nanos(u64::from(slot.tht_ns));
+        *into = rota_admission::Slot { station: slot.station, tht, periodic: slot.periodic };
+    }
+    (slots, token.slots.as_slice().len())
 }

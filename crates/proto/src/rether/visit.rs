@@ -11,11 +11,12 @@ use super::outbox::{Pending, Proof};
 use super::queue::Origin;
 use super::reserve::SessionState;
 use super::{Rether, Stamp};
-use crate::io::{FrameBuf, Output, StationId, UnitFate};
+use crate::io::{FrameBuf, Grant, Lane, Output, StationId, UnitFate};
 use rota_admission::NrtPolicy;
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{
-    ETHERNET_HEADER_OCTETS, Kind, LINK_HEADER_OCTETS, PayloadKind, Phase, UNIT_HEADER_OCTETS, UnitHeader,
+    ETHERNET_HEADER_OCTETS, Kind, LINK_HEADER_OCTETS, PayloadKind, Phase, TAG_OCTETS, UNIT_HEADER_OCTETS,
+    UnitHeader,
 };
 
 /// Where a hold stands.
@@ -33,6 +34,8 @@ pub(super) enum Stage {
     Leave { to: StationId },
 }
 
+/// What each data frame carries beside a unit's octets.
+const OUR_OCTETS: u64 = (LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS + TAG_OCTETS) as u64;
 const DATA_OFFSET: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS;
 
 impl Rether {
@@ -175,11 +178,11 @@ impl Rether {
         if !self.hold.as_ref().is_some_and(|hold| hold.token.rested) {
             return Step::Wait;
         }
-        if let Some(entry) = self.nrt.front() {
-            let needed = self.frame_time(entry.octets) + self.hop();
-            if self.residual(now.max(self.card_free())) >= needed {
-                self.asked_by = Some(self.station);
-            }
+        let grant = self.visit_grant(now);
+        if let (Some(entry), Some(grant)) = (self.nrt.front(), grant)
+            && grant.fits(now, self.frame_time(entry.octets))
+        {
+            self.asked_by = Some(self.station);
         }
         let Some(asked) = self.asked_by else { return Step::Wait };
         let smallest = self.frame_time(60) + self.hop() * 2;
@@ -283,17 +286,17 @@ impl Rether {
         }
         let Some(session) = self.session_of_slot(index) else { return self.end_slot(now, index) };
         let channel = self.sessions[session].channel;
-        let reserved = Octets::new(u64::from(self.sessions[session].unit_octets_max));
-        let budget = self.settings.link.framing.frames_of(reserved);
+        let Some(grant) = self.slot_grant(session, fragments) else { return self.end_slot(now, index) };
         if self.sessions[session].ready.is_empty() {
             self.outputs.push_back(Output::Slot { channel, at: opens, unit: None });
             return self.end_slot(now, index);
         }
-        if fragments >= budget {
+        let next = u64::from(self.fragment_octets(session)) + OUR_OCTETS;
+        if !grant.fits(now, self.payload_time(next)) {
             // The unit is larger than the reservation: the rest waits for the next slot.
             return self.end_slot(now, index);
         }
-        let Some((output, last)) = self.write_fragment(now, frame, session) else {
+        let Some((output, last)) = self.write_fragment(now, frame, session, &grant) else {
             self.drop_unit(session, opens);
             return self.end_slot(now, index);
         };
@@ -310,19 +313,44 @@ impl Rether {
         Step::Send(output)
     }
 
+    /// The right to send what is left of a session's share of this cycle, after so many fragments.
+    fn slot_grant(&self, session: usize, fragments: u64) -> Option<Grant> {
+        let hold = self.hold.as_ref()?;
+        let framing = self.settings.link.framing;
+        let payload_max = framing.unit_payload_max();
+        let reserved = u64::from(self.sessions[session].unit_octets_max);
+        // What is left is counted in whole fragments and a last one, as admission charged it.
+        let left = reserved.saturating_sub(fragments * payload_max);
+        let rest = framing.frames_of(Octets::new(reserved)).saturating_sub(fragments);
+        let largest =
+            if rest == 0 { Span::ZERO } else { self.payload_time(left.min(payload_max) + OUR_OCTETS) };
+        let stamp = (hold.stamp.generation, hold.stamp.seq);
+        let (port, not_after) = (self.port, hold.lease_end);
+        Some(Grant { port, lane: Lane::RealTime, budget: largest * rest, not_after, stamp })
+    }
+
+    /// Octets of the next fragment of a session's first ready unit.
+    fn fragment_octets(&self, session: usize) -> u32 {
+        let state = &self.sessions[session];
+        let payload_max = self.settings.link.framing.unit_payload_max() as u32;
+        let sent = u32::from(state.fragments_sent) * payload_max;
+        state.ready.front().map_or(0, |unit| (unit.octets - sent.min(unit.octets)).min(payload_max))
+    }
+
     /// One fragment of a session's first ready unit, copied from the client's ring into the device's slot.
     fn write_fragment(
         &mut self,
         now: Instant,
         frame: &mut FrameBuf<'_>,
         session: usize,
+        grant: &Grant,
     ) -> Option<(Output, bool)> {
+        let octets = self.fragment_octets(session);
         let state = &self.sessions[session];
         let unit = *state.ready.front()?;
         let payload_max = self.settings.link.framing.unit_payload_max() as u32;
         let fragment = state.fragments_sent;
         let offset = u32::from(fragment) * payload_max;
-        let octets = (unit.octets - offset.min(unit.octets)).min(payload_max);
         let last = offset + octets >= unit.octets;
         let (channel, label, to) = (state.channel, state.label, state.to);
         let into = &mut frame.bytes[DATA_OFFSET..DATA_OFFSET + octets as usize];
@@ -339,7 +367,7 @@ impl Rether {
         };
         header.emit(&mut frame.bytes[DATA_OFFSET - UNIT_HEADER_OCTETS..DATA_OFFSET]);
         let mac = self.members.get(to)?.mac;
-        let stamp = self.hold.as_ref()?.stamp;
+        let stamp = Stamp { generation: grant.stamp.0, seq: grant.stamp.1 };
         let body = UNIT_HEADER_OCTETS + octets as usize;
         let output = self.seal(frame, mac, Kind::Data, PayloadKind::Unit, Proof::Ring(stamp), body)?;
         self.sessions[session].fragments_sent = fragment + 1;
@@ -401,8 +429,20 @@ impl Rether {
 
     /// How long an ordinary frame of so many octets occupies the wire.
     fn frame_time(&self, octets: u16) -> Span {
-        let payload = u64::from(octets).saturating_sub(ETHERNET_HEADER_OCTETS as u64);
+        self.payload_time(u64::from(octets).saturating_sub(ETHERNET_HEADER_OCTETS as u64))
+    }
+
+    /// How long a frame with so many octets behind its Ethernet header occupies the wire.
+    fn payload_time(&self, payload: u64) -> Span {
         self.settings.link.rate.span_of_up(self.settings.link.framing.wire_octets(payload))
+    }
+
+    /// The right to send ordinary frames: what is left of the cycle without the way home (A1).
+    fn visit_grant(&self, now: Instant) -> Option<Grant> {
+        let hold = self.hold.as_ref()?;
+        let budget = self.residual(now.max(hold.card_free)).minus(self.hop());
+        let stamp = (hold.stamp.generation, hold.stamp.seq);
+        Some(Grant { port: self.port, lane: Lane::NonRealTime, budget, not_after: hold.lease_end, stamp })
     }
 
     fn nrt(&mut self, now: Instant, left: u32, sent: bool) -> Step {
@@ -413,9 +453,8 @@ impl Rether {
         if left == 0 {
             return self.end_nrt(now, sent);
         }
-        // A1: the frame and the way home must fit into what is left of the cycle.
-        let needed = self.frame_time(entry.octets) + self.hop();
-        if self.residual(now.max(self.card_free())) < needed {
+        let Some(grant) = self.visit_grant(now) else { return Step::Wait };
+        if !grant.fits(now, self.frame_time(entry.octets)) {
             if sent {
                 return self.end_nrt(now, sent);
             }

@@ -1,0 +1,286 @@
+//! The lab from outside: what a user types, what is left afterwards, and how fast a port really is.
+//!
+//! Everything a test starts carries a mark in its environment. Unnamed namespaces live through processes
+//! only, so when no process with the mark is left, nothing of the lab is.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rota_driver::inventory::Inventory;
+use std::net::UdpSocket;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const ROTA: &str = env!("CARGO_BIN_EXE_rota");
+const MARK: &str = "ROTA_TEST_MARK";
+/// Tells this program, run again inside a station, what to be.
+const ROLE: &str = "ROTA_TEST_ROLE";
+
+/// A lab of a test; ends with it, also when the test fails.
+struct Lab {
+    name: String,
+}
+
+impl Lab {
+    fn named(test: &str) -> Self {
+        Self { name: format!("test-{test}-{}", std::process::id()) }
+    }
+
+    /// `rota VERB VERB --name THIS …`.
+    fn rota(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(ROTA);
+        let (verb, rest) = words.split_at(2);
+        command.args(verb).args(["--name", &self.name]).args(rest).env(MARK, &self.name);
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.rota(words).output().unwrap()
+    }
+
+    /// Brings it up without nodes; `None`, said aloud, where this machine has no namespaces for us.
+    fn up(&self, more: &[&str]) -> Option<serde_json::Value> {
+        let out = self.run(&[&["lab", "up", "--no-nodes", "--json"], more].concat());
+        let errors = text(&out.stderr);
+        if errors.contains("may not make network namespaces") {
+            eprintln!("SKIPPED: {errors}");
+            return None;
+        }
+        assert!(out.status.success(), "{errors}");
+        Some(serde_json::from_slice(&out.stdout).unwrap())
+    }
+
+    /// Waits until nothing that carries the mark is left.
+    fn assert_gone(&self) {
+        let start = Instant::now();
+        loop {
+            let left = marked(&self.name);
+            if left.is_empty() {
+                return;
+            }
+            assert!(start.elapsed() < Duration::from_secs(2), "left after two seconds: {left:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = self.run(&["lab", "down"]);
+    }
+}
+
+/// Living processes that carry the mark.
+fn marked(mark: &str) -> Vec<String> {
+    let needle = format!("{MARK}={mark}\0").into_bytes();
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    // A zombie has no environment any more.
+    let carries = |pid: &u32| {
+        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ.windows(needle.len()).any(|window| window == needle)
+    };
+    let describe = |pid| {
+        let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        format!("{pid} {}", words.replace('\0', " "))
+    };
+    pids.filter(carries).map(describe).collect()
+}
+
+fn text(octets: &[u8]) -> String {
+    String::from_utf8_lossy(octets).trim_end().to_owned()
+}
+
+#[test]
+fn programs_find_themselves_in_their_station() {
+    let lab = Lab::named("exec");
+    let Some(about) = lab.up(&["--nodes", "3"]) else { return };
+    assert_eq!(about["stations"][2], serde_json::json!({ "name": "n3", "address": "10.77.0.3" }));
+    assert_eq!(about["rate_bps"], 10_000_000);
+
+    let out = lab.run(&["lab", "exec", "n2", "--", "sh", "-c", "cat /proc/sys/kernel/hostname; pwd; env"]);
+    let said = text(&out.stdout);
+    let here = std::env::current_dir().unwrap();
+    assert!(said.starts_with(&format!("n2\n{}\n", here.display())), "{said}");
+    for line in ["ROTA_LAB=1", "ROTA_RATE=10000000bit", "ROTA_PORT_QUEUE=150000octets"] {
+        assert!(said.lines().any(|l| l == line), "{line} is not in {said}");
+    }
+    let hosts = lab.run(&["lab", "exec", "n1", "--", "cat", "/etc/hosts"]);
+    assert!(text(&hosts.stdout).ends_with("10.77.0.1 n1\n10.77.0.2 n2\n10.77.0.3 n3"));
+
+    let code = |words: &[&str]| lab.run(&[&["lab", "exec"], words].concat()).status.code();
+    assert_eq!(code(&["n1", "--", "sh", "-c", "exit 7"]), Some(7));
+    assert_eq!(code(&["n1", "--", "sh", "-c", "kill -9 $$"]), Some(128 + 9));
+    assert_eq!(code(&["n1", "--", "/no/such/program"]), Some(1));
+    let out = lab.run(&["lab", "exec", "n4", "--", "true"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).ends_with("it has n1, n2, n3"), "{}", text(&out.stderr));
+    let out = lab.run(&["lab", "up", "--no-nodes"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("is already up"), "{}", text(&out.stderr));
+}
+
+#[test]
+fn down_leaves_nothing() {
+    let before = Inventory::take().unwrap();
+    let lab = Lab::named("down");
+    if lab.up(&["--nodes", "3"]).is_none() {
+        return;
+    }
+    assert_eq!(Inventory::take().unwrap(), before, "the host sees nothing of a running lab");
+    // A program in the background of a station ends with the lab.
+    let background = "sleep 1000 >/dev/null 2>&1 &";
+    assert!(lab.run(&["lab", "exec", "n1", "--", "sh", "-c", background]).status.success());
+    assert!(marked(&lab.name).iter().any(|process| process.contains("sleep")));
+    let mut running = lab.rota(&["lab", "exec", "n2", "--", "sleep", "1000"]).spawn().unwrap();
+    let out = lab.run(&["lab", "down"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert_eq!(running.wait().unwrap().code(), Some(1));
+    lab.assert_gone();
+    assert_eq!(Inventory::take().unwrap(), before);
+    assert_eq!(lab.run(&["lab", "down"]).status.code(), Some(1), "there is nothing to take down");
+}
+
+#[test]
+fn ctrl_c_leaves_nothing() {
+    let before = Inventory::take().unwrap();
+    let lab = Lab::named("ctrl-c");
+    let mut keeper = lab.rota(&["lab", "up", "--no-nodes", "--foreground"]);
+    let mut keeper = keeper.stdout(Stdio::null()).spawn().unwrap();
+    let start = Instant::now();
+    while !lab.run(&["lab", "exec", "n1", "--", "true"]).status.success() {
+        if keeper.try_wait().unwrap().is_some() {
+            return eprintln!("SKIPPED: no lab can be built here");
+        }
+        assert!(start.elapsed() < Duration::from_secs(10), "the lab does not come up");
+    }
+    let mut running = lab.rota(&["lab", "exec", "n2", "--", "sleep", "1000"]).spawn().unwrap();
+    kill(Pid::from_raw(keeper.id().cast_signed()), Signal::SIGINT).unwrap();
+    assert_eq!(keeper.wait().unwrap().code(), Some(0));
+    assert_eq!(running.wait().unwrap().code(), Some(1));
+    lab.assert_gone();
+    assert_eq!(Inventory::take().unwrap(), before);
+}
+
+#[test]
+fn kill_9_of_the_keeper_leaves_nothing() {
+    let before = Inventory::take().unwrap();
+    let lab = Lab::named("kill-9");
+    let Some(about) = lab.up(&[]) else { return };
+    let mut running = lab.rota(&["lab", "exec", "n2", "--", "sh", "-c", "echo in; sleep 1000"]);
+    let mut running = running.stdout(Stdio::piped()).spawn().unwrap();
+    let mut word = [0; 2];
+    std::io::Read::read_exact(&mut running.stdout.take().unwrap(), &mut word).unwrap();
+    let pid = i32::try_from(about["keeper_pid"].as_i64().unwrap()).unwrap();
+    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(1), "what ran in a station ended");
+    lab.assert_gone();
+    assert_eq!(Inventory::take().unwrap(), before);
+    assert!(lab.up(&["--nodes", "2"]).is_some(), "the name is free again");
+}
+
+#[test]
+fn nodes_run_or_up_says_why_not() {
+    let lab = Lab::named("nodes");
+    if lab.up(&["--nodes", "1"]).is_none() {
+        return;
+    }
+    assert!(lab.run(&["lab", "down"]).status.success());
+    let out = lab.run(&["lab", "up", "--nodes", "2"]);
+    if out.status.success() {
+        let processes = marked(&lab.name);
+        let nodes = processes.iter().filter(|p| p.contains(" node --iface eth0")).count();
+        assert_eq!(nodes, 2, "one in each station: {processes:?}");
+        assert!(lab.run(&["lab", "down"]).status.success());
+    } else {
+        assert!(text(&out.stderr).contains("the node of n"), "{}", text(&out.stderr));
+    }
+    lab.assert_gone();
+}
+
+#[test]
+fn wrong_words_are_refused_in_one_sentence() {
+    let lab = Lab::named("words");
+    for words in [
+        &["lab", "up", "--rate", "0mbit"][..],
+        &["lab", "up", "--rate", "10"],
+        &["lab", "up", "--nodes", "0"],
+        &["lab", "up", "--nodes", "255"],
+        &["lab", "up", "--port-queue", "3octets"],
+        &["lab", "exec", "n1"],
+    ] {
+        assert_eq!(lab.run(words).status.code(), Some(2), "{words:?}");
+    }
+    for words in [&["lab", "down"][..], &["lab", "exec", "n1", "--", "true"]] {
+        let out = lab.run(words);
+        assert_eq!(out.status.code(), Some(1), "{words:?}");
+        assert!(text(&out.stderr).contains("no lab named"), "{}", text(&out.stderr));
+    }
+    let out = Command::new(ROTA).args(["lab", "up", "--name", "a b"]).output().unwrap();
+    assert_eq!(out.status.code(), Some(2));
+}
+
+/// No test of its own: the lab's tests run this program again inside a station, as sender or receiver.
+#[test]
+fn role_inside_a_station() {
+    let second = Duration::from_secs(1);
+    match std::env::var(ROLE).as_deref() {
+        Ok("flood") => {
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            let start = Instant::now();
+            while start.elapsed() < 4 * second {
+                for _ in 0..12 {
+                    let _ = socket.send_to(&[0; 1_472], "10.77.0.1:9");
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        Ok("count") => {
+            let socket = UdpSocket::bind("10.77.0.1:9").unwrap();
+            socket.set_read_timeout(Some(3 * second)).unwrap();
+            socket.recv(&mut [0; 2_000]).unwrap();
+            let mut rates: Vec<f64> = (0..9).map(|_| frames_per_second(&socket)).collect();
+            rates.sort_by(f64::total_cmp);
+            println!("median {}", rates[4]);
+        }
+        _ => {}
+    }
+}
+
+fn frames_per_second(socket: &UdpSocket) -> f64 {
+    let start = Instant::now();
+    let mut frames = 0u32;
+    while start.elapsed() < Duration::from_millis(250) {
+        socket.recv(&mut [0; 2_000]).unwrap();
+        frames += 1;
+    }
+    f64::from(frames) / start.elapsed().as_secs_f64()
+}
+
+#[test]
+fn a_10_mbit_port_carries_what_the_wire_would() {
+    let lab = Lab::named("speed");
+    if lab.up(&["--nodes", "2"]).is_none() {
+        return;
+    }
+    let this = std::env::current_exe().unwrap();
+    let inside = |station: &str, role: &str| {
+        let mut command = lab.rota(&["lab", "exec", station, "--"]);
+        command.arg(&this).args(["role_inside_a_station", "--exact", "--nocapture"]).env(ROLE, role);
+        command.stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let expected = 10_000_000.0 / (8.0 * 1_538.0);
+    // Three tries, because a shared machine may take the processor away for a whole run.
+    let mut ratios = Vec::new();
+    while ratios.len() < 3 && !ratios.iter().any(|ratio| (0.97..=1.03).contains(ratio)) {
+        let count = inside("n1", "count");
+        std::thread::sleep(Duration::from_millis(200));
+        let mut flood = inside("n2", "flood");
+        let said = text(&count.wait_with_output().unwrap().stdout);
+        let _ = flood.kill();
+        let _ = flood.wait();
+        let median = said.split("median ").nth(1).and_then(|rest| rest.split_whitespace().next());
+        ratios.push(median.unwrap_or("0").parse::<f64>().unwrap() / expected);
+    }
+    eprintln!("UDP through two 10 Mbit/s ports, as a part of the wire's arithmetic: {ratios:.4?}");
+    assert!(ratios.iter().any(|ratio| (0.97..=1.03).contains(ratio)), "{ratios:?}");
+}

@@ -1,0 +1,370 @@
+//! Between plain Ethernet and token mode, frame by frame (paper sections 2.2.2, 2.2.4 and 2.4).
+
+mod rig;
+
+use rig::{ME, Rig, mac, ms};
+use rota_proto::{ChannelEvent, Input, Output, PortId};
+use rota_wire::bodies::StationState;
+use rota_wire::{Claim, Form, Generation, Grant, Kind, ModeNotice, Nack, Phase, SwitchAck, Token};
+
+fn claim(rig: &mut Rig, from: u16, counter: u32) {
+    let generation = Generation { counter, station: from };
+    let mut body = [0; 10];
+    Claim { generation, mode_epoch: rig.mode_epoch }.emit(&mut body);
+    rig.hear(from, Kind::Claim, &body);
+}
+
+fn mode(rig: &mut Rig, from: u16, mode_epoch: u32, ring: bool) {
+    let mut body = [0; 5];
+    ModeNotice { mode_epoch, ring }.emit(&mut body);
+    rig.hear(from, Kind::Mode, &body);
+}
+
+#[test]
+fn a_booting_station_announces_itself_and_takes_the_lowest_free_place() {
+    let mut rig = Rig::new();
+    assert_eq!(rig.state(), "joining");
+    rig.run(ms(50));
+    assert_eq!(rig.count(Kind::Announce), 1);
+    rig.announce(1, StationState::Plain);
+    rig.run(ms(400));
+    assert_eq!((rig.state(), rig.node.link().station()), ("plain", 2));
+}
+
+#[test]
+fn a_booting_station_that_hears_of_a_ring_never_assumes_plain_ethernet() {
+    let mut rig = Rig::new();
+    rig.announce(1, StationState::Ring);
+    rig.run(ms(2_000));
+    assert_eq!(rig.state(), "joining a ring");
+    assert!(rig.count(Kind::Announce) > 10, "it keeps asking");
+}
+
+#[test]
+fn the_initiator_starts_the_token_only_with_all_acknowledgements() {
+    let mut rig = Rig::plain();
+    rig.open(6_250, true);
+    rig.run(ms(1));
+    assert_eq!((rig.state(), rig.count(Kind::Switch)), ("initiating", 1));
+    rig.ack_switch(1);
+    rig.run(ms(2));
+    assert_eq!((rig.state(), rig.count(Kind::Token)), ("initiating", 0));
+    rig.ack_switch(3);
+    rig.run(ms(2));
+    assert_eq!(rig.count(Kind::Form), 2, "told twice, since one loss must not shut a station out");
+    assert_eq!(rig.count(Kind::Token), 1);
+    assert_eq!(rig.last_token().phase, Phase::First);
+}
+
+#[test]
+fn the_initiator_waits_for_its_own_card_too() {
+    let mut rig = Rig::plain();
+    rig.card_empties = false;
+    rig.open(6_250, true);
+    rig.run(ms(400));
+    assert_eq!((rig.state(), rig.count(Kind::Switch)), ("initiating", 0));
+    rig.card_empty();
+    rig.run(ms(1));
+    assert_eq!(rig.count(Kind::Switch), 1);
+}
+
+#[test]
+fn a_card_that_never_empties_does_not_keep_the_host_silent() {
+    let mut rig = Rig::plain();
+    rig.card_empties = false;
+    rig.open(6_250, true);
+    rig.run(ms(600));
+    assert_eq!((rig.state(), rig.count(Kind::Switch)), ("plain", 0));
+}
+
+#[test]
+fn of_several_initiators_the_smaller_id_wins() {
+    let mut rig = Rig::plain();
+    rig.open(6_250, true);
+    rig.mode_epoch = rig.node.link().mode_epoch();
+    rig.switch(3, 0);
+    assert_eq!(rig.state(), "initiating", "the greater id is not answered");
+    rig.run(ms(5));
+    assert_eq!(rig.count(Kind::SwitchAck), 0);
+    rig.switch(1, 0);
+    rig.run(ms(5));
+    assert_eq!(rig.state(), "yielding");
+    assert_eq!((rig.last(Kind::SwitchAck).to, rig.count(Kind::SwitchAck)), (mac(1), 1));
+}
+
+#[test]
+fn a_yielding_station_changes_only_to_a_smaller_initiator() {
+    let mut rig = Rig::plain();
+    rig.switch(3, 1);
+    rig.run(ms(5));
+    rig.switch(1, 0);
+    rig.run(ms(5));
+    rig.switch(3, 0);
+    rig.run(ms(5));
+    let to: Vec<_> = rig.sent.iter().filter(|s| s.header.kind == Kind::SwitchAck).map(|s| s.to).collect();
+    assert_eq!(to, [mac(3), mac(1)]);
+}
+
+#[test]
+fn a_station_acknowledges_only_when_its_own_frames_have_left_the_card() {
+    let mut rig = Rig::plain();
+    rig.card_empties = false;
+    rig.switch(1, 1);
+    rig.run(ms(50));
+    assert_eq!((rig.state(), rig.count(Kind::SwitchAck)), ("yielding", 0));
+    rig.card_empty();
+    let empty = rig.now;
+    rig.run(ms(5));
+    let ack = rig.last(Kind::SwitchAck);
+    assert_eq!(ack.at.since(empty), rig.settings.ack_spacing * u64::from(ME), "spaced by its number");
+    assert_eq!(SwitchAck::parse(&ack.body).map(|ack| ack.initiator), Ok(1));
+}
+
+#[test]
+fn stations_that_never_answer_are_left_out_after_the_retries() {
+    let mut rig = Rig::plain();
+    rig.open(6_250, true);
+    rig.ack_switch(3);
+    while rig.state() == "initiating" {
+        rig.run(ms(1));
+    }
+    assert_eq!(rig.count(Kind::Switch), usize::from(rig.settings.switch_tries) + 1);
+    let form = Form::parse(&rig.sent.iter().find(|s| s.header.kind == Kind::Form).expect("formed").body);
+    let named: Vec<u16> = form.expect("sound").members().iter().map(|member| member.station).collect();
+    assert_eq!(named, [2, 3]);
+    assert_eq!(rig.node.link().counters().stations_declared_dead, 1);
+}
+
+#[test]
+fn a_yielding_station_whose_initiator_dies_tries_itself() {
+    let mut rig = Rig::plain();
+    rig.switch(1, 1);
+    rig.run(ms(20_000));
+    assert!(rig.count(Kind::Switch) > 0 || rig.state() == "plain", "silent for ever: {}", rig.state());
+}
+
+#[test]
+fn a_switch_heard_in_a_ring_is_answered_with_the_mode() {
+    let mut rig = Rig::ring();
+    rig.switch(3, 1);
+    assert_eq!(rig.state(), "ring");
+    assert_eq!(ModeNotice::parse(&rig.last(Kind::Mode).body).map(|notice| notice.ring), Ok(true));
+}
+
+#[test]
+fn an_initiator_that_hears_of_a_ring_joins_it() {
+    let mut rig = Rig::plain();
+    rig.open(6_250, true);
+    let epoch = rig.node.link().mode_epoch();
+    mode(&mut rig, 1, epoch, true);
+    assert_eq!(rig.state(), "joining a ring");
+    rig.run(ms(200));
+    assert!(rig.count(Kind::Announce) > 0, "it asks to be let in");
+}
+
+#[test]
+fn a_form_that_names_an_earlier_boot_or_nonce_moves_nobody() {
+    let mut rig = Rig::plain();
+    rig.switch(1, 1);
+    rig.run(ms(5));
+    let good = rig.own_member();
+    for (incarnation, nonce) in [(good.incarnation ^ 2, good.nonce), (good.incarnation, good.nonce ^ 1)] {
+        let mut form = Form::new(rig.mode_epoch, 1, 0, 1);
+        assert!(form.push(rota_wire::FormMember { incarnation, nonce, ..good }));
+        let mut body = [0; 100];
+        let length = form.emit(&mut body);
+        rig.hear(1, Kind::Form, &body[..length]);
+        assert_ne!(rig.state(), "ring");
+    }
+    rig.form(&[1, ME, 3]);
+    assert_eq!(rig.state(), "ring");
+}
+
+#[test]
+fn ordinary_frames_wait_from_the_switch_on_and_flow_again_in_plain_mode() {
+    let mut rig = Rig::ring();
+    rig.host_frame(9, 1_514, 0);
+    rig.run(ms(10));
+    assert_eq!(rig.host_frames(), [0u32; 0]);
+    let epoch = rig.mode_epoch + 1;
+    mode(&mut rig, 1, epoch, false);
+    assert_eq!((rig.state(), rig.host_frames()), ("plain", vec![9]));
+}
+
+#[test]
+fn the_last_close_destroys_the_token_and_says_so_three_times() {
+    let (mut rig, channel) = Rig::master(6_250, true);
+    rig.run(ms(2));
+    rig.node.close(rig.now, channel);
+    for _ in 0..200 {
+        rig.run(ms(20));
+        if rig.state() == "ring" && rig.count(Kind::Token) > 0 {
+            let to = rig.last(Kind::Token).to;
+            rig.pass_back(if to == mac(3) { 3 } else { 1 }, 1, |_| ());
+        }
+    }
+    assert_eq!(rig.state(), "plain");
+    assert_eq!(rig.count(Kind::Mode), 3);
+    assert_eq!(ModeNotice::parse(&rig.last(Kind::Mode).body).map(|notice| notice.ring), Ok(false));
+}
+
+#[test]
+fn switch_to_csma_is_adopted_with_a_newer_epoch_only() {
+    let mut rig = Rig::ring();
+    let epoch = rig.mode_epoch;
+    mode(&mut rig, 1, epoch, false);
+    assert_eq!(rig.state(), "ring", "an equal epoch speaks of the mode before this ring");
+    mode(&mut rig, 1, epoch + 1, false);
+    assert_eq!((rig.state(), rig.node.link().mode_epoch()), ("plain", epoch + 1));
+}
+
+#[test]
+fn a_higher_claim_is_granted_and_the_token_in_hand_given_up() {
+    let (mut rig, _) = Rig::master(6_250, true);
+    rig.rest();
+    assert_eq!(rig.state(), "holding");
+    let counter = rig.stamp.0 + 1;
+    claim(&mut rig, 3, counter);
+    assert_eq!(rig.state(), "ring");
+    let grant = Grant::parse(&rig.last(Kind::Grant).body).expect("sound");
+    assert_eq!((grant.generation.station, rig.last(Kind::Grant).to), (3, mac(3)));
+    assert_eq!(grant.list.map(|list| list.slots.as_slice().len()), Some(1), "the reservations travel along");
+    assert!(rig.outputs.iter().any(|(_, output)| matches!(output, Output::Hold { .. })));
+    // The fenced station refuses what the old generation still says.
+    let token = rig.token(Phase::RealTime, &[(1, 6_000, true)]);
+    rig.hear_token(1, 5, &token);
+    assert_eq!(rig.state(), "ring");
+}
+
+#[test]
+fn a_lower_claim_is_answered_by_a_nack_with_the_higher_generation() {
+    let mut rig = Rig::ring();
+    let token = rig.token(Phase::RealTime, &[(1, 6_000, true)]);
+    rig.stamp.0 = 7;
+    rig.hear_token(1, 5, &token);
+    claim(&mut rig, 3, 6);
+    let nack = Nack::parse(&rig.last(Kind::Nack).body).expect("sound");
+    assert_eq!((nack.generation.counter, rig.last(Kind::Nack).to), (7, mac(3)));
+    assert_eq!(rig.count(Kind::Grant), 0);
+}
+
+#[test]
+fn with_equal_counters_the_smaller_claimant_wins() {
+    let mut rig = Rig::ring();
+    claim(&mut rig, 3, 5);
+    assert_eq!(rig.count(Kind::Grant), 1);
+    claim(&mut rig, 1, 5);
+    assert_eq!(rig.count(Kind::Grant), 2, "the smaller station is the greater generation");
+    claim(&mut rig, 3, 5);
+    assert_eq!((rig.count(Kind::Grant), rig.count(Kind::Nack)), (2, 1));
+}
+
+#[test]
+fn a_silent_ring_ends_in_a_claim_and_a_new_token_with_the_newest_list() {
+    let mut rig = Rig::ring();
+    let token = rig.token(Phase::RealTime, &[(1, 6_000, true), (3, 6_000, true)]);
+    rig.hear_token(1, 3, &Token { position: 2, ..token });
+    rig.run(ms(1_000));
+    assert_eq!(rig.state(), "claiming");
+    let claimed = Claim::parse(&rig.last(Kind::Claim).body).expect("sound").generation;
+    assert_eq!(claimed.station, ME);
+    // Station 3 has seen a newer list, with one reservation more; station 1 is dead.
+    let newer = rig.token(Phase::RealTime, &[(1, 6_000, true), (3, 6_000, true), (3, 2_000, true)]);
+    let (seen, seen_seq) = (Generation { counter: rig.stamp.0, station: rig.stamp.1 }, rig.stamp.2 + 9);
+    let grant = Grant { generation: claimed, seen, seen_seq, key_epoch: 1, list: Some(newer) };
+    let mut body = [0; 200];
+    let length = grant.emit(&mut body);
+    rig.hear(3, Kind::Grant, &body[..length]);
+    rig.run(ms(1_000));
+    let token = rig.last_token();
+    assert!(token.dead.contains(1) && !token.dead.contains(3));
+    let owners: Vec<u16> = token.slots.as_slice().iter().map(|slot| slot.station).collect();
+    assert_eq!(owners, [3, 3], "the dead station's reservation is freed");
+    assert_eq!(rig.last(Kind::Token).header.generation, claimed);
+}
+
+#[test]
+fn silent_stations_are_dead_only_after_the_drain_time() {
+    let mut rig = Rig::ring();
+    while rig.state() != "claiming" {
+        rig.run(ms(1));
+    }
+    let began = rig.now;
+    while rig.state() == "claiming" {
+        rig.run(ms(1));
+    }
+    let step = rig.settings.lease + rig.settings.delay_max;
+    assert!(rig.now.since(began) >= step * 2 + rig.settings.trt, "two silent stations, one of them master");
+}
+
+#[test]
+fn a_nack_voids_the_claim_and_the_station_asks_to_be_let_in() {
+    let mut rig = Rig::ring();
+    rig.run(ms(700));
+    assert_eq!(rig.state(), "claiming");
+    let mut body = [0; 10];
+    Nack { generation: Generation { counter: 50, station: 1 }, mode_epoch: rig.mode_epoch }.emit(&mut body);
+    rig.hear(1, Kind::Nack, &body);
+    assert_eq!(rig.state(), "joining a ring");
+    rig.run(ms(300));
+    assert!(rig.count(Kind::Announce) > 0);
+}
+
+#[test]
+fn a_claim_in_plain_mode_is_told_that_the_ring_is_over() {
+    let mut rig = Rig::plain();
+    claim(&mut rig, 3, 9);
+    assert_eq!(ModeNotice::parse(&rig.last(Kind::Mode).body).map(|notice| notice.ring), Ok(false));
+}
+
+#[test]
+fn a_replayed_frame_changes_nothing_but_a_counter() {
+    let mut rig = Rig::plain();
+    rig.card_empties = false;
+    let header = rota_wire::LinkHeader {
+        kind: Kind::Claim,
+        key_epoch: 0,
+        payload: rota_wire::PayloadKind::None,
+        source: 3,
+        segment: 1,
+        incarnation: 0x103,
+        generation: Generation::default(),
+        seq: 1,
+    };
+    let secret = rota_wire::Key::new([7; 32]);
+    let key = secret.derive("rota 2026 bootstrap frames", [1u32.to_be_bytes()].iter());
+    let mut body = [0; 10];
+    Claim { generation: Generation { counter: 9, station: 3 }, mode_epoch: 0 }.emit(&mut body);
+    let frame = rig.frame(&header, &body, &key);
+    rig.hear_raw(Some(rig.now), &frame);
+    assert_eq!((rig.count(Kind::Mode), rig.node.link().counters().frames_replayed), (0, 1));
+}
+
+#[test]
+fn a_program_learns_of_the_switch_and_of_the_refusal() {
+    let (mut rig, _) = Rig::master(6_250, true);
+    let second = rig.open(60_000, true);
+    // The request goes out at one visit, and its answer is decided at a later one.
+    for _ in 0..3 {
+        rig.run(ms(100));
+        rig.pass_back(3, 1, |_| ());
+        rig.run(ms(1));
+    }
+    assert!(rig.events.iter().any(|event| matches!(event, ChannelEvent::ModeChanged)));
+    let refused = rig.events.iter().find_map(|event| match event {
+        ChannelEvent::Refused { channel, refusal } if *channel == second => Some(refusal.clone()),
+        _ => None,
+    });
+    assert!(refused.is_some(), "{} {:?}", rig.state(), rig.events);
+}
+
+#[test]
+fn an_early_card_or_deadline_is_harmless() {
+    let mut rig = Rig::ring();
+    for _ in 0..3 {
+        rig.node.handle(rig.now, Input::CardEmpty { port: PortId(0) });
+        rig.node.handle_deadline(rig.now);
+        rig.drain();
+    }
+    assert_eq!((rig.state(), rig.sent.len()), ("ring", 0));
+}

@@ -1,0 +1,441 @@
+//! A bench for one node: a script plays the other stations, frame by frame, and reads what the node sends.
+#![allow(dead_code)] // Each test file uses a part of it.
+
+use rota_proto::{
+    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest,
+    Output, Payloads, PortId, Settings, UnitRef,
+};
+use rota_units::{BitRate, Instant, Octets, Span};
+use rota_wire::bodies::StationState;
+use rota_wire::{
+    Announce, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation, Key, Kind, LinkHeader, MacAddr,
+    PayloadKind, Phase, Signal, Slot, SlotList, StationSet, Switch, SwitchAck, Token, Verb, emit_frame,
+    verify,
+};
+use std::collections::BTreeMap;
+
+/// The node under test; stations 1 and 3 are played by the script.
+pub const ME: u16 = 2;
+pub const TRT: Span = Span::from_nanos(33_333_333);
+
+pub fn ms(n: u64) -> Span {
+    Span::from_millis(n)
+}
+
+pub fn mac(station: u16) -> MacAddr {
+    MacAddr([2, 0x52, 0x4f, 0x54, 0x41, station as u8])
+}
+
+/// A frame the node sent.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub at: Instant,
+    pub to: MacAddr,
+    pub header: LinkHeader,
+    pub body: Vec<u8>,
+}
+
+/// Generation counter, its station, sequence.
+pub type Stamp = (u32, u16, u64);
+
+struct Zeros;
+
+impl Payloads for Zeros {
+    fn copy_unit(&mut self, _: ChannelId, _: u64, _: u32, into: &mut [u8]) -> bool {
+        into.fill(0);
+        true
+    }
+}
+
+pub struct Rig {
+    pub node: Node,
+    pub now: Instant,
+    pub sent: Vec<Sent>,
+    pub outputs: Vec<(Instant, Output)>,
+    pub events: Vec<ChannelEvent>,
+    /// The newest token that anybody has seen.
+    pub stamp: Stamp,
+    pub mode_epoch: u32,
+    /// Whether the card is empty as soon as the gate is closed.
+    pub card_empties: bool,
+    pub settings: Settings,
+    segment_key: Key,
+    ring_key: (u8, Key),
+    frame_seq: BTreeMap<u16, u64>,
+}
+
+impl Rig {
+    /// A node that has just booted.
+    pub fn new() -> Self {
+        Self::with(Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000)))
+    }
+
+    pub fn with(settings: Settings) -> Self {
+        let secret = Key::new([7; 32]);
+        let segment_key =
+            secret.derive("rota 2026 bootstrap frames", [settings.segment.to_be_bytes()].iter());
+        let now = Instant::from_nanos(1_000_000_000);
+        let identity = Identity { node_id: 2, boot_id: 1, mac: mac(ME), name: "n2".to_owned() };
+        let node = Node::new(now, identity, &secret, settings.clone(), 5);
+        let ring_key = (1, Key::new([0; 32]));
+        let (sent, outputs, events) = (Vec::new(), Vec::new(), Vec::new());
+        let (stamp, mode_epoch, card_empties, frame_seq) = ((0, 0, 0), 0, true, BTreeMap::new());
+        let mut rig = Self {
+            node,
+            now,
+            sent,
+            outputs,
+            events,
+            stamp,
+            mode_epoch,
+            card_empties,
+            settings,
+            segment_key,
+            ring_key,
+            frame_seq,
+        };
+        rig.drain();
+        rig
+    }
+
+    /// A node in plain mode that knows stations 1 and 3.
+    pub fn plain() -> Self {
+        Self::new().settle()
+    }
+
+    pub fn settle(mut self) -> Self {
+        self.announce(1, StationState::Plain);
+        self.announce(3, StationState::Plain);
+        self.run(ms(450));
+        assert_eq!((self.state(), self.node.link().station()), ("plain", ME));
+        self.clear();
+        self
+    }
+
+    /// A member of a ring that station 1 has formed; it holds nothing and has no session.
+    pub fn ring() -> Self {
+        let mut rig = Self::plain();
+        rig.switch(1, 1);
+        rig.run(ms(5));
+        rig.form(&[1, ME, 3]);
+        assert_eq!(rig.state(), "ring");
+        rig.stamp = (1, 1, 1);
+        rig.clear();
+        rig
+    }
+
+    /// The node has one session to station 3 and is cycle master: its first cycle has begun.
+    pub fn master(octets: u32, periodic: bool) -> (Self, ChannelId) {
+        Self::plain().into_master(octets, periodic)
+    }
+
+    pub fn into_master(mut self, octets: u32, periodic: bool) -> (Self, ChannelId) {
+        let channel = self.open(octets, periodic);
+        assert_eq!(self.state(), "initiating");
+        self.ack_switch(1);
+        self.ack_switch(3);
+        self.run(ms(3));
+        assert_eq!(self.last(Kind::Token).to, mac(3), "the first rotation visits the next station");
+        self.pass_back(1, 2, |_| ());
+        self.run(ms(1));
+        assert!(self.opened(channel).is_some(), "{:?}", self.events);
+        (self, channel)
+    }
+
+    pub fn state(&self) -> &'static str {
+        self.node.link().state_name()
+    }
+
+    pub fn clear(&mut self) {
+        self.sent.clear();
+        self.outputs.clear();
+    }
+
+    // ---- time -----------------------------------------------------------------------------------------
+
+    /// Runs the node's timers for so long.
+    pub fn run(&mut self, span: Span) {
+        let until = self.now + span;
+        for _ in 0..1_000_000 {
+            self.drain();
+            let next = self.node.deadline();
+            if next > until {
+                self.now = until;
+                return;
+            }
+            self.now = self.now.max(next);
+            self.node.handle_deadline(self.now);
+        }
+        panic!("time stands still in state {}", self.state());
+    }
+
+    pub fn drain(&mut self) {
+        let mut bytes = [0; 1_600];
+        for _ in 0..10_000 {
+            let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Zeros };
+            let Some(output) = self.node.poll(self.now, &mut frame) else { return };
+            self.outputs.push((self.now, output));
+            match output {
+                Output::Transmit { len, .. } => self.note(&bytes[..usize::from(len)]),
+                Output::Gate { order: GateOrder::Divert, .. } if self.card_empties => self.card_empty(),
+                Output::Event => {
+                    while let Some(event) = self.node.next_event() {
+                        self.events.push(event);
+                    }
+                }
+                _ => {}
+            }
+        }
+        panic!("never drained in state {}", self.state());
+    }
+
+    fn note(&mut self, frame: &[u8]) {
+        let view = FrameView::parse(frame, DEFAULT_ETHERTYPE).expect("the node writes sound frames");
+        let header = *view.header();
+        if header.kind == Kind::Form {
+            self.take_key(&Form::parse(view.body()).expect("a sound form"));
+        }
+        let key = if header.key_epoch == 0 { &self.segment_key } else { &self.ring_key.1 };
+        assert!(verify(&view, key), "{:?} is under a key of this segment", header.kind);
+        if header.kind == Kind::Token || header.kind == Kind::List {
+            self.stamp = (header.generation.counter, header.generation.station, header.seq);
+        }
+        self.sent.push(Sent { at: self.now, to: view.destination_mac(), header, body: view.body().to_vec() });
+    }
+
+    // ---- the other stations ---------------------------------------------------------------------------
+
+    fn header(&self, from: u16, kind: Kind) -> LinkHeader {
+        LinkHeader {
+            kind,
+            key_epoch: 0,
+            payload: PayloadKind::None,
+            source: from,
+            segment: self.settings.segment,
+            incarnation: 0x100 + u32::from(from),
+            generation: Generation::default(),
+            seq: 0,
+        }
+    }
+
+    pub fn frame(&self, header: &LinkHeader, body: &[u8], key: &Key) -> Vec<u8> {
+        let mut frame = vec![0; 1_514];
+        frame[42..42 + body.len()].copy_from_slice(body);
+        let from = mac(header.source);
+        let length =
+            emit_frame(&mut frame, MacAddr::BROADCAST, from, DEFAULT_ETHERTYPE, header, body.len(), key);
+        frame.truncate(length);
+        frame
+    }
+
+    pub fn hear_raw(&mut self, at: Option<Instant>, frame: &[u8]) {
+        let delivery = self.node.handle(self.now, Input::Frame { port: PortId(0), at, data: frame });
+        assert!(delivery.is_none_or(|delivery| usize::from(delivery.offset) < frame.len()));
+        self.drain();
+    }
+
+    /// A frame under the segment key.
+    pub fn hear(&mut self, from: u16, kind: Kind, body: &[u8]) {
+        let seq = self.frame_seq.entry(from).or_insert(0);
+        *seq += 1;
+        let header = LinkHeader { seq: *seq, ..self.header(from, kind) };
+        let frame = self.frame(&header, body, &self.segment_key);
+        self.hear_raw(Some(self.now), &frame);
+    }
+
+    /// A frame under the ring's key.
+    pub fn ring_frame(&self, from: u16, kind: Kind, stamp: Stamp, body: &[u8]) -> Vec<u8> {
+        let (counter, station, seq) = stamp;
+        let generation = Generation { counter, station };
+        let key_epoch = self.ring_key.0;
+        let header = LinkHeader { key_epoch, generation, seq, ..self.header(from, kind) };
+        self.frame(&header, body, &self.ring_key.1)
+    }
+
+    pub fn hear_ring(&mut self, from: u16, kind: Kind, stamp: Stamp, body: &[u8]) {
+        let frame = self.ring_frame(from, kind, stamp, body);
+        self.hear_raw(Some(self.now), &frame);
+    }
+
+    pub fn announce(&mut self, from: u16, state: StationState) {
+        let name = format!("n{from}");
+        let mut said = Announce::new(u64::from(from), 0x900 + u64::from(from), 1, state, &name);
+        (said.mode_epoch, said.trt_ns) = (self.mode_epoch, TRT.as_nanos() as u32);
+        said.rate_bps = self.settings.link.rate.as_bps();
+        let mut body = [0; 80];
+        let length = said.emit(&mut body);
+        self.hear(from, Kind::Announce, &body[..length]);
+    }
+
+    /// Switch-to-RETHER with an epoch so much above the present one.
+    pub fn switch(&mut self, from: u16, above: u32) {
+        self.mode_epoch += above;
+        let (nonce, trt_ns) = (0x900 + u64::from(from), TRT.as_nanos() as u32);
+        let rate_bps = self.settings.link.rate.as_bps();
+        let mut body = [0; 24];
+        Switch { mode_epoch: self.mode_epoch, nonce, trt_ns, rate_bps }.emit(&mut body);
+        self.hear(from, Kind::Switch, &body);
+    }
+
+    pub fn ack_switch(&mut self, from: u16) {
+        self.mode_epoch = self.node.link().mode_epoch();
+        let nonce = 0x900 + u64::from(from);
+        let mut body = [0; 14];
+        SwitchAck { mode_epoch: self.mode_epoch, initiator: ME, nonce }.emit(&mut body);
+        self.hear(from, Kind::SwitchAck, &body);
+    }
+
+    /// What the node would have to be called in a Form to believe it.
+    pub fn own_member(&self) -> FormMember {
+        let ack = self.sent.iter().rev().find(|sent| sent.header.kind == Kind::SwitchAck);
+        let nonce = ack.map_or(1, |sent| SwitchAck::parse(&sent.body).expect("sound").nonce);
+        let incarnation = ack.map_or(1, |sent| sent.header.incarnation);
+        FormMember { station: ME, mac: mac(ME), incarnation, nonce }
+    }
+
+    /// Station 1 names the members of its ring.
+    pub fn form(&mut self, stations: &[u16]) {
+        let mut form = Form::new(self.mode_epoch, 1, 0, 1);
+        for &station in stations {
+            let (incarnation, nonce) = (0x100 + u32::from(station), 0x900 + u64::from(station));
+            let member = FormMember { station, mac: mac(station), incarnation, nonce };
+            assert!(form.push(if station == ME { self.own_member() } else { member }));
+        }
+        if stations.contains(&ME) {
+            self.take_key(&form);
+        }
+        let mut body = [0; 200];
+        let length = form.emit(&mut body);
+        self.hear(1, Kind::Form, &body[..length]);
+    }
+
+    /// The ring's key, derived here by `docs/wire.md` and not by the code under test.
+    fn take_key(&mut self, form: &Form) {
+        let mut head = [0; 20];
+        head[0] = form.key_epoch;
+        head[5..9].copy_from_slice(&form.mode_epoch.to_be_bytes());
+        let members = form.members().iter().map(FormMember::key_material);
+        let material = std::iter::once(head).chain(members);
+        self.ring_key = (form.key_epoch, self.segment_key.derive("rota 2026 ring incarnation", material));
+    }
+
+    /// A token of the present mode with such slots: (station, THT in µs, periodic).
+    pub fn token(&self, phase: Phase, slots: &[(u16, u32, bool)]) -> Token {
+        let mut list = SlotList::EMPTY;
+        for &(station, us, periodic) in slots {
+            assert!(list.push(Slot { station, tht_ns: us * 1_000, periodic }));
+        }
+        Token {
+            mode_epoch: self.mode_epoch,
+            cycle: 5,
+            residual_ns: 30_000_000,
+            trt_ns: TRT.as_nanos() as u32,
+            phase,
+            rested: false,
+            position: 0,
+            next_nrt: 1,
+            idle_visits: 0,
+            dead: StationSet::EMPTY,
+            slots: list,
+        }
+    }
+
+    /// A token so many hops newer than the newest.
+    pub fn hear_token(&mut self, from: u16, hops: u64, token: &Token) {
+        self.stamp.2 += hops;
+        let mut body = [0; 1_400];
+        let length = token.emit(&mut body);
+        self.hear_ring(from, Kind::Token, self.stamp, &body[..length]);
+    }
+
+    /// The node's last token comes back from `from`, so many hops later, changed as wished.
+    pub fn pass_back(&mut self, from: u16, hops: u64, change: impl FnOnce(&mut Token)) {
+        let mut token = Token::parse(&self.last(Kind::Token).body).expect("sound");
+        change(&mut token);
+        self.hear_token(from, hops, &token);
+    }
+
+    /// The round found nobody with data: the token comes home and rests with this cycle master.
+    pub fn rest(&mut self) {
+        if self.state() == "holding" {
+            return;
+        }
+        let slots = self.node.link().list().expect("a ring has a list").slots;
+        self.pass_back(1, 1, |token| {
+            token.slots = slots;
+            token.phase = Phase::Home;
+            token.rested = true;
+        });
+        self.run(Span::from_micros(100));
+    }
+
+    pub fn signal(&mut self, from: u16, verb: Verb, channel: ChannelId) {
+        let mut body = [0; 38];
+        Signal::new(verb, channel.0, 1).emit(&mut body);
+        if self.state() == "plain" {
+            self.hear(from, Kind::Signal, &body);
+        } else {
+            self.hear_ring(from, Kind::Signal, self.stamp, &body);
+        }
+    }
+
+    // ---- the node's own host --------------------------------------------------------------------------
+
+    /// Asks for a channel to station 3, which accepts.
+    pub fn open(&mut self, octets: u32, periodic: bool) -> ChannelId {
+        let (to, period) = (Destination::Station(3), self.settings.trt);
+        let request = OpenRequest { to, service: 5, unit_octets_max: octets, period, periodic };
+        let channel = self.node.open(self.now, &request).expect("a sound request");
+        self.drain();
+        self.signal(3, Verb::Accept, channel);
+        channel
+    }
+
+    /// Whether a channel was opened, and with which holding time.
+    pub fn opened(&self, channel: ChannelId) -> Option<Span> {
+        self.events.iter().find_map(|event| match event {
+            ChannelEvent::Opened { channel: id, contract, .. } if *id == channel => Some(contract.tht),
+            _ => None,
+        })
+    }
+
+    pub fn unit(&mut self, channel: ChannelId, number: u64, octets: u32) {
+        let unit = UnitRef { number, octets, schedule_ns: self.now.as_nanos() };
+        self.node.handle(self.now, Input::UnitReady { channel, unit });
+        self.drain();
+    }
+
+    pub fn host_frame(&mut self, tag: u32, octets: u16, level: u8) {
+        let tag = HostTag(tag);
+        self.node.handle(self.now, Input::HostFrame { port: PortId(0), tag, octets, level });
+        self.drain();
+    }
+
+    pub fn card_empty(&mut self) {
+        self.node.handle(self.now, Input::CardEmpty { port: PortId(0) });
+    }
+
+    // ---- what the node did ----------------------------------------------------------------------------
+
+    pub fn count(&self, kind: Kind) -> usize {
+        self.sent.iter().filter(|sent| sent.header.kind == kind).count()
+    }
+
+    pub fn last(&self, kind: Kind) -> &Sent {
+        let mut of_kind = self.sent.iter().rev().filter(|sent| sent.header.kind == kind);
+        of_kind.next().unwrap_or_else(|| panic!("no {kind:?} was sent in state {}", self.state()))
+    }
+
+    pub fn last_token(&self) -> Token {
+        Token::parse(&self.last(Kind::Token).body).expect("sound")
+    }
+
+    /// Ordinary frames that were sent, by their tags.
+    pub fn host_frames(&self) -> Vec<u32> {
+        let sent = self.outputs.iter().filter_map(|(_, output)| match output {
+            Output::TransmitHost { tag, .. } => Some(tag.0),
+            _ => None,
+        });
+        sent.collect()
+    }
+}

@@ -1,0 +1,442 @@
+//! The token in hand, frame by frame (paper sections 2.2.3, 2.3 and 2.4).
+
+mod rig;
+
+use rig::{ME, Rig, TRT, mac, ms};
+use rota_admission::{NrtPolicy, Request, admit};
+use rota_proto::{ChannelEvent, ChannelId, Settings};
+use rota_units::{BitRate, Instant, Octets, Span};
+use rota_wire::bodies::StationState;
+use rota_wire::{Kind, Phase, Token, UnitHeader, Verb};
+
+const SLOT: (u16, u32, bool) = (1, 6_000, true);
+
+fn policed(policy: NrtPolicy, rate: BitRate) -> Rig {
+    let mut settings = Settings::ethernet(rate, Octets::new(150_000));
+    settings.nrt_policy = policy;
+    let mut rig = Rig::with(settings).settle();
+    rig.switch(1, 1);
+    rig.run(ms(50));
+    rig.form(&[1, ME, 3]);
+    rig.stamp = (1, 1, 1);
+    rig.clear();
+    rig
+}
+
+fn nrt_token(rig: &Rig) -> Token {
+    Token { next_nrt: ME, ..rig.token(Phase::NonRealTime, &[SLOT]) }
+}
+
+/// When the frames of units left.
+fn data_times(rig: &Rig) -> Vec<Instant> {
+    rig.sent.iter().filter(|sent| sent.header.kind == Kind::Data).map(|sent| sent.at).collect()
+}
+
+// ---- believing a token --------------------------------------------------------------------------------
+
+#[test]
+fn a_stale_or_doubled_token_is_acknowledged_and_changes_nothing() {
+    let mut rig = Rig::ring();
+    let token = nrt_token(&rig);
+    rig.hear_token(1, 5, &token);
+    rig.run(ms(1));
+    assert_eq!(rig.state(), "ring", "nothing to send: passed on");
+    rig.clear();
+    let stamp = rig.stamp;
+    for seq in [stamp.2 - 1, stamp.2] {
+        let mut body = [0; 100];
+        let length = token.emit(&mut body);
+        rig.hear_ring(1, Kind::Token, (stamp.0, stamp.1, seq), &body[..length]);
+        let ack = rig.last(Kind::TokenAck);
+        assert_eq!((ack.header.seq, ack.to), (seq, mac(1)));
+        assert_eq!((rig.state(), rig.count(Kind::Token)), ("ring", 0));
+    }
+    assert_eq!(rig.node.link().counters().tokens_stale, 2);
+}
+
+#[test]
+fn the_lease_runs_from_the_kernels_stamp_and_without_one_there_is_none() {
+    let mut rig = Rig::ring();
+    let token = nrt_token(&rig);
+    let mut body = [0; 100];
+    let length = token.emit(&mut body);
+    let old = Instant::from_nanos(rig.now.as_nanos() - rig.settings.lease.as_nanos());
+    for at in [None, Some(old)] {
+        let frame = rig.ring_frame(1, Kind::Token, (1, 1, 9), &body[..length]);
+        rig.hear_raw(at, &frame);
+        assert_eq!(rig.state(), "ring");
+    }
+    assert_eq!(rig.node.link().counters().tokens_expired, 2);
+    let young = Instant::from_nanos(rig.now.as_nanos() - 3_000_000);
+    rig.host_frame(1, 1_514, 0);
+    let frame = rig.ring_frame(1, Kind::Token, (1, 1, 9), &body[..length]);
+    rig.hear_raw(Some(young), &frame);
+    assert!(rig.node.link().holds_token(rig.now));
+    assert!(
+        !rig.node.link().holds_token(young + rig.settings.lease + Span::from_nanos(1)),
+        "250 ms from the stamp"
+    );
+}
+
+#[test]
+fn a_token_no_key_proves_is_counted_and_ignored() {
+    let mut rig = Rig::ring();
+    let token = nrt_token(&rig);
+    let mut body = [0; 100];
+    let length = token.emit(&mut body);
+    let mut frame = rig.ring_frame(1, Kind::Token, (1, 1, 9), &body[..length]);
+    frame[50] ^= 1;
+    rig.hear_raw(Some(rig.now), &frame);
+    let mut frame = rig.ring_frame(1, Kind::Token, (1, 1, 9), &body[..length]);
+    frame[16] = 77;
+    rig.hear_raw(Some(rig.now), &frame);
+    assert_eq!((rig.state(), rig.node.link().counters().frames_unproven), ("ring", 2));
+}
+
+#[test]
+fn a_frame_of_another_boot_or_a_stranger_is_dropped() {
+    let mut rig = Rig::ring();
+    let token = nrt_token(&rig);
+    let mut body = [0; 100];
+    let length = token.emit(&mut body);
+    // The rig's stations have incarnation 0x100 + number: number 9 is nobody, and 1 has booted again.
+    rig.hear_ring(9, Kind::Token, (1, 1, 9), &body[..length]);
+    assert_eq!((rig.state(), rig.node.link().counters().frames_replayed), ("ring", 1));
+}
+
+#[test]
+fn a_token_of_another_mode_is_no_token() {
+    let mut rig = Rig::ring();
+    let token = Token { mode_epoch: rig.mode_epoch - 1, ..nrt_token(&rig) };
+    rig.hear_token(1, 5, &token);
+    assert_eq!(rig.state(), "ring");
+}
+
+#[test]
+fn a_newer_list_takes_an_old_token_out_of_the_hand() {
+    let (mut rig, _) = Rig::master(6_250, true);
+    rig.rest();
+    assert_eq!(rig.state(), "holding");
+    let list = rig.token(Phase::RealTime, &[(3, 6_000, true)]);
+    let mut body = [0; 100];
+    let length = list.emit(&mut body);
+    let stamp = (rig.stamp.0, rig.stamp.1, rig.stamp.2 + 20);
+    rig.hear_ring(3, Kind::List, stamp, &body[..length]);
+    assert_eq!(rig.state(), "ring");
+}
+
+// ---- the successor ------------------------------------------------------------------------------------
+
+#[test]
+fn a_silent_successor_is_sent_the_same_token_again_and_only_then_claimed_about() {
+    let mut rig = Rig::ring();
+    let token = nrt_token(&rig);
+    rig.hear_token(1, 5, &token);
+    rig.run(ms(480));
+    let tokens: Vec<_> = rig.sent.iter().filter(|sent| sent.header.kind == Kind::Token).collect();
+    assert!(tokens.len() > 3, "sent again {} times", tokens.len());
+    assert!(tokens.iter().all(|sent| sent.header == tokens[0].header && sent.body == tokens[0].body));
+    assert_eq!(rig.count(Kind::Claim), 0);
+    rig.run(ms(50));
+    assert!(rig.count(Kind::Claim) > 0 && rig.state() == "claiming");
+}
+
+#[test]
+fn an_acknowledged_token_is_not_sent_again() {
+    let mut rig = Rig::ring();
+    let token = nrt_token(&rig);
+    rig.hear_token(1, 5, &token);
+    rig.run(ms(1));
+    let stamp = rig.stamp;
+    rig.hear_ring(3, Kind::TokenAck, stamp, &[]);
+    rig.run(ms(400));
+    assert_eq!(rig.count(Kind::Token), 1);
+}
+
+#[test]
+fn whoever_holds_on_acknowledges_in_time_for_the_watch_behind_it() {
+    let mut rig = Rig::ring();
+    rig.host_frame(1, 1_514, 0);
+    let token = nrt_token(&rig);
+    rig.hear_token(1, 5, &token);
+    let heard = rig.now;
+    rig.run(ms(4));
+    let ack = rig.last(Kind::TokenAck);
+    assert!(ack.at.since(heard) < rig.settings.hop_timeout, "{}", ack.at.since(heard));
+}
+
+// ---- ordinary traffic ---------------------------------------------------------------------------------
+
+#[test]
+fn a_frame_that_does_not_fit_with_the_way_home_is_not_sent_and_its_station_is_next() {
+    let mut rig = Rig::ring();
+    rig.host_frame(1, 1_514, 0);
+    let frame = rig.settings.link.frame_span_max();
+    let hop = rig.settings.link.hop;
+    // One microsecond less than the frame and the hop home need (REPAIR-A1).
+    let residual = frame.as_nanos() + hop.as_nanos() - 1_000;
+    let token = Token { residual_ns: residual as u32, ..nrt_token(&rig) };
+    rig.hear_token(1, 5, &token);
+    rig.run(ms(1));
+    assert_eq!(rig.host_frames(), [0u32; 0]);
+    let passed = rig.last_token();
+    assert_eq!((passed.next_nrt, passed.phase, rig.last(Kind::Token).to), (ME, Phase::Home, mac(1)));
+    assert_eq!(rig.node.link().counters().nrt_refusals, 1);
+    // With the whole need left it is sent.
+    let token = Token { cycle: 6, residual_ns: residual as u32 + 2_000, ..nrt_token(&rig) };
+    rig.hear_token(1, 5, &token);
+    rig.run(ms(1));
+    assert_eq!(rig.host_frames(), [1]);
+}
+
+#[test]
+fn the_eight_levels_leave_in_order() {
+    let mut rig = policed(NrtPolicy::AsManyAsFit, BitRate::from_mbit(100));
+    for (tag, level) in [(10, 0), (17, 7), (13, 3), (11, 1), (16, 6), (12, 2), (15, 5), (14, 4), (27, 7)] {
+        rig.host_frame(tag, 300, level);
+    }
+    let token = nrt_token(&rig);
+    rig.hear_token(1, 5, &token);
+    rig.run(ms(10));
+    assert_eq!(rig.host_frames(), [17, 27, 16, 15, 14, 13, 12, 11, 10]);
+}
+
+#[test]
+fn the_three_policies_send_one_at_most_q_and_as_many_as_fit() {
+    for (policy, expected) in [(NrtPolicy::One, 1), (NrtPolicy::AtMost(3), 3), (NrtPolicy::AsManyAsFit, 20)] {
+        let mut rig = policed(policy, BitRate::from_mbit(100));
+        (0..20).for_each(|tag| rig.host_frame(tag, 1_514, 0));
+        let token = nrt_token(&rig);
+        rig.hear_token(1, 5, &token);
+        rig.run(ms(10));
+        assert_eq!(rig.host_frames().len(), expected, "{policy:?}");
+        let passed = rig.last_token();
+        assert_eq!((passed.next_nrt, rig.last(Kind::Token).to), (3, mac(3)), "the round goes on behind it");
+    }
+}
+
+#[test]
+fn as_many_as_fit_stop_when_the_cycle_is_full() {
+    let mut rig = policed(NrtPolicy::AsManyAsFit, BitRate::from_mbit(10));
+    (0..30).for_each(|tag| rig.host_frame(tag, 1_514, 0));
+    let token = Token { residual_ns: 10_000_000, ..nrt_token(&rig) };
+    rig.hear_token(1, 5, &token);
+    let heard = rig.now;
+    rig.run(ms(20));
+    let sent = rig.host_frames().len();
+    assert!((4..=8).contains(&sent), "{sent} frames of 1.23 ms in 10 ms");
+    let home = rig.sent.iter().find(|sent| sent.header.kind == Kind::Token).expect("passed on");
+    assert!(home.at.since(heard) <= ms(10), "home before the cycle's end: {}", home.at.since(heard));
+}
+
+#[test]
+fn an_idle_ring_rests_and_a_request_wakes_it_in_two_hops() {
+    let (mut rig, _) = Rig::master(6_250, true);
+    rig.rest();
+    rig.run(ms(3));
+    assert_eq!((rig.state(), rig.node.link().counters().rests), ("holding", 1));
+    rig.clear();
+    let stamp = rig.stamp;
+    rig.hear_ring(3, Kind::Request, stamp, &[]);
+    rig.run(Span::from_micros(100));
+    // Request and token: two hops, and the asking station has it.
+    assert_eq!((rig.last(Kind::Token).to, rig.last_token().phase), (mac(3), Phase::NonRealTime));
+}
+
+#[test]
+fn a_station_with_data_asks_a_drowsy_ring_once_a_cycle() {
+    let mut rig = Rig::ring();
+    let list = Token { rested: true, ..rig.token(Phase::RealTime, &[SLOT]) };
+    let mut body = [0; 100];
+    let length = list.emit(&mut body);
+    rig.hear_ring(1, Kind::List, (1, 1, 20), &body[..length]);
+    rig.host_frame(1, 200, 0);
+    rig.host_frame(2, 200, 0);
+    assert_eq!((rig.count(Kind::Request), rig.last(Kind::Request).to), (1, mac(1)));
+}
+
+// ---- reservations -------------------------------------------------------------------------------------
+
+#[test]
+fn a_strict_cycle_begins_exactly_one_period_after_the_last() {
+    let (mut rig, _) = Rig::master(6_250, true);
+    rig.rest();
+    rig.run(TRT * 4);
+    let lists = rig.sent.iter().filter(|sent| sent.header.kind == Kind::List).map(|sent| sent.at);
+    let starts: Vec<Instant> = lists.collect();
+    assert!(starts.len() >= 4, "{starts:?}");
+    assert!(starts.windows(2).all(|pair| pair[1].since(pair[0]) == TRT), "{starts:?}");
+}
+
+#[test]
+fn without_a_periodic_session_the_next_cycle_begins_early() {
+    let (mut rig, _) = Rig::master(6_250, false);
+    let began = rig.now;
+    rig.pass_back(1, 1, |token| token.phase = Phase::Home);
+    rig.run(ms(1));
+    assert_eq!(rig.count(Kind::List), 2);
+    assert!(rig.last(Kind::List).at.since(began) < ms(1), "no waiting for the period");
+}
+
+#[test]
+fn in_a_strict_ring_a_slot_waits_for_its_offset() {
+    let (mut rig, channel) = Rig::master(6_250, true);
+    // Another station is first now; this one's slot begins 6 ms into the cycle.
+    let own = rig.last_token().slots.as_slice()[0];
+    let token = rig.token(Phase::RealTime, &[(1, 6_000, true), (ME, own.tht_ns / 1_000, true)]);
+    let token = Token { position: 1, residual_ns: TRT.as_nanos() as u32, cycle: 90, ..token };
+    rig.run(ms(50));
+    rig.clear();
+    rig.unit(channel, 0, 6_250);
+    let start = rig.now;
+    rig.hear_token(1, 40, &token);
+    rig.run(ms(20));
+    let times = data_times(&rig);
+    assert_eq!(times.len(), 5);
+    assert!(times[0].since(start) >= ms(6) - Span::from_micros(40), "{}", times[0].since(start));
+}
+
+#[test]
+fn two_sessions_of_a_station_are_two_slots_and_one_visit() {
+    let (mut rig, first) = Rig::master(3_000, true);
+    let second = second_session(&mut rig, 3_000);
+    rig.signal(3, Verb::OpenedAck, first);
+    rig.signal(3, Verb::OpenedAck, second);
+    rig.rest();
+    rig.run(ms(1));
+    rig.rest();
+    rig.clear();
+    rig.unit(first, 0, 3_000);
+    rig.unit(second, 0, 3_000);
+    rig.run(ms(45));
+    let labels: Vec<u16> = rig
+        .sent
+        .iter()
+        .filter(|sent| sent.header.kind == Kind::Data)
+        .map(|sent| UnitHeader::parse(&sent.body).expect("sound").0.label)
+        .collect();
+    assert_eq!(labels, [1, 1, 1, 2, 2, 2]);
+    let hops_between = rig.sent.iter().skip_while(|s| s.header.kind != Kind::Data);
+    let until_last = hops_between.take_while(|s| s.header.kind != Kind::Token);
+    assert_eq!(until_last.filter(|s| s.header.kind == Kind::Data).count(), 6, "no hop between them");
+}
+
+/// A second session of the node under test, admitted at its next visit.
+fn second_session(rig: &mut Rig, octets: u32) -> ChannelId {
+    let second = rig.open(octets, true);
+    rig.rest();
+    rig.run(ms(1));
+    assert!(rig.opened(second).is_some(), "{} {:?}", rig.state(), rig.events);
+    if rig.state() == "holding" {
+        rig.run(ms(35));
+    }
+    second
+}
+
+fn slots_of(rig: &Rig) -> Vec<(u16, u64)> {
+    let list = rig.node.link().list().expect("a ring has a list");
+    list.slots.as_slice().iter().map(|slot| (slot.station, u64::from(slot.tht_ns))).collect()
+}
+
+#[test]
+fn closing_the_first_slot_of_a_shared_visit_hands_its_hop_to_the_next() {
+    let (mut rig, first) = Rig::master(3_000, true);
+    second_session(&mut rig, 5_000);
+    let before = slots_of(&rig);
+    assert_eq!(before.len(), 2);
+    rig.node.close(rig.now, first);
+    rig.rest();
+    rig.run(ms(1));
+    // What the second session would have been given had it been alone (REPAIR-A7).
+    let request = Request { station: ME, unit_octets: Octets::new(5_000), periodic: true };
+    let alone = admit(&[], &request, &rig.settings.params(3)).expect("fits").tht.as_nanos();
+    assert_eq!(slots_of(&rig), [(ME, alone)]);
+    assert!(alone > before[1].1);
+}
+
+#[test]
+fn closing_compacts_to_the_left() {
+    let mut rig = Rig::ring();
+    let slots = [(1, 4_000, true), (3, 5_000, true), (1, 4_000, true)];
+    let token = Token { dead: std::iter::once(3).collect_set(), ..rig.token(Phase::NonRealTime, &slots) };
+    rig.hear_token(1, 5, &token);
+    rig.run(ms(1));
+    let kept = slots_of(&rig);
+    let link = rig.settings.link;
+    let joined = 4_000_000 - (link.hop + link.per_visit).as_nanos();
+    assert_eq!(kept, [(1, 4_000_000), (1, joined)], "two visits that meet are one, and pay once");
+}
+
+trait CollectSet {
+    fn collect_set(self) -> rota_wire::StationSet;
+}
+
+impl<I: Iterator<Item = u16>> CollectSet for I {
+    fn collect_set(self) -> rota_wire::StationSet {
+        let mut set = rota_wire::StationSet::EMPTY;
+        self.for_each(|station| set.insert(station));
+        set
+    }
+}
+
+#[test]
+fn shrinking_frees_time_at_once_and_growing_is_refused() {
+    let (mut rig, channel) = Rig::master(6_250, true);
+    let before = slots_of(&rig)[0].1;
+    assert!(!rig.node.shrink(rig.now, channel, 6_251), "a larger one was not admitted");
+    assert!(!rig.node.shrink(rig.now, channel, 0));
+    assert!(rig.node.shrink(rig.now, channel, 3_000));
+    rig.rest();
+    rig.run(ms(1));
+    let link = rig.settings.link;
+    let saved = link.unit_span_up(Octets::new(6_250)).minus(link.unit_span_up(Octets::new(3_000)));
+    assert_eq!(slots_of(&rig)[0].1, before - saved.as_nanos());
+}
+
+#[test]
+fn a_unit_larger_than_its_reservation_waits_for_the_next_slot() {
+    let (mut rig, channel) = Rig::master(3_000, true);
+    rig.rest();
+    rig.clear();
+    rig.unit(channel, 0, 6_250);
+    rig.run(ms(40));
+    assert_eq!(data_times(&rig).len(), 3, "three fragments are reserved, five are there");
+}
+
+#[test]
+fn slots_of_the_dead_are_freed_and_the_owner_learns_that_it_was_declared_dead() {
+    let (mut rig, channel) = Rig::master(6_250, true);
+    let token = rig.token(Phase::NonRealTime, &[(1, 6_000, true)]);
+    let token = Token { dead: std::iter::once(ME).collect_set(), ..token };
+    rig.hear_token(1, 9, &token);
+    rig.run(ms(1));
+    let cause = rig.events.iter().find_map(|event| match event {
+        ChannelEvent::Closed { channel: id, cause, .. } if *id == channel => Some(*cause),
+        _ => None,
+    });
+    // The loss is signalled to the receiver first; the program learns of it when that is answered.
+    assert!(cause.is_some() || rig.count(Kind::Signal) > 0 || rig.node.link().queued_frames() > 0);
+    assert!(rig.count(Kind::Announce) > 0, "being heard clears the mark");
+}
+
+#[test]
+fn the_cycle_master_lets_a_joiner_in_under_a_new_key() {
+    let (mut rig, _) = Rig::master(6_250, true);
+    rig.rest();
+    rig.clear();
+    rig.announce(7, StationState::Joining);
+    rig.run(ms(40));
+    assert_eq!(rig.count(Kind::Form), 2);
+    let form = rota_wire::Form::parse(&rig.last(Kind::Form).body).expect("sound");
+    let named: Vec<u16> = form.members().iter().map(|member| member.station).collect();
+    assert_eq!((named, form.key_epoch), (vec![1, 2, 3, 4], 2));
+}
+
+#[test]
+fn an_idle_station_passes_the_round_on_to_the_next() {
+    let mut rig = Rig::ring();
+    let token = Token { next_nrt: 3, ..rig.token(Phase::NonRealTime, &[SLOT]) };
+    rig.hear_token(1, 5, &token);
+    rig.run(ms(1));
+    assert_eq!((rig.last(Kind::Token).to, rig.last_token().next_nrt), (mac(3), 3));
+}
