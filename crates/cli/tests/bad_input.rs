@@ -7,7 +7,8 @@ use common::{Ended, Lab, Program, ROTA, testdata, text};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// What to run where (station 0 is outside the lab), how it ends, and what its sentence says. Words that begin
+/// What to run where (station 0 is outside the lab), how it ends, and what its sentence says. Words
+/// that begin
 /// with `@` stand for files.
 type Case = (u8, &'static str, i32, &'static str);
 

@@ -136,7 +136,8 @@ pub fn own_user_namespace() -> Result<OwnedFd, NsError> {
     own("user")
 }
 
-/// A host of its own: a network namespace and a host name. It lives as long as this value, or a process in it.
+/// A host of its own: a network namespace and a host name. It lives as long as this value, or a process
+/// in it.
 #[derive(Debug)]
 pub struct Host {
     net: OwnedFd,

@@ -133,7 +133,8 @@ fn split(rate: BitRate, percent: u8) -> (BitRate, BitRate) {
 fn rules(matches: PriorityMatch) -> Vec<Vec<Word>> {
     match matches {
         PriorityMatch::Dscp(dscp) => {
-            // Version, length, *type of service*, total length: DSCP is the upper six bits of the second octet.
+            // Version, length, *type of service*, total length: DSCP is the upper six bits
+            // of the second octet.
             vec![vec![Word { offset: 0, mask: 0x00fc_0000, value: u32::from(dscp) << 18 }]]
         }
         PriorityMatch::UdpPorts { first, last } => {

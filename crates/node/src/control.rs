@@ -310,7 +310,8 @@ impl Control<'_> {
             self.data.say(Command::Abort { channel });
             return;
         };
-        // The program is told once the channel is reserved: one that admission refuses is none of its business.
+        // The program is told once the channel is reserved: one that admission refuses is none
+        // of its business.
         let Ok(offer) = sink.descriptors().iter().map(BorrowedFd::try_clone_to_owned).collect() else {
             self.data.say(Command::Abort { channel });
             return;

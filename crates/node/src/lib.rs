@@ -79,7 +79,8 @@ pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> NodeError 
     move |source| NodeError::System { what, source }
 }
 
-/// Runs a station until SIGINT or SIGTERM, or until its device is gone. `ready` is called once programs can connect.
+/// Runs a station until SIGINT or SIGTERM, or until its device is gone. `ready` is called once programs
+/// can connect.
 ///
 /// # Errors
 /// What could not be opened, or why it had to stop.

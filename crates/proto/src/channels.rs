@@ -421,7 +421,8 @@ impl Channels {
             if channel.tries <= limit {
                 link.send_signal(now, channel.to, channel.signal(verb));
             } else if let Sending::Open { acknowledged } = &mut channel.state {
-                // The receiver accepted; that it has not confirmed the contract's figures is no reason to stop.
+                // The receiver accepted; that it has not confirmed the contract's
+                // figures is no reason to stop.
                 *acknowledged = true;
             } else {
                 if channel.state == Sending::Connecting {

@@ -57,13 +57,15 @@ pub struct Node {
 }
 
 impl Node {
-    /// A station that begins to look for its segment. `secret` is the segment's, `seed` must differ at each boot.
+    /// A station that begins to look for its segment. `secret` is the segment's, `seed` must differ
+    /// at each boot.
     pub fn new(now: Instant, identity: Identity, secret: &Key, settings: Settings, seed: u64) -> Self {
         let channels = Channels::new(identity.node_id);
         Self { link: Rether::new(now, PortId(0), identity, secret, settings, seed), channels }
     }
 
-    /// One frame, request or indication. A fragment for a local channel comes back, to be copied out of the frame.
+    /// One frame, request or indication. A fragment for a local channel comes back, to be copied
+    /// out of the frame.
     pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Option<Delivery> {
         let delivery = match input {
             Input::Frame { at, data, .. } => self.on_frame(now, at, data),

@@ -11,6 +11,17 @@ use rota_wire::{Key, MacAddr};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// How a host stamps what it receives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stamps {
+    /// Like a kernel: when the frame came, up to 5 µs early, as clocks are converted.
+    #[default]
+    Kernel,
+    /// A planted bug: when the process took the frame out of its queue. A lease that runs from there lives
+    /// again after a pause, and the checkers must see it.
+    Dequeue,
+}
+
 /// What a world is made of.
 #[derive(Clone, Debug)]
 pub struct WorldSpec {
@@ -22,13 +33,21 @@ pub struct WorldSpec {
     pub latency: Span,
     /// What goes wrong.
     pub faults: Faults,
+    /// How frames are stamped.
+    pub stamps: Stamps,
 }
 
 impl WorldSpec {
     /// Stations on a healthy 10 Mbit/s switch with 150 kB at each port.
     pub fn new(stations: usize) -> Self {
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
-        Self { stations, settings, latency: Span::from_micros(20), faults: Faults::default() }
+        Self {
+            stations,
+            settings,
+            latency: Span::from_micros(20),
+            faults: Faults::default(),
+            stamps: Stamps::Kernel,
+        }
     }
 }
 
@@ -67,6 +86,8 @@ pub struct World {
 }
 
 const SECRET: [u8; 32] = [7; 32];
+/// What a process takes to dequeue a frame and look at it.
+const DEQUEUE: Span = Span::from_micros(10);
 const SWITCH_DELAY: Span = Span::from_micros(2);
 
 impl World {
@@ -174,7 +195,7 @@ impl World {
             Event::Arrive { to, frame } => self.arrive(to, frame),
             Event::Wake { host, wake } => {
                 let state = &mut self.hosts[host];
-                if state.wake != wake || self.now < state.paused_until {
+                if state.wake != wake || self.now < state.paused_until || !state.inbox.is_empty() {
                     return;
                 }
                 state.alarm = Instant::FAR;
@@ -216,7 +237,7 @@ impl World {
             return;
         }
         let at = self.now;
-        if self.now < self.hosts[to].paused_until {
+        if self.now < self.hosts[to].paused_until || !self.hosts[to].inbox.is_empty() {
             self.hosts[to].inbox.push_back((at, frame));
             return;
         }
@@ -225,13 +246,18 @@ impl World {
     }
 
     fn receive(&mut self, to: usize, at: Instant, frame: &[u8]) {
+        let early = Span::from_nanos(self.below(5_000));
+        let stamp = match self.spec.stamps {
+            Stamps::Kernel => at.minus(early),
+            Stamps::Dequeue => self.now,
+        };
         let host = &mut self.hosts[to];
         if frame[12..14] != self.spec.settings.ether_type.to_be_bytes() {
             host.ordinary_received += 1;
             return;
         }
         let Some(node) = &mut host.node else { return };
-        let input = Input::Frame { port: PortId(0), at: Some(at), data: frame };
+        let input = Input::Frame { port: PortId(0), at: Some(stamp), data: frame };
         if let Some(delivery) = node.handle(self.now, input) {
             host.deliver(at, &delivery);
         }
@@ -241,9 +267,12 @@ impl World {
         if self.now < self.hosts[host].paused_until {
             return;
         }
-        while let Some((at, frame)) = self.hosts[host].inbox.pop_front() {
+        // One frame at a time, as a process dequeues them: what it does in between can be seen.
+        if let Some((at, frame)) = self.hosts[host].inbox.pop_front() {
             self.receive(host, at, &frame);
             self.drain(host);
+            self.schedule(self.now + DEQUEUE, Event::Resume { host });
+            return;
         }
         if let Some(node) = &mut self.hosts[host].node {
             node.handle_deadline(self.now);

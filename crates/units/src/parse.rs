@@ -1,4 +1,5 @@
-//! Numbers as people write them in settings and on the command line. A bare number has no unit and is refused.
+//! Numbers as people write them in settings and on the command line. A bare number has no unit and is
+//! refused.
 
 use crate::{BitRate, Octets, Span};
 use core::fmt;

@@ -103,7 +103,10 @@ impl Span {
 
     /// How many whole `other` fit into this span; 0 when `other` is zero.
     pub const fn count_down(self, other: Self) -> u64 {
-        if other.0 == 0 { 0 } else { self.0 / other.0 }
+        match self.0.checked_div(other.0) {
+            Some(count) => count,
+            None => 0,
+        }
     }
 
     /// The longer of the two.

@@ -1,4 +1,5 @@
-//! Every octet that Rota puts on an Ethernet segment: checked views, plain values, printers. Nothing else parses bytes.
+//! Every octet that Rota puts on an Ethernet segment: checked views, plain values, printers. Nothing
+//! else parses bytes.
 //!
 //! The formats are drawn octet by octet in `docs/wire.md`. All numbers are big-endian. A parser never
 //! panics, never reads past the slice it was given and allocates nothing.

@@ -1,4 +1,5 @@
-//! One whole frame of each kind, as it was once written: whoever changes the format must change this file too.
+//! One whole frame of each kind, as it was once written: whoever changes the format must change this
+//! file too.
 
 mod samples;
 

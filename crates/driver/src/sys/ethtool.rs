@@ -11,7 +11,8 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// Issues one of the ETHTOOL_S… commands that take a number, on `name` in the calling thread's network namespace.
+/// Issues one of the ETHTOOL_S… commands that take a number, on `name` in the calling thread's network
+/// namespace.
 pub(crate) fn set_offload(name: &str, command: u32, data: u32) -> Result<(), Errno> {
     let control = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     let mut value = EthtoolValue { command, data };

@@ -6,7 +6,7 @@
 use super::outbox::Pending;
 use super::{LinkEvent, Mode, Rether, Stamp};
 use crate::io::StationId;
-use rota_units::Instant;
+use rota_units::{Instant, Span};
 use rota_wire::{Claim, Generation, Grant, MacAddr, Nack, Phase, StationSet, Token};
 
 /// A claim under way.
@@ -61,11 +61,18 @@ impl Rether {
                 let generation = claim.generation;
                 self.outbox.push_back(Pending::Claim { generation });
             } else {
-                // W = m·(L + D), plus TRT for a silent master whose token rests.
-                let step = self.settings.lease + self.settings.delay_max;
-                claim.drained = Some(now + step * silent as u64 + self.settings.trt);
+                let drain = self.drain(silent);
+                if let Some(claim) = &mut self.claim {
+                    claim.drained = Some(now + drain);
+                }
             }
         }
+    }
+
+    /// W = m·(L + D), plus TRT for a silent master whose token rests.
+    fn drain(&self, silent: usize) -> Span {
+        let step = self.settings.lease + self.settings.delay_max;
+        step * silent as u64 + self.settings.trt
     }
 
     /// Everybody who could hold the old token has granted, or can hold it no longer.
@@ -110,8 +117,9 @@ impl Rether {
     pub(super) fn on_claim(&mut self, now: Instant, from: StationId, mac: MacAddr, claim: &Claim) {
         match self.mode {
             Mode::Ring => {}
-            // B8: the claimant has missed the return to plain Ethernet. With an older epoch we missed a switch.
-            Mode::Plain if self.mode_epoch >= claim.mode_epoch => {
+            // REPAIR-B8: the claimant has missed the return to plain Ethernet. With an older epoch we missed a
+            // switch; with an equal one a switch and a return have met, and the ring wins as in mode notices.
+            Mode::Plain if self.mode_epoch > claim.mode_epoch => {
                 self.outbox.push_back(Pending::Mode);
                 return;
             }
@@ -137,7 +145,10 @@ impl Rether {
         self.claim = None;
         let seen = self.list_stamp;
         self.seen = fresh;
-        self.silence_at = now + self.settings.silence(self.rank());
+        // The claimant may have to wait until all others are drained. Whoever claimed against it before that
+        // would start the drain anew, and two such stations would never make a token.
+        let drain = self.drain(self.members.as_slice().len());
+        self.silence_at = now + self.settings.silence(self.rank()) + drain;
         self.outbox.push_back(Pending::Grant { to: mac, generation: claim.generation, seen });
     }
 

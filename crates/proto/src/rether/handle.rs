@@ -55,8 +55,9 @@ impl Rether {
                 self.counters.frames_replayed += 1;
                 return Some(Arrived::Nothing);
             }
-            // Of a stranger only what introduces it, or names us with our own fresh nonce, is believed.
-            Heard::New if !matches!(header.kind, Kind::Announce | Kind::Switch | Kind::Form | Kind::Mode) => {
+            // Of a stranger only what introduces it, or names us with our own fresh nonce, is believed. Outside
+            // a ring a stranger's claim is heard too: plain stations forget a ring that they do not hear.
+            Heard::New if !self.believes_stranger(header.kind) => {
                 return Some(Arrived::Nothing);
             }
             Heard::New | Heard::Known => {}
@@ -74,6 +75,11 @@ impl Rether {
             _ => self.counters.frames_malformed += 1,
         }
         Some(Arrived::Nothing)
+    }
+
+    fn believes_stranger(&self, kind: Kind) -> bool {
+        let introduces = matches!(kind, Kind::Announce | Kind::Switch | Kind::Form | Kind::Mode);
+        introduces || (kind == Kind::Claim && !matches!(self.mode, Mode::Ring))
     }
 
     /// Frames under a ring's key: only members of this ring made them.

@@ -376,6 +376,8 @@ impl Rether {
             return Instant::ZERO;
         }
         let mode = match &self.mode {
+            // Until the card is empty nothing of ours may follow, so no timer is due.
+            Mode::Joining(joining) if joining.ring && !joining.card_empty => Instant::FAR,
             Mode::Joining(joining) => joining.again,
             Mode::Plain => self.next_hello,
             Mode::Initiating(state) => state.again,

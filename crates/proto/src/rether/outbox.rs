@@ -195,7 +195,8 @@ impl Rether {
         Some((token, hold.stamp))
     }
 
-    /// The token on the watch. Its residual time is set when it first leaves; sent again, it is the same token.
+    /// The token on the watch. Its residual time is set when it first leaves; sent again, it is the
+    /// same token.
     fn write_token(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         let residual = self.residual(now).as_nanos() as u32;
         let watch = self.watch.as_mut()?;

@@ -309,7 +309,8 @@ impl Rether {
             state.acknowledge_at = None;
             self.outbox.push_back(Pending::SwitchAck);
         } else if now >= state.give_up {
-            // B7: the initiator died. Whoever waits longest tries itself, so that nobody stays silent for ever.
+            // B7: the initiator died. Whoever waits longest tries itself, so that nobody
+            // stays silent for ever.
             self.mode = Mode::Plain;
             self.begin_switch(now);
         }

@@ -158,7 +158,8 @@ impl Rether {
         true
     }
 
-    /// A unit waits in the client's ring. Its octets must not exceed what the client's memory holds; a unit larger
+    /// A unit waits in the client's ring. Its octets must not exceed what the client's memory
+    /// holds; a unit larger
     /// than the reservation takes several slots and is late, which its receiver will see.
     pub(crate) fn on_unit_ready(&mut self, channel: ChannelId, unit: UnitRef) -> bool {
         let Some(session) = self.session(channel) else { return false };
@@ -176,7 +177,8 @@ impl Rether {
 
     // ---- what the holder does to the token ------------------------------------------------------------
 
-    /// Runs at every visit: membership changes that wait, then closes, then admissions (theory A5: any visit).
+    /// Runs at every visit: membership changes that wait, then closes, then admissions (theory A5:
+    /// any visit).
     pub(super) fn settle_token(&mut self, now: Instant, token: &mut Token) {
         for station in self.changes.leavers.iter() {
             token.dead.insert(station);
@@ -431,11 +433,7 @@ impl Rether {
     /// In token mode: asks the cycle master to send the token, at most once a cycle, when it may be resting.
     pub(super) fn ask_for_token(&mut self, now: Instant) {
         match self.mode {
-            Mode::Plain => {
-                if self.wants_ring() {
-                    self.begin_switch(now);
-                }
-            }
+            Mode::Plain if self.wants_ring() => self.begin_switch(now),
             Mode::Ring if self.hold.is_some() => {
                 self.asked_by.get_or_insert(self.station);
             }

@@ -198,7 +198,8 @@ impl Rether {
         if asked == self.station { self.enter_nrt() } else { self.stage(Stage::Leave { to: asked }) }
     }
 
-    /// Cycle k+1 of a strict ring begins at c_k + TRT exactly; cycles that a stall ate are skipped, not made up.
+    /// Cycle k+1 of a strict ring begins at c_k + TRT exactly; cycles that a stall ate are skipped,
+    /// not made up.
     fn start_cycle(&mut self, now: Instant) -> Step {
         let trt = self.settings.trt;
         let Some(mut hold) = self.hold.take() else { return Step::Wait };
