@@ -217,5 +217,5 @@ fn print(o: &Outcome) {
         "taken apart. Every frame carries its tag and every hop its watch; in an idle round the token's"
     );
     println!("return acknowledges the hops, elsewhere a frame of its own does.");
-    println!("Tokens sent again since the start, which a stalled host causes: {}.", o.tokens_retransmitted);
+    println!("Tokens sent again since the start: {}.", o.tokens_retransmitted);
 }
