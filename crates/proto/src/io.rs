@@ -172,7 +172,7 @@ pub enum Output {
     Rotation {
         /// How many hops.
         hops: u16,
-        /// From passing the token to its return.
+        /// From one receive stamp of the token to the next, this station's own work included.
         span: Span,
     },
     /// The token was accepted or passed: for the hold log and the counters.

@@ -192,12 +192,12 @@ impl Rether {
         (self.clock.start + self.settings.trt).since(now).min(self.settings.trt)
     }
 
-    /// A full round of an idle ring between our passing the token and its return: what a hop costs.
+    /// A full round of an idle ring from one receive stamp of the token to the next: what a hop costs.
     fn measure_rotation(&mut self, at: Instant, stamp: Stamp, token: &Token) {
-        let Some((passed, seq)) = self.last_pass.take() else { return };
+        let Some((accepted, seq)) = self.last_pass.take() else { return };
         let hops = stamp.seq.saturating_sub(seq);
         if token.phase == Phase::NonRealTime && hops + 1 == u64::from(self.live_stations(token)) {
-            let span = at.since(passed);
+            let span = at.since(accepted);
             self.outputs.push_back(Output::Rotation { hops: hops as u16 + 1, span });
         }
     }
@@ -224,6 +224,10 @@ impl Rether {
         // In an idle round the token is usually back before the predecessor's watch runs out; its return
         // acknowledges every hop; if it is not back in time, the acknowledgement is sent after all.
         let idle_round = hold.token.phase == Phase::NonRealTime && hold.token.idle_visits > 0 && !hold.sent;
+        // A lap runs from stamp to stamp, so that this station's own work is part of it; a hold in which a
+        // cycle began is none.
+        let straight = hold.acknowledge.is_some_and(|(_, accepted, _)| accepted == hold.stamp);
+        self.last_pass = (idle_round && straight).then_some((hold.accepted, stamp.seq));
         let hop_timeout = self.settings.hop_timeout;
         // As late as is safe: on stock Linux a timer before the next tick costs more than the hop itself.
         let owed_by = hold.accepted + hop_timeout.minus(hop_timeout.div_down(5));

@@ -219,7 +219,6 @@ impl Rether {
         if !watch.written {
             watch.written = true;
             watch.token.residual_ns = residual;
-            self.last_pass = Some((now, watch.stamp.seq));
         }
         let (token, stamp, to) = (watch.token, watch.stamp, watch.to);
         let octets = token.emit(&mut frame.bytes[BODY..]);
