@@ -130,6 +130,17 @@ impl Members {
         self.list.retain(keep);
     }
 
+    /// Forgets who shares its number with a smaller address or with this station.
+    pub(super) fn keep_one_of_each_number(&mut self, own: StationId) {
+        let mut taken = own;
+        // In the order of numbers, and of addresses within one.
+        self.list.retain(|member| {
+            let shared = member.station != 0 && (member.station == taken || member.station == own);
+            taken = member.station;
+            !shared
+        });
+    }
+
     /// The lowest free station number; `None` on a full segment.
     pub(super) fn lowest_free(&self, taken: StationId) -> Option<StationId> {
         let mut used = StationSet::EMPTY;

@@ -5,7 +5,6 @@
 //! RETHER-2.2.2-11, RETHER-2.2.4-1, RETHER-2.2.4-2, RETHER-2.4-8, RETHER-4.3-2, REPAIR-B7, REPAIR-B8,
 //! REPAIR-B10, REPAIR-B13.
 
-use super::members::Heard;
 use super::outbox::Pending;
 use super::reserve::LinkEvent;
 use super::{Initiating, Joining, Mode, Rether, Yielding};
@@ -118,7 +117,9 @@ impl Rether {
         }
         if matches!(self.mode, Mode::Ring) && (is_new || said.state != StationState::Ring) {
             if said.state == StationState::Plain {
-                // It has lost the ring: told so, it stops sending and asks to join.
+                // It has lost the ring: told so, it stops sending and asks to join. It may not know this boot of
+                // ours, so it is also told who says so.
+                self.outbox.push_back(Pending::Announce);
                 self.outbox.push_back(Pending::Mode);
             }
             let lives = known.is_some_and(|(_, station)| station != 0 && !self.is_dead(station));
@@ -129,7 +130,7 @@ impl Rether {
                 return;
             }
             // A joiner stays a stranger until the cycle master forms the ring anew with it.
-            self.note_joiner(now, mac, header.incarnation, said, header.seq);
+            self.remember_joiner(now, mac, header.incarnation, said, header.seq);
             return;
         }
         let station =
@@ -357,6 +358,9 @@ impl Rether {
         let Mode::Initiating(state) = &self.mode else { return };
         let acked = state.acked.clone();
         let mut silent = Vec::new();
+        // Two stations may have taken one number and not yet noticed: the smaller address keeps it, the other
+        // is let in with a number of its own once the ring runs.
+        self.members.keep_one_of_each_number(self.station);
         self.members.retain(|member| {
             let answered = acked.iter().any(|(station, _)| *station == member.station);
             if !answered && member.station != 0 {
@@ -557,20 +561,5 @@ impl Rether {
         }
         self.outbox.push_back(Pending::Mode);
         self.leave_ring(now);
-    }
-
-    /// What a fresh announcement of an unknown boot means while in a ring.
-    pub(super) fn note_joiner(
-        &mut self,
-        now: Instant,
-        mac: MacAddr,
-        incarnation: u32,
-        said: &Announce,
-        seq: u64,
-    ) {
-        if self.members.heard(now, mac, incarnation, seq) == Heard::Replay {
-            return;
-        }
-        self.remember_joiner(now, mac, incarnation, said, seq);
     }
 }

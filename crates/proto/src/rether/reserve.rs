@@ -376,8 +376,12 @@ impl Rether {
         let joiners = core::mem::take(&mut self.changes.joiners);
         let mut joined = false;
         for joiner in joiners.into_iter().filter(|joiner| now.since(joiner.at) < fresh) {
-            let old =
-                self.members.by_mac(joiner.mac).map(|member| member.station).filter(|station| *station != 0);
+            let shared = |station: StationId| {
+                let holders =
+                    self.members.as_slice().iter().filter(|member| member.station == station).count();
+                station == 0 || station == self.station || holders > 1
+            };
+            let old = self.members.by_mac(joiner.mac).map(|member| member.station).filter(|s| !shared(*s));
             let Some(station) = old.or_else(|| self.members.lowest_free(self.station)) else { continue };
             if usize::from(self.ring_size()) >= rota_wire::bodies::FORM_MEMBERS_MAX && old.is_none() {
                 continue;

@@ -38,6 +38,8 @@ pub(super) enum Stage {
     Leave { to: StationId },
 }
 
+/// How often a drowsy ring visits everybody: about once a second at 30 Hz.
+const ROUND_CYCLES: u32 = 32;
 /// What each data frame carries beside a unit's octets.
 const OUR_OCTETS: u64 = (LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS + TAG_OCTETS) as u64;
 const DATA_OFFSET: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS;
@@ -228,8 +230,12 @@ impl Rether {
         self.counters.cycles += 1;
         // The lease is renewed only by another station's hands, so a drowsy token must go round in time.
         let lease_left = hold.lease_end.since(now);
-        let must_go =
-            lease_left < trt * 2 || !self.nrt.is_empty() || self.asked_by.is_some() || self.is_awake(now);
+        // Once in a while everybody is visited, or a dead station without a slot would never be noticed.
+        let must_go = self.clock.cycle.is_multiple_of(ROUND_CYCLES)
+            || lease_left < trt * 2
+            || !self.nrt.is_empty()
+            || self.asked_by.is_some()
+            || self.is_awake(now);
         let alone = self.live_stations(&hold.token) == 1;
         if alone {
             hold.lease_end = now + self.settings.lease;
