@@ -268,7 +268,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         Ok(())
     }
 
-    /// A moment, while hops are being measured; of few hops only, for reading clocks is part of what it costs.
+    /// A moment, while hops are being measured; of few hops only, for reading clocks is part of what it
+    /// costs.
     fn tick(&self) -> Option<Instant> {
         (self.measuring_until > Instant::ZERO && self.frames_heard.is_multiple_of(SPLIT_EVERY)).then(now)
     }

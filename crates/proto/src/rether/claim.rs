@@ -63,7 +63,8 @@ impl Rether {
                 let generation = claim.generation;
                 self.outbox.push_back(Pending::Claim { generation });
             } else {
-                // Those on the dead list drained when they were declared dead; they are asked, not waited for.
+                // Those on the dead list drained when they were declared dead; they are asked, not
+                // waited for.
                 let dead = claim.list.as_ref().map_or(StationSet::EMPTY, |list| list.dead);
                 let granted = claim.granted;
                 let may_hold = self.members.as_slice().iter().filter(|member| {

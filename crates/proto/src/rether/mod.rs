@@ -216,7 +216,8 @@ pub struct Rether {
     farewell: Option<(u8, Key)>,
     last_request: Instant,
     last_visit_idle: bool,
-    /// When the token last passed on in an idle round had come, and its sequence when it went: for the hop time.
+    /// When the token last passed on in an idle round had come, and its sequence when it went: for the
+    /// hop time.
     last_pass: Option<(Instant, u64)>,
     awake_until: Instant,
     asked_by: Option<StationId>,

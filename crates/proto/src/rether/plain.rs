@@ -117,7 +117,8 @@ impl Rether {
         }
         if matches!(self.mode, Mode::Ring) && (is_new || said.state != StationState::Ring) {
             if said.state == StationState::Plain {
-                // It has lost the ring: told so, it stops sending and asks to join. It may not know this boot of
+                // It has lost the ring: told so, it stops sending and asks to join. It may not know
+                // this boot of
                 // ours, so it is also told who says so.
                 self.outbox.push_back(Pending::Announce);
                 self.outbox.push_back(Pending::Mode);
@@ -501,8 +502,10 @@ impl Rether {
         if notice.mode_epoch < self.mode_epoch {
             return;
         }
-        // With an equal epoch a plain notice is about the mode before our switch. A ring that lives returns to
-        // plain mode only by its own word (`on_ring_mode`); one that has lost its token asks, and is told here.
+        // With an equal epoch a plain notice is about the mode before our switch. A ring that lives
+        // returns to
+        // plain mode only by its own word (`on_ring_mode`); one that has lost its token asks, and is
+        // told here.
         let asks = match &self.mode {
             Mode::Ring => self.claim.is_some() && known,
             Mode::Joining(joining) => joining.ring,
