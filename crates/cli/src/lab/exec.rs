@@ -13,6 +13,7 @@ use rota_units::{BitRate, Octets};
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +30,9 @@ pub fn exec(place: &Place, station: &str, words: &[OsString]) -> Result<u8, Fail
     let (program, arguments) = words
         .split_first()
         .ok_or_else(|| Failure::wrong_use("say what to run: rota lab exec n2 -- COMMAND"))?;
-    let mut command = Command::new(program);
+    // Inside the lab `rota` is this program, wherever it lies and however it was called.
+    let own = std::env::current_exe().ok().filter(|_| program == "rota");
+    let mut command = Command::new(own.as_deref().map_or(program.as_os_str(), Path::as_os_str));
     let rate = BitRate::new(about.rate_bps).unwrap_or(BitRate::from_mbit(10));
     command.args(arguments).envs(environment(rate, Octets::new(about.port_queue_octets)));
     let door = Arc::new(Door::new(fds));

@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 use rota_units::Span;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::process::{Child, ChildStderr, Stdio};
 use std::time::Duration;
 
@@ -55,7 +56,10 @@ impl Nodes {
             }
             nodes.all.push(NodeProcess { station, child, errors, words: Vec::new(), ended: None });
         }
-        let warnings = nodes.wait_until_ready(lab)?;
+        let mut warnings = nodes.wait_until_ready(lab)?;
+        if warnings.is_empty() {
+            warnings = nodes.wait_until_met(lab, &program);
+        }
         Ok((nodes, warnings))
     }
 
@@ -75,6 +79,29 @@ impl Nodes {
             if rota::now() > deadline {
                 let late = |k| format!("the node of n{k} runs, but has opened no control socket");
                 return Ok(waiting.into_iter().map(late).collect());
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Waits until every station has found all others, so that the first command of a new lab does not come
+    /// too early.
+    fn wait_until_met(&mut self, lab: &Lab, program: &Path) -> Vec<String> {
+        let deadline = rota::now() + READY_WITHIN;
+        let all = self.all.len();
+        loop {
+            let strangers: Vec<u8> = self
+                .all
+                .iter()
+                .map(|node| node.station)
+                .filter(|k| members(lab, *k, program) < all)
+                .collect();
+            if strangers.is_empty() {
+                return Vec::new();
+            }
+            if rota::now() > deadline {
+                let late = |k| format!("n{k} has not found all other stations yet");
+                return strangers.into_iter().map(late).collect();
             }
             std::thread::sleep(PAUSE);
         }
@@ -102,6 +129,14 @@ impl Nodes {
     pub fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.all.iter().filter_map(|node| node.errors.as_ref()).map(AsFd::as_fd)
     }
+}
+
+/// How many stations the node of station `station` knows, itself included.
+fn members(lab: &Lab, station: u8, program: &Path) -> usize {
+    let output = lab.command(station, program).args(["status", "--json"]).stderr(Stdio::null()).output();
+    let status =
+        output.ok().and_then(|output| serde_json::from_slice::<rota::StatusInfo>(&output.stdout).ok());
+    status.map_or(0, |status| status.members.len())
 }
 
 impl NodeProcess {
