@@ -96,7 +96,9 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     write_report(&args.out, &report::html(&outcome))?;
     match outcome.verdict() {
         Verdict::Kept => Ok(Exit::Done),
-        verdict @ Verdict::Unfit => Err(Failure::failed(text::verdict_words(verdict))),
+        verdict @ (Verdict::Unfit | Verdict::Incomplete) => {
+            Err(Failure::failed(text::verdict_words(verdict)))
+        }
         verdict @ Verdict::Broken => {
             let sentence = format!("{} {}", text::verdict_words(verdict), text::first_broken(&outcome));
             Err(Failure { exit: Exit::Broken, sentence: sentence.trim_end().into() })

@@ -153,8 +153,7 @@ fn fate(
                 return fate;
             }
             // A stall excuses only what it accounts for: without it the frame would have been in time.
-            let begin = evidence.window_begin(schedule_ns, expectation.period);
-            let excuse = overlap(&evidence.delaying, begin..r.arrived_ns);
+            let excuse = overlap(&evidence.delaying, evidence.window(schedule_ns, r.arrived_ns, expectation));
             match () {
                 () if excuse > 0 && excuse >= too_late.max(overrun) => Some(Cause::HostStall),
                 () if overrun > 0 => Some(Cause::BeyondBound),
@@ -232,11 +231,17 @@ impl Evidence {
         Self { delaying: merge(&delaying), losing: merge(&losing), has_slots }
     }
 
-    /// On a ring the slots before a frame's own belong to its window: a station that stalls in its slot
-    /// delays all behind it in the cycle, and a live source leaves a frame out when the one before missed its
-    /// slot. Elsewhere only what happens after a frame is due can delay it.
+    /// Where the window of a unit that never came begins: on a ring a live source leaves a frame out when the one
+    /// before it missed its slot, so the cycle before counts. Elsewhere only what happens after it is due.
     fn window_begin(&self, schedule_ns: u64, period: Span) -> u64 {
         if self.has_slots { schedule_ns.saturating_sub(period.as_nanos()) } else { schedule_ns }
+    }
+
+    /// The window of a unit that arrived: from its schedule on; in a ring the whole cycle that carried it, since
+    /// whoever stands still in a cycle delays every later slot of it.
+    fn window(&self, schedule_ns: u64, arrived_ns: u64, expectation: &Expectation) -> Range<u64> {
+        let cycle_ns = if self.has_slots { expectation.period.as_nanos() } else { 0 };
+        schedule_ns.min(arrived_ns.saturating_sub(cycle_ns))..arrived_ns
     }
 
     /// A plain datagram is lost at the host only by an overflow; a slot is missed by a stall that is long

@@ -25,6 +25,17 @@ pub struct StreamOutcome {
     pub figures: Figures,
 }
 
+/// A stream that has no figures.
+#[derive(Clone, Debug)]
+pub struct FailedStream {
+    /// 1 to 7.
+    pub id: u16,
+    /// Whether it had been carried for a while: then a channel broke off.
+    pub has_begun: bool,
+    /// What its sender said.
+    pub sentence: String,
+}
+
 /// One run as it went.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
@@ -44,6 +55,8 @@ pub struct RunOutcome {
     pub cross_udp_bps: u64,
     /// Streams that admission refused.
     pub refused: Vec<(u16, Refusal)>,
+    /// Streams whose sender failed.
+    pub failed: Vec<FailedStream>,
     /// Streams that were carried.
     pub streams: Vec<StreamOutcome>,
 }
@@ -72,6 +85,8 @@ pub enum Verdict {
     Unfit,
     /// A contract was broken and the host does not excuse it.
     Broken,
+    /// A stream could not be played, so the picture has a hole.
+    Incomplete,
 }
 
 impl StreamOutcome {
@@ -102,7 +117,10 @@ impl RunOutcome {
     /// Frames of reserved channels that broke their contract without excuse.
     pub fn broken(&self) -> u64 {
         match self.mode {
-            Mode::Reserved => self.streams.iter().map(|s| s.figures.broken).sum(),
+            Mode::Reserved => {
+                let broken_off = self.failed.iter().filter(|f| f.has_begun).count() as u64;
+                self.streams.iter().map(|s| s.figures.broken).sum::<u64>() + broken_off
+            }
             Mode::Plain | Mode::Priority => 0,
         }
     }
@@ -115,6 +133,8 @@ impl DemoOutcome {
             Verdict::Unfit
         } else if self.runs.iter().any(|run| run.broken() > 0) {
             Verdict::Broken
+        } else if self.runs.iter().any(|run| !run.failed.is_empty()) {
+            Verdict::Incomplete
         } else {
             Verdict::Kept
         }
@@ -237,6 +257,7 @@ pub mod tests {
             cross_tcp_bps: 1_300_000,
             cross_udp_bps: 300_000,
             refused: vec![(6, refusal)],
+            failed: Vec::new(),
             streams: vec![stream],
         };
         let rate = BitRate::from_mbit(10);

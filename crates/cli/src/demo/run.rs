@@ -1,7 +1,7 @@
 //! One run: the commands a user would type, started in the lab's stations at the planned times.
 
 use super::ground::Ground;
-use super::outcome::{RunOutcome, StreamOutcome};
+use super::outcome::{FailedStream, RunOutcome, StreamOutcome};
 use super::plan::{Mode, PERIOD, RECEIVER, RunPlan, SENDERS, StreamPlan, repeat_unit, udp_cross_rate};
 use super::progress::Progress;
 use super::watch::StallWatch;
@@ -274,11 +274,22 @@ fn conclude(
         cross_tcp_bps: goodput.tcp_bps,
         cross_udp_bps: goodput.udp_bps,
         refused: Vec::new(),
+        failed: Vec::new(),
         streams: Vec::new(),
     };
     let mut carried = Vec::new();
     for (stream, sender, receiver) in finished {
-        let sent: Sent = sender.document().ok_or_else(|| sender.failure())?;
+        let schedule: Vec<SentRecord> = lines(&sender);
+        let Some(sent) = sender.document::<Sent>() else {
+            // The other streams and runs are worth telling all the same.
+            let has_begun = !schedule.is_empty();
+            outcome.failed.push(FailedStream {
+                id: stream.id,
+                has_begun,
+                sentence: sender.failure().sentence,
+            });
+            continue;
+        };
         if let Some(refusal) = sent.refused {
             outcome.refused.push((stream.id, refusal));
             continue;
@@ -291,7 +302,6 @@ fn conclude(
             summary.into_iter().flat_map(|s| s.stalls).partition(|s| s.kind == StallKind::Overflow);
         stalls.extend(seen);
         let bound = sent.promise.map(|p| Span::from_nanos(p.bound_ns));
-        let schedule: Vec<SentRecord> = lines(&sender);
         // A channel starts in a slot of the ring, not when its sender was asked to.
         let start = schedule.first().map_or(stream.start, |first| {
             Instant::from_nanos(first.schedule_ns).minus(PERIOD * first.frame).since(origin)

@@ -64,6 +64,9 @@ fn describe_into(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
         for (id, refusal) in &run.refused {
             writeln!(out, "  {id:>6}  refused: {refusal}")?;
         }
+        for failed in &run.failed {
+            writeln!(out, "  {:>6}  failed: {}", failed.id, failed.sentence)?;
+        }
         let (tcp, udp) = (mbit(run.cross_tcp_bps), mbit(run.cross_udp_bps));
         writeln!(out, "  cross traffic that arrived: TCP {tcp}, UDP {udp}")?;
         if run.mode == Mode::Reserved {
@@ -157,6 +160,7 @@ pub fn verdict_words(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Kept => "No contract was broken.",
         Verdict::Unfit => "Machine unfit to judge: it stood still for more than 5 % of the frames of a run.",
+        Verdict::Incomplete => "A stream could not be played at all; its run says why.",
         Verdict::Broken => "A reserved channel broke its contract, and no stall of the host excuses it.",
     }
 }

@@ -24,6 +24,10 @@ pub fn figures(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
             row(out, stream)?;
         }
         writeln!(out, "</tbody></table>")?;
+        for failed in &run.failed {
+            let sentence = escape(&failed.sentence);
+            writeln!(out, "<p class=\"note\">Stream {} failed: {sentence}.</p>", failed.id)?;
+        }
         writeln!(
             out,
             "<p class=\"note\">Cross traffic that still arrived: TCP {}, UDP {}. Frames excused by host \
