@@ -231,14 +231,14 @@ impl Evidence {
         Self { delaying: merge(&delaying), losing: merge(&losing), has_slots }
     }
 
-    /// Where the window of a unit that never came begins: on a ring a live source leaves a frame out when the one
-    /// before it missed its slot, so the cycle before counts. Elsewhere only what happens after it is due.
+    /// Where the window of a unit that never came begins: on a ring a live source leaves a frame out when the
+    /// one before it missed its slot, so the cycle before counts. Elsewhere only what happens after it is due.
     fn window_begin(&self, schedule_ns: u64, period: Span) -> u64 {
         if self.has_slots { schedule_ns.saturating_sub(period.as_nanos()) } else { schedule_ns }
     }
 
-    /// The window of a unit that arrived: from its schedule on; in a ring the whole cycle that carried it, since
-    /// whoever stands still in a cycle delays every later slot of it.
+    /// The window of a unit that arrived: from its schedule on; in a ring the whole cycle that carried it,
+    /// since whoever stands still in a cycle delays every later slot of it.
     fn window(&self, schedule_ns: u64, arrived_ns: u64, expectation: &Expectation) -> Range<u64> {
         let cycle_ns = if self.has_slots { expectation.period.as_nanos() } else { 0 };
         schedule_ns.min(arrived_ns.saturating_sub(cycle_ns))..arrived_ns
