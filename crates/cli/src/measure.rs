@@ -232,7 +232,8 @@ impl Evidence {
     }
 
     /// Where the window of a unit that never came begins: on a ring a live source leaves a frame out when the
-    /// one before it missed its slot, so the cycle before counts. Elsewhere only what happens after it is due.
+    /// one before it missed its slot, so the cycle before counts. Elsewhere only what happens after
+    /// it is due.
     fn window_begin(&self, schedule_ns: u64, period: Span) -> u64 {
         if self.has_slots { schedule_ns.saturating_sub(period.as_nanos()) } else { schedule_ns }
     }
