@@ -66,7 +66,7 @@ impl Rether {
             Kind::Announce => self.on_announce(now, header, mac, &Announce::parse(body).ok()?),
             Kind::Switch => self.on_switch(now, header.source, mac, &Switch::parse(body).ok()?),
             Kind::SwitchAck => self.on_switch_ack(now, header.source, &SwitchAck::parse(body).ok()?),
-            Kind::Form => self.on_form(now, header.source, heard == Heard::Known, &Form::parse(body).ok()?),
+            Kind::Form => self.on_form(now, heard == Heard::Known, &Form::parse(body).ok()?),
             Kind::Mode => self.on_mode(now, heard == Heard::Known, ModeNotice::parse(body).ok()?),
             Kind::Claim => self.on_claim(now, header.source, mac, &Claim::parse(body).ok()?),
             Kind::Grant => self.on_grant(now, header.source, &Grant::parse(body).ok()?),

@@ -422,7 +422,7 @@ impl Rether {
     }
 
     /// The stations of a new ring.
-    pub(super) fn on_form(&mut self, now: Instant, from: StationId, known: bool, form: &Form) {
+    pub(super) fn on_form(&mut self, now: Instant, known: bool, form: &Form) {
         if form.mode_epoch < self.mode_epoch {
             return;
         }
@@ -441,7 +441,7 @@ impl Rether {
             return;
         }
         // A form whose key has been replaced since comes from a station that missed the newer one.
-        if form.parts != 1 || from == self.station || self.keys.is_replaced(form.key_epoch) {
+        if form.parts != 1 || self.keys.is_replaced(form.key_epoch) {
             return;
         }
         let station = mine.map_or(0, |me| me.station);
