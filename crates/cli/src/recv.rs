@@ -79,21 +79,21 @@ pub struct Received {
 
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    if format == Format::Json && args.out.as_deref() == Some(Path::new("-")) {
+        let both = "--json and --out - both want standard output; give --out a file";
+        return Err(Failure::wrong_use(both));
+    }
+    // First, so that a missing node does not empty a file that is there.
+    let mut source: Box<dyn UnitSource> = match args.over {
+        Over::Udp => Box::new(UdpSource::listen(args.service)?),
+        Over::Channel => channel::listen(args.service)?,
+    };
     let mut out = match (&args.out, format) {
-        (Some(path), Format::Json) if path == Path::new("-") => {
-            return Err(Failure::wrong_use(
-                "--json and --out - both want standard output; give --out a file",
-            ));
-        }
         (Some(path), _) => Some(Output::open(path)?),
         (None, Format::Text) => Some(Output::open(Path::new("-"))?),
         (None, Format::Json) => None,
     };
     let mut log = args.log.as_deref().map(Output::open).transpose()?;
-    let mut source: Box<dyn UnitSource> = match args.over {
-        Over::Udp => Box::new(UdpSource::listen(args.service)?),
-        Over::Channel => channel::listen(args.service)?,
-    };
     clock::ask_for_real_time();
     // Whoever starts the sender wants to know when it may.
     eprintln!("listening as service {}", args.service);

@@ -73,9 +73,9 @@ fn a_few_random_worlds_hold_every_invariant() {
     }
 }
 
-/// Each of these worlds once ended in stations that could not find back to a common mode: two stations with
-/// one number when the ring formed, a joiner of a known boot taken for a replay, a dead station without a slot
-/// that nobody visited, a ring's new member that shared its old number with the master.
+/// Each of these worlds once ended in stations that found no common mode again: two stations with one
+/// number when the ring formed, a joiner of a known boot taken for a replay, a dead station without a slot
+/// that nobody visited, a new member that shared its old number with the master.
 #[test]
 fn worlds_that_once_ended_split_agree_again() {
     for seed in [14, 34, 71, 118, 135, 306, 395, 398, 439, 493] {
