@@ -4,10 +4,13 @@ use crate::clock;
 use crate::demo::worker::Worker;
 use crate::exit::Failure;
 use crate::lab::{Lab, LabSpec, enter_isolation};
-use rota::{ControlName, Listener, Node, OpenRequest, RecvChannel, RunMode, SendChannel, StatusInfo};
+use rota::{
+    ControlName, Listener, Node, OpenRequest, Received, RecvChannel, RunMode, SendChannel, StatusInfo,
+};
 use rota_units::{BitRate, Span};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const PATIENCE: Span = Span::from_millis(15_000);
 const PAUSE: Span = Span::from_millis(20);
@@ -37,6 +40,9 @@ pub struct Channel {
 pub fn failed(error: impl ToString) -> Failure {
     Failure::failed(error.to_string())
 }
+
+/// How long a talker or listener of a loaded channel waits before it looks whether it is over.
+const TALK_PATIENCE: Span = Span::from_millis(100);
 
 impl Stage {
     /// Builds the LAN. No thread may exist yet.
@@ -127,6 +133,33 @@ impl Nodes<'_> {
         let channel = Channel { sender: sender?, receiver: receiver?, _listener: listener };
         self.wait_until("not all stations entered token mode", |status| status.mode == RunMode::Token)?;
         Ok(channel)
+    }
+
+    /// Fills every slot of the channel while `during` runs; returns also how many units arrived whole.
+    pub fn loaded<T>(&self, channel: &mut Channel, unit_octets: u32, during: impl FnOnce() -> T) -> (T, u64) {
+        let over = AtomicBool::new(false);
+        let Channel { sender, receiver, .. } = channel;
+        let unit = vec![0x5a; unit_octets as usize];
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    // A full ring is what keeps the slots full.
+                    let _ = sender.send_timeout(&unit, clock::now(), TALK_PATIENCE);
+                }
+            });
+            let listening = scope.spawn(|| {
+                let (mut buffer, mut whole) = (Vec::new(), 0);
+                while !over.load(Ordering::Relaxed) {
+                    if let Ok(Received::Unit(unit)) = receiver.recv(&mut buffer, TALK_PATIENCE) {
+                        whole += u64::from(unit.complete);
+                    }
+                }
+                whole
+            });
+            let result = during();
+            over.store(true, Ordering::Relaxed);
+            (result, listening.join().unwrap_or(0))
+        })
     }
 
     /// Gives the reservation back and waits until all are in plain mode again.

@@ -14,7 +14,7 @@ const PERIOD: Span = Span::from_nanos(33_333_333);
 /// From the start of the processes to the measured window.
 const LEAD: Span = Span::from_millis(700);
 const PATIENCE: Span = Span::from_millis(5_000);
-/// The other stations are idle members of the ring: nobody talks on the reserved channel.
+/// The others are idle members of the ring; n1 also fills the reserved channel.
 const STATIONS: u8 = 5;
 
 /// Arguments of `rota bench tcp`.
@@ -53,6 +53,8 @@ struct Outcome {
     without_bps: u64,
     plain_bps: u64,
     token_bps: u64,
+    /// Units that filled the reservation meanwhile, in one round.
+    units_arrived: u64,
     /// Plain mode against no Rota.
     plain_ratio: f64,
     /// Token mode against what the reservation leaves of no Rota's.
@@ -67,12 +69,15 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let share = args.rate.octets_in_down(PERIOD).get() * u64::from(args.reserved) / 100;
     let unit = u32::try_from(share * 1_436 / 1_538).map_err(failed)?;
     let (mut without, mut plain, mut token) = (Vec::new(), Vec::new(), Vec::new());
+    let mut units = Vec::new();
     for _ in 0..args.rounds {
         without.push(tcp_goodput(&stage, args.seconds)?);
         let mut nodes = stage.start_nodes()?;
         plain.push(tcp_goodput(&stage, args.seconds)?);
-        let channel = nodes.open(unit, PERIOD, true)?;
-        token.push(tcp_goodput(&stage, args.seconds)?);
+        let mut channel = nodes.open(unit, PERIOD, true)?;
+        let (goodput, arrived) = nodes.loaded(&mut channel, unit, || tcp_goodput(&stage, args.seconds));
+        token.push(goodput?);
+        units.push(arrived);
         nodes.close(channel)?;
     }
     let left = 1.0 - f64::from(args.reserved) / 100.0;
@@ -85,6 +90,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         without_bps: median(without),
         plain_bps: median(plain),
         token_bps: median(token),
+        units_arrived: median(units),
         virtual_wire: true,
     };
     match format {
@@ -133,4 +139,5 @@ fn print(o: &Outcome) {
     println!("nodes in plain mode                 {:>14}   {:.3}", mbit(o.plain_bps), o.plain_ratio);
     let name = format!("token mode, {} % reserved", o.reserved_percent);
     println!("{name:<35} {:>14}   {:.3} of what is left", mbit(o.token_bps), o.token_ratio);
+    println!("\n{} units arrived whole on the reserved channel in a round.", o.units_arrived);
 }
