@@ -93,6 +93,11 @@ impl SlotList {
         &mut self.slots[..self.len]
     }
 
+    /// Whether a periodic session is among them: then the ring keeps the strict period.
+    pub fn is_strict(&self) -> bool {
+        self.as_slice().iter().any(|slot| slot.periodic)
+    }
+
     /// Appends a slot; false when the list is full.
     pub fn push(&mut self, slot: Slot) -> bool {
         if self.len == MAX_SLOTS {

@@ -36,9 +36,7 @@ impl Rether {
         assert!(matches!(self.mode, Mode::Ring), "only ring stations claim");
         self.counters.claims += 1;
         let generation = Generation { counter: self.seen.generation.counter + 1, station: self.station };
-        if let Some(hold) = self.hold.take() {
-            self.log_hold(&hold, now);
-        }
+        self.give_up_token(now);
         self.watch = None;
         let (best, list) = (self.list_stamp, self.list);
         // Our own fence: from here on every older token is refused here.
@@ -115,8 +113,7 @@ impl Rether {
         token.idle_visits = 0;
         token.rested = false;
         if !claim.same_key {
-            self.take_ring_key(self.keys.next_epoch());
-            self.announce_ring();
+            self.rekey_ring();
         }
         let stamp = Stamp { generation: claim.generation, seq: 1 };
         self.list = Some(token);
@@ -148,9 +145,7 @@ impl Rether {
         {
             return;
         }
-        if let Some(hold) = self.hold.take() {
-            self.log_hold(&hold, now);
-        }
+        self.give_up_token(now);
         self.watch = None;
         self.claim = None;
         let seen = self.list_stamp;

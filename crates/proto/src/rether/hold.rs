@@ -151,10 +151,8 @@ impl Rether {
         if stamp <= self.seen || token.mode_epoch != self.mode_epoch {
             return;
         }
-        if let Some(hold) = self.hold.take() {
-            // Somebody else's newer list: ours is an old token that must not live on.
-            self.log_hold(&hold, now);
-        }
+        // Somebody else's newer list: ours, if we have one, is an old token that must not live on.
+        self.give_up_token(now);
         self.claim = None;
         self.take_news(at.unwrap_or(now), stamp, token);
         if !self.nrt.is_empty() {
@@ -173,7 +171,7 @@ impl Rether {
         }
         let age = self.settings.trt.minus(Span::from_nanos(u64::from(token.residual_ns)));
         let direct = at.minus(age);
-        let strict = token.slots.as_slice().iter().any(|slot| slot.periodic);
+        let strict = token.slots.is_strict();
         let cycles = u64::from(token.cycle.wrapping_sub(self.clock.cycle));
         let start = if strict && self.clock.known && cycles < 1_000 {
             let expected = self.clock.start + self.settings.trt * cycles;
@@ -251,6 +249,13 @@ impl Rether {
         self.outputs.push_back(Output::Hold { generation, accepted, passed });
     }
 
+    /// Lets go of the token, if it is here, without passing it on.
+    pub(super) fn give_up_token(&mut self, now: Instant) {
+        if let Some(hold) = self.hold.take() {
+            self.log_hold(&hold, now);
+        }
+    }
+
     /// Any sign of a token beyond the one we passed shows that it arrived.
     pub(super) fn settle_watch(&mut self, stamp: Stamp) {
         if self.watch.as_ref().is_some_and(|watch| stamp > watch.stamp) {
@@ -293,9 +298,7 @@ impl Rether {
         let Some(hold) = &mut self.hold else { return };
         if now > hold.lease_end && !self.members.as_slice().is_empty() {
             self.counters.leases_expired += 1;
-            if let Some(hold) = self.hold.take() {
-                self.log_hold(&hold, now);
-            }
+            self.give_up_token(now);
             return;
         }
         if let Some((to, stamp, by)) = hold.acknowledge

@@ -126,6 +126,18 @@ impl Members {
         }
     }
 
+    /// A station's fresh part of the ring's key.
+    pub(super) fn set_nonce(&mut self, station: StationId, nonce: u64) {
+        if let Some(member) = self.list.iter_mut().find(|member| member.station == station && station != 0) {
+            member.nonce = nonce;
+        }
+    }
+
+    /// Counts everybody's silence from now on.
+    pub(super) fn heard_all(&mut self, now: Instant) {
+        self.list.iter_mut().for_each(|member| member.heard = now);
+    }
+
     pub(super) fn retain(&mut self, keep: impl FnMut(&Member) -> bool) {
         self.list.retain(keep);
     }

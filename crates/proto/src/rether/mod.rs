@@ -70,7 +70,6 @@ pub(super) struct Stamp {
 /// Collecting acknowledgements of our Switch-to-RETHER.
 #[derive(Clone, Debug)]
 pub(super) struct Initiating {
-    nonce: u64,
     card_empty: bool,
     acked: Vec<(StationId, u64)>,
     tries: u8,
@@ -81,7 +80,6 @@ pub(super) struct Initiating {
 #[derive(Clone, Debug)]
 pub(super) struct Yielding {
     initiator: StationId,
-    nonce: u64,
     card_empty: bool,
     acknowledge_at: Option<Instant>,
     give_up: Instant,

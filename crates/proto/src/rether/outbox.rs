@@ -182,10 +182,12 @@ impl Rether {
     }
 
     fn switch_body(&self) -> Option<Switch> {
-        let Mode::Initiating(state) = &self.mode else { return None };
+        if !matches!(self.mode, Mode::Initiating(_)) {
+            return None;
+        }
         Some(Switch {
             mode_epoch: self.mode_epoch,
-            nonce: state.nonce,
+            nonce: self.nonce,
             trt_ns: self.settings.trt.as_nanos() as u32,
             rate_bps: self.settings.link.rate.as_bps(),
         })
@@ -194,7 +196,7 @@ impl Rether {
     fn switch_ack_body(&self) -> Option<(MacAddr, SwitchAck)> {
         let Mode::Yielding(state) = &self.mode else { return None };
         let to = self.members.get(state.initiator)?.mac;
-        let ack = SwitchAck { mode_epoch: self.mode_epoch, initiator: state.initiator, nonce: state.nonce };
+        let ack = SwitchAck { mode_epoch: self.mode_epoch, initiator: state.initiator, nonce: self.nonce };
         Some((to, ack))
     }
 

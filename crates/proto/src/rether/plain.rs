@@ -117,9 +117,8 @@ impl Rether {
         }
         if matches!(self.mode, Mode::Ring) && (is_new || said.state != StationState::Ring) {
             if said.state == StationState::Plain {
-                // It has lost the ring: told so, it stops sending and asks to join. It may not know
-                // this boot of
-                // ours, so it is also told who says so.
+                // It has lost the ring: told so, it stops sending and asks to join. It may not know this
+                // boot of ours, so it is also told who says so.
                 self.outbox.push_back(Pending::Announce);
                 self.outbox.push_back(Pending::Mode);
             }
@@ -218,11 +217,10 @@ impl Rether {
         self.mode_epoch = self.mode_epoch.saturating_add(1);
         self.mode_repeats = 0;
         self.counters.switches += 1;
-        let nonce = self.rng.next_u64();
-        self.nonce = nonce;
+        self.nonce = self.rng.next_u64();
         let again = now + self.card_patience();
         let acked = Vec::new();
-        self.mode = Mode::Initiating(Initiating { nonce, card_empty: false, acked, tries: 0, again });
+        self.mode = Mode::Initiating(Initiating { card_empty: false, acked, tries: 0, again });
         self.order_gate(GateOrder::Divert);
         self.event(LinkEvent::ModeChanged);
     }
@@ -311,18 +309,19 @@ impl Rether {
         let settings = &self.settings;
         let patience = settings.switch_timeout(self.ring_size()) * (u64::from(settings.switch_tries) + 1)
             + settings.silence(u64::from(self.station));
-        let (nonce, card_empty) = match &self.mode {
-            Mode::Yielding(state) if state.initiator == initiator => (state.nonce, state.card_empty),
-            Mode::Yielding(state) => (self.rng.next_u64(), state.card_empty),
-            _ => (self.rng.next_u64(), false),
+        let (repeated, card_empty) = match &self.mode {
+            Mode::Yielding(state) => (state.initiator == initiator, state.card_empty),
+            _ => (false, false),
         };
-        self.nonce = nonce;
+        if !repeated {
+            self.nonce = self.rng.next_u64();
+        }
         self.mode_epoch = mode_epoch;
         let wait = self.settings.ack_spacing * u64::from(self.station);
         let acknowledge_at = card_empty.then_some(now + wait);
         let fresh = !matches!(self.mode, Mode::Yielding(_));
         let give_up = now + patience;
-        self.mode = Mode::Yielding(Yielding { initiator, nonce, card_empty, acknowledge_at, give_up });
+        self.mode = Mode::Yielding(Yielding { initiator, card_empty, acknowledge_at, give_up });
         if fresh {
             self.order_gate(GateOrder::Divert);
             self.event(LinkEvent::ModeChanged);
@@ -370,16 +369,11 @@ impl Rether {
             answered
         });
         for (station, nonce) in &acked {
-            if let Some(mac) = self.members.get(*station).map(|member| member.mac)
-                && let Some(member) = self.members.by_mac_mut(mac)
-            {
-                member.nonce = *nonce;
-            }
+            self.members.set_nonce(*station, *nonce);
         }
         self.counters.stations_declared_dead += silent.len() as u64;
         silent.into_iter().for_each(|station| self.event(LinkEvent::MemberGone { station }));
-        self.take_ring_key(self.keys.next_epoch());
-        self.announce_ring();
+        self.rekey_ring();
         self.enter_ring(now);
         self.first_token(now);
     }
@@ -402,13 +396,14 @@ impl Rether {
         all
     }
 
-    pub(super) fn take_ring_key(&mut self, epoch: u8) {
+    fn take_ring_key(&mut self, epoch: u8) {
         let members = self.form_members();
         self.keys.form(epoch, self.mode_epoch, members.into_iter());
     }
 
-    /// Tells the members of the ring, twice, since one loss must not shut a station out.
-    pub(super) fn announce_ring(&mut self) {
+    /// Gives the ring a new key and tells its members, twice, since one loss must not shut a station out.
+    pub(super) fn rekey_ring(&mut self) {
+        self.take_ring_key(self.keys.next_epoch());
         for _ in 0..2 {
             self.outbox.push_back(Pending::Form);
         }
@@ -502,10 +497,8 @@ impl Rether {
         if notice.mode_epoch < self.mode_epoch {
             return;
         }
-        // With an equal epoch a plain notice is about the mode before our switch. A ring that lives
-        // returns to
-        // plain mode only by its own word (`on_ring_mode`); one that has lost its token asks, and is
-        // told here.
+        // With an equal epoch a plain notice is about the mode before our switch. A ring that lives returns
+        // to plain mode only by its own word (`on_ring_mode`); one that has lost its token is told here.
         let asks = match &self.mode {
             Mode::Ring => self.claim.is_some() && known,
             Mode::Joining(joining) => joining.ring,
@@ -542,12 +535,8 @@ impl Rether {
         self.flush_queue();
         self.enter_plain(now);
         self.lose_reservations();
-        for member in 0..self.members.as_slice().len() {
-            let mac = self.members.as_slice()[member].mac;
-            if let Some(member) = self.members.by_mac_mut(mac) {
-                member.heard = now;
-            }
-        }
+        // In token mode nobody says hello: silence counts from here.
+        self.members.heard_all(now);
         if self.wants_ring() {
             // Others close too: let them settle in the new mode first.
             self.next_hello = self.next_hello.min(now + Span::from_millis(1) * u64::from(self.station));

@@ -398,8 +398,7 @@ impl Rether {
             joined = true;
         }
         if joined {
-            self.take_ring_key(self.keys.next_epoch());
-            self.announce_ring();
+            self.rekey_ring();
             self.introduce(now);
         }
     }

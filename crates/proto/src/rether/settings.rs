@@ -93,9 +93,8 @@ impl Settings {
         }
     }
 
-    /// How long an initiator waits for acknowledgements: T_to >= 2D + 2Q/C + N·δ, since a frame and
-    /// its answer
-    /// may each wait behind one full port buffer (theory a.5).
+    /// How long an initiator waits for acknowledgements: T_to >= 2D + 2Q/C + N·δ, since a frame and its
+    /// answer may each wait behind one full port buffer (theory a.5).
     pub fn switch_timeout(&self, stations: u16) -> Span {
         let drain = self.link.rate.span_of_up(self.port_queue);
         self.delay_max * 2 + drain * 2 + self.ack_spacing * u64::from(stations)

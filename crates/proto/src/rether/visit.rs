@@ -104,9 +104,7 @@ impl Rether {
         self.hold = Some(hold);
         self.list = Some(token);
         if token.slots.as_slice().is_empty() && token.phase != Phase::First {
-            self.hold_over(now);
-            self.dissolve(now);
-            return Step::Wait;
+            return self.destroy_token(now);
         }
         match token.phase {
             Phase::First if mine && !fresh => self.end_first_rotation(now),
@@ -120,19 +118,18 @@ impl Rether {
         }
     }
 
-    fn hold_over(&mut self, now: Instant) {
-        if let Some(hold) = self.hold.take() {
-            self.log_hold(&hold, now);
-        }
+    /// The last reservation is gone: the holder destroys the token (paper section 2.2.4).
+    fn destroy_token(&mut self, now: Instant) -> Step {
+        self.give_up_token(now);
+        self.dissolve(now);
+        Step::Wait
     }
 
     /// The first rotation is over: without a reservation the segment returns to plain Ethernet.
     fn end_first_rotation(&mut self, now: Instant) -> Step {
         let Some(hold) = &mut self.hold else { return Step::Wait };
         if hold.token.slots.as_slice().is_empty() {
-            self.hold_over(now);
-            self.dissolve(now);
-            return Step::Wait;
+            return self.destroy_token(now);
         }
         hold.token.phase = Phase::Home;
         self.go_home(now)
@@ -150,7 +147,7 @@ impl Rether {
             return self.stage(Stage::Leave { to: master });
         }
         let until = self.clock.start + self.settings.trt;
-        let strict = token.slots.as_slice().iter().any(|slot| slot.periodic);
+        let strict = token.slots.is_strict();
         if !self.clock.known || now >= until || (!strict && !token.rested && now > self.clock.start) {
             return self.start_cycle(now);
         }
@@ -172,9 +169,7 @@ impl Rether {
             }
             self.list = Some(token);
             if token.slots.as_slice().is_empty() {
-                self.hold_over(now);
-                self.dissolve(now);
-                return Step::Wait;
+                return self.destroy_token(now);
             }
             if self.master(&token) != self.station {
                 return self.go_home(now);
@@ -212,11 +207,9 @@ impl Rether {
         self.settle_token(now, &mut hold.token);
         if hold.token.slots.as_slice().is_empty() {
             self.hold = Some(hold);
-            self.hold_over(now);
-            self.dissolve(now);
-            return Step::Wait;
+            return self.destroy_token(now);
         }
-        let strict = hold.token.slots.as_slice().iter().any(|slot| slot.periodic);
+        let strict = hold.token.slots.is_strict();
         let mut cycles = 1;
         if self.clock.known && strict {
             cycles = now.since(self.clock.start).count_down(trt).max(1);
@@ -269,7 +262,7 @@ impl Rether {
         if slot.station != self.station {
             return self.stage(Stage::Leave { to: slot.station });
         }
-        let strict = slots.iter().any(|slot| slot.periodic);
+        let strict = token.slots.is_strict();
         let offset: Span = slots[..index].iter().map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
         // Every slot of a strict ring waits for c_k + Off_i.
         let opens = if strict { (self.clock.start + offset).max(card_free) } else { card_free };
