@@ -52,6 +52,14 @@ pub struct Report {
 }
 
 impl Report {
+    /// What `check` finds in `tree`, for tests.
+    #[cfg(test)]
+    pub fn sentences(check: impl FnOnce(&Tree, &mut Self), tree: &Tree) -> Vec<String> {
+        let mut report = Self::default();
+        check(tree, &mut report);
+        report.violations.into_iter().map(|violation| violation.sentence).collect()
+    }
+
     /// Records a broken rule.
     pub fn violation(&mut self, path: &str, line: usize, sentence: impl Into<String>) {
         self.violations.push(Violation { path: path.to_owned(), line, sentence: sentence.into() });

@@ -37,9 +37,8 @@ pub struct Args {
     /// The cycle; the same on all stations
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     trt: Option<Span>,
-    /// What a non-real-time visit may send: 'one' frame, at most so many frames, or 'all' that fit;
-    /// about 1 ms
-    /// of the link otherwise (paper section 2.2.3)
+    /// What a non-real-time visit may send: 'one' frame, at most so many frames, or 'all' that fit; about
+    /// 1 ms of the link otherwise (paper section 2.2.3)
     #[arg(long, value_parser = nrt_policy, value_name = "POLICY")]
     nrt: Option<NrtPolicy>,
     /// The longest that ordinary traffic may wait for the token; time in each cycle is set aside for it

@@ -98,9 +98,7 @@ mod tests {
     );
 
     fn faults(files: &[(&str, &str)]) -> Vec<String> {
-        let mut report = Report::default();
-        check(&Tree::planted(files), &mut report);
-        report.violations.into_iter().map(|v| v.sentence).collect()
+        Report::sentences(check, &Tree::planted(files))
     }
 
     #[test]

@@ -52,9 +52,7 @@ mod tests {
     use super::*;
 
     fn faults(path: &str, text: &str) -> usize {
-        let mut report = Report::default();
-        check(&Tree::planted(&[(path, text)]), &mut report);
-        report.violations.len()
+        Report::sentences(check, &Tree::planted(&[(path, text)])).len()
     }
 
     #[test]

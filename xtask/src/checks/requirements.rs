@@ -241,9 +241,7 @@ mod tests {
     }
 
     fn faults(rows: &str, citing: &str) -> Vec<String> {
-        let mut report = Report::default();
-        check(&tree(rows, citing), &mut report);
-        report.violations.into_iter().map(|v| v.sentence).collect()
+        Report::sentences(check, &tree(rows, citing))
     }
 
     const GOOD: &str = "| RETHER-T1 | x | §3 | built | `crates/proto/src/a.rs` | `a::passes` |\n\

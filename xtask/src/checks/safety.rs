@@ -66,9 +66,7 @@ mod tests {
     use super::*;
 
     fn faults(path: &str, text: &str) -> Vec<String> {
-        let mut report = Report::default();
-        check(&Tree::planted(&[(path, text)]), &mut report);
-        report.violations.into_iter().map(|v| v.sentence).collect()
+        Report::sentences(check, &Tree::planted(&[(path, text)]))
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Where diverted frames go: a TAP that we read, or, where /dev/net/tun is closed to us, a veth pair
-//! whose far
-//! end lies in a namespace of its own (in ours, the kernel would answer what it receives there).
+//! whose far end lies in a namespace of its own (in ours, the kernel would answer what it receives
+//! there).
 //!
 //! Both vanish with our descriptors.
 

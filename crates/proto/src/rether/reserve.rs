@@ -167,9 +167,8 @@ impl Rether {
         true
     }
 
-    /// A unit waits in the client's ring. Its octets must not exceed what the client's memory
-    /// holds; a unit larger
-    /// than the reservation takes several slots and is late, which its receiver will see.
+    /// A unit waits in the client's ring. Its octets must not exceed what the client's memory holds; a
+    /// unit larger than the reservation takes several slots and is late, which its receiver will see.
     pub(crate) fn on_unit_ready(&mut self, channel: ChannelId, unit: UnitRef) -> bool {
         let Some(session) = self.session(channel) else { return false };
         if session.ready.len() == session.ready.capacity() {
