@@ -63,15 +63,6 @@ impl Poller {
         Ok(self.epoll.add(fd, EpollEvent::new(flags, token))?)
     }
 
-    /// Watches `fd` level-triggered from now on, or not at all until told again.
-    ///
-    /// # Errors
-    /// `fd` is not watched.
-    pub fn listen(&self, fd: BorrowedFd<'_>, token: u64, listen: bool) -> io::Result<()> {
-        let flags = if listen { EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP } else { EpollFlags::empty() };
-        Ok(self.epoll.modify(fd, &mut EpollEvent::new(flags, token))?)
-    }
-
     /// Stops watching `fd`.
     ///
     /// # Errors
@@ -153,10 +144,6 @@ mod tests {
         assert_eq!(tokens(&mut poller, Instant::FAR), [1]);
         level.write(1).unwrap();
         assert_eq!(tokens(&mut poller, Instant::FAR), [2]);
-        assert_eq!(tokens(&mut poller, Instant::FAR), [2]);
-        poller.listen(level.as_fd(), 2, false).unwrap();
-        assert!(tokens(&mut poller, Instant::ZERO).is_empty());
-        poller.listen(level.as_fd(), 2, true).unwrap();
         assert_eq!(tokens(&mut poller, Instant::FAR), [2]);
         poller.remove(level.as_fd()).unwrap();
         assert!(tokens(&mut poller, Instant::ZERO).is_empty());

@@ -94,8 +94,6 @@ struct Data<D, G> {
     device: D,
     gate: G,
     gate_watched: bool,
-    /// Whether frames that wait in the gate wake this thread now.
-    gate_listens: bool,
     diverted: bool,
     card_wanted: bool,
     pool: Pool,
@@ -161,7 +159,6 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             device,
             gate,
             gate_watched: false,
-            gate_listens: true,
             diverted: false,
             card_wanted: false,
             pool: Pool::new(frames),
@@ -187,7 +184,6 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     fn turns(&mut self) -> Result<(), Stopped> {
         loop {
             self.drain()?;
-            self.listen_to_gate()?;
             let due = self.due();
             let armed = now();
             let mut ready = [u64::MAX; 64];
@@ -201,12 +197,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             if due > armed && due < woke {
                 self.stalls.on_timer(due, woke);
             }
-            // The token first: whoever else is ready can wait for it, but the ring must not wait for them.
-            if ready[..count].contains(&DEVICE) {
-                self.receive()?;
-            }
             for token in &ready[..count] {
                 match *token {
+                    DEVICE => self.receive()?,
                     GATE => self.take_host_frames(woke)?,
                     COMMANDS => self.commands(woke)?,
                     _ => {}
@@ -317,24 +310,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     // ---- from the host --------------------------------------------------------------------------------
 
-    /// Frames that the machine does not want yet wait in the gate, and wake nobody.
-    fn listen_to_gate(&mut self) -> Result<(), Stopped> {
-        let listen = !self.diverted || self.node.wants_host_frames();
-        if listen != self.gate_listens
-            && self.gate_watched
-            && let Some(fd) = self.gate.wait_fd()
-        {
-            self.poller.listen(fd, GATE, listen).map_err(system("the gate cannot be waited on"))?;
-            self.gate_listens = listen;
-        }
-        Ok(())
-    }
-
     fn take_host_frames(&mut self, at: Instant) -> Result<(), Stopped> {
         for _ in 0..HOST_FRAMES_A_TURN {
-            if self.diverted && !self.node.wants_host_frames() {
-                return Ok(());
-            }
             let (gate, pool) = (&mut self.gate, &mut self.pool);
             if !pool.has_room() {
                 // The queue is full: the frame is taken and dropped, which is what tells TCP to slow down.

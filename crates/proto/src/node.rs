@@ -105,11 +105,6 @@ impl Node {
         }
     }
 
-    /// Whether the parent should hand over more ordinary frames now, or leave them where they wait.
-    pub fn wants_host_frames(&self) -> bool {
-        self.link.wants_host_frames()
-    }
-
     /// Timers. Harmless when early.
     pub fn handle_deadline(&mut self, now: Instant) {
         self.link.handle_deadline(now);

@@ -244,7 +244,6 @@ impl Rether {
         let incarnation = (rng.next_u64() >> 32) as u32 | 1;
         let nonce = rng.next_u64();
         let queue = queue::octets_in(settings.link.rate, settings.nrt_queue);
-        let burst = queue::octets_in(settings.link.rate, settings.burst);
         let joining = Joining { ring: false, card_empty: false, tries: 0, again: now };
         Self {
             keys: KeyRing::new(secret, settings.segment),
@@ -276,7 +275,7 @@ impl Rether {
             gate: GateOrder::Pass,
             sessions: Vec::with_capacity(rota_wire::MAX_SLOTS),
             signals: Vec::with_capacity(256),
-            nrt: NrtQueue::new(queue, burst),
+            nrt: NrtQueue::new(queue),
             outbox: VecDeque::with_capacity(1024),
             outputs: VecDeque::with_capacity(1024),
             events: VecDeque::with_capacity(1024),

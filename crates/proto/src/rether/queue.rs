@@ -32,19 +32,14 @@ pub(super) struct NrtQueue {
     octets_max: u64,
     frames: usize,
     frames_max: usize,
-    /// With so many a visit begins well, whatever waits elsewhere.
-    enough: usize,
 }
 
 impl NrtQueue {
-    /// A queue for so many octets at a station that hands the card at most `burst` at once.
-    pub(super) fn new(octets_max: Octets, burst: Octets) -> Self {
+    pub(super) fn new(octets_max: Octets) -> Self {
         // Small frames must not fill memory: at most as many frames as the octets hold at 256 octets each.
         let frames_max = usize::try_from(octets_max.get() / 256).unwrap_or(usize::MAX).clamp(16, 65_536);
         let levels = core::array::from_fn(|_| VecDeque::with_capacity(frames_max));
-        let enough = 16 + usize::try_from(burst.get() / 1514 * 2).unwrap_or(frames_max).min(frames_max);
-        let octets_max = octets_max.get().max(4 * 1514);
-        Self { levels, octets: 0, octets_max, frames: 0, frames_max, enough }
+        Self { levels, octets: 0, octets_max: octets_max.get().max(4 * 1514), frames: 0, frames_max }
     }
 
     /// Queues a frame; false when there is no room. Control frames always find some: they are few and ours.
@@ -76,12 +71,6 @@ impl NrtQueue {
         self.frames == 0
     }
 
-    /// Whether a visit can begin with what is here: two bursts and some, so that more can be taken over while
-    /// the card is busy with the first.
-    pub(super) fn has_enough(&self) -> bool {
-        self.frames >= self.enough
-    }
-
     pub(super) fn frames(&self) -> usize {
         self.frames
     }
@@ -102,7 +91,7 @@ mod tests {
 
     #[test]
     fn the_highest_level_leaves_first_and_levels_keep_their_order() {
-        let mut queue = NrtQueue::new(Octets::new(100_000), Octets::new(3_028));
+        let mut queue = NrtQueue::new(Octets::new(100_000));
         for (level, tag) in [(0, 1), (7, 2), (0, 3), (7, 4), (3, 5)] {
             assert!(queue.push(level, host(tag)));
         }
@@ -113,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_refuses_the_host_but_not_our_signalling() {
-        let mut queue = NrtQueue::new(Octets::new(10_000), Octets::new(3_028));
+        let mut queue = NrtQueue::new(Octets::new(10_000));
         let taken = (0..20).filter(|tag| queue.push(0, host(*tag))).count();
         assert_eq!(taken, 6);
         assert!(queue.push(7, Entry { origin: Origin::Control(0), octets: 100 }));

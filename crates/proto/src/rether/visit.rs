@@ -431,15 +431,6 @@ impl Rether {
         self.stage(Stage::Nrt { left, sent: false })
     }
 
-    /// Whether more of the host's frames are wanted. While others have the token a visit's first frames are
-    /// enough, and nothing disturbs a real-time slot; the rest comes while the card is busy with those, early
-    /// enough for its level to count in this very visit. Hosts that share a CPU, as in a lab, would else
-    /// spend the holder's time on reading what cannot leave yet.
-    pub(crate) fn wants_host_frames(&self) -> bool {
-        let visit = self.hold.as_ref().is_some_and(|hold| matches!(hold.stage, Stage::Nrt { .. }));
-        visit || !self.in_ring() || !self.nrt.has_enough()
-    }
-
     /// How long an ordinary frame of so many octets occupies the wire.
     fn frame_time(&self, octets: u16) -> Span {
         self.payload_time(u64::from(octets).saturating_sub(ETHERNET_HEADER_OCTETS as u64))
