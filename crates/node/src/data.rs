@@ -197,9 +197,12 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             if due > armed && due < woke {
                 self.stalls.on_timer(due, woke);
             }
+            // The token first: whoever else is ready can wait for it, but the ring must not wait for them.
+            if ready[..count].contains(&DEVICE) {
+                self.receive()?;
+            }
             for token in &ready[..count] {
                 match *token {
-                    DEVICE => self.receive()?,
                     GATE => self.take_host_frames(woke)?,
                     COMMANDS => self.commands(woke)?,
                     _ => {}
