@@ -5,7 +5,7 @@ mod rig;
 use rig::{ME, Rig, mac, ms};
 use rota_proto::{ChannelEvent, Input, Output, PortId};
 use rota_wire::bodies::StationState;
-use rota_wire::{Claim, Form, Generation, Grant, Kind, ModeNotice, Nack, Phase, SwitchAck, Token};
+use rota_wire::{Claim, ClaimGrant, Form, Generation, Kind, ModeNotice, Nack, Phase, SwitchAck, Token};
 
 fn claim(rig: &mut Rig, from: u16, counter: u32) {
     let generation = Generation { counter, station: from };
@@ -235,8 +235,8 @@ fn a_higher_claim_is_granted_and_the_token_in_hand_given_up() {
     let counter = rig.stamp.0 + 1;
     claim(&mut rig, 3, counter);
     assert_eq!(rig.state(), "ring");
-    let grant = Grant::parse(&rig.last(Kind::Grant).body).expect("sound");
-    assert_eq!((grant.generation.station, rig.last(Kind::Grant).to), (3, mac(3)));
+    let grant = ClaimGrant::parse(&rig.last(Kind::ClaimGrant).body).expect("sound");
+    assert_eq!((grant.generation.station, rig.last(Kind::ClaimGrant).to), (3, mac(3)));
     assert_eq!(grant.list.map(|list| list.slots.as_slice().len()), Some(1), "the reservations travel along");
     assert!(rig.outputs.iter().any(|(_, output)| matches!(output, Output::Hold { .. })));
     // The fenced station refuses what the old generation still says.
@@ -254,18 +254,18 @@ fn a_lower_claim_is_answered_by_a_nack_with_the_higher_generation() {
     claim(&mut rig, 3, 6);
     let nack = Nack::parse(&rig.last(Kind::Nack).body).expect("sound");
     assert_eq!((nack.generation.counter, rig.last(Kind::Nack).to), (7, mac(3)));
-    assert_eq!(rig.count(Kind::Grant), 0);
+    assert_eq!(rig.count(Kind::ClaimGrant), 0);
 }
 
 #[test]
 fn with_equal_counters_the_smaller_claimant_wins() {
     let mut rig = Rig::ring();
     claim(&mut rig, 3, 5);
-    assert_eq!(rig.count(Kind::Grant), 1);
+    assert_eq!(rig.count(Kind::ClaimGrant), 1);
     claim(&mut rig, 1, 5);
-    assert_eq!(rig.count(Kind::Grant), 2, "the smaller station is the greater generation");
+    assert_eq!(rig.count(Kind::ClaimGrant), 2, "the smaller station is the greater generation");
     claim(&mut rig, 3, 5);
-    assert_eq!((rig.count(Kind::Grant), rig.count(Kind::Nack)), (2, 1));
+    assert_eq!((rig.count(Kind::ClaimGrant), rig.count(Kind::Nack)), (2, 1));
 }
 
 #[test]
@@ -280,10 +280,10 @@ fn a_silent_ring_ends_in_a_claim_and_a_new_token_with_the_newest_list() {
     // Station 3 has seen a newer list, with one reservation more; station 1 is dead.
     let newer = rig.token(Phase::RealTime, &[(1, 6_000, true), (3, 6_000, true), (3, 2_000, true)]);
     let (seen, seen_seq) = (Generation { counter: rig.stamp.0, station: rig.stamp.1 }, rig.stamp.2 + 9);
-    let grant = Grant { generation: claimed, seen, seen_seq, key_epoch: 1, list: Some(newer) };
+    let grant = ClaimGrant { generation: claimed, seen, seen_seq, key_epoch: 1, list: Some(newer) };
     let mut body = [0; 200];
     let length = grant.emit(&mut body);
-    rig.hear(3, Kind::Grant, &body[..length]);
+    rig.hear(3, Kind::ClaimGrant, &body[..length]);
     rig.run(ms(1_000));
     let token = rig.last_token();
     assert!(token.dead.contains(1) && !token.dead.contains(3));

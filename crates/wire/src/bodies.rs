@@ -311,7 +311,7 @@ impl Claim {
 
 /// The answer to a [`Claim`]: the sender refuses every older token from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grant {
+pub struct ClaimGrant {
     /// The claimed generation.
     pub generation: Generation,
     /// The generation of the newest reservation list that the granting station has seen.
@@ -324,7 +324,7 @@ pub struct Grant {
     pub list: Option<Token>,
 }
 
-impl Grant {
+impl ClaimGrant {
     /// Reads the body.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ fn write(kind: Kind, body: &[u8]) -> Vec<u8> {
     frame[42..42 + body.len()].copy_from_slice(body);
     let unicast = matches!(
         kind,
-        Kind::Token | Kind::TokenAck | Kind::Request | Kind::Data | Kind::SwitchAck | Kind::Grant
+        Kind::Token | Kind::TokenAck | Kind::Request | Kind::Data | Kind::SwitchAck | Kind::ClaimGrant
     );
     let to = if unicast { samples::mac(2) } else { MacAddr::BROADCAST };
     let length = emit_frame(&mut frame, to, samples::mac(1), DEFAULT_ETHERTYPE, &header, body.len(), &key());

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use rota_wire::bodies::StationState;
 use rota_wire::fuzz::{fuzz_bodies, fuzz_frame};
 use rota_wire::{
-    Announce, Claim, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation, Grant, Key, Kind,
+    Announce, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation, Key, Kind,
     LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Phase, Signal, Slot, SlotList, StationSet, Switch,
     SwitchAck, Token, UnitHeader, Verb, emit_frame, verify,
 };
@@ -113,10 +113,10 @@ proptest! {
         (seen_seq, key_epoch) in (0u64..1 << 48, any::<u8>()),
         list in prop::option::of(token()),
     ) {
-        let grant = Grant { generation, seen, seen_seq, key_epoch, list };
+        let grant = ClaimGrant { generation, seen, seen_seq, key_epoch, list };
         let mut out = [0; 2_000];
         let length = grant.emit(&mut out);
-        prop_assert_eq!(Grant::parse(&out[..length]), Ok(grant));
+        prop_assert_eq!(ClaimGrant::parse(&out[..length]), Ok(grant));
     }
 
     #[test]

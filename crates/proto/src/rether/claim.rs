@@ -9,7 +9,7 @@ use super::outbox::Pending;
 use super::{LinkEvent, Mode, Rether, Stamp};
 use crate::io::StationId;
 use rota_units::{Instant, Span};
-use rota_wire::{Claim, Generation, Grant, MacAddr, Nack, Phase, StationSet, Token};
+use rota_wire::{Claim, ClaimGrant, Generation, MacAddr, Nack, Phase, StationSet, Token};
 
 /// A claim under way.
 #[derive(Debug)]
@@ -154,10 +154,10 @@ impl Rether {
         // would start the drain anew, and two such stations would never make a token.
         let drain = self.drain(self.members.as_slice().len());
         self.silence_at = now + self.settings.silence(self.rank()) + drain;
-        self.outbox.push_back(Pending::Grant { to: mac, generation: claim.generation, seen });
+        self.outbox.push_back(Pending::ClaimGrant { to: mac, generation: claim.generation, seen });
     }
 
-    pub(super) fn on_grant(&mut self, now: Instant, from: StationId, grant: &Grant) {
+    pub(super) fn on_grant(&mut self, now: Instant, from: StationId, grant: &ClaimGrant) {
         let epoch = self.keys.current_epoch();
         let Some(claim) = &mut self.claim else { return };
         if grant.generation != claim.generation {

@@ -6,7 +6,7 @@ use crate::io::StationId;
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
-    Announce, Claim, Form, FrameView, Grant, Kind, ModeNotice, Nack, Signal, Switch, SwitchAck, Token,
+    Announce, Claim, ClaimGrant, Form, FrameView, Kind, ModeNotice, Nack, Signal, Switch, SwitchAck, Token,
     UnitHeader,
 };
 
@@ -69,7 +69,7 @@ impl Rether {
             Kind::Form => self.on_form(now, heard == Heard::Known, &Form::parse(body).ok()?),
             Kind::Mode => self.on_mode(now, heard == Heard::Known, ModeNotice::parse(body).ok()?),
             Kind::Claim => self.on_claim(now, header.source, mac, &Claim::parse(body).ok()?),
-            Kind::Grant => self.on_grant(now, header.source, &Grant::parse(body).ok()?),
+            Kind::ClaimGrant => self.on_grant(now, header.source, &ClaimGrant::parse(body).ok()?),
             Kind::Nack => self.on_nack(now, &Nack::parse(body).ok()?),
             Kind::Signal => return Some(Arrived::Signal(header.source, Signal::parse(body).ok()?)),
             _ => self.counters.frames_malformed += 1,

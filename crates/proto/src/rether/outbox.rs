@@ -7,8 +7,8 @@ use crate::io::{FrameBuf, Output, StationId};
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
-    Announce, Claim, ETHERNET_HEADER_OCTETS, Form, Generation, Grant, Kind, LINK_HEADER_OCTETS, LinkHeader,
-    MacAddr, ModeNotice, Nack, PayloadKind, Signal, Switch, SwitchAck, Token, emit_frame,
+    Announce, Claim, ClaimGrant, ETHERNET_HEADER_OCTETS, Form, Generation, Kind, LINK_HEADER_OCTETS,
+    LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Signal, Switch, SwitchAck, Token, emit_frame,
 };
 
 /// A frame to write. What depends on the moment is filled in when it is written.
@@ -32,7 +32,7 @@ pub(super) enum Pending {
     Claim {
         generation: Generation,
     },
-    Grant {
+    ClaimGrant {
         to: MacAddr,
         generation: Generation,
         seen: Stamp,
@@ -103,11 +103,11 @@ impl Rether {
                 let claim = Claim { generation: *generation, mode_epoch: self.mode_epoch };
                 (all, Kind::Claim, Proof::Bootstrap, claim.emit(body))
             }
-            Pending::Grant { to, generation, seen } => {
+            Pending::ClaimGrant { to, generation, seen } => {
                 let (key_epoch, list) = (self.keys.current_epoch(), self.list);
                 let (seen_seq, seen) = (seen.seq, seen.generation);
-                let grant = Grant { generation: *generation, seen, seen_seq, key_epoch, list };
-                (*to, Kind::Grant, Proof::Bootstrap, grant.emit(body))
+                let grant = ClaimGrant { generation: *generation, seen, seen_seq, key_epoch, list };
+                (*to, Kind::ClaimGrant, Proof::Bootstrap, grant.emit(body))
             }
             Pending::Nack { to } => {
                 let nack = Nack { generation: self.seen.generation, mode_epoch: self.mode_epoch };

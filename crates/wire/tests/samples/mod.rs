@@ -2,8 +2,8 @@
 
 use rota_wire::bodies::StationState;
 use rota_wire::{
-    Announce, Claim, Form, FormMember, Generation, Grant, Kind, MacAddr, ModeNotice, Nack, Phase, Signal,
-    Slot, SlotList, StationSet, Switch, SwitchAck, Token, UnitHeader, Verb,
+    Announce, Claim, ClaimGrant, Form, FormMember, Generation, Kind, MacAddr, ModeNotice, Nack, Phase,
+    Signal, Slot, SlotList, StationSet, Switch, SwitchAck, Token, UnitHeader, Verb,
 };
 
 /// A station's address, as in the lab.
@@ -54,7 +54,7 @@ pub fn bodies() -> Vec<(Kind, Vec<u8>)> {
     let mut form = Form::new(4, 1, 0, 1);
     assert!(form.push(member(1)) && form.push(member(2)), "two fit");
     let list = Some(token(1, false));
-    let grant = Grant { generation, seen: generation, seen_seq: 500, key_epoch: 1, list };
+    let grant = ClaimGrant { generation, seen: generation, seen_seq: 500, key_epoch: 1, list };
     let mut signal = Signal::new(Verb::Opened, 0x1_0000_0001, 7);
     (signal.service, signal.unit_octets_max, signal.period_ns) = (5, 6_250, 33_333_333);
     (signal.bound_ns, signal.final_unit) = (40_000_000, 0);
@@ -83,7 +83,7 @@ pub fn bodies() -> Vec<(Kind, Vec<u8>)> {
         (Kind::List, of(&|body| token(1, false).emit(body))),
         (Kind::Request, Vec::new()),
         (Kind::Claim, of(&|body| Claim { generation, mode_epoch: 4 }.emit(body))),
-        (Kind::Grant, of(&|body| grant.emit(body))),
+        (Kind::ClaimGrant, of(&|body| grant.emit(body))),
         (Kind::Nack, of(&|body| Nack { generation, mode_epoch: 4 }.emit(body))),
         (Kind::Mode, of(&|body| ModeNotice { mode_epoch: 5, ring: false }.emit(body))),
         (Kind::Data, unit),
