@@ -302,8 +302,7 @@ fn silent_stations_are_dead_only_after_the_drain_time() {
     while rig.state() == "claiming" {
         rig.run(ms(1));
     }
-    let step = rig.settings.lease + rig.settings.delay_max;
-    assert!(rig.now.since(began) >= step * 2 + rig.settings.trt, "two silent stations, one of them master");
+    assert!(rig.now.since(began) >= rig.settings.drain(2), "two silent stations, one of them master");
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use super::outbox::Pending;
 use super::{LinkEvent, Mode, Rether, Stamp};
 use crate::io::StationId;
-use rota_units::{Instant, Span};
+use rota_units::Instant;
 use rota_wire::{Claim, ClaimGrant, Generation, MacAddr, Nack, Phase, StationSet, Token};
 
 /// A claim under way.
@@ -69,18 +69,12 @@ impl Rether {
                     let station = member.station;
                     station != 0 && !granted.contains(station) && !dead.contains(station)
                 });
-                let drain = self.drain(may_hold.count());
+                let drain = self.settings.drain(may_hold.count());
                 if let Some(claim) = &mut self.claim {
                     claim.drained = Some(now + drain);
                 }
             }
         }
-    }
-
-    /// W = m·(L + D), plus TRT for a silent master whose token rests.
-    fn drain(&self, silent: usize) -> Span {
-        let step = self.settings.lease + self.settings.delay_max;
-        step * silent as u64 + self.settings.trt
     }
 
     /// Everybody who could hold the old token has granted, or can hold it no longer.
@@ -152,7 +146,7 @@ impl Rether {
         self.seen = fresh;
         // The claimant may have to wait until all others are drained. Whoever claimed against it before that
         // would start the drain anew, and two such stations would never make a token.
-        let drain = self.drain(self.members.as_slice().len());
+        let drain = self.settings.drain(self.members.as_slice().len());
         self.silence_at = now + self.settings.silence(self.rank()) + drain;
         self.outbox.push_back(Pending::ClaimGrant { to: mac, generation: claim.generation, seen });
     }

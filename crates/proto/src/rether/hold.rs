@@ -88,7 +88,12 @@ impl Rether {
         assert!(stamp >= self.seen, "a holder has seen nothing newer than its token");
         self.seen = stamp;
         self.watch = None;
-        self.owed_ack = None;
+        // Coming from where the last one came from, the token has passed that station again since.
+        if let Some((to, stamp, _)) = self.owed_ack.take()
+            && acknowledge.is_none_or(|(from, ..)| from != to)
+        {
+            self.outbox.push_back(Pending::TokenAck { to, stamp });
+        }
         self.hold = Some(Hold {
             token,
             stamp,

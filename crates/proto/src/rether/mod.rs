@@ -44,7 +44,7 @@ mod visit;
 pub(crate) use handle::Arrived;
 pub use members::Member;
 pub use reserve::LinkEvent;
-pub use settings::{Settings, TRT_30_HZ};
+pub use settings::{Settings, SettingsError, TRT_30_HZ};
 
 use crate::io::{ChannelId, GateOrder, HostTag, Output, PortId, StationId};
 use crate::node::Identity;

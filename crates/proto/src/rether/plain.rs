@@ -24,7 +24,7 @@ impl Rether {
         // B9: a station in plain mode says so; silence proves a plain segment only after T_w, in which a ring
         // would have been heard.
         let told = self.members.as_slice().iter().any(|member| member.announce.state == StationState::Plain);
-        let silence = self.settings.silence(0).count_down(interval) as u8;
+        let silence = self.settings.silence(0).count_down(interval).min(200) as u8;
         let tries_max = self.settings.join_tries + if told { 0 } else { silence };
         let Mode::Joining(joining) = &mut self.mode else { return };
         if now < joining.again {
@@ -464,10 +464,12 @@ impl Rether {
             Mode::Joining(_) => true,
             _ => false,
         };
+        let new: Vec<StationId> = form.members().iter().filter(|m| is_new(m)).map(|m| m.station).collect();
         for member in form.members().iter().filter(|member| member.mac != own) {
             self.members.form(now, member);
-            self.event(LinkEvent::MemberUp { station: member.station });
         }
+        // A form is repeated whenever a token is: only who is new is news.
+        new.into_iter().for_each(|station| self.event(LinkEvent::MemberUp { station }));
         self.take_ring_key(form.key_epoch);
         if !matches!(self.mode, Mode::Ring) {
             self.order_gate(GateOrder::Divert);
