@@ -140,6 +140,7 @@ impl Snapshot {
                 "host_frames_sent": c.host_frames_sent,
                 "host_frames_dropped": c.host_frames_dropped,
                 "nrt_refusals": c.nrt_refusals,
+                "jumps_refused": c.jumps_refused,
                 "transmit_no_room": self.measured.no_room,
                 "turn_longest_ns": self.measured.turn_longest.as_nanos(),
             },

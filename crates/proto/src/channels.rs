@@ -270,7 +270,8 @@ impl Channels {
 
     /// Channel ids are the origin's low bits above a counter, so that they differ between nodes.
     fn next_id(&mut self) -> ChannelId {
-        self.counter += 1;
+        // Below the origin's bits: after 2^32 channels the first ones are long closed.
+        self.counter = self.counter % u64::from(u32::MAX) + 1;
         ChannelId((self.origin << 32) | self.counter)
     }
 

@@ -185,6 +185,12 @@ impl Node {
         self.settle(now);
     }
 
+    /// For tests: a station that has lived for so long that its counters are about to end.
+    #[doc(hidden)]
+    pub fn age(&mut self) {
+        self.link.age();
+    }
+
     /// Leaves the segment in good order.
     pub fn leave(&mut self, now: Instant) {
         self.link.leave(now);

@@ -406,3 +406,37 @@ fn an_early_card_or_deadline_is_harmless() {
     }
     assert_eq!((rig.state(), rig.sent.len()), ("ring", 0));
 }
+
+/// The predecessor that passed us the token has its stamp too: with equal stamps its older list could win the
+/// claim, and the program would hear of a reservation and at once of its loss.
+#[test]
+fn a_slot_granted_a_moment_ago_travels_with_a_newer_stamp_than_the_list_before_it() {
+    let mut rig = Rig::ring();
+    let channel = rig.open(6_250, true);
+    let token = rig.token(Phase::RealTime, &[(1, 6_000, true)]);
+    let token = Token { position: 1, ..token };
+    rig.hear_token(1, 3, &token);
+    let given = rig.stamp.2;
+    assert!(rig.node.status().reservations.iter().any(|slot| slot.station == rig::ME));
+    let counter = rig.stamp.0 + 1;
+    claim(&mut rig, 1, counter);
+    let grant = ClaimGrant::parse(&rig.last(Kind::ClaimGrant).body).expect("sound");
+    let slots = grant.list.expect("it has a list").slots;
+    assert!(slots.as_slice().iter().any(|slot| slot.station == rig::ME), "{channel:?}");
+    assert!(grant.seen_seq > given, "the list before was {given}, this one is {}", grant.seen_seq);
+}
+
+// ---- counters near their end, and pushed there ---------------------------------------------------------
+
+#[test]
+fn a_generation_that_no_honest_station_can_have_reached_is_refused() {
+    let mut rig = Rig::ring();
+    let token = rig.token(Phase::RealTime, &[(1, 6_000, true)]);
+    rig.hear_token(1, 3, &token);
+    claim(&mut rig, 3, rig::FAR_GENERATION);
+    assert_eq!((rig.count(Kind::ClaimGrant), rig.count(Kind::Nack)), (0, 0));
+    rig.stamp.0 = rig::FAR_GENERATION;
+    rig.hear_token(1, 1, &token);
+    assert_eq!(rig.node.link().generation(), 1);
+    assert_eq!(rig.node.link().counters().jumps_refused, 2);
+}

@@ -441,3 +441,18 @@ fn an_idle_station_passes_the_round_on_to_the_next() {
     rig.run(ms(1));
     assert_eq!((rig.last(Kind::Token).to, rig.last_token().next_nrt), (mac(3), 3));
 }
+
+#[test]
+fn a_sequence_at_its_end_goes_on_in_a_new_generation() {
+    let mut rig = Rig::ring();
+    let token = nrt_token(&rig);
+    rig.stamp.2 = (1 << 48) - (1 << 20) - 3;
+    rig.hear_token(1, 1, &token);
+    rig.run(ms(1));
+    assert_eq!(rig.last(Kind::Token).header.generation.counter, 1);
+    let token = Token { next_nrt: ME, ..rig.last_token() };
+    rig.hear_token(1, 1, &token);
+    rig.run(ms(1));
+    let header = rig.last(Kind::Token).header;
+    assert_eq!((header.generation.counter, header.generation.station, header.seq), (2, ME, 2));
+}

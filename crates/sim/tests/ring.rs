@@ -264,3 +264,30 @@ fn an_idle_ring_sends_no_token_twice() {
         assert_eq!(node.link().counters().tokens_retransmitted, 0, "{}", node.link().name());
     }
 }
+
+/// Fault 33: generations, mode epochs and frame counters that begin near their end do not end the segment.
+#[test]
+fn stations_whose_counters_end_go_on_as_new_incarnations() {
+    let mut world = booted(80);
+    for index in 0..5 {
+        world.with(index, |node, _| node.age());
+    }
+    for round in 0..6 {
+        let channel = stream(&mut world, 0, 4).expect("fits");
+        // The holder's death costs a claim and so a generation.
+        let victim = 1 + round % 3;
+        world.kill(victim);
+        world.run_for(ms(3_000));
+        world.restart(victim);
+        world.run_for(ms(6_000));
+        world.with(0, |node, now| node.close(now, channel));
+        world.run_for(ms(6_000));
+        assert_eq!(world.agreed_mode(), Some(ModeName::Plain), "round {round}");
+        assert_eq!(world.double_holds, [], "round {round}");
+    }
+    for host in &world.hosts {
+        let link = host.node.as_ref().expect("alive").link();
+        assert_eq!(link.members().len(), 4, "{}", link.name());
+        assert!(link.mode_epoch() < 100, "the epoch has wrapped: {}", link.mode_epoch());
+    }
+}

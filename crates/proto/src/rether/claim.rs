@@ -5,6 +5,7 @@
 //!
 //! Fulfils RETHER-2.4-4, REPAIR-B3.
 
+use super::counters::newer;
 use super::outbox::Pending;
 use super::{LinkEvent, Mode, Rether, Stamp};
 use crate::io::StationId;
@@ -34,8 +35,12 @@ impl Rether {
     /// The ring is silent, or a successor is: ask for the right to make a new token.
     pub(super) fn begin_claim(&mut self, now: Instant) {
         assert!(matches!(self.mode, Mode::Ring), "only ring stations claim");
+        let Some(generation) = self.next_generation() else {
+            // All others are at the same end: the ring dissolves, and the next one counts from one.
+            self.renew(now);
+            return;
+        };
         self.counters.claims += 1;
-        let generation = Generation { counter: self.seen.generation.counter + 1, station: self.station };
         self.give_up_token(now);
         self.watch = None;
         let (best, list) = (self.list_stamp, self.list);
@@ -120,7 +125,7 @@ impl Rether {
             Mode::Ring => {}
             // REPAIR-B8: the claimant has missed the return to plain Ethernet. With an older epoch we missed
             // a switch; with an equal one a switch and a return have met, and the ring wins as for notices.
-            Mode::Plain if self.mode_epoch > claim.mode_epoch => {
+            Mode::Plain if newer(self.mode_epoch, claim.mode_epoch) => {
                 self.outbox.push_back(Pending::Mode);
                 return;
             }
@@ -128,6 +133,9 @@ impl Rether {
                 self.ring_is_there(now);
                 return;
             }
+        }
+        if self.is_jump(claim.generation) {
+            return;
         }
         let fresh = Stamp { generation: claim.generation, seq: 0 };
         if fresh < self.seen && claim.generation != self.seen.generation {
@@ -170,7 +178,7 @@ impl Rether {
     /// A greater generation lives: our claim is void, and the ring we cannot hear is asked to take us in.
     pub(super) fn on_nack(&mut self, now: Instant, nack: &Nack) {
         let Some(claim) = &self.claim else { return };
-        if nack.generation <= claim.generation {
+        if nack.generation <= claim.generation || self.is_jump(nack.generation) {
             return;
         }
         self.claim = None;

@@ -30,6 +30,7 @@
 //!     ordinary traffic of the same cycle and not the next period.
 
 mod claim;
+mod counters;
 mod handle;
 mod hold;
 mod keys;
@@ -165,6 +166,8 @@ pub struct Counters {
     pub host_frames_dropped: u64,
     /// Non-real-time visits refused because the frame did not fit the cycle.
     pub nrt_refusals: u64,
+    /// Frames of generations further ahead than any honest count (zero).
+    pub jumps_refused: u64,
 }
 
 /// Signals that may wait for the token.
@@ -380,7 +383,7 @@ impl Rether {
 
     /// When [`Self::handle_deadline`] wants to be called.
     pub(crate) fn deadline(&self) -> Instant {
-        if !self.outbox.is_empty() || !self.outputs.is_empty() || !self.events.is_empty() {
+        if !self.outbox.is_empty() || !self.outputs.is_empty() || !self.events.is_empty() || self.is_worn() {
             return Instant::ZERO;
         }
         let mode = match &self.mode {
@@ -404,6 +407,9 @@ impl Rether {
 
     /// Timers. Harmless when early.
     pub(crate) fn handle_deadline(&mut self, now: Instant) {
+        if self.is_worn() {
+            self.renew(now);
+        }
         match &self.mode {
             Mode::Joining(_) => self.joining_tick(now),
             Mode::Plain => self.plain_tick(now),

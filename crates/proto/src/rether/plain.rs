@@ -5,9 +5,10 @@
 //! RETHER-2.2.2-11, RETHER-2.2.4-1, RETHER-2.2.4-2, RETHER-2.4-8, RETHER-4.3-2, REPAIR-B7, REPAIR-B8,
 //! REPAIR-B10, REPAIR-B13.
 
+use super::counters::{GENERATION_END, JUMP_MAX, newer};
 use super::outbox::Pending;
 use super::reserve::LinkEvent;
-use super::{Initiating, Joining, Mode, Rether, Yielding};
+use super::{Initiating, Joining, Mode, Rether, Stamp, Yielding};
 use crate::io::{GateOrder, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
@@ -50,7 +51,7 @@ impl Rether {
     }
 
     /// Looks for the segment as if just booted; meanwhile ordinary traffic flows.
-    fn start_over(&mut self, now: Instant) {
+    pub(super) fn start_over(&mut self, now: Instant) {
         self.lose_reservations();
         self.station = 0;
         self.mode = Mode::Joining(Joining { ring: false, card_empty: false, tries: 0, again: now });
@@ -66,6 +67,10 @@ impl Rether {
     }
 
     fn enter_plain(&mut self, now: Instant) {
+        if self.seen.generation.counter >= GENERATION_END - JUMP_MAX {
+            // No token of the old ring is proven any more, so the next ring may count from one again.
+            (self.seen, self.list_stamp) = (Stamp::default(), Stamp::default());
+        }
         self.mode = Mode::Plain;
         self.next_hello = now + self.settings.hello;
         self.order_gate_pass();
@@ -167,7 +172,7 @@ impl Rether {
 
     fn adopt_epoch(&mut self, said: &Announce) {
         if said.state == StationState::Plain
-            && said.mode_epoch > self.mode_epoch
+            && newer(said.mode_epoch, self.mode_epoch)
             && !matches!(self.mode, Mode::Ring)
         {
             self.mode_epoch = said.mode_epoch;
@@ -214,7 +219,7 @@ impl Rether {
         if !matches!(self.mode, Mode::Plain) {
             return;
         }
-        self.mode_epoch = self.mode_epoch.saturating_add(1);
+        self.mode_epoch = self.mode_epoch.wrapping_add(1);
         self.mode_repeats = 0;
         self.counters.switches += 1;
         self.nonce = self.rng.next_u64();
@@ -286,15 +291,15 @@ impl Rether {
                 self.outbox.push_back(Pending::Mode);
                 return;
             }
-            Mode::Joining(joining) => joining.ring || switch.mode_epoch >= self.mode_epoch,
-            Mode::Plain => switch.mode_epoch > self.mode_epoch,
+            Mode::Joining(joining) => joining.ring || !newer(self.mode_epoch, switch.mode_epoch),
+            Mode::Plain => newer(switch.mode_epoch, self.mode_epoch),
             // Several initiators: the smaller ID wins (paper section 2.2.2).
             Mode::Initiating(_) => {
-                switch.mode_epoch > self.mode_epoch
+                newer(switch.mode_epoch, self.mode_epoch)
                     || (switch.mode_epoch == self.mode_epoch && from < self.station)
             }
             Mode::Yielding(state) => {
-                switch.mode_epoch > self.mode_epoch
+                newer(switch.mode_epoch, self.mode_epoch)
                     || (switch.mode_epoch == self.mode_epoch && from <= state.initiator)
             }
         };
@@ -418,7 +423,7 @@ impl Rether {
 
     /// The stations of a new ring.
     pub(super) fn on_form(&mut self, now: Instant, known: bool, form: &Form) {
-        if form.mode_epoch < self.mode_epoch {
+        if newer(self.mode_epoch, form.mode_epoch) {
             return;
         }
         let mine = form.members().iter().find(|member| member.mac == self.me.mac);
@@ -496,7 +501,7 @@ impl Rether {
             }
             return;
         }
-        if notice.mode_epoch < self.mode_epoch {
+        if newer(self.mode_epoch, notice.mode_epoch) {
             return;
         }
         // With an equal epoch a plain notice is about the mode before our switch. A ring that lives returns
@@ -506,8 +511,8 @@ impl Rether {
             Mode::Joining(joining) => joining.ring,
             _ => true,
         };
-        let newer = notice.mode_epoch > self.mode_epoch;
-        if asks && (newer || matches!(self.mode, Mode::Joining(_))) {
+        let later = newer(notice.mode_epoch, self.mode_epoch);
+        if asks && (later || matches!(self.mode, Mode::Joining(_))) {
             self.mode_epoch = notice.mode_epoch;
             self.leave_ring(now);
         }
@@ -515,7 +520,7 @@ impl Rether {
 
     /// Switch-to-CSMA under the ring's own key: the holder of the last token has destroyed it.
     pub(super) fn on_ring_mode(&mut self, now: Instant, notice: ModeNotice) {
-        if !notice.ring && notice.mode_epoch > self.mode_epoch {
+        if !notice.ring && newer(notice.mode_epoch, self.mode_epoch) {
             self.mode_epoch = notice.mode_epoch;
             self.leave_ring(now);
         }
@@ -547,7 +552,7 @@ impl Rether {
 
     /// The holder of a token without reservations destroys it and tells everybody, three times in all.
     pub(super) fn dissolve(&mut self, now: Instant) {
-        self.mode_epoch = self.mode_epoch.saturating_add(1);
+        self.mode_epoch = self.mode_epoch.wrapping_add(1);
         self.mode_repeats = 2;
         self.farewell = self.keys.current().map(|(epoch, key)| (epoch, key.clone()));
         for _ in 0..2 {

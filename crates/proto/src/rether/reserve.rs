@@ -4,6 +4,7 @@
 //! Fulfils RETHER-2.3-1, RETHER-2.3-7, RETHER-2.3-9, RETHER-2.3-10, RETHER-2.3-11, RETHER-2.4-7,
 //! RETHER-2.4-9, RETHER-3.1-4, RETHER-3.1-5, REPAIR-A2, REPAIR-A5, REPAIR-A7.
 
+use super::counters::{newer, next_stamp};
 use super::outbox::Pending;
 use super::{Mode, Rether};
 use crate::io::{ChannelId, Output, StationId, UnitFate, UnitRef};
@@ -11,9 +12,6 @@ use rota_admission::{Admitted, Refusal, Request, admit};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{Announce, MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token};
 use std::collections::VecDeque;
-
-/// A mode epoch that is further ahead is nobody's honest count.
-const EPOCH_JUMP_MAX: u32 = 1_000_000;
 
 /// What the token machine tells the channels and, through them, the parent.
 #[derive(Clone, Debug)]
@@ -188,6 +186,9 @@ impl Rether {
     /// Runs at every visit: membership changes that wait, then closes, then admissions (theory A5:
     /// any visit).
     pub(super) fn settle_token(&mut self, now: Instant, token: &mut Token) {
+        // Whatever this holder changes is newer than the list it was given: were the stamps to tie, a claim
+        // could bring back the old list and undo a slot granted a moment before.
+        self.list_stamp = next_stamp(self.seen, self.station);
         for station in self.changes.leavers.iter() {
             token.dead.insert(station);
         }
@@ -388,8 +389,8 @@ impl Rether {
             self.drop_slots(token, |slot, _| slot.station == station);
             token.dead.remove(station);
             // It may have switched alone: the ring goes on under the greater epoch.
-            if joiner.said.mode_epoch.saturating_sub(self.mode_epoch) < EPOCH_JUMP_MAX {
-                self.mode_epoch = self.mode_epoch.max(joiner.said.mode_epoch);
+            if newer(joiner.said.mode_epoch, self.mode_epoch) {
+                self.mode_epoch = joiner.said.mode_epoch;
                 token.mode_epoch = self.mode_epoch;
             }
             self.members.announce(now, station, joiner.mac, joiner.incarnation, &joiner.said, joiner.seq);

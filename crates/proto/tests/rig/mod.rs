@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 
 /// The node under test; stations 1 and 3 are played by the script.
 pub const ME: u16 = 2;
+/// A generation counter that only a holder of the key who lies can name.
+pub const FAR_GENERATION: u32 = 4_000_000_000;
 pub const TRT: Span = Span::from_nanos(33_333_333);
 
 pub fn ms(n: u64) -> Span {
