@@ -180,10 +180,14 @@ pub enum ChannelEvent {
     ModeChanged,
     /// A station was found or lost.
     MembersChanged,
-    /// A station with other settings is on the segment.
-    SettingsDiffer {
-        /// Its address.
+    /// A station does not take part.
+    Refusal {
+        /// Its address; where this station is refused, who said so.
         mac: rota_wire::MacAddr,
+        /// Why.
+        why: rota_wire::Verdict,
+        /// Whether this station is the refused one.
+        here: bool,
     },
 }
 
@@ -652,7 +656,9 @@ impl Channels {
                 self.events.push_back(ChannelEvent::MembersChanged);
             }
             LinkEvent::MemberUp { .. } => self.events.push_back(ChannelEvent::MembersChanged),
-            LinkEvent::SettingsDiffer { mac } => self.events.push_back(ChannelEvent::SettingsDiffer { mac }),
+            LinkEvent::Refusal { mac, why, here } => {
+                self.events.push_back(ChannelEvent::Refusal { mac, why, here });
+            }
             LinkEvent::ModeChanged => self.events.push_back(ChannelEvent::ModeChanged),
         }
         self.tick(now, link);

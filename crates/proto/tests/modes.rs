@@ -178,6 +178,7 @@ fn a_form_that_names_an_earlier_boot_or_nonce_moves_nobody() {
     let good = rig.own_member();
     for (incarnation, nonce) in [(good.incarnation ^ 2, good.nonce), (good.incarnation, good.nonce ^ 1)] {
         let mut form = Form::new(rig.mode_epoch, 1, 0, 1);
+        form.settings = rig.settings.digest();
         assert!(form.push(rota_wire::FormMember { incarnation, nonce, ..good }));
         let mut body = [0; 100];
         let length = form.emit(&mut body);

@@ -427,6 +427,9 @@ fn the_cycle_master_lets_a_joiner_in_under_a_new_key() {
     rig.clear();
     rig.announce(7, StationState::Joining);
     rig.run(ms(40));
+    assert_eq!((rig.count(Kind::Form), rig.count(Kind::JoinAnswer)), (0, 1), "it has to prove that it lives");
+    rig.announce(7, StationState::Joining);
+    rig.run(ms(40));
     assert!(rig.count(Kind::Form) >= 2);
     let form = rota_wire::Form::parse(&rig.last(Kind::Form).body).expect("sound");
     let named: Vec<u16> = form.members().iter().map(|member| member.station).collect();

@@ -1,8 +1,8 @@
 //! Fuzz targets as plain functions: a fuzzer or a committed corpus calls them with any octets.
 
 use crate::{
-    Announce, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView, Key, Kind, ModeNotice, Nack, Signal,
-    Switch, SwitchAck, Token, UnitHeader, host_level, verify,
+    Announce, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView, JoinAnswer, Key, Kind, ModeNotice, Nack,
+    Signal, Switch, SwitchAck, Token, UnitHeader, host_level, verify,
 };
 
 /// Any octets as a received frame, and its body as the kind it claims to be. What parses must emit the
@@ -42,6 +42,7 @@ fn fuzz_body(kind: Kind, body: &[u8]) {
         Kind::Nack => round_trip!(Nack),
         Kind::Mode => round_trip!(ModeNotice),
         Kind::Signal => round_trip!(Signal),
+        Kind::JoinAnswer => round_trip!(JoinAnswer),
         Kind::Data => {
             if let Ok((header, payload)) = UnitHeader::parse(body) {
                 assert!(payload.len() <= body.len());

@@ -46,6 +46,8 @@ pub enum Kind {
     Data,
     /// Channel set-up and tear-down between stations.
     Signal,
+    /// The cycle master's answer to a station that wants to join its ring.
+    JoinAnswer,
     /// A kind of a later version.
     Unknown(u8),
 }
@@ -68,6 +70,7 @@ impl Kind {
             Self::Mode => 12,
             Self::Data => 13,
             Self::Signal => 14,
+            Self::JoinAnswer => 15,
             Self::Unknown(code) => code,
         }
     }
@@ -89,6 +92,7 @@ impl Kind {
             12 => Self::Mode,
             13 => Self::Data,
             14 => Self::Signal,
+            15 => Self::JoinAnswer,
             other => Self::Unknown(other),
         }
     }

@@ -49,7 +49,9 @@ fn the_page_says_what_the_code_writes() {
     assert_eq!(page["Token"] + 2, samples::token(0, true).emit(&mut out), "two octets of dead set");
     let bodies = samples::bodies();
     let body = |kind: Kind| &bodies.iter().find(|(of, _)| *of == kind).expect("a sample of each").1;
-    for kind in [Kind::Switch, Kind::SwitchAck, Kind::Claim, Kind::Nack, Kind::Mode, Kind::Signal] {
+    for kind in
+        [Kind::Switch, Kind::SwitchAck, Kind::Claim, Kind::Nack, Kind::Mode, Kind::Signal, Kind::JoinAnswer]
+    {
         assert_eq!(page[&format!("{kind:?}")], body(kind).len(), "{kind:?}");
     }
     let grant =

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use rota_wire::bodies::StationState;
 use rota_wire::fuzz::{fuzz_bodies, fuzz_frame};
 use rota_wire::{
-    Announce, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation, Key, Kind,
-    LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Phase, Signal, Slot, SlotList, StationSet, Switch,
-    SwitchAck, Token, UnitHeader, Verb, emit_frame, verify,
+    Announce, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation, JoinAnswer, Key,
+    Kind, LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Phase, Signal, Slot, SlotList, StationSet,
+    Switch, SwitchAck, Token, UnitHeader, Verb, Verdict, emit_frame, verify,
 };
 
 fn generation() -> impl Strategy<Value = Generation> {
@@ -74,6 +74,7 @@ prop_compose! {
     ) -> Announce {
         let mut said = Announce::new(node_id, nonce, boot_id, state, &name);
         (said.mode_epoch, said.trt_ns, said.rate_bps) = (mode_epoch, trt_ns, rate_bps);
+        (said.settings, said.answers) = (nonce ^ 1, boot_id ^ 2);
         said
     }
 }
@@ -125,11 +126,14 @@ proptest! {
         (initiator, ring) in any::<(u16, bool)>(),
         generation in generation(),
     ) {
-        reads_back!(Switch, Switch { mode_epoch, nonce, trt_ns, rate_bps });
+        reads_back!(Switch, Switch { mode_epoch, nonce, trt_ns, rate_bps, settings: nonce ^ rate_bps });
         reads_back!(SwitchAck, SwitchAck { mode_epoch, initiator, nonce });
         reads_back!(Claim, Claim { generation, mode_epoch });
         reads_back!(Nack, Nack { generation, mode_epoch });
         reads_back!(ModeNotice, ModeNotice { mode_epoch, ring });
+        for verdict in [Verdict::Prove, Verdict::Full, Verdict::Settings, Verdict::HeldOff] {
+            reads_back!(JoinAnswer, JoinAnswer { nonce, challenge: rate_bps, verdict });
+        }
     }
 
     #[test]

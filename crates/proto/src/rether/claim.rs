@@ -18,6 +18,9 @@ pub(super) struct ClaimRound {
     generation: Generation,
     granted: StationSet,
     best: Stamp,
+    /// A successor that never took the token up, else who has the newest list and so had the token last.
+    suspect: Option<StationId>,
+    watched: bool,
     list: Option<Token>,
     same_key: bool,
     tries: u8,
@@ -42,13 +45,25 @@ impl Rether {
         };
         self.counters.claims += 1;
         self.give_up_token(now);
-        self.watch = None;
+        let suspect = self.watch.take().map(|watch| watch.to);
         let (best, list) = (self.list_stamp, self.list);
         // Our own fence: from here on every older token is refused here.
         self.seen = Stamp { generation, seq: 0 };
         let granted = StationSet::EMPTY;
         let (same_key, tries, again, drained) = (true, 0, now, None);
-        self.claim = Some(ClaimRound { generation, granted, best, list, same_key, tries, again, drained });
+        let watched = suspect.is_some();
+        self.claim = Some(ClaimRound {
+            generation,
+            granted,
+            best,
+            suspect,
+            watched,
+            list,
+            same_key,
+            tries,
+            again,
+            drained,
+        });
     }
 
     pub(super) fn claim_tick(&mut self, now: Instant) {
@@ -107,6 +122,7 @@ impl Rether {
             token.dead.remove(station);
         }
         token.dead.remove(self.station);
+        self.leave_out_who_stalls(now, &claim, &mut token);
         token.phase = if token.slots.as_slice().is_empty() { Phase::First } else { Phase::Home };
         token.position = 0;
         token.idle_visits = 0;
@@ -115,9 +131,21 @@ impl Rether {
             self.rekey_ring();
         }
         let stamp = Stamp { generation: claim.generation, seq: 1 };
+        let before = self.list.as_ref().map_or(token.dead, |list| list.dead);
+        self.note_deaths(now, before, &token.dead);
         self.list = Some(token);
         self.list_stamp = stamp;
         self.take_token(now, now, stamp, token, None);
+    }
+
+    /// A live station that made the claim necessary gets a strike; with three the ring goes on without it.
+    fn leave_out_who_stalls(&mut self, now: Instant, claim: &ClaimRound, token: &mut Token) {
+        let Some(station) = claim.suspect else { return };
+        if claim.granted.contains(station) && self.strike(now, station) {
+            token.dead.insert(station);
+            self.counters.stations_declared_dead += 1;
+            self.event(LinkEvent::MemberGone { station });
+        }
     }
 
     pub(super) fn on_claim(&mut self, now: Instant, from: StationId, mac: MacAddr, claim: &Claim) {
@@ -170,6 +198,9 @@ impl Rether {
         let theirs = Stamp { generation: grant.seen, seq: grant.seen_seq };
         if grant.list.is_some() && theirs > claim.best {
             claim.best = theirs;
+            if !claim.watched {
+                claim.suspect = Some(from);
+            }
             claim.list = grant.list;
         }
         self.claim_tick(now);

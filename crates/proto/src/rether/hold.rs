@@ -139,6 +139,8 @@ impl Rether {
     fn take_news(&mut self, at: Instant, stamp: Stamp, token: &Token) {
         self.seen = stamp;
         self.nacked = false;
+        let before = self.list.as_ref().map_or(token.dead, |list| list.dead);
+        self.note_deaths(at, before, &token.dead);
         self.list = Some(*token);
         self.list_stamp = stamp;
         self.silence_at = at + self.settings.silence(self.rank());

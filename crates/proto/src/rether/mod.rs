@@ -33,6 +33,7 @@ mod claim;
 mod counters;
 mod handle;
 mod hold;
+mod join;
 mod keys;
 mod members;
 mod outbox;
@@ -43,6 +44,7 @@ mod settings;
 mod visit;
 
 pub(crate) use handle::Arrived;
+pub use join::Refused;
 pub use members::Member;
 pub use reserve::LinkEvent;
 pub use settings::{Settings, SettingsError, TRT_30_HZ};
@@ -52,11 +54,12 @@ use crate::node::Identity;
 use crate::rng::Rng;
 use claim::ClaimRound;
 use hold::{Hold, Watch};
+use join::Changes;
 use keys::KeyRing;
 use members::Members;
 use outbox::Pending;
 use queue::{NrtQueue, Origin};
-use reserve::{Changes, Session};
+use reserve::Session;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, Key, Signal, Token};
 use std::collections::VecDeque;
@@ -166,6 +169,10 @@ pub struct Counters {
     pub host_frames_dropped: u64,
     /// Non-real-time visits refused because the frame did not fit the cycle.
     pub nrt_refusals: u64,
+    /// Frames and announcements of stations that do not take part.
+    pub stations_refused: u64,
+    /// Claims that a live station caused: it did not take the token up, or lost it.
+    pub strikes: u64,
     /// Frames of generations further ahead than any honest count (zero).
     pub jumps_refused: u64,
 }
@@ -185,11 +192,15 @@ pub(super) struct CycleClock {
 #[derive(Debug)]
 pub struct Rether {
     settings: Settings,
+    /// The digest of the settings.
+    digest: u64,
     port: PortId,
     me: Identity,
     station: StationId,
     incarnation: u32,
     nonce: u64,
+    /// The newest challenge of a cycle master, answered by every announcement.
+    answers: u64,
     frame_seq: u64,
     rng: Rng,
     keys: KeyRing,
@@ -255,6 +266,8 @@ impl Rether {
             mode_epoch: 0,
             station: 0,
             frame_seq: 0,
+            answers: 0,
+            digest: settings.digest(),
             seen: Stamp::default(),
             list: None,
             list_stamp: Stamp::default(),

@@ -3,7 +3,7 @@
 //! Fulfils RETHER-2.1-3, RETHER-2.2.1-1, RETHER-2.2.1-2, RETHER-2.2.2-1, RETHER-2.2.2-2, RETHER-2.2.2-3,
 //! RETHER-2.2.2-4, RETHER-2.2.2-5, RETHER-2.2.2-6, RETHER-2.2.2-7, RETHER-2.2.2-8, RETHER-2.2.2-10,
 //! RETHER-2.2.2-11, RETHER-2.2.4-1, RETHER-2.2.4-2, RETHER-2.4-8, RETHER-4.3-2, REPAIR-B7, REPAIR-B8,
-//! REPAIR-B10, REPAIR-B13.
+//! REPAIR-B9, REPAIR-B10, REPAIR-B13.
 
 use super::counters::{GENERATION_END, JUMP_MAX, newer};
 use super::outbox::Pending;
@@ -12,7 +12,9 @@ use super::{Initiating, Joining, Mode, Rether, Stamp, Yielding};
 use crate::io::{GateOrder, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
-use rota_wire::{Announce, Form, FormMember, LinkHeader, MacAddr, ModeNotice, Switch, SwitchAck};
+use rota_wire::{
+    Announce, Form, FormMember, JoinAnswer, LinkHeader, MacAddr, ModeNotice, Switch, SwitchAck, Verdict,
+};
 
 /// How often a station asks a ring to let it in before it concludes that there is none.
 const JOIN_RING_TRIES: u8 = 50;
@@ -111,6 +113,13 @@ impl Rether {
     }
 
     pub(super) fn on_announce(&mut self, now: Instant, header: &LinkHeader, mac: MacAddr, said: &Announce) {
+        if !self.agrees(now, mac, said.settings) {
+            if matches!(self.mode, Mode::Ring) && said.state == StationState::Joining && self.is_master() {
+                let answer = JoinAnswer { nonce: said.nonce, challenge: 0, verdict: Verdict::Settings };
+                self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
+            }
+            return;
+        }
         let known = self.members.by_mac(mac).map(|member| (member.incarnation, member.station));
         let is_new = known.is_none_or(|(incarnation, _)| incarnation != header.incarnation);
         if said.state == StationState::Leaving {
@@ -135,14 +144,14 @@ impl Rether {
                 return;
             }
             // A joiner stays a stranger until the cycle master forms the ring anew with it.
-            self.remember_joiner(now, mac, header.incarnation, said, header.seq);
+            self.remember_joiner(now, mac, header.incarnation, said, header.seq, is_new);
             return;
         }
         let station =
             if matches!(self.mode, Mode::Ring) { known.map_or(0, |(_, s)| s) } else { header.source };
         self.members.announce(now, station, mac, header.incarnation, said, header.seq);
         if matches!(self.mode, Mode::Ring) {
-            self.revive(station);
+            self.revive(now, station);
             return;
         }
         self.adopt_epoch(said);
@@ -280,9 +289,7 @@ impl Rether {
     }
 
     pub(super) fn on_switch(&mut self, now: Instant, from: StationId, mac: MacAddr, switch: &Switch) {
-        let theirs = (u64::from(switch.trt_ns), switch.rate_bps);
-        if theirs != (self.settings.trt.as_nanos(), self.settings.link.rate.as_bps()) {
-            self.event(LinkEvent::SettingsDiffer { mac });
+        if !self.agrees(now, mac, switch.settings) {
             return;
         }
         let yields = match &self.mode {
@@ -422,8 +429,8 @@ impl Rether {
     }
 
     /// The stations of a new ring.
-    pub(super) fn on_form(&mut self, now: Instant, known: bool, form: &Form) {
-        if newer(self.mode_epoch, form.mode_epoch) {
+    pub(super) fn on_form(&mut self, now: Instant, from: MacAddr, known: bool, form: &Form) {
+        if !self.agrees(now, from, form.settings) || newer(self.mode_epoch, form.mode_epoch) {
             return;
         }
         let mine = form.members().iter().find(|member| member.mac == self.me.mac);
