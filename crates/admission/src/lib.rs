@@ -20,8 +20,8 @@ pub use link::{Framing, LinkModel};
 pub use nrt_latency::{NrtNeed, NrtPolicy, NrtRing, nrt_need, t_nrt};
 pub use refusal::{Refusal, Test};
 pub use rether::{
-    Admitted, FRAGMENTS_MAX, Request, SegmentParams, admit, gap_early, gap_strict, tht_nrt, tht_rt,
-    tht_rt_joined,
+    Admitted, FRAGMENTS_MAX, Request, SegmentParams, admit, gap_early, gap_strict, still_fits, tht_nrt,
+    tht_rt, tht_rt_joined,
 };
 pub use slots::{
     Slot, close_slot, is_joined, is_strict, offset_of, remove_station, reserved, visit_max, visits,

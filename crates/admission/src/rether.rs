@@ -215,6 +215,20 @@ fn evaluate(slots: &[Slot], request: &Request, params: &SegmentParams) -> Result
     Ok(Admitted { tht, offset, bound, t_nrt: need.total(), gap, spare })
 }
 
+/// Eq. 3 for reservations that stand already: do they keep their promise in a ring of these `params`, for
+/// instance with one station more? The time that stays free.
+///
+/// # Errors
+/// The test that fails.
+pub fn still_fits(slots: &[Slot], params: &SegmentParams) -> Result<Span, Test> {
+    if slots.is_empty() {
+        return Ok(params.trt);
+    }
+    let all = reserved(slots);
+    let need = nrt_need(params, all, is_strict(slots));
+    eq3(all, &need, params).map_err(|failure| failure.test)
+}
+
 /// The limits of the wire format: 12 bits of fragment index, 32 bits of holding time.
 fn check_size(unit: Octets, tht: Span, params: &SegmentParams) -> Result<(), Failure> {
     let slot_max = Span::from_nanos(u64::from(u32::MAX));

@@ -13,8 +13,10 @@
 //! * **W = m·(L + D), + TRT when the master is among the m silent stations.** Who granted a claim has
 //!   fenced itself, so an old token lives on silent stations only. Each keeps it for L (the master for
 //!   TRT more) and passes it on in D; after m hops it meets a fenced station, which discards it.
-//! * **T_to ≥ 2D + Q/C + N·δ.** A switch request and its answer cross ports that may hold Q octets from
-//!   before the switch, and N answers are spaced by δ.
+//! * **T_to ≥ 2D + 2Q/C + N·δ.** A switch request may find a port that holds Q octets, and stations that it
+//!   has not reached yet fill the initiator's port with as much before the answer; N answers are spaced by δ.
+//! * **L ≥ 2·TRT + D** where one lease serves every hold: a master rests for TRT at most, and then its slots
+//!   and its ordinary visit take at most one more rotation.
 
 use crate::rether::SegmentParams;
 use rota_units::{BitRate, Octets, Span};
@@ -79,6 +81,11 @@ impl RecoveryModel {
         }
     }
 
+    /// The shortest lease that covers a rest and the visit behind it.
+    pub fn lease_min(trt: Span, one_way: Span) -> Span {
+        trt * 2 + one_way
+    }
+
     /// The same with the patience that stock Linux in virtual machines needs.
     pub fn lab(params: &SegmentParams, lease: Span, port_buffer: Octets) -> Self {
         let proven = Self::proven(params, lease, port_buffer);
@@ -125,7 +132,7 @@ impl Timers {
     /// T_to: how long an initiator waits for acknowledgements of its switch.
     pub fn switch_timeout(&self) -> Span {
         let m = &self.model;
-        m.one_way * 2 + m.rate.span_of_up(m.port_buffer) + m.spacing * u64::from(m.stations)
+        m.one_way * 2 + m.rate.span_of_up(m.port_buffer) * 2 + m.spacing * u64::from(m.stations)
     }
 
     /// T_switch: from the first request to a circulating token, all retries used.
@@ -202,7 +209,7 @@ mod tests {
         assert_eq!(timers.silence(4).minus(timers.silence(0)), Span::from_micros(200));
         assert_eq!(timers.drain(2, false), Span::from_micros(14_000));
         assert_eq!(timers.drain(1, true), Span::from_micros(7_000 + 33_333));
-        assert_eq!(timers.switch_timeout(), Span::from_micros(2_000 + 120_000 + 250));
+        assert_eq!(timers.switch_timeout(), Span::from_micros(2_000 + 240_000 + 250));
         assert_eq!(timers.after_token_loss(), Span::from_micros(2_400));
     }
 

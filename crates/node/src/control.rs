@@ -242,10 +242,8 @@ impl Control<'_> {
             }
             ChannelEvent::IncomingOpened { channel, contract } => self.on_incoming_opened(channel, contract),
             ChannelEvent::Closed { channel, cause, final_unit } => self.on_closed(channel, cause, final_unit),
-            ChannelEvent::SettingsDiffer { mac } => {
-                eprintln!(
-                    "rota: station {mac} runs with another rate or cycle; give all stations the same settings"
-                );
+            ChannelEvent::Refusal { mac, why, here } => {
+                eprintln!("rota: {}", crate::status::refusal(mac, why, here));
             }
             ChannelEvent::ModeChanged | ChannelEvent::MembersChanged => {}
         }

@@ -24,7 +24,7 @@ pub use key::{KeyError, SegmentKey};
 use commands::Wiring;
 use rota_driver::device::FrameDevice;
 use rota_driver::realtime::{Realtime, Wish};
-pub use rota_proto::Settings;
+pub use rota_proto::{Settings, SettingsError};
 use rota_shm::control::{ControlName, Listener, SocketError};
 use std::io;
 use std::path::PathBuf;

@@ -7,7 +7,25 @@ use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
 use rota_proto::{ModeName, Status};
 use rota_shm::control::{MemberInfo, ReservationInfo, RunMode, StatusInfo, TokenInfo};
+use rota_wire::{MacAddr, Verdict};
 use serde_json::json;
+
+/// One sentence: who does not take part, and why.
+pub(crate) fn refusal(mac: MacAddr, why: Verdict, here: bool) -> String {
+    let reason = match why {
+        Verdict::Settings => "their settings differ; give all stations the same ones",
+        Verdict::Full => {
+            "with one station more the reservations would break their promise; state more with --stations"
+        }
+        Verdict::HeldOff => "it has stopped the ring too often, and has to wait",
+        Verdict::Prove => "it has not answered a challenge",
+    };
+    if here {
+        format!("station {mac} does not let this station into its ring: {reason}")
+    } else {
+        format!("station {mac} does not take part here: {reason}")
+    }
+}
 
 /// What does not change.
 #[derive(Debug)]
@@ -67,6 +85,7 @@ impl Snapshot {
         if facts.lab_key {
             notes.push("the well-known lab key is in use: anybody can make frames of this segment".into());
         }
+        notes.extend(self.status.refused.iter().map(|told| refusal(told.mac, told.why, told.here)));
         let members = self.members.iter().map(|member| MemberInfo {
             station: member.station,
             name: member.name.clone(),
@@ -140,6 +159,9 @@ impl Snapshot {
                 "host_frames_sent": c.host_frames_sent,
                 "host_frames_dropped": c.host_frames_dropped,
                 "nrt_refusals": c.nrt_refusals,
+                "stations_refused": c.stations_refused,
+                "strikes": c.strikes,
+                "jumps_refused": c.jumps_refused,
                 "transmit_no_room": self.measured.no_room,
                 "turn_longest_ns": self.measured.turn_longest.as_nanos(),
             },

@@ -180,10 +180,14 @@ pub enum ChannelEvent {
     ModeChanged,
     /// A station was found or lost.
     MembersChanged,
-    /// A station with other settings is on the segment.
-    SettingsDiffer {
-        /// Its address.
+    /// A station does not take part.
+    Refusal {
+        /// Its address; where this station is refused, who said so.
         mac: rota_wire::MacAddr,
+        /// Why.
+        why: rota_wire::Verdict,
+        /// Whether this station is the refused one.
+        here: bool,
     },
 }
 
@@ -270,7 +274,8 @@ impl Channels {
 
     /// Channel ids are the origin's low bits above a counter, so that they differ between nodes.
     fn next_id(&mut self) -> ChannelId {
-        self.counter += 1;
+        // Below the origin's bits: after 2^32 channels the first ones are long closed.
+        self.counter = self.counter % u64::from(u32::MAX) + 1;
         ChannelId((self.origin << 32) | self.counter)
     }
 
@@ -651,7 +656,9 @@ impl Channels {
                 self.events.push_back(ChannelEvent::MembersChanged);
             }
             LinkEvent::MemberUp { .. } => self.events.push_back(ChannelEvent::MembersChanged),
-            LinkEvent::SettingsDiffer { mac } => self.events.push_back(ChannelEvent::SettingsDiffer { mac }),
+            LinkEvent::Refusal { mac, why, here } => {
+                self.events.push_back(ChannelEvent::Refusal { mac, why, here });
+            }
             LinkEvent::ModeChanged => self.events.push_back(ChannelEvent::ModeChanged),
         }
         self.tick(now, link);

@@ -17,4 +17,4 @@ pub use io::{
     PortId, StationId, UnitDescriptor, UnitFate, UnitRef,
 };
 pub use node::{Identity, Node, Reservation, Status};
-pub use rether::{Counters, Member, ModeName, Settings, TRT_30_HZ};
+pub use rether::{Counters, Member, ModeName, Refused, Settings, SettingsError, TRT_30_HZ};

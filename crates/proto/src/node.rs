@@ -2,7 +2,7 @@
 
 use crate::channels::{ChannelEvent, Channels, Contract, OpenError, OpenRequest};
 use crate::io::{ChannelId, Delivery, FrameBuf, Input, Output, PortId, StationId, UnitFate};
-use crate::rether::{Arrived, Counters, ModeName, Rether, Settings};
+use crate::rether::{Arrived, Counters, ModeName, Refused, Rether, Settings};
 use rota_units::{Instant, Span};
 use rota_wire::{Key, MacAddr, UNIT_HEADER_OCTETS};
 
@@ -45,6 +45,8 @@ pub struct Status {
     pub reservations: Vec<Reservation>,
     /// Ordinary frames waiting here.
     pub queued_frames: usize,
+    /// Who does not take part, and why.
+    pub refused: Vec<Refused>,
     /// What was counted.
     pub counters: Counters,
 }
@@ -185,6 +187,12 @@ impl Node {
         self.settle(now);
     }
 
+    /// For tests: a station that has lived for so long that its counters are about to end.
+    #[doc(hidden)]
+    pub fn age(&mut self) {
+        self.link.age();
+    }
+
     /// Leaves the segment in good order.
     pub fn leave(&mut self, now: Instant) {
         self.link.leave(now);
@@ -220,6 +228,7 @@ impl Node {
             generation: self.link.generation(),
             reservations,
             queued_frames: self.link.queued_frames(),
+            refused: self.link.refused().to_vec(),
             counters: *self.link.counters(),
         }
     }

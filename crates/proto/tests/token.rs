@@ -427,6 +427,9 @@ fn the_cycle_master_lets_a_joiner_in_under_a_new_key() {
     rig.clear();
     rig.announce(7, StationState::Joining);
     rig.run(ms(40));
+    assert_eq!((rig.count(Kind::Form), rig.count(Kind::JoinAnswer)), (0, 1), "it has to prove that it lives");
+    rig.announce(7, StationState::Joining);
+    rig.run(ms(40));
     assert!(rig.count(Kind::Form) >= 2);
     let form = rota_wire::Form::parse(&rig.last(Kind::Form).body).expect("sound");
     let named: Vec<u16> = form.members().iter().map(|member| member.station).collect();
@@ -440,4 +443,19 @@ fn an_idle_station_passes_the_round_on_to_the_next() {
     rig.hear_token(1, 5, &token);
     rig.run(ms(1));
     assert_eq!((rig.last(Kind::Token).to, rig.last_token().next_nrt), (mac(3), 3));
+}
+
+#[test]
+fn a_sequence_at_its_end_goes_on_in_a_new_generation() {
+    let mut rig = Rig::ring();
+    let token = nrt_token(&rig);
+    rig.stamp.2 = (1 << 48) - (1 << 20) - 3;
+    rig.hear_token(1, 1, &token);
+    rig.run(ms(1));
+    assert_eq!(rig.last(Kind::Token).header.generation.counter, 1);
+    let token = Token { next_nrt: ME, ..rig.last_token() };
+    rig.hear_token(1, 1, &token);
+    rig.run(ms(1));
+    let header = rig.last(Kind::Token).header;
+    assert_eq!((header.generation.counter, header.generation.station, header.seq), (2, ME, 2));
 }

@@ -36,6 +36,8 @@ pub struct Host {
     pub holds: Vec<(u32, Instant, Instant)>,
     /// Units received, by channel.
     pub receipts: BTreeMap<ChannelId, Vec<Receipt>>,
+    /// A fault: its kernel gives no receive stamps.
+    pub stampless: bool,
     /// Ordinary frames received.
     pub ordinary_received: u64,
     pub(crate) inbox: VecDeque<(Instant, Vec<u8>)>,
@@ -55,6 +57,7 @@ impl Host {
             events: Vec::new(),
             holds: Vec::new(),
             receipts: BTreeMap::new(),
+            stampless: false,
             ordinary_received: 0,
             inbox: VecDeque::new(),
             gated: false,

@@ -29,6 +29,8 @@ pub struct WorldSpec {
     pub stations: usize,
     /// Settings of all of them.
     pub settings: Settings,
+    /// A station that was given other ones.
+    pub other_settings: Option<(usize, Settings)>,
     /// From the wire to the process, and half of it back.
     pub latency: Span,
     /// What goes wrong.
@@ -44,6 +46,7 @@ impl WorldSpec {
         Self {
             stations,
             settings,
+            other_settings: None,
             latency: Span::from_micros(20),
             faults: Faults::default(),
             stamps: Stamps::Kernel,
@@ -74,6 +77,8 @@ pub struct World {
     pub medium: Medium,
     /// What goes wrong.
     pub faults: Faults,
+    /// Every frame of ours that a station has sent, where a test wants to play them again.
+    pub tape: Option<Vec<Vec<u8>>>,
     /// Violations of S1: when, and who held the token.
     pub double_holds: Vec<(Instant, Vec<usize>)>,
     spec: WorldSpec,
@@ -104,6 +109,7 @@ impl World {
             medium,
             faults,
             double_holds,
+            tape: None,
             spec,
             now,
             queue,
@@ -142,7 +148,11 @@ impl World {
         let (mac, name) = (Self::mac(index), format!("n{}", index + 1));
         let identity = Identity { node_id: index as u64 + 1, boot_id: 1, mac, name };
         let seed = self.random();
-        Node::new(self.now, identity, &Key::new(SECRET), self.spec.settings.clone(), seed)
+        let settings = match &self.spec.other_settings {
+            Some((which, settings)) if *which == index => settings,
+            _ => &self.spec.settings,
+        };
+        Node::new(self.now, identity, &Key::new(SECRET), settings.clone(), seed)
     }
 
     /// The present.
@@ -257,7 +267,8 @@ impl World {
             return;
         }
         let Some(node) = &mut host.node else { return };
-        let input = Input::Frame { port: PortId(0), at: Some(stamp), data: frame };
+        let at_stamp = (!host.stampless).then_some(stamp);
+        let input = Input::Frame { port: PortId(0), at: at_stamp, data: frame };
         if let Some(delivery) = node.handle(self.now, input) {
             host.deliver(at, &delivery);
         }
@@ -342,6 +353,9 @@ impl World {
     }
 
     fn transmit(&mut self, from: usize, frame: Vec<u8>) {
+        if let Some(tape) = &mut self.tape {
+            tape.push(frame.clone());
+        }
         let at = self.medium.send(self.now, from, frame.len());
         self.schedule(at, Event::Forward { from, frame });
     }
@@ -436,6 +450,13 @@ impl World {
         let until = self.now + span;
         self.hosts[index].paused_until = until;
         self.schedule(until, Event::Resume { host: index });
+    }
+
+    /// Somebody without a key plays a recorded frame to everybody.
+    pub fn replay(&mut self, frame: &[u8]) {
+        for to in 0..self.hosts.len() {
+            self.schedule(self.now, Event::Arrive { to, frame: frame.to_vec() });
+        }
     }
 
     /// Which host holds the token now.

@@ -211,3 +211,89 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(run(5), run(5));
     assert_ne!(run(5), run(6));
 }
+
+/// A rest is a hold with lease TRT: the lease that is right for 33 ms once ended every rest of a long cycle.
+#[test]
+fn rings_of_long_and_short_cycles_rest_recover_and_end() {
+    for (trt, octets) in [(ms(1_000), 6_250), (ms(5), 500)] {
+        let mut spec = WorldSpec::new(5);
+        spec.settings = spec.settings.with_cycle(trt).expect("it can be kept");
+        let mut world = World::new(70, spec);
+        world.run_for(ms(2_000) + trt * 6);
+        let channel = world.open(0, 4, octets).expect("the request is sound");
+        world.run_for(ms(1_500) + trt * 6);
+        assert!(world.hosts[0].opened(channel).flatten().is_some(), "{trt}: {:?}", world.hosts[0].events);
+        for number in 0..8 {
+            world.unit(0, channel, number, octets);
+            world.ordinary(1, 3, 1_514);
+            world.run_for(trt);
+        }
+        // Nobody has data: the token rests, and its lease must outlast that.
+        world.run_for(ms(3_000) + trt * 12);
+        assert_eq!(world.agreed_mode(), Some(ModeName::Token), "{trt}");
+        let received: usize = world.hosts[4].receipts.values().map(Vec::len).sum();
+        assert_eq!(received, 8, "{trt}");
+        for host in &world.hosts {
+            let counters = *host.node.as_ref().expect("alive").link().counters();
+            let told = (counters.leases_expired, counters.claims, counters.tokens_expired);
+            assert_eq!(told, (0, 0, 0), "{trt}");
+        }
+        world.kill(2);
+        world.ordinary(1, 3, 1_514);
+        world.run_for(ms(2_000) + trt * 80);
+        assert_eq!(world.agreed_mode(), Some(ModeName::Token), "{trt}");
+        let nodes = world.hosts.iter().filter_map(|host| host.node.as_ref());
+        let dead: u64 = nodes.map(|node| node.link().counters().stations_declared_dead).sum();
+        assert_eq!(dead, 1, "{trt}");
+        world.with(0, |node, now| node.close(now, channel));
+        world.run_for(ms(500) + trt * 4);
+        assert_eq!(world.agreed_mode(), Some(ModeName::Plain), "{trt}");
+        assert_eq!(world.double_holds, [], "{trt}");
+    }
+}
+
+/// The round began behind the master and passed it once more on its way home. The station that had handed the
+/// master its first visit was never told, and sent the token again in every round, and a Form with it.
+#[test]
+fn an_idle_ring_sends_no_token_twice() {
+    let mut world = booted(71);
+    stream(&mut world, 0, 4).expect("fits");
+    world.run_for(ms(10_000));
+    for host in &world.hosts {
+        let node = host.node.as_ref().expect("alive");
+        assert_eq!(node.link().counters().tokens_retransmitted, 0, "{}", node.link().name());
+    }
+}
+
+/// Fault 33: generations, mode epochs and frame counters that begin near their end do not end the segment.
+#[test]
+fn stations_whose_counters_end_go_on_as_new_incarnations() {
+    let mut world = booted(80);
+    for index in 0..5 {
+        world.with(index, |node, _| node.age());
+    }
+    for round in 0..6 {
+        let channel = stream(&mut world, 0, 4).expect("fits");
+        // The holder's death costs a claim and so a generation.
+        let victim = 1 + round % 3;
+        world.kill(victim);
+        world.run_for(ms(3_000));
+        world.restart(victim);
+        world.run_for(ms(6_000));
+        world.with(0, |node, now| node.close(now, channel));
+        world.run_for(ms(6_000));
+        // A station may just be on its way to its next incarnation.
+        (0..5).for_each(|_| {
+            if world.agreed_mode().is_none() {
+                world.run_for(ms(2_000))
+            }
+        });
+        assert_eq!(world.agreed_mode(), Some(ModeName::Plain), "round {round}");
+        assert_eq!(world.double_holds, [], "round {round}");
+    }
+    for host in &world.hosts {
+        let link = host.node.as_ref().expect("alive").link();
+        assert_eq!(link.members().len(), 4, "{}", link.name());
+        assert!(link.mode_epoch() < 100, "the epoch has wrapped: {}", link.mode_epoch());
+    }
+}

@@ -61,6 +61,10 @@ pub struct Announce {
     pub trt_ns: u32,
     /// Its link rate, bits a second.
     pub rate_bps: u64,
+    /// A digest of every setting that all stations must share.
+    pub settings: u64,
+    /// The challenge of a [`JoinAnswer`] that this announcement answers; 0 for none.
+    pub answers: u64,
     name: [u8; MAX_NAME_OCTETS],
     name_octets: u8,
 }
@@ -83,6 +87,8 @@ impl Announce {
             mode_epoch,
             trt_ns,
             rate_bps,
+            settings: 0,
+            answers: 0,
             name: octets,
             name_octets: end as u8,
         }
@@ -102,20 +108,22 @@ impl Announce {
         let (node_id, nonce, boot_id) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let state = StationState::from_code(reader.u8()?)?;
         let (mode_epoch, trt_ns, rate_bps) = (reader.u32()?, reader.u32()?, reader.u64()?);
+        let (settings, answers) = (reader.u64()?, reader.u64()?);
         let name_octets = usize::from(reader.u8()?);
         if name_octets > MAX_NAME_OCTETS {
             return Err(Malformed::Field("name"));
         }
         let name = core::str::from_utf8(reader.take(name_octets)?).map_err(|_| Malformed::Field("name"))?;
         reader.end()?;
-        Ok(Self { mode_epoch, trt_ns, rate_bps, ..Self::new(node_id, nonce, boot_id, state, name) })
+        let said = Self::new(node_id, nonce, boot_id, state, name);
+        Ok(Self { mode_epoch, trt_ns, rate_bps, settings, answers, ..said })
     }
 
     /// Writes the body and returns its length.
     pub fn emit(&self, body: &mut [u8]) -> usize {
         let mut writer = Writer::new(body);
         writer.u64(self.node_id).u64(self.nonce).u64(self.boot_id).u8(self.state.code());
-        writer.u32(self.mode_epoch).u32(self.trt_ns).u64(self.rate_bps);
+        writer.u32(self.mode_epoch).u32(self.trt_ns).u64(self.rate_bps).u64(self.settings).u64(self.answers);
         writer.u8(self.name_octets).bytes(&self.name[..usize::from(self.name_octets)]);
         writer.written()
     }
@@ -132,6 +140,8 @@ pub struct Switch {
     pub trt_ns: u32,
     /// The ring's link rate, bits a second.
     pub rate_bps: u64,
+    /// A digest of every setting that all stations must share.
+    pub settings: u64,
 }
 
 impl Switch {
@@ -142,15 +152,15 @@ impl Switch {
     pub fn parse(body: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader(body);
         let (mode_epoch, nonce) = (reader.u32()?, reader.u64()?);
-        let (trt_ns, rate_bps) = (reader.u32()?, reader.u64()?);
+        let (trt_ns, rate_bps, settings) = (reader.u32()?, reader.u64()?, reader.u64()?);
         reader.end()?;
-        Ok(Self { mode_epoch, nonce, trt_ns, rate_bps })
+        Ok(Self { mode_epoch, nonce, trt_ns, rate_bps, settings })
     }
 
     /// Writes the body and returns its length.
     pub fn emit(&self, body: &mut [u8]) -> usize {
         let mut writer = Writer::new(body);
-        writer.u32(self.mode_epoch).u64(self.nonce).u32(self.trt_ns).u64(self.rate_bps);
+        writer.u32(self.mode_epoch).u64(self.nonce).u32(self.trt_ns).u64(self.rate_bps).u64(self.settings);
         writer.written()
     }
 }
@@ -219,6 +229,8 @@ pub struct Form {
     pub part: u8,
     /// How many parts there are.
     pub parts: u8,
+    /// A digest of every setting that all stations must share.
+    pub settings: u64,
     members: [FormMember; FORM_MEMBERS_MAX],
     count: u8,
 }
@@ -227,7 +239,8 @@ impl Form {
     /// A part with no members yet.
     pub const fn new(mode_epoch: u32, key_epoch: u8, part: u8, parts: u8) -> Self {
         const NOBODY: FormMember = FormMember { station: 0, mac: MacAddr([0; 6]), incarnation: 0, nonce: 0 };
-        Self { mode_epoch, key_epoch, part, parts, members: [NOBODY; FORM_MEMBERS_MAX], count: 0 }
+        let settings = 0;
+        Self { mode_epoch, key_epoch, part, parts, settings, members: [NOBODY; FORM_MEMBERS_MAX], count: 0 }
     }
 
     /// Adds a member; false when the part is full.
@@ -250,6 +263,7 @@ impl Form {
     pub fn parse(body: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader(body);
         let mut form = Self::new(reader.u32()?, reader.u8()?, reader.u8()?, reader.u8()?);
+        form.settings = reader.u64()?;
         let count = reader.u8()?;
         if form.key_epoch == 0 || form.part >= form.parts {
             return Err(Malformed::Field("form part"));
@@ -272,10 +286,77 @@ impl Form {
     /// Writes the body and returns its length.
     pub fn emit(&self, body: &mut [u8]) -> usize {
         let mut writer = Writer::new(body);
-        writer.u32(self.mode_epoch).u8(self.key_epoch).u8(self.part).u8(self.parts).u8(self.count);
+        writer.u32(self.mode_epoch).u8(self.key_epoch).u8(self.part).u8(self.parts);
+        writer.u64(self.settings).u8(self.count);
         for member in self.members() {
             writer.bytes(&member.key_material());
         }
+        writer.written()
+    }
+}
+
+/// What the cycle master says to a station that wants to join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// "Announce yourself again with this challenge": an old announcement, replayed, cannot.
+    Prove,
+    /// With one station more the reservations would break their promise, or there is no place.
+    Full,
+    /// Its settings differ from the ring's.
+    Settings,
+    /// It has stopped the ring too often; it may come back later.
+    HeldOff,
+}
+
+impl Verdict {
+    const fn code(self) -> u8 {
+        match self {
+            Self::Prove => 0,
+            Self::Full => 1,
+            Self::Settings => 2,
+            Self::HeldOff => 3,
+        }
+    }
+
+    const fn from_code(code: u8) -> Result<Self, Malformed> {
+        match code {
+            0 => Ok(Self::Prove),
+            1 => Ok(Self::Full),
+            2 => Ok(Self::Settings),
+            3 => Ok(Self::HeldOff),
+            _ => Err(Malformed::Field("verdict")),
+        }
+    }
+}
+
+/// The answer to the announcement of a station that wants to join a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JoinAnswer {
+    /// The nonce of that announcement.
+    pub nonce: u64,
+    /// What the next announcement has to answer; 0 when nothing is asked.
+    pub challenge: u64,
+    /// Whether it may join.
+    pub verdict: Verdict,
+}
+
+impl JoinAnswer {
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader(body);
+        let (nonce, challenge) = (reader.u64()?, reader.u64()?);
+        let verdict = Verdict::from_code(reader.u8()?)?;
+        reader.end()?;
+        Ok(Self { nonce, challenge, verdict })
+    }
+
+    /// Writes the body and returns its length.
+    pub fn emit(&self, body: &mut [u8]) -> usize {
+        let mut writer = Writer::new(body);
+        writer.u64(self.nonce).u64(self.challenge).u8(self.verdict.code());
         writer.written()
     }
 }
@@ -311,7 +392,7 @@ impl Claim {
 
 /// The answer to a [`Claim`]: the sender refuses every older token from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grant {
+pub struct ClaimGrant {
     /// The claimed generation.
     pub generation: Generation,
     /// The generation of the newest reservation list that the granting station has seen.
@@ -324,7 +405,7 @@ pub struct Grant {
     pub list: Option<Token>,
 }
 
-impl Grant {
+impl ClaimGrant {
     /// Reads the body.
     ///
     /// # Errors

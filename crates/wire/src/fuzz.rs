@@ -1,8 +1,8 @@
 //! Fuzz targets as plain functions: a fuzzer or a committed corpus calls them with any octets.
 
 use crate::{
-    Announce, Claim, DEFAULT_ETHERTYPE, Form, FrameView, Grant, Key, Kind, ModeNotice, Nack, Signal, Switch,
-    SwitchAck, Token, UnitHeader, host_level, verify,
+    Announce, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView, JoinAnswer, Key, Kind, ModeNotice, Nack,
+    Signal, Switch, SwitchAck, Token, UnitHeader, host_level, verify,
 };
 
 /// Any octets as a received frame, and its body as the kind it claims to be. What parses must emit the
@@ -38,10 +38,11 @@ fn fuzz_body(kind: Kind, body: &[u8]) {
         Kind::Form => round_trip!(Form),
         Kind::Token | Kind::List => round_trip!(Token),
         Kind::Claim => round_trip!(Claim),
-        Kind::Grant => round_trip!(Grant),
+        Kind::ClaimGrant => round_trip!(ClaimGrant),
         Kind::Nack => round_trip!(Nack),
         Kind::Mode => round_trip!(ModeNotice),
         Kind::Signal => round_trip!(Signal),
+        Kind::JoinAnswer => round_trip!(JoinAnswer),
         Kind::Data => {
             if let Ok((header, payload)) = UnitHeader::parse(body) {
                 assert!(payload.len() <= body.len());

@@ -37,7 +37,7 @@ pub enum Kind {
     /// Asks for the right to make a new token.
     Claim,
     /// Grants a claim.
-    Grant,
+    ClaimGrant,
     /// Answers a claim that is behind the times.
     Nack,
     /// Tells the mode, for instance Switch-to-CSMA (paper section 2.2.4).
@@ -46,6 +46,8 @@ pub enum Kind {
     Data,
     /// Channel set-up and tear-down between stations.
     Signal,
+    /// The cycle master's answer to a station that wants to join its ring.
+    JoinAnswer,
     /// A kind of a later version.
     Unknown(u8),
 }
@@ -63,11 +65,12 @@ impl Kind {
             Self::List => 7,
             Self::Request => 8,
             Self::Claim => 9,
-            Self::Grant => 10,
+            Self::ClaimGrant => 10,
             Self::Nack => 11,
             Self::Mode => 12,
             Self::Data => 13,
             Self::Signal => 14,
+            Self::JoinAnswer => 15,
             Self::Unknown(code) => code,
         }
     }
@@ -84,11 +87,12 @@ impl Kind {
             7 => Self::List,
             8 => Self::Request,
             9 => Self::Claim,
-            10 => Self::Grant,
+            10 => Self::ClaimGrant,
             11 => Self::Nack,
             12 => Self::Mode,
             13 => Self::Data,
             14 => Self::Signal,
+            15 => Self::JoinAnswer,
             other => Self::Unknown(other),
         }
     }

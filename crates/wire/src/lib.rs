@@ -16,7 +16,9 @@ pub mod seal;
 pub mod signalling;
 pub mod token;
 
-pub use bodies::{Announce, Claim, Form, FormMember, Grant, ModeNotice, Nack, Switch, SwitchAck};
+pub use bodies::{
+    Announce, Claim, ClaimGrant, Form, FormMember, JoinAnswer, ModeNotice, Nack, Switch, SwitchAck, Verdict,
+};
 pub use ethernet::{ETHERNET_HEADER_OCTETS, MacAddr, host_level};
 pub use fields::Malformed;
 pub use header::{DEFAULT_ETHERTYPE, UNIT_HEADER_OCTETS};

@@ -3,7 +3,7 @@
 mod samples;
 
 use rota_wire::{
-    ETHERNET_HEADER_OCTETS, Form, Grant, Kind, LINK_HEADER_OCTETS, TAG_OCTETS, UNIT_HEADER_OCTETS,
+    ClaimGrant, ETHERNET_HEADER_OCTETS, Form, Kind, LINK_HEADER_OCTETS, TAG_OCTETS, UNIT_HEADER_OCTETS,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,11 +49,14 @@ fn the_page_says_what_the_code_writes() {
     assert_eq!(page["Token"] + 2, samples::token(0, true).emit(&mut out), "two octets of dead set");
     let bodies = samples::bodies();
     let body = |kind: Kind| &bodies.iter().find(|(of, _)| *of == kind).expect("a sample of each").1;
-    for kind in [Kind::Switch, Kind::SwitchAck, Kind::Claim, Kind::Nack, Kind::Mode, Kind::Signal] {
+    for kind in
+        [Kind::Switch, Kind::SwitchAck, Kind::Claim, Kind::Nack, Kind::Mode, Kind::Signal, Kind::JoinAnswer]
+    {
         assert_eq!(page[&format!("{kind:?}")], body(kind).len(), "{kind:?}");
     }
-    let grant = Grant { list: None, ..Grant::parse(body(Kind::Grant)).expect("a sound sample") };
-    assert_eq!(page["Grant"], grant.emit(&mut out));
+    let grant =
+        ClaimGrant { list: None, ..ClaimGrant::parse(body(Kind::ClaimGrant)).expect("a sound sample") };
+    assert_eq!(page["ClaimGrant"], grant.emit(&mut out));
 }
 
 #[test]

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use rota_wire::bodies::StationState;
 use rota_wire::fuzz::{fuzz_bodies, fuzz_frame};
 use rota_wire::{
-    Announce, Claim, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation, Grant, Key, Kind,
-    LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Phase, Signal, Slot, SlotList, StationSet, Switch,
-    SwitchAck, Token, UnitHeader, Verb, emit_frame, verify,
+    Announce, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation, JoinAnswer, Key,
+    Kind, LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Phase, Signal, Slot, SlotList, StationSet,
+    Switch, SwitchAck, Token, UnitHeader, Verb, Verdict, emit_frame, verify,
 };
 
 fn generation() -> impl Strategy<Value = Generation> {
@@ -74,6 +74,7 @@ prop_compose! {
     ) -> Announce {
         let mut said = Announce::new(node_id, nonce, boot_id, state, &name);
         (said.mode_epoch, said.trt_ns, said.rate_bps) = (mode_epoch, trt_ns, rate_bps);
+        (said.settings, said.answers) = (nonce ^ 1, boot_id ^ 2);
         said
     }
 }
@@ -113,10 +114,10 @@ proptest! {
         (seen_seq, key_epoch) in (0u64..1 << 48, any::<u8>()),
         list in prop::option::of(token()),
     ) {
-        let grant = Grant { generation, seen, seen_seq, key_epoch, list };
+        let grant = ClaimGrant { generation, seen, seen_seq, key_epoch, list };
         let mut out = [0; 2_000];
         let length = grant.emit(&mut out);
-        prop_assert_eq!(Grant::parse(&out[..length]), Ok(grant));
+        prop_assert_eq!(ClaimGrant::parse(&out[..length]), Ok(grant));
     }
 
     #[test]
@@ -125,11 +126,14 @@ proptest! {
         (initiator, ring) in any::<(u16, bool)>(),
         generation in generation(),
     ) {
-        reads_back!(Switch, Switch { mode_epoch, nonce, trt_ns, rate_bps });
+        reads_back!(Switch, Switch { mode_epoch, nonce, trt_ns, rate_bps, settings: nonce ^ rate_bps });
         reads_back!(SwitchAck, SwitchAck { mode_epoch, initiator, nonce });
         reads_back!(Claim, Claim { generation, mode_epoch });
         reads_back!(Nack, Nack { generation, mode_epoch });
         reads_back!(ModeNotice, ModeNotice { mode_epoch, ring });
+        for verdict in [Verdict::Prove, Verdict::Full, Verdict::Settings, Verdict::HeldOff] {
+            reads_back!(JoinAnswer, JoinAnswer { nonce, challenge: rate_bps, verdict });
+        }
     }
 
     #[test]

@@ -5,11 +5,12 @@
 //!
 //! Fulfils RETHER-2.4-4, REPAIR-B3.
 
+use super::counters::newer;
 use super::outbox::Pending;
 use super::{LinkEvent, Mode, Rether, Stamp};
 use crate::io::StationId;
-use rota_units::{Instant, Span};
-use rota_wire::{Claim, Generation, Grant, MacAddr, Nack, Phase, StationSet, Token};
+use rota_units::Instant;
+use rota_wire::{Claim, ClaimGrant, Generation, MacAddr, Nack, Phase, StationSet, Token};
 
 /// A claim under way.
 #[derive(Debug)]
@@ -17,6 +18,9 @@ pub(super) struct ClaimRound {
     generation: Generation,
     granted: StationSet,
     best: Stamp,
+    /// A successor that never took the token up, else who has the newest list and so had the token last.
+    suspect: Option<StationId>,
+    watched: bool,
     list: Option<Token>,
     same_key: bool,
     tries: u8,
@@ -34,16 +38,32 @@ impl Rether {
     /// The ring is silent, or a successor is: ask for the right to make a new token.
     pub(super) fn begin_claim(&mut self, now: Instant) {
         assert!(matches!(self.mode, Mode::Ring), "only ring stations claim");
+        let Some(generation) = self.next_generation() else {
+            // All others are at the same end: the ring dissolves, and the next one counts from one.
+            self.renew(now);
+            return;
+        };
         self.counters.claims += 1;
-        let generation = Generation { counter: self.seen.generation.counter + 1, station: self.station };
         self.give_up_token(now);
-        self.watch = None;
+        let suspect = self.watch.take().map(|watch| watch.to);
         let (best, list) = (self.list_stamp, self.list);
         // Our own fence: from here on every older token is refused here.
         self.seen = Stamp { generation, seq: 0 };
         let granted = StationSet::EMPTY;
         let (same_key, tries, again, drained) = (true, 0, now, None);
-        self.claim = Some(ClaimRound { generation, granted, best, list, same_key, tries, again, drained });
+        let watched = suspect.is_some();
+        self.claim = Some(ClaimRound {
+            generation,
+            granted,
+            best,
+            suspect,
+            watched,
+            list,
+            same_key,
+            tries,
+            again,
+            drained,
+        });
     }
 
     pub(super) fn claim_tick(&mut self, now: Instant) {
@@ -69,18 +89,12 @@ impl Rether {
                     let station = member.station;
                     station != 0 && !granted.contains(station) && !dead.contains(station)
                 });
-                let drain = self.drain(may_hold.count());
+                let drain = self.settings.drain(may_hold.count());
                 if let Some(claim) = &mut self.claim {
                     claim.drained = Some(now + drain);
                 }
             }
         }
-    }
-
-    /// W = m·(L + D), plus TRT for a silent master whose token rests.
-    fn drain(&self, silent: usize) -> Span {
-        let step = self.settings.lease + self.settings.delay_max;
-        step * silent as u64 + self.settings.trt
     }
 
     /// Everybody who could hold the old token has granted, or can hold it no longer.
@@ -108,6 +122,7 @@ impl Rether {
             token.dead.remove(station);
         }
         token.dead.remove(self.station);
+        self.leave_out_who_stalls(now, &claim, &mut token);
         token.phase = if token.slots.as_slice().is_empty() { Phase::First } else { Phase::Home };
         token.position = 0;
         token.idle_visits = 0;
@@ -116,9 +131,21 @@ impl Rether {
             self.rekey_ring();
         }
         let stamp = Stamp { generation: claim.generation, seq: 1 };
+        let before = self.list.as_ref().map_or(token.dead, |list| list.dead);
+        self.note_deaths(now, before, &token.dead);
         self.list = Some(token);
         self.list_stamp = stamp;
         self.take_token(now, now, stamp, token, None);
+    }
+
+    /// A live station that made the claim necessary gets a strike; with three the ring goes on without it.
+    fn leave_out_who_stalls(&mut self, now: Instant, claim: &ClaimRound, token: &mut Token) {
+        let Some(station) = claim.suspect else { return };
+        if claim.granted.contains(station) && self.strike(now, station) {
+            token.dead.insert(station);
+            self.counters.stations_declared_dead += 1;
+            self.event(LinkEvent::MemberGone { station });
+        }
     }
 
     pub(super) fn on_claim(&mut self, now: Instant, from: StationId, mac: MacAddr, claim: &Claim) {
@@ -126,7 +153,7 @@ impl Rether {
             Mode::Ring => {}
             // REPAIR-B8: the claimant has missed the return to plain Ethernet. With an older epoch we missed
             // a switch; with an equal one a switch and a return have met, and the ring wins as for notices.
-            Mode::Plain if self.mode_epoch > claim.mode_epoch => {
+            Mode::Plain if newer(self.mode_epoch, claim.mode_epoch) => {
                 self.outbox.push_back(Pending::Mode);
                 return;
             }
@@ -134,6 +161,9 @@ impl Rether {
                 self.ring_is_there(now);
                 return;
             }
+        }
+        if self.is_jump(claim.generation) {
+            return;
         }
         let fresh = Stamp { generation: claim.generation, seq: 0 };
         if fresh < self.seen && claim.generation != self.seen.generation {
@@ -152,12 +182,12 @@ impl Rether {
         self.seen = fresh;
         // The claimant may have to wait until all others are drained. Whoever claimed against it before that
         // would start the drain anew, and two such stations would never make a token.
-        let drain = self.drain(self.members.as_slice().len());
+        let drain = self.settings.drain(self.members.as_slice().len());
         self.silence_at = now + self.settings.silence(self.rank()) + drain;
-        self.outbox.push_back(Pending::Grant { to: mac, generation: claim.generation, seen });
+        self.outbox.push_back(Pending::ClaimGrant { to: mac, generation: claim.generation, seen });
     }
 
-    pub(super) fn on_grant(&mut self, now: Instant, from: StationId, grant: &Grant) {
+    pub(super) fn on_grant(&mut self, now: Instant, from: StationId, grant: &ClaimGrant) {
         let epoch = self.keys.current_epoch();
         let Some(claim) = &mut self.claim else { return };
         if grant.generation != claim.generation {
@@ -168,6 +198,9 @@ impl Rether {
         let theirs = Stamp { generation: grant.seen, seq: grant.seen_seq };
         if grant.list.is_some() && theirs > claim.best {
             claim.best = theirs;
+            if !claim.watched {
+                claim.suspect = Some(from);
+            }
             claim.list = grant.list;
         }
         self.claim_tick(now);
@@ -176,7 +209,7 @@ impl Rether {
     /// A greater generation lives: our claim is void, and the ring we cannot hear is asked to take us in.
     pub(super) fn on_nack(&mut self, now: Instant, nack: &Nack) {
         let Some(claim) = &self.claim else { return };
-        if nack.generation <= claim.generation {
+        if nack.generation <= claim.generation || self.is_jump(nack.generation) {
             return;
         }
         self.claim = None;

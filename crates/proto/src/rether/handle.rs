@@ -6,8 +6,8 @@ use crate::io::StationId;
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
-    Announce, Claim, Form, FrameView, Grant, Kind, ModeNotice, Nack, Signal, Switch, SwitchAck, Token,
-    UnitHeader,
+    Announce, Claim, ClaimGrant, Form, FrameView, JoinAnswer, Kind, ModeNotice, Nack, Signal, Switch,
+    SwitchAck, Token, UnitHeader,
 };
 
 /// What a proven frame means for the parent of this machine.
@@ -66,11 +66,12 @@ impl Rether {
             Kind::Announce => self.on_announce(now, header, mac, &Announce::parse(body).ok()?),
             Kind::Switch => self.on_switch(now, header.source, mac, &Switch::parse(body).ok()?),
             Kind::SwitchAck => self.on_switch_ack(now, header.source, &SwitchAck::parse(body).ok()?),
-            Kind::Form => self.on_form(now, heard == Heard::Known, &Form::parse(body).ok()?),
+            Kind::Form => self.on_form(now, mac, heard == Heard::Known, &Form::parse(body).ok()?),
             Kind::Mode => self.on_mode(now, heard == Heard::Known, ModeNotice::parse(body).ok()?),
             Kind::Claim => self.on_claim(now, header.source, mac, &Claim::parse(body).ok()?),
-            Kind::Grant => self.on_grant(now, header.source, &Grant::parse(body).ok()?),
+            Kind::ClaimGrant => self.on_grant(now, header.source, &ClaimGrant::parse(body).ok()?),
             Kind::Nack => self.on_nack(now, &Nack::parse(body).ok()?),
+            Kind::JoinAnswer => self.on_join_answer(now, mac, &JoinAnswer::parse(body).ok()?),
             Kind::Signal => return Some(Arrived::Signal(header.source, Signal::parse(body).ok()?)),
             _ => self.counters.frames_malformed += 1,
         }
@@ -78,7 +79,8 @@ impl Rether {
     }
 
     fn believes_stranger(&self, kind: Kind) -> bool {
-        let introduces = matches!(kind, Kind::Announce | Kind::Switch | Kind::Form | Kind::Mode);
+        let introduces =
+            matches!(kind, Kind::Announce | Kind::Switch | Kind::Form | Kind::Mode | Kind::JoinAnswer);
         introduces || (kind == Kind::Claim && !matches!(self.mode, Mode::Ring))
     }
 
@@ -94,6 +96,13 @@ impl Rether {
             member.mac == view.source_mac() && member.incarnation == header.incarnation
         });
         if !genuine || !matches!(self.mode, Mode::Ring) {
+            self.counters.frames_replayed += 1;
+            return Some(Arrived::Nothing);
+        }
+        // What no token orders has the sender's own counter, strictly rising like that of its other frames.
+        if matches!(header.kind, Kind::Request | Kind::Signal)
+            && self.members.heard(now, view.source_mac(), header.incarnation, header.seq) == Heard::Replay
+        {
             self.counters.frames_replayed += 1;
             return Some(Arrived::Nothing);
         }

@@ -3,13 +3,14 @@
 //! Fulfils RETHER-2.2.3-11, RETHER-2.4-1, RETHER-2.4-2, RETHER-2.4-3, REPAIR-B1, REPAIR-B2, REPAIR-B4,
 //! REPAIR-B5, REPAIR-B6.
 
+use super::counters::next_stamp;
 use super::outbox::Pending;
 use super::visit::Stage;
 use super::{Mode, Rether, Stamp};
 use crate::io::{Output, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
-use rota_wire::{Generation, Phase, Token};
+use rota_wire::{Phase, Token};
 
 /// The token in this station's hands.
 #[derive(Debug)]
@@ -67,6 +68,9 @@ impl Rether {
             self.counters.tokens_stale += 1;
             return;
         }
+        if self.is_jump(stamp.generation) {
+            return;
+        }
         assert!(self.hold.is_none() || stamp > self.seen, "two tokens in one hand");
         self.counters.tokens_accepted += 1;
         self.measure_rotation(at, stamp, token);
@@ -88,7 +92,12 @@ impl Rether {
         assert!(stamp >= self.seen, "a holder has seen nothing newer than its token");
         self.seen = stamp;
         self.watch = None;
-        self.owed_ack = None;
+        // Coming from where the last one came from, the token has passed that station again since.
+        if let Some((to, stamp, _)) = self.owed_ack.take()
+            && acknowledge.is_none_or(|(from, ..)| from != to)
+        {
+            self.outbox.push_back(Pending::TokenAck { to, stamp });
+        }
         self.hold = Some(Hold {
             token,
             stamp,
@@ -103,7 +112,7 @@ impl Rether {
 
     /// The first token of a new ring (paper section 2.2.2): it visits everybody and carries no data.
     pub(super) fn first_token(&mut self, now: Instant) {
-        let generation = Generation { counter: self.seen.generation.counter + 1, station: self.station };
+        let Some(generation) = self.next_generation() else { return self.renew(now) };
         let token = self.empty_token();
         self.clock.known = false;
         self.take_token(now, now, Stamp { generation, seq: 1 }, token, None);
@@ -130,6 +139,8 @@ impl Rether {
     fn take_news(&mut self, at: Instant, stamp: Stamp, token: &Token) {
         self.seen = stamp;
         self.nacked = false;
+        let before = self.list.as_ref().map_or(token.dead, |list| list.dead);
+        self.note_deaths(at, before, &token.dead);
         self.list = Some(*token);
         self.list_stamp = stamp;
         self.silence_at = at + self.settings.silence(self.rank());
@@ -148,7 +159,7 @@ impl Rether {
 
     /// The broadcast reservation list of the cycle master.
     pub(super) fn on_list(&mut self, now: Instant, at: Option<Instant>, stamp: Stamp, token: &Token) {
-        if stamp <= self.seen || token.mode_epoch != self.mode_epoch {
+        if stamp <= self.seen || token.mode_epoch != self.mode_epoch || self.is_jump(stamp.generation) {
             return;
         }
         // Somebody else's newer list: ours, if we have one, is an old token that must not live on.
@@ -210,7 +221,7 @@ impl Rether {
     pub(super) fn pass_token(&mut self, now: Instant, to: StationId) {
         let Some(hold) = self.hold.take() else { return };
         self.log_hold(&hold, now);
-        let stamp = Stamp { generation: hold.stamp.generation, seq: hold.stamp.seq + 1 };
+        let stamp = next_stamp(hold.stamp, self.station);
         self.list = Some(hold.token);
         self.list_stamp = stamp;
         self.seen = stamp;

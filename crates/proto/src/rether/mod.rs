@@ -30,8 +30,10 @@
 //!     ordinary traffic of the same cycle and not the next period.
 
 mod claim;
+mod counters;
 mod handle;
 mod hold;
+mod join;
 mod keys;
 mod members;
 mod outbox;
@@ -42,20 +44,22 @@ mod settings;
 mod visit;
 
 pub(crate) use handle::Arrived;
+pub use join::Refused;
 pub use members::Member;
 pub use reserve::LinkEvent;
-pub use settings::{Settings, TRT_30_HZ};
+pub use settings::{Settings, SettingsError, TRT_30_HZ};
 
 use crate::io::{ChannelId, GateOrder, HostTag, Output, PortId, StationId};
 use crate::node::Identity;
 use crate::rng::Rng;
 use claim::ClaimRound;
 use hold::{Hold, Watch};
+use join::Changes;
 use keys::KeyRing;
 use members::Members;
 use outbox::Pending;
 use queue::{NrtQueue, Origin};
-use reserve::{Changes, Session};
+use reserve::Session;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, Key, Signal, Token};
 use std::collections::VecDeque;
@@ -165,6 +169,12 @@ pub struct Counters {
     pub host_frames_dropped: u64,
     /// Non-real-time visits refused because the frame did not fit the cycle.
     pub nrt_refusals: u64,
+    /// Frames and announcements of stations that do not take part.
+    pub stations_refused: u64,
+    /// Claims that a live station caused: it did not take the token up, or lost it.
+    pub strikes: u64,
+    /// Frames of generations further ahead than any honest count (zero).
+    pub jumps_refused: u64,
 }
 
 /// Signals that may wait for the token.
@@ -182,11 +192,15 @@ pub(super) struct CycleClock {
 #[derive(Debug)]
 pub struct Rether {
     settings: Settings,
+    /// The digest of the settings.
+    digest: u64,
     port: PortId,
     me: Identity,
     station: StationId,
     incarnation: u32,
     nonce: u64,
+    /// The newest challenge of a cycle master, answered by every announcement.
+    answers: u64,
     frame_seq: u64,
     rng: Rng,
     keys: KeyRing,
@@ -252,6 +266,8 @@ impl Rether {
             mode_epoch: 0,
             station: 0,
             frame_seq: 0,
+            answers: 0,
+            digest: settings.digest(),
             seen: Stamp::default(),
             list: None,
             list_stamp: Stamp::default(),
@@ -380,7 +396,7 @@ impl Rether {
 
     /// When [`Self::handle_deadline`] wants to be called.
     pub(crate) fn deadline(&self) -> Instant {
-        if !self.outbox.is_empty() || !self.outputs.is_empty() || !self.events.is_empty() {
+        if !self.outbox.is_empty() || !self.outputs.is_empty() || !self.events.is_empty() || self.is_worn() {
             return Instant::ZERO;
         }
         let mode = match &self.mode {
@@ -404,6 +420,9 @@ impl Rether {
 
     /// Timers. Harmless when early.
     pub(crate) fn handle_deadline(&mut self, now: Instant) {
+        if self.is_worn() {
+            self.renew(now);
+        }
         match &self.mode {
             Mode::Joining(_) => self.joining_tick(now),
             Mode::Plain => self.plain_tick(now),

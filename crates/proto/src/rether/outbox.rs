@@ -7,8 +7,9 @@ use crate::io::{FrameBuf, Output, StationId};
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
-    Announce, Claim, ETHERNET_HEADER_OCTETS, Form, Generation, Grant, Kind, LINK_HEADER_OCTETS, LinkHeader,
-    MacAddr, ModeNotice, Nack, PayloadKind, Signal, Switch, SwitchAck, Token, emit_frame,
+    Announce, Claim, ClaimGrant, ETHERNET_HEADER_OCTETS, Form, Generation, JoinAnswer, Kind,
+    LINK_HEADER_OCTETS, LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Signal, Switch, SwitchAck, Token,
+    emit_frame,
 };
 
 /// A frame to write. What depends on the moment is filled in when it is written.
@@ -32,13 +33,17 @@ pub(super) enum Pending {
     Claim {
         generation: Generation,
     },
-    Grant {
+    ClaimGrant {
         to: MacAddr,
         generation: Generation,
         seen: Stamp,
     },
     Nack {
         to: MacAddr,
+    },
+    JoinAnswer {
+        to: MacAddr,
+        answer: JoinAnswer,
     },
     Mode,
     /// Switch-to-CSMA under the key of the ring that ends.
@@ -59,6 +64,8 @@ pub(super) enum Proof {
     Bootstrap,
     /// The ring's key, with the token's name.
     Ring(Stamp),
+    /// The ring's key, with the sender's own counter: for what no token orders.
+    Counted,
     /// The key of the ring that this station has dissolved.
     Farewell(Stamp),
 }
@@ -98,20 +105,23 @@ impl Rether {
                 let (token, stamp) = self.list_body(now)?;
                 (all, Kind::List, Proof::Ring(stamp), token.emit(body))
             }
-            Pending::Request { to } => (self.members.get(*to)?.mac, Kind::Request, Proof::Ring(self.seen), 0),
+            Pending::Request { to } => (self.members.get(*to)?.mac, Kind::Request, Proof::Counted, 0),
             Pending::Claim { generation } => {
                 let claim = Claim { generation: *generation, mode_epoch: self.mode_epoch };
                 (all, Kind::Claim, Proof::Bootstrap, claim.emit(body))
             }
-            Pending::Grant { to, generation, seen } => {
+            Pending::ClaimGrant { to, generation, seen } => {
                 let (key_epoch, list) = (self.keys.current_epoch(), self.list);
                 let (seen_seq, seen) = (seen.seq, seen.generation);
-                let grant = Grant { generation: *generation, seen, seen_seq, key_epoch, list };
-                (*to, Kind::Grant, Proof::Bootstrap, grant.emit(body))
+                let grant = ClaimGrant { generation: *generation, seen, seen_seq, key_epoch, list };
+                (*to, Kind::ClaimGrant, Proof::Bootstrap, grant.emit(body))
             }
             Pending::Nack { to } => {
                 let nack = Nack { generation: self.seen.generation, mode_epoch: self.mode_epoch };
                 (*to, Kind::Nack, Proof::Bootstrap, nack.emit(body))
+            }
+            Pending::JoinAnswer { to, answer } => {
+                (*to, Kind::JoinAnswer, Proof::Bootstrap, answer.emit(body))
             }
             Pending::Dissolved { stamp } => {
                 let notice = ModeNotice { mode_epoch: self.mode_epoch, ring: false };
@@ -123,7 +133,7 @@ impl Rether {
                 (all, Kind::Mode, Proof::Bootstrap, notice.emit(body))
             }
             Pending::Signal { to, signal } => {
-                let proof = if self.in_ring() { Proof::Ring(self.seen) } else { Proof::Bootstrap };
+                let proof = if self.in_ring() { Proof::Counted } else { Proof::Bootstrap };
                 (self.members.get(*to)?.mac, Kind::Signal, proof, signal.emit(body))
             }
         };
@@ -148,6 +158,12 @@ impl Rether {
             Proof::Bootstrap => {
                 self.frame_seq += 1;
                 (0, self.keys.bootstrap(), Stamp { generation: Generation::default(), seq: self.frame_seq })
+            }
+            Proof::Counted => {
+                let (epoch, key) = self.keys.current()?;
+                self.frame_seq += 1;
+                let generation = Generation::default();
+                (epoch, key, Stamp { generation, seq: self.frame_seq })
             }
             Proof::Farewell(stamp) => {
                 let (epoch, key) = self.farewell.as_ref()?;
@@ -178,6 +194,7 @@ impl Rether {
         said.mode_epoch = self.mode_epoch;
         said.trt_ns = self.settings.trt.as_nanos() as u32;
         said.rate_bps = self.settings.link.rate.as_bps();
+        (said.settings, said.answers) = (self.digest, self.answers);
         said
     }
 
@@ -190,6 +207,7 @@ impl Rether {
             nonce: self.nonce,
             trt_ns: self.settings.trt.as_nanos() as u32,
             rate_bps: self.settings.link.rate.as_bps(),
+            settings: self.digest,
         })
     }
 
@@ -202,6 +220,7 @@ impl Rether {
 
     fn form_body(&self) -> Option<Form> {
         let mut form = Form::new(self.mode_epoch, self.keys.current_epoch(), 0, 1);
+        form.settings = self.digest;
         // More members than one frame holds are refused when the ring is formed.
         self.form_members().into_iter().all(|member| form.push(member)).then_some(form)
     }

@@ -3,15 +3,18 @@
 //! Fulfils RETHER-2.1-3, RETHER-2.2.1-1, RETHER-2.2.1-2, RETHER-2.2.2-1, RETHER-2.2.2-2, RETHER-2.2.2-3,
 //! RETHER-2.2.2-4, RETHER-2.2.2-5, RETHER-2.2.2-6, RETHER-2.2.2-7, RETHER-2.2.2-8, RETHER-2.2.2-10,
 //! RETHER-2.2.2-11, RETHER-2.2.4-1, RETHER-2.2.4-2, RETHER-2.4-8, RETHER-4.3-2, REPAIR-B7, REPAIR-B8,
-//! REPAIR-B10, REPAIR-B13.
+//! REPAIR-B9, REPAIR-B10, REPAIR-B13.
 
+use super::counters::{GENERATION_END, JUMP_MAX, newer};
 use super::outbox::Pending;
 use super::reserve::LinkEvent;
-use super::{Initiating, Joining, Mode, Rether, Yielding};
+use super::{Initiating, Joining, Mode, Rether, Stamp, Yielding};
 use crate::io::{GateOrder, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
-use rota_wire::{Announce, Form, FormMember, LinkHeader, MacAddr, ModeNotice, Switch, SwitchAck};
+use rota_wire::{
+    Announce, Form, FormMember, JoinAnswer, LinkHeader, MacAddr, ModeNotice, Switch, SwitchAck, Verdict,
+};
 
 /// How often a station asks a ring to let it in before it concludes that there is none.
 const JOIN_RING_TRIES: u8 = 50;
@@ -24,7 +27,7 @@ impl Rether {
         // B9: a station in plain mode says so; silence proves a plain segment only after T_w, in which a ring
         // would have been heard.
         let told = self.members.as_slice().iter().any(|member| member.announce.state == StationState::Plain);
-        let silence = self.settings.silence(0).count_down(interval) as u8;
+        let silence = self.settings.silence(0).count_down(interval).min(200) as u8;
         let tries_max = self.settings.join_tries + if told { 0 } else { silence };
         let Mode::Joining(joining) = &mut self.mode else { return };
         if now < joining.again {
@@ -50,7 +53,7 @@ impl Rether {
     }
 
     /// Looks for the segment as if just booted; meanwhile ordinary traffic flows.
-    fn start_over(&mut self, now: Instant) {
+    pub(super) fn start_over(&mut self, now: Instant) {
         self.lose_reservations();
         self.station = 0;
         self.mode = Mode::Joining(Joining { ring: false, card_empty: false, tries: 0, again: now });
@@ -66,6 +69,10 @@ impl Rether {
     }
 
     fn enter_plain(&mut self, now: Instant) {
+        if self.seen.generation.counter >= GENERATION_END - JUMP_MAX {
+            // No token of the old ring is proven any more, so the next ring may count from one again.
+            (self.seen, self.list_stamp) = (Stamp::default(), Stamp::default());
+        }
         self.mode = Mode::Plain;
         self.next_hello = now + self.settings.hello;
         self.order_gate_pass();
@@ -106,6 +113,13 @@ impl Rether {
     }
 
     pub(super) fn on_announce(&mut self, now: Instant, header: &LinkHeader, mac: MacAddr, said: &Announce) {
+        if !self.agrees(now, mac, said.settings) {
+            if matches!(self.mode, Mode::Ring) && said.state == StationState::Joining && self.is_master() {
+                let answer = JoinAnswer { nonce: said.nonce, challenge: 0, verdict: Verdict::Settings };
+                self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
+            }
+            return;
+        }
         let known = self.members.by_mac(mac).map(|member| (member.incarnation, member.station));
         let is_new = known.is_none_or(|(incarnation, _)| incarnation != header.incarnation);
         if said.state == StationState::Leaving {
@@ -130,14 +144,14 @@ impl Rether {
                 return;
             }
             // A joiner stays a stranger until the cycle master forms the ring anew with it.
-            self.remember_joiner(now, mac, header.incarnation, said, header.seq);
+            self.remember_joiner(now, mac, header.incarnation, said, header.seq, is_new);
             return;
         }
         let station =
             if matches!(self.mode, Mode::Ring) { known.map_or(0, |(_, s)| s) } else { header.source };
         self.members.announce(now, station, mac, header.incarnation, said, header.seq);
         if matches!(self.mode, Mode::Ring) {
-            self.revive(station);
+            self.revive(now, station);
             return;
         }
         self.adopt_epoch(said);
@@ -167,7 +181,7 @@ impl Rether {
 
     fn adopt_epoch(&mut self, said: &Announce) {
         if said.state == StationState::Plain
-            && said.mode_epoch > self.mode_epoch
+            && newer(said.mode_epoch, self.mode_epoch)
             && !matches!(self.mode, Mode::Ring)
         {
             self.mode_epoch = said.mode_epoch;
@@ -214,7 +228,7 @@ impl Rether {
         if !matches!(self.mode, Mode::Plain) {
             return;
         }
-        self.mode_epoch = self.mode_epoch.saturating_add(1);
+        self.mode_epoch = self.mode_epoch.wrapping_add(1);
         self.mode_repeats = 0;
         self.counters.switches += 1;
         self.nonce = self.rng.next_u64();
@@ -275,9 +289,7 @@ impl Rether {
     }
 
     pub(super) fn on_switch(&mut self, now: Instant, from: StationId, mac: MacAddr, switch: &Switch) {
-        let theirs = (u64::from(switch.trt_ns), switch.rate_bps);
-        if theirs != (self.settings.trt.as_nanos(), self.settings.link.rate.as_bps()) {
-            self.event(LinkEvent::SettingsDiffer { mac });
+        if !self.agrees(now, mac, switch.settings) {
             return;
         }
         let yields = match &self.mode {
@@ -286,15 +298,15 @@ impl Rether {
                 self.outbox.push_back(Pending::Mode);
                 return;
             }
-            Mode::Joining(joining) => joining.ring || switch.mode_epoch >= self.mode_epoch,
-            Mode::Plain => switch.mode_epoch > self.mode_epoch,
+            Mode::Joining(joining) => joining.ring || !newer(self.mode_epoch, switch.mode_epoch),
+            Mode::Plain => newer(switch.mode_epoch, self.mode_epoch),
             // Several initiators: the smaller ID wins (paper section 2.2.2).
             Mode::Initiating(_) => {
-                switch.mode_epoch > self.mode_epoch
+                newer(switch.mode_epoch, self.mode_epoch)
                     || (switch.mode_epoch == self.mode_epoch && from < self.station)
             }
             Mode::Yielding(state) => {
-                switch.mode_epoch > self.mode_epoch
+                newer(switch.mode_epoch, self.mode_epoch)
                     || (switch.mode_epoch == self.mode_epoch && from <= state.initiator)
             }
         };
@@ -417,8 +429,8 @@ impl Rether {
     }
 
     /// The stations of a new ring.
-    pub(super) fn on_form(&mut self, now: Instant, known: bool, form: &Form) {
-        if form.mode_epoch < self.mode_epoch {
+    pub(super) fn on_form(&mut self, now: Instant, from: MacAddr, known: bool, form: &Form) {
+        if !self.agrees(now, from, form.settings) || newer(self.mode_epoch, form.mode_epoch) {
             return;
         }
         let mine = form.members().iter().find(|member| member.mac == self.me.mac);
@@ -464,10 +476,12 @@ impl Rether {
             Mode::Joining(_) => true,
             _ => false,
         };
+        let new: Vec<StationId> = form.members().iter().filter(|m| is_new(m)).map(|m| m.station).collect();
         for member in form.members().iter().filter(|member| member.mac != own) {
             self.members.form(now, member);
-            self.event(LinkEvent::MemberUp { station: member.station });
         }
+        // A form is repeated whenever a token is: only who is new is news.
+        new.into_iter().for_each(|station| self.event(LinkEvent::MemberUp { station }));
         self.take_ring_key(form.key_epoch);
         if !matches!(self.mode, Mode::Ring) {
             self.order_gate(GateOrder::Divert);
@@ -494,7 +508,7 @@ impl Rether {
             }
             return;
         }
-        if notice.mode_epoch < self.mode_epoch {
+        if newer(self.mode_epoch, notice.mode_epoch) {
             return;
         }
         // With an equal epoch a plain notice is about the mode before our switch. A ring that lives returns
@@ -504,8 +518,8 @@ impl Rether {
             Mode::Joining(joining) => joining.ring,
             _ => true,
         };
-        let newer = notice.mode_epoch > self.mode_epoch;
-        if asks && (newer || matches!(self.mode, Mode::Joining(_))) {
+        let later = newer(notice.mode_epoch, self.mode_epoch);
+        if asks && (later || matches!(self.mode, Mode::Joining(_))) {
             self.mode_epoch = notice.mode_epoch;
             self.leave_ring(now);
         }
@@ -513,7 +527,7 @@ impl Rether {
 
     /// Switch-to-CSMA under the ring's own key: the holder of the last token has destroyed it.
     pub(super) fn on_ring_mode(&mut self, now: Instant, notice: ModeNotice) {
-        if !notice.ring && notice.mode_epoch > self.mode_epoch {
+        if !notice.ring && newer(notice.mode_epoch, self.mode_epoch) {
             self.mode_epoch = notice.mode_epoch;
             self.leave_ring(now);
         }
@@ -545,7 +559,7 @@ impl Rether {
 
     /// The holder of a token without reservations destroys it and tells everybody, three times in all.
     pub(super) fn dissolve(&mut self, now: Instant) {
-        self.mode_epoch = self.mode_epoch.saturating_add(1);
+        self.mode_epoch = self.mode_epoch.wrapping_add(1);
         self.mode_repeats = 2;
         self.farewell = self.keys.current().map(|(epoch, key)| (epoch, key.clone()));
         for _ in 0..2 {

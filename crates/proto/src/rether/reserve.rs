@@ -2,18 +2,16 @@
 //! to the reservation list (paper section 2.3).
 //!
 //! Fulfils RETHER-2.3-1, RETHER-2.3-7, RETHER-2.3-9, RETHER-2.3-10, RETHER-2.3-11, RETHER-2.4-7,
-//! RETHER-2.4-9, RETHER-3.1-4, RETHER-3.1-5, REPAIR-A2, REPAIR-A5, REPAIR-A7.
+//! RETHER-3.1-4, RETHER-3.1-5, REPAIR-A2, REPAIR-A5, REPAIR-A7.
 
+use super::counters::next_stamp;
 use super::outbox::Pending;
 use super::{Mode, Rether};
 use crate::io::{ChannelId, Output, StationId, UnitFate, UnitRef};
 use rota_admission::{Admitted, Refusal, Request, admit};
 use rota_units::{Instant, Octets, Span};
-use rota_wire::{Announce, MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token};
+use rota_wire::{MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token, Verdict};
 use std::collections::VecDeque;
-
-/// A mode epoch that is further ahead is nobody's honest count.
-const EPOCH_JUMP_MAX: u32 = 1_000_000;
 
 /// What the token machine tells the channels and, through them, the parent.
 #[derive(Clone, Debug)]
@@ -52,10 +50,14 @@ pub enum LinkEvent {
         /// Which.
         station: StationId,
     },
-    /// A station wants other settings than ours.
-    SettingsDiffer {
-        /// Its address.
+    /// A station does not take part.
+    Refusal {
+        /// Its address; where this station is refused, who said so.
         mac: MacAddr,
+        /// Why.
+        why: Verdict,
+        /// Whether this station is the refused one.
+        here: bool,
     },
     /// The mode changed.
     ModeChanged,
@@ -87,24 +89,6 @@ pub(super) struct Session {
     pub(super) fragments_sent: u16,
     /// A new size asked for while reserved.
     pub(super) resize: Option<u32>,
-}
-
-/// A station that has asked to join a running ring.
-#[derive(Clone, Debug)]
-pub(super) struct Joiner {
-    mac: MacAddr,
-    incarnation: u32,
-    said: Announce,
-    seq: u64,
-    at: Instant,
-}
-
-/// Changes to the membership that wait for this station to hold the token.
-#[derive(Debug, Default)]
-pub(super) struct Changes {
-    joiners: Vec<Joiner>,
-    leavers: StationSet,
-    revived: StationSet,
 }
 
 impl Rether {
@@ -188,6 +172,9 @@ impl Rether {
     /// Runs at every visit: membership changes that wait, then closes, then admissions (theory A5:
     /// any visit).
     pub(super) fn settle_token(&mut self, now: Instant, token: &mut Token) {
+        // Whatever this holder changes is newer than the list it was given: were the stamps to tie, a claim
+        // could bring back the old list and undo a slot granted a moment before.
+        self.list_stamp = next_stamp(self.seen, self.station);
         for station in self.changes.leavers.iter() {
             token.dead.insert(station);
         }
@@ -211,7 +198,7 @@ impl Rether {
 
     /// Removes slots; those behind move to the left, so every other station only gets earlier
     /// (RETHER-2.3-11, RETHER-2.4-7).
-    fn drop_slots(&self, token: &mut Token, doomed: impl Fn(&Slot, &StationSet) -> bool) {
+    pub(super) fn drop_slots(&self, token: &mut Token, doomed: impl Fn(&Slot, &StationSet) -> bool) {
         let dead = token.dead;
         let mut at = 0;
         while let Some(slot) = token.slots.as_slice().get(at) {
@@ -344,64 +331,6 @@ impl Rether {
 
     // ---- membership of a running ring -----------------------------------------------------------------
 
-    pub(super) fn remember_joiner(
-        &mut self,
-        now: Instant,
-        mac: MacAddr,
-        incarnation: u32,
-        said: &Announce,
-        seq: u64,
-    ) {
-        self.changes.joiners.retain(|joiner| joiner.mac != mac);
-        if self.changes.joiners.len() < 64 {
-            self.changes.joiners.push(Joiner { mac, incarnation, said: *said, seq, at: now });
-        }
-    }
-
-    pub(super) fn note_leaver(&mut self, _now: Instant, station: StationId) {
-        self.changes.leavers.insert(station);
-        self.event(LinkEvent::MemberGone { station });
-    }
-
-    pub(super) fn revive(&mut self, station: StationId) {
-        if self.is_dead(station) {
-            self.changes.revived.insert(station);
-        }
-    }
-
-    /// Only the cycle master lets stations in, so that two never get the same number.
-    fn admit_joiners(&mut self, now: Instant, token: &mut Token) {
-        let fresh = self.settings.join_interval * 5;
-        let joiners = core::mem::take(&mut self.changes.joiners);
-        let mut joined = false;
-        for joiner in joiners.into_iter().filter(|joiner| now.since(joiner.at) < fresh) {
-            let shared = |station: StationId| {
-                let holders =
-                    self.members.as_slice().iter().filter(|member| member.station == station).count();
-                station == 0 || station == self.station || holders > 1
-            };
-            let old = self.members.by_mac(joiner.mac).map(|member| member.station).filter(|s| !shared(*s));
-            let Some(station) = old.or_else(|| self.members.lowest_free(self.station)) else { continue };
-            if usize::from(self.ring_size()) >= rota_wire::bodies::FORM_MEMBERS_MAX && old.is_none() {
-                continue;
-            }
-            self.drop_slots(token, |slot, _| slot.station == station);
-            token.dead.remove(station);
-            // It may have switched alone: the ring goes on under the greater epoch.
-            if joiner.said.mode_epoch.saturating_sub(self.mode_epoch) < EPOCH_JUMP_MAX {
-                self.mode_epoch = self.mode_epoch.max(joiner.said.mode_epoch);
-                token.mode_epoch = self.mode_epoch;
-            }
-            self.members.announce(now, station, joiner.mac, joiner.incarnation, &joiner.said, joiner.seq);
-            self.event(LinkEvent::MemberUp { station });
-            joined = true;
-        }
-        if joined {
-            self.rekey_ring();
-            self.introduce(now);
-        }
-    }
-
     /// First live slot (A2); without slots the maker of the token.
     pub(super) fn master(&self, token: &Token) -> StationId {
         let live = |slot: &&Slot| !token.dead.contains(slot.station) && self.is_member(slot.station);
@@ -468,7 +397,7 @@ impl Rether {
 }
 
 /// The reservation list as the admission tests read it.
-fn admission_slots(token: &Token) -> ([rota_admission::Slot; MAX_SLOTS], usize) {
+pub(super) fn admission_slots(token: &Token) -> ([rota_admission::Slot; MAX_SLOTS], usize) {
     let nobody = rota_admission::Slot { station: 0, tht: Span::ZERO, periodic: false };
     let mut slots = [nobody; MAX_SLOTS];
     for (into, slot) in slots.iter_mut().zip(token.slots.as_slice()) {

@@ -2,12 +2,69 @@
 //!
 //! Fulfils RETHER-2.2.2-9, RETHER-2.4-5.
 
-use rota_admission::{LinkModel, NrtPolicy, SegmentParams};
+use super::members::STATIONS_MAX;
+use rota_admission::{LinkModel, NrtPolicy, RecoveryModel, SegmentParams, Timers};
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::DEFAULT_ETHERTYPE;
 
 /// 30 Hz; 33.33 ms would slip a whole period every few minutes.
 pub const TRT_30_HZ: Span = Span::from_nanos(33_333_333);
+
+/// The shortest cycle: below it hops would eat the cycle.
+const TRT_MIN: Span = Span::from_millis(1);
+/// The longest cycle: ordinary traffic waits for several.
+const TRT_MAX: Span = Span::from_millis(1_000);
+/// Raised with every change that a station of the version before would misread.
+const PROTOCOL_VERSION: u64 = 2;
+/// Default N.
+const STATIONS_STATED: u16 = 14;
+/// What a host that does not stall adds to the one-way delay of a control frame.
+const HOST_DELAY: Span = Span::from_micros(700);
+
+/// Why settings contradict each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// The token carries times in 32 bits, and a ring must also find time for its hops.
+    #[error("a cycle of {0} cannot be kept; 1ms to 1s can")]
+    Cycle(Span),
+    /// A live ring would be declared dead.
+    #[error("a death timeout of {death} is below two cycles of {trt}")]
+    Death {
+        /// What was asked for.
+        death: Span,
+        /// The cycle.
+        trt: Span,
+    },
+    /// A cycle master at rest would lose its token.
+    #[error("a lease of {lease} is too short for cycles of {trt}; {least} would do")]
+    Lease {
+        /// What was asked for.
+        lease: Span,
+        /// The cycle.
+        trt: Span,
+        /// The shortest that works.
+        least: Span,
+    },
+    /// Station numbers run from 1 to 255.
+    #[error("a segment of {0} stations cannot be stated; 1 to {STATIONS_MAX} can")]
+    Stations(u16),
+    /// Ordinary traffic can never be served that soon.
+    #[error("ordinary traffic cannot be served within {latency} when a cycle lasts {trt}")]
+    Latency {
+        /// What was asked for.
+        latency: Span,
+        /// The cycle.
+        trt: Span,
+    },
+    /// A token would be sent again before its acknowledgement can be there.
+    #[error("a hop timeout of {hop} is shorter than a token and its acknowledgement take, {least}")]
+    Hop {
+        /// What was asked for.
+        hop: Span,
+        /// The shortest that works.
+        least: Span,
+    },
+}
 
 /// The settings of one port.
 #[derive(Clone, Debug)]
@@ -50,6 +107,11 @@ pub struct Settings {
     pub claim_tries: u8,
     /// Between the acknowledgements of neighbouring station numbers (paper section 4.3).
     pub ack_spacing: Span,
+    /// N: for how many stations admission reckons, whether they are there or not. A ring of more is reckoned
+    /// as it is, and a joiner beyond N gets in only while the reservations keep their promise with it. 14
+    /// is the most that 500 ms of latency at 30 Hz serve without a second visit in some cycle: five streams
+    /// of 1.5 Mbit/s still fit at 10 Mbit/s, with 15 stations four.
+    pub stations_max: u16,
     /// How much ordinary or real-time wire time may be handed to the card ahead of the nominal schedule.
     pub burst: Span,
 }
@@ -58,6 +120,9 @@ impl Settings {
     /// Settings for an Ethernet segment of `rate` whose largest port buffer is `port_queue`.
     pub fn ethernet(rate: BitRate, port_queue: Octets) -> Self {
         let params = SegmentParams::new(rate, 2);
+        // A control frame finds one full frame ahead of it at most.
+        let delay_max = params.link.hop + params.link.frame_span_max() + HOST_DELAY;
+        let (lease, death_timeout) = (Span::from_millis(250), RecoveryModel::DEATH_MIN_LAB);
         Self {
             segment: 1,
             ether_type: DEFAULT_ETHERTYPE,
@@ -67,42 +132,213 @@ impl Settings {
             nrt_latency_max: params.nrt_latency_max,
             nrt_queue: Span::from_millis(50),
             port_queue,
-            delay_max: Span::from_millis(5),
-            hop_timeout: Span::from_millis(5),
-            death_timeout: Span::from_millis(500),
-            lease: Span::from_millis(250),
+            delay_max,
+            hop_timeout: RecoveryModel::ACK_MIN.max(delay_max * 2 + RecoveryModel::GUARD),
+            death_timeout,
+            lease,
             hello: Span::from_millis(1000),
             join_interval: Span::from_millis(100),
             join_tries: 3,
             switch_tries: 5,
-            claim_interval: Span::from_millis(20),
+            claim_interval: Span::from_millis(20).max(delay_max * 2),
             claim_tries: 3,
             ack_spacing: Span::from_micros(200),
+            stations_max: STATIONS_STATED,
             burst: rate.span_of_up(params.card_burst_octets),
         }
     }
 
-    /// What admission needs to know, for a segment of `stations` stations.
+    /// What admission needs to know, for a segment of `stations` live stations, or N where that is more.
     pub fn params(&self, stations: u16) -> SegmentParams {
         SegmentParams {
             trt: self.trt,
             link: self.link,
             nrt_policy: self.nrt_policy,
             nrt_latency_max: self.nrt_latency_max,
-            ..SegmentParams::new(self.link.rate, stations)
+            ..SegmentParams::new(self.link.rate, stations.max(self.stations_max))
         }
     }
 
-    /// How long an initiator waits for acknowledgements: T_to >= 2D + 2Q/C + N·δ, since a frame and its
-    /// answer may each wait behind one full port buffer (theory a.5).
+    /// The same with another cycle. A lease or a death timer that is too short for it becomes longer.
+    ///
+    /// # Errors
+    /// No ring can keep such a cycle.
+    pub fn with_cycle(mut self, trt: Span) -> Result<Self, SettingsError> {
+        self.trt = trt;
+        self.lease = self.lease.max(RecoveryModel::lease_min(trt, self.delay_max));
+        self.death_timeout = self.death_timeout.max(trt * 2);
+        // Long cycles hold many ordinary visits each, so that four of them are enough where 500 ms hold none.
+        self.nrt_latency_max = self.nrt_latency_max.max(trt * 4);
+        self.check()?;
+        Ok(self)
+    }
+
+    /// The same with another death timer; the lease is half of it, or what the cycle needs.
+    ///
+    /// # Errors
+    /// A live ring could be silent for longer.
+    pub fn with_death_timeout(mut self, death: Span) -> Result<Self, SettingsError> {
+        self.death_timeout = death;
+        self.lease = death.div_down(2).max(RecoveryModel::lease_min(self.trt, self.delay_max));
+        self.check()?;
+        Ok(self)
+    }
+
+    /// Whether the settings agree with each other.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        let (trt, lease, hop) = (self.trt, self.lease, self.hop_timeout);
+        if trt < TRT_MIN || trt > TRT_MAX {
+            return Err(SettingsError::Cycle(trt));
+        }
+        if self.stations_max == 0 || self.stations_max > STATIONS_MAX {
+            return Err(SettingsError::Stations(self.stations_max));
+        }
+        let least = RecoveryModel::lease_min(trt, self.delay_max);
+        if lease < least {
+            return Err(SettingsError::Lease { lease, trt, least });
+        }
+        if self.death_timeout < trt * 2 {
+            return Err(SettingsError::Death { death: self.death_timeout, trt });
+        }
+        if self.nrt_latency_max < trt {
+            return Err(SettingsError::Latency { latency: self.nrt_latency_max, trt });
+        }
+        let least = self.delay_max * 2 + RecoveryModel::GUARD;
+        if hop < least {
+            return Err(SettingsError::Hop { hop, least });
+        }
+        Ok(())
+    }
+
+    /// A digest of everything that all stations of a segment must share; one with another digest is not
+    /// listened to. FNV-1a over the values in a fixed order, the protocol's version first.
+    pub fn digest(&self) -> u64 {
+        let link = &self.link;
+        let (policy, frames) = match self.nrt_policy {
+            NrtPolicy::One => (0, 1),
+            NrtPolicy::AtMost(frames) => (1, u64::from(frames.max(1))),
+            NrtPolicy::AsManyAsFit => (2, 0),
+        };
+        let framing = [
+            u64::from(link.framing.mtu),
+            u64::from(link.framing.overhead_octets),
+            u64::from(link.framing.min_wire_octets),
+            u64::from(link.framing.rota_octets),
+        ];
+        let counts = [
+            PROTOCOL_VERSION,
+            link.rate.as_bps(),
+            policy,
+            frames,
+            self.port_queue.get(),
+            u64::from(self.stations_max),
+            u64::from(self.join_tries),
+            u64::from(self.switch_tries),
+            u64::from(self.claim_tries),
+        ];
+        let spans = [
+            self.trt,
+            link.per_frame,
+            link.per_visit,
+            link.hop,
+            self.nrt_latency_max,
+            self.delay_max,
+            self.hop_timeout,
+            self.death_timeout,
+            self.lease,
+            self.hello,
+            self.join_interval,
+            self.claim_interval,
+            self.ack_spacing,
+        ];
+        let values = counts.into_iter().chain(framing).chain(spans.iter().map(|span| span.as_nanos()));
+        values.flat_map(u64::to_be_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
+            (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
+    /// The recovery timers that admission proves, for a segment of `stations` stations. One lease serves
+    /// rests and all other holds; the hop and death timers are floors.
+    pub fn timers(&self, stations: u16) -> Timers {
+        Timers::new(RecoveryModel {
+            trt: self.trt,
+            lease: self.lease,
+            one_way: self.delay_max,
+            hop: self.link.hop,
+            guard: RecoveryModel::GUARD,
+            retries: 2,
+            claim_retries: u32::from(self.claim_tries.saturating_sub(1)),
+            spacing: self.ack_spacing,
+            port_buffer: self.port_queue,
+            rate: self.link.rate,
+            stations,
+            death_min: self.death_timeout,
+            ack_min: self.hop_timeout,
+        })
+    }
+
+    /// T_to: how long an initiator waits for acknowledgements.
     pub fn switch_timeout(&self, stations: u16) -> Span {
-        let drain = self.link.rate.span_of_up(self.port_queue);
-        self.delay_max * 2 + drain * 2 + self.ack_spacing * u64::from(stations)
+        self.timers(stations).switch_timeout()
     }
 
     /// T_w: how long a station of this rank hears nothing before it claims (foundation, "The token ring").
     pub fn silence(&self, rank: u64) -> Span {
-        let base = self.trt + self.lease + self.delay_max + self.hop_timeout * 2;
-        base.at_least(self.death_timeout) + (self.delay_max * 2) * rank
+        self.timers(0).silence(u16::try_from(rank).unwrap_or(u16::MAX))
+    }
+
+    /// W: how long so many silent stations may still hand an old token on; one of them may be the master.
+    pub fn drain(&self, silent: usize) -> Span {
+        self.timers(0).drain(u16::try_from(silent).unwrap_or(u16::MAX), true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(mbit: u64) -> Settings {
+        Settings::ethernet(BitRate::from_mbit(mbit), Octets::new(150_000))
+    }
+
+    #[test]
+    fn the_defaults_agree_at_every_rate() {
+        for mbit in [1, 10, 100, 1_000, 10_000] {
+            assert_eq!(settings(mbit).check(), Ok(()), "{mbit} Mbit/s");
+        }
+    }
+
+    #[test]
+    fn a_long_cycle_brings_its_lease_and_death_timer_along() {
+        let long = settings(10).with_cycle(Span::from_millis(1_000)).expect("1 s can be kept");
+        assert!(long.lease >= Span::from_millis(2_000) && long.death_timeout == Span::from_millis(2_000));
+        assert!(long.silence(0) > long.trt + long.lease);
+        let short = settings(10).with_cycle(Span::from_millis(5)).expect("5 ms can be kept");
+        assert_eq!((short.lease, short.death_timeout), (settings(10).lease, settings(10).death_timeout));
+        let beyond = Span::from_millis(1_001);
+        assert_eq!(settings(10).with_cycle(beyond).unwrap_err(), SettingsError::Cycle(beyond));
+    }
+
+    #[test]
+    fn a_contradiction_is_named_in_one_sentence() {
+        let long = settings(10).with_cycle(Span::from_millis(400)).expect("can be kept");
+        let hasty = long.clone().with_death_timeout(Span::from_millis(500)).unwrap_err();
+        assert_eq!(hasty.to_string(), "a death timeout of 500 ms is below two cycles of 400 ms");
+        let lease = Span::from_millis(250);
+        let error = Settings { lease, ..long }.check().unwrap_err().to_string();
+        assert!(error.starts_with("a lease of 250 ms is too short for cycles of 400 ms"), "{error}");
+    }
+
+    #[test]
+    fn both_rooms_compute_the_same_timers() {
+        let here = settings(10);
+        let model = RecoveryModel::lab(&here.params(5), here.lease, here.port_queue);
+        let model = RecoveryModel { one_way: here.delay_max, spacing: here.ack_spacing, ..model };
+        let model = RecoveryModel { stations: 5, ..model };
+        assert_eq!(Timers::new(model), here.timers(5));
+        assert_eq!(here.silence(3), Timers::new(model).silence(3));
     }
 }

@@ -10,6 +10,7 @@
 //! RETHER-2.2.3-7, RETHER-2.2.3-9, RETHER-2.2.3-12, RETHER-2.2.3-13, RETHER-2.2.3-14, RETHER-2.2.3-15,
 //! RETHER-2.2.3-16, RETHER-2.2.3-17, RETHER-3.1-7, RETHER-3.2-1, RETHER-3.2-4, REPAIR-A1.
 
+use super::counters::next_stamp;
 use super::hold::Hold;
 use super::outbox::{Pending, Proof};
 use super::queue::Origin;
@@ -235,7 +236,7 @@ impl Rether {
         } else if must_go {
             hold.token.rested = false;
         }
-        hold.stamp = Stamp { generation: hold.stamp.generation, seq: hold.stamp.seq + 1 };
+        hold.stamp = next_stamp(hold.stamp, self.station);
         self.seen = hold.stamp;
         hold.token.cycle = self.clock.cycle;
         hold.token.phase = Phase::RealTime;

@@ -8,14 +8,16 @@ use rota_proto::{
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{
-    Announce, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation, Key, Kind, LinkHeader, MacAddr,
-    PayloadKind, Phase, Signal, Slot, SlotList, StationSet, Switch, SwitchAck, Token, Verb, emit_frame,
-    verify,
+    Announce, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation, JoinAnswer, Key, Kind, LinkHeader,
+    MacAddr, PayloadKind, Phase, Signal, Slot, SlotList, StationSet, Switch, SwitchAck, Token, Verb,
+    emit_frame, verify,
 };
 use std::collections::BTreeMap;
 
 /// The node under test; stations 1 and 3 are played by the script.
 pub const ME: u16 = 2;
+/// A generation counter that only a holder of the key who lies can name.
+pub const FAR_GENERATION: u32 = 4_000_000_000;
 pub const TRT: Span = Span::from_nanos(33_333_333);
 
 pub fn ms(n: u64) -> Span {
@@ -59,6 +61,8 @@ pub struct Rig {
     /// Whether the card is empty as soon as the gate is closed.
     pub card_empties: bool,
     pub settings: Settings,
+    /// The challenge that the played stations answer.
+    pub answers: u64,
     segment_key: Key,
     ring_key: (u8, Key),
     frame_seq: BTreeMap<u16, u64>,
@@ -90,6 +94,7 @@ impl Rig {
             mode_epoch,
             card_empties,
             settings,
+            answers: 0,
             segment_key,
             ring_key,
             frame_seq,
@@ -201,6 +206,9 @@ impl Rig {
         }
         let key = if header.key_epoch == 0 { &self.segment_key } else { &self.ring_key.1 };
         assert!(verify(&view, key), "{:?} is under a key of this segment", header.kind);
+        if header.kind == Kind::JoinAnswer {
+            self.answers = JoinAnswer::parse(view.body()).expect("a sound answer").challenge;
+        }
         if header.kind == Kind::Token || header.kind == Kind::List {
             self.stamp = (header.generation.counter, header.generation.station, header.seq);
         }
@@ -238,11 +246,16 @@ impl Rig {
         self.drain();
     }
 
-    /// A frame under the segment key.
-    pub fn hear(&mut self, from: u16, kind: Kind, body: &[u8]) {
+    fn next_seq(&mut self, from: u16) -> u64 {
         let seq = self.frame_seq.entry(from).or_insert(0);
         *seq += 1;
-        let header = LinkHeader { seq: *seq, ..self.header(from, kind) };
+        *seq
+    }
+
+    /// A frame under the segment key.
+    pub fn hear(&mut self, from: u16, kind: Kind, body: &[u8]) {
+        let seq = self.next_seq(from);
+        let header = LinkHeader { seq, ..self.header(from, kind) };
         let frame = self.frame(&header, body, &self.segment_key);
         self.hear_raw(Some(self.now), &frame);
     }
@@ -257,6 +270,8 @@ impl Rig {
     }
 
     pub fn hear_ring(&mut self, from: u16, kind: Kind, stamp: Stamp, body: &[u8]) {
+        let stamp =
+            if matches!(kind, Kind::Request | Kind::Signal) { (0, 0, self.next_seq(from)) } else { stamp };
         let frame = self.ring_frame(from, kind, stamp, body);
         self.hear_raw(Some(self.now), &frame);
     }
@@ -266,7 +281,8 @@ impl Rig {
         let mut said = Announce::new(u64::from(from), 0x900 + u64::from(from), 1, state, &name);
         (said.mode_epoch, said.trt_ns) = (self.mode_epoch, TRT.as_nanos() as u32);
         said.rate_bps = self.settings.link.rate.as_bps();
-        let mut body = [0; 80];
+        (said.settings, said.answers) = (self.settings.digest(), self.answers);
+        let mut body = [0; 96];
         let length = said.emit(&mut body);
         self.hear(from, Kind::Announce, &body[..length]);
     }
@@ -276,8 +292,9 @@ impl Rig {
         self.mode_epoch += above;
         let (nonce, trt_ns) = (0x900 + u64::from(from), TRT.as_nanos() as u32);
         let rate_bps = self.settings.link.rate.as_bps();
-        let mut body = [0; 24];
-        Switch { mode_epoch: self.mode_epoch, nonce, trt_ns, rate_bps }.emit(&mut body);
+        let settings = self.settings.digest();
+        let mut body = [0; 32];
+        Switch { mode_epoch: self.mode_epoch, nonce, trt_ns, rate_bps, settings }.emit(&mut body);
         self.hear(from, Kind::Switch, &body);
     }
 
@@ -300,6 +317,7 @@ impl Rig {
     /// Station 1 names the members of its ring.
     pub fn form(&mut self, stations: &[u16]) {
         let mut form = Form::new(self.mode_epoch, 1, 0, 1);
+        form.settings = self.settings.digest();
         for &station in stations {
             let (incarnation, nonce) = (0x100 + u32::from(station), 0x900 + u64::from(station));
             let member = FormMember { station, mac: mac(station), incarnation, nonce };

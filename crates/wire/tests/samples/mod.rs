@@ -2,8 +2,8 @@
 
 use rota_wire::bodies::StationState;
 use rota_wire::{
-    Announce, Claim, Form, FormMember, Generation, Grant, Kind, MacAddr, ModeNotice, Nack, Phase, Signal,
-    Slot, SlotList, StationSet, Switch, SwitchAck, Token, UnitHeader, Verb,
+    Announce, Claim, ClaimGrant, Form, FormMember, Generation, JoinAnswer, Kind, MacAddr, ModeNotice, Nack,
+    Phase, Signal, Slot, SlotList, StationSet, Switch, SwitchAck, Token, UnitHeader, Verb, Verdict,
 };
 
 /// A station's address, as in the lab.
@@ -14,6 +14,7 @@ pub fn mac(station: u8) -> MacAddr {
 pub fn announce(name: &str) -> Announce {
     let mut said = Announce::new(0x11, 0x2222, 0x3333, StationState::Plain, name);
     (said.mode_epoch, said.trt_ns, said.rate_bps) = (4, 33_333_333, 10_000_000);
+    (said.settings, said.answers) = (0x5e77, 0xa2);
     said
 }
 
@@ -53,12 +54,15 @@ pub fn bodies() -> Vec<(Kind, Vec<u8>)> {
     let generation = Generation { counter: 9, station: 2 };
     let mut form = Form::new(4, 1, 0, 1);
     assert!(form.push(member(1)) && form.push(member(2)), "two fit");
+    form.settings = 0x5e77;
     let list = Some(token(1, false));
-    let grant = Grant { generation, seen: generation, seen_seq: 500, key_epoch: 1, list };
+    let answer = JoinAnswer { nonce: 6, challenge: 0xc4, verdict: Verdict::Prove };
+    let grant = ClaimGrant { generation, seen: generation, seen_seq: 500, key_epoch: 1, list };
     let mut signal = Signal::new(Verb::Opened, 0x1_0000_0001, 7);
     (signal.service, signal.unit_octets_max, signal.period_ns) = (5, 6_250, 33_333_333);
     (signal.bound_ns, signal.final_unit) = (40_000_000, 0);
-    let switch = Switch { mode_epoch: 4, nonce: 6, trt_ns: 33_333_333, rate_bps: 10_000_000 };
+    let switch =
+        Switch { mode_epoch: 4, nonce: 6, trt_ns: 33_333_333, rate_bps: 10_000_000, settings: 0x5e77 };
     let ack = SwitchAck { mode_epoch: 4, initiator: 1, nonce: 8 };
     let unit =
         UnitHeader { label: 7, number: 41, fragment: 4, last: true, unit_octets: 5_748, schedule_ns: 99 };
@@ -83,10 +87,11 @@ pub fn bodies() -> Vec<(Kind, Vec<u8>)> {
         (Kind::List, of(&|body| token(1, false).emit(body))),
         (Kind::Request, Vec::new()),
         (Kind::Claim, of(&|body| Claim { generation, mode_epoch: 4 }.emit(body))),
-        (Kind::Grant, of(&|body| grant.emit(body))),
+        (Kind::ClaimGrant, of(&|body| grant.emit(body))),
         (Kind::Nack, of(&|body| Nack { generation, mode_epoch: 4 }.emit(body))),
         (Kind::Mode, of(&|body| ModeNotice { mode_epoch: 5, ring: false }.emit(body))),
         (Kind::Data, unit),
         (Kind::Signal, of(&|body| signal.emit(body))),
+        (Kind::JoinAnswer, of(&|body| answer.emit(body))),
     ]
 }

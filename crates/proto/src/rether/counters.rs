@@ -1,0 +1,105 @@
+//! Counters that must not end: what a long life or a holder of the key could push them to (faults 29 and 33).
+//!
+//! Mode epochs wrap. A sequence that runs out begins a new generation; generations or frame counters that run
+//! out begin a new incarnation, as if the station had just booted.
+
+use super::{Rether, Stamp};
+use rota_units::Instant;
+use rota_wire::Generation;
+
+/// No honest station is further ahead than this.
+pub(super) const JUMP_MAX: u32 = 1_000_000;
+/// Where generations end: far enough below the largest that every jump that is believed can be counted on.
+pub(super) const GENERATION_END: u32 = u32::MAX - 2 * JUMP_MAX;
+/// Where the 48-bit sequences of the link header end.
+pub(super) const SEQ_END: u64 = (1 << 48) - (1 << 20);
+
+/// Whether mode epoch `a` comes after `b`. Neighbours are ordered across the wrap; epochs that lie far apart,
+/// as of a station that was alone, are ordered as numbers.
+pub(super) const fn newer(a: u32, b: u32) -> bool {
+    let ahead = a.wrapping_sub(b);
+    if ahead <= JUMP_MAX {
+        ahead > 0
+    } else if ahead > u32::MAX - JUMP_MAX {
+        false
+    } else {
+        a > b
+    }
+}
+
+/// The name of the token after one more hop of `station`; a holder may begin a generation, since it alone has
+/// the token.
+pub(super) const fn next_stamp(stamp: Stamp, station: u16) -> Stamp {
+    let Stamp { generation, seq } = stamp;
+    if seq + 1 < SEQ_END {
+        return Stamp { generation, seq: seq + 1 };
+    }
+    // Sequence 1 is what a token just made has, whose first rotation it may be.
+    Stamp { generation: Generation { counter: generation.counter.saturating_add(1), station }, seq: 2 }
+}
+
+impl Rether {
+    /// The generation that a new token of this station would have; `None` when they are used up.
+    pub(super) fn next_generation(&self) -> Option<Generation> {
+        let counter = self.seen.generation.counter + 1;
+        (counter < GENERATION_END).then_some(Generation { counter, station: self.station })
+    }
+
+    /// Whether a generation is further ahead than anybody's honest count. Whoever has seen none believes any.
+    pub(super) fn is_jump(&mut self, generation: Generation) -> bool {
+        let known = self.seen.generation.counter;
+        let jumps = known != 0 && generation.counter.saturating_sub(known) > JUMP_MAX;
+        self.counters.jumps_refused += u64::from(jumps);
+        jumps
+    }
+
+    pub(super) const fn is_worn(&self) -> bool {
+        self.frame_seq >= SEQ_END
+    }
+
+    /// Goes on as a new incarnation, like a station that has just booted: nobody mistakes it for the old one,
+    /// and every counter begins anew.
+    pub(super) fn renew(&mut self, now: Instant) {
+        self.give_up_token(now);
+        (self.watch, self.claim, self.list) = (None, None, None);
+        self.owed_ack = None;
+        (self.seen, self.list_stamp) = (Stamp::default(), Stamp::default());
+        self.incarnation = (self.rng.next_u64() >> 32) as u32 | 1;
+        self.nonce = self.rng.next_u64();
+        (self.frame_seq, self.mode_epoch) = (0, 0);
+        self.keys.dissolve();
+        self.clock.known = false;
+        self.flush_queue();
+        self.start_over(now);
+    }
+
+    /// For tests: a station that has lived for so long that its counters are about to end.
+    pub(crate) fn age(&mut self) {
+        self.frame_seq = SEQ_END - 40;
+        self.mode_epoch = u32::MAX - 1;
+        self.seen.generation.counter = GENERATION_END - 3;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_are_ordered_across_the_wrap_and_far_ones_as_numbers() {
+        assert!(newer(1, 0) && !newer(0, 1) && !newer(7, 7));
+        assert!(newer(0, u32::MAX) && !newer(u32::MAX, 0));
+        assert!(newer(5, u32::MAX - 5) && !newer(u32::MAX - 5, 5));
+        assert!(newer(2_000_000_000, 3) && !newer(3, 2_000_000_000));
+    }
+
+    #[test]
+    fn a_sequence_that_runs_out_begins_a_generation() {
+        let generation = Generation { counter: 4, station: 9 };
+        let next = next_stamp(Stamp { generation, seq: 7 }, 2);
+        assert_eq!(next, Stamp { generation, seq: 8 });
+        let next = next_stamp(Stamp { generation, seq: SEQ_END - 1 }, 2);
+        assert_eq!((next.generation.counter, next.generation.station, next.seq), (5, 2, 2));
+        assert!(next > Stamp { generation, seq: SEQ_END - 1 });
+    }
+}

@@ -1,0 +1,280 @@
+//! Who may join a running ring: whose announcement is alive, whose settings agree, for whom the reservations
+//! leave room, and who has not stopped the ring too often.
+//!
+//! Only the cycle master lets stations in. Before it changes anything it asks the joiner to answer a fresh
+//! challenge, so that a recorded announcement of an earlier boot is worth nothing (reliability section 3).
+//!
+//! Fulfils RETHER-2.4-9.
+
+use super::counters::newer;
+use super::members::STATIONS_MAX;
+use super::outbox::Pending;
+use super::reserve::{LinkEvent, admission_slots};
+use super::{Mode, Rether};
+use crate::io::StationId;
+use rota_units::{Instant, Span};
+use rota_wire::{Announce, JoinAnswer, MacAddr, StationSet, Token, Verdict};
+
+/// How often a station may stop the ring before it has to wait.
+const STRIKES: u8 = 3;
+/// The first wait; each later one is twice as long.
+const HOLD_OFF_MIN: Span = Span::from_millis(1_000);
+const HOLD_OFF_MAX: Span = Span::from_millis(64_000);
+/// After so long without a strike all is forgiven.
+const FORGIVEN: Span = Span::from_millis(128_000);
+/// How many refusals are remembered, so that each is told once.
+const NOTICES: usize = 32;
+/// A refusal that goes on is told again after this.
+const NOTICE_AGAIN: Span = Span::from_millis(60_000);
+
+/// A station that has asked to join a running ring.
+#[derive(Clone, Debug)]
+struct Joiner {
+    mac: MacAddr,
+    incarnation: u32,
+    said: Announce,
+    seq: u64,
+    at: Instant,
+    /// What it has to answer.
+    challenge: u64,
+    /// It has answered, or it is the boot that is known, whose frame counter no replay exceeds.
+    alive: bool,
+}
+
+/// How often a station has stopped the ring.
+#[derive(Clone, Debug)]
+struct Record {
+    mac: MacAddr,
+    /// Claims that it caused while alive, as far as this station saw them.
+    stalls: u8,
+    /// How often the list called it dead.
+    deaths: u8,
+    last: Instant,
+    until: Instant,
+}
+
+/// A station that does not take part, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Its address; where this station itself is refused, who said so.
+    pub mac: MacAddr,
+    /// Why.
+    pub why: Verdict,
+    /// Whether this station is the refused one.
+    pub here: bool,
+    at: Instant,
+}
+
+/// Changes to the membership that wait for this station to hold the token, and what led to them.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    joiners: Vec<Joiner>,
+    pub(super) leavers: StationSet,
+    pub(super) revived: StationSet,
+    records: Vec<Record>,
+    refused: Vec<Refused>,
+}
+
+impl Rether {
+    /// Who does not take part, and why, as far as was heard lately.
+    pub fn refused(&self) -> &[Refused] {
+        &self.changes.refused
+    }
+
+    /// Counts a refusal and tells it, once a minute each.
+    pub(super) fn refuse(&mut self, now: Instant, mac: MacAddr, why: Verdict, here: bool) {
+        self.counters.stations_refused += 1;
+        let told = &mut self.changes.refused;
+        told.retain(|refused| now.since(refused.at) < NOTICE_AGAIN);
+        if told.iter().any(|refused| (refused.mac, refused.why, refused.here) == (mac, why, here)) {
+            return;
+        }
+        if told.len() == NOTICES {
+            told.remove(0);
+        }
+        told.push(Refused { mac, why, here, at: now });
+        self.event(LinkEvent::Refusal { mac, why, here });
+    }
+
+    /// Whether a station with these settings takes part; one with others is told of, never listened to.
+    pub(super) fn agrees(&mut self, now: Instant, mac: MacAddr, settings: u64) -> bool {
+        if settings == self.digest {
+            return true;
+        }
+        self.refuse(now, mac, Verdict::Settings, false);
+        false
+    }
+
+    // ---- the joiner -----------------------------------------------------------------------------------
+
+    /// The cycle master of a ring has heard our announcement.
+    pub(super) fn on_join_answer(&mut self, now: Instant, mac: MacAddr, answer: &JoinAnswer) {
+        if answer.nonce != self.nonce || !matches!(self.mode, Mode::Joining(_)) {
+            return;
+        }
+        match answer.verdict {
+            Verdict::Prove => {
+                self.answers = answer.challenge;
+                self.ring_is_there(now);
+                // Until its card is empty a joiner is silent; its first announcement answers then.
+                if matches!(&self.mode, Mode::Joining(joining) if joining.card_empty) {
+                    self.outbox.push_back(Pending::Announce);
+                }
+            }
+            Verdict::Settings => {
+                // It can never take part, so its host need not be silent for it.
+                self.refuse(now, mac, Verdict::Settings, true);
+                if matches!(&self.mode, Mode::Joining(joining) if joining.ring) {
+                    self.start_over(now);
+                }
+            }
+            why => self.refuse(now, mac, why, true),
+        }
+    }
+
+    // ---- the ring -------------------------------------------------------------------------------------
+
+    pub(super) fn remember_joiner(
+        &mut self,
+        now: Instant,
+        mac: MacAddr,
+        incarnation: u32,
+        said: &Announce,
+        seq: u64,
+        is_new: bool,
+    ) {
+        let known = |joiner: &Joiner| joiner.mac == mac && joiner.incarnation == incarnation;
+        let challenge = match self.changes.joiners.iter().position(known) {
+            Some(at) => self.changes.joiners.remove(at).challenge,
+            // Never 0, which answers nothing.
+            None => self.rng.next_u64() | 1,
+        };
+        if self.changes.joiners.len() >= usize::from(STATIONS_MAX) {
+            return;
+        }
+        let alive = !is_new || said.answers == challenge;
+        if !alive && self.is_master() {
+            let answer = JoinAnswer { nonce: said.nonce, challenge, verdict: Verdict::Prove };
+            self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
+        }
+        self.changes.joiners.push(Joiner { mac, incarnation, said: *said, seq, at: now, challenge, alive });
+    }
+
+    pub(super) fn is_master(&self) -> bool {
+        self.list.as_ref().is_some_and(|list| self.master(list) == self.station)
+    }
+
+    pub(super) fn note_leaver(&mut self, _now: Instant, station: StationId) {
+        self.changes.leavers.insert(station);
+        self.event(LinkEvent::MemberGone { station });
+    }
+
+    /// A station that the list calls dead was heard.
+    pub(super) fn revive(&mut self, now: Instant, station: StationId) {
+        let mac = self.members.get(station).map(|member| member.mac);
+        if self.is_dead(station) && mac.is_some_and(|mac| !self.is_held_off(now, mac)) {
+            self.changes.revived.insert(station);
+        }
+    }
+
+    /// Only the cycle master lets stations in, so that two never get the same number.
+    pub(super) fn admit_joiners(&mut self, now: Instant, token: &mut Token) {
+        let fresh = self.settings.join_interval * 5;
+        let mut joiners = core::mem::take(&mut self.changes.joiners);
+        joiners.retain(|joiner| now.since(joiner.at) < fresh);
+        let (alive, waiting): (Vec<_>, Vec<_>) = joiners.into_iter().partition(|joiner| joiner.alive);
+        self.changes.joiners = waiting;
+        let mut joined = false;
+        for joiner in alive {
+            match self.place_for(now, &joiner, token) {
+                Ok(station) => {
+                    self.let_in(now, &joiner, station, token);
+                    joined = true;
+                }
+                Err(verdict) => {
+                    self.refuse(now, joiner.mac, verdict, false);
+                    let answer = JoinAnswer { nonce: joiner.said.nonce, challenge: 0, verdict };
+                    self.outbox.push_back(Pending::JoinAnswer { to: joiner.mac, answer });
+                }
+            }
+        }
+        if joined {
+            self.rekey_ring();
+            self.introduce(now);
+        }
+    }
+
+    /// The number that a joiner gets, or why it gets none.
+    fn place_for(&self, now: Instant, joiner: &Joiner, token: &Token) -> Result<StationId, Verdict> {
+        if self.is_held_off(now, joiner.mac) {
+            return Err(Verdict::HeldOff);
+        }
+        let shared = |station: StationId| {
+            let holders = self.members.as_slice().iter().filter(|member| member.station == station).count();
+            station == 0 || station == self.station || holders > 1
+        };
+        let old = self.members.by_mac(joiner.mac).map(|member| member.station).filter(|s| !shared(*s));
+        if let Some(station) = old {
+            return Ok(station);
+        }
+        // What is reserved was promised to a ring of the stated size; a larger one must keep it too.
+        let (slots, count) = admission_slots(token);
+        let larger = self.settings.params(self.ring_size() + 1);
+        if self.ring_size() >= STATIONS_MAX || rota_admission::still_fits(&slots[..count], &larger).is_err() {
+            return Err(Verdict::Full);
+        }
+        self.members.lowest_free(self.station).ok_or(Verdict::Full)
+    }
+
+    fn let_in(&mut self, now: Instant, joiner: &Joiner, station: StationId, token: &mut Token) {
+        self.drop_slots(token, |slot, _| slot.station == station);
+        token.dead.remove(station);
+        // It may have switched alone: the ring goes on under the later epoch.
+        if newer(joiner.said.mode_epoch, self.mode_epoch) {
+            self.mode_epoch = joiner.said.mode_epoch;
+            token.mode_epoch = self.mode_epoch;
+        }
+        self.members.announce(now, station, joiner.mac, joiner.incarnation, &joiner.said, joiner.seq);
+        self.event(LinkEvent::MemberUp { station });
+    }
+
+    // ---- who stops the ring again and again (faults 13 and 27) -----------------------------------------
+
+    fn record(&mut self, now: Instant, station: StationId) -> Option<&mut Record> {
+        let mac = self.members.get(station)?.mac;
+        let records = &mut self.changes.records;
+        records.retain(|record| now.since(record.last) < FORGIVEN);
+        let at = records.iter().position(|record| record.mac == mac).unwrap_or_else(|| {
+            records.push(Record { mac, stalls: 0, deaths: 0, last: now, until: Instant::ZERO });
+            records.len() - 1
+        });
+        records[at].last = now;
+        records.get_mut(at)
+    }
+
+    /// A claim had to be made because of this station, which lives. True when it must be left out now.
+    pub(super) fn strike(&mut self, now: Instant, station: StationId) -> bool {
+        let Some(record) = self.record(now, station) else { return false };
+        record.stalls = record.stalls.saturating_add(1);
+        let out = record.stalls >= STRIKES;
+        self.counters.strikes += 1;
+        out
+    }
+
+    /// A newer list calls stations dead that lived in the last one. From the third time on they have to wait,
+    /// each time twice as long, and every station keeps the same account.
+    pub(super) fn note_deaths(&mut self, now: Instant, before: StationSet, after: &StationSet) {
+        for station in after.iter().filter(|station| !before.contains(*station)) {
+            let Some(record) = self.record(now, station) else { continue };
+            record.deaths = record.deaths.saturating_add(1);
+            if record.deaths >= STRIKES {
+                let doublings = u32::from(record.deaths - STRIKES).min(6);
+                record.until = now + (HOLD_OFF_MIN * (1 << doublings)).min(HOLD_OFF_MAX);
+            }
+        }
+    }
+
+    fn is_held_off(&self, now: Instant, mac: MacAddr) -> bool {
+        self.changes.records.iter().any(|record| record.mac == mac && now < record.until)
+    }
+}
