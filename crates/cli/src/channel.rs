@@ -119,10 +119,12 @@ fn open(
     say(format, json!({ "contract": json }), &text);
     if !probe {
         // The reservation lives as long as the program that asked for it.
-        while !matches!(channel.state(), rota::ChannelState::Closed(_)) {
-            rota::sleep_until(rota::now() + Span::from_millis(200));
+        loop {
+            let ended = channel.wait_end(Span::MAX).map_err(|error| Failure::failed(error.to_string()))?;
+            if let Some(cause) = ended {
+                return Err(cause.into());
+            }
         }
-        return Err(Failure::failed("the channel was ended by its node"));
     }
     channel.close(Span::from_millis(500)).map_err(|error| Failure::failed(error.to_string()))?;
     Ok(Exit::Done)

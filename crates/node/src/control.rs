@@ -1,7 +1,7 @@
 //! The control thread: connections of programs, their requests, and the news they wait for.
 
 use crate::commands::{AskError, Command, ControlEnd, Note};
-use crate::session::{Asked, Owned, Session, board_cause, contract_info};
+use crate::session::{Asked, Listening, Owned, Session, board_cause, contract_info};
 use crate::status::{Facts, Snapshot};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -70,6 +70,8 @@ impl Control<'_> {
                 match token {
                     SIGNALS => {
                         while let Ok(Some(_)) = signals.read_signal() {
+                            // Told first: the others' answers to our goodbye would sound as if they had gone.
+                            self.tell_stopped();
                             self.data.say(Command::Stop);
                         }
                     }
@@ -80,14 +82,16 @@ impl Control<'_> {
             }
             self.reap(&poller);
         }
-        for session in &mut self.sessions {
-            for owned in &session.channels {
-                if let Some(board) = &owned.board {
-                    board.set_state(ChannelState::Closed(rota_shm::CloseCause::NodeStopped), None);
-                }
+        self.tell_stopped();
+        Ok(())
+    }
+
+    fn tell_stopped(&self) {
+        for owned in self.sessions.iter().flat_map(|session| &session.channels) {
+            if let Some(board) = &owned.board {
+                board.set_state(ChannelState::Closed(rota_shm::CloseCause::NodeStopped), None);
             }
         }
-        Ok(())
     }
 
     fn accept(&mut self, poller: &Poller, listener: &Listener) -> io::Result<()> {
@@ -137,7 +141,7 @@ impl Control<'_> {
             self.sessions.iter_mut().flat_map(|s| &mut s.channels).find(|owned| owned.channel == channel);
         if let Some(owned) = found {
             owned.closing = true;
-            self.data.say(Command::Close { channel });
+            self.data.say(Command::Revoke { channel });
             self.sessions[asker].reply(&Reply::Done, &[]);
         } else {
             self.sessions[asker].error(no_channel(channel.0), true);
@@ -179,6 +183,7 @@ impl Control<'_> {
             match note {
                 Note::Asked { ask, result } => self.on_asked(ask, result),
                 Note::Channel { event, peer } => self.on_channel(event, peer),
+                Note::Listening { ask, result } => self.on_listening(ask, result),
                 Note::Shrunk { ask, done } => self.on_shrunk(ask, done),
                 Note::Snapshot { ask, snapshot } => self.on_snapshot(ask, &snapshot),
                 Note::Hostile { channel, why } => self.on_hostile(channel, &why),
@@ -206,6 +211,7 @@ impl Control<'_> {
                 label: 0,
                 sending: true,
                 service,
+                listener: None,
                 peer: to,
                 peer_station: 0,
                 name,
@@ -218,11 +224,25 @@ impl Control<'_> {
                 closing: false,
             }),
             Err(AskError::Unknown { known }) => {
-                let sentence = format!("no station '{to}' on this segment; there are: {}", known.join(", "));
-                session.reply(&Reply::NoSuchStation { sentence }, &[]);
+                session.reply(&no_station(&to, &known), &[]);
             }
             Err(AskError::Wrong(error)) => {
                 session.error(error.to_string(), true);
+            }
+        }
+    }
+
+    fn on_listening(&mut self, ask: u64, result: Result<(), Vec<String>>) {
+        let Some(at) = self.session_asking(ask) else { return };
+        let Some(Asked::Listen { from, listener }) = self.asked(ask) else { return };
+        let session = &mut self.sessions[at];
+        match result {
+            Ok(()) => {
+                session.listens.push((listener, from));
+                session.reply(&Reply::Listening { service: listener.service }, &[]);
+            }
+            Err(known) => {
+                session.reply(&no_station(&from.unwrap_or_default(), &known), &[]);
             }
         }
     }
@@ -237,8 +257,8 @@ impl Control<'_> {
         match event {
             ChannelEvent::Opened { channel, label, contract } => self.on_opened(channel, label, contract),
             ChannelEvent::Refused { channel, refusal } => self.on_refused(channel, &refusal),
-            ChannelEvent::Incoming { channel, service, from, contract } => {
-                self.on_incoming(channel, service, from, peer, contract);
+            ChannelEvent::Incoming { channel, listener, from, contract } => {
+                self.on_incoming(channel, listener, from, peer, contract);
             }
             ChannelEvent::IncomingOpened { channel, contract } => self.on_incoming_opened(channel, contract),
             ChannelEvent::Closed { channel, cause, final_unit } => self.on_closed(channel, cause, final_unit),
@@ -295,15 +315,24 @@ impl Control<'_> {
     }
 
     /// The memory is there before the sender knows that it may send.
-    fn on_incoming(&mut self, channel: ChannelId, service: u16, from: u16, peer: String, contract: Contract) {
-        let listening = |session: &Session| session.listens.iter().any(|(known, _)| *known == service);
-        let Some(at) = self.sessions.iter().position(listening) else {
+    fn on_incoming(
+        &mut self,
+        channel: ChannelId,
+        listener: u64,
+        from: u16,
+        peer: String,
+        contract: Contract,
+    ) {
+        let place = self.sessions.iter().enumerate().find_map(|(at, session)| {
+            session.listens.iter().position(|(known, _)| known.id == listener).map(|place| (at, place))
+        });
+        let Some((at, place)) = place else {
             self.data.say(Command::Abort { channel });
             return;
         };
         let session = &mut self.sessions[at];
-        let place = session.listens.iter().position(|(known, _)| *known == service).unwrap_or(0);
-        let (_, buffers) = session.listens.swap_remove(place);
+        let listened = session.listens.swap_remove(place);
+        let Listening { service, buffers, .. } = listened.0;
         let slots = rx_slots_for(buffers.max(4), contract.unit_octets_max, 1_400);
         let Ok(sink) = NodeSink::create(SinkShape { slots, unit_octets_max: contract.unit_octets_max })
         else {
@@ -321,6 +350,7 @@ impl Control<'_> {
             label: 0,
             sending: false,
             service,
+            listener: Some(listened),
             peer,
             peer_station: from,
             name: None,
@@ -359,28 +389,22 @@ impl Control<'_> {
         let Some((at, place)) = self.owner(channel) else { return };
         let session = &mut self.sessions[at];
         let owned = session.channels.swap_remove(place);
-        if !owned.sending && !owned.told {
+        if let (Some((listening, from)), false) = (owned.listener, owned.told) {
             // It never came to be, and its program still waits: whoever asks next finds it listening.
-            session.listens.push((owned.service, owned.buffers));
-            self.data.say(Command::Listen { service: owned.service });
+            let Listening { id, service, .. } = listening;
+            session.listens.push((listening, from.clone()));
+            let listener = rota_proto::Listener { id, service, from };
+            self.data.say(Command::Listen { ask: None, listener });
             return;
         }
         if let Some(board) = &owned.board {
             board.set_state(ChannelState::Closed(board_cause(cause)), final_unit);
         }
         let reply = if owned.sending && !owned.told {
-            let (peer, service) = (&owned.peer, owned.service);
-            match cause {
-                CloseCause::NoListener => Reply::NoListener {
-                    sentence: format!(
-                        "nobody on {peer} listens to service {service}; run \
-                         'rota recv --service {service}' there first"
-                    ),
-                },
-                _ => Reply::Error { sentence: format!("{peer}: {}", cause.sentence()), wrong_use: false },
-            }
+            not_opened(cause, &owned.peer, owned.service)
         } else {
-            Reply::Closed { channel: channel.0, cause: cause.sentence().into(), final_units: final_unit }
+            let cause = board_cause(cause).sentence().into();
+            Reply::Closed { channel: channel.0, cause, final_units: final_unit }
         };
         session.reply(&reply, &[]);
     }
@@ -454,6 +478,36 @@ impl Control<'_> {
         });
         info.collect()
     }
+}
+
+/// Why a channel never came to be.
+fn not_opened(cause: CloseCause, peer: &str, service: u16) -> Reply {
+    match cause {
+        CloseCause::NoListener => Reply::NoListener {
+            sentence: format!(
+                "nobody on {peer} listens to service {service}; run 'rota recv --service {service}' there first"
+            ),
+        },
+        CloseCause::NotForYou => Reply::NoListener {
+            sentence: format!(
+                "whoever listens to service {service} on {peer} takes channels of another station only; \
+                 leave --from out there, or name this station"
+            ),
+        },
+        CloseCause::NoAnswer => Reply::Error {
+            sentence: format!("{peer} does not answer; see with 'rota status' whether it is alive"),
+            wrong_use: false,
+        },
+        _ => Reply::Error {
+            sentence: format!("no channel to {peer}: {}", board_cause(cause).sentence()),
+            wrong_use: false,
+        },
+    }
+}
+
+fn no_station(called: &str, known: &[String]) -> Reply {
+    let there = if known.is_empty() { "no other yet".into() } else { known.join(", ") };
+    Reply::NoSuchStation { sentence: format!("no station '{called}' on this segment; there are: {there}") }
 }
 
 fn no_channel(channel: u64) -> String {

@@ -12,7 +12,7 @@ use rota_driver::poller::{Poller, Trigger};
 use rota_driver::stall::StallLog;
 use rota_proto::{
     ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest, Output,
-    Payloads, PortId, UnitFate,
+    Payloads, PortId, StationId, UnitFate,
 };
 use rota_shm::{Board, ChannelCounter, RxWriter, SlotMark, TxReader, UnitDescriptor, UnitRef};
 use rota_units::{Instant, Span};
@@ -456,9 +456,19 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Command::AttachSink { channel, ring, board } => {
                 self.sinks.push(Sink { channel, ring, board, pushed: false });
             }
-            Command::Listen { service } => self.node.listen(service),
-            Command::Unlisten { service } => self.node.unlisten(service),
+            Command::Listen { ask, listener } => {
+                let named = listener.from.as_deref().filter(|_| ask.is_some());
+                let result = named.map_or(Ok(()), |from| self.station(from).map(|_| ()));
+                if result.is_ok() {
+                    self.node.listen(listener);
+                }
+                if let Some(ask) = ask {
+                    self.control.say(Note::Listening { ask, result });
+                }
+            }
+            Command::Unlisten { listener } => self.node.unlisten(listener),
             Command::Close { channel } => self.node.close(at, channel),
+            Command::Revoke { channel } => self.node.revoke(at, channel),
             Command::Abort { channel } => {
                 self.node.abort(at, channel);
                 self.forget(channel);
@@ -519,16 +529,16 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         if link.name() == to {
             return Err(AskError::Wrong(rota_proto::OpenError::OwnStation(link.station())));
         }
-        let named = link.members().iter().find(|member| {
-            member.announce.name() == to || member.station.to_string() == to || member.mac.to_string() == to
-        });
-        let Some(station) = named.map(|member| member.station) else {
-            let known = link.members().iter().map(|member| member.announce.name().to_owned()).collect();
-            return Err(AskError::Unknown { known });
-        };
-        let to = Destination::Station(station);
+        let to = Destination::Station(self.station(to).map_err(|known| AskError::Unknown { known })?);
         let request = OpenRequest { to, service, unit_octets_max, period, periodic };
         self.node.open(at, &request).map_err(AskError::Wrong)
+    }
+
+    /// The other station that somebody means by a name, number or address; else the names that there are.
+    fn station(&self, called: &str) -> Result<StationId, Vec<String>> {
+        let members = self.node.link().members();
+        let named = members.iter().find(|member| member.is_called(called)).map(|member| member.station);
+        named.ok_or_else(|| members.iter().map(|member| member.announce.name().to_owned()).collect())
     }
 
     fn snapshot(&self) -> Snapshot {

@@ -2,7 +2,7 @@
 
 use crate::commands::{Command, ControlEnd};
 use crate::status::Facts;
-use rota_proto::{ChannelId, CloseCause, Contract};
+use rota_proto::{ChannelId, CloseCause, Contract, Listener};
 use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request};
 use rota_shm::{Board, ChannelState, NodeSource};
 use rota_units::{Instant, Span};
@@ -17,6 +17,10 @@ pub(crate) enum Asked {
         buffers: u16,
         name: Option<String>,
     },
+    Listen {
+        from: Option<String>,
+        listener: Listening,
+    },
     Status,
     List,
     Modify {
@@ -29,12 +33,23 @@ pub(crate) enum Asked {
     },
 }
 
+/// What a program would take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Listening {
+    /// Our number for it.
+    pub(crate) id: u64,
+    pub(crate) service: u16,
+    pub(crate) buffers: u16,
+}
+
 /// A channel and the session that has it.
 pub(crate) struct Owned {
     pub(crate) channel: ChannelId,
     pub(crate) label: u16,
     pub(crate) sending: bool,
     pub(crate) service: u16,
+    /// For a receiving channel: the listener that it came to.
+    pub(crate) listener: Option<(Listening, Option<String>)>,
     pub(crate) peer: String,
     pub(crate) peer_station: u16,
     pub(crate) name: Option<String>,
@@ -55,8 +70,8 @@ pub(crate) struct Session {
     pub(crate) connection: Connection,
     pub(crate) greeted: bool,
     pub(crate) channels: Vec<Owned>,
-    /// Service and buffers of each channel it would still take.
-    pub(crate) listens: Vec<(u16, u16)>,
+    /// Each channel it would still take, and the only station it takes it from.
+    pub(crate) listens: Vec<(Listening, Option<String>)>,
     pub(crate) asked: Vec<(u64, Asked)>,
 }
 
@@ -99,13 +114,13 @@ impl Session {
                 true
             }
             Request::Mapped { channel } => self.mapped(ChannelId(channel), data),
-            Request::Listen { from: Some(_), .. } => {
-                self.error("listening to one station only is not built yet; leave --from out", true)
-            }
-            Request::Listen { service, from: None, buffers } => {
-                self.listens.push((service, buffers.clamp(1, 64)));
-                data.say(Command::Listen { service });
-                self.reply(&Reply::Listening { service }, &[])
+            Request::Listen { service, from, buffers } => {
+                let listener = Listening { id: ask, service, buffers: buffers.clamp(1, 64) };
+                let command = Command::Listen {
+                    ask: Some(ask),
+                    listener: Listener { id: ask, service, from: from.clone() },
+                };
+                self.ask(ask, Asked::Listen { from, listener }, command, data)
             }
             Request::Close { channel } => self.close(channel, ask, data),
             Request::List => self.ask(ask, Asked::List, Command::Snapshot { ask }, data),
@@ -180,8 +195,10 @@ impl Session {
 
     /// The program is gone: everything it had is freed.
     pub(crate) fn bury(&mut self, data: &ControlEnd) {
-        for (service, _) in self.listens.drain(..) {
-            data.say(Command::Unlisten { service });
+        let asked = self.asked.iter().filter(|(_, asked)| matches!(asked, Asked::Listen { .. }));
+        let listens = self.listens.iter().map(|(listener, _)| listener.id);
+        for listener in listens.chain(asked.map(|(ask, _)| *ask)) {
+            data.say(Command::Unlisten { listener });
         }
         for owned in self.channels.drain(..) {
             let channel = owned.channel;
@@ -204,9 +221,17 @@ pub(crate) fn contract_info(contract: &Contract) -> ContractInfo {
 pub(crate) fn board_cause(cause: CloseCause) -> rota_shm::CloseCause {
     match cause {
         CloseCause::Closed => rota_shm::CloseCause::Finished,
-        CloseCause::ReservationLost => rota_shm::CloseCause::Revoked,
-        CloseCause::PeerGone | CloseCause::NoAnswer | CloseCause::NoListener | CloseCause::Refused => {
-            rota_shm::CloseCause::StationVanished
-        }
+        CloseCause::ReservationLost => rota_shm::CloseCause::ReservationLost,
+        CloseCause::SenderDied => rota_shm::CloseCause::SenderDied,
+        CloseCause::ReceiverDied => rota_shm::CloseCause::ReceiverDied,
+        CloseCause::ReceiverClosed => rota_shm::CloseCause::ReceiverClosed,
+        CloseCause::PeerStopped => rota_shm::CloseCause::PeerStopped,
+        CloseCause::Revoked => rota_shm::CloseCause::Revoked,
+        // The last three end only channels that were never open, which have no board.
+        CloseCause::PeerGone
+        | CloseCause::NoAnswer
+        | CloseCause::NoListener
+        | CloseCause::NotForYou
+        | CloseCause::Refused => rota_shm::CloseCause::StationVanished,
     }
 }

@@ -101,7 +101,7 @@ impl Rether {
             if !token.dead.contains(station) {
                 token.dead.insert(station);
                 self.counters.stations_declared_dead += 1;
-                self.event(LinkEvent::MemberGone { station });
+                self.event(LinkEvent::MemberGone { station, stopped: false });
             }
         }
         for station in claim.granted.iter() {

@@ -99,7 +99,7 @@ impl Rether {
             }
             stays
         });
-        gone.into_iter().for_each(|station| self.event(LinkEvent::MemberGone { station }));
+        gone.into_iter().for_each(|station| self.event(LinkEvent::MemberGone { station, stopped: false }));
         if self.wants_ring() {
             self.begin_switch(now);
         }
@@ -162,7 +162,7 @@ impl Rether {
             return;
         }
         self.members.retain(|member| member.mac != mac);
-        self.event(LinkEvent::MemberGone { station });
+        self.event(LinkEvent::MemberGone { station, stopped: true });
     }
 
     fn adopt_epoch(&mut self, said: &Announce) {
@@ -372,7 +372,7 @@ impl Rether {
             self.members.set_nonce(*station, *nonce);
         }
         self.counters.stations_declared_dead += silent.len() as u64;
-        silent.into_iter().for_each(|station| self.event(LinkEvent::MemberGone { station }));
+        silent.into_iter().for_each(|station| self.event(LinkEvent::MemberGone { station, stopped: false }));
         self.rekey_ring();
         self.enter_ring(now);
         self.first_token(now);
@@ -452,7 +452,7 @@ impl Rether {
         });
         gone.into_iter()
             .filter(|s| *s != 0)
-            .for_each(|station| self.event(LinkEvent::MemberGone { station }));
+            .for_each(|station| self.event(LinkEvent::MemberGone { station, stopped: false }));
         let own = self.me.mac;
         let is_new = |member: &FormMember| {
             let known = self.members.by_mac(member.mac);

@@ -51,6 +51,8 @@ pub enum LinkEvent {
     MemberGone {
         /// Which.
         station: StationId,
+        /// Whether it said goodbye.
+        stopped: bool,
     },
     /// A station wants other settings than ours.
     SettingsDiffer {
@@ -360,7 +362,7 @@ impl Rether {
 
     pub(super) fn note_leaver(&mut self, _now: Instant, station: StationId) {
         self.changes.leavers.insert(station);
-        self.event(LinkEvent::MemberGone { station });
+        self.event(LinkEvent::MemberGone { station, stopped: true });
     }
 
     pub(super) fn revive(&mut self, station: StationId) {
