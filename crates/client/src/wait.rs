@@ -7,8 +7,8 @@ use crate::now;
 use crate::session::Session;
 
 /// Unlike a node that was stopped, one that died could not say so on the channel's board.
-pub(crate) const NODE_GONE: &str = "the node of this station is gone, and the channel with it; start 'rota node' here, then open the channel \
-     again";
+pub(crate) const NODE_GONE: &str = "the node of this station is gone, and the channel with it; start \
+                                    'rota node' here, then open the channel again";
 
 /// Why a wait ended without what it was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -485,7 +485,8 @@ fn not_opened(cause: CloseCause, peer: &str, service: u16) -> Reply {
     match cause {
         CloseCause::NoListener => Reply::NoListener {
             sentence: format!(
-                "nobody on {peer} listens to service {service}; run 'rota recv --service {service}' there first"
+                "nobody on {peer} listens to service {service}; run 'rota recv --service {service}' \
+                 there first"
             ),
         },
         CloseCause::NotForYou => Reply::NoListener {

@@ -4,12 +4,13 @@
 //! REPAIR-B5, REPAIR-B6.
 
 use super::outbox::Pending;
+use super::reserve::LinkEvent;
 use super::visit::Stage;
 use super::{Mode, Rether, Stamp};
 use crate::io::{Output, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
-use rota_wire::{Generation, Phase, Token};
+use rota_wire::{Generation, Phase, StationSet, Token};
 
 /// The token in this station's hands.
 #[derive(Debug)]
@@ -130,6 +131,12 @@ impl Rether {
     fn take_news(&mut self, at: Instant, stamp: Stamp, token: &Token) {
         self.seen = stamp;
         self.nacked = false;
+        // Whoever claimed has declared them dead; their channels end here too.
+        let known = self.list.as_ref().map_or(StationSet::EMPTY, |list| list.dead);
+        let own = self.station;
+        for station in token.dead.iter().filter(|dead| *dead != own && !known.contains(*dead)) {
+            self.event(LinkEvent::MemberGone { station, stopped: false });
+        }
         self.list = Some(*token);
         self.list_stamp = stamp;
         self.silence_at = at + self.settings.silence(self.rank());
