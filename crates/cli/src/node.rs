@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use rota_admission::NrtPolicy;
 use rota_driver::gate::{EgressGate, ROTA_MARK};
 use rota_driver::packet::{PacketDevice, PacketOptions};
-use rota_node::{NodeSpec, SegmentKey, Settings};
+use rota_node::{NodeSpec, Quota, SegmentKey, Settings};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
 use std::path::PathBuf;
 
@@ -56,6 +56,12 @@ pub struct Args {
     /// EtherType of Rota's frames, in hexadecimal
     #[arg(long, default_value = "88b5", value_parser = ether_type, value_name = "HEX")]
     ethertype: u16,
+    /// How many channels and listeners one user of this host may have
+    #[arg(long, default_value_t = Quota::default().channels, value_name = "N")]
+    user_channels: usize,
+    /// How many connections one user of this host may have; each channel needs one
+    #[arg(long, default_value_t = Quota::default().connections, value_name = "N")]
+    user_connections: usize,
     /// Do not ask for real-time priority
     #[arg(long)]
     no_realtime: bool,
@@ -117,6 +123,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         settings,
         key,
         control: rota::ControlName::default(),
+        quota: Quota { channels: args.user_channels, connections: args.user_connections },
         realtime: !args.no_realtime,
         hold_log: args.hold_log.clone(),
     };

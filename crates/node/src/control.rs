@@ -10,10 +10,10 @@ use rota_driver::clock::now;
 use rota_driver::poller::{Poller, Trigger};
 use rota_driver::realtime::Realtime;
 use rota_proto::{ChannelEvent, ChannelId, CloseCause, Contract};
-use rota_shm::control::{ChannelInfo, Listener, RefusalInfo, Reply};
+use rota_shm::control::{ChannelInfo, Listener, RefusalInfo, Reply, Request};
 use rota_shm::layout::rx_slots_for;
 use rota_shm::{ChannelState, NodeSink, NodeSource, SinkShape, SourceShape};
-use rota_units::Instant;
+use rota_units::{Instant, Span};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -22,6 +22,8 @@ const LISTENER: u64 = 1;
 const NOTES: u64 = 2;
 const FIRST_SESSION: u64 = 16;
 const SESSIONS_MAX: usize = 1_000;
+/// A copy of its state takes the data thread some tens of microseconds: at most this often.
+const SNAPSHOT_EVERY: Span = Span::from_millis(5);
 
 /// Takes SIGINT and SIGTERM over for this process: they arrive as readable events.
 pub(crate) fn block_signals() -> io::Result<SignalFd> {
@@ -39,6 +41,9 @@ struct Control<'a> {
     sessions: Vec<Session>,
     next: u64,
     user: u32,
+    /// The data thread has been asked for its state and has not answered yet.
+    snapshot_asked: bool,
+    next_snapshot: Instant,
     over: bool,
 }
 
@@ -51,7 +56,17 @@ pub(crate) fn run(
     data: &ControlEnd,
 ) {
     let (sessions, user) = (Vec::new(), nix::unistd::geteuid().as_raw());
-    let mut control = Control { facts, realtime, data, sessions, next: FIRST_SESSION, user, over: false };
+    let mut control = Control {
+        facts,
+        realtime,
+        data,
+        sessions,
+        next: FIRST_SESSION,
+        user,
+        snapshot_asked: false,
+        next_snapshot: Instant::ZERO,
+        over: false,
+    };
     if control.turns(listener, signals).is_err() {
         // Without its control thread a node cannot be used; without being told, it would never stop.
         data.say(Command::Stop);
@@ -65,7 +80,8 @@ impl Control<'_> {
         poller.add(listener.as_fd(), LISTENER, Trigger::Level)?;
         poller.add(self.data.wait_fd(), NOTES, Trigger::Edge)?;
         while !self.over {
-            let ready: Vec<u64> = poller.wait(Instant::FAR)?.map(|event| event.token).collect();
+            let due = self.ask_for_snapshot(now());
+            let ready: Vec<u64> = poller.wait(due)?.map(|event| event.token).collect();
             for token in ready {
                 match token {
                     SIGNALS => {
@@ -94,42 +110,84 @@ impl Control<'_> {
         }
     }
 
+    /// Asks the data thread for its state if somebody wants it, for all who want it at once and not more
+    /// often than it can bear; returns when to try again.
+    fn ask_for_snapshot(&mut self, now: Instant) -> Instant {
+        let wanted = |session: &Session| session.asked.iter().any(|(_, asked)| *asked == Asked::Status);
+        if self.snapshot_asked || !self.sessions.iter().any(wanted) {
+            return Instant::FAR;
+        }
+        if now < self.next_snapshot {
+            return self.next_snapshot;
+        }
+        self.snapshot_asked = true;
+        self.next_snapshot = now + SNAPSHOT_EVERY;
+        self.data.say(Command::Snapshot { ask: self.next });
+        Instant::FAR
+    }
+
     fn accept(&mut self, poller: &Poller, listener: &Listener) -> io::Result<()> {
         while let Ok(Some(connection)) = listener.accept() {
             // An abstract name has no owner: the kernel's word for who connects stands in its place.
-            let allowed = connection.peer().is_ok_and(|peer| peer.uid() == 0 || peer.uid() == self.user);
-            if self.sessions.len() >= SESSIONS_MAX || !allowed {
-                let sentence = if allowed {
-                    format!("this node already serves {SESSIONS_MAX} programs, which is its limit")
-                } else {
-                    "this node serves only root and the user it runs as".into()
-                };
-                let _ = connection.send_reply(&Reply::Error { sentence, wrong_use: false }, &[]);
-                continue;
+            let user = connection.peer().map(|peer| peer.uid());
+            match self.welcome(user.ok()) {
+                Ok(user) => {
+                    self.next += 1;
+                    poller.add(connection.as_fd(), self.next, Trigger::Level)?;
+                    self.sessions.push(Session::new(self.next, user, connection));
+                }
+                Err(sentence) => {
+                    let _ = connection.send_reply(&Reply::Error { sentence, wrong_use: false }, &[]);
+                }
             }
-            self.next += 1;
-            poller.add(connection.as_fd(), self.next, Trigger::Level)?;
-            self.sessions.push(Session::new(self.next, connection));
         }
         Ok(())
+    }
+
+    /// Whether a user may have one more connection, and if not, why.
+    fn welcome(&self, user: Option<u32>) -> Result<u32, String> {
+        let user = user
+            .filter(|user| *user == 0 || *user == self.user)
+            .ok_or("this node serves only root and the user it runs as; use sudo, or run as that user")?;
+        if self.sessions.len() >= SESSIONS_MAX {
+            return Err(format!("this node already serves {SESSIONS_MAX} programs, which is its limit"));
+        }
+        let had = self.sessions.iter().filter(|session| session.user == user).count();
+        self.facts.quota.one_more_connection(had).map(|()| user)
+    }
+
+    /// How many channels the user of a session has, asks for, or listens for.
+    fn channels_of_user(&self, at: usize) -> usize {
+        let user = self.sessions[at].user;
+        self.sessions.iter().filter(|session| session.user == user).map(Session::weight).sum()
     }
 
     fn serve(&mut self, poller: &Poller, id: u64) {
         let Some(at) = self.sessions.iter().position(|session| session.id == id) else { return };
         self.next += 1;
         let ask = self.next;
+        let had = self.channels_of_user(at);
         let session = &mut self.sessions[at];
         let alive = match session.connection.try_request() {
-            Ok(Some(request)) => session.request(request, ask, now(), self.data, self.facts),
+            Ok(Some(request)) => {
+                let is_more = matches!(request, Request::Open { .. } | Request::Listen { .. });
+                match self.facts.quota.one_more_channel(had) {
+                    Err(sentence) if is_more => session.error(sentence, false),
+                    _ => session.request(request, ask, now(), self.data, self.facts),
+                }
+            }
             Ok(None) => true,
             Err(_) => false,
         };
-        let closing =
-            session.asked.iter().position(|(id, asked)| *id == ask && matches!(asked, Asked::Close { .. }));
-        if let Some(place) = closing
-            && let (_, Asked::Close { channel }) = session.asked.swap_remove(place)
-        {
-            self.close_foreign(at, ChannelId(channel));
+        let ours = |asked: &Asked| matches!(asked, Asked::Close { .. } | Asked::List);
+        let place = session.asked.iter().position(|(id, asked)| *id == ask && ours(asked));
+        match place.map(|place| session.asked.swap_remove(place).1) {
+            Some(Asked::Close { channel }) => self.close_foreign(at, ChannelId(channel)),
+            Some(Asked::List) => {
+                let channels = self.channels();
+                self.sessions[at].reply(&Reply::Channels(channels), &[]);
+            }
+            _ => {}
         }
         if !alive {
             self.bury(poller, at);
@@ -156,7 +214,7 @@ impl Control<'_> {
 
     /// Programs that died without a word.
     fn reap(&mut self, poller: &Poller) {
-        while let Some(at) = self.sessions.iter().position(|session| session.connection.is_gone()) {
+        while let Some(at) = self.sessions.iter().position(Session::is_over) {
             self.bury(poller, at);
         }
     }
@@ -442,18 +500,16 @@ impl Control<'_> {
         self.sessions[at].reply(&Reply::Modified { channel, contract: contract_info(&contract) }, &[]);
     }
 
+    /// Answers all who asked before the copy was made.
     fn on_snapshot(&mut self, ask: u64, snapshot: &Snapshot) {
-        let Some(at) = self.session_asking(ask) else { return };
-        match self.asked(ask) {
-            Some(Asked::Status) => {
+        self.snapshot_asked = false;
+        for session in &mut self.sessions {
+            let before = session.asked.len();
+            session.asked.retain(|(id, asked)| *asked != Asked::Status || *id > ask);
+            for _ in session.asked.len()..before {
                 let info = snapshot.info(self.facts, self.realtime);
-                self.sessions[at].reply(&Reply::Status(Box::new(info)), &[]);
+                session.reply(&Reply::Status(Box::new(info)), &[]);
             }
-            Some(Asked::List) => {
-                let channels = self.channels();
-                self.sessions[at].reply(&Reply::Channels(channels), &[]);
-            }
-            _ => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! The data thread: *handle one thing, poll until drained, sleep until the deadline.*
 
 use crate::commands::{AskError, Command, DataEnd, Note};
+use crate::counters::{self, Published, View};
 use crate::gate::{Egress, EgressError};
 use crate::pool::Pool;
 use crate::status::{MemberCopy, Snapshot};
@@ -34,6 +35,7 @@ pub(crate) enum Stopped {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Measured {
     pub(crate) holds: u64,
+    pub(crate) turns: u64,
     pub(crate) no_room: u64,
     pub(crate) turn_longest: Span,
     pub(crate) hops_split: u64,
@@ -115,6 +117,7 @@ struct Data<D, G> {
     /// Frames that came from the device so far, roughly.
     frames_heard: u64,
     dequeued: Instant,
+    published: Published,
 }
 
 /// Runs until told to stop.
@@ -123,8 +126,9 @@ pub(crate) fn run<D: FrameDevice, G: Egress>(
     device: D,
     gate: G,
     control: DataEnd,
+    published: Published,
 ) -> Result<(), Stopped> {
-    let mut data = Data::new(spec, device, gate, control)?;
+    let mut data = Data::new(spec, device, gate, control, published)?;
     let outcome = data.turns();
     if data.diverted {
         // A dying node must not take the host's traffic with it; the kernel would do the same a little later.
@@ -138,7 +142,13 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> Stopped {
 }
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
-    fn new(spec: &NodeSpec, device: D, gate: G, control: DataEnd) -> Result<Self, Stopped> {
+    fn new(
+        spec: &NodeSpec,
+        device: D,
+        gate: G,
+        control: DataEnd,
+        published: Published,
+    ) -> Result<Self, Stopped> {
         let poller = Poller::new(64).map_err(system("epoll"))?;
         if let Some(fd) = device.wait_fd() {
             poller.add(fd, DEVICE, Trigger::Level).map_err(system("the device cannot be waited on"))?;
@@ -178,6 +188,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             own_frames: 0,
             frames_heard: 0,
             dequeued: Instant::ZERO,
+            published,
         })
     }
 
@@ -215,6 +226,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.measured.turn_longest = self.measured.turn_longest.max(turned.since(woke));
             // A turn takes microseconds: one of more than a millisecond was taken off its CPU.
             self.stalls.on_timer(woke, turned);
+            self.measured.turns += 1;
+            let Self { node, measured, own_frames, stalls, published, .. } = self;
+            published.publish(turned, &view(node, measured, *own_frames, stalls));
             if self.leaving.is_some_and(|until| woke >= until) {
                 return Ok(());
             }
@@ -480,7 +494,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Command::Circulate { until } => {
                 self.hops.reset();
                 self.rounds.reset();
-                self.measured = Measured { holds: self.measured.holds, ..Measured::default() };
+                let Measured { holds, turns, no_room, .. } = self.measured;
+                self.measured = Measured { holds, turns, no_room, ..Measured::default() };
                 self.measuring_until = until;
                 self.node.keep_awake(at, until);
             }
@@ -563,8 +578,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             hops: self.hops.clone(),
             rounds: self.rounds.clone(),
             measured: self.measured,
+            counters: counters::all(&view(&self.node, &self.measured, self.own_frames, &self.stalls)),
             stalls: self.stalls.recent().copied().collect(),
-            stalls_total: self.stalls.total(),
         }
     }
 
@@ -653,6 +668,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.control.say(Note::Channel { event, peer });
         }
     }
+}
+
+fn view<'a>(node: &'a Node, measured: &'a Measured, own_frames: u64, stalls: &StallLog) -> View<'a> {
+    View { link: node.link(), measured, own_frames, stalls: stalls.total() }
 }
 
 fn elapsed(from: Option<Instant>, to: Option<Instant>) -> u64 {

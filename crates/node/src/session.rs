@@ -6,6 +6,7 @@ use rota_proto::{ChannelId, CloseCause, Contract, Listener};
 use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request};
 use rota_shm::{Board, ChannelState, NodeSource};
 use rota_units::{Instant, Span};
+use std::cell::Cell;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// What a program waits for.
@@ -67,23 +68,42 @@ pub(crate) struct Owned {
 /// One connection.
 pub(crate) struct Session {
     pub(crate) id: u64,
+    /// Who connected, by the kernel's word.
+    pub(crate) user: u32,
     pub(crate) connection: Connection,
     pub(crate) greeted: bool,
     pub(crate) channels: Vec<Owned>,
     /// Each channel it would still take, and the only station it takes it from.
     pub(crate) listens: Vec<(Listening, Option<String>)>,
     pub(crate) asked: Vec<(u64, Asked)>,
+    /// It does not read its answers: nobody waits for it.
+    deaf: Cell<bool>,
 }
 
 impl Session {
-    pub(crate) fn new(id: u64, connection: Connection) -> Self {
+    pub(crate) fn new(id: u64, user: u32, connection: Connection) -> Self {
         let (channels, listens, asked) = (Vec::new(), Vec::new(), Vec::new());
-        Self { id, connection, greeted: false, channels, listens, asked }
+        let deaf = Cell::new(false);
+        Self { id, user, connection, greeted: false, channels, listens, asked, deaf }
     }
 
-    /// False when the program is gone or does not read its answers.
+    /// Channels that it has, asks for, or listens for: what counts against its user.
+    pub(crate) fn weight(&self) -> usize {
+        let asks = |asked: &Asked| matches!(asked, Asked::Open { .. } | Asked::Listen { .. });
+        let asked = self.asked.iter().filter(|(_, asked)| asks(asked)).count();
+        self.channels.len() + self.listens.len() + asked
+    }
+
+    /// False when the program is gone or does not read its answers: either way its session is over.
     pub(crate) fn reply(&self, reply: &Reply, files: &[BorrowedFd<'_>]) -> bool {
-        self.connection.send_reply(reply, files).is_ok()
+        let is_heard = self.connection.send_reply(reply, files).is_ok();
+        self.deaf.set(self.deaf.get() || !is_heard);
+        is_heard
+    }
+
+    /// Whether there is nobody to serve any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.deaf.get() || self.connection.is_gone()
     }
 
     pub(crate) fn error(&self, sentence: impl Into<String>, wrong_use: bool) -> bool {
@@ -123,8 +143,9 @@ impl Session {
                 self.ask(ask, Asked::Listen { from, listener }, command, data)
             }
             Request::Close { channel } => self.close(channel, ask, data),
-            Request::List => self.ask(ask, Asked::List, Command::Snapshot { ask }, data),
-            Request::Status => self.ask(ask, Asked::Status, Command::Snapshot { ask }, data),
+            // These two the control thread answers, which knows all sessions and when it asked last.
+            Request::List => self.wait_for(ask, Asked::List),
+            Request::Status => self.wait_for(ask, Asked::Status),
             Request::Modify { channel, unit_octets_max } => {
                 let command = Command::Shrink { ask, channel: ChannelId(channel), unit_octets_max };
                 self.ask(ask, Asked::Modify { channel, unit_octets_max }, command, data)
@@ -134,10 +155,13 @@ impl Session {
                 data.say(Command::Circulate { until });
                 self.reply(&Reply::Done, &[])
             }
-            Request::Counters => {
-                self.error("a counters file is not built yet; 'rota status --json' has them", false)
-            }
+            Request::Counters => self.reply(&Reply::Counters, &[facts.counters.descriptor()]),
         }
+    }
+
+    fn wait_for(&mut self, ask: u64, asked: Asked) -> bool {
+        self.asked.push((ask, asked));
+        true
     }
 
     fn ask(&mut self, ask: u64, asked: Asked, command: Command, data: &ControlEnd) -> bool {
@@ -189,8 +213,7 @@ impl Session {
             return true;
         }
         // Somebody else's: the control thread knows whose.
-        self.asked.push((ask, Asked::Close { channel }));
-        true
+        self.wait_for(ask, Asked::Close { channel })
     }
 
     /// The program is gone: everything it had is freed.

@@ -94,7 +94,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         virtual_wire: true,
     };
     match format {
-        Format::Json => println!("{}", serde_json::to_string(&outcome).map_err(failed)?),
+        Format::Json => outln!("{}", serde_json::to_string(&outcome).map_err(failed)?),
         Format::Text => print(&outcome),
     }
     Ok(())
@@ -128,16 +128,16 @@ fn tcp_goodput(stage: &Stage, seconds: u64) -> Result<u64, Failure> {
 
 fn print(o: &Outcome) {
     let mbit = |bps: u64| format!("{}.{}", bps / 1_000_000, bps % 1_000_000 / 100_000);
-    println!(
+    outln!(
         "One TCP connection from n1 to n{STATIONS} in a lab of {} Mbit/s (a virtual wire); {} rounds \
          in turn.\n",
         o.link_bps / 1_000_000,
         o.rounds
     );
-    println!("                                    payload Mbit/s   ratio");
-    println!("without Rota                        {:>14}", mbit(o.without_bps));
-    println!("nodes in plain mode                 {:>14}   {:.3}", mbit(o.plain_bps), o.plain_ratio);
+    outln!("                                    payload Mbit/s   ratio");
+    outln!("without Rota                        {:>14}", mbit(o.without_bps));
+    outln!("nodes in plain mode                 {:>14}   {:.3}", mbit(o.plain_bps), o.plain_ratio);
     let name = format!("token mode, {} % reserved", o.reserved_percent);
-    println!("{name:<35} {:>14}   {:.3} of what is left", mbit(o.token_bps), o.token_ratio);
-    println!("\n{} units arrived whole on the reserved channel in a round.", o.units_arrived);
+    outln!("{name:<35} {:>14}   {:.3} of what is left", mbit(o.token_bps), o.token_ratio);
+    outln!("\n{} units arrived whole on the reserved channel in a round.", o.units_arrived);
 }

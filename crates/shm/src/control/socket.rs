@@ -242,6 +242,11 @@ impl Connection {
         descriptors: bool,
     ) -> Result<Option<(usize, Vec<OwnedFd>)>, SocketError> {
         let received = match raw::receive(&self.socket, buffer, descriptors) {
+            // Said once when the other end closed without reading us; its last words wait behind it.
+            Err(Errno::ECONNRESET) => raw::receive(&self.socket, buffer, descriptors),
+            first => first,
+        };
+        let received = match received {
             Ok(received) => received,
             Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
             Err(Errno::ECONNRESET) => return Err(SocketError::Gone),
@@ -389,6 +394,17 @@ mod tests {
         assert!(node.is_gone());
         assert!(matches!(node.send_reply(&Reply::Done, &[]), Err(SocketError::Gone)));
         assert!(matches!(node.try_request(), Err(SocketError::Gone)));
+    }
+
+    #[test]
+    fn the_last_words_of_a_node_that_did_not_listen_are_read_too() {
+        let (client, node) = pair();
+        client.send_request(&Request::Status).unwrap();
+        node.send_reply(&Reply::Done, &[]).unwrap();
+        drop(node);
+        assert!(matches!(client.send_request(&Request::Status), Err(SocketError::Gone)));
+        assert_eq!(client.reply(WAIT).unwrap().body, Reply::Done);
+        assert!(matches!(client.reply(WAIT), Err(SocketError::Gone)));
     }
 
     #[test]
