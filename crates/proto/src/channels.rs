@@ -45,10 +45,12 @@ pub enum OpenError {
     #[error("channels to groups are not built yet; open one channel to each station")]
     Group,
     /// A unit of no octets, or above what fragments can number.
-    #[error("a unit of {0} octets cannot be carried; 1 to 5000000 can")]
+    #[error("a unit of {0} octets in each period cannot be carried; 1 to 5000000 can: choose a lower rate")]
     UnitSize(u32),
     /// Another period than the segment's.
-    #[error("the period must be the segment's cycle of {0}")]
+    #[error(
+        "the period must be the segment's cycle of {0}; 'rota node --trt' sets it, alike on all stations"
+    )]
     Period(Span),
     /// This station is still looking for its segment.
     #[error("this station has not joined its segment yet")]

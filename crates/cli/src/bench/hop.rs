@@ -19,6 +19,7 @@ const BARE_PATIENCE: Span = Span::from_millis(30_000);
 
 /// Arguments of `rota bench hop`.
 #[derive(clap::Args)]
+#[command(after_help = "Example: rota bench hop --rounds 3 --json")]
 pub struct Args {
     /// How many stations
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(2..=100))]

@@ -5,7 +5,8 @@ use super::stage::{Nodes, Stage, failed};
 use crate::Format;
 use crate::clock;
 use crate::exit::Failure;
-use rota_units::{BitRate, Span, parse_rate};
+use crate::link_rate::link_rate;
+use rota_units::{BitRate, Span};
 use serde::Serialize;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,9 +21,10 @@ const PATIENCE: Span = Span::from_millis(200);
 
 /// Arguments of `rota bench idle`.
 #[derive(clap::Args)]
+#[command(after_help = "Example: rota bench idle --seconds 6")]
 pub struct Args {
     /// The rate of every port
-    #[arg(long, value_parser = parse_rate, default_value = "10mbit")]
+    #[arg(long, value_parser = link_rate, default_value = "10mbit")]
     rate: BitRate,
     /// For how long each mode is watched
     #[arg(

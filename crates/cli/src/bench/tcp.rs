@@ -6,8 +6,9 @@ use crate::Format;
 use crate::clock;
 use crate::demo::worker::Worker;
 use crate::exit::Failure;
+use crate::link_rate::link_rate;
 use crate::load::Goodput;
-use rota_units::{BitRate, Span, parse_rate};
+use rota_units::{BitRate, Span};
 use serde::Serialize;
 
 const PERIOD: Span = Span::from_nanos(33_333_333);
@@ -19,9 +20,10 @@ const STATIONS: u8 = 5;
 
 /// Arguments of `rota bench tcp`.
 #[derive(clap::Args)]
+#[command(after_help = "Example: rota bench tcp --rate 1gbit --rounds 3")]
 pub struct Args {
     /// The rate of every port
-    #[arg(long, value_parser = parse_rate, default_value = "1gbit")]
+    #[arg(long, value_parser = link_rate, default_value = "1gbit")]
     rate: BitRate,
     /// How often each of the three is measured, in turn
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
