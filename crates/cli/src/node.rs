@@ -61,7 +61,8 @@ pub struct Args {
     #[arg(long, default_value = "88b5", value_parser = ether_type, value_name = "HEX")]
     ethertype: u16,
     /// How many channels and listeners one user of this host may have
-    #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=200))]
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=200))]
     user_channels: u16,
     /// How many connections one user of this host may have; each channel needs one
     #[arg(long, default_value_t = 128, value_name = "N")]

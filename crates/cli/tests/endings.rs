@@ -17,7 +17,8 @@ impl Stream {
         let words = ["send", "--video", &clip, "--to", "n2", "--service", "1"];
         let sender = lab.start(1, &[&words, more].concat());
         let begun = || (receiver.out().lines().count() > 5).then_some(());
-        assert!(eventually(PATIENCE, begun).is_some(), "{}{}", sender.err(), receiver.err());
+        let has_begun = eventually(PATIENCE, begun).is_some();
+        assert!(has_begun, "{}{}{}", sender.err(), receiver.err(), lab.status(1));
         Self { sender, receiver }
     }
 

@@ -39,7 +39,7 @@ fn limit(had: usize, most: usize, what: &str, option: &str) -> Result<(), String
         return Ok(());
     }
     Err(format!(
-        "this user already has {had} {what} at this node, which is the limit of one user; close one, or start \
-         'rota node' with a larger {option}"
+        "this user already has {had} {what} at this node, which is the limit of one user; close one, or \
+         start 'rota node' with a larger {option}"
     ))
 }

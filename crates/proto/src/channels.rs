@@ -53,7 +53,7 @@ pub enum OpenError {
     )]
     Period(Span),
     /// This station is still looking for its segment.
-    #[error("this station has not joined its segment yet")]
+    #[error("this station has not joined its segment yet, which takes about a second: try again")]
     NotJoined,
     /// More stations than a ring holds.
     #[error("this segment has {0} stations; a ring holds at most 64, so nothing can be reserved here yet")]

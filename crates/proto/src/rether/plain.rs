@@ -440,6 +440,7 @@ impl Rether {
             return;
         }
         let station = mine.map_or(0, |me| me.station);
+        self.changes.forget_leavers();
         self.mode_epoch = form.mode_epoch;
         self.station = station;
         let listed = |mac: MacAddr| form.members().iter().any(|member| member.mac == mac);
@@ -527,6 +528,7 @@ impl Rether {
         self.list = None;
         self.clock.known = false;
         self.keys.dissolve();
+        self.changes.forget_leavers();
         self.silence_at = Instant::FAR;
         if self.station == 0 {
             self.start_over(now);

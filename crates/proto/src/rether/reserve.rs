@@ -109,6 +109,13 @@ pub(super) struct Changes {
     revived: StationSet,
 }
 
+impl Changes {
+    /// Who left one ring may be back in the next: the mark must not follow it there.
+    pub(super) fn forget_leavers(&mut self) {
+        self.leavers = StationSet::EMPTY;
+    }
+}
+
 impl Rether {
     /// Whether a session here needs the token.
     pub(super) fn wants_ring(&self) -> bool {
