@@ -21,6 +21,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Action {
     /// Reserve a channel and hold it until interrupted
+    #[command(after_help = "Example: rota channel open --to n5 --rate 1.5mbit --probe")]
     Open {
         /// The receiving station
         #[arg(long, value_name = "NODE")]
@@ -29,7 +30,7 @@ enum Action {
         #[arg(long, default_value_t = 0, value_name = "N")]
         service: u16,
         /// The rate to reserve, such as 1.5mbit
-        #[arg(long, value_parser = parse_rate)]
+        #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
         rate: BitRate,
         /// The segment's cycle
         #[arg(long, value_parser = parse_span, default_value = PERIOD, value_name = "TIME")]
@@ -39,18 +40,21 @@ enum Action {
         probe: bool,
     },
     /// List this station's channels
+    #[command(after_help = "Example: rota channel list --json")]
     List,
     /// End a channel of this station
+    #[command(after_help = "Example: rota channel close 4294967297")]
     Close {
         /// Its number, from the list
         channel: u64,
     },
     /// Shrink a channel of this station to a smaller rate
+    #[command(after_help = "Example: rota channel modify 4294967297 --rate 0.5mbit")]
     Modify {
         /// Its number, from the list
         channel: u64,
         /// The new rate
-        #[arg(long, value_parser = parse_rate)]
+        #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
         rate: BitRate,
         /// The segment's cycle
         #[arg(long, value_parser = parse_span, default_value = PERIOD, value_name = "TIME")]
@@ -119,10 +123,12 @@ fn open(
     say(format, json!({ "contract": json }), &text);
     if !probe {
         // The reservation lives as long as the program that asked for it.
-        while !matches!(channel.state(), rota::ChannelState::Closed(_)) {
-            rota::sleep_until(rota::now() + Span::from_millis(200));
+        loop {
+            let ended = channel.wait_end(Span::MAX).map_err(|error| Failure::failed(error.to_string()))?;
+            if let Some(cause) = ended {
+                return Err(cause.into());
+            }
         }
-        return Err(Failure::failed("the channel was ended by its node"));
     }
     channel.close(Span::from_millis(500)).map_err(|error| Failure::failed(error.to_string()))?;
     Ok(Exit::Done)

@@ -13,6 +13,7 @@ pub mod worker;
 use crate::Format;
 use crate::exit::{Exit, Failure};
 use crate::lab::{Isolation, LabError, LabSpec, enter_isolation};
+use crate::link_rate::link_rate;
 use crate::output::Output;
 use crate::report;
 use ground::Ground;
@@ -20,7 +21,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use outcome::{DemoOutcome, Verdict};
 use plan::{Load, Mode, RECEIVER, RunPlan};
 use progress::Progress;
-use rota_units::{BitRate, parse_rate};
+use rota_units::BitRate;
 use run::Stage;
 use std::fs::File;
 use std::io::Write;
@@ -35,7 +36,7 @@ const CLIP: &[u8] = include_bytes!("../../../testdata/clip.h264");
 #[command(after_help = "Example: rota demo --rate 10mbit --out report.html")]
 pub struct Args {
     /// The rate of every port: 10mbit, 100mbit or 1gbit
-    #[arg(long, value_parser = parse_rate, default_value = "10mbit")]
+    #[arg(long, value_parser = demo_rate, default_value = "10mbit")]
     rate: BitRate,
     /// For how long each run is flooded
     #[arg(long, default_value_t = 8, value_name = "S")]
@@ -56,6 +57,15 @@ pub struct Args {
     /// Where the report goes
     #[arg(long, value_name = "FILE", default_value = "rota-demo.html")]
     out: PathBuf,
+}
+
+/// One stream is at least 1.5 Mbit/s: on a slower link three would not fit.
+fn demo_rate(text: &str) -> Result<BitRate, String> {
+    let rate = link_rate(text)?;
+    if rate < BitRate::from_mbit(10) {
+        return Err(format!("the demo's streams do not fit a link of {rate}; 10mbit and more can be shown"));
+    }
+    Ok(rate)
 }
 
 /// Tries whether the report can be written, before minutes of work; leaves nothing behind.
@@ -83,6 +93,13 @@ fn write_report(path: &Path, page: &str) -> Result<(), Failure> {
 
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    if let Some(stream) = args.shrink {
+        let streams = args.load.iter().map(|load| load.streams()).min().unwrap_or(0);
+        if !args.mode.contains(&Mode::Reserved) || !(1..=streams).contains(&u64::from(stream)) {
+            let sentence = format!("--shrink {stream} is no stream of these runs; a reserved run has 1 to 3");
+            return Err(Failure::wrong_use(sentence));
+        }
+    }
     // Before any thread exists.
     let isolation = if args.in_process { Err(None) } else { enter_isolation().map_err(Some) };
     check_writable(&args.out)?;
@@ -99,10 +116,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         verdict @ (Verdict::Unfit | Verdict::Incomplete) => {
             Err(Failure::failed(text::verdict_words(verdict)))
         }
-        verdict @ Verdict::Broken => {
-            let sentence = format!("{} {}", text::verdict_words(verdict), text::first_broken(&outcome));
-            Err(Failure { exit: Exit::Broken, sentence: sentence.trim_end().into() })
-        }
+        Verdict::Broken => Err(Failure { exit: Exit::Broken, sentence: text::verdict_with_first(&outcome) }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! How a command ends: one of five exit codes and, when it failed, one sentence.
 
-use rota::{NodeError, OpenError};
+use rota::{CloseCause, NodeError, OpenError};
 use std::process::ExitCode;
 
 /// The stable exit codes of every command.
@@ -43,6 +43,15 @@ impl Failure {
     /// The command was used wrongly (exit code 2).
     pub fn wrong_use(sentence: impl Into<String>) -> Self {
         Self { exit: Exit::WrongUse, sentence: sentence.into() }
+    }
+}
+
+impl From<CloseCause> for Failure {
+    /// A channel that ended by itself. It is a broken promise only if the reservation was lost: programs and
+    /// stations that go away are no fault of the ring.
+    fn from(cause: CloseCause) -> Self {
+        let exit = if cause == CloseCause::ReservationLost { Exit::Broken } else { Exit::Failed };
+        Self { exit, sentence: format!("the channel ended: {}", cause.sentence()) }
     }
 }
 

@@ -27,10 +27,13 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum What {
     /// Send as much TCP as the network takes
+    #[command(after_help = "Example: rota load tcp --to n5 --seconds 10")]
     Tcp(SourceArgs),
     /// Send UDP datagrams of a full frame each
+    #[command(after_help = "Example: rota load udp --to n5 --rate 1mbit --seconds 10")]
     Udp(SourceArgs),
     /// Receive both and say how much came
+    #[command(after_help = "Example: rota load sink --seconds 10 --json")]
     Sink(SinkArgs),
 }
 

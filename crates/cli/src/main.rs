@@ -15,6 +15,7 @@ mod clock;
 mod demo;
 mod exit;
 mod lab;
+mod link_rate;
 mod load;
 mod measure;
 mod node;
@@ -40,21 +41,25 @@ pub enum Format {
 }
 
 #[derive(Parser)]
-#[command(name = "rota", version, after_help = EXIT_CODES)]
+#[command(name = "rota", version, after_help = EXIT_CODES, max_term_width = 100)]
 #[command(about = "Real-time channels with a proven bound on ordinary Ethernet")]
 struct Cli {
-    /// Output for people or for programs
-    #[arg(long, global = true, value_enum, default_value = "text")]
+    /// 'text' for people; 'json' for programs: one document on standard output
+    #[arg(long, global = true, value_enum, default_value = "text", display_order = 900)]
+    #[arg(hide_possible_values = true)]
     format: Format,
     /// Short for --format json
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 901)]
     json: bool,
     #[command(subcommand)]
     command: Command,
 }
 
-const EXIT_CODES: &str =
-    "Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by admission, 4 guarantee broken during the run";
+const EXIT_CODES: &str = "\
+Example: rota demo
+         rota COMMAND --help shows an example of each command
+
+Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by admission, 4 guarantee broken during the run";
 
 #[derive(Subcommand)]
 enum Command {

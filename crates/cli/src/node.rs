@@ -2,14 +2,18 @@
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
+use crate::link_rate::link_rate;
 use rota_admission::NrtPolicy;
 use rota_driver::gate::{EgressGate, ROTA_MARK};
 use rota_driver::packet::{PacketDevice, PacketOptions};
-use rota_node::{NodeSpec, SegmentKey, Settings, SettingsError};
-use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
+use rota_node::{NodeSpec, Quota, SegmentKey, Settings, SettingsError};
+use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};
 use std::path::PathBuf;
 
 const KEY_FILE: &str = "/etc/rota/segment.key";
+const DEATH_MAX: Span = Span::from_millis(60_000);
+/// A full frame, its header and its check sequence: a smaller buffer would hold nothing.
+const PORT_QUEUE_MIN: Octets = Octets::new(1_518);
 /// Diverted frames that may wait in the kernel until the data thread's turn.
 const GATE_FRAMES: u32 = 512;
 
@@ -24,7 +28,7 @@ pub struct Args {
     #[arg(long)]
     name: Option<String>,
     /// The link's rate, such as 100mbit; what the driver says otherwise
-    #[arg(long, env = "ROTA_RATE", value_parser = parse_rate)]
+    #[arg(long, env = "ROTA_RATE", value_parser = link_rate)]
     rate: Option<BitRate>,
     /// The largest buffer of a switch port of the segment
     #[arg(
@@ -61,6 +65,14 @@ pub struct Args {
     /// EtherType of Rota's frames, in hexadecimal
     #[arg(long, default_value = "88b5", value_parser = ether_type, value_name = "HEX")]
     ethertype: u16,
+    /// How many channels and listeners one user of this host may have
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=200))]
+    user_channels: u16,
+    /// How many connections one user of this host may have; each channel needs one
+    #[arg(long, default_value_t = 128, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(2..=1_000))]
+    user_connections: u16,
     /// Do not ask for real-time priority
     #[arg(long)]
     no_realtime: bool,
@@ -122,6 +134,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         settings,
         key,
         control: rota::ControlName::default(),
+        quota: quota(args),
         realtime: !args.no_realtime,
         hold_log: args.hold_log.clone(),
     };
@@ -138,6 +151,11 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
 }
 
 fn settings(args: &Args, rate: BitRate) -> Result<Settings, Failure> {
+    if args.port_queue < PORT_QUEUE_MIN {
+        let sentence =
+            format!("a port buffer of {} holds no frame; give 1518octets or more", args.port_queue);
+        return Err(Failure::wrong_use(sentence));
+    }
     let mut settings = Settings::ethernet(rate, args.port_queue);
     settings.segment = args.segment;
     settings.ether_type = args.ethertype;
@@ -152,13 +170,28 @@ fn settings(args: &Args, rate: BitRate) -> Result<Settings, Failure> {
         settings.nrt_policy = policy;
     }
     if let Some(latency) = args.nrt_latency {
+        if latency == Span::ZERO || latency > Span::from_millis(1_000) {
+            let sentence =
+                format!("ordinary traffic cannot be promised the token within {latency}; 1us to 1s can");
+            return Err(Failure::wrong_use(sentence));
+        }
         settings.nrt_latency_max = latency;
     }
     if let Some(death) = args.death_timeout {
+        if death > DEATH_MAX {
+            let sentence = format!(
+                "a death timeout of {death} leaves a ring dead for too long; give {DEATH_MAX} at most"
+            );
+            return Err(Failure::wrong_use(sentence));
+        }
         settings = settings.with_death_timeout(death).map_err(wrong)?;
     }
     settings.check().map_err(wrong)?;
     Ok(settings)
+}
+
+fn quota(args: &Args) -> Quota {
+    Quota { channels: usize::from(args.user_channels), connections: usize::from(args.user_connections) }
 }
 
 fn segment_key(args: &Args) -> Result<SegmentKey, Failure> {

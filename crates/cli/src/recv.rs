@@ -21,6 +21,9 @@ pub struct Args {
     /// The service to listen as
     #[arg(long, default_value_t = 0, value_name = "N")]
     service: u16,
+    /// Take a channel from this station only, by name, number or address
+    #[arg(long, value_name = "NODE")]
+    from: Option<String>,
     /// Where the units go; '-' is standard output, and so is nothing unless --json is given
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -85,8 +88,12 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     }
     // First, so that a missing node does not empty a file that is there.
     let mut source: Box<dyn UnitSource> = match args.over {
+        Over::Udp if args.from.is_some() => {
+            let udp = "--from needs --over channel: anybody can send a datagram in another's name";
+            return Err(Failure::wrong_use(udp));
+        }
         Over::Udp => Box::new(UdpSource::listen(args.service)?),
-        Over::Channel => channel::listen(args.service)?,
+        Over::Channel => channel::listen(args.service, args.from.as_deref())?,
     };
     let mut out = match (&args.out, format) {
         (Some(path), _) => Some(Output::open(path)?),

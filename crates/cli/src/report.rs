@@ -7,7 +7,7 @@ mod tables;
 
 use crate::demo::outcome::{self, DemoOutcome, RunOutcome, Verdict};
 use crate::demo::plan::{Load, Mode};
-use crate::demo::text::{load_words, mbit, mode_words, verdict_words};
+use crate::demo::text::{conclusion, load_words, mbit, mode_words, short_pct, verdict_with_first};
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("report/style.css");
@@ -57,6 +57,7 @@ fn head(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
         outcome.rate, outcome.nodes
     )?;
     writeln!(page, "<h1>Who was late?</h1>")?;
+    writeln!(page, "<p class=\"conclusion\">{}</p>", escape(&conclusion(outcome)))?;
     writeln!(
         page,
         "<p class=\"lead\">H.264 streams of thirty frames a second cross one switch to station n5 while n1 \
@@ -64,14 +65,15 @@ fn head(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
          differs.</p>"
     )?;
     let class = if outcome.verdict() == Verdict::Kept { "good" } else { "bad" };
-    writeln!(page, "<p class=\"verdict {class}\">{}</p></header>", verdict_words(outcome.verdict()))
+    let verdict = verdict_with_first(outcome);
+    writeln!(page, "<p class=\"verdict {class}\">{}</p></header>", escape(&verdict))
 }
 
 /// One load: its runs side by side on the same axes.
 fn figure(page: &mut String, load: Load, runs: &[&RunOutcome]) -> std::fmt::Result {
     writeln!(page, "<figure><h3>{}</h3><div class=\"panels\">", load_words(load))?;
     for run in runs {
-        let (late, frames) = totals(run);
+        let (late, frames) = run.late_of();
         let pct = if frames == 0 { 0.0 } else { late as f64 * 100.0 / frames as f64 };
         let class = if pct < 1.0 { "good" } else { "bad" };
         let carried = match run.refused.len() {
@@ -93,20 +95,6 @@ fn figure(page: &mut String, load: Load, runs: &[&RunOutcome]) -> std::fmt::Resu
         writeln!(page, "</section>")?;
     }
     writeln!(page, "</div></figure>")
-}
-
-fn totals(run: &RunOutcome) -> (u64, u64) {
-    run.streams.iter().fold((0, 0), |(late, frames), s| (late + s.figures.late, frames + s.figures.frames))
-}
-
-/// 0 % only for exactly none, 100 % only for exactly all.
-fn short_pct(pct: f64) -> String {
-    match pct {
-        0.0 => "0 %".into(),
-        100.0 => "100 %".into(),
-        p if !(0.1..=99.9).contains(&p) => format!("{p:.2} %"),
-        p => format!("{p:.1} %"),
-    }
 }
 
 /// Delay against the proven bound, for reserved channels.

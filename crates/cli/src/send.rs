@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "channel")]
     over: Over,
     /// The rate of standard input, such as 1.5mbit
-    #[arg(long, value_parser = parse_rate, conflicts_with = "video")]
+    #[arg(long, value_parser = parse_rate, conflicts_with = "video", allow_hyphen_values = true)]
     rate: Option<BitRate>,
     /// Frames a second, where the file does not state them or states them wrongly
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000), value_name = "N")]

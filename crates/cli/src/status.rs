@@ -2,13 +2,21 @@
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
-use rota::{ControlName, Node};
-use rota_units::{BitRate, Span};
+use rota::{ControlName, CounterReader, Node};
+use rota_units::{BitRate, Span, parse_span};
+use std::io::Write;
 
 /// Arguments of `rota status`.
 #[derive(clap::Args)]
 #[command(after_help = "Example: rota lab exec n2 -- rota status")]
-pub struct Args {}
+pub struct Args {
+    /// Only the node's counters, read from the memory file that it keeps: the node is not disturbed
+    #[arg(long)]
+    counters: bool,
+    /// Again and again; the node is asked once and only read afterwards
+    #[arg(long, value_parser = parse_span, requires = "counters", value_name = "TIME")]
+    every: Option<Span>,
+}
 
 /// Connects to this station's node.
 pub fn connect() -> Result<Node, Failure> {
@@ -16,7 +24,13 @@ pub fn connect() -> Result<Node, Failure> {
 }
 
 /// Runs the command.
-pub fn run(_args: &Args, format: Format) -> Result<Exit, Failure> {
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    if args.every == Some(Span::ZERO) {
+        return Err(Failure::wrong_use("--every 0 would never pause; give a time such as 1s"));
+    }
+    if args.counters {
+        return counters(args.every, format);
+    }
     let status = connect()?.status()?;
     if format == Format::Json {
         let json = serde_json::to_string(&status).map_err(|error| Failure::failed(error.to_string()))?;
@@ -54,4 +68,33 @@ pub fn run(_args: &Args, format: Format) -> Result<Exit, Failure> {
         outln!("note      {note}");
     }
     Ok(Exit::Done)
+}
+
+/// The counters, once or until the node ends or nobody reads them any more.
+fn counters(every: Option<Span>, format: Format) -> Result<Exit, Failure> {
+    let mut node = connect()?;
+    let counters = node.counters()?;
+    loop {
+        let text = match format {
+            Format::Json => {
+                let named = counters.iter().map(|(name, value)| (name.to_owned(), value.into()));
+                serde_json::Value::Object(named.collect()).to_string()
+            }
+            Format::Text => table(&counters),
+        };
+        let mut out = std::io::stdout();
+        if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
+            return Ok(Exit::Done);
+        }
+        let Some(every) = every else { return Ok(Exit::Done) };
+        rota::sleep_until(rota::now() + every);
+        if node.is_gone() {
+            return Err(Failure::failed("the node has ended; 'rota node' starts it again"));
+        }
+    }
+}
+
+fn table(counters: &CounterReader) -> String {
+    let lines: Vec<String> = counters.iter().map(|(name, value)| format!("{name:<24} {value:>16}")).collect();
+    lines.join("\n")
 }

@@ -45,8 +45,8 @@ pub struct Refusal {
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "admission refused the channel: its test '{}' missed by ", self.test)?;
-        write!(f, "{:.3} Mbit/s; ", self.margin_bps as f64 / 1e6)?;
+        write!(f, "it is {:.3} Mbit/s more than is free in the cycle ", self.margin_bps as f64 / 1e6)?;
+        write!(f, "(admission's test {}); ", self.test)?;
         match self.counter_offer_bps {
             0 => write!(f, "nothing more fits"),
             bps => write!(f, "up to {:.3} Mbit/s would fit", bps as f64 / 1e6),

@@ -68,6 +68,17 @@ fn a_node_says_what_it_lacks() {
         (1, "node --iface eth0 --rate 0mbit", 2, "rate of zero"),
         (1, "node --iface eth0 --rate 10", 2, "has no unit"),
         (1, "node --iface eth0 --trt 1s --death-timeout 1s", 2, "below two cycles"),
+        (1, "node --iface eth0 --trt 0s", 2, "a cycle of 0 ns cannot be kept; 1ms to 1s can"),
+        (1, "node --iface eth0 --trt 10s", 2, "a cycle of 10 s cannot be kept; 1ms to 1s can"),
+        (1, "node --iface eth0 --trt 40", 2, "'40' has no unit"),
+        (1, "node --iface eth0 --rate 1bit", 2, "no ring runs on a link of 1 bit/s"),
+        (1, "node --iface eth0 --nrt many", 2, "'many' is no policy"),
+        (1, "node --iface eth0 --nrt-latency 0s", 2, "within 0 ns"),
+        (1, "node --iface eth0 --death-timeout 2h", 2, "has an unknown unit"),
+        (1, "node --iface eth0 --death-timeout 9000s", 2, "leaves a ring dead for too long"),
+        (1, "node --iface eth0 --port-queue 0kB", 2, "holds no frame"),
+        (1, "node --iface eth0 --user-channels 0", 2, "0 is not in 1..=200"),
+        (1, "node --iface ../../etc/passwd", 1, "there is no interface"),
         (1, "node --iface eth0 --name @empty", 2, "must have 1 to 32 octets"),
         (1, "node --iface eth0 --ethertype 0800x", 2, "is not hexadecimal"),
         (2, "node --iface eth0 --hold-log /nonexistent/log", 1, "the hold log cannot be written"),
@@ -111,6 +122,21 @@ fn programs_say_what_was_wrong() {
         (1, "send --to n2 --rate 1.5", 2, "has no unit"),
         (1, "send --to n2 --rate 1bit", 2, "less than an octet"),
         (1, "send --to n2", 2, "give --video FILE, or --rate"),
+        (1, "send --to n2 --rate -1mbit", 2, "does not start with a number"),
+        (1, "send --to n2 --rate 99gbit", 2, "choose a lower rate"),
+        (1, "send --to n2 --video @clip --fps 25", 2, "'rota node --trt' sets it"),
+        (1, "send --to n2 --video @clip --service 70000", 2, "70000 is not in 0..=65535"),
+        (1, "send --to n2 --video /dev/zero", 1, "larger than 2 GiB"),
+        (1, "send --to n2 --video /dev/null", 1, "is empty"),
+        (1, "send --to n2 --video @clip --log /nonexistent/log", 1, "cannot write /nonexistent/log"),
+        (1, "send --to no.host --video @clip --over udp", 1, "is no station and no host"),
+        (1, "recv --from n9", 2, "no station 'n9' on this segment; there are: n2"),
+        (1, "recv --from n2 --over udp", 2, "--from needs --over channel"),
+        (1, "recv --silence 5", 2, "has no unit"),
+        (1, "status --every 1s", 2, "--counters"),
+        (1, "status --counters --every 0s", 2, "would never pause"),
+        (1, "bench hop --nodes 1", 2, "1 is not in 2..=100"),
+        (1, "frobnicate", 2, "unrecognized subcommand 'frobnicate'"),
         (1, "recv --out /nonexistent/file", 1, "cannot write /nonexistent/file"),
         (1, "recv --json --out -", 2, "both want standard output"),
         (1, "channel open --to n9 --rate 1mbit", 2, "no station 'n9'"),
@@ -127,6 +153,10 @@ fn programs_say_what_was_wrong() {
         (0, "lab up --name a/b", 2, "is no name for a lab"),
         (0, "lab up --nodes 0", 2, "0 is not in 1..=254"),
         (0, "lab up --rate 0mbit", 2, "rate of zero"),
+        (0, "lab up --rate 5kbit", 2, "no ring runs on a link"),
+        (0, "demo --rate 3mbit", 2, "do not fit a link of 3 Mbit/s"),
+        (0, "demo --shrink 9 --load fits", 2, "--shrink 9 is no stream"),
+        (0, "demo --out /nonexistent/report.html", 1, "cannot write /nonexistent/report.html"),
     ];
     let files = [("@clip", &*clip), ("@noise", &*noise), ("@unreadable", &*unreadable)];
     check_all(&lab, &files, &cases);
@@ -137,6 +167,42 @@ fn programs_say_what_was_wrong() {
         (status["mode"].as_str(), status["reservations"].as_array().map(Vec::len)),
         (Some("plain"), Some(0))
     );
+}
+
+#[test]
+fn nobody_minds_a_reader_that_has_gone() {
+    let Some(lab) = Lab::up("pipe", 2) else { return };
+    for words in ["status", "status --json", "status --counters", "status --counters --every 10ms", "--help"]
+    {
+        let line = format!("{ROTA} {words} | head -c 1");
+        let out = Program::start(lab.exec(1, &["sh", "-c", &line])).finish();
+        assert!(out.code() == 0 && out.err.is_empty(), "{words}: {out:?}");
+    }
+    // What was to be received is another matter: it is told, and the sender hears of it.
+    let line = format!("{ROTA} recv --service 1 | head -c 1");
+    let receiver = Program::start(lab.exec(2, &["sh", "-c", &line]));
+    receiver.wait_for_word("listening");
+    let clip = testdata("clip.h264");
+    let sender = lab.rota(1, &["send", "--service", "1", "--to", "n2", "--video", &clip]);
+    assert_eq!(fault("its sender", &sender, 1, "the receiving program closed its end"), None);
+    let receiver = receiver.finish();
+    assert!(receiver.err.contains("cannot write standard output: Broken pipe"), "{}", receiver.err);
+}
+
+#[test]
+fn ctrl_c_ends_a_sender_and_its_receiver_hears_of_it() {
+    let Some(lab) = Lab::up("ctrl-c", 2) else { return };
+    let receiver = lab.receiver(2, "0", &["--log", "-"]);
+    let clip = testdata("clip.h264");
+    let sender = lab.start(1, &["send", "--to", "n2", "--video", &clip, "--seconds", "60"]);
+    let begun = || (receiver.out().lines().count() > 3).then_some(());
+    assert!(common::eventually(common::PATIENCE, begun).is_some(), "{}", sender.err());
+    sender.interrupt();
+    assert_eq!(sender.finish().code(), 130, "as a shell tells of a SIGINT");
+    assert_eq!(fault("its receiver", &receiver.finish(), 1, "the sending program ended"), None);
+    for k in lab.all() {
+        lab.wait_for_mode(k, "plain");
+    }
 }
 
 #[test]
@@ -176,6 +242,11 @@ fn without_permission_a_command_says_so() {
         return common::skipped("without_permission_a_command_says_so", "there is no setpriv");
     }
     assert_eq!(fault("node as nobody", &as_nobody(&["node", "--iface", "eth0"]), 1, "CAP_NET_RAW"), None);
-    assert_eq!(fault("status as nobody", &as_nobody(&["status"]), 1, ""), None);
+    let clip = testdata("clip.h264");
+    for words in [&["status"][..], &["recv"], &["channel", "list"], &["send", "--to", "n2", "--video", &clip]]
+    {
+        let words = [words, &[]].concat();
+        assert_eq!(fault("as nobody", &as_nobody(&words), 1, "serves only root"), None, "{words:?}");
+    }
     assert!(Program::start(lab.exec(1, &[ROTA, "status"])).finish().status.success());
 }

@@ -197,6 +197,11 @@ impl Node {
         }
     }
 
+    /// Whether the node has ended since we connected: what its counters say is then the last that it wrote.
+    pub fn is_gone(&self) -> bool {
+        self.session.is_gone()
+    }
+
     /// Ends a channel of this station, whoever opened it.
     ///
     /// # Errors

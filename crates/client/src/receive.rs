@@ -11,7 +11,7 @@ use rota_units::{Instant, Span};
 
 use crate::now;
 use crate::session::Session;
-use crate::wait::{WaitError, wait_for};
+use crate::wait::{NODE_GONE, WaitError, wait_for};
 
 /// Why no channel was accepted.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum AcceptError {
         service: u16,
     },
     /// The node of this station is gone.
-    #[error("the node of this station is gone")]
+    #[error("the node of this station is gone; start 'rota node' here, then listen again")]
     NodeGone,
     /// A channel came whose memory cannot be used.
     #[error(transparent)]
@@ -43,7 +43,7 @@ pub enum RecvError {
     #[error("the stream broke off: {}", .0.sentence())]
     Broken(CloseCause),
     /// The node of this station is gone; every unit that arrived has been delivered.
-    #[error("the node of this station is gone, and the channel with it")]
+    #[error("{NODE_GONE}")]
     NodeGone,
 }
 

@@ -9,7 +9,7 @@ use rota_units::{Instant, Span};
 use crate::now;
 use crate::pacer::Pacer;
 use crate::session::{LOCAL_TIMEOUT, Session};
-use crate::wait::{WaitError, wait_for};
+use crate::wait::{NODE_GONE, WaitError, wait_for};
 
 /// Why a unit was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +32,7 @@ pub enum SendError {
     #[error("the channel has ended: {}", .0.sentence())]
     Closed(CloseCause),
     /// The node of this station is gone, and the channel with it.
-    #[error("the node of this station is gone, and the channel with it")]
+    #[error("{NODE_GONE}")]
     NodeGone,
 }
 
@@ -190,6 +190,18 @@ impl SendChannel {
         let board = &self.source.board;
         let enough = || Some(board.units_sent()).filter(|&sent| sent >= units);
         wait_for(board, &self.session, timeout, enough)
+    }
+
+    /// Waits until the channel ends without being closed here: the cause, or `None` when the time is over.
+    ///
+    /// # Errors
+    /// [`SendError::NodeGone`].
+    pub fn wait_end(&self, timeout: Span) -> Result<Option<CloseCause>, SendError> {
+        match wait_for(&self.source.board, &self.session, timeout, || None::<()>) {
+            Ok(()) | Err(WaitError::TimedOut) => Ok(None),
+            Err(WaitError::Closed(cause)) => Ok(Some(cause)),
+            Err(WaitError::NodeGone) => Err(SendError::NodeGone),
+        }
     }
 
     /// Units handed over that the node has not taken yet.

@@ -38,7 +38,11 @@ impl Session {
     /// Sends a request and waits for its reply; news about channels that come in between are dropped, the
     /// board tells the same.
     pub(crate) fn request(&self, request: &Request, timeout: Span) -> Result<Message<Reply>, NodeError> {
-        self.connection.send_request(request)?;
+        match self.connection.send_request(request) {
+            // A node that turned us away has said why before it hung up.
+            Ok(()) | Err(SocketError::Gone) => {}
+            Err(other) => return Err(other.into()),
+        }
         let closing = matches!(request, Request::Close { .. });
         let give_up = crate::now() + timeout;
         loop {
@@ -80,9 +84,8 @@ impl AsFd for Session {
 pub(crate) fn unexpected(reply: Reply) -> NodeError {
     match reply {
         Reply::Error { sentence, wrong_use } => NodeError::Denied { sentence, wrong_use },
-        Reply::NoSuchStation { sentence } | Reply::NoListener { sentence } => {
-            NodeError::Denied { sentence, wrong_use: false }
-        }
+        Reply::NoSuchStation { sentence } => NodeError::Denied { sentence, wrong_use: true },
+        Reply::NoListener { sentence } => NodeError::Denied { sentence, wrong_use: false },
         _ => NodeError::Confused,
     }
 }

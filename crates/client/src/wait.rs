@@ -6,6 +6,10 @@ use rota_units::Span;
 use crate::now;
 use crate::session::Session;
 
+/// Unlike a node that was stopped, one that died could not say so on the channel's board.
+pub(crate) const NODE_GONE: &str = "the node of this station is gone, and the channel with it; start \
+                                    'rota node' here, then open the channel again";
+
 /// Why a wait ended without what it was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WaitError {
@@ -16,7 +20,7 @@ pub enum WaitError {
     #[error("the channel has ended: {}", .0.sentence())]
     Closed(CloseCause),
     /// The node of this station is gone, and the channel with it.
-    #[error("the node of this station is gone, and the channel with it")]
+    #[error("{NODE_GONE}")]
     NodeGone,
 }
 

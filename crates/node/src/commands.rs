@@ -2,7 +2,7 @@
 
 use crate::status::Snapshot;
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use rota_proto::{ChannelEvent, ChannelId, OpenError};
+use rota_proto::{ChannelEvent, ChannelId, Listener, OpenError};
 use rota_shm::{Board, RxWriter, TxReader};
 use rota_units::{Instant, Span};
 use std::io;
@@ -11,16 +11,53 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// To the data thread.
 pub(crate) enum Command {
-    Open { ask: u64, to: String, service: u16, unit_octets_max: u32, period: Span, periodic: bool },
-    AttachSource { channel: ChannelId, ring: TxReader, board: Board, doorbell: OwnedFd },
-    AttachSink { channel: ChannelId, ring: RxWriter, board: Board },
-    Listen { service: u16 },
-    Unlisten { service: u16 },
-    Close { channel: ChannelId },
-    Abort { channel: ChannelId },
-    Shrink { ask: u64, channel: ChannelId, unit_octets_max: u32 },
-    Circulate { until: Instant },
-    Snapshot { ask: u64 },
+    Open {
+        ask: u64,
+        to: String,
+        service: u16,
+        unit_octets_max: u32,
+        period: Span,
+        periodic: bool,
+    },
+    AttachSource {
+        channel: ChannelId,
+        ring: TxReader,
+        board: Board,
+        doorbell: OwnedFd,
+    },
+    AttachSink {
+        channel: ChannelId,
+        ring: RxWriter,
+        board: Board,
+    },
+    /// Without a question the listener was known before and needs no answer.
+    Listen {
+        ask: Option<u64>,
+        listener: Listener,
+    },
+    Unlisten {
+        listener: u64,
+    },
+    Close {
+        channel: ChannelId,
+    },
+    Revoke {
+        channel: ChannelId,
+    },
+    Abort {
+        channel: ChannelId,
+    },
+    Shrink {
+        ask: u64,
+        channel: ChannelId,
+        unit_octets_max: u32,
+    },
+    Circulate {
+        until: Instant,
+    },
+    Snapshot {
+        ask: u64,
+    },
     Stop,
 }
 
@@ -35,6 +72,11 @@ pub(crate) enum Note {
     Channel {
         event: ChannelEvent,
         peer: String,
+    },
+    /// Whether the station that a listener wants to hear is known; if not, who is.
+    Listening {
+        ask: u64,
+        result: Result<(), Vec<String>>,
     },
     Shrunk {
         ask: u64,

@@ -1,7 +1,7 @@
 //! The control thread: connections of programs, their requests, and the news they wait for.
 
 use crate::commands::{AskError, Command, ControlEnd, Note};
-use crate::session::{Asked, Owned, Session, board_cause, contract_info};
+use crate::session::{Asked, Listening, Owned, Session, board_cause, contract_info};
 use crate::status::{Facts, Snapshot};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -10,10 +10,10 @@ use rota_driver::clock::now;
 use rota_driver::poller::{Poller, Trigger};
 use rota_driver::realtime::Realtime;
 use rota_proto::{ChannelEvent, ChannelId, CloseCause, Contract};
-use rota_shm::control::{ChannelInfo, Listener, RefusalInfo, Reply};
+use rota_shm::control::{ChannelInfo, Listener, RefusalInfo, Reply, Request};
 use rota_shm::layout::rx_slots_for;
 use rota_shm::{ChannelState, NodeSink, NodeSource, SinkShape, SourceShape};
-use rota_units::Instant;
+use rota_units::{Instant, Span};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -22,6 +22,8 @@ const LISTENER: u64 = 1;
 const NOTES: u64 = 2;
 const FIRST_SESSION: u64 = 16;
 const SESSIONS_MAX: usize = 1_000;
+/// A copy of its state takes the data thread some tens of microseconds: at most this often.
+const SNAPSHOT_EVERY: Span = Span::from_millis(5);
 
 /// Takes SIGINT and SIGTERM over for this process: they arrive as readable events.
 pub(crate) fn block_signals() -> io::Result<SignalFd> {
@@ -39,6 +41,9 @@ struct Control<'a> {
     sessions: Vec<Session>,
     next: u64,
     user: u32,
+    /// The data thread has been asked for its state and has not answered yet.
+    snapshot_asked: bool,
+    next_snapshot: Instant,
     over: bool,
 }
 
@@ -51,7 +56,17 @@ pub(crate) fn run(
     data: &ControlEnd,
 ) {
     let (sessions, user) = (Vec::new(), nix::unistd::geteuid().as_raw());
-    let mut control = Control { facts, realtime, data, sessions, next: FIRST_SESSION, user, over: false };
+    let mut control = Control {
+        facts,
+        realtime,
+        data,
+        sessions,
+        next: FIRST_SESSION,
+        user,
+        snapshot_asked: false,
+        next_snapshot: Instant::ZERO,
+        over: false,
+    };
     if control.turns(listener, signals).is_err() {
         // Without its control thread a node cannot be used; without being told, it would never stop.
         data.say(Command::Stop);
@@ -65,11 +80,14 @@ impl Control<'_> {
         poller.add(listener.as_fd(), LISTENER, Trigger::Level)?;
         poller.add(self.data.wait_fd(), NOTES, Trigger::Edge)?;
         while !self.over {
-            let ready: Vec<u64> = poller.wait(Instant::FAR)?.map(|event| event.token).collect();
+            let due = self.ask_for_snapshot(now());
+            let ready: Vec<u64> = poller.wait(due)?.map(|event| event.token).collect();
             for token in ready {
                 match token {
                     SIGNALS => {
                         while let Ok(Some(_)) = signals.read_signal() {
+                            // Told first: the others' answers to our goodbye would sound as if they had gone.
+                            self.tell_stopped();
                             self.data.say(Command::Stop);
                         }
                     }
@@ -80,52 +98,96 @@ impl Control<'_> {
             }
             self.reap(&poller);
         }
-        for session in &mut self.sessions {
-            for owned in &session.channels {
-                if let Some(board) = &owned.board {
-                    board.set_state(ChannelState::Closed(rota_shm::CloseCause::NodeStopped), None);
+        self.tell_stopped();
+        Ok(())
+    }
+
+    fn tell_stopped(&self) {
+        for owned in self.sessions.iter().flat_map(|session| &session.channels) {
+            if let Some(board) = &owned.board {
+                board.set_state(ChannelState::Closed(rota_shm::CloseCause::NodeStopped), None);
+            }
+        }
+    }
+
+    /// Asks the data thread for its state if somebody wants it, for all who want it at once and not more
+    /// often than it can bear; returns when to try again.
+    fn ask_for_snapshot(&mut self, now: Instant) -> Instant {
+        let wanted = |session: &Session| session.asked.iter().any(|(_, asked)| *asked == Asked::Status);
+        if self.snapshot_asked || !self.sessions.iter().any(wanted) {
+            return Instant::FAR;
+        }
+        if now < self.next_snapshot {
+            return self.next_snapshot;
+        }
+        self.snapshot_asked = true;
+        self.next_snapshot = now + SNAPSHOT_EVERY;
+        self.data.say(Command::Snapshot { ask: self.next });
+        Instant::FAR
+    }
+
+    fn accept(&mut self, poller: &Poller, listener: &Listener) -> io::Result<()> {
+        while let Ok(Some(connection)) = listener.accept() {
+            // An abstract name has no owner: the kernel's word for who connects stands in its place.
+            let user = connection.peer().map(|peer| peer.uid());
+            match self.welcome(user.ok()) {
+                Ok(user) => {
+                    self.next += 1;
+                    poller.add(connection.as_fd(), self.next, Trigger::Level)?;
+                    self.sessions.push(Session::new(self.next, user, connection));
+                }
+                Err(sentence) => {
+                    let _ = connection.send_reply(&Reply::Error { sentence, wrong_use: false }, &[]);
                 }
             }
         }
         Ok(())
     }
 
-    fn accept(&mut self, poller: &Poller, listener: &Listener) -> io::Result<()> {
-        while let Ok(Some(connection)) = listener.accept() {
-            // An abstract name has no owner: the kernel's word for who connects stands in its place.
-            let allowed = connection.peer().is_ok_and(|peer| peer.uid() == 0 || peer.uid() == self.user);
-            if self.sessions.len() >= SESSIONS_MAX || !allowed {
-                let sentence = if allowed {
-                    format!("this node already serves {SESSIONS_MAX} programs, which is its limit")
-                } else {
-                    "this node serves only root and the user it runs as".into()
-                };
-                let _ = connection.send_reply(&Reply::Error { sentence, wrong_use: false }, &[]);
-                continue;
-            }
-            self.next += 1;
-            poller.add(connection.as_fd(), self.next, Trigger::Level)?;
-            self.sessions.push(Session::new(self.next, connection));
+    /// Whether a user may have one more connection, and if not, why.
+    fn welcome(&self, user: Option<u32>) -> Result<u32, String> {
+        let user = user
+            .filter(|user| *user == 0 || *user == self.user)
+            .ok_or("this node serves only root and the user it runs as; use sudo, or run as that user")?;
+        if self.sessions.len() >= SESSIONS_MAX {
+            return Err(format!("this node already serves {SESSIONS_MAX} programs, which is its limit"));
         }
-        Ok(())
+        let had = self.sessions.iter().filter(|session| session.user == user).count();
+        self.facts.quota.one_more_connection(had).map(|()| user)
+    }
+
+    /// How many channels the user of a session has, asks for, or listens for.
+    fn channels_of_user(&self, at: usize) -> usize {
+        let user = self.sessions[at].user;
+        self.sessions.iter().filter(|session| session.user == user).map(Session::weight).sum()
     }
 
     fn serve(&mut self, poller: &Poller, id: u64) {
         let Some(at) = self.sessions.iter().position(|session| session.id == id) else { return };
         self.next += 1;
         let ask = self.next;
+        let had = self.channels_of_user(at);
         let session = &mut self.sessions[at];
         let alive = match session.connection.try_request() {
-            Ok(Some(request)) => session.request(request, ask, now(), self.data, self.facts),
+            Ok(Some(request)) => {
+                let is_more = matches!(request, Request::Open { .. } | Request::Listen { .. });
+                match self.facts.quota.one_more_channel(had) {
+                    Err(sentence) if is_more => session.error(sentence, false),
+                    _ => session.request(request, ask, now(), self.data, self.facts),
+                }
+            }
             Ok(None) => true,
             Err(_) => false,
         };
-        let closing =
-            session.asked.iter().position(|(id, asked)| *id == ask && matches!(asked, Asked::Close { .. }));
-        if let Some(place) = closing
-            && let (_, Asked::Close { channel }) = session.asked.swap_remove(place)
-        {
-            self.close_foreign(at, ChannelId(channel));
+        let ours = |asked: &Asked| matches!(asked, Asked::Close { .. } | Asked::List);
+        let place = session.asked.iter().position(|(id, asked)| *id == ask && ours(asked));
+        match place.map(|place| session.asked.swap_remove(place).1) {
+            Some(Asked::Close { channel }) => self.close_foreign(at, ChannelId(channel)),
+            Some(Asked::List) => {
+                let channels = self.channels();
+                self.sessions[at].reply(&Reply::Channels(channels), &[]);
+            }
+            _ => {}
         }
         if !alive {
             self.bury(poller, at);
@@ -137,7 +199,7 @@ impl Control<'_> {
             self.sessions.iter_mut().flat_map(|s| &mut s.channels).find(|owned| owned.channel == channel);
         if let Some(owned) = found {
             owned.closing = true;
-            self.data.say(Command::Close { channel });
+            self.data.say(Command::Revoke { channel });
             self.sessions[asker].reply(&Reply::Done, &[]);
         } else {
             self.sessions[asker].error(no_channel(channel.0), true);
@@ -152,7 +214,7 @@ impl Control<'_> {
 
     /// Programs that died without a word.
     fn reap(&mut self, poller: &Poller) {
-        while let Some(at) = self.sessions.iter().position(|session| session.connection.is_gone()) {
+        while let Some(at) = self.sessions.iter().position(Session::is_over) {
             self.bury(poller, at);
         }
     }
@@ -179,6 +241,7 @@ impl Control<'_> {
             match note {
                 Note::Asked { ask, result } => self.on_asked(ask, result),
                 Note::Channel { event, peer } => self.on_channel(event, peer),
+                Note::Listening { ask, result } => self.on_listening(ask, result),
                 Note::Shrunk { ask, done } => self.on_shrunk(ask, done),
                 Note::Snapshot { ask, snapshot } => self.on_snapshot(ask, &snapshot),
                 Note::Hostile { channel, why } => self.on_hostile(channel, &why),
@@ -206,6 +269,7 @@ impl Control<'_> {
                 label: 0,
                 sending: true,
                 service,
+                listener: None,
                 peer: to,
                 peer_station: 0,
                 name,
@@ -218,11 +282,25 @@ impl Control<'_> {
                 closing: false,
             }),
             Err(AskError::Unknown { known }) => {
-                let sentence = format!("no station '{to}' on this segment; there are: {}", known.join(", "));
-                session.reply(&Reply::NoSuchStation { sentence }, &[]);
+                session.reply(&no_station(&to, &known), &[]);
             }
             Err(AskError::Wrong(error)) => {
                 session.error(error.to_string(), true);
+            }
+        }
+    }
+
+    fn on_listening(&mut self, ask: u64, result: Result<(), Vec<String>>) {
+        let Some(at) = self.session_asking(ask) else { return };
+        let Some(Asked::Listen { from, listener }) = self.asked(ask) else { return };
+        let session = &mut self.sessions[at];
+        match result {
+            Ok(()) => {
+                session.listens.push((listener, from));
+                session.reply(&Reply::Listening { service: listener.service }, &[]);
+            }
+            Err(known) => {
+                session.reply(&no_station(&from.unwrap_or_default(), &known), &[]);
             }
         }
     }
@@ -237,8 +315,8 @@ impl Control<'_> {
         match event {
             ChannelEvent::Opened { channel, label, contract } => self.on_opened(channel, label, contract),
             ChannelEvent::Refused { channel, refusal } => self.on_refused(channel, &refusal),
-            ChannelEvent::Incoming { channel, service, from, contract } => {
-                self.on_incoming(channel, service, from, peer, contract);
+            ChannelEvent::Incoming { channel, listener, from, contract } => {
+                self.on_incoming(channel, listener, from, peer, contract);
             }
             ChannelEvent::IncomingOpened { channel, contract } => self.on_incoming_opened(channel, contract),
             ChannelEvent::Closed { channel, cause, final_unit } => self.on_closed(channel, cause, final_unit),
@@ -293,15 +371,24 @@ impl Control<'_> {
     }
 
     /// The memory is there before the sender knows that it may send.
-    fn on_incoming(&mut self, channel: ChannelId, service: u16, from: u16, peer: String, contract: Contract) {
-        let listening = |session: &Session| session.listens.iter().any(|(known, _)| *known == service);
-        let Some(at) = self.sessions.iter().position(listening) else {
+    fn on_incoming(
+        &mut self,
+        channel: ChannelId,
+        listener: u64,
+        from: u16,
+        peer: String,
+        contract: Contract,
+    ) {
+        let place = self.sessions.iter().enumerate().find_map(|(at, session)| {
+            session.listens.iter().position(|(known, _)| known.id == listener).map(|place| (at, place))
+        });
+        let Some((at, place)) = place else {
             self.data.say(Command::Abort { channel });
             return;
         };
         let session = &mut self.sessions[at];
-        let place = session.listens.iter().position(|(known, _)| *known == service).unwrap_or(0);
-        let (_, buffers) = session.listens.swap_remove(place);
+        let listened = session.listens.swap_remove(place);
+        let Listening { service, buffers, .. } = listened.0;
         let slots = rx_slots_for(buffers.max(4), contract.unit_octets_max, 1_400);
         let Ok(sink) = NodeSink::create(SinkShape { slots, unit_octets_max: contract.unit_octets_max })
         else {
@@ -319,6 +406,7 @@ impl Control<'_> {
             label: 0,
             sending: false,
             service,
+            listener: Some(listened),
             peer,
             peer_station: from,
             name: None,
@@ -357,28 +445,22 @@ impl Control<'_> {
         let Some((at, place)) = self.owner(channel) else { return };
         let session = &mut self.sessions[at];
         let owned = session.channels.swap_remove(place);
-        if !owned.sending && !owned.told {
+        if let (Some((listening, from)), false) = (owned.listener, owned.told) {
             // It never came to be, and its program still waits: whoever asks next finds it listening.
-            session.listens.push((owned.service, owned.buffers));
-            self.data.say(Command::Listen { service: owned.service });
+            let Listening { id, service, .. } = listening;
+            session.listens.push((listening, from.clone()));
+            let listener = rota_proto::Listener { id, service, from };
+            self.data.say(Command::Listen { ask: None, listener });
             return;
         }
         if let Some(board) = &owned.board {
             board.set_state(ChannelState::Closed(board_cause(cause)), final_unit);
         }
         let reply = if owned.sending && !owned.told {
-            let (peer, service) = (&owned.peer, owned.service);
-            match cause {
-                CloseCause::NoListener => Reply::NoListener {
-                    sentence: format!(
-                        "nobody on {peer} listens to service {service}; run \
-                         'rota recv --service {service}' there first"
-                    ),
-                },
-                _ => Reply::Error { sentence: format!("{peer}: {}", cause.sentence()), wrong_use: false },
-            }
+            not_opened(cause, &owned.peer, owned.service)
         } else {
-            Reply::Closed { channel: channel.0, cause: cause.sentence().into(), final_units: final_unit }
+            let cause = board_cause(cause).sentence().into();
+            Reply::Closed { channel: channel.0, cause, final_units: final_unit }
         };
         session.reply(&reply, &[]);
     }
@@ -416,18 +498,16 @@ impl Control<'_> {
         self.sessions[at].reply(&Reply::Modified { channel, contract: contract_info(&contract) }, &[]);
     }
 
+    /// Answers all who asked before the copy was made.
     fn on_snapshot(&mut self, ask: u64, snapshot: &Snapshot) {
-        let Some(at) = self.session_asking(ask) else { return };
-        match self.asked(ask) {
-            Some(Asked::Status) => {
+        self.snapshot_asked = false;
+        for session in &mut self.sessions {
+            let before = session.asked.len();
+            session.asked.retain(|(id, asked)| *asked != Asked::Status || *id > ask);
+            for _ in session.asked.len()..before {
                 let info = snapshot.info(self.facts, self.realtime);
-                self.sessions[at].reply(&Reply::Status(Box::new(info)), &[]);
+                session.reply(&Reply::Status(Box::new(info)), &[]);
             }
-            Some(Asked::List) => {
-                let channels = self.channels();
-                self.sessions[at].reply(&Reply::Channels(channels), &[]);
-            }
-            _ => {}
         }
     }
 
@@ -452,6 +532,37 @@ impl Control<'_> {
         });
         info.collect()
     }
+}
+
+/// Why a channel never came to be.
+fn not_opened(cause: CloseCause, peer: &str, service: u16) -> Reply {
+    match cause {
+        CloseCause::NoListener => Reply::NoListener {
+            sentence: format!(
+                "nobody on {peer} listens to service {service}; run 'rota recv --service {service}' \
+                 there first"
+            ),
+        },
+        CloseCause::NotForYou => Reply::NoListener {
+            sentence: format!(
+                "whoever listens to service {service} on {peer} takes channels of another station only; \
+                 leave --from out there, or name this station"
+            ),
+        },
+        CloseCause::NoAnswer => Reply::Error {
+            sentence: format!("{peer} does not answer; see with 'rota status' whether it is alive"),
+            wrong_use: false,
+        },
+        _ => Reply::Error {
+            sentence: format!("no channel to {peer}: {}", board_cause(cause).sentence()),
+            wrong_use: false,
+        },
+    }
+}
+
+fn no_station(called: &str, known: &[String]) -> Reply {
+    let there = if known.is_empty() { "no other yet".into() } else { known.join(", ") };
+    Reply::NoSuchStation { sentence: format!("no station '{called}' on this segment; there are: {there}") }
 }
 
 fn no_channel(channel: u64) -> String {

@@ -1,6 +1,7 @@
 //! The data thread: *handle one thing, poll until drained, sleep until the deadline.*
 
 use crate::commands::{AskError, Command, DataEnd, Note};
+use crate::counters::{self, Published, View};
 use crate::gate::{Egress, EgressError};
 use crate::pool::Pool;
 use crate::status::{MemberCopy, Snapshot};
@@ -12,7 +13,7 @@ use rota_driver::poller::{Poller, Trigger};
 use rota_driver::stall::StallLog;
 use rota_proto::{
     ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest, Output,
-    Payloads, PortId, UnitFate,
+    Payloads, PortId, StationId, UnitFate,
 };
 use rota_shm::{Board, ChannelCounter, RxWriter, SlotMark, TxReader, UnitDescriptor, UnitRef};
 use rota_units::{Instant, Span};
@@ -34,6 +35,7 @@ pub(crate) enum Stopped {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Measured {
     pub(crate) holds: u64,
+    pub(crate) turns: u64,
     pub(crate) no_room: u64,
     pub(crate) turn_longest: Span,
     pub(crate) hops_split: u64,
@@ -115,6 +117,7 @@ struct Data<D, G> {
     /// Frames that came from the device so far, roughly.
     frames_heard: u64,
     dequeued: Instant,
+    published: Published,
 }
 
 /// Runs until told to stop.
@@ -123,8 +126,9 @@ pub(crate) fn run<D: FrameDevice, G: Egress>(
     device: D,
     gate: G,
     control: DataEnd,
+    published: Published,
 ) -> Result<(), Stopped> {
-    let mut data = Data::new(spec, device, gate, control)?;
+    let mut data = Data::new(spec, device, gate, control, published)?;
     let outcome = data.turns();
     if data.diverted {
         // A dying node must not take the host's traffic with it; the kernel would do the same a little later.
@@ -138,7 +142,13 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> Stopped {
 }
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
-    fn new(spec: &NodeSpec, device: D, gate: G, control: DataEnd) -> Result<Self, Stopped> {
+    fn new(
+        spec: &NodeSpec,
+        device: D,
+        gate: G,
+        control: DataEnd,
+        published: Published,
+    ) -> Result<Self, Stopped> {
         let poller = Poller::new(64).map_err(system("epoll"))?;
         if let Some(fd) = device.wait_fd() {
             poller.add(fd, DEVICE, Trigger::Level).map_err(system("the device cannot be waited on"))?;
@@ -178,6 +188,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             own_frames: 0,
             frames_heard: 0,
             dequeued: Instant::ZERO,
+            published,
         })
     }
 
@@ -218,6 +229,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.measured.turn_longest = self.measured.turn_longest.max(turned.since(woke));
             // A turn takes microseconds: one of more than a millisecond was taken off its CPU.
             self.stalls.on_timer(woke, turned);
+            self.measured.turns += 1;
+            let Self { node, measured, own_frames, stalls, published, .. } = self;
+            published.publish(turned, &view(node, measured, *own_frames, stalls));
             if self.leaving.is_some_and(|until| woke >= until) {
                 return Ok(());
             }
@@ -459,9 +473,19 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Command::AttachSink { channel, ring, board } => {
                 self.sinks.push(Sink { channel, ring, board, pushed: false });
             }
-            Command::Listen { service } => self.node.listen(service),
-            Command::Unlisten { service } => self.node.unlisten(service),
+            Command::Listen { ask, listener } => {
+                let named = listener.from.as_deref().filter(|_| ask.is_some());
+                let result = named.map_or(Ok(()), |from| self.station(from).map(|_| ()));
+                if result.is_ok() {
+                    self.node.listen(listener);
+                }
+                if let Some(ask) = ask {
+                    self.control.say(Note::Listening { ask, result });
+                }
+            }
+            Command::Unlisten { listener } => self.node.unlisten(listener),
             Command::Close { channel } => self.node.close(at, channel),
+            Command::Revoke { channel } => self.node.revoke(at, channel),
             Command::Abort { channel } => {
                 self.node.abort(at, channel);
                 self.forget(channel);
@@ -473,7 +497,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Command::Circulate { until } => {
                 self.hops.reset();
                 self.rounds.reset();
-                self.measured = Measured { holds: self.measured.holds, ..Measured::default() };
+                let Measured { holds, turns, no_room, .. } = self.measured;
+                self.measured = Measured { holds, turns, no_room, ..Measured::default() };
                 self.measuring_until = until;
                 self.node.keep_awake(at, until);
             }
@@ -522,16 +547,16 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         if link.name() == to {
             return Err(AskError::Wrong(rota_proto::OpenError::OwnStation(link.station())));
         }
-        let named = link.members().iter().find(|member| {
-            member.announce.name() == to || member.station.to_string() == to || member.mac.to_string() == to
-        });
-        let Some(station) = named.map(|member| member.station) else {
-            let known = link.members().iter().map(|member| member.announce.name().to_owned()).collect();
-            return Err(AskError::Unknown { known });
-        };
-        let to = Destination::Station(station);
+        let to = Destination::Station(self.station(to).map_err(|known| AskError::Unknown { known })?);
         let request = OpenRequest { to, service, unit_octets_max, period, periodic };
         self.node.open(at, &request).map_err(AskError::Wrong)
+    }
+
+    /// The other station that somebody means by a name, number or address; else the names that there are.
+    fn station(&self, called: &str) -> Result<StationId, Vec<String>> {
+        let members = self.node.link().members();
+        let named = members.iter().find(|member| member.is_called(called)).map(|member| member.station);
+        named.ok_or_else(|| members.iter().map(|member| member.announce.name().to_owned()).collect())
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -556,8 +581,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             hops: self.hops.clone(),
             rounds: self.rounds.clone(),
             measured: self.measured,
+            counters: counters::all(&view(&self.node, &self.measured, self.own_frames, &self.stalls)),
             stalls: self.stalls.recent().copied().collect(),
-            stalls_total: self.stalls.total(),
         }
     }
 
@@ -646,6 +671,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.control.say(Note::Channel { event, peer });
         }
     }
+}
+
+fn view<'a>(node: &'a Node, measured: &'a Measured, own_frames: u64, stalls: &StallLog) -> View<'a> {
+    View { link: node.link(), measured, own_frames, stalls: stalls.total() }
 }
 
 fn elapsed(from: Option<Instant>, to: Option<Instant>) -> u64 {

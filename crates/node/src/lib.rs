@@ -11,20 +11,24 @@
 
 mod commands;
 mod control;
+mod counters;
 mod data;
 mod gate;
 mod key;
 mod pool;
+mod quota;
 mod session;
 mod status;
 
 pub use gate::{Egress, EgressError, NoGate};
 pub use key::{KeyError, SegmentKey};
+pub use quota::Quota;
 
 use commands::Wiring;
 use rota_driver::device::FrameDevice;
 use rota_driver::realtime::{Realtime, Wish};
 pub use rota_proto::{Settings, SettingsError};
+use rota_shm::MemoryError;
 use rota_shm::control::{ControlName, Listener, SocketError};
 use std::io;
 use std::path::PathBuf;
@@ -42,6 +46,8 @@ pub struct NodeSpec {
     pub key: SegmentKey,
     /// Where programs find it.
     pub control: ControlName,
+    /// What one user may take of it.
+    pub quota: Quota,
     /// Whether to ask for real-time priority and memory.
     pub realtime: bool,
     /// Where to write the intervals in which the token was held, one line each.
@@ -62,6 +68,9 @@ pub enum NodeError {
         /// Its answer.
         source: io::Error,
     },
+    /// The counters file.
+    #[error("the counters file cannot be made: {0}")]
+    Memory(MemoryError),
     /// The egress gate.
     #[error("the egress gate failed: {0}")]
     Gate(#[from] EgressError),
@@ -96,7 +105,8 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
     let (to_data, to_control) = Wiring::pair().map_err(system("threads cannot be joined"))?;
     let farewell = to_control.farewell().map_err(system("threads cannot be joined"))?;
     let interface = spec.interface.clone();
-    let facts = status::Facts::of(&spec);
+    let (table, published) = counters::file().map_err(NodeError::Memory)?;
+    let facts = status::Facts::of(&spec, table);
     let outcome = std::thread::scope(|scope| {
         let (answer, asked) = std::sync::mpsc::channel();
         let data = std::thread::Builder::new()
@@ -105,7 +115,7 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
                 let _farewell = farewell;
                 let realtime = if spec.realtime { Realtime::ask(Wish::all()) } else { Realtime::default() };
                 let _ = answer.send(realtime);
-                data::run(&spec, device, gate, to_control)
+                data::run(&spec, device, gate, to_control, published)
             })
             .map_err(|source| data::Stopped::System("the data thread cannot be started", source))?;
         let realtime = asked.recv().unwrap_or_default();

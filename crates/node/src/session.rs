@@ -2,10 +2,11 @@
 
 use crate::commands::{Command, ControlEnd};
 use crate::status::Facts;
-use rota_proto::{ChannelId, CloseCause, Contract};
+use rota_proto::{ChannelId, CloseCause, Contract, Listener};
 use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request};
 use rota_shm::{Board, ChannelState, NodeSource};
 use rota_units::{Instant, Span};
+use std::cell::Cell;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// What a program waits for.
@@ -16,6 +17,10 @@ pub(crate) enum Asked {
         service: u16,
         buffers: u16,
         name: Option<String>,
+    },
+    Listen {
+        from: Option<String>,
+        listener: Listening,
     },
     Status,
     List,
@@ -29,12 +34,23 @@ pub(crate) enum Asked {
     },
 }
 
+/// What a program would take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Listening {
+    /// Our number for it.
+    pub(crate) id: u64,
+    pub(crate) service: u16,
+    pub(crate) buffers: u16,
+}
+
 /// A channel and the session that has it.
 pub(crate) struct Owned {
     pub(crate) channel: ChannelId,
     pub(crate) label: u16,
     pub(crate) sending: bool,
     pub(crate) service: u16,
+    /// For a receiving channel: the listener that it came to.
+    pub(crate) listener: Option<(Listening, Option<String>)>,
     pub(crate) peer: String,
     pub(crate) peer_station: u16,
     pub(crate) name: Option<String>,
@@ -52,23 +68,42 @@ pub(crate) struct Owned {
 /// One connection.
 pub(crate) struct Session {
     pub(crate) id: u64,
+    /// Who connected, by the kernel's word.
+    pub(crate) user: u32,
     pub(crate) connection: Connection,
     pub(crate) greeted: bool,
     pub(crate) channels: Vec<Owned>,
-    /// Service and buffers of each channel it would still take.
-    pub(crate) listens: Vec<(u16, u16)>,
+    /// Each channel it would still take, and the only station it takes it from.
+    pub(crate) listens: Vec<(Listening, Option<String>)>,
     pub(crate) asked: Vec<(u64, Asked)>,
+    /// It does not read its answers: nobody waits for it.
+    deaf: Cell<bool>,
 }
 
 impl Session {
-    pub(crate) fn new(id: u64, connection: Connection) -> Self {
+    pub(crate) fn new(id: u64, user: u32, connection: Connection) -> Self {
         let (channels, listens, asked) = (Vec::new(), Vec::new(), Vec::new());
-        Self { id, connection, greeted: false, channels, listens, asked }
+        let deaf = Cell::new(false);
+        Self { id, user, connection, greeted: false, channels, listens, asked, deaf }
     }
 
-    /// False when the program is gone or does not read its answers.
+    /// Channels that it has, asks for, or listens for: what counts against its user.
+    pub(crate) fn weight(&self) -> usize {
+        let asks = |asked: &Asked| matches!(asked, Asked::Open { .. } | Asked::Listen { .. });
+        let asked = self.asked.iter().filter(|(_, asked)| asks(asked)).count();
+        self.channels.len() + self.listens.len() + asked
+    }
+
+    /// False when the program is gone or does not read its answers: either way its session is over.
     pub(crate) fn reply(&self, reply: &Reply, files: &[BorrowedFd<'_>]) -> bool {
-        self.connection.send_reply(reply, files).is_ok()
+        let is_heard = self.connection.send_reply(reply, files).is_ok();
+        self.deaf.set(self.deaf.get() || !is_heard);
+        is_heard
+    }
+
+    /// Whether there is nobody to serve any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.deaf.get() || self.connection.is_gone()
     }
 
     pub(crate) fn error(&self, sentence: impl Into<String>, wrong_use: bool) -> bool {
@@ -99,17 +134,18 @@ impl Session {
                 true
             }
             Request::Mapped { channel } => self.mapped(ChannelId(channel), data),
-            Request::Listen { from: Some(_), .. } => {
-                self.error("listening to one station only is not built yet; leave --from out", true)
-            }
-            Request::Listen { service, from: None, buffers } => {
-                self.listens.push((service, buffers.clamp(1, 64)));
-                data.say(Command::Listen { service });
-                self.reply(&Reply::Listening { service }, &[])
+            Request::Listen { service, from, buffers } => {
+                let listener = Listening { id: ask, service, buffers: buffers.clamp(1, 64) };
+                let command = Command::Listen {
+                    ask: Some(ask),
+                    listener: Listener { id: ask, service, from: from.clone() },
+                };
+                self.ask(ask, Asked::Listen { from, listener }, command, data)
             }
             Request::Close { channel } => self.close(channel, ask, data),
-            Request::List => self.ask(ask, Asked::List, Command::Snapshot { ask }, data),
-            Request::Status => self.ask(ask, Asked::Status, Command::Snapshot { ask }, data),
+            // These two the control thread answers, which knows all sessions and when it asked last.
+            Request::List => self.wait_for(ask, Asked::List),
+            Request::Status => self.wait_for(ask, Asked::Status),
             Request::Modify { channel, unit_octets_max } => {
                 let command = Command::Shrink { ask, channel: ChannelId(channel), unit_octets_max };
                 self.ask(ask, Asked::Modify { channel, unit_octets_max }, command, data)
@@ -119,10 +155,13 @@ impl Session {
                 data.say(Command::Circulate { until });
                 self.reply(&Reply::Done, &[])
             }
-            Request::Counters => {
-                self.error("a counters file is not built yet; 'rota status --json' has them", false)
-            }
+            Request::Counters => self.reply(&Reply::Counters, &[facts.counters.descriptor()]),
         }
+    }
+
+    fn wait_for(&mut self, ask: u64, asked: Asked) -> bool {
+        self.asked.push((ask, asked));
+        true
     }
 
     fn ask(&mut self, ask: u64, asked: Asked, command: Command, data: &ControlEnd) -> bool {
@@ -174,14 +213,15 @@ impl Session {
             return true;
         }
         // Somebody else's: the control thread knows whose.
-        self.asked.push((ask, Asked::Close { channel }));
-        true
+        self.wait_for(ask, Asked::Close { channel })
     }
 
     /// The program is gone: everything it had is freed.
     pub(crate) fn bury(&mut self, data: &ControlEnd) {
-        for (service, _) in self.listens.drain(..) {
-            data.say(Command::Unlisten { service });
+        let asked = self.asked.iter().filter(|(_, asked)| matches!(asked, Asked::Listen { .. }));
+        let listens = self.listens.iter().map(|(listener, _)| listener.id);
+        for listener in listens.chain(asked.map(|(ask, _)| *ask)) {
+            data.say(Command::Unlisten { listener });
         }
         for owned in self.channels.drain(..) {
             let channel = owned.channel;
@@ -204,9 +244,17 @@ pub(crate) fn contract_info(contract: &Contract) -> ContractInfo {
 pub(crate) fn board_cause(cause: CloseCause) -> rota_shm::CloseCause {
     match cause {
         CloseCause::Closed => rota_shm::CloseCause::Finished,
-        CloseCause::ReservationLost => rota_shm::CloseCause::Revoked,
-        CloseCause::PeerGone | CloseCause::NoAnswer | CloseCause::NoListener | CloseCause::Refused => {
-            rota_shm::CloseCause::StationVanished
-        }
+        CloseCause::ReservationLost => rota_shm::CloseCause::ReservationLost,
+        CloseCause::SenderDied => rota_shm::CloseCause::SenderDied,
+        CloseCause::ReceiverDied => rota_shm::CloseCause::ReceiverDied,
+        CloseCause::ReceiverClosed => rota_shm::CloseCause::ReceiverClosed,
+        CloseCause::PeerStopped => rota_shm::CloseCause::PeerStopped,
+        CloseCause::Revoked => rota_shm::CloseCause::Revoked,
+        // The last three end only channels that were never open, which have no board.
+        CloseCause::PeerGone
+        | CloseCause::NoAnswer
+        | CloseCause::NoListener
+        | CloseCause::NotForYou
+        | CloseCause::Refused => rota_shm::CloseCause::StationVanished,
     }
 }

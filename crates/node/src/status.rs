@@ -2,10 +2,12 @@
 
 use crate::NodeSpec;
 use crate::data::Measured;
+use crate::quota::Quota;
 use hdrhistogram::Histogram;
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
 use rota_proto::{ModeName, Status};
+use rota_shm::CounterTable;
 use rota_shm::control::{MemberInfo, ReservationInfo, RunMode, StatusInfo, TokenInfo};
 use rota_wire::{MacAddr, Verdict};
 use serde_json::json;
@@ -28,23 +30,27 @@ pub(crate) fn refusal(mac: MacAddr, why: Verdict, here: bool) -> String {
 }
 
 /// What does not change.
-#[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) name: String,
     pub(crate) interface: String,
     pub(crate) trt_ns: u64,
     pub(crate) link_bps: u64,
     pub(crate) lab_key: bool,
+    /// What whoever watches may map.
+    pub(crate) counters: CounterTable,
+    pub(crate) quota: Quota,
 }
 
 impl Facts {
-    pub(crate) fn of(spec: &NodeSpec) -> Self {
+    pub(crate) fn of(spec: &NodeSpec, counters: CounterTable) -> Self {
         Self {
             name: spec.name.clone(),
             interface: spec.interface.clone(),
             trt_ns: spec.settings.trt.as_nanos(),
             link_bps: spec.settings.link.rate.as_bps(),
             lab_key: spec.key.lab,
+            counters,
+            quota: spec.quota,
         }
     }
 }
@@ -66,8 +72,8 @@ pub(crate) struct Snapshot {
     pub(crate) hops: Histogram<u64>,
     pub(crate) rounds: Histogram<u64>,
     pub(crate) measured: Measured,
+    pub(crate) counters: Vec<(&'static str, u64)>,
     pub(crate) stalls: Vec<StallEvent>,
-    pub(crate) stalls_total: u64,
 }
 
 impl Snapshot {
@@ -129,7 +135,8 @@ impl Snapshot {
     }
 
     fn extra(&self) -> serde_json::Value {
-        let c = &self.status.counters;
+        let named = self.counters.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
+        let counters: serde_json::Map<String, serde_json::Value> = named.collect();
         let stalls = self.stalls.iter().map(|stall| {
             let kind = format!("{:?}", stall.kind);
             json!({ "from_ns": stall.from.as_nanos(), "to_ns": stall.to.as_nanos(), "kind": kind })
@@ -137,34 +144,7 @@ impl Snapshot {
         let stalls: Vec<_> = stalls.collect();
         let part = |total: u64| total / self.measured.hops_split.max(1);
         json!({
-            "mode_epoch": self.status.mode_epoch,
-            "queued_frames": self.status.queued_frames,
-            "counters": {
-                "frames_malformed": c.frames_malformed,
-                "frames_unproven": c.frames_unproven,
-                "frames_replayed": c.frames_replayed,
-                "tokens_expired": c.tokens_expired,
-                "leases_expired": c.leases_expired,
-                "tokens_regenerated": c.tokens_regenerated,
-                "stations_declared_dead": c.stations_declared_dead,
-                "cycles": c.cycles,
-                "cycles_skipped": c.cycles_skipped,
-                "rests": c.rests,
-                "requests": c.requests,
-                "switches": c.switches,
-                "units_sent": c.units_sent,
-                "units_dropped": c.units_dropped,
-                "fragments_received": c.fragments_received,
-                "fragments_policed": c.fragments_policed,
-                "host_frames_sent": c.host_frames_sent,
-                "host_frames_dropped": c.host_frames_dropped,
-                "nrt_refusals": c.nrt_refusals,
-                "stations_refused": c.stations_refused,
-                "strikes": c.strikes,
-                "jumps_refused": c.jumps_refused,
-                "transmit_no_room": self.measured.no_room,
-                "turn_longest_ns": self.measured.turn_longest.as_nanos(),
-            },
+            "counters": counters,
             "hop": {
                 "count": self.hops.len(),
                 "p50_ns": self.hops.value_at_quantile(0.5),
@@ -179,7 +159,6 @@ impl Snapshot {
                     "transmit": part(self.measured.transmit_ns),
                 },
             },
-            "stalls_total": self.stalls_total,
             "stalls": stalls,
         })
     }

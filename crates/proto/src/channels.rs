@@ -9,6 +9,7 @@
 //! The receiver is asked first: a reservation for which nobody listens would take the segment out of plain
 //! Ethernet for nothing. Signals are repeated until answered and are idempotent.
 
+use crate::cause::CloseCause;
 use crate::io::{ChannelId, Destination, StationId, UnitDescriptor};
 use crate::rether::{LinkEvent, Rether};
 use rota_admission::Refusal;
@@ -44,13 +45,15 @@ pub enum OpenError {
     #[error("channels to groups are not built yet; open one channel to each station")]
     Group,
     /// A unit of no octets, or above what fragments can number.
-    #[error("a unit of {0} octets cannot be carried; 1 to 5000000 can")]
+    #[error("a unit of {0} octets in each period cannot be carried; 1 to 5000000 can: choose a lower rate")]
     UnitSize(u32),
     /// Another period than the segment's.
-    #[error("the period must be the segment's cycle of {0}")]
+    #[error(
+        "the period must be the segment's cycle of {0}; 'rota node --trt' sets it, alike on all stations"
+    )]
     Period(Span),
     /// This station is still looking for its segment.
-    #[error("this station has not joined its segment yet")]
+    #[error("this station has not joined its segment yet, which takes about a second: try again")]
     NotJoined,
     /// More stations than a ring holds.
     #[error("this segment has {0} stations; a ring holds at most 64, so nothing can be reserved here yet")]
@@ -75,58 +78,21 @@ pub struct Contract {
     pub tht: Span,
 }
 
-/// Why a channel ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CloseCause {
-    /// Its sender closed it.
-    Closed,
-    /// The other station is gone or was declared dead.
-    PeerGone,
-    /// This station was declared dead by the others, or the ring was lost: the guarantee is broken.
-    ReservationLost,
-    /// The other side does not answer.
-    NoAnswer,
-    /// Nobody listens there on that service.
-    NoListener,
-    /// Its sender's request was refused by admission.
-    Refused,
+/// A program that takes a channel to a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// The parent's number for it.
+    pub id: u64,
+    /// The service.
+    pub service: u16,
+    /// The only station that it takes a channel from, by name, number or address; anybody otherwise.
+    pub from: Option<String>,
 }
 
-impl CloseCause {
-    const fn code(self) -> u8 {
-        match self {
-            Self::Closed => 0,
-            Self::PeerGone => 1,
-            Self::ReservationLost => 2,
-            Self::NoAnswer => 3,
-            Self::NoListener => 4,
-            Self::Refused => 5,
-        }
-    }
-
-    const fn from_code(code: u8) -> Self {
-        match code {
-            0 => Self::Closed,
-            2 => Self::ReservationLost,
-            3 => Self::NoAnswer,
-            4 => Self::NoListener,
-            5 => Self::Refused,
-            _ => Self::PeerGone,
-        }
-    }
-
-    /// One sentence for people.
-    pub const fn sentence(self) -> &'static str {
-        match self {
-            Self::Closed => "the sender closed the channel",
-            Self::PeerGone => "the other station is gone",
-            Self::ReservationLost => {
-                "the reservation was lost: this station was silent too long for the ring"
-            }
-            Self::NoAnswer => "the other station does not answer",
-            Self::NoListener => "nobody listens there on that service",
-            Self::Refused => "admission refused the channel",
-        }
+impl From<u16> for Listener {
+    /// The only listener to a service, whoever sends.
+    fn from(service: u16) -> Self {
+        Self { id: u64::from(service), service, from: None }
     }
 }
 
@@ -153,8 +119,8 @@ pub enum ChannelEvent {
     Incoming {
         /// This node's name for it.
         channel: ChannelId,
-        /// The service.
-        service: u16,
+        /// The program that takes it; it takes no second one.
+        listener: u64,
         /// Who sends.
         from: StationId,
         /// What it will carry; the bound is known once the channel is reserved.
@@ -239,7 +205,7 @@ pub(crate) struct Channels {
     next_label: u16,
     outgoing: Vec<Outgoing>,
     incoming: Vec<Incoming>,
-    listeners: Vec<u16>,
+    listeners: Vec<Listener>,
     events: VecDeque<ChannelEvent>,
 }
 
@@ -279,14 +245,12 @@ impl Channels {
         ChannelId((self.origin << 32) | self.counter)
     }
 
-    pub(crate) fn listen(&mut self, service: u16) {
-        self.listeners.push(service);
+    pub(crate) fn listen(&mut self, listener: Listener) {
+        self.listeners.push(listener);
     }
 
-    pub(crate) fn unlisten(&mut self, service: u16) {
-        if let Some(at) = self.listeners.iter().position(|known| *known == service) {
-            self.listeners.swap_remove(at);
-        }
+    pub(crate) fn unlisten(&mut self, id: u64) {
+        self.listeners.retain(|listener| listener.id != id);
     }
 
     pub(crate) fn open(
@@ -348,15 +312,28 @@ impl Channels {
         }
     }
 
-    /// Sends what is ready, then gives the reservation back.
+    /// Its program is done with it: sends what is ready, then gives the reservation back.
     pub(crate) fn close(&mut self, now: Instant, id: ChannelId, link: &mut Rether) {
+        self.end(now, id, CloseCause::ReceiverClosed, link);
+    }
+
+    /// Somebody else than its program ends it.
+    pub(crate) fn revoke(&mut self, now: Instant, id: ChannelId, link: &mut Rether) {
+        if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
+            channel.cause = CloseCause::Revoked;
+        }
+        self.end(now, id, CloseCause::Revoked, link);
+    }
+
+    /// Sends what is ready, then gives the reservation back. A receiver's end says why to both sides.
+    fn end(&mut self, now: Instant, id: ChannelId, receiver_cause: CloseCause, link: &mut Rether) {
         if let Some(at) = self.incoming.iter().position(|channel| channel.id == id) {
-            let channel = self.incoming.swap_remove(at);
-            let refuse = Signal {
-                code: CloseCause::NoListener.code(),
-                ..Signal::new(Verb::Refuse, channel.remote, channel.label)
-            };
-            link.send_signal(now, channel.from, refuse);
+            let channel = &self.incoming[at];
+            // A sender without a reservation only wants to know whether somebody listens.
+            let cause = if channel.opened { receiver_cause } else { CloseCause::NoListener };
+            let refuse = Signal::new(Verb::Refuse, channel.remote, channel.label);
+            link.send_signal(now, channel.from, Signal { code: cause.code(), ..refuse });
+            self.end_incoming(at, receiver_cause, None);
             return;
         }
         let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
@@ -380,7 +357,7 @@ impl Channels {
     pub(crate) fn abort(&mut self, now: Instant, id: ChannelId, link: &mut Rether) {
         if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
             channel.silent = true;
-            channel.cause = CloseCause::PeerGone;
+            channel.cause = CloseCause::SenderDied;
             if matches!(channel.state, Sending::Open { .. } | Sending::Draining | Sending::Reserving) {
                 channel.state = Sending::Releasing;
                 link.release(now, id);
@@ -388,7 +365,7 @@ impl Channels {
                 return;
             }
         }
-        self.close(now, id, link);
+        self.end(now, id, CloseCause::ReceiverDied, link);
     }
 
     pub(crate) fn count_unit(&mut self, id: ChannelId) {
@@ -506,14 +483,16 @@ impl Channels {
             link.send_signal(now, from, answer);
             return;
         }
-        let listened = self.listeners.iter().position(|service| *service == signal.service);
-        let (Some(at), true) = (listened, self.incoming.len() < CHANNELS_MAX) else {
-            let code = CloseCause::NoListener.code();
-            link.send_signal(now, from, Signal { verb: Verb::Refuse, code, ..answer });
-            return;
+        let at = match self.listener_for(from, signal.service, link) {
+            Ok(at) => at,
+            Err(cause) => {
+                let code = cause.code();
+                link.send_signal(now, from, Signal { verb: Verb::Refuse, code, ..answer });
+                return;
+            }
         };
         // One listener takes one channel; a program that wants more listens again.
-        let service = self.listeners.swap_remove(at);
+        let listener = self.listeners.swap_remove(at).id;
         let id = self.next_id();
         let contract = contract_of(signal);
         let (remote, label) = (signal.channel, signal.label);
@@ -532,8 +511,27 @@ impl Channels {
             contract,
             opened: false,
         });
-        self.events.push_back(ChannelEvent::Incoming { channel: id, service, from, contract });
+        self.events.push_back(ChannelEvent::Incoming { channel: id, listener, from, contract });
         link.send_signal(now, from, answer);
+    }
+
+    /// Who takes a channel from that station: rather a program that waits for just this one.
+    fn listener_for(&self, from: StationId, service: u16, link: &Rether) -> Result<usize, CloseCause> {
+        if self.incoming.len() >= CHANNELS_MAX {
+            return Err(CloseCause::NoListener);
+        }
+        let sender = link.members().iter().find(|member| member.station == from);
+        let rank = |listener: &Listener| match &listener.from {
+            _ if listener.service != service => None,
+            None => Some(1),
+            Some(name) => sender.is_some_and(|sender| sender.is_called(name)).then_some(2),
+        };
+        let ranked =
+            self.listeners.iter().enumerate().filter_map(|(at, listener)| Some((rank(listener)?, at)));
+        ranked.max().map(|(_, at)| at).ok_or_else(|| {
+            let is_listened_to = self.listeners.iter().any(|listener| listener.service == service);
+            if is_listened_to { CloseCause::NotForYou } else { CloseCause::NoListener }
+        })
     }
 
     fn on_opened(&mut self, now: Instant, from: StationId, signal: &Signal, link: &mut Rether) {
@@ -562,16 +560,16 @@ impl Channels {
         else {
             return;
         };
-        channel.cause = CloseCause::from_code(signal.code);
         match channel.state {
             Sending::Connecting => {
+                channel.cause = CloseCause::from_code(signal.code);
                 let id = channel.id;
                 self.reap(|channel| channel.id == id);
             }
             // The receiver went away while we were sending.
             Sending::Open { .. } | Sending::Draining | Sending::Reserving => {
                 channel.state = Sending::Releasing;
-                channel.cause = CloseCause::PeerGone;
+                channel.cause = CloseCause::of_receiver(signal.code);
                 let id = channel.id;
                 link.release(now, id);
             }
@@ -651,8 +649,9 @@ impl Channels {
                 let silent = self.outgoing.iter().any(|channel| channel.id == id && channel.silent);
                 self.begin_closing(now, id, cause, silent);
             }
-            LinkEvent::MemberGone { station } => {
-                self.on_member_gone(now, station, link);
+            LinkEvent::MemberGone { station, stopped } => {
+                let cause = if stopped { CloseCause::PeerStopped } else { CloseCause::PeerGone };
+                self.on_member_gone(now, station, cause, link);
                 self.events.push_back(ChannelEvent::MembersChanged);
             }
             LinkEvent::MemberUp { .. } => self.events.push_back(ChannelEvent::MembersChanged),
@@ -674,19 +673,25 @@ impl Channels {
         }
     }
 
-    fn on_member_gone(&mut self, now: Instant, station: StationId, link: &mut Rether) {
+    fn on_member_gone(&mut self, now: Instant, station: StationId, cause: CloseCause, link: &mut Rether) {
         while let Some(at) = self.incoming.iter().position(|channel| channel.from == station) {
-            self.end_incoming(at, CloseCause::PeerGone, None);
+            self.end_incoming(at, cause, None);
         }
         for channel in self.outgoing.iter_mut().filter(|channel| channel.to == station) {
-            channel.cause = CloseCause::PeerGone;
             match channel.state {
                 Sending::Open { .. } | Sending::Draining | Sending::Reserving => {
+                    channel.cause = cause;
                     channel.state = Sending::Releasing;
                     link.release(now, channel.id);
                 }
-                Sending::Connecting | Sending::Closing => {
+                Sending::Connecting => {
+                    channel.cause = cause;
                     channel.state = Sending::Closing;
+                    channel.tries = u8::MAX - 1;
+                    channel.again = now;
+                }
+                // It ends already, for a reason of its own: only nobody is left to be told.
+                Sending::Closing => {
                     channel.tries = u8::MAX - 1;
                     channel.again = now;
                 }

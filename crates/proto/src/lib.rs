@@ -5,13 +5,15 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
-pub mod channels;
+mod cause;
+mod channels;
 pub mod io;
 pub mod node;
 pub mod rether;
 mod rng;
 
-pub use channels::{ChannelEvent, CloseCause, Contract, OpenError, OpenRequest};
+pub use cause::CloseCause;
+pub use channels::{ChannelEvent, Contract, Listener, OpenError, OpenRequest};
 pub use io::{
     ChannelId, Delivery, Destination, FrameBuf, GateOrder, Grant, HostTag, Input, Lane, Output, Payloads,
     PortId, StationId, UnitDescriptor, UnitFate, UnitRef,

@@ -1,6 +1,6 @@
 //! The machines of one station, composed.
 
-use crate::channels::{ChannelEvent, Channels, Contract, OpenError, OpenRequest};
+use crate::channels::{ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest};
 use crate::io::{ChannelId, Delivery, FrameBuf, Input, Output, PortId, StationId, UnitFate};
 use crate::rether::{Arrived, Counters, ModeName, Refused, Rether, Settings};
 use rota_units::{Instant, Span};
@@ -171,14 +171,20 @@ impl Node {
         unit_octets_max > 0 && self.link.resize(now, channel, unit_octets_max)
     }
 
-    /// Accepts one channel to this service.
-    pub fn listen(&mut self, service: u16) {
-        self.channels.listen(service);
+    /// Somebody else than its program ends it: sends what is ready, tells both programs.
+    pub fn revoke(&mut self, now: Instant, channel: ChannelId) {
+        self.channels.revoke(now, channel, &mut self.link);
+        self.settle(now);
     }
 
-    /// Takes one listener of this service back.
-    pub fn unlisten(&mut self, service: u16) {
-        self.channels.unlisten(service);
+    /// Accepts one channel for this listener.
+    pub fn listen(&mut self, listener: impl Into<Listener>) {
+        self.channels.listen(listener.into());
+    }
+
+    /// Takes a listener back.
+    pub fn unlisten(&mut self, listener: u64) {
+        self.channels.unlisten(listener);
     }
 
     /// Keeps an idle token going round until then, so that hops can be measured.

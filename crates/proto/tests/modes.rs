@@ -229,6 +229,26 @@ fn switch_to_csma_is_adopted_with_a_newer_epoch_only() {
 }
 
 #[test]
+fn who_left_the_last_ring_is_alive_in_the_next() {
+    let mut rig = Rig::ring();
+    rig.announce(3, StationState::Leaving);
+    // No token came by in which the departure could be noted before the ring ended.
+    let epoch = rig.mode_epoch + 1;
+    mode(&mut rig, 1, epoch, false);
+    rig.mode_epoch = epoch;
+    rig.announce(3, StationState::Plain);
+    rig.switch(1, 1);
+    rig.run(ms(5));
+    rig.form(&[1, ME, 3]);
+    assert_eq!(rig.state(), "ring");
+    rig.stamp = (2, 1, 1);
+    let token = Token { next_nrt: ME, ..rig.token(Phase::First, &[]) };
+    rig.hear_token(1, 1, &token);
+    rig.run(ms(2));
+    assert!(!rig.last_token().dead.contains(3), "it has come back since");
+}
+
+#[test]
 fn a_higher_claim_is_granted_and_the_token_in_hand_given_up() {
     let (mut rig, _) = Rig::master(6_250, true);
     rig.rest();

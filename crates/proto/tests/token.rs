@@ -421,6 +421,20 @@ fn slots_of_the_dead_are_freed_and_the_owner_learns_that_it_was_declared_dead() 
 }
 
 #[test]
+fn a_station_that_others_declared_dead_is_gone_here_too() {
+    let mut rig = Rig::ring();
+    let gone = |rig: &Rig| rig.events.iter().filter(|e| matches!(e, ChannelEvent::MembersChanged)).count();
+    let before = gone(&rig);
+    let token = Token { dead: std::iter::once(3).collect_set(), ..rig.token(Phase::NonRealTime, &[SLOT]) };
+    rig.hear_token(1, 5, &token);
+    rig.run(ms(1));
+    assert_eq!(gone(&rig), before + 1, "whoever claimed has declared it dead; its channels end here too");
+    rig.hear_token(1, 50, &token);
+    rig.run(ms(1));
+    assert_eq!(gone(&rig), before + 1, "and only once");
+}
+
+#[test]
 fn the_cycle_master_lets_a_joiner_in_under_a_new_key() {
     let (mut rig, _) = Rig::master(6_250, true);
     rig.rest();

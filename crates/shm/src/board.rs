@@ -40,14 +40,22 @@ pub enum CloseCause {
     Finished,
     /// The sending program ended without closing.
     SenderDied,
-    /// The sender's station fell silent.
+    /// The other station fell silent.
     StationVanished,
     /// The node of this station stops.
     NodeStopped,
-    /// The reservation was taken away, by hand or because the ring re-formed without room for it.
-    Revoked,
+    /// The guarantee is broken: this station was silent too long, or the ring re-formed without room.
+    ReservationLost,
     /// The client wrote something impossible into its ring.
     Hostile,
+    /// The receiving program ended.
+    ReceiverDied,
+    /// The receiving program closed its end.
+    ReceiverClosed,
+    /// The node of the other station was stopped in good order.
+    PeerStopped,
+    /// Somebody ended it by hand.
+    Revoked,
     /// A code that this version does not know.
     Unknown(u32),
 }
@@ -58,41 +66,69 @@ impl CloseCause {
         self == Self::Finished
     }
 
-    /// The cause as one sentence.
+    /// The cause as one sentence, for either end, with what to do next.
     pub fn sentence(self) -> &'static str {
         match self {
             Self::Finished => "the sender closed the channel",
-            Self::SenderDied => "the sending program ended without closing the channel",
-            Self::StationVanished => "the sender's station vanished from the segment",
-            Self::NodeStopped => "the node of this station stopped",
-            Self::Revoked => "the reservation was taken away",
-            Self::Hostile => "the client wrote an impossible index or descriptor into its ring",
-            Self::Unknown(_) => "the channel ended for a reason that this version does not know",
+            Self::SenderDied => "the sending program ended without closing the channel; start it again",
+            Self::StationVanished => {
+                "the other station fell silent; see with 'rota status' whether it is back, then open the \
+                 channel again"
+            }
+            Self::NodeStopped => {
+                "the node of this station was stopped; start 'rota node' here, then open the channel again"
+            }
+            Self::ReservationLost => {
+                "the reservation was lost, because its station was silent too long or the ring re-formed \
+                 without room for it; open the channel again"
+            }
+            Self::Hostile => {
+                "the program wrote an impossible index or descriptor into its ring; use the library rota of \
+                 the node's own version"
+            }
+            Self::ReceiverDied => "the receiving program ended; start it again, then open the channel again",
+            Self::ReceiverClosed => {
+                "the receiving program closed its end; let it listen again before opening the channel again"
+            }
+            Self::PeerStopped => {
+                "the node of the other station was stopped; start 'rota node' there, then open the channel \
+                 again"
+            }
+            Self::Revoked => {
+                "somebody ended the channel by hand, with 'rota channel close'; open it again if it is needed"
+            }
+            Self::Unknown(_) => {
+                "the channel ended for a reason that this version does not know; update rota here"
+            }
         }
     }
 
+    /// All causes with a code: the first has code 1.
+    const KNOWN: [Self; 10] = [
+        Self::Finished,
+        Self::SenderDied,
+        Self::StationVanished,
+        Self::NodeStopped,
+        Self::ReservationLost,
+        Self::Hostile,
+        Self::ReceiverDied,
+        Self::ReceiverClosed,
+        Self::PeerStopped,
+        Self::Revoked,
+    ];
+
     fn code(self) -> u64 {
-        match self {
-            Self::Finished => 1,
-            Self::SenderDied => 2,
-            Self::StationVanished => 3,
-            Self::NodeStopped => 4,
-            Self::Revoked => 5,
-            Self::Hostile => 6,
-            Self::Unknown(code) => u64::from(code),
+        if let Self::Unknown(code) = self {
+            return u64::from(code);
         }
+        let place = Self::KNOWN.iter().position(|known| *known == self);
+        place.map_or(0, |place| place as u64 + 1)
     }
 
     fn from_code(code: u64) -> Self {
-        match code {
-            1 => Self::Finished,
-            2 => Self::SenderDied,
-            3 => Self::StationVanished,
-            4 => Self::NodeStopped,
-            5 => Self::Revoked,
-            6 => Self::Hostile,
-            other => Self::Unknown(u32::try_from(other).unwrap_or(u32::MAX)),
-        }
+        let place = usize::try_from(code).ok().and_then(|code| code.checked_sub(1));
+        let known = place.and_then(|place| Self::KNOWN.get(place).copied());
+        known.unwrap_or_else(|| Self::Unknown(u32::try_from(code).unwrap_or(u32::MAX)))
     }
 }
 
@@ -307,9 +343,12 @@ mod tests {
 
     #[test]
     fn every_cause_survives_its_code() {
-        for code in 0..10 {
+        for code in 0..20 {
             assert_eq!(CloseCause::from_code(code).code(), code);
         }
+        let sentences = CloseCause::KNOWN.map(CloseCause::sentence);
+        let distinct: std::collections::BTreeSet<_> = sentences.iter().collect();
+        assert_eq!(distinct.len(), sentences.len(), "each cause has words of its own");
         assert!(CloseCause::Finished.is_clean() && !CloseCause::SenderDied.is_clean());
     }
 

@@ -1,5 +1,6 @@
 //! The counters of a node: one file, named numbers, one writer; whoever watches maps it read-only and
-//! needs the node for nothing more.
+//! needs the node for nothing more. [`crate::layout::CountersHeader`] and [`crate::layout::CounterEntry`] are
+//! its octets.
 
 use std::mem::offset_of;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -94,8 +95,8 @@ impl CounterReader {
         let kernel = |what| move |errno| MemoryError::Kernel { what, errno };
         let wanted = "a counters file";
         let octets = memfd::fixed_octets(&file).map_err(kernel("look at the counters file"))?;
-        if octets < size_of::<CountersHeader>() {
-            return Err(MemoryError::NotOurs { found: "a shorter file", wanted });
+        if !(size_of::<CountersHeader>()..=entry(COUNTERS_MAX)).contains(&octets) {
+            return Err(MemoryError::NotOurs { found: "a file of another size", wanted });
         }
         let pages = ReadPages::map(&file, octets).map_err(kernel("map the counters file"))?;
         let magic = pages.load_acquire(offset_of!(CountersHeader, magic));
@@ -129,7 +130,9 @@ fn name_at(pages: &ReadPages, id: usize) -> String {
     let mut name = [0; COUNTER_NAME_OCTETS];
     pages.copy_out(entry(id) + offset_of!(CounterEntry, name), &mut name);
     let length = name.iter().position(|&octet| octet == 0).unwrap_or(name.len());
-    String::from_utf8_lossy(&name[..length]).into_owned()
+    // Names go to terminals: nothing there may move the cursor.
+    let shown = String::from_utf8_lossy(&name[..length]);
+    shown.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
 #[cfg(test)]
@@ -160,5 +163,20 @@ mod tests {
         assert!(matches!(refused, Err(MemoryError::Kernel { .. })), "an unsealed file is not mapped");
         memfd::seal(&file, memfd::SIZE_SEALS).unwrap();
         assert!(matches!(CounterReader::open(file), Err(MemoryError::NotOurs { .. })));
+        let vast = memfd::create("vast", 1 << 40).unwrap();
+        memfd::seal(&vast, memfd::SIZE_SEALS).unwrap();
+        assert!(matches!(CounterReader::open(vast), Err(MemoryError::NotOurs { .. })), "nor brought in");
+        let (pipe, _other) = nix::unistd::pipe().unwrap();
+        assert!(CounterReader::open(pipe).is_err());
+    }
+
+    #[test]
+    fn nobody_else_can_write_the_counters() {
+        let table = CounterTable::create(&["hops"]).unwrap();
+        let file = table.descriptor().try_clone_to_owned().unwrap();
+        let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+        let opened = std::fs::File::options().write(true).open(again).unwrap();
+        assert!(nix::unistd::write(&opened, b"x").is_err(), "neither by writing");
+        assert!(WritePages::map(&opened, 64).is_err(), "nor by mapping");
     }
 }

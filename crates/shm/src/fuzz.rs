@@ -3,6 +3,7 @@
 
 use crate::board::BoardView;
 use crate::control::{Reply, Request};
+use crate::counters::CounterReader;
 use crate::layout::{BOARD_OCTETS, RX_SLOT_OCTETS, board_file_octets, tx_file_octets};
 use crate::memfd::{self, SIZE_SEALS};
 use crate::memory::{NodeSource, SourceShape, open_sink};
@@ -68,6 +69,19 @@ pub fn fuzz_rx_ring(data: &[u8]) {
     }
 }
 
+/// The reader of a counters file whose octets are the data.
+pub fn fuzz_counters(data: &[u8]) {
+    let Ok(file) = memfd::create("rota-fuzz", data.len()) else { return };
+    if nix::unistd::write(&file, data) != Ok(data.len()) || memfd::seal(&file, SIZE_SEALS).is_err() {
+        return;
+    }
+    let Ok(reader) = CounterReader::open(file) else { return };
+    for (name, value) in reader.iter() {
+        assert!(!name.chars().any(char::is_control));
+        assert!(reader.get(name).is_some(), "{name} = {value} is found by its name");
+    }
+}
+
 fn look_at(board: &BoardView) {
     let _ = (board.state(), board.slot(), board.final_units(), board.units_sent());
 }
@@ -117,6 +131,11 @@ mod tests {
     #[test]
     fn the_corpus_of_replies_replays() {
         replay("control_reply", fuzz_control_reply);
+    }
+
+    #[test]
+    fn the_corpus_of_counters_replays() {
+        replay("counters", fuzz_counters);
     }
 
     #[test]

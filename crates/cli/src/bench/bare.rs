@@ -57,6 +57,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         max_ns: hops.max(),
         laps: hops.len(),
     };
-    println!("{}", serde_json::to_string(&hop).map_err(|error| Failure::failed(error.to_string()))?);
+    outln!("{}", serde_json::to_string(&hop).map_err(|error| Failure::failed(error.to_string()))?);
     Ok(())
 }

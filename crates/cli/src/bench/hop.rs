@@ -19,6 +19,7 @@ const BARE_PATIENCE: Span = Span::from_millis(30_000);
 
 /// Arguments of `rota bench hop`.
 #[derive(clap::Args)]
+#[command(after_help = "Example: rota bench hop --rounds 3 --json")]
 pub struct Args {
     /// How many stations
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(2..=100))]
@@ -102,7 +103,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     outcome.scheduling = note.unwrap_or_default().trim_start_matches("real-time: ").to_owned();
     outcome.tokens_retransmitted = status.iter().map(|s| s.token.retransmitted).sum();
     match format {
-        Format::Json => println!("{}", serde_json::to_string(&outcome).map_err(failed)?),
+        Format::Json => outln!("{}", serde_json::to_string(&outcome).map_err(failed)?),
         Format::Text => print(&outcome),
     }
     Ok(())
@@ -193,34 +194,32 @@ fn us(ns: u64) -> String {
 }
 
 fn print(o: &Outcome) {
-    println!(
+    outln!(
         "A token hop among {} nodes, each in its own namespace on one bridge, ports {}; {} turns each.",
         o.nodes,
         if o.shaped { "shaped to 1 Gbit/s" } else { "not shaped" },
         o.rounds
     );
-    println!("Both rings run with: {}.\n", o.scheduling);
-    println!("us per hop        median      p99      max     hops");
+    outln!("Both rings run with: {}.\n", o.scheduling);
+    outln!("us per hop        median      p99      max     hops");
     let row = |name: &str, p50, p99, max, hops: u64| {
-        println!("{name:<14} {:>9} {:>8} {:>8} {hops:>8}", us(p50), us(p99), us(max));
+        outln!("{name:<14} {:>9} {:>8} {:>8} {hops:>8}", us(p50), us(p99), us(max));
     };
     row("rota node", o.hop_p50_ns, o.hop_p99_ns, o.hop_max_ns, o.hops_measured);
     row("bare ring", o.bare_p50_ns, o.bare_p99_ns, o.bare_max_ns, o.bare_hops_measured);
-    println!("\nratio of medians {:.2} (turns: {:.2} to {:.2})\n", o.ratio, o.ratio_min, o.ratio_max);
-    println!("a hop by part                                         here us   paper us (Table 2)");
-    let part = |name: &str, ns, paper: &str| println!("{name:<52} {:>8} {paper:>10}", us(ns));
+    outln!("\nratio of medians {:.2} (turns: {:.2} to {:.2})\n", o.ratio, o.ratio_min, o.ratio_max);
+    outln!("a hop by part                                         here us   paper us (Table 2)");
+    let part = |name: &str, ns, paper: &str| outln!("{name:<52} {:>8} {paper:>10}", us(ns));
     part("receive: preprocessing, copy, postprocessing", o.split.receive, "70");
     part("handle: tag, checks, protocol", o.split.handle, "15");
     part("build: sender preprocessing, tag", o.split.build, "30");
     part("transmit: copy to the card, postprocessing", o.split.transmit, "44");
     part("rest: wire, interrupt, wake-up, switch", o.split.rest, "88");
     part("total", o.hop_p50_ns, "247");
-    println!(
+    outln!(
         "\nOn a virtual link the kernel's receive half runs inside the sender's transmit. One hop in 16 is"
     );
-    println!(
-        "taken apart. Every frame carries its tag and every hop its watch; in an idle round the token's"
-    );
-    println!("return acknowledges the hops, elsewhere a frame of its own does.");
-    println!("Tokens sent again since the start: {}.", o.tokens_retransmitted);
+    outln!("taken apart. Every frame carries its tag and every hop its watch; in an idle round the token's");
+    outln!("return acknowledges the hops, elsewhere a frame of its own does.");
+    outln!("Tokens sent again since the start: {}.", o.tokens_retransmitted);
 }

@@ -5,7 +5,8 @@ use super::stage::{Nodes, Stage, failed};
 use crate::Format;
 use crate::clock;
 use crate::exit::Failure;
-use rota_units::{BitRate, Span, parse_rate};
+use crate::link_rate::link_rate;
+use rota_units::{BitRate, Span};
 use serde::Serialize;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,9 +21,10 @@ const PATIENCE: Span = Span::from_millis(200);
 
 /// Arguments of `rota bench idle`.
 #[derive(clap::Args)]
+#[command(after_help = "Example: rota bench idle --seconds 6")]
 pub struct Args {
     /// The rate of every port
-    #[arg(long, value_parser = parse_rate, default_value = "10mbit")]
+    #[arg(long, value_parser = link_rate, default_value = "10mbit")]
     rate: BitRate,
     /// For how long each mode is watched
     #[arg(
@@ -67,7 +69,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let link_bps = args.rate.as_bps();
     let outcome = Outcome { nodes: STATIONS, seconds: args.seconds, link_bps, plain, token, units_sent };
     match format {
-        Format::Json => println!("{}", serde_json::to_string(&outcome).map_err(failed)?),
+        Format::Json => outln!("{}", serde_json::to_string(&outcome).map_err(failed)?),
         Format::Text => print(&outcome),
     }
     Ok(())
@@ -138,21 +140,21 @@ fn cost(pid: u32) -> Result<(u64, u64), Failure> {
 }
 
 fn print(o: &Outcome) {
-    println!(
+    outln!(
         "CPU of a station's node, percent of a core; {} stations at {} Mbit/s, {} s each.\n",
         o.nodes,
         o.link_bps / 1_000_000,
         o.seconds
     );
-    println!("                                        median   busiest   busiest by ticks");
+    outln!("                                        median   busiest   busiest by ticks");
     let percent = |m: u64| format!("{}.{:03}", m / 1_000, m % 1_000);
     for (name, share) in [("plain mode", o.plain), ("token mode, one channel of 1.5 Mbit/s", o.token)] {
-        println!(
+        outln!(
             "{name:<38} {:>7} {:>9} {:>18}",
             percent(share.median_millipercent),
             percent(share.busiest_millipercent),
             percent(share.busiest_by_ticks_millipercent)
         );
     }
-    println!("\n{} units were sent on the channel.", o.units_sent);
+    outln!("\n{} units were sent on the channel.", o.units_sent);
 }

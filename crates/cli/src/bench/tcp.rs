@@ -6,8 +6,9 @@ use crate::Format;
 use crate::clock;
 use crate::demo::worker::Worker;
 use crate::exit::Failure;
+use crate::link_rate::link_rate;
 use crate::load::Goodput;
-use rota_units::{BitRate, Span, parse_rate};
+use rota_units::{BitRate, Span};
 use serde::Serialize;
 
 const PERIOD: Span = Span::from_nanos(33_333_333);
@@ -19,9 +20,10 @@ const STATIONS: u8 = 5;
 
 /// Arguments of `rota bench tcp`.
 #[derive(clap::Args)]
+#[command(after_help = "Example: rota bench tcp --rate 1gbit --rounds 3")]
 pub struct Args {
     /// The rate of every port
-    #[arg(long, value_parser = parse_rate, default_value = "1gbit")]
+    #[arg(long, value_parser = link_rate, default_value = "1gbit")]
     rate: BitRate,
     /// How often each of the three is measured, in turn
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
@@ -94,7 +96,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         virtual_wire: true,
     };
     match format {
-        Format::Json => println!("{}", serde_json::to_string(&outcome).map_err(failed)?),
+        Format::Json => outln!("{}", serde_json::to_string(&outcome).map_err(failed)?),
         Format::Text => print(&outcome),
     }
     Ok(())
@@ -128,16 +130,16 @@ fn tcp_goodput(stage: &Stage, seconds: u64) -> Result<u64, Failure> {
 
 fn print(o: &Outcome) {
     let mbit = |bps: u64| format!("{}.{}", bps / 1_000_000, bps % 1_000_000 / 100_000);
-    println!(
+    outln!(
         "One TCP connection from n1 to n{STATIONS} in a lab of {} Mbit/s (a virtual wire); {} rounds \
          in turn.\n",
         o.link_bps / 1_000_000,
         o.rounds
     );
-    println!("                                    payload Mbit/s   ratio");
-    println!("without Rota                        {:>14}", mbit(o.without_bps));
-    println!("nodes in plain mode                 {:>14}   {:.3}", mbit(o.plain_bps), o.plain_ratio);
+    outln!("                                    payload Mbit/s   ratio");
+    outln!("without Rota                        {:>14}", mbit(o.without_bps));
+    outln!("nodes in plain mode                 {:>14}   {:.3}", mbit(o.plain_bps), o.plain_ratio);
     let name = format!("token mode, {} % reserved", o.reserved_percent);
-    println!("{name:<35} {:>14}   {:.3} of what is left", mbit(o.token_bps), o.token_ratio);
-    println!("\n{} units arrived whole on the reserved channel in a round.", o.units_arrived);
+    outln!("{name:<35} {:>14}   {:.3} of what is left", mbit(o.token_bps), o.token_ratio);
+    outln!("\n{} units arrived whole on the reserved channel in a round.", o.units_arrived);
 }

@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::lab::{Lab, LabSpec, PrioritySpec, mac};
 use rota::ControlName;
 use rota_driver::in_process::{Segment, SegmentSpec};
-use rota_node::{NoGate, NodeSpec, SegmentKey, Settings};
+use rota_node::{NoGate, NodeSpec, Quota, SegmentKey, Settings};
 use std::path::Path;
 use std::process::Command;
 
@@ -36,6 +36,7 @@ impl Ground {
                 settings: Settings::ethernet(spec.rate, spec.port_queue),
                 key: SegmentKey::lab(),
                 control: control.map_err(|e| Failure::failed(e.to_string()))?,
+                quota: Quota::default(),
                 realtime: false,
                 hold_log: None,
             };

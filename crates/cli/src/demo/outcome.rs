@@ -109,6 +109,12 @@ impl RunOutcome {
         percent(self.excused(), frames)
     }
 
+    /// Late frames, and judged ones, of all streams.
+    pub fn late_of(&self) -> (u64, u64) {
+        let add = |(late, frames), s: &StreamOutcome| (late + s.figures.late, frames + s.figures.frames);
+        self.streams.iter().fold((0, 0), add)
+    }
+
     /// Judged frames that stalls of the host excuse.
     pub fn excused(&self) -> u64 {
         self.streams.iter().map(|s| s.figures.excused).sum()

@@ -119,7 +119,8 @@ impl RunPlan {
         let end = cross_from + SECOND * seconds;
         let streams = (0..load.streams())
             .map(|i| {
-                // Cameras are not synchronised: spread over the frame time, units do not meet in the switch.
+                // Cameras are not synchronised. Spread over the frame time, a unit waits less than half a
+                // millisecond for the one before it; only seven together need more than a frame time.
                 let start = load.join_gap() * i + PERIOD.div_down(Load::TooMany.streams()) * i;
                 let station = 1 + (i % u64::from(SENDERS)) as u8;
                 StreamPlan {

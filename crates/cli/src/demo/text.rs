@@ -36,12 +36,54 @@ pub fn mbit(bps: u64) -> String {
     format!("{:.2} Mbit/s", bps as f64 / 1e6)
 }
 
+/// The outcome in one sentence: how much of each load was late with each carrier.
+pub fn conclusion(outcome: &DemoOutcome) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for mode in [Mode::Plain, Mode::Priority, Mode::Reserved] {
+        let runs = outcome.runs.iter().filter(|run| run.mode == mode && !run.streams.is_empty());
+        let told: Vec<String> = runs.map(late_words).collect();
+        if !told.is_empty() {
+            parts.push(format!("{}: {}", mode_words(mode), told.join(", ")));
+        }
+    }
+    let Some(last) = parts.pop() else { return "No stream was carried.".into() };
+    let all = if parts.is_empty() { last } else { format!("{}; {last}", parts.join("; ")) };
+    let mut letters = all.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).chain(['.']).collect())
+}
+
+fn late_words(run: &RunOutcome) -> String {
+    let (late, frames) = run.late_of();
+    let pct = if frames == 0 { 0.0 } else { late as f64 * 100.0 / frames as f64 };
+    let load = match run.load {
+        Load::Fits => "when all fits",
+        Load::TooMany => "with one too many",
+    };
+    let refused = match run.refused.len() {
+        0 => String::new(),
+        1 => " and one stream refused".into(),
+        n => format!(" and {n} streams refused"),
+    };
+    format!("{} late {load}{refused}", short_pct(pct))
+}
+
+/// 0 % only for exactly none, 100 % only for exactly all.
+pub fn short_pct(pct: f64) -> String {
+    match pct {
+        0.0 => "0 %".into(),
+        100.0 => "100 %".into(),
+        p if !(0.1..=99.9).contains(&p) => format!("{p:.2} %"),
+        p => format!("{p:.1} %"),
+    }
+}
+
 /// What is being built, before the runs.
 pub fn opening(rate: BitRate, isolation: &str, realtime: bool) -> String {
-    let lack = "Real-time priority is not granted here: stalls of the host will excuse more frames.\n";
+    let lack = "Real-time priority is not granted here: stalls of the host\nwill excuse more frames.\n";
     format!(
         "A LAN of {RECEIVER} stations with {rate} ports, isolation: {isolation}.\n\
-         Ring frames carry tags made with the lab's well-known key; elsewhere use a key of your own.\n{}",
+         Ring frames carry tags made with the lab's well-known key;\n\
+         elsewhere use a key of your own.\n{}",
         if realtime { "" } else { lack }
     )
 }
@@ -86,7 +128,8 @@ fn describe_into(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
     if !outcome.realtime {
         writeln!(out, "Real-time priority was not granted, which makes such stalls more frequent.")?;
     }
-    writeln!(out, "{}", verdict_words(outcome.verdict()))
+    writeln!(out, "{}", conclusion(outcome))?;
+    writeln!(out, "{}", verdict_with_first(outcome))
 }
 
 fn row(out: &mut String, stream: &StreamOutcome) -> std::fmt::Result {
@@ -132,7 +175,7 @@ fn causes(out: &mut String, run: &RunOutcome) -> std::fmt::Result {
 }
 
 /// Where a contract was broken first, and how.
-pub fn first_broken(outcome: &DemoOutcome) -> String {
+fn first_broken(outcome: &DemoOutcome) -> String {
     let is_broken = |cause| matches!(cause, Cause::Lost | Cause::Incomplete | Cause::BeyondBound);
     let reserved = outcome.runs.iter().filter(|run| run.mode == Mode::Reserved);
     let mut fates = reserved.flat_map(|run| &run.streams).flat_map(|s| s.judged().map(move |fate| (s, fate)));
@@ -141,6 +184,13 @@ pub fn first_broken(outcome: &DemoOutcome) -> String {
         let bound = stream.bound.map_or(String::new(), |bound| format!(" of {bound}"));
         format!("First: frame {} of stream {}: {}{bound}.", fate.unit, stream.id, cause_words(cause))
     })
+}
+
+/// The verdict, and for a broken contract which one and where.
+pub fn verdict_with_first(outcome: &DemoOutcome) -> String {
+    let words = verdict_words(outcome.verdict());
+    let first = if outcome.verdict() == Verdict::Broken { first_broken(outcome) } else { String::new() };
+    format!("{words} {first}").trim_end().into()
 }
 
 /// A cause in words.
@@ -162,5 +212,26 @@ pub fn verdict_words(verdict: Verdict) -> &'static str {
         Verdict::Unfit => "Machine unfit to judge: it stood still for more than 5 % of the frames of a run.",
         Verdict::Incomplete => "A stream could not be played at all; its run says why.",
         Verdict::Broken => "A reserved channel broke its contract, and no stall of the host excuses it.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::outcome::tests::sample;
+
+    #[test]
+    fn the_conclusion_is_one_sentence() {
+        let words = conclusion(&sample(2, 1, 1));
+        assert_eq!(words, "Reserved channels: 2.0 % late with one too many and one stream refused.");
+    }
+
+    #[test]
+    fn every_line_fits_a_terminal_of_eighty_columns() {
+        let text = describe(&sample(2, 1, 1));
+        let table = text.lines().filter(|line| line.starts_with("  ") && !line.contains(": "));
+        for line in table.chain(opening(BitRate::from_mbit(10), "user-namespace", false).lines()) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
     }
 }

@@ -20,6 +20,7 @@ use std::ffi::OsString;
 
 /// Arguments of `rota lab`.
 #[derive(clap::Args)]
+#[command(after_help = "Example: rota lab up --nodes 5 && rota lab exec n2 -- ping -c 1 n1; rota lab down")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -48,7 +49,7 @@ struct Up {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=254))]
     nodes: u8,
     /// Wire rate of both directions of every port
-    #[arg(long, default_value = "10mbit", value_parser = rota_units::parse_rate)]
+    #[arg(long, default_value = "10mbit", value_parser = crate::link_rate::link_rate)]
     rate: BitRate,
     /// What a port holds before it drops [default: 150kB, 1MB from 1gbit on]
     #[arg(long, value_name = "SIZE", value_parser = rota_units::parse_octets)]

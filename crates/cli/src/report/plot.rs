@@ -52,6 +52,16 @@ fn time_axis(out: &mut String, across: Across) -> std::fmt::Result {
     text(out, ((LEFT + RIGHT) / 2.0, BOTTOM + 28.0), "mid axis", "seconds since the cross traffic started")
 }
 
+/// What the upright axis measures, along it.
+fn value_axis(out: &mut String, words: &str) -> std::fmt::Result {
+    let middle = -(TOP + BOTTOM) / 2.0;
+    writeln!(
+        out,
+        "<text transform=\"rotate(-90)\" x=\"{middle:.1}\" y=\"9\" class=\"mid axis\">{}</text>",
+        escape(words)
+    )
+}
+
 /// The lateness of every frame of a run over time.
 pub fn lateness(out: &mut String, run: &RunOutcome) -> std::fmt::Result {
     let before = -(run.cross_from.as_nanos() as f64) / 1e9;
@@ -72,11 +82,12 @@ pub fn lateness(out: &mut String, run: &RunOutcome) -> std::fmt::Result {
         line(out, "grid", (LEFT, y), (RIGHT, y))?;
         text(out, (LEFT - 5.0, y + 3.5), "end", &format!("{tick:.0}"))?;
     }
-    text(out, (LEFT - 5.0, TOP + 6.0), "end", "ms")?;
+    value_axis(out, "lateness, milliseconds")?;
     line(out, "limit", (LEFT, limit), (RIGHT, limit))?;
     text(out, (RIGHT - 3.0, limit - 4.0), "end limit-word", "late above 2 ms")?;
     line(out, "start", (edge, TOP), (edge, BOTTOM))?;
-    text(out, (LEFT - 5.0, LOST_TOP + 21.0), "end", "lost")?;
+    text(out, (LEFT - 5.0, LOST_TOP + 15.0), "end", "not")?;
+    text(out, (LEFT - 5.0, LOST_TOP + 27.0), "end", "whole")?;
     for stream in &run.streams {
         points(out, run, stream, across)?;
     }
@@ -128,7 +139,7 @@ pub fn delay(out: &mut String, run: &RunOutcome) -> std::fmt::Result {
         let digits = usize::from(step < 1.0);
         text(out, (LEFT - 5.0, y(tick) + 3.5), "end", &format!("{tick:.digits$}"))?;
     }
-    text(out, (LEFT - 5.0, top - 6.0), "end", "ms")?;
+    value_axis(out, "delay, milliseconds")?;
     let width = (RIGHT - LEFT) / run.streams.len().max(1) as f64;
     for (column, stream) in run.streams.iter().enumerate() {
         let (from, to) = (LEFT + width * column as f64 + 6.0, LEFT + width * (column + 1) as f64 - 6.0);
@@ -171,6 +182,8 @@ pub fn caption(out: &mut String) -> std::fmt::Result {
         "<p class=\"caption\">Each dot is one frame: how much later it arrived than expected, in \
          milliseconds, on an axis that is linear to 1 ms and logarithmic above. The ticks in the band on \
          top are frames that did not arrive whole, one row a stream. Before second 0 there is no cross \
-         traffic (grey); streams join one after another there.</p>"
+         traffic (grey); streams join one after another there. Seven streams alone already offer more than \
+         the link carries. A single dot out of line there is mostly the machine's own: the ports' shapers \
+         wait for its scheduler.</p>"
     )
 }

@@ -16,14 +16,14 @@ pub fn figures(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
         writeln!(out, "<h3>{} &middot; {}</h3>", load_words(run.load), mode_words(run.mode))?;
         writeln!(
             out,
-            "<table><thead><tr><th>stream</th><th>from</th><th>frames</th><th>late</th><th>late %</th>\
-             <th>lost</th><th>p50 ms</th><th>p99 ms</th><th>max ms</th><th>bound ms</th>\
+            "<div class=\"wide\"><table><thead><tr><th>stream</th><th>from</th><th>frames</th><th>late</th>\
+             <th>late %</th><th>lost</th><th>p50 ms</th><th>p99 ms</th><th>max ms</th><th>bound ms</th>\
              <th>causes of late frames</th></tr></thead><tbody>"
         )?;
         for stream in &run.streams {
             row(out, stream)?;
         }
-        writeln!(out, "</tbody></table>")?;
+        writeln!(out, "</tbody></table></div>")?;
         for failed in &run.failed {
             let sentence = escape(&failed.sentence);
             writeln!(out, "<p class=\"note\">Stream {} failed: {sentence}.</p>", failed.id)?;
@@ -109,8 +109,9 @@ pub fn causes(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
         writeln!(
             out,
             "<details open><summary>Late frames on reserved channels, {}: {listed}</summary>\
-             <table><thead><tr><th>stream</th><th>frame</th><th>lateness ms</th><th>cause</th></tr></thead>\
-             <tbody>{rows}</tbody></table></details>",
+             <div class=\"wide\"><table><thead><tr><th>stream</th><th>frame</th><th>lateness ms</th>\
+             <th>cause</th></tr></thead>\
+             <tbody>{rows}</tbody></table></div></details>",
             run.load.key()
         )?;
     }

@@ -2,10 +2,10 @@
 
 use super::{Arrival, Event, Promise, Refusal, Turn, UnitSink, UnitSource};
 use crate::clock;
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::stall::{Stall, StallKind, StallLog};
 use rota::{
-    AcceptError, CloseCause, ControlName, Listener, Node, OpenRequest, Pacer, Received, RecvChannel,
+    AcceptError, CloseError, ControlName, Listener, Node, OpenRequest, Pacer, Received, RecvChannel,
     RecvError, SendChannel, SendError, WaitError,
 };
 use rota_units::{Instant, Span};
@@ -89,12 +89,6 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
     Ok(Box::new(ChannelSink { channel, pacer, is_live: request.is_live, stalls: StallLog::default() }))
 }
 
-/// A channel that ends before its sender is a broken promise if the reservation was taken away.
-fn ended(cause: CloseCause) -> Failure {
-    let exit = if cause == CloseCause::Revoked { Exit::Broken } else { Exit::Failed };
-    Failure { exit, sentence: format!("the channel ended: {}", cause.sentence()) }
-}
-
 impl UnitSink for ChannelSink {
     fn promise(&self) -> Option<Promise> {
         let contract = self.channel.contract();
@@ -127,13 +121,16 @@ impl UnitSink for ChannelSink {
         match sent {
             Ok(_) => Ok(true),
             Err(SendError::WouldBlock) => Ok(false),
-            Err(SendError::Closed(cause)) => Err(ended(cause)),
+            Err(SendError::Closed(cause)) => Err(cause.into()),
             Err(other) => Err(Failure::failed(other.to_string())),
         }
     }
 
     fn close(self: Box<Self>, _sent: u64) -> Result<Vec<Stall>, Failure> {
-        self.channel.close(DRAIN).map_err(|e| Failure::failed(e.to_string()))?;
+        self.channel.close(DRAIN).map_err(|error| match error {
+            CloseError::Closed(cause) => Failure::from(cause),
+            other => Failure::failed(other.to_string()),
+        })?;
         Ok(self.stalls.into_stalls())
     }
 }
@@ -147,8 +144,8 @@ struct ChannelSource {
 }
 
 /// Listens for a channel through this station's node.
-pub fn listen(service: u16) -> Result<Box<dyn UnitSource>, Failure> {
-    let listener = connect()?.listen(service, None, RECEIVE_BUFFERS)?;
+pub fn listen(service: u16, from: Option<&str>) -> Result<Box<dyn UnitSource>, Failure> {
+    let listener = connect()?.listen(service, from, RECEIVE_BUFFERS)?;
     Ok(Box::new(ChannelSource { listener, channel: None, next: 0, stalls: StallLog::default() }))
 }
 
@@ -179,6 +176,7 @@ impl UnitSource for ChannelSource {
             }
             Ok(Received::End(end)) => Ok(Event::Closed { sent: end.units_sent.unwrap_or(self.next) }),
             Err(RecvError::TimedOut) => Ok(Event::Silence),
+            Err(RecvError::Broken(cause)) => Err(cause.into()),
             Err(other) => Err(Failure::failed(other.to_string())),
         }
     }
@@ -191,7 +189,7 @@ impl UnitSource for ChannelSource {
 impl From<WaitError> for Failure {
     fn from(error: WaitError) -> Self {
         match error {
-            WaitError::Closed(cause) => ended(cause),
+            WaitError::Closed(cause) => cause.into(),
             other => Self::failed(other.to_string()),
         }
     }

@@ -203,6 +203,13 @@ impl Program {
         signal(self.child.id(), "INT");
     }
 
+    /// The process in the station that `lab exec` started.
+    pub fn inner(&self) -> u32 {
+        let id = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+        children.split(' ').next().unwrap().parse().unwrap()
+    }
+
     /// kill -9: what runs in the station dies with the `lab exec` that started it.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();

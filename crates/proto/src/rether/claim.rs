@@ -7,7 +7,7 @@
 
 use super::counters::newer;
 use super::outbox::Pending;
-use super::{LinkEvent, Mode, Rether, Stamp};
+use super::{Mode, Rether, Stamp};
 use crate::io::StationId;
 use rota_units::Instant;
 use rota_wire::{Claim, ClaimGrant, Generation, MacAddr, Nack, Phase, StationSet, Token};
@@ -115,7 +115,6 @@ impl Rether {
             if !token.dead.contains(station) {
                 token.dead.insert(station);
                 self.counters.stations_declared_dead += 1;
-                self.event(LinkEvent::MemberGone { station });
             }
         }
         for station in claim.granted.iter() {
@@ -131,7 +130,7 @@ impl Rether {
             self.rekey_ring();
         }
         let stamp = Stamp { generation: claim.generation, seq: 1 };
-        let before = self.list.as_ref().map_or(token.dead, |list| list.dead);
+        let before = self.list.as_ref().map(|list| list.dead);
         self.note_deaths(now, before, &token.dead);
         self.list = Some(token);
         self.list_stamp = stamp;
@@ -144,7 +143,6 @@ impl Rether {
         if claim.granted.contains(station) && self.strike(now, station) {
             token.dead.insert(station);
             self.counters.stations_declared_dead += 1;
-            self.event(LinkEvent::MemberGone { station });
         }
     }
 

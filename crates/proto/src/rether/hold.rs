@@ -139,7 +139,7 @@ impl Rether {
     fn take_news(&mut self, at: Instant, stamp: Stamp, token: &Token) {
         self.seen = stamp;
         self.nacked = false;
-        let before = self.list.as_ref().map_or(token.dead, |list| list.dead);
+        let before = self.list.as_ref().map(|list| list.dead);
         self.note_deaths(at, before, &token.dead);
         self.list = Some(*token);
         self.list_stamp = stamp;

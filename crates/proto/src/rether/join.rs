@@ -75,6 +75,13 @@ pub(super) struct Changes {
     refused: Vec<Refused>,
 }
 
+impl Changes {
+    /// Who left one ring may be back in the next: the mark must not follow it there.
+    pub(super) fn forget_leavers(&mut self) {
+        self.leavers = StationSet::EMPTY;
+    }
+}
+
 impl Rether {
     /// Who does not take part, and why, as far as was heard lately.
     pub fn refused(&self) -> &[Refused] {
@@ -166,7 +173,7 @@ impl Rether {
 
     pub(super) fn note_leaver(&mut self, _now: Instant, station: StationId) {
         self.changes.leavers.insert(station);
-        self.event(LinkEvent::MemberGone { station });
+        self.event(LinkEvent::MemberGone { station, stopped: true });
     }
 
     /// A station that the list calls dead was heard.
@@ -263,8 +270,18 @@ impl Rether {
 
     /// A newer list calls stations dead that lived in the last one. From the third time on they have to wait,
     /// each time twice as long, and every station keeps the same account.
-    pub(super) fn note_deaths(&mut self, now: Instant, before: StationSet, after: &StationSet) {
-        for station in after.iter().filter(|station| !before.contains(*station)) {
+    ///
+    /// Whoever claimed has told its own channels; those here end too.
+    pub(super) fn note_deaths(&mut self, now: Instant, before: Option<StationSet>, after: &StationSet) {
+        let known = before.unwrap_or(StationSet::EMPTY);
+        for station in after.iter().filter(|station| !known.contains(*station)) {
+            if station != self.station {
+                self.event(LinkEvent::MemberGone { station, stopped: false });
+            }
+            // The first list that a station sees says nothing about when they died.
+            if before.is_none() {
+                continue;
+            }
             let Some(record) = self.record(now, station) else { continue };
             record.deaths = record.deaths.saturating_add(1);
             if record.deaths >= STRIKES {

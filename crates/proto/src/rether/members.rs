@@ -26,6 +26,13 @@ pub struct Member {
     pub(super) frame_seq: u64,
 }
 
+impl Member {
+    /// Whether somebody means it by that name, number or address.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.announce.name() == name || self.station.to_string() == name || self.mac.to_string() == name
+    }
+}
+
 /// What a station's announcement changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {

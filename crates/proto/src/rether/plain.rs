@@ -106,7 +106,7 @@ impl Rether {
             }
             stays
         });
-        gone.into_iter().for_each(|station| self.event(LinkEvent::MemberGone { station }));
+        gone.into_iter().for_each(|station| self.event(LinkEvent::MemberGone { station, stopped: false }));
         if self.wants_ring() {
             self.begin_switch(now);
         }
@@ -176,7 +176,7 @@ impl Rether {
             return;
         }
         self.members.retain(|member| member.mac != mac);
-        self.event(LinkEvent::MemberGone { station });
+        self.event(LinkEvent::MemberGone { station, stopped: true });
     }
 
     fn adopt_epoch(&mut self, said: &Announce) {
@@ -384,7 +384,7 @@ impl Rether {
             self.members.set_nonce(*station, *nonce);
         }
         self.counters.stations_declared_dead += silent.len() as u64;
-        silent.into_iter().for_each(|station| self.event(LinkEvent::MemberGone { station }));
+        silent.into_iter().for_each(|station| self.event(LinkEvent::MemberGone { station, stopped: false }));
         self.rekey_ring();
         self.enter_ring(now);
         self.first_token(now);
@@ -452,6 +452,7 @@ impl Rether {
             return;
         }
         let station = mine.map_or(0, |me| me.station);
+        self.changes.forget_leavers();
         self.mode_epoch = form.mode_epoch;
         self.station = station;
         let listed = |mac: MacAddr| form.members().iter().any(|member| member.mac == mac);
@@ -464,7 +465,7 @@ impl Rether {
         });
         gone.into_iter()
             .filter(|s| *s != 0)
-            .for_each(|station| self.event(LinkEvent::MemberGone { station }));
+            .for_each(|station| self.event(LinkEvent::MemberGone { station, stopped: false }));
         let own = self.me.mac;
         let is_new = |member: &FormMember| {
             let known = self.members.by_mac(member.mac);
@@ -541,6 +542,7 @@ impl Rether {
         self.list = None;
         self.clock.known = false;
         self.keys.dissolve();
+        self.changes.forget_leavers();
         self.silence_at = Instant::FAR;
         if self.station == 0 {
             self.start_over(now);

@@ -49,6 +49,8 @@ pub enum LinkEvent {
     MemberGone {
         /// Which.
         station: StationId,
+        /// Whether it said goodbye.
+        stopped: bool,
     },
     /// A station does not take part.
     Refusal {

@@ -29,7 +29,7 @@ pub struct ControlName(String);
 
 /// A name that no control socket can have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the control name `{0}` is not usable: it must have 1 to 100 octets and no NUL")]
+#[error("the control name `{0}` (ROTA_CONTROL) is not usable: it must have 1 to 100 octets and no NUL")]
 pub struct ControlNameError(String);
 
 impl ControlName {
@@ -62,6 +62,9 @@ impl Default for ControlName {
 /// What can go wrong on a control socket.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
+    /// No socket can have that name.
+    #[error(transparent)]
+    Name(#[from] ControlNameError),
     /// Nobody listens under that name.
     #[error("no node listens on control socket `{0}` in this network namespace: start one with `rota node`")]
     NoNode(String),
@@ -115,6 +118,7 @@ impl Listener {
     /// # Errors
     /// [`SocketError::InUse`] when another node does already.
     pub fn bind(name: &ControlName) -> Result<Self, SocketError> {
+        ControlName::named(&name.0)?;
         let socket = new_socket(SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK)?;
         let address = UnixAddr::new_abstract(name.0.as_bytes())?;
         bind(socket.as_raw_fd(), &address).map_err(|errno| match errno {
@@ -144,6 +148,7 @@ impl Connection {
     /// # Errors
     /// [`SocketError::NoNode`] when nobody listens.
     pub fn connect(name: &ControlName) -> Result<Self, SocketError> {
+        ControlName::named(&name.0)?;
         let socket = new_socket(SockFlag::SOCK_CLOEXEC)?;
         let address = UnixAddr::new_abstract(name.0.as_bytes())?;
         connect(socket.as_raw_fd(), &address).map_err(|errno| match errno {
@@ -242,6 +247,11 @@ impl Connection {
         descriptors: bool,
     ) -> Result<Option<(usize, Vec<OwnedFd>)>, SocketError> {
         let received = match raw::receive(&self.socket, buffer, descriptors) {
+            // Said once when the other end closed without reading us; its last words wait behind it.
+            Err(Errno::ECONNRESET) => raw::receive(&self.socket, buffer, descriptors),
+            first => first,
+        };
+        let received = match received {
             Ok(received) => received,
             Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
             Err(Errno::ECONNRESET) => return Err(SocketError::Gone),
@@ -389,6 +399,17 @@ mod tests {
         assert!(node.is_gone());
         assert!(matches!(node.send_reply(&Reply::Done, &[]), Err(SocketError::Gone)));
         assert!(matches!(node.try_request(), Err(SocketError::Gone)));
+    }
+
+    #[test]
+    fn the_last_words_of_a_node_that_did_not_listen_are_read_too() {
+        let (client, node) = pair();
+        client.send_request(&Request::Status).unwrap();
+        node.send_reply(&Reply::Done, &[]).unwrap();
+        drop(node);
+        assert!(matches!(client.send_request(&Request::Status), Err(SocketError::Gone)));
+        assert_eq!(client.reply(WAIT).unwrap().body, Reply::Done);
+        assert!(matches!(client.reply(WAIT), Err(SocketError::Gone)));
     }
 
     #[test]

@@ -1,0 +1,144 @@
+//! Every way in which a channel can end has its own sentence and exit code at both of its ends.
+
+mod common;
+
+use common::{Ended, Lab, PATIENCE, Program, eventually, pid, signal, testdata};
+
+/// A video from n1 to n2 that has begun to arrive.
+struct Stream {
+    sender: Program,
+    receiver: Program,
+}
+
+impl Stream {
+    fn start(lab: &Lab, more: &[&str]) -> Self {
+        let receiver = lab.receiver(2, "1", &["--log", "-"]);
+        let clip = testdata("clip.h264");
+        let words = ["send", "--video", &clip, "--to", "n2", "--service", "1"];
+        let sender = lab.start(1, &[&words, more].concat());
+        let begun = || (receiver.out().lines().count() > 5).then_some(());
+        let has_begun = eventually(PATIENCE, begun).is_some();
+        assert!(has_begun, "{}{}{}", sender.err(), receiver.err(), lab.status(1));
+        Self { sender, receiver }
+    }
+
+    fn endless(lab: &Lab) -> Self {
+        Self::start(lab, &["--seconds", "60"])
+    }
+}
+
+#[track_caller]
+fn assert_ended(what: &str, ended: &Ended, code: i32, sentence: &str) {
+    let said = ended.err.lines().filter(|line| line.starts_with("rota: ")).count();
+    assert!(
+        ended.code() == code && ended.err.contains(sentence) && said == usize::from(code != 0),
+        "{what}: expected {code} and '{sentence}', got {}: {}",
+        ended.code(),
+        ended.err
+    );
+}
+
+/// Ends the node of a station; returns when it is gone.
+fn end_node(lab: &Lab, station: u8, how: &str) {
+    let process = pid(&lab.status(station));
+    signal(process, how);
+    let gone = || (!std::path::Path::new(&format!("/proc/{process}")).exists()).then_some(());
+    assert!(eventually(PATIENCE, gone).is_some(), "the node of n{station} goes on after SIG{how}");
+}
+
+#[test]
+fn programs_that_end_are_told_apart() {
+    let Some(lab) = Lab::up("endings", 2) else { return };
+    let clean = Stream::start(&lab, &["--frames", "10"]);
+    assert_ended("the sender of a clean end", &clean.sender.finish(), 0, "");
+    assert_eq!(clean.receiver.finish().well().json()["complete"], 10);
+
+    let mut stream = Stream::endless(&lab);
+    stream.sender.kill();
+    assert_ended("its sender killed", &stream.receiver.finish(), 1, "the sending program ended");
+
+    let mut stream = Stream::endless(&lab);
+    stream.receiver.kill();
+    assert_ended("its receiver killed", &stream.sender.finish(), 1, "the receiving program ended");
+
+    // By hand, at either end; both ends hear of it.
+    for station in [1, 2] {
+        let stream = Stream::endless(&lab);
+        let list = lab.rota(station, &["channel", "list", "--json"]).well().json();
+        let channel = list[0]["channel"].as_u64().unwrap().to_string();
+        lab.rota(station, &["channel", "close", &channel]).well();
+        let what = format!("closed by hand on n{station}");
+        assert_ended(&what, &stream.sender.finish(), 1, "ended the channel by hand");
+        assert_ended(&what, &stream.receiver.finish(), 1, "ended the channel by hand");
+    }
+    for k in lab.all() {
+        lab.wait_for_mode(k, "plain");
+        assert_eq!(lab.rota(k, &["channel", "list", "--json"]).well().out.trim(), "[]");
+    }
+}
+
+#[test]
+fn nodes_that_end_are_told_apart() {
+    let Some(lab) = Lab::up("node-endings", 3) else { return };
+    let stream = Stream::endless(&lab);
+    end_node(&lab, 2, "KILL");
+    assert_ended("own node killed", &stream.receiver.finish(), 1, "the node of this station is gone");
+    assert_ended("the other node killed", &stream.sender.finish(), 1, "the other station fell silent");
+
+    let _second = lab.start_node(2, &[]);
+    lab.wait_for_members();
+    let stream = Stream::endless(&lab);
+    end_node(&lab, 2, "TERM");
+    assert_ended("own node stopped", &stream.receiver.finish(), 1, "the node of this station was stopped");
+    let sentence = "the node of the other station was stopped";
+    assert_ended("the other node stopped", &stream.sender.finish(), 1, sentence);
+
+    let _third = lab.start_node(2, &[]);
+    lab.wait_for_members();
+    let stream = Stream::endless(&lab);
+    end_node(&lab, 1, "TERM");
+    assert_ended("the sender's node stopped", &stream.receiver.finish(), 1, sentence);
+    assert_ended("own node stopped", &stream.sender.finish(), 1, "the node of this station was stopped");
+
+    // What is only held open hears of its node's death too.
+    let _fourth = lab.start_node(1, &[]);
+    lab.wait_for_members();
+    let _receiver = lab.receiver(3, "0", &[]);
+    let held = lab.start(1, &["channel", "open", "--to", "n3", "--rate", "1mbit"]);
+    lab.wait_for_status(1, "its reservation", |s| !s["reservations"].as_array().unwrap().is_empty());
+    end_node(&lab, 1, "KILL");
+    assert_ended("a held channel's node killed", &held.finish(), 1, "the node of this station is gone");
+}
+
+#[test]
+fn a_receiver_can_insist_on_its_sender() {
+    let Some(lab) = Lab::up("from", 3) else { return };
+    let out = lab.rota(2, &["recv", "--from", "n9"]);
+    assert_ended("recv --from n9", &out, 2, "no station 'n9' on this segment; there are: n1, n3");
+    let receiver = lab.receiver(2, "0", &["--from", "n3"]);
+    let clip = testdata("clip.h264");
+    let send = ["send", "--video", &clip, "--frames", "10", "--to", "n2"];
+    let refused = lab.rota(1, &send);
+    assert_ended("another sender", &refused, 1, "takes channels of another station only");
+    lab.rota(3, &send).well();
+    assert_eq!(receiver.finish().well().json()["complete"], 10);
+}
+
+#[test]
+fn a_receiver_that_stands_still_holds_up_nobody() {
+    let Some(lab) = Lab::up("still", 2) else { return };
+    let stream = Stream::start(&lab, &["--seconds", "4", "--json"]);
+    let still = lab.rota(2, &["channel", "list", "--json"]).well().json();
+    assert_eq!(still.as_array().unwrap().len(), 1);
+    // `lab exec` passes signals on, but nobody can pass on a stop: the program itself is stopped.
+    let program = stream.receiver.inner();
+    signal(program, "STOP");
+    let sent = stream.sender.finish().well().json();
+    assert_eq!(sent["sent"], 120, "the sender never waits for a receiver");
+    lab.wait_for_mode(2, "plain");
+    signal(program, "CONT");
+    let received = stream.receiver.finish().well().json();
+    let told = |key: &str| received[key].as_u64().unwrap();
+    // A quarter of a second waits for it; the rest is overwritten and told as lost.
+    assert!(told("complete") < 120 && told("complete") >= 8 && told("sent") == 120, "{received}");
+}

@@ -1,0 +1,114 @@
+//! What the node counts: one list, which the counters file and `rota status` share.
+
+use crate::data::Measured;
+use rota_proto::rether::Rether;
+use rota_shm::{CounterTable, MemoryError};
+use rota_units::{Instant, Span};
+use rota_wire::Slot;
+
+/// The file is written anew at most this often, so that it costs a token hop nothing.
+const PUBLISH_EVERY: Span = Span::from_millis(1);
+
+/// Where the values come from.
+pub(crate) struct View<'a> {
+    pub(crate) link: &'a Rether,
+    pub(crate) measured: &'a Measured,
+    pub(crate) own_frames: u64,
+    pub(crate) stalls: u64,
+}
+
+type Counter = (&'static str, fn(&View<'_>) -> u64);
+
+/// All of them, in the order of the file.
+const COUNTERS: [Counter; 40] = [
+    // Levels: what is so now.
+    ("station", |v| u64::from(v.link.station())),
+    // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
+    ("mode", |v| v.link.mode() as u64),
+    ("mode_epoch", |v| u64::from(v.link.mode_epoch())),
+    ("generation", |v| u64::from(v.link.generation())),
+    ("stations_known", |v| v.link.members().len() as u64 + 1),
+    ("slots_reserved", |v| slots(v).len() as u64),
+    ("slots_reserved_ns", |v| slots(v).iter().map(|slot| u64::from(slot.tht_ns)).sum()),
+    ("queued_frames", |v| v.link.queued_frames() as u64),
+    ("turn_longest_ns", |v| v.measured.turn_longest.as_nanos()),
+    // Counts since the node began.
+    ("turns", |v| v.measured.turns),
+    ("tokens_accepted", |v| v.link.counters().tokens_accepted),
+    ("tokens_passed", |v| v.measured.holds),
+    ("tokens_stale", |v| v.link.counters().tokens_stale),
+    ("tokens_retransmitted", |v| v.link.counters().tokens_retransmitted),
+    ("tokens_expired", |v| v.link.counters().tokens_expired),
+    ("tokens_regenerated", |v| v.link.counters().tokens_regenerated),
+    ("leases_expired", |v| v.link.counters().leases_expired),
+    ("claims", |v| v.link.counters().claims),
+    ("stations_declared_dead", |v| v.link.counters().stations_declared_dead),
+    ("cycles", |v| v.link.counters().cycles),
+    ("cycles_skipped", |v| v.link.counters().cycles_skipped),
+    ("rests", |v| v.link.counters().rests),
+    ("requests", |v| v.link.counters().requests),
+    ("switches", |v| v.link.counters().switches),
+    ("units_sent", |v| v.link.counters().units_sent),
+    ("units_dropped", |v| v.link.counters().units_dropped),
+    ("fragments_received", |v| v.link.counters().fragments_received),
+    ("fragments_policed", |v| v.link.counters().fragments_policed),
+    ("host_frames_sent", |v| v.link.counters().host_frames_sent),
+    ("host_frames_dropped", |v| v.link.counters().host_frames_dropped),
+    ("nrt_refusals", |v| v.link.counters().nrt_refusals),
+    ("stations_refused", |v| v.link.counters().stations_refused),
+    ("strikes", |v| v.link.counters().strikes),
+    ("jumps_refused", |v| v.link.counters().jumps_refused),
+    ("frames_malformed", |v| v.link.counters().frames_malformed),
+    ("frames_unproven", |v| v.link.counters().frames_unproven),
+    ("frames_replayed", |v| v.link.counters().frames_replayed),
+    ("own_frames_sent", |v| v.own_frames),
+    ("transmit_no_room", |v| v.measured.no_room),
+    ("stalls", |v| v.stalls),
+];
+
+fn slots<'a>(view: &View<'a>) -> &'a [Slot] {
+    view.link.list().map_or(&[], |list| list.slots.as_slice())
+}
+
+/// Names and values, for a snapshot.
+pub(crate) fn all(view: &View<'_>) -> Vec<(&'static str, u64)> {
+    COUNTERS.iter().map(|(name, value)| (*name, value(view))).collect()
+}
+
+/// The data thread's hand on the counters file.
+pub(crate) struct Published {
+    table: CounterTable,
+    next: Instant,
+}
+
+impl Published {
+    /// Writes the file anew if it is time. Each value is one relaxed store into our own pages: no lock, no
+    /// system call. What changes in the millisecond before the node sleeps is told when it wakes.
+    pub(crate) fn publish(&mut self, now: Instant, view: &View<'_>) {
+        if now < self.next {
+            return;
+        }
+        self.next = now + PUBLISH_EVERY;
+        for (id, (_, value)) in COUNTERS.iter().enumerate() {
+            self.table.set(id, value(view));
+        }
+    }
+}
+
+/// The node's counters file, still all zero, and what writes it.
+pub(crate) fn file() -> Result<(CounterTable, Published), MemoryError> {
+    let table = CounterTable::create(&COUNTERS.map(|(name, _)| name))?;
+    Ok((table.clone(), Published { table, next: Instant::ZERO }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_counter_has_a_name_of_its_own() {
+        let names: BTreeSet<&str> = COUNTERS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names.len(), COUNTERS.len());
+    }
+}

@@ -1,0 +1,45 @@
+//! How much one user may take of a node. Counted by user, not by connection: a program that wants more only
+//! has to connect again.
+
+/// What one user may have at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// Channels, sending and receiving, those asked for and those listened for.
+    pub channels: usize,
+    /// Connections: each channel and each listener of the library has one of its own.
+    pub connections: usize,
+}
+
+impl Default for Quota {
+    fn default() -> Self {
+        Self { channels: 64, connections: 128 }
+    }
+}
+
+impl Quota {
+    /// Why a user who has so many channels gets no more.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub(crate) fn one_more_channel(&self, had: usize) -> Result<(), String> {
+        limit(had, self.channels, "channels and listeners", "--user-channels")
+    }
+
+    /// Why a user who has so many connections gets no more.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub(crate) fn one_more_connection(&self, had: usize) -> Result<(), String> {
+        limit(had, self.connections, "connections", "--user-connections")
+    }
+}
+
+fn limit(had: usize, most: usize, what: &str, option: &str) -> Result<(), String> {
+    if had < most {
+        return Ok(());
+    }
+    Err(format!(
+        "this user already has {had} {what} at this node, which is the limit of one user; close one, or \
+         start 'rota node' with a larger {option}"
+    ))
+}
