@@ -1,6 +1,6 @@
 //! One random world: faults of every kind, then quiet, and what must hold all the while and at the end.
 
-use crate::{Faults, World, WorldSpec};
+use crate::{WireFault, World, WorldSpec};
 use rota_proto::{ChannelId, ModeName};
 use rota_units::Span;
 
@@ -24,17 +24,17 @@ pub fn run(seed: u64) -> Vec<String> {
         world.run_for(span);
         check_running(&world, &mut seen, step, &mut broken);
     }
-    world.faults = Faults::default();
+    world.wires.heal();
     for index in 0..STATIONS {
         if world.hosts[index].node.is_none() {
-            world.restart(index);
+            world.start(index);
         }
     }
     // Detection, claim, drain, joining and the closing of what lost its peer.
     world.run_for(Span::from_millis(8_000));
     check_quiet(&world, &mut broken);
-    if let Some((at, holders)) = world.double_holds.first() {
-        broken.push(format!("S1: hosts {holders:?} both hold a token at {at:?}"));
+    if let Some(violation) = world.violations().first() {
+        broken.push(format!("{}: {} at {:?}", violation.rule, violation.what, violation.at));
     }
     broken
 }
@@ -59,8 +59,14 @@ fn trouble(world: &mut World, open: &mut Vec<(usize, ChannelId)>) {
                 world.with(from, |node, now| node.close(now, channel));
             }
         }
-        3 => world.faults.loss_ppm = world.below(60_000) as u32,
-        4 => world.faults.duplicate_ppm = world.below(60_000) as u32,
+        3 => {
+            let ppm = world.below(60_000) as u32;
+            world.disturb(WireFault::Loss { ppm, burst: 1 });
+        }
+        4 => {
+            let ppm = world.below(60_000) as u32;
+            world.disturb(WireFault::Duplicate { ppm, copies: 1, delay: Span::from_millis(3) });
+        }
         5 => {
             let span = Span::from_millis(world.below(1_200));
             world.pause(host, span);
@@ -70,7 +76,7 @@ fn trouble(world: &mut World, open: &mut Vec<(usize, ChannelId)>) {
                 world.kill(host);
                 open.retain(|(from, _)| *from != host);
             } else {
-                world.restart(host);
+                world.start(host);
             }
         }
         _ => (0..20).for_each(|_| world.ordinary(host, (host + 1) % STATIONS, 1_514)),

@@ -1,0 +1,7 @@
+//! What goes wrong: parts that are added to a world, each counted when it strikes.
+
+mod happened;
+mod wire;
+
+pub use happened::{Happened, Tally};
+pub use wire::{Passed, Ports, Select, WireFault, Wires, all_ports, kind_of};
