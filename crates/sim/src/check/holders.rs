@@ -1,6 +1,6 @@
-//! S1, R1: at most one station holds a token whose lease has not ended.
+//! S1, R1: at most one station of a connected part holds a token whose lease has not ended.
 
-use super::{Checker, Findings, Seen, View};
+use super::{Checker, Findings, View};
 
 /// Watches who holds a token.
 #[derive(Debug, Default)]
@@ -13,8 +13,7 @@ pub struct OneHolder {
 
 impl Checker for OneHolder {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
-        for seen in view.seen {
-            let Seen::Acted { host } = *seen else { continue };
+        for host in view.acted() {
             let held = self.holders.iter().position(|known| *known == host);
             match (held, view.holds(host)) {
                 (None, true) => self.holders.push(host),
@@ -30,11 +29,35 @@ impl Checker for OneHolder {
         }
         // Leases end by themselves while nobody acts.
         self.holders.retain(|host| view.holds(*host));
-        let [first, second, ..] = self.holders[..] else { return };
-        let pair = (first.min(second), first.max(second));
-        if self.reported != Some(pair) {
-            self.reported = Some(pair);
-            findings.add(view.now, "S1", format!("hosts {} and {} both hold a token", pair.0, pair.1));
+        for (at, first) in self.holders.iter().enumerate() {
+            for second in &self.holders[at + 1..] {
+                let pair = (*first.min(second), *first.max(second));
+                let apart = view.now <= view.windows.merging_until || !connected(view, pair.0, pair.1);
+                if self.reported != Some(pair) && !apart {
+                    self.reported = Some(pair);
+                    let what = format!("hosts {} and {} both hold a token", pair.0, pair.1);
+                    findings.add(view.now, "S1", what);
+                }
+            }
         }
     }
+}
+
+/// Whether frames can go both ways between two hosts, over others if need be.
+fn connected(view: &View<'_>, from: usize, to: usize) -> bool {
+    if view.wires.are_sound() {
+        return true;
+    }
+    let mut reached = vec![false; view.hosts.len()];
+    let mut edge = vec![from];
+    reached[from] = true;
+    while let Some(host) = edge.pop() {
+        for next in 0..view.hosts.len() {
+            if !reached[next] && !view.wires.is_cut(host, next) && !view.wires.is_cut(next, host) {
+                reached[next] = true;
+                edge.push(next);
+            }
+        }
+    }
+    reached[to]
 }

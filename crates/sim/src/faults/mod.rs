@@ -4,4 +4,4 @@ mod happened;
 mod wire;
 
 pub use happened::{Happened, Tally};
-pub use wire::{Passed, Ports, Select, WireFault, Wires, all_ports, kind_of};
+pub use wire::{Passed, Ports, Select, Strike, WireFault, Wires, all_ports, kind_of};

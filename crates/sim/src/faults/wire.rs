@@ -1,7 +1,7 @@
 //! What happens to frames between the medium and a station. Each part is a value with its own stream of
 //! randomness; the simulator and a segment in user space pass every frame through the same parts.
 
-use super::happened::{Happened, Tally};
+use super::happened::Happened;
 use crate::engine::Stream;
 use crate::media::Frame;
 use rota_units::{Instant, Span};
@@ -155,8 +155,19 @@ pub struct Passed {
     pub late: Span,
     /// What comes.
     pub frame: Frame,
-    /// It is what was sent, and for the first time.
-    pub genuine: bool,
+    /// It says something that was never sent: nobody may believe it.
+    pub lie: bool,
+}
+
+/// A fault touched a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strike {
+    /// What happened.
+    pub what: Happened,
+    /// To what kind of frame.
+    pub kind: Option<Kind>,
+    /// How much later it comes.
+    pub late: Span,
 }
 
 impl Wires {
@@ -197,11 +208,11 @@ impl Wires {
         from: usize,
         to: usize,
         frame: Frame,
-        tally: &mut Tally,
+        strikes: &mut Vec<Strike>,
         out: &mut Vec<Passed>,
     ) {
         let begin = out.len();
-        out.push(Passed { late: Span::ZERO, frame, genuine: true });
+        out.push(Passed { late: Span::ZERO, frame, lie: false });
         if self.parts.is_empty() {
             return;
         }
@@ -217,7 +228,7 @@ impl Wires {
                 let fault = part.fault;
                 if part.touch(at, out) {
                     let late = out.get(at).map_or(Span::ZERO, |passed| passed.late.minus(before));
-                    tally.count(fault.happened(kind, allowed, late));
+                    strikes.push(Strike { what: fault.happened(kind, allowed, late), kind, late });
                 }
             }
         }
@@ -257,7 +268,8 @@ impl WirePart {
                 for _ in 0..self.random.between(1, u64::from(copies.max(1))) {
                     let late = out[at].late + Span::from_nanos(self.random.below(delay.as_nanos() + 1));
                     let frame = out[at].frame.clone();
-                    out.push(Passed { late, frame, genuine: false });
+                    let lie = out[at].lie;
+                    out.push(Passed { late, frame, lie });
                 }
                 true
             }
@@ -281,7 +293,7 @@ impl WirePart {
             let bit = self.random.below(octets.len() as u64 * 8) as usize;
             octets[bit / 8] ^= 1 << (bit % 8);
         }
-        (out[at].frame, out[at].genuine) = (octets.into(), false);
+        out[at].change(octets);
         true
     }
 
@@ -293,8 +305,19 @@ impl WirePart {
             _ => self.random.below(1_600),
         };
         octets.resize(length as usize, 0);
-        (out[at].frame, out[at].genuine) = (octets.into(), false);
+        out[at].change(octets);
         true
+    }
+}
+
+impl Passed {
+    /// Puts other octets in the frame's place. Only what the tag covers, and the tag, can be a lie.
+    fn change(&mut self, octets: Vec<u8>) {
+        let covered =
+            |frame: &[u8]| frame.get(18..20).map(|len| 58 + usize::from(len[0]) * 256 + usize::from(len[1]));
+        let before = covered(&self.frame).and_then(|end| self.frame.get(..end));
+        self.lie |= before.is_none() || before != covered(&octets).and_then(|end| octets.get(..end));
+        self.frame = octets.into();
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a test or a scenario does to a world.
 
 use super::{Event, World};
-use crate::check::Seen;
+use crate::check::{Scope, Seen};
 use crate::faults::{Happened, Select, WireFault};
 use crate::media::Frame;
 use crate::traffic::{Purpose, Shape, Source};
@@ -128,6 +128,8 @@ impl World {
         self.tally.count(Happened::Crashed);
         self.hosts[index].lose_process();
         self.end_flows_of(index);
+        let span = self.recovery.crash(self.silent_hosts()) + self.recovery.slot();
+        self.windows.open(self.engine.now(), span, Scope::All);
         self.seen.push(Seen::Acted { host: index });
         self.check();
     }
@@ -136,7 +138,11 @@ impl World {
     pub fn pause(&mut self, index: usize, span: Span) {
         let long = span > self.spec.settings.lease;
         self.tally.count(if long { Happened::PausedLong } else { Happened::PausedShort });
-        let until = self.engine.now() + span;
+        let now = self.engine.now();
+        let until = now + span;
+        // While it stands still nothing of its own moves; behind a lease the others go on without it.
+        let recovery = if long { self.recovery.crash(1) } else { Span::ZERO };
+        self.windows.open(now, span + recovery + self.recovery.slot(), Scope::All);
         self.hosts[index].paused_until = until;
         self.engine.schedule(until, Event::Resume { host: index });
     }

@@ -3,7 +3,9 @@
 use super::World;
 use crate::check::Seen;
 use crate::hosts::Receipt;
-use rota_proto::{ChannelEvent, ChannelId, Contract, Destination, Input, OpenError, OpenRequest, UnitRef};
+use rota_proto::{
+    ChannelEvent, ChannelId, Contract, Destination, Input, OpenError, OpenRequest, UnitFate, UnitRef,
+};
 use rota_units::Instant;
 use std::collections::VecDeque;
 
@@ -42,7 +44,11 @@ pub struct Flow {
     pub periodic: bool,
     /// The number of its next unit.
     pub next: u64,
+    /// Units that were not made because an older one had not left in its period.
+    pub skipped: u64,
     ready: VecDeque<(u64, Instant)>,
+    /// Units that wait at the sender.
+    unsent: VecDeque<(u64, Instant)>,
 }
 
 impl Flow {
@@ -94,8 +100,21 @@ impl World {
             }
         };
         let (since, contract) = (self.now(), Contract::default());
-        let (state, next, ready) = (FlowState::Asked, 0, VecDeque::new());
-        self.flows.push(Flow { from, to, channel, state, since, contract, periodic, next, ready });
+        let (state, next, skipped) = (FlowState::Asked, 0, 0);
+        let (ready, unsent) = (VecDeque::new(), VecDeque::new());
+        self.flows.push(Flow {
+            from,
+            to,
+            channel,
+            state,
+            since,
+            contract,
+            periodic,
+            next,
+            skipped,
+            ready,
+            unsent,
+        });
         Ok(flow)
     }
 
@@ -111,14 +130,21 @@ impl World {
         self.with(from, |node, now| node.close(now, channel));
     }
 
-    /// A unit of a flow is ready at its sender.
+    /// A unit of a flow is ready at its sender. A program with two buffers makes none while one that should
+    /// have left a period ago has not: what a recovery ate is skipped, not queued (theory a.3, a.6).
     pub fn flow_unit(&mut self, flow: usize, octets: u32) {
         let now = self.now();
+        let patience = self.spec.settings.trt + self.spec.settings.trt.div_down(64);
         let state = &mut self.flows[flow];
         let (from, channel, number) = (state.from, state.channel, state.next);
         if state.state != FlowState::Open {
             return;
         }
+        if state.unsent.front().is_some_and(|(_, ready)| now.since(*ready) > patience) {
+            state.skipped += 1;
+            return;
+        }
+        state.unsent.push_back((number, now));
         state.next += 1;
         if state.ready.len() == UNITS_MAX {
             state.ready.pop_front();
@@ -131,6 +157,25 @@ impl World {
         let unit = UnitRef { number, octets, schedule_ns: local.as_nanos() };
         node.handle(local, Input::UnitReady { channel, unit });
         self.settle(from);
+    }
+
+    /// A slot of a channel is over, and perhaps a unit has left in it.
+    pub(super) fn flow_slot(
+        &mut self,
+        host: usize,
+        channel: ChannelId,
+        began: Instant,
+        unit: Option<(u64, UnitFate)>,
+    ) {
+        let of = |flow: &Flow| flow.from == host && flow.channel == channel && flow.state == FlowState::Open;
+        let Some(flow) = self.flows.iter().rposition(of) else { return };
+        let unsent = &mut self.flows[flow].unsent;
+        if let Some((number, _)) = unit {
+            while unsent.front().is_some_and(|(first, _)| *first <= number) {
+                unsent.pop_front();
+            }
+        }
+        self.seen.push(Seen::Slot { flow, began, unit: unit.map(|(number, _)| number) });
     }
 
     pub(super) fn flow_is(&mut self, flow: usize, state: FlowState) {

@@ -6,16 +6,16 @@ mod station;
 
 pub use flow::{Flow, FlowState};
 
-use crate::check::{Checker, Findings, OneHolder, Seen, View, Violation};
+use crate::check::{All, Checker, Findings, Recovery, Scope, Seen, View, Violation, Windows};
 use crate::clocks::Clock;
 use crate::engine::{Engine, Stamped, Stream};
-use crate::faults::{Passed, Tally, Wires};
+use crate::faults::{Happened, Passed, Strike, Tally, Wires};
 use crate::hosts::{Host, HostProfile};
 use crate::media::{Frame, Link, Medium, MediumEvent, Step, Steps, Switch};
 use crate::traffic::{Purpose, Source};
 use rota_proto::{Identity, Node, Settings};
 use rota_units::{BitRate, Instant, Octets, Span};
-use rota_wire::{Key, MacAddr};
+use rota_wire::{FrameView, Key, Kind, MacAddr};
 
 /// What joins the stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub struct WorldSpec {
     pub profile: HostProfile,
     /// How much a clock may be off at most, either way, in parts per million.
     pub drift_ppm: u32,
+    /// Ports of the medium behind the stations', for whoever does not belong.
+    pub strangers: usize,
     /// A bug.
     pub plant: Option<Plant>,
 }
@@ -74,6 +76,7 @@ impl WorldSpec {
             latency: Span::from_micros(20),
             profile: HostProfile::IDEAL,
             drift_ppm: 0,
+            strangers: 0,
             plant: None,
         }
     }
@@ -82,7 +85,7 @@ impl WorldSpec {
         let (rate, cards) = (self.settings.link.rate, self.card_queue);
         match self.topology {
             Topology::Switch => Medium::Switch(Switch::new(
-                self.stations,
+                self.stations + self.strangers,
                 rate,
                 cards,
                 self.settings.port_queue,
@@ -102,10 +105,7 @@ enum Event {
         frame: Frame,
     },
     /// A frame that the wires held back.
-    Late {
-        to: usize,
-        frame: Frame,
-    },
+    Late { to: usize, frame: Frame, lie: bool },
     /// The processor has finished with a frame, which goes to the card.
     Hand {
         from: usize,
@@ -138,13 +138,43 @@ impl Stamped for Event {
             }
             Self::Medium(MediumEvent::PortFree { port }) => 2 << 56 ^ *port as u64,
             Self::Arrive { to, frame, .. } => 3 << 56 ^ (*to as u64) << 32 ^ mark(frame),
-            Self::Late { to, frame } => 4 << 56 ^ (*to as u64) << 32 ^ mark(frame),
+            Self::Late { to, frame, .. } => 4 << 56 ^ (*to as u64) << 32 ^ mark(frame),
             Self::Hand { from, frame } => 5 << 56 ^ (*from as u64) << 32 ^ mark(frame),
             Self::Serve { host } => 6 << 56 ^ *host as u64,
             Self::Wake { host } => 7 << 56 ^ *host as u64,
             Self::CardEmpty { host } => 8 << 56 ^ *host as u64,
             Self::Resume { host } => 9 << 56 ^ *host as u64,
             Self::Emit { source } => 10 << 56 ^ *source as u64,
+        }
+    }
+}
+
+impl Event {
+    /// The event in words, for a log.
+    fn line(&self, settings: &Settings) -> String {
+        let named = |frame: &Frame| match FrameView::parse(frame, settings.ether_type) {
+            Ok(view) => {
+                let header = view.header();
+                let (generation, of) = (header.generation.counter, header.generation.station);
+                format!("{:?} from {} ({generation}.{of}, {})", header.kind, header.source, header.seq)
+            }
+            Err(_) => format!("ordinary frame of {} octets", frame.len()),
+        };
+        match self {
+            Self::Medium(MediumEvent::AtSwitch { from, frame }) => {
+                format!("port {from}: the switch has {}", named(frame))
+            }
+            Self::Medium(MediumEvent::PortFree { port }) => format!("port {port} is free"),
+            Self::Arrive { to, frame, .. } => format!("host {to} <- {}", named(frame)),
+            Self::Late { to, frame, lie } => {
+                format!("host {to} <- late {}{}", named(frame), if *lie { ", which is a lie" } else { "" })
+            }
+            Self::Hand { from, frame } => format!("host {from} hands over {}", named(frame)),
+            Self::Serve { host } => format!("host {host} looks at its queue"),
+            Self::Wake { host } => format!("host {host} wakes"),
+            Self::CardEmpty { host } => format!("host {host}: card empty"),
+            Self::Resume { host } => format!("host {host} goes on"),
+            Self::Emit { source } => format!("source {source}"),
         }
     }
 }
@@ -159,20 +189,42 @@ pub struct World {
     pub wires: Wires,
     /// What went wrong, and how often.
     pub tally: Tally,
+    /// What is excused.
+    pub windows: Windows,
+    /// How long recovery may take.
+    pub recovery: Recovery,
     spec: WorldSpec,
     seed: u64,
     engine: Engine<Event>,
+    checks: All,
     checkers: Vec<Box<dyn Checker>>,
     findings: Findings,
     seen: Vec<Seen>,
     steps: Steps,
     passed: Vec<Passed>,
+    strikes: Vec<Strike>,
+    losses: Losses,
     sources: Vec<Source>,
     flows: Vec<Flow>,
     streams: u64,
     test: Stream,
     hops: u64,
     buffer: Vec<u8>,
+    log: bool,
+    lines: Vec<String>,
+}
+
+/// Control frames lost in a row.
+#[derive(Debug)]
+struct Losses {
+    in_a_row: u32,
+    over: Instant,
+}
+
+impl Default for Losses {
+    fn default() -> Self {
+        Self { in_a_row: 0, over: Instant::ZERO }
+    }
 }
 
 const SECRET: [u8; 32] = [7; 32];
@@ -205,7 +257,12 @@ impl World {
             tally: Tally::default(),
             seed,
             engine: Engine::new(EPOCH),
-            checkers: vec![Box::new(OneHolder::default())],
+            checks: All::default(),
+            checkers: Vec::new(),
+            windows: Windows::default(),
+            recovery: Recovery::new(&spec.settings),
+            strikes: Vec::with_capacity(8),
+            losses: Losses::default(),
             findings: Findings::default(),
             seen: Vec::with_capacity(64),
             steps: Steps::with_capacity(64),
@@ -216,6 +273,8 @@ impl World {
             test: Stream::named(seed, "test"),
             hops: 0,
             buffer: vec![0; 1600],
+            log: false,
+            lines: Vec::new(),
             spec,
         }
     }
@@ -246,6 +305,16 @@ impl World {
         self.engine.event_hash()
     }
 
+    /// Keeps a line for each event from now on.
+    pub fn keep_log(&mut self) {
+        self.log = true;
+    }
+
+    /// The lines kept since they were last taken.
+    pub fn take_log(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.lines)
+    }
+
     /// How many events have happened, and how many tokens were accepted.
     pub fn speed(&self) -> (u64, u64) {
         (self.engine.events(), self.hops)
@@ -254,6 +323,17 @@ impl World {
     /// The rules that were broken, oldest first.
     pub fn violations(&self) -> &[Violation] {
         &self.findings.violations
+    }
+
+    /// What the standing checkers measured.
+    pub fn checks(&self) -> &All {
+        &self.checks
+    }
+
+    /// A rule that is judged from outside was broken.
+    pub fn broke(&mut self, rule: &'static str, what: String) {
+        let now = self.now();
+        self.findings.add(now, rule, what);
     }
 
     /// Adds a checker.
@@ -268,22 +348,41 @@ impl World {
 
     /// Runs until then, or until time no longer moves.
     pub fn run_until(&mut self, until: Instant) {
-        while let Some(event) = self.engine.next(until) {
-            if self.engine.is_stuck() {
-                let now = self.now();
-                self.findings.add(now, "S7", format!("time stands still at {event:?}"));
-                return;
-            }
-            self.happen(event);
-            self.check();
+        while self.step(until) {}
+    }
+
+    /// Lets the next event up to `until` happen; false when there is none.
+    pub fn step(&mut self, until: Instant) -> bool {
+        let Some(event) = self.engine.next(until) else { return false };
+        if self.engine.is_stuck() {
+            let now = self.now();
+            self.findings.add(now, "S7", format!("time stands still at {event:?}"));
+            return false;
         }
+        if self.log {
+            let line =
+                format!("{:>15} {}", self.now().since(EPOCH).as_nanos(), event.line(&self.spec.settings));
+            self.lines.push(line);
+        }
+        self.happen(event);
+        self.check();
+        true
     }
 
     fn check(&mut self) {
         if self.seen.is_empty() {
             return;
         }
-        let view = View { now: self.engine.now(), hosts: &self.hosts, flows: &self.flows, seen: &self.seen };
+        let view = View {
+            now: self.engine.now(),
+            settings: &self.spec.settings,
+            hosts: &self.hosts,
+            flows: &self.flows,
+            wires: &self.wires,
+            windows: &self.windows,
+            seen: &self.seen,
+        };
+        self.checks.after(&view, &mut self.findings);
         for checker in &mut self.checkers {
             checker.after(&view, &mut self.findings);
         }
@@ -298,7 +397,7 @@ impl World {
                 self.follow();
             }
             Event::Arrive { to, from, frame } => self.pass(to, from, frame),
-            Event::Late { to, frame } => self.arrive(to, frame),
+            Event::Late { to, frame, lie } => self.arrive_or_lie(to, frame, lie),
             Event::Hand { from, frame } => self.send(from, frame),
             Event::Serve { host } => self.serve(host),
             Event::Wake { host } => self.wake(host),
@@ -333,15 +432,55 @@ impl World {
         }
         let now = self.now();
         let mut passed = std::mem::take(&mut self.passed);
-        self.wires.pass(now, from, to, frame, &mut self.tally, &mut passed);
-        for Passed { late, frame, .. } in passed.drain(..) {
+        let mut strikes = std::mem::take(&mut self.strikes);
+        self.wires.pass(now, from, to, frame, &mut strikes, &mut passed);
+        for strike in strikes.drain(..) {
+            self.struck(from, to, &strike);
+        }
+        for Passed { late, frame, lie } in passed.drain(..) {
             if late == Span::ZERO {
-                self.arrive(to, frame);
+                self.arrive_or_lie(to, frame, lie);
             } else {
-                self.engine.schedule(now + late, Event::Late { to, frame });
+                self.engine.schedule(now + late, Event::Late { to, frame, lie });
             }
         }
-        self.passed = passed;
+        (self.passed, self.strikes) = (passed, strikes);
+    }
+
+    fn arrive_or_lie(&mut self, to: usize, frame: Frame, lie: bool) {
+        if lie { self.lie_to(to, frame) } else { self.arrive(to, frame) }
+    }
+
+    /// Counts a fault that touched a frame, and opens the window that it excuses.
+    fn struck(&mut self, from: usize, to: usize, strike: &Strike) {
+        self.tally.count(strike.what);
+        let now = self.now();
+        let slot = self.recovery.slot();
+        let (span, scope) = match (strike.what, strike.kind) {
+            (Happened::Duplicated, _) => return,
+            (Happened::DelayedWithin | Happened::DelayedBeyond, Some(Kind::Data)) => {
+                (strike.late, Scope::Pair(from, to))
+            }
+            (Happened::DelayedWithin, Some(_)) => (strike.late + slot, Scope::All),
+            // Later than D it counts as lost, and comes all the same.
+            (Happened::DelayedBeyond, Some(_)) => (strike.late + self.token_lost() + slot, Scope::All),
+            (_, Some(Kind::Data)) => (Span::ZERO, Scope::Pair(from, to)),
+            (_, Some(_)) => (self.token_lost() + slot, Scope::All),
+            // Ordinary frames were promised nothing.
+            (_, None) => return,
+        };
+        self.windows.open(now, span, scope);
+    }
+
+    /// How long it may take until what a control frame was for happens after all. Losses close together are
+    /// losses of one token in a row.
+    fn token_lost(&mut self) -> Span {
+        let now = self.now();
+        let again = now <= self.losses.over;
+        self.losses.in_a_row = if again { self.losses.in_a_row + 1 } else { 1 };
+        let span = self.recovery.token_loss(self.losses.in_a_row);
+        self.losses.over = now + span;
+        span
     }
 
     fn emit(&mut self, index: usize) {

@@ -1,11 +1,13 @@
 //! One station's part of an event: taking frames, waking up, and doing what the node says.
 
 use super::{Event, Plant, World};
-use crate::check::Seen;
+use crate::check::{Scope, Seen};
+use crate::faults::kind_of;
 use crate::hosts::{INBOX_MAX, Pattern};
 use crate::media::Frame;
 use rota_proto::{FrameBuf, GateOrder, Input, Node, Output, PortId};
 use rota_units::{Instant, Span};
+use rota_wire::Kind;
 
 /// What a process that catches up takes at least for each frame.
 const DEQUEUE: Span = Span::from_micros(10);
@@ -28,9 +30,13 @@ impl World {
         }
         if host.node.is_none() || host.inbox.len() >= INBOX_MAX {
             host.inbox_drops += 1;
+            self.lost_on_silent(&frame);
             return;
         }
-        if now < host.paused_until || host.serving {
+        if now < host.paused_until {
+            host.inbox.push_back((now, frame.clone()));
+            self.lost_on_silent(&frame);
+        } else if host.serving {
             host.inbox.push_back((now, frame));
         } else if host.profile.is_ideal() {
             self.receive(to, now, &frame);
@@ -43,6 +49,39 @@ impl World {
             host.serving = true;
             self.engine.schedule(start + host.profile.receive, Event::Serve { host: to });
         }
+    }
+
+    /// A token that goes to who cannot take it is as good as lost there.
+    fn lost_on_silent(&mut self, frame: &Frame) {
+        if kind_of(frame, self.spec.settings.ether_type) == Some(Kind::Token) {
+            let silent = self.silent_hosts();
+            let span = self.recovery.crash(silent) + self.recovery.slot();
+            self.windows.open(self.engine.now(), span, Scope::All);
+        }
+    }
+
+    /// How many stations cannot answer now.
+    pub(super) fn silent_hosts(&self) -> u64 {
+        let now = self.engine.now();
+        self.hosts.iter().filter(|host| host.boots > 0 && !host.is_running(now)).count() as u64
+    }
+
+    /// A frame that nobody with a key made: all that it may change is a counter (S12).
+    pub(super) fn lie_to(&mut self, to: usize, frame: Frame) {
+        let before = self.state_of(to);
+        self.arrive(to, frame);
+        let after = self.state_of(to);
+        if before != after && self.hosts[to].profile.is_ideal() {
+            let now = self.engine.now();
+            self.findings.add(now, "S12", format!("host {to} believed a frame that nobody made"));
+        }
+    }
+
+    /// Everything a node knows, counters apart.
+    fn state_of(&self, index: usize) -> Option<String> {
+        let text = format!("{:?}", self.hosts[index].node.as_ref()?);
+        let (before, rest) = text.split_once("counters: Counters {")?;
+        Some(format!("{before}{}", rest.split_once('}')?.1))
     }
 
     /// The processor takes the next frame out of the queue.
@@ -83,7 +122,9 @@ impl World {
         let hops = node.link().counters().tokens_accepted;
         let input = Input::Frame { port: PortId(0), at: Some(stamp), data: frame };
         let delivery = node.handle(now, input);
-        self.hops += node.link().counters().tokens_accepted - hops;
+        let accepted = node.link().counters().tokens_accepted > hops;
+        self.hops += u64::from(accepted);
+        self.seen.push(Seen::Took { host: to, frame: frame.clone(), accepted });
         if let Some(delivery) = delivery {
             let begin = usize::from(delivery.offset);
             let payload = &frame[begin..begin + usize::from(delivery.octets)];
@@ -208,7 +249,11 @@ impl World {
                     self.hosts[index].events.push(event);
                 }
             }
-            Output::Hold { .. } | Output::Slot { .. } | Output::Rotation { .. } => {}
+            Output::Slot { channel, at, unit } => {
+                let began = self.hosts[index].clock.when(at).min(self.engine.now());
+                self.flow_slot(index, channel, began, unit);
+            }
+            Output::Hold { .. } | Output::Rotation { .. } => {}
         }
     }
 
@@ -216,6 +261,9 @@ impl World {
     fn transmit(&mut self, from: usize, frame: Frame) {
         let now = self.engine.now();
         let host = &mut self.hosts[from];
+        let local = host.clock.read(now);
+        let holding = host.node.as_ref().is_some_and(|node| node.link().holds_token(local));
+        self.seen.push(Seen::Sent { host: from, frame: frame.clone(), holding });
         if host.profile.is_ideal() {
             self.send(from, frame);
             return;
