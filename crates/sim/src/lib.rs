@@ -11,13 +11,15 @@ mod engine;
 pub mod faults;
 mod hosts;
 pub mod media;
+pub mod scenario;
 pub mod sweep;
 mod traffic;
 mod world;
 
 pub use clocks::Clock;
 pub use engine::{Engine, Stamped, Stream};
-pub use faults::{Happened, Select, Tally, WireFault, Wires};
+pub use faults::{Draw, Fault, Happened, Mix, Moment, Select, Tally, Timed, WireFault, Wires};
 pub use hosts::{Host, HostProfile, Receipt};
-pub use traffic::{Shape, Source};
+pub use scenario::{Load, Outcome, Reservation, Run, Scenario, ScenarioError};
+pub use traffic::{Purpose, Shape, Source};
 pub use world::{Flow, FlowState, Plant, Topology, World, WorldSpec, mac};

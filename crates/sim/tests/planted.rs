@@ -66,19 +66,14 @@ fn a_strict_ring_does_not_drift_over_a_thousand_cycles() {
     assert_eq!(world.violations(), []);
 }
 
-#[test]
-fn a_few_random_worlds_hold_every_invariant() {
-    for seed in 0..20 {
-        assert_eq!(sweep::run(seed), [] as [String; 0], "seed {seed}");
-    }
+fn broken(seed: u64) -> Vec<String> {
+    let outcome = sweep::run(seed, &sweep::campaign(seed));
+    outcome.violations.iter().map(|found| format!("{}: {}", found.rule, found.what)).collect()
 }
 
-/// Each of these worlds once ended in stations that found no common mode again: two stations with one
-/// number when the ring formed, a joiner of a known boot taken for a replay, a dead station without a slot
-/// that nobody visited, a new member that shared its old number with the master.
 #[test]
-fn worlds_that_once_ended_split_agree_again() {
-    for seed in [14, 34, 71, 118, 135, 306, 395, 398, 439, 493] {
-        assert_eq!(rota_sim::sweep::run(seed), Vec::<String>::new(), "seed {seed}");
+fn a_few_random_worlds_hold_every_invariant() {
+    for seed in 0..100 {
+        assert_eq!(broken(seed), [] as [String; 0], "seed {seed}");
     }
 }

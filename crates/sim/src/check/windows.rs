@@ -78,6 +78,8 @@ pub struct Windows {
     /// Until when stations may be in two rings that have not noticed each other.
     pub(crate) merging_until: Instant,
     longest: Span,
+    /// The first and the last strike of the window that is open.
+    struck: Option<(Instant, Instant)>,
 }
 
 impl Windows {
@@ -85,17 +87,26 @@ impl Windows {
     pub fn open(&mut self, begin: Instant, span: Span, scope: Scope) {
         match scope {
             Scope::Pair(from, to) => self.pairs.push((begin, begin + span, from, to)),
-            Scope::All => match self.all.last_mut() {
-                Some((_, end)) if begin <= *end => {
-                    // A fault inside another's recovery: the longer, twice.
-                    let both = span.max(self.longest) * 2;
-                    (*end, self.longest) = ((*end).max(begin + both), span.max(self.longest));
-                }
-                _ => {
-                    self.longest = span;
-                    self.all.push((begin, begin + span));
-                }
-            },
+            Scope::All => self.open_all(begin, span),
+        }
+    }
+
+    fn open_all(&mut self, begin: Instant, span: Span) {
+        let inside = self.all.last().is_some_and(|(_, end)| begin <= *end);
+        self.struck = Some(match self.struck {
+            Some((first, _)) if inside => (first, begin),
+            _ => (begin, begin),
+        });
+        match self.all.last_mut() {
+            Some((_, end)) if begin <= *end => {
+                // A fault inside another's recovery: the longer, twice.
+                let both = span.max(self.longest) * 2;
+                (*end, self.longest) = ((*end).max(begin + both), span.max(self.longest));
+            }
+            _ => {
+                self.longest = span;
+                self.all.push((begin, begin + span));
+            }
         }
     }
 
@@ -114,6 +125,13 @@ impl Windows {
     /// Whether the whole segment may be disturbed at `at`.
     pub fn cover(&self, at: Instant) -> bool {
         self.excuse(at, at, usize::MAX, usize::MAX)
+    }
+
+    /// When the first fault struck behind `since`.
+    pub fn first_since(&self, since: Instant) -> Option<Instant> {
+        self.struck
+            .filter(|(_, last)| *last > since)
+            .map(|(first, last)| if first > since { first } else { last })
     }
 
     /// How much of the time up to `now` was excused for all.

@@ -7,7 +7,7 @@ pub use profile::HostProfile;
 use crate::clocks::Clock;
 use crate::engine::Stream;
 use crate::media::Frame;
-use rota_proto::{ChannelEvent, ChannelId, Delivery, Node, Payloads};
+use rota_proto::{ChannelEvent, ChannelId, Delivery, Node, Payloads, Settings};
 use rota_units::{Instant, Span};
 use rota_wire::{FrameView, Kind, MacAddr};
 use std::collections::{BTreeMap, VecDeque};
@@ -49,6 +49,8 @@ pub struct Host {
     pub clock: Clock,
     /// What its processor costs.
     pub profile: HostProfile,
+    /// Settings of its own, if it is to differ from the others.
+    pub(crate) settings: Option<Settings>,
     /// What happened to its channels, oldest first.
     pub events: Vec<ChannelEvent>,
     /// Units received, by channel.
@@ -87,6 +89,7 @@ impl Host {
             paused_until: Instant::ZERO,
             clock,
             profile,
+            settings: None,
             events: Vec::new(),
             receipts: BTreeMap::new(),
             ordinary_received: 0,

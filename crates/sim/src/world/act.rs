@@ -97,8 +97,12 @@ impl World {
 
     /// Adds a source of ordinary traffic that begins now.
     pub fn load(&mut self, from: usize, to: usize, shape: Shape, until: Instant) {
+        self.feed(Purpose::Ordinary { from, to }, shape, until);
+    }
+
+    /// Adds a source that begins now.
+    pub fn feed(&mut self, purpose: Purpose, shape: Shape, until: Instant) {
         let random = self.stream("source");
-        let purpose = Purpose::Ordinary { from, to };
         self.sources.push(Source::new(shape, purpose, until, random));
         let source = self.sources.len() - 1;
         self.engine.schedule(self.engine.now(), Event::Emit { source });
@@ -121,6 +125,11 @@ impl World {
         self.hosts[index].node = Some(node);
         self.settle(index);
         self.check();
+    }
+
+    /// Starts a host's process in a while, unless it runs by then.
+    pub fn start_later(&mut self, index: usize, wait: Span) {
+        self.engine.schedule(self.engine.now() + wait, Event::Start { host: index });
     }
 
     /// The process is killed; with it goes its gate.

@@ -1,6 +1,7 @@
 //! The world: hosts on a medium, the order of events, and the check after each of them.
 
 mod act;
+mod faults;
 mod flow;
 mod station;
 
@@ -9,7 +10,7 @@ pub use flow::{Flow, FlowState};
 use crate::check::{All, Checker, Findings, Recovery, Scope, Seen, View, Violation, Windows};
 use crate::clocks::Clock;
 use crate::engine::{Engine, Stamped, Stream};
-use crate::faults::{Happened, Passed, Strike, Tally, Wires};
+use crate::faults::{Evil, Happened, Passed, Strike, Tally, Wires};
 use crate::hosts::{Host, HostProfile};
 use crate::media::{Frame, Link, Medium, MediumEvent, Step, Steps, Switch};
 use crate::traffic::{Purpose, Source};
@@ -105,7 +106,11 @@ enum Event {
         frame: Frame,
     },
     /// A frame that the wires held back.
-    Late { to: usize, frame: Frame, lie: bool },
+    Late {
+        to: usize,
+        frame: Frame,
+        lie: bool,
+    },
     /// The processor has finished with a frame, which goes to the card.
     Hand {
         from: usize,
@@ -127,6 +132,9 @@ enum Event {
     Emit {
         source: usize,
     },
+    Start {
+        host: usize,
+    },
 }
 
 impl Stamped for Event {
@@ -145,6 +153,7 @@ impl Stamped for Event {
             Self::CardEmpty { host } => 8 << 56 ^ *host as u64,
             Self::Resume { host } => 9 << 56 ^ *host as u64,
             Self::Emit { source } => 10 << 56 ^ *source as u64,
+            Self::Start { host } => 11 << 56 ^ *host as u64,
         }
     }
 }
@@ -175,6 +184,7 @@ impl Event {
             Self::CardEmpty { host } => format!("host {host}: card empty"),
             Self::Resume { host } => format!("host {host} goes on"),
             Self::Emit { source } => format!("source {source}"),
+            Self::Start { host } => format!("host {host} is started"),
         }
     }
 }
@@ -209,6 +219,12 @@ pub struct World {
     streams: u64,
     test: Stream,
     hops: u64,
+    armed: Vec<faults::Armed>,
+    evil: Evil,
+    evil_random: Stream,
+    flaps: u64,
+    /// Whether old frames are kept, to be played again.
+    pub(crate) remembers: bool,
     buffer: Vec<u8>,
     log: bool,
     lines: Vec<String>,
@@ -272,6 +288,11 @@ impl World {
             streams: 0,
             test: Stream::named(seed, "test"),
             hops: 0,
+            armed: Vec::new(),
+            evil: Self::evil(seed),
+            evil_random: Stream::named(seed, "evil targets"),
+            flaps: 0,
+            remembers: false,
             buffer: vec![0; 1600],
             log: false,
             lines: Vec::new(),
@@ -366,6 +387,9 @@ impl World {
         }
         self.happen(event);
         self.check();
+        if !self.armed.is_empty() {
+            self.fire();
+        }
         true
     }
 
@@ -404,6 +428,11 @@ impl World {
             Event::CardEmpty { host } => self.card_empty(host),
             Event::Resume { host } => self.resume(host),
             Event::Emit { source } => self.emit(source),
+            Event::Start { host } => {
+                if self.hosts[host].node.is_none() {
+                    self.start(host);
+                }
+            }
         }
     }
 
@@ -426,6 +455,10 @@ impl World {
 
     /// A frame is at the end of its wire: it passes through whatever is wrong there.
     fn pass(&mut self, to: usize, from: usize, frame: Frame) {
+        // Nobody we know listens at a stranger's port.
+        if to >= self.hosts.len() {
+            return;
+        }
         if self.wires.are_sound() {
             self.arrive(to, frame);
             return;
@@ -515,7 +548,8 @@ impl World {
             name: format!("n{}", index + 1),
         };
         let (now, seed) = (host.clock.read(self.engine.now()), host.random.draw());
-        Node::new(now, identity, &Key::new(SECRET), self.spec.settings.clone(), seed)
+        let settings = host.settings.as_ref().unwrap_or(&self.spec.settings).clone();
+        Node::new(now, identity, &Key::new(SECRET), settings, seed)
     }
 }
 

@@ -125,6 +125,9 @@ impl World {
         let accepted = node.link().counters().tokens_accepted > hops;
         self.hops += u64::from(accepted);
         self.seen.push(Seen::Took { host: to, frame: frame.clone(), accepted });
+        if self.remembers {
+            self.evil.remember(to, frame);
+        }
         if let Some(delivery) = delivery {
             let begin = usize::from(delivery.offset);
             let payload = &frame[begin..begin + usize::from(delivery.octets)];
