@@ -15,6 +15,10 @@ fn main() -> ExitCode {
     let (mut failed, mut hops, mut tally, mut worst) = (0, 0, Tally::default(), Span::ZERO);
     for seed in from..from + seeds {
         let outcome = sweep::run(seed, &sweep::campaign(seed));
+        if seeds == 1 {
+            outcome.faults.iter().for_each(|timed| println!("{timed:?}"));
+            outcome.streams.iter().for_each(|stream| println!("{stream:?}"));
+        }
         tally.add(&outcome.tally);
         hops += outcome.hops;
         worst = worst.max(outcome.worst_recovery);

@@ -47,6 +47,8 @@ pub struct Flow {
     /// Units that were not made because an older one had not left in its period.
     pub skipped: u64,
     ready: VecDeque<(u64, Instant)>,
+    /// The last unit left more than a rotation after it was ready.
+    late: bool,
     /// Units that wait at the sender.
     unsent: VecDeque<(u64, Instant)>,
 }
@@ -113,6 +115,7 @@ impl World {
             next,
             skipped,
             ready,
+            late: false,
             unsent,
         });
         Ok(flow)
@@ -130,18 +133,20 @@ impl World {
         self.with(from, |node, now| node.close(now, channel));
     }
 
-    /// A unit of a flow is ready at its sender. A program with two buffers makes none while one that should
-    /// have left a period ago has not: what a recovery ate is skipped, not queued (theory a.3, a.6).
+    /// A unit of a flow is ready at its sender. The program makes none when its last one left late and more
+    /// wait behind it: what a recovery ate is skipped, not queued (theory a.6), or every later unit would
+    /// be one rotation late for ever.
     pub fn flow_unit(&mut self, flow: usize, octets: u32) {
         let now = self.now();
-        let patience = self.spec.settings.trt + self.spec.settings.trt.div_down(64);
+        let patience = self.spec.settings.trt;
         let state = &mut self.flows[flow];
         let (from, channel, number) = (state.from, state.channel, state.next);
         if state.state != FlowState::Open {
             return;
         }
-        if state.unsent.front().is_some_and(|(_, ready)| now.since(*ready) > patience) {
-            state.skipped += 1;
+        let overdue = state.unsent.front().is_some_and(|(_, ready)| now.since(*ready) > patience + patience);
+        if overdue || (state.late && !state.unsent.is_empty()) {
+            (state.skipped, state.late) = (state.skipped + 1, false);
             return;
         }
         state.unsent.push_back((number, now));
@@ -171,9 +176,15 @@ impl World {
         let Some(flow) = self.flows.iter().rposition(of) else { return };
         let unsent = &mut self.flows[flow].unsent;
         if let Some((number, _)) = unit {
-            while unsent.front().is_some_and(|(first, _)| *first <= number) {
+            let trt = self.spec.settings.trt;
+            let mut late = false;
+            while let Some((first, ready)) = unsent.front().copied()
+                && first <= number
+            {
+                late = began.since(ready) > trt;
                 unsent.pop_front();
             }
+            self.flows[flow].late = late;
         }
         self.seen.push(Seen::Slot { flow, began, unit: unit.map(|(number, _)| number) });
     }

@@ -68,6 +68,10 @@ impl World {
 
     /// A frame that nobody with a key made: all that it may change is a counter (S12).
     pub(super) fn lie_to(&mut self, to: usize, frame: Frame) {
+        // What time alone changes is not the frame's doing.
+        if self.hosts[to].is_running(self.engine.now()) {
+            self.wake_now(to);
+        }
         let before = self.state_of(to);
         self.arrive(to, frame);
         let after = self.state_of(to);
