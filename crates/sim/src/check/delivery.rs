@@ -61,6 +61,10 @@ impl Deliveries {
             let channel = &view.flows[flow];
             // What was on its way when its channel ended is judged by how the channel ended.
             let ended = channel.state != FlowState::Open && channel.since <= due;
+            // Who is dead, or began anew and knows no channel, receives nothing: how soon the sender must be
+            // told is another rule.
+            let receiver = &view.hosts[channel.to];
+            let ended = ended || receiver.node.is_none() || receiver.boots != channel.receiver_boots;
             if ended || view.windows.excuse(ready, due, channel.from, channel.to) {
                 watch.report.excused += 1;
             } else {
@@ -80,6 +84,7 @@ impl Checker for Deliveries {
             match *seen {
                 Seen::Ready { flow, number, octets } => {
                     let contract = &view.flows[flow].contract;
+                    check_notice(view, flow, findings);
                     let watch = &mut self.flows[flow];
                     (watch.report.bound, watch.report.ready) = (contract.bound, watch.report.ready + 1);
                     if octets <= contract.unit_octets_max {
@@ -151,5 +156,21 @@ impl Deliveries {
             let what = format!("slots of flow {flow} began {gap} apart; {bound} is the bound");
             findings.add(view.now, "R4", what);
         }
+    }
+}
+
+/// S5, row 11: a sender learns that its receiver is gone. A dead station without a slot is noticed when the
+/// token next goes round, at the latest after 32 cycles, and then by the claim that it takes.
+fn check_notice(view: &View<'_>, flow: usize, findings: &mut Findings) {
+    let channel = &view.flows[flow];
+    let receiver = &view.hosts[channel.to];
+    if receiver.node.is_some() && receiver.boots == channel.receiver_boots {
+        return;
+    }
+    let bound = view.settings.trt * 33 + view.recovery.crash(view.hosts.len() as u64) * 2;
+    let told = view.now.since(receiver.died.max(channel.since));
+    if told > bound && !view.windows.cover(view.now) {
+        let what = format!("flow {flow} still sends {told} after its receiver died");
+        findings.add(view.now, "S5", what);
     }
 }

@@ -113,6 +113,8 @@ pub struct View<'a> {
     pub wires: &'a Wires,
     /// What is excused.
     pub windows: &'a Windows,
+    /// How long recovery may take.
+    pub recovery: &'a Recovery,
     /// What happened in this event.
     pub seen: &'a [Seen],
 }

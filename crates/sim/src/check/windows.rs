@@ -16,6 +16,7 @@ pub struct Recovery {
     claim: Span,
     silence: Span,
     rank: Span,
+    switch: Span,
     one_way: Span,
 }
 
@@ -28,7 +29,9 @@ impl Recovery {
             death: settings.death_timeout,
             step: settings.lease + settings.delay_max,
             claim: settings.claim_interval * (u64::from(settings.claim_tries) + 1),
-            silence: settings.silence(0),
+            // A watch over a successor doubles its patience up to sixteen hop timeouts.
+            silence: settings.silence(0).max(settings.death_timeout + settings.hop_timeout * 16),
+            switch: settings.switch_timeout(255) * (u64::from(settings.switch_tries) + 1),
             rank: settings.silence(1).minus(settings.silence(0)),
             one_way: settings.delay_max,
         }
@@ -48,6 +51,11 @@ impl Recovery {
     pub fn crash(&self, dead: u64) -> Span {
         let noticed = self.silence + self.rank * dead;
         noticed + self.claim + self.step * dead + self.trt + self.one_way
+    }
+
+    /// … after a station died while the mode was being switched: who waits for it waits for all its tries.
+    pub fn switch_crash(&self, dead: u64) -> Span {
+        self.switch + self.crash(dead)
     }
 
     /// One ring again after parts with `stations` in all have met.

@@ -43,6 +43,8 @@ pub struct Host {
     pub mac: MacAddr,
     /// How often it has been started.
     pub boots: u32,
+    /// When its last process ended.
+    pub died: Instant,
     /// Until when the process is stopped.
     pub paused_until: Instant,
     /// Its monotonic clock.
@@ -86,6 +88,7 @@ impl Host {
             node: None,
             mac,
             boots: 0,
+            died: Instant::ZERO,
             paused_until: Instant::ZERO,
             clock,
             profile,

@@ -135,9 +135,14 @@ impl World {
     /// The process is killed; with it goes its gate.
     pub fn kill(&mut self, index: usize) {
         self.tally.count(Happened::Crashed);
+        let mut nodes = self.hosts.iter().filter_map(|host| host.node.as_ref());
+        let switching = nodes.any(|node| node.link().mode() == ModeName::Switching);
         self.hosts[index].lose_process();
+        self.hosts[index].died = self.engine.now();
         self.end_flows_of(index);
-        let span = self.recovery.crash(self.silent_hosts()) + self.recovery.slot();
+        let dead = self.silent_hosts();
+        let span = if switching { self.recovery.switch_crash(dead) } else { self.recovery.crash(dead) };
+        let span = span + self.recovery.slot();
         self.windows.open(self.engine.now(), span, Scope::All);
         self.seen.push(Seen::Acted { host: index });
         self.check();

@@ -44,6 +44,8 @@ pub struct Flow {
     pub periodic: bool,
     /// The number of its next unit.
     pub next: u64,
+    /// Which boot of the receiver it goes to.
+    pub receiver_boots: u32,
     /// Units that were not made because an older one had not left in its period.
     pub skipped: u64,
     ready: VecDeque<(u64, Instant)>,
@@ -113,6 +115,7 @@ impl World {
             contract,
             periodic,
             next,
+            receiver_boots: self.hosts[to].boots,
             skipped,
             ready,
             late: false,

@@ -404,6 +404,7 @@ impl World {
             flows: &self.flows,
             wires: &self.wires,
             windows: &self.windows,
+            recovery: &self.recovery,
             seen: &self.seen,
         };
         self.checks.after(&view, &mut self.findings);
