@@ -43,6 +43,8 @@ pub fn campaign(seed: u64) -> Scenario {
     let stations = random.between(3, 8) as usize;
     let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
     let mut scenario = Scenario::new("campaign", stations, settings);
+    // A station asks fifty times to be let into a ring before it looks anew.
+    scenario.quiet = Span::from_millis(15_000);
     scenario.world.strangers = 1;
     scenario.world.drift_ppm = 50;
     let trt = scenario.world.settings.trt;

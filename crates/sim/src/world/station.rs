@@ -5,7 +5,7 @@ use crate::check::{Scope, Seen};
 use crate::faults::kind_of;
 use crate::hosts::{INBOX_MAX, Pattern};
 use crate::media::Frame;
-use rota_proto::{FrameBuf, GateOrder, Input, Node, Output, PortId};
+use rota_proto::{FrameBuf, GateOrder, Input, ModeName, Node, Output, PortId};
 use rota_units::{Instant, Span};
 use rota_wire::Kind;
 
@@ -55,7 +55,7 @@ impl World {
     fn lost_on_silent(&mut self, frame: &Frame) {
         if kind_of(frame, self.spec.settings.ether_type) == Some(Kind::Token) {
             let silent = self.silent_hosts();
-            let span = self.recovery.crash(silent) + self.recovery.slot();
+            let span = self.recovery.crash(silent.max(1)) + self.recovery.slot();
             self.windows.open(self.engine.now(), span, Scope::All);
         }
     }
@@ -128,6 +128,8 @@ impl World {
         let delivery = node.handle(now, input);
         let accepted = node.link().counters().tokens_accepted > hops;
         self.hops += u64::from(accepted);
+        // A process that began anew knows no ring: a token sent to it is lost like one sent to the dead.
+        let stranger = host.boots > 1 && node.link().mode() != ModeName::Token;
         self.seen.push(Seen::Took { host: to, frame: frame.clone(), accepted });
         if self.remembers {
             self.evil.remember(to, frame);
@@ -138,6 +140,9 @@ impl World {
             if let Some(receipt) = host.deliver(at, &delivery, payload) {
                 self.flow_receipt(to, delivery.channel, receipt);
             }
+        }
+        if stranger {
+            self.lost_on_silent(frame);
         }
     }
 
