@@ -218,10 +218,12 @@ const CHANNELS_MAX: usize = 200;
 const UNIT_OCTETS_MAX: u32 = 5_000_000;
 
 impl Channels {
-    pub(crate) fn new(origin: u64) -> Self {
+    /// `seed` differs at each boot: a receiver that has not noticed a restart must not take a new channel
+    /// for one of the old boot, so that ids do not begin anew.
+    pub(crate) fn new(origin: u64, seed: u64) -> Self {
         Self {
             origin,
-            counter: 0,
+            counter: seed & 0x7fff_ffff,
             next_label: 1,
             outgoing: Vec::with_capacity(CHANNELS_MAX),
             incoming: Vec::with_capacity(CHANNELS_MAX),

@@ -62,7 +62,7 @@ impl Node {
     /// A station that begins to look for its segment. `secret` is the segment's, `seed` must differ
     /// at each boot.
     pub fn new(now: Instant, identity: Identity, secret: &Key, settings: Settings, seed: u64) -> Self {
-        let channels = Channels::new(identity.node_id);
+        let channels = Channels::new(identity.node_id, seed);
         Self { link: Rether::new(now, PortId(0), identity, secret, settings, seed), channels }
     }
 

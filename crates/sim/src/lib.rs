@@ -1,16 +1,25 @@
-//! A small deterministic world in integer nanoseconds that runs the shipping [`rota_proto::Node`]:
-//! stations on a full-duplex switch with finite port queues, loss, duplication, kills, pauses and
-//! restarts.
+//! A deterministic world in integer nanoseconds that runs the shipping [`rota_proto::Node`].
 //!
-//! The same seed gives the same run. After each event the world checks that at most one station holds a
-//! token whose lease has not ended (invariant S1). The whole simulator grows from here.
+//! Everything in it is a part: the medium, what a host's processor costs, its clock, traffic, faults and
+//! the checkers that look on after every event. The same seed gives the same run; each part draws from a
+//! stream of its own name, so that one more part changes nothing in the others.
 #![forbid(unsafe_code)]
 
-mod host;
-mod medium;
+pub mod check;
+mod clocks;
+mod engine;
+pub mod faults;
+mod hosts;
+pub mod media;
+pub mod scenario;
 pub mod sweep;
+mod traffic;
 mod world;
 
-pub use host::{Host, Receipt};
-pub use medium::{Faults, Medium};
-pub use world::{Stamps, World, WorldSpec};
+pub use clocks::Clock;
+pub use engine::{Engine, Stamped, Stream};
+pub use faults::{Draw, Fault, Happened, Mix, Moment, Select, Tally, Timed, WireFault, Wires};
+pub use hosts::{Host, HostProfile, Receipt};
+pub use scenario::{Load, Outcome, Reservation, Run, Scenario, ScenarioError};
+pub use traffic::{Purpose, Shape, Source};
+pub use world::{Flow, FlowState, Plant, Topology, World, WorldSpec, mac};

@@ -1,121 +1,93 @@
-//! One random world: faults of every kind, then quiet, and what must hold all the while and at the end.
+//! Many worlds, each another: stations, channels, traffic and faults are drawn from the seed.
 
-use crate::{Faults, World, WorldSpec};
-use rota_proto::{ChannelId, ModeName};
-use rota_units::Span;
+use crate::check::Violation;
+use crate::engine::Stream;
+use crate::faults::{Draw, Mix};
+use crate::scenario::{Load, Outcome, Reservation, Run, Scenario};
+use crate::traffic::Shape;
+use rota_proto::Settings;
+use rota_units::{BitRate, Instant, Octets, Span};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-const STATIONS: usize = 5;
-/// Steps of trouble in one run, each followed by up to 400 ms.
-const STEPS: u64 = 12;
+/// The faults of the default campaign: all that the machine is built to survive.
+pub const CAMPAIGN: &[(Draw, u32)] = &[
+    (Draw::Loss, 4),
+    (Draw::Burst, 2),
+    (Draw::Gilbert, 2),
+    (Draw::TokenLoss, 6),
+    (Draw::Corrupt, 2),
+    (Draw::Resize, 2),
+    (Draw::Duplicate, 4),
+    (Draw::Delay, 2),
+    (Draw::LateDelay, 2),
+    (Draw::Boundary, 2),
+    (Draw::Crash, 6),
+    (Draw::CrashLoop, 1),
+    (Draw::PauseShort, 3),
+    (Draw::PauseLong, 4),
+    (Draw::PauseAll, 1),
+    (Draw::Starve, 2),
+    (Draw::WallClock, 1),
+    (Draw::Drift, 2),
+    (Draw::Babble, 1),
+    (Draw::Hog, 2),
+    (Draw::Forge, 2),
+    (Draw::Replay, 2),
+    (Draw::Storm, 2),
+    (Draw::Flood, 1),
+];
 
-/// What a station had seen when it was last looked at: its incarnation's generation counter.
-type Seen = [(bool, u32); STATIONS];
-
-/// Runs one seed and says which invariants it broke.
-pub fn run(seed: u64) -> Vec<String> {
-    let mut world = World::new(seed, WorldSpec::new(STATIONS));
-    world.run_for(Span::from_millis(2_000));
-    let mut broken = Vec::new();
-    let mut open: Vec<(usize, ChannelId)> = Vec::new();
-    let mut seen: Seen = [(false, 0); STATIONS];
-    for step in 0..STEPS {
-        trouble(&mut world, &mut open);
-        let span = Span::from_micros(1 + world.below(400_000));
-        world.run_for(span);
-        check_running(&world, &mut seen, step, &mut broken);
+/// A world of the default campaign.
+pub fn campaign(seed: u64) -> Scenario {
+    let mut random = Stream::named(seed, "campaign");
+    let stations = random.between(3, 8) as usize;
+    let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+    let mut scenario = Scenario::new("campaign", stations, settings);
+    // A station asks fifty times to be let into a ring before it looks anew.
+    scenario.quiet = Span::from_millis(15_000);
+    scenario.world.strangers = 1;
+    scenario.world.drift_ppm = 50;
+    let trt = scenario.world.settings.trt;
+    let pair = |random: &mut Stream| {
+        let from = random.below(stations as u64) as usize;
+        (from, (from + 1 + random.below(stations as u64 - 1) as usize) % stations)
+    };
+    for _ in 0..random.between(1, 4) {
+        let (from, to) = pair(&mut random);
+        let unit = random.between(100, 6_250) as u32;
+        let open = Span::from_millis(random.below(2_000));
+        let close = (random.below(4) == 0).then(|| open + Span::from_millis(random.between(1, 4_000)));
+        scenario.reservations.push(Reservation {
+            from,
+            to,
+            unit,
+            periodic: random.below(4) > 0,
+            must_admit: false,
+            open,
+            close,
+            shape: Shape::Periodic { period: trt, octets: unit },
+        });
     }
-    world.faults = Faults::default();
-    for index in 0..STATIONS {
-        if world.hosts[index].node.is_none() {
-            world.restart(index);
-        }
+    for _ in 0..random.below(3) {
+        let (from, to) = pair(&mut random);
+        let mean = Span::from_micros(random.between(2_000, 50_000));
+        let octets = random.between(60, 1_514) as u32;
+        let shape = Shape::Poisson { mean, octets };
+        scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape });
     }
-    // Detection, claim, drain, joining and the closing of what lost its peer.
-    world.run_for(Span::from_millis(8_000));
-    check_quiet(&world, &mut broken);
-    if let Some((at, holders)) = world.double_holds.first() {
-        broken.push(format!("S1: hosts {holders:?} both hold a token at {at:?}"));
-    }
-    broken
+    scenario.mix =
+        Some(Mix { weights: CAMPAIGN.to_vec(), every: Span::from_millis(random.between(300, 4_000)) });
+    scenario
 }
 
-fn trouble(world: &mut World, open: &mut Vec<(usize, ChannelId)>) {
-    let host = world.below(STATIONS as u64) as usize;
-    match world.below(8) {
-        0 | 1 => {
-            let to = (host + 1 + world.below(STATIONS as u64 - 1) as usize) % STATIONS;
-            let octets = 500 + world.below(6_000) as u32;
-            if world.hosts[host].node.is_some()
-                && world.hosts[to].node.is_some()
-                && let Ok(channel) = world.open(host, to, octets)
-            {
-                open.push((host, channel));
-            }
-        }
-        2 => {
-            if !open.is_empty() {
-                let at = world.below(open.len() as u64) as usize;
-                let (from, channel) = open.swap_remove(at);
-                world.with(from, |node, now| node.close(now, channel));
-            }
-        }
-        3 => world.faults.loss_ppm = world.below(60_000) as u32,
-        4 => world.faults.duplicate_ppm = world.below(60_000) as u32,
-        5 => {
-            let span = Span::from_millis(world.below(1_200));
-            world.pause(host, span);
-        }
-        6 => {
-            if world.hosts[host].node.is_some() {
-                world.kill(host);
-                open.retain(|(from, _)| *from != host);
-            } else {
-                world.restart(host);
-            }
-        }
-        _ => (0..20).for_each(|_| world.ordinary(host, (host + 1) % STATIONS, 1_514)),
-    }
-}
-
-/// S2: a station's generation only rises while it lives. S5: what is reserved fits the rotation.
-fn check_running(world: &World, seen: &mut Seen, step: u64, broken: &mut Vec<String>) {
-    for (index, host) in world.hosts.iter().enumerate() {
-        let Some(node) = &host.node else {
-            seen[index] = (false, 0);
-            continue;
-        };
-        let generation = node.link().generation();
-        // A restart begins anew at zero; a station that was alive before never goes back.
-        if seen[index].0 && generation < seen[index].1 && generation != 0 {
-            broken.push(format!("S2: host {index} went from generation {} to {generation}", seen[index].1));
-        }
-        seen[index] = (true, generation);
-        let reserved: Span = node.status().reservations.iter().map(|slot| slot.tht).sum();
-        if reserved > node.link().settings().trt {
-            broken.push(format!("S5: host {index} lists {reserved} of reservations in step {step}"));
-        }
-    }
-}
-
-/// After quiet all stations agree on mode, members and reservations.
-fn check_quiet(world: &World, broken: &mut Vec<String>) {
-    let nodes: Vec<_> = world.hosts.iter().filter_map(|host| host.node.as_ref()).collect();
-    let states: Vec<&str> = nodes.iter().map(|node| node.link().state_name()).collect();
-    if world.agreed_mode().is_none_or(|mode| !matches!(mode, ModeName::Plain | ModeName::Token)) {
-        broken.push(format!("S9: no common mode after quiet: {states:?}"));
-        return;
-    }
-    let lists: Vec<_> = nodes.iter().map(|node| node.status().reservations).collect();
-    // A list may be one cycle old at another station; sessions do not change any more.
-    if lists.windows(2).any(|pair| pair[0] != pair[1]) {
-        broken.push(format!("S5: reservations differ after quiet: {lists:?}"));
-    }
-    let numbers: Vec<u16> = nodes.iter().map(|node| node.link().station()).collect();
-    if (0..numbers.len()).any(|at| numbers[..at].contains(&numbers[at])) {
-        broken.push(format!("S9: two stations have one number: {numbers:?}"));
-    }
-    if nodes.iter().any(|node| node.link().members().len() + 1 != nodes.len()) {
-        let known: Vec<usize> = nodes.iter().map(|node| node.link().members().len()).collect();
-        broken.push(format!("S9: not everybody knows everybody after quiet: {known:?} {states:?}"));
-    }
+/// Runs one seed of a scenario to its end. A panic is a violation like others (S7).
+pub fn run(seed: u64, scenario: &Scenario) -> Outcome {
+    let caught = catch_unwind(AssertUnwindSafe(|| Run::new(seed, scenario).finish()));
+    caught.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+        let violation =
+            Violation { at: Instant::ZERO, rule: "S7", what: format!("a machine panicked: {text}") };
+        Outcome { violations: vec![violation], ..Outcome::nothing(seed) }
+    })
 }

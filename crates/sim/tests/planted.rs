@@ -1,6 +1,6 @@
 //! The checkers can fail: a bug planted in the world is found by them. And small errors do not add up.
 
-use rota_sim::{Stamps, World, WorldSpec, sweep};
+use rota_sim::{Plant, World, WorldSpec, sweep};
 use rota_units::{Instant, Span};
 
 const TRT: Span = Span::from_nanos(33_333_333);
@@ -10,10 +10,10 @@ fn ms(n: u64) -> Span {
 }
 
 /// Holders are stopped for longer than it takes the others to make a new token.
-fn double_holds(stamps: Stamps) -> usize {
+fn double_holds(plant: Option<Plant>) -> usize {
     let mut found = 0;
     for seed in 0..30 {
-        let spec = WorldSpec { stamps, ..WorldSpec::new(5) };
+        let spec = WorldSpec { plant, ..WorldSpec::new(5) };
         let mut world = World::new(500 + seed, spec);
         world.run_for(ms(2_000));
         let mut channels = Vec::new();
@@ -26,18 +26,18 @@ fn double_holds(stamps: Stamps) -> usize {
         world.run_for(Span::from_nanos(at));
         let host = world.below(3) as usize;
         // Something to send, so that its hold takes time.
-        world.unit(host, channels[host], 0, 3_000);
+        world.unit(host, channels[host], 3_000);
         world.pause(host, ms(1_500));
         world.run_for(ms(3_000));
-        found += world.double_holds.len();
+        found += world.violations().len();
     }
     found
 }
 
 #[test]
 fn a_lease_that_runs_from_dequeue_is_found_by_the_checker() {
-    assert_eq!(double_holds(Stamps::Kernel), 0);
-    assert!(double_holds(Stamps::Dequeue) > 0, "the check of S1 must be able to fail");
+    assert_eq!(double_holds(None), 0);
+    assert!(double_holds(Some(Plant::StampAtDequeue)) > 0, "the check of S1 must be able to fail");
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn a_strict_ring_does_not_drift_over_a_thousand_cycles() {
     let channel = world.open(1, 4, 3_000).expect("a sound request");
     let second = world.open(2, 4, 3_000).expect("a sound request");
     world.run_for(ms(1_500));
-    for number in 0..1_000 {
-        world.unit(1, channel, number, 3_000);
-        world.unit(2, second, number, 3_000);
+    for _ in 0..1_000 {
+        world.unit(1, channel, 3_000);
+        world.unit(2, second, 3_000);
         world.run_for(TRT);
     }
     world.run_for(ms(200));
@@ -63,22 +63,17 @@ fn a_strict_ring_does_not_drift_over_a_thousand_cycles() {
             assert!(off < 2_000_000, "unit {} is {off} ns off", unit.number);
         }
     }
-    assert_eq!(world.double_holds, []);
+    assert_eq!(world.violations(), []);
+}
+
+fn broken(seed: u64) -> Vec<String> {
+    let outcome = sweep::run(seed, &sweep::campaign(seed));
+    outcome.violations.iter().map(|found| format!("{}: {}", found.rule, found.what)).collect()
 }
 
 #[test]
 fn a_few_random_worlds_hold_every_invariant() {
-    for seed in 0..20 {
-        assert_eq!(sweep::run(seed), [] as [String; 0], "seed {seed}");
-    }
-}
-
-/// Each of these worlds once ended in stations that found no common mode again: two stations with one
-/// number when the ring formed, a joiner of a known boot taken for a replay, a dead station without a slot
-/// that nobody visited, a new member that shared its old number with the master.
-#[test]
-fn worlds_that_once_ended_split_agree_again() {
-    for seed in [14, 34, 71, 118, 135, 306, 395, 398, 439, 493] {
-        assert_eq!(rota_sim::sweep::run(seed), Vec::<String>::new(), "seed {seed}");
+    for seed in 0..100 {
+        assert_eq!(broken(seed), [] as [String; 0], "seed {seed}");
     }
 }

@@ -1,7 +1,7 @@
 //! Five stations in virtual time: finding each other, the switch, streams, refusal, close, and recovery.
 
 use rota_proto::{ChannelId, ModeName};
-use rota_sim::{Faults, World, WorldSpec};
+use rota_sim::{WireFault, World, WorldSpec};
 use rota_units::Span;
 
 const TRT: Span = Span::from_nanos(33_333_333);
@@ -14,6 +14,11 @@ fn booted(seed: u64) -> World {
     let mut world = World::new(seed, WorldSpec::new(5));
     world.run_for(ms(2_000));
     world
+}
+
+fn disturb(world: &mut World, ppm: u32) {
+    world.disturb(WireFault::Loss { ppm, burst: 1 });
+    world.disturb(WireFault::Duplicate { ppm, copies: 1, delay: ms(3) });
 }
 
 fn stream(world: &mut World, from: usize, to: usize) -> Option<ChannelId> {
@@ -46,7 +51,7 @@ fn the_first_reservation_switches_and_the_last_close_switches_back() {
     world.with(0, |node, now| node.close(now, channel));
     world.run_for(ms(500));
     assert_eq!(world.agreed_mode(), Some(ModeName::Plain));
-    assert_eq!(world.double_holds, []);
+    assert_eq!(world.violations(), []);
 }
 
 #[test]
@@ -57,9 +62,9 @@ fn five_streams_fit_at_10_mbit_the_sixth_is_refused_and_none_is_late() {
         channels.push((number % 4, stream(&mut world, number % 4, 4).expect("five fit")));
     }
     assert_eq!(stream(&mut world, 1, 4), None, "the sixth is refused");
-    for number in 0..60 {
+    for _ in 0..60 {
         for (from, channel) in &channels {
-            world.unit(*from, *channel, number, 6_250);
+            world.unit(*from, *channel, 6_250);
         }
         for _ in 0..8 {
             (0..4).for_each(|from| world.ordinary(from, 4, 1514));
@@ -86,7 +91,7 @@ fn five_streams_fit_at_10_mbit_the_sixth_is_refused_and_none_is_late() {
         "ordinary traffic stays alive: {}",
         world.hosts[4].ordinary_received
     );
-    assert_eq!(world.double_holds, []);
+    assert_eq!(world.violations(), []);
 }
 
 #[test]
@@ -98,7 +103,7 @@ fn the_ring_survives_the_death_of_any_station() {
         }
         world.kill(victim);
         world.run_for(ms(2_500));
-        assert_eq!(world.double_holds, [], "victim {victim}");
+        assert_eq!(world.violations(), [], "victim {victim}");
         assert_eq!(world.agreed_mode(), Some(ModeName::Token), "victim {victim}");
         for index in (0..5).filter(|index| *index != victim) {
             let node = world.hosts[index].node.as_ref().expect("alive");
@@ -108,12 +113,12 @@ fn the_ring_survives_the_death_of_any_station() {
                 "the dead station's slot is free, victim {victim} at {index}"
             );
         }
-        world.restart(victim);
+        world.start(victim);
         world.run_for(ms(1_500));
         let node = world.hosts[victim].node.as_ref().expect("restarted");
         assert_eq!(node.link().mode(), ModeName::Token, "it joins the running ring, victim {victim}");
         assert_eq!(node.link().members().len(), 4);
-        assert_eq!(world.double_holds, []);
+        assert_eq!(world.violations(), []);
         everybody_knows_all_names(&world);
     }
 }
@@ -148,7 +153,7 @@ fn a_station_that_leaves_takes_no_token_with_it() {
             let Some(node) = &host.node else { continue };
             assert_eq!(node.link().counters().claims, 0, "leaver {leaver}, host {index}");
         }
-        assert_eq!(world.double_holds, []);
+        assert_eq!(world.violations(), []);
     }
 }
 
@@ -165,7 +170,7 @@ fn a_paused_holder_never_makes_a_second_token() {
         let pause = ms(100 + world.below(1_500));
         world.pause(holder, pause);
         world.run_for(ms(4_000));
-        assert_eq!(world.double_holds, [], "seed {seed}");
+        assert_eq!(world.violations(), [], "seed {seed}");
         assert_eq!(world.agreed_mode(), Some(ModeName::Token), "seed {seed}");
         assert!(
             (0..5).all(|i| world.hosts[i].node.as_ref().is_some_and(|n| n.link().members().len() == 4)),
@@ -181,16 +186,16 @@ fn loss_and_duplication_never_make_two_holders() {
         for from in 0..3 {
             stream(&mut world, from, 4).expect("fits");
         }
-        world.faults = Faults { loss_ppm: 20_000, duplicate_ppm: 20_000 };
+        disturb(&mut world, 20_000);
         world.run_for(ms(3_000));
         if seed % 2 == 0 {
             let victim = world.below(5) as usize;
             world.kill(victim);
         }
         world.run_for(ms(3_000));
-        world.faults = Faults::default();
+        world.wires.heal();
         world.run_for(ms(3_000));
-        assert_eq!(world.double_holds, [], "seed {seed}");
+        assert_eq!(world.violations(), [], "seed {seed}");
         assert!(world.agreed_mode().is_some(), "seed {seed}: {:?}", modes(&world));
     }
 }
@@ -204,7 +209,7 @@ fn the_same_seed_gives_the_same_run() {
     let run = |seed| {
         let mut world = booted(seed);
         stream(&mut world, 0, 4);
-        world.faults = Faults { loss_ppm: 50_000, duplicate_ppm: 50_000 };
+        disturb(&mut world, 50_000);
         world.run_for(ms(1_000));
         world.event_hash()
     };
@@ -223,8 +228,8 @@ fn rings_of_long_and_short_cycles_rest_recover_and_end() {
         let channel = world.open(0, 4, octets).expect("the request is sound");
         world.run_for(ms(1_500) + trt * 6);
         assert!(world.hosts[0].opened(channel).flatten().is_some(), "{trt}: {:?}", world.hosts[0].events);
-        for number in 0..8 {
-            world.unit(0, channel, number, octets);
+        for _ in 0..8 {
+            world.unit(0, channel, octets);
             world.ordinary(1, 3, 1_514);
             world.run_for(trt);
         }
@@ -248,7 +253,7 @@ fn rings_of_long_and_short_cycles_rest_recover_and_end() {
         world.with(0, |node, now| node.close(now, channel));
         world.run_for(ms(500) + trt * 4);
         assert_eq!(world.agreed_mode(), Some(ModeName::Plain), "{trt}");
-        assert_eq!(world.double_holds, [], "{trt}");
+        assert_eq!(world.violations(), [], "{trt}");
     }
 }
 
@@ -278,7 +283,7 @@ fn stations_whose_counters_end_go_on_as_new_incarnations() {
         let victim = 1 + round % 3;
         world.kill(victim);
         world.run_for(ms(3_000));
-        world.restart(victim);
+        world.start(victim);
         world.run_for(ms(6_000));
         world.with(0, |node, now| node.close(now, channel));
         world.run_for(ms(6_000));
@@ -289,7 +294,7 @@ fn stations_whose_counters_end_go_on_as_new_incarnations() {
             }
         });
         assert_eq!(world.agreed_mode(), Some(ModeName::Plain), "round {round}");
-        assert_eq!(world.double_holds, [], "round {round}");
+        assert_eq!(world.violations(), [], "round {round}");
     }
     for host in &world.hosts {
         let link = host.node.as_ref().expect("alive").link();

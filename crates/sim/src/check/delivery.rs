@@ -1,0 +1,176 @@
+//! S3, R4: every conforming unit is delivered within its bound, unless its way meets a window. S4: whole,
+//! unaltered, in order, once. R4: slots come no further apart than their gap.
+
+use super::{Checker, Findings, Seen, View};
+use crate::world::FlowState;
+use rota_admission::{Slot, gap_early};
+use rota_units::{Instant, Span};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// How one channel fared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowReport {
+    /// The bound it was promised.
+    pub bound: Span,
+    /// Units that were ready.
+    pub ready: u64,
+    /// Units that came whole.
+    pub whole: u64,
+    /// Units late or lost that a window excuses.
+    pub excused: u64,
+    /// Units late or lost that nothing excuses.
+    pub missed: u64,
+    /// The longest way of a unit that no window met.
+    pub worst: Span,
+    /// The longest time between two slots that no window met.
+    pub worst_gap: Span,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Watch {
+    report: FlowReport,
+    /// Units whose time has not come, and whether they are there already.
+    pending: VecDeque<(u64, bool)>,
+    newest: Option<u64>,
+    slot: Option<Instant>,
+}
+
+/// Watches every flow.
+#[derive(Debug, Default)]
+pub struct Deliveries {
+    flows: Vec<Watch>,
+    /// When which flow's oldest pending unit was due, and when it was ready.
+    due: BinaryHeap<Reverse<(Instant, usize, Instant)>>,
+}
+
+impl Deliveries {
+    /// How the flow fared.
+    pub fn report(&self, flow: usize) -> FlowReport {
+        self.flows.get(flow).map_or_else(FlowReport::default, |watch| watch.report)
+    }
+
+    fn judge_due(&mut self, view: &View<'_>, findings: &mut Findings) {
+        while let Some(Reverse((due, flow, ready))) = self.due.peek().copied() {
+            if due >= view.now {
+                return;
+            }
+            self.due.pop();
+            let watch = &mut self.flows[flow];
+            let Some((number, false)) = watch.pending.pop_front() else { continue };
+            let channel = &view.flows[flow];
+            // What was on its way when its channel ended is judged by how the channel ended.
+            let ended = channel.state != FlowState::Open && channel.since <= due;
+            // Who is dead, or began anew and knows no channel, receives nothing: how soon the sender must be
+            // told is another rule.
+            let receiver = &view.hosts[channel.to];
+            let ended = ended || receiver.node.is_none() || receiver.boots != channel.receiver_boots;
+            if ended || view.windows.excuse(ready, due, channel.from, channel.to) {
+                watch.report.excused += 1;
+            } else {
+                watch.report.missed += 1;
+                let what =
+                    format!("unit {number} of flow {flow} was due {} after it was ready", due.since(ready));
+                findings.add(view.now, "S3", what);
+            }
+        }
+    }
+}
+
+impl Checker for Deliveries {
+    fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
+        self.flows.resize(view.flows.len(), Watch::default());
+        for seen in view.seen {
+            match *seen {
+                Seen::Ready { flow, number, octets } => {
+                    let contract = &view.flows[flow].contract;
+                    check_notice(view, flow, findings);
+                    let watch = &mut self.flows[flow];
+                    (watch.report.bound, watch.report.ready) = (contract.bound, watch.report.ready + 1);
+                    if octets <= contract.unit_octets_max {
+                        watch.pending.push_back((number, false));
+                        self.due.push(Reverse((view.now + contract.bound, flow, view.now)));
+                    }
+                }
+                Seen::Delivered { flow, receipt } => {
+                    let (from, to) = (view.flows[flow].from, view.flows[flow].to);
+                    let watch = &mut self.flows[flow];
+                    if watch.newest.is_some_and(|newest| receipt.number <= newest) {
+                        let what = format!("unit {} of flow {flow} came again or too late", receipt.number);
+                        findings.add(view.now, "S4", what);
+                    }
+                    watch.newest = Some(receipt.number);
+                    if receipt.complete && !receipt.intact {
+                        let what = format!("unit {} of flow {flow} was altered", receipt.number);
+                        findings.add(view.now, "S4", what);
+                    }
+                    if !receipt.complete {
+                        continue;
+                    }
+                    watch.report.whole += 1;
+                    if receipt.delay > watch.report.bound {
+                        continue;
+                    }
+                    let unit = watch.pending.iter_mut().find(|(number, _)| *number == receipt.number);
+                    if let Some((_, there)) = unit {
+                        *there = true;
+                    }
+                    let ready = receipt.at.minus(receipt.delay);
+                    if !view.windows.excuse(ready, receipt.at, from, to) {
+                        watch.report.worst = watch.report.worst.max(receipt.delay);
+                    }
+                }
+                Seen::Slot { flow, began, .. } => self.slot(view, flow, began, findings),
+                Seen::Flow { flow, .. } => self.flows[flow].slot = None,
+                _ => {}
+            }
+        }
+        self.judge_due(view, findings);
+    }
+}
+
+impl Deliveries {
+    fn slot(&mut self, view: &View<'_>, flow: usize, began: Instant, findings: &mut Findings) {
+        let channel = &view.flows[flow];
+        if channel.state != FlowState::Open {
+            return;
+        }
+        let watch = &mut self.flows[flow];
+        let Some(last) = watch.slot.replace(began) else { return };
+        let gap = began.since(last);
+        // Two slots at once happen when a cycle begins while the last one's slot was late.
+        if view.windows.excuse(last, began, channel.from, channel.to) {
+            return;
+        }
+        watch.report.worst_gap = watch.report.worst_gap.max(gap);
+        let list = view.hosts[channel.from].node.as_ref().and_then(|node| node.link().list());
+        let Some(list) = list else { return };
+        let slots: Vec<(u16, u32, bool)> =
+            list.slots.as_slice().iter().map(|slot| (slot.station, slot.tht_ns, slot.periodic)).collect();
+        let strict = slots.iter().any(|slot| slot.2);
+        let slots: Vec<Slot> = super::ledger::admission_slots(&slots);
+        let params = view.settings.params(view.hosts.len() as u16);
+        let bound = if strict { params.trt } else { gap_early(&params, &slots) };
+        let slack = params.link.host_slack + params.transit();
+        if gap > bound + slack {
+            let what = format!("slots of flow {flow} began {gap} apart; {bound} is the bound");
+            findings.add(view.now, "R4", what);
+        }
+    }
+}
+
+/// S5, row 11: a sender learns that its receiver is gone. A dead station without a slot is noticed when the
+/// token next goes round, at the latest after 32 cycles, and then by the claim that it takes.
+fn check_notice(view: &View<'_>, flow: usize, findings: &mut Findings) {
+    let channel = &view.flows[flow];
+    let receiver = &view.hosts[channel.to];
+    if receiver.node.is_some() && receiver.boots == channel.receiver_boots {
+        return;
+    }
+    let bound = view.settings.trt * 33 + view.recovery.crash(view.hosts.len() as u64) * 2;
+    let told = view.now.since(receiver.died.max(channel.since));
+    if told > bound && !view.windows.cover(view.now) {
+        let what = format!("flow {flow} still sends {told} after its receiver died");
+        findings.add(view.now, "S5", what);
+    }
+}

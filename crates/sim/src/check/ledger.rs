@@ -1,0 +1,79 @@
+//! R3, S5: what is reserved fits the rotation. R5, R8: slots appear only where their owner asked, once each.
+//! S6: queues stay below their caps.
+
+use super::{Checker, Findings, View};
+use rota_admission::{Slot, nrt_need};
+use rota_units::Span;
+
+/// Watches each station's newest list.
+#[derive(Debug, Default)]
+pub struct Ledgers {
+    lists: Vec<Vec<(u16, u32, bool)>>,
+    buffer: Vec<(u16, u32, bool)>,
+}
+
+impl Checker for Ledgers {
+    fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
+        self.lists.resize(view.hosts.len(), Vec::new());
+        for host in view.acted() {
+            let Some(node) = &view.hosts[host].node else { continue };
+            let link = node.link();
+            let queue_max = view.settings.link.rate.octets_in_down(link.settings().nrt_queue).get() / 60 + 2;
+            if link.queued_frames() as u64 > queue_max {
+                let what = format!("host {host} keeps {} ordinary frames", link.queued_frames());
+                findings.add(view.now, "S6", what);
+            }
+            let Some(list) = link.list() else { continue };
+            let slots = list.slots.as_slice();
+            let known = &mut self.lists[host];
+            let same = known.len() == slots.len()
+                && slots
+                    .iter()
+                    .zip(&*known)
+                    .all(|(slot, old)| (slot.station, slot.tht_ns, slot.periodic) == *old);
+            if same {
+                continue;
+            }
+            self.buffer.clear();
+            self.buffer.extend(slots.iter().map(|slot| (slot.station, slot.tht_ns, slot.periodic)));
+            std::mem::swap(known, &mut self.buffer);
+            check_list(view, host, &self.lists[host], findings);
+        }
+    }
+}
+
+fn check_list(view: &View<'_>, host: usize, slots: &[(u16, u32, bool)], findings: &mut Findings) {
+    let all: Span = slots.iter().map(|slot| Span::from_nanos(u64::from(slot.1))).sum();
+    let strict = slots.iter().any(|slot| slot.2);
+    // With the fewest stations that any list can have had: who joins later raises T_NRT, not Σ THT.
+    let need = nrt_need(&view.settings.params(2), all, strict).total();
+    if all + need > view.settings.trt {
+        let what = format!("host {host} lists {all} of slots, and {need} for ordinary traffic");
+        findings.add(view.now, "R3", what);
+    }
+    for slot in slots {
+        let of_station = slots.iter().filter(|other| other.0 == slot.0).count();
+        let owner = view
+            .hosts
+            .iter()
+            .enumerate()
+            .find(|(_, host)| host.node.as_ref().is_some_and(|node| node.link().station() == slot.0));
+        let Some((owner, _)) = owner else { continue };
+        let asked = view.flows.iter().filter(|flow| flow.from == owner).count();
+        // Slots of an earlier boot stand until their owner heals them.
+        if of_station > asked {
+            let what = format!("station {} has {of_station} slots and asked for {asked}", slot.0);
+            findings.add(view.now, "R5", what);
+        }
+    }
+}
+
+/// The slots of a list as admission names them.
+pub(crate) fn admission_slots(slots: &[(u16, u32, bool)]) -> Vec<Slot> {
+    let slot = |(station, tht, periodic): &(u16, u32, bool)| Slot {
+        station: *station,
+        tht: Span::from_nanos(u64::from(*tht)),
+        periodic: *periodic,
+    };
+    slots.iter().map(slot).collect()
+}

@@ -1,0 +1,193 @@
+//! Checkers: each watches one rule and is asked after every event. They look at what happened, not at
+//! everything, so that a check costs the same in a large world.
+
+mod delivery;
+mod holders;
+mod ledger;
+mod modes;
+mod quiet;
+mod right;
+mod stamps;
+mod visits;
+mod windows;
+
+pub use delivery::{Deliveries, FlowReport};
+pub use holders::OneHolder;
+pub use ledger::Ledgers;
+pub use modes::OneMode;
+pub use quiet::agree;
+pub use right::RightToSend;
+pub use stamps::Rising;
+pub use visits::Visits;
+pub use windows::{Recovery, Scope, Windows};
+
+use crate::faults::Wires;
+use crate::hosts::{Host, Receipt};
+use crate::media::Frame;
+use crate::world::{Flow, FlowState};
+use rota_proto::Settings;
+use rota_units::Instant;
+
+/// A rule was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// When, in the world's time.
+    pub at: Instant,
+    /// Which rule: S1–S12, R1–R9, L1–L6.
+    pub rule: &'static str,
+    /// What was seen.
+    pub what: String,
+}
+
+/// Something that a checker can see.
+#[derive(Clone, Debug)]
+pub enum Seen {
+    /// A host's node handled something, or ended.
+    Acted {
+        /// Which host.
+        host: usize,
+    },
+    /// A node gave a frame to its card, still holding what it held when it did.
+    Sent {
+        /// Which host.
+        host: usize,
+        /// The frame.
+        frame: Frame,
+        /// Whether it held a token.
+        holding: bool,
+    },
+    /// A node took a frame of ours.
+    Took {
+        /// Which host.
+        host: usize,
+        /// The frame.
+        frame: Frame,
+        /// It was a token, and it was believed.
+        accepted: bool,
+    },
+    /// A slot of a flow is over.
+    Slot {
+        /// Which flow of the world.
+        flow: usize,
+        /// When it began.
+        began: Instant,
+        /// The unit that left in it.
+        unit: Option<u64>,
+    },
+    /// A unit is ready at the sender of a flow.
+    Ready {
+        /// Which flow of the world.
+        flow: usize,
+        /// The unit.
+        number: u64,
+        /// Its size.
+        octets: u32,
+    },
+    /// The last fragment of a unit came.
+    Delivered {
+        /// Which flow of the world.
+        flow: usize,
+        /// What came.
+        receipt: Receipt,
+    },
+    /// A flow has got further.
+    Flow {
+        /// Which flow of the world.
+        flow: usize,
+        /// How far.
+        state: FlowState,
+    },
+}
+
+/// The world as checkers see it.
+pub struct View<'a> {
+    /// The present.
+    pub now: Instant,
+    /// The settings of all stations that were not given others.
+    pub settings: &'a Settings,
+    /// The stations.
+    pub hosts: &'a [Host],
+    /// The channels.
+    pub flows: &'a [Flow],
+    /// What is wrong with the wires.
+    pub wires: &'a Wires,
+    /// What is excused.
+    pub windows: &'a Windows,
+    /// How long recovery may take.
+    pub recovery: &'a Recovery,
+    /// What happened in this event.
+    pub seen: &'a [Seen],
+}
+
+impl View<'_> {
+    /// Whether a host holds a token whose lease has not ended, by its own clock.
+    pub fn holds(&self, host: usize) -> bool {
+        let host = &self.hosts[host];
+        host.node.as_ref().is_some_and(|node| node.link().holds_token(host.clock.read(self.now)))
+    }
+
+    /// The hosts whose nodes acted in this event.
+    pub fn acted(&self) -> impl Iterator<Item = usize> + '_ {
+        self.seen.iter().filter_map(|seen| match seen {
+            Seen::Acted { host } => Some(*host),
+            _ => None,
+        })
+    }
+}
+
+/// The violations found so far; only the first hundred are kept.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Those kept, oldest first.
+    pub violations: Vec<Violation>,
+    /// How many were found.
+    pub count: u64,
+}
+
+impl Findings {
+    /// One more.
+    pub fn add(&mut self, at: Instant, rule: &'static str, what: String) {
+        self.count += 1;
+        if self.violations.len() < 100 {
+            self.violations.push(Violation { at, rule, what });
+        }
+    }
+}
+
+/// Watches one rule.
+pub trait Checker {
+    /// Called after every event in which something was seen.
+    fn after(&mut self, view: &View<'_>, findings: &mut Findings);
+}
+
+/// Every checker that runs in every world.
+#[derive(Debug, Default)]
+pub struct All {
+    holders: OneHolder,
+    stamps: Rising,
+    right: RightToSend,
+    ledgers: Ledgers,
+    modes: OneMode,
+    visits: Visits,
+    /// The deliveries, to be reported at the end.
+    pub deliveries: Deliveries,
+}
+
+impl Checker for All {
+    fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
+        self.holders.after(view, findings);
+        self.stamps.after(view, findings);
+        self.right.after(view, findings);
+        self.ledgers.after(view, findings);
+        self.modes.after(view, findings);
+        self.visits.after(view, findings);
+        self.deliveries.after(view, findings);
+    }
+}
+
+impl All {
+    /// The worst time between two visits of a station with the token in order, and the worst recovery.
+    pub fn visits(&self) -> &Visits {
+        &self.visits
+    }
+}

@@ -1,0 +1,64 @@
+//! S2, R6: what a station believes only rises: token stamps, generations, mode epochs.
+
+use super::{Checker, Findings, Seen, View};
+use rota_wire::{FrameView, Generation};
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    boots: u32,
+    token: (Generation, u64),
+    generation: u32,
+    mode_epoch: u32,
+}
+
+/// Watches what each station has seen in its present boot.
+#[derive(Debug, Default)]
+pub struct Rising {
+    last: Vec<Last>,
+}
+
+impl Rising {
+    fn of(&mut self, view: &View<'_>, host: usize) -> &mut Last {
+        self.last.resize(view.hosts.len(), Last::default());
+        let last = &mut self.last[host];
+        if last.boots != view.hosts[host].boots {
+            *last = Last { boots: view.hosts[host].boots, ..Last::default() };
+        }
+        last
+    }
+}
+
+impl Checker for Rising {
+    fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
+        for seen in view.seen {
+            match seen {
+                Seen::Took { host, frame, accepted: true } => {
+                    let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { continue };
+                    let token = (frame.header().generation, frame.header().seq);
+                    let last = self.of(view, *host);
+                    if token <= last.token {
+                        let what = format!("host {host} believed {token:?} after {:?}", last.token);
+                        findings.add(view.now, "S2", what);
+                    }
+                    last.token = token;
+                }
+                Seen::Acted { host } => {
+                    let Some(node) = &view.hosts[*host].node else { continue };
+                    let (generation, epoch) = (node.link().generation(), node.link().mode_epoch());
+                    let last = self.of(view, *host);
+                    if generation < last.generation && generation != 0 {
+                        let what = format!("host {host}: generation {generation} after {}", last.generation);
+                        findings.add(view.now, "S2", what);
+                    }
+                    // Epochs wrap: what counts is which way is shorter.
+                    if (epoch.wrapping_sub(last.mode_epoch) as i32) < 0 {
+                        let what = format!("host {host}: mode epoch {epoch} after {}", last.mode_epoch);
+                        findings.add(view.now, "R6", what);
+                    }
+                    (last.generation, last.mode_epoch) = (generation, epoch);
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! L1: while something is reserved the token comes round again. R9: nobody is declared dead who answers.
+//! L6: the worst recovery, from the fault to the next token that is believed.
+
+use super::{Checker, Findings, Seen, View};
+use rota_proto::ModeName;
+use rota_units::{Instant, Span};
+
+/// Watches the token's way.
+#[derive(Debug, Default)]
+pub struct Visits {
+    last: Option<Instant>,
+    declared_dead: Vec<(u32, u64)>,
+    /// The longest time without a believed token outside all windows.
+    pub worst_silence: Span,
+    /// The longest from the opening of a window to the next believed token.
+    pub worst_recovery: Span,
+}
+
+impl Checker for Visits {
+    fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
+        self.declared_dead.resize(view.hosts.len(), (0, 0));
+        for seen in view.seen {
+            match seen {
+                Seen::Took { accepted: true, .. } => self.visit(view, findings),
+                Seen::Acted { host } => {
+                    let Some(node) = &view.hosts[*host].node else { continue };
+                    let dead = node.link().counters().stations_declared_dead;
+                    let boots = view.hosts[*host].boots;
+                    let known = std::mem::replace(&mut self.declared_dead[*host], (boots, dead));
+                    if known.0 == boots && dead > known.1 && !view.windows.cover(view.now) {
+                        findings.add(view.now, "R9", format!("host {host} declared a living station dead"));
+                    }
+                    if node.link().mode() != ModeName::Token {
+                        self.last = None;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Visits {
+    fn visit(&mut self, view: &View<'_>, findings: &mut Findings) {
+        let Some(last) = self.last.replace(view.now) else { return };
+        let silence = view.now.since(last);
+        if let Some(fault) = view.windows.first_since(last) {
+            self.worst_recovery = self.worst_recovery.max(view.now.since(fault));
+        }
+        if silence <= self.worst_silence || view.windows.excuse(last, view.now, usize::MAX, usize::MAX) {
+            return;
+        }
+        self.worst_silence = silence;
+        // A drowsy ring rests at its master and goes round when its lease says so, or once in 32 cycles.
+        let bound = view.settings.trt * 33;
+        if silence > bound {
+            findings.add(view.now, "L1", format!("no token was believed for {silence}"));
+        }
+    }
+}

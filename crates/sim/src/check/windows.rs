@@ -1,0 +1,167 @@
+//! When a broken promise is excused: from a fault that was injected until the recovery from it must be over.
+//!
+//! The system has no say in it. The bounds are those of theory a.6 with this segment's timers; two faults
+//! at once may take twice the longer (row 51 of the fault table).
+
+use rota_proto::Settings;
+use rota_units::{Instant, Span};
+
+/// How long recovery may take on one segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    trt: Span,
+    hop_timeout: Span,
+    death: Span,
+    step: Span,
+    claim: Span,
+    silence: Span,
+    rank: Span,
+    switch: Span,
+    one_way: Span,
+}
+
+impl Recovery {
+    /// The bounds for these settings.
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            trt: settings.trt,
+            hop_timeout: settings.hop_timeout,
+            death: settings.death_timeout,
+            step: settings.lease + settings.delay_max,
+            claim: settings.claim_interval * (u64::from(settings.claim_tries) + 1),
+            // A watch over a successor doubles its patience up to sixteen hop timeouts.
+            silence: settings.silence(0).max(settings.death_timeout + settings.hop_timeout * 16),
+            switch: settings.switch_timeout(255) * (u64::from(settings.switch_tries) + 1),
+            rank: settings.silence(1).minus(settings.silence(0)),
+            one_way: settings.delay_max,
+        }
+    }
+
+    /// Token circulating again after the `nth` loss of one token in a row, from 1: it is sent again ever
+    /// more rarely, and behind the death timer a claim decides.
+    pub fn token_loss(&self, nth: u32) -> Span {
+        let waits: Span = (0..nth.min(64)).map(|try_| self.hop_timeout * (1 << try_.min(4))).sum();
+        if waits >= self.death {
+            return self.crash(0);
+        }
+        self.hop_timeout * (1 << nth.saturating_sub(1).min(4)) + self.one_way
+    }
+
+    /// … after `dead` stations fell silent at once, the token among them: W_silence + claim + drain.
+    pub fn crash(&self, dead: u64) -> Span {
+        let noticed = self.silence + self.rank * dead;
+        noticed + self.claim + self.step * dead + self.trt + self.one_way
+    }
+
+    /// … after a station died while the mode was being switched: who waits for it waits for all its tries.
+    pub fn switch_crash(&self, dead: u64) -> Span {
+        self.switch + self.crash(dead)
+    }
+
+    /// One ring again after parts with `stations` in all have met.
+    pub fn merge(&self, stations: u64) -> Span {
+        self.crash(stations) + self.trt
+    }
+
+    /// From the token's return to a unit in its slot: the rest of this cycle and the next.
+    pub fn slot(&self) -> Span {
+        self.trt * 2
+    }
+}
+
+/// For whom a window counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The whole segment.
+    All,
+    /// Units from one host to another.
+    Pair(usize, usize),
+}
+
+/// The windows of one run, in the order of their beginnings.
+#[derive(Debug, Default)]
+pub struct Windows {
+    all: Vec<(Instant, Instant)>,
+    pairs: Vec<(Instant, Instant, usize, usize)>,
+    /// Until when stations may be in two rings that have not noticed each other.
+    pub(crate) merging_until: Instant,
+    longest: Span,
+    /// The first and the last strike of the window that is open.
+    struck: Option<(Instant, Instant)>,
+}
+
+impl Windows {
+    /// Excuses what meets the time from `begin` to `begin + span`.
+    pub fn open(&mut self, begin: Instant, span: Span, scope: Scope) {
+        match scope {
+            Scope::Pair(from, to) => self.pairs.push((begin, begin + span, from, to)),
+            Scope::All => self.open_all(begin, span),
+        }
+    }
+
+    fn open_all(&mut self, begin: Instant, span: Span) {
+        let inside = self.all.last().is_some_and(|(_, end)| begin <= *end);
+        self.struck = Some(match self.struck {
+            Some((first, _)) if inside => (first, begin),
+            _ => (begin, begin),
+        });
+        match self.all.last_mut() {
+            Some((_, end)) if begin <= *end => {
+                // A fault inside another's recovery: the longer, twice.
+                let both = span.max(self.longest) * 2;
+                (*end, self.longest) = ((*end).max(begin + both), span.max(self.longest));
+            }
+            _ => {
+                self.longest = span;
+                self.all.push((begin, begin + span));
+            }
+        }
+    }
+
+    /// Whether anything excuses what happened from `begin` to `end` between two hosts.
+    pub fn excuse(&self, begin: Instant, end: Instant, from: usize, to: usize) -> bool {
+        let meets = |window: &(Instant, Instant)| window.0 <= end && begin <= window.1;
+        // Behind the window that began last before `end` all are later, before it all are over sooner.
+        let at = self.all.partition_point(|window| window.0 <= end);
+        let segment = at > 0 && meets(&self.all[at - 1]);
+        segment
+            || self.pairs.iter().rev().take(256).any(|(window_begin, window_end, one, other)| {
+                (*one, *other) == (from, to) && meets(&(*window_begin, *window_end))
+            })
+    }
+
+    /// Whether the whole segment may be disturbed at `at`.
+    pub fn cover(&self, at: Instant) -> bool {
+        self.excuse(at, at, usize::MAX, usize::MAX)
+    }
+
+    /// When the first fault struck behind `since`.
+    pub fn first_since(&self, since: Instant) -> Option<Instant> {
+        self.struck
+            .filter(|(_, last)| *last > since)
+            .map(|(first, last)| if first > since { first } else { last })
+    }
+
+    /// How much of the time up to `now` was excused for all.
+    pub fn total(&self, now: Instant) -> Span {
+        self.all.iter().map(|(begin, end)| (*end).min(now).since(*begin)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_fault_in_a_window_doubles_it_and_a_pair_excuses_only_itself() {
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let mut windows = Windows::default();
+        windows.open(at(10), Span::from_millis(10), Scope::All);
+        assert!(windows.excuse(at(1), at(10), 0, 1) && !windows.cover(at(9)) && !windows.cover(at(21)));
+        windows.open(at(15), Span::from_millis(4), Scope::All);
+        assert!(windows.cover(at(35)) && !windows.cover(at(36)), "15 + 2 x 10");
+        windows.open(at(50), Span::from_millis(1), Scope::Pair(2, 3));
+        assert!(windows.excuse(at(40), at(60), 2, 3) && !windows.excuse(at(40), at(60), 3, 2));
+        assert_eq!(windows.total(at(100)), Span::from_millis(25));
+    }
+}

@@ -1,0 +1,109 @@
+//! Frames that somebody makes who should not: without the key, with it, or by playing old ones again.
+
+use crate::engine::Stream;
+use crate::media::Frame;
+use rota_proto::Settings;
+use rota_wire::bodies::StationState;
+use rota_wire::{
+    Announce, Claim, Generation, Key, Kind, LinkHeader, MacAddr, ModeNotice, PayloadKind, Switch, emit_frame,
+};
+use std::collections::VecDeque;
+
+/// Old frames that are remembered.
+const MEMORY: usize = 512;
+
+/// Makes such frames.
+#[derive(Debug)]
+pub(crate) struct Evil {
+    random: Stream,
+    seen: VecDeque<(usize, Frame)>,
+    seq: u64,
+}
+
+impl Evil {
+    pub(crate) fn new(random: Stream) -> Self {
+        Self { random, seen: VecDeque::with_capacity(MEMORY), seq: 1 << 40 }
+    }
+
+    /// A frame that can be played again later; one in some is remembered, so that old ones stay.
+    pub(crate) fn remember(&mut self, to: usize, frame: &Frame) {
+        if self.seen.len() < MEMORY {
+            self.seen.push_back((to, frame.clone()));
+        } else if self.random.below(16) == 0 {
+            self.seen.pop_front();
+            self.seen.push_back((to, frame.clone()));
+        }
+    }
+
+    /// An old frame, and who got it then.
+    pub(crate) fn replay(&mut self) -> Option<(usize, Frame)> {
+        let at = self.random.below(self.seen.len() as u64) as usize;
+        self.seen.get(at).cloned()
+    }
+
+    /// A frame that looks like ours and has no sound tag: an old one with bits flipped, or random octets.
+    pub(crate) fn forge(&mut self, settings: &Settings, to: MacAddr, from: MacAddr) -> Frame {
+        let octets = 60 + self.random.below(200) as usize;
+        let mut frame: Vec<u8> = match self.replay() {
+            Some((_, old)) if self.random.below(2) == 0 => old.to_vec(),
+            _ => (0..octets).map(|_| self.random.draw() as u8).collect(),
+        };
+        frame[..6].copy_from_slice(&to.0);
+        frame[6..12].copy_from_slice(&from.0);
+        frame[12..14].copy_from_slice(&settings.ether_type.to_be_bytes());
+        // Inside the link header, so that the tag cannot stand.
+        let at = 15 + self.random.below(27) as usize;
+        frame[at] ^= 1 << self.random.below(8);
+        if self.random.below(2) == 0 {
+            frame[14] = 0x11;
+        }
+        frame.into()
+    }
+
+    /// A well-made frame under the segment's key that says what is not so. `wrap`: counters at their end.
+    pub(crate) fn insider(
+        &mut self,
+        settings: &Settings,
+        secret: &Key,
+        station: u16,
+        from: MacAddr,
+        wrap: bool,
+    ) -> Frame {
+        let key = secret.derive("rota 2026 bootstrap frames", [settings.segment.to_be_bytes()].iter());
+        let mut frame = [0u8; 1514];
+        let high = if wrap { u32::MAX - self.random.below(3) as u32 } else { self.random.below(64) as u32 };
+        let generation = Generation { counter: high, station };
+        let body = &mut frame[42..];
+        let mode_epoch = high;
+        let nonce = self.random.draw();
+        let (trt_ns, rate_bps) = (settings.trt.as_nanos() as u32, settings.link.rate.as_bps());
+        let (kind, octets) = match self.random.below(4) {
+            0 => (Kind::Claim, Claim { generation, mode_epoch }.emit(body)),
+            1 => (Kind::Mode, ModeNotice { mode_epoch, ring: self.random.below(2) == 0 }.emit(body)),
+            2 => {
+                let mut said = Announce::new(9, nonce, 1, StationState::Plain, "evil");
+                (said.mode_epoch, said.trt_ns, said.rate_bps) = (mode_epoch, trt_ns, rate_bps);
+                said.settings = settings.digest();
+                (Kind::Announce, said.emit(body))
+            }
+            _ => {
+                let settings = settings.digest();
+                (Kind::Switch, Switch { mode_epoch, nonce, trt_ns, rate_bps, settings }.emit(body))
+            }
+        };
+        self.seq += 1;
+        let header = LinkHeader {
+            kind,
+            key_epoch: 0,
+            payload: PayloadKind::None,
+            source: station,
+            segment: settings.segment,
+            incarnation: 0xe0e1_e0e1,
+            generation: Generation::default(),
+            seq: self.seq,
+        };
+        let length =
+            emit_frame(&mut frame, MacAddr::BROADCAST, from, settings.ether_type, &header, octets, &key);
+        Frame::from(&frame[..length])
+    }
+}

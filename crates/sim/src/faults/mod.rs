@@ -1,0 +1,13 @@
+//! What goes wrong: parts that are added to a world, each counted when it strikes.
+
+mod evil;
+mod happened;
+mod mix;
+mod script;
+mod wire;
+
+pub(crate) use evil::Evil;
+pub use happened::{Happened, Tally};
+pub use mix::{Draw, Mix};
+pub use script::{Fault, Moment, Timed};
+pub use wire::{Passed, Ports, Select, Strike, WireFault, Wires, all_ports, kind_of};

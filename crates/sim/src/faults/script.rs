@@ -1,0 +1,208 @@
+//! Faults as a scenario names them: what, when, for how long.
+
+use super::wire::{Select, WireFault};
+use rota_units::Span;
+
+/// In which state a station is to be when it is struck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// At once.
+    Now,
+    /// As soon as its node is in the state of this name (`Rether::state_name`).
+    In(&'static str),
+}
+
+/// Something that goes wrong with a station, or that somebody does.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// 1–9: frames are lost, changed, doubled or late.
+    Wire {
+        /// How.
+        fault: WireFault,
+        /// Which.
+        select: Select,
+    },
+    /// 10: tokens arrive within a microsecond of a timer's end.
+    Boundary {
+        /// Of a million tokens.
+        ppm: u32,
+    },
+    /// 11, 12: a process is killed; its successor knows nothing.
+    Crash {
+        /// Whose.
+        host: usize,
+        /// When exactly.
+        moment: Moment,
+        /// How long until the next process starts; never when `None`.
+        down: Option<Span>,
+    },
+    /// 13: crash, restart, crash …
+    CrashLoop {
+        /// Whose.
+        host: usize,
+        /// From start to crash.
+        up: Span,
+        /// From crash to start.
+        down: Span,
+    },
+    /// 14, 15: a process stands still.
+    Pause {
+        /// Whose.
+        host: usize,
+        /// When exactly.
+        moment: Moment,
+    },
+    /// 16: all processes stand still.
+    PauseAll,
+    /// 17: the processor is slow to give a process its turn.
+    Starve {
+        /// Whose.
+        host: usize,
+        /// Of a million wake-ups.
+        late_ppm: u32,
+        /// At most.
+        late_max: Span,
+    },
+    /// 18: the wall clock jumps.
+    WallClock {
+        /// Whose.
+        host: usize,
+    },
+    /// 19: a monotonic clock runs at so many nanoseconds for a billion.
+    Drift {
+        /// Whose.
+        host: usize,
+        /// 1,000,000,000 is right, 0 stands still.
+        rate: u64,
+    },
+    /// 20, 21: the hosts of `part` and the others do not hear each other; at its end they meet again.
+    Partition {
+        /// Some of the hosts.
+        part: Vec<usize>,
+    },
+    /// 22: nothing gets from one to the other; the way back is sound.
+    OneWay {
+        /// From.
+        from: usize,
+        /// To.
+        to: usize,
+    },
+    /// 23: a link goes down for half of each period.
+    Flap {
+        /// Whose.
+        host: usize,
+        /// Down and up.
+        period: Span,
+    },
+    /// 26: a station sends ordinary frames whether it may or not.
+    Babble {
+        /// Who.
+        host: usize,
+        /// From one to the next.
+        gap: Span,
+        /// Of how many octets.
+        octets: u16,
+    },
+    /// 27: a station keeps the token until its lease ends, so often.
+    Hog {
+        /// Who.
+        host: usize,
+        /// How often.
+        times: u32,
+    },
+    /// 28: frames that nobody with a key made.
+    Forge {
+        /// From one to the next.
+        gap: Span,
+    },
+    /// 29, 33: frames made with the segment's key by somebody who should not.
+    Insider {
+        /// From one to the next.
+        gap: Span,
+        /// Whether counters are near their end.
+        wrap: bool,
+    },
+    /// 30: frames that were seen before come again.
+    Replay {
+        /// From one to the next.
+        gap: Span,
+    },
+    /// 31: a station starts with the address of another.
+    Clone {
+        /// Who starts.
+        host: usize,
+        /// Whose address it has.
+        of: usize,
+    },
+    /// 32: a station starts with another cycle.
+    Skew {
+        /// Who.
+        host: usize,
+    },
+    /// 34: these stations start at one instant.
+    Storm {
+        /// Who; those that run are started anew.
+        hosts: Vec<usize>,
+    },
+    /// 35: a stranger sends at the link's rate.
+    Flood {
+        /// Of how many octets.
+        octets: u16,
+        /// To everybody.
+        broadcast: bool,
+    },
+}
+
+impl Fault {
+    /// Hosts that it names.
+    pub fn hosts(&self) -> Vec<usize> {
+        match self {
+            Self::Crash { host, .. }
+            | Self::CrashLoop { host, .. }
+            | Self::Pause { host, .. }
+            | Self::Starve { host, .. }
+            | Self::WallClock { host }
+            | Self::Drift { host, .. }
+            | Self::Flap { host, .. }
+            | Self::Babble { host, .. }
+            | Self::Hog { host, .. }
+            | Self::Skew { host } => vec![*host],
+            Self::OneWay { from, to } => vec![*from, *to],
+            Self::Clone { host, of } => vec![*host, *of],
+            Self::Partition { part } => part.clone(),
+            Self::Storm { hosts } => hosts.clone(),
+            Self::Wire { .. }
+            | Self::Boundary { .. }
+            | Self::PauseAll
+            | Self::Forge { .. }
+            | Self::Insider { .. }
+            | Self::Replay { .. }
+            | Self::Flood { .. } => Vec::new(),
+        }
+    }
+
+    /// How often it does what it does again, if it does.
+    pub(crate) fn beat(&self, wire: Span) -> Option<Span> {
+        let beat = match self {
+            Self::Babble { gap, .. }
+            | Self::Forge { gap }
+            | Self::Insider { gap, .. }
+            | Self::Replay { gap } => *gap,
+            Self::Flap { period, .. } => period.div_down(2),
+            Self::Flood { .. } => wire,
+            _ => return None,
+        };
+        Some(beat.max(Span::from_micros(1)))
+    }
+}
+
+/// A fault with its time.
+#[derive(Clone, Debug)]
+pub struct Timed {
+    /// From the end of the settling time.
+    pub at: Span,
+    /// For so long; zero for what happens in an instant.
+    pub lasts: Span,
+    /// What.
+    pub fault: Fault,
+}

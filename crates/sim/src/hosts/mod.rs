@@ -1,0 +1,232 @@
+//! A simulated host: the node, its processor, its queue of received frames, and what its programs saw.
+
+mod profile;
+
+pub use profile::HostProfile;
+
+use crate::clocks::Clock;
+use crate::engine::Stream;
+use crate::media::Frame;
+use rota_proto::{ChannelEvent, ChannelId, Delivery, Node, Payloads, Settings};
+use rota_units::{Instant, Span};
+use rota_wire::{FrameView, Kind, MacAddr};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A unit as its receiver got it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Its number.
+    pub number: u64,
+    /// When its last fragment arrived, in the world's time; meaningful when complete.
+    pub at: Instant,
+    /// From ready to delivered in the world's time; zero for a channel that the world did not open.
+    pub delay: Span,
+    /// Whether all octets came.
+    pub complete: bool,
+    /// Whether the octets were those that were sent.
+    pub intact: bool,
+}
+
+#[derive(Debug)]
+struct Assembly {
+    octets: u32,
+    fragments: u32,
+    intact: bool,
+}
+
+/// One host.
+#[derive(Debug)]
+pub struct Host {
+    /// The node, unless it was killed.
+    pub node: Option<Node>,
+    /// The card's address.
+    pub mac: MacAddr,
+    /// How often it has been started.
+    pub boots: u32,
+    /// When its last process ended.
+    pub died: Instant,
+    /// Until when the process is stopped.
+    pub paused_until: Instant,
+    /// Its monotonic clock.
+    pub clock: Clock,
+    /// What its processor costs.
+    pub profile: HostProfile,
+    /// Settings of its own, if it is to differ from the others.
+    /// Its own settings, where they are not everybody's: a mistake.
+    pub settings: Option<Settings>,
+    /// A fault: its kernel gives no receive stamps.
+    pub stampless: bool,
+    /// What happened to its channels, oldest first.
+    pub events: Vec<ChannelEvent>,
+    /// Units received, by channel.
+    pub receipts: BTreeMap<ChannelId, Vec<Receipt>>,
+    /// Ordinary frames received.
+    pub ordinary_received: u64,
+    /// Frames that a stopped, dead or busy process lost.
+    pub inbox_drops: u64,
+    pub(crate) inbox: VecDeque<(Instant, Frame)>,
+    pub(crate) gated: bool,
+    pub(crate) host_frames: BTreeMap<u32, Frame>,
+    pub(crate) next_tag: u32,
+    /// When the earliest wake-up that is still to come will come.
+    pub(crate) alarm: Instant,
+    /// Until when the processor is busy.
+    pub(crate) busy_until: Instant,
+    /// Whether an event will come when the processor is free.
+    pub(crate) serving: bool,
+    /// Until when data frames follow the last without a new start.
+    pub(crate) card_warm_until: Instant,
+    pub(crate) random: Stream,
+    /// Which flow of the world a received channel is.
+    pub(crate) incoming: BTreeMap<ChannelId, usize>,
+    assembling: BTreeMap<(ChannelId, u64), Assembly>,
+}
+
+/// Frames that a socket keeps for a process that does not look.
+pub(crate) const INBOX_MAX: usize = 4_096;
+
+impl Host {
+    pub(crate) fn new(mac: MacAddr, clock: Clock, profile: HostProfile, random: Stream) -> Self {
+        Self {
+            node: None,
+            mac,
+            boots: 0,
+            died: Instant::ZERO,
+            paused_until: Instant::ZERO,
+            clock,
+            profile,
+            settings: None,
+            stampless: false,
+            events: Vec::new(),
+            receipts: BTreeMap::new(),
+            ordinary_received: 0,
+            inbox_drops: 0,
+            inbox: VecDeque::new(),
+            gated: false,
+            host_frames: BTreeMap::new(),
+            next_tag: 0,
+            alarm: Instant::FAR,
+            busy_until: Instant::ZERO,
+            serving: false,
+            card_warm_until: Instant::ZERO,
+            random,
+            incoming: BTreeMap::new(),
+            assembling: BTreeMap::new(),
+        }
+    }
+
+    /// The process is gone, and with it all that it knew; the card, the clock and the wires stay.
+    pub(crate) fn lose_process(&mut self) {
+        self.node = None;
+        self.gated = false;
+        self.inbox.clear();
+        self.host_frames.clear();
+        self.events.clear();
+        self.receipts.clear();
+        self.incoming.clear();
+        self.serving = false;
+        self.alarm = Instant::FAR;
+        self.assembling.clear();
+        self.paused_until = Instant::ZERO;
+    }
+
+    /// Whether its process can run at `now`.
+    pub fn is_running(&self, now: Instant) -> bool {
+        self.node.is_some() && now >= self.paused_until
+    }
+
+    /// A fragment arrived; returns what became of its unit when it was the last.
+    pub(crate) fn deliver(&mut self, at: Instant, delivery: &Delivery, payload: &[u8]) -> Option<Receipt> {
+        let unit = &delivery.descriptor;
+        let key = (delivery.channel, unit.number);
+        let fresh = || Assembly { octets: 0, fragments: 0, intact: true };
+        let assembly = self.assembling.entry(key).or_insert_with(fresh);
+        assembly.octets += payload.len() as u32;
+        assembly.fragments += 1;
+        assembly.intact &= Pattern::is_intact(unit.number, unit.fragment_offset, payload);
+        if !unit.last {
+            return None;
+        }
+        let assembly = self.assembling.remove(&key)?;
+        // What is behind the newest unit will not be completed any more.
+        while let Some((old, _)) = self.assembling.range((delivery.channel, 0)..key).next() {
+            let old = *old;
+            self.assembling.remove(&old);
+        }
+        let receipt = Receipt {
+            number: unit.number,
+            at,
+            delay: Span::ZERO,
+            complete: assembly.octets == unit.unit_octets
+                && assembly.fragments == u32::from(unit.fragment) + 1,
+            intact: assembly.intact,
+        };
+        Some(receipt)
+    }
+
+    /// The last event that says how opening a channel ended: its bound, or `None` when it was refused.
+    pub fn opened(&self, channel: ChannelId) -> Option<Option<Span>> {
+        self.events.iter().rev().find_map(|event| match event {
+            ChannelEvent::Opened { channel: id, contract, .. } if *id == channel => {
+                Some(Some(contract.bound))
+            }
+            ChannelEvent::Refused { channel: id, .. } if *id == channel => Some(None),
+            _ => None,
+        })
+    }
+}
+
+/// Units whose every eight octets are made of number and place, so that a receiver can check them.
+pub(crate) struct Pattern;
+
+impl Pattern {
+    fn word(number: u64, at: u64) -> [u8; 8] {
+        (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ at).to_be_bytes()
+    }
+
+    fn is_intact(number: u64, offset: u32, payload: &[u8]) -> bool {
+        let words = payload.chunks(8).enumerate();
+        words
+            .into_iter()
+            .all(|(at, chunk)| *chunk == Self::word(number, u64::from(offset) + 8 * at as u64)[..chunk.len()])
+    }
+}
+
+impl Payloads for Pattern {
+    fn copy_unit(&mut self, _: ChannelId, number: u64, offset: u32, into: &mut [u8]) -> bool {
+        for (at, chunk) in into.chunks_mut(8).enumerate() {
+            let word = Self::word(number, u64::from(offset) + 8 * at as u64);
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+        true
+    }
+}
+
+impl Host {
+    /// How late the process is this time.
+    pub(crate) fn lateness(&mut self) -> Span {
+        if self.random.happens(self.profile.late_ppm) {
+            Span::from_nanos(self.random.below(self.profile.late_max.as_nanos() + 1))
+        } else {
+            Span::ZERO
+        }
+    }
+
+    /// Charges the processor for handing a frame to the card; returns when it has done so.
+    pub(crate) fn charge(&mut self, now: Instant, frame: &[u8], ether_type: u16) -> Instant {
+        let data = match FrameView::parse(frame, ether_type) {
+            Ok(view) => view.header().kind == Kind::Data,
+            Err(_) => true,
+        };
+        let profile = &self.profile;
+        let mut cost = if data { profile.send_data } else { profile.send_control };
+        if data && now > self.card_warm_until {
+            cost += profile.first_data;
+        }
+        self.busy_until = self.busy_until.max(now) + cost;
+        if data {
+            self.card_warm_until = self.busy_until + profile.first_data;
+        }
+        self.busy_until
+    }
+}

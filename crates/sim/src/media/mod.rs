@@ -1,0 +1,155 @@
+//! What frames travel on. Stations are ports from 0; each medium is a plain value that is told what
+//! happens and says what follows, so that the simulator and a segment in user space can both drive it.
+
+mod link;
+mod switch;
+
+pub use link::Link;
+pub use switch::Switch;
+
+use rota_units::{BitRate, Instant, Octets, Span};
+use std::rc::Rc;
+
+/// A frame from its destination address on, without check sequence. Shared, never copied on its way.
+pub type Frame = Rc<[u8]>;
+
+/// Octets that a wire adds to what a station hands over: preamble, check sequence, inter-frame gap.
+pub const WIRE_OVERHEAD: u64 = 24;
+/// The shortest frame with all of those.
+pub const WIRE_MIN: u64 = 84;
+
+/// How long a frame of so many octets occupies a wire.
+pub fn wire_time(rate: BitRate, octets: usize) -> Span {
+    rate.span_of_up(Octets::new((octets as u64 + WIRE_OVERHEAD).max(WIRE_MIN)))
+}
+
+/// What a medium wants to be told later.
+#[derive(Clone, Debug)]
+pub enum MediumEvent {
+    /// A frame is whole at the switch.
+    AtSwitch {
+        /// Whose.
+        from: usize,
+        /// The frame.
+        frame: Frame,
+    },
+    /// An egress port has sent its frame and may begin the next.
+    PortFree {
+        /// Which port.
+        port: usize,
+    },
+}
+
+/// What follows from what a medium was told.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Tell it again then.
+    Later(MediumEvent),
+    /// A frame is whole at a station.
+    Arrive {
+        /// Whose card.
+        to: usize,
+        /// Who sent it.
+        from: usize,
+        /// The frame.
+        frame: Frame,
+    },
+    /// The card of a station that asked has sent everything.
+    CardEmpty {
+        /// Which station.
+        station: usize,
+    },
+}
+
+/// Steps in the order in which they were found; the caller empties it.
+pub type Steps = Vec<(Instant, Step)>;
+
+/// Why frames ended in a medium. Together with those that arrived and those on their way they are all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MediumCounters {
+    /// Frames that stations handed to their cards.
+    pub sent: u64,
+    /// Frames handed over for one destination each: a broadcast counts once for every port.
+    pub copies: u64,
+    /// Copies that reached a station.
+    pub arrived: u64,
+    /// Frames refused by a full card.
+    pub card_drops: u64,
+    /// Copies refused by a full port.
+    pub port_drops: u64,
+}
+
+/// The medium of a world.
+#[derive(Debug)]
+pub enum Medium {
+    /// A full-duplex learning switch.
+    Switch(Switch),
+    /// A full-duplex link between two stations.
+    Link(Link),
+}
+
+impl Medium {
+    /// A station hands a frame to its card.
+    pub fn send(&mut self, now: Instant, from: usize, frame: Frame, steps: &mut Steps) {
+        match self {
+            Self::Switch(switch) => switch.send(now, from, frame, steps),
+            Self::Link(link) => link.send(now, from, frame, steps),
+        }
+    }
+
+    /// What it wanted to be told.
+    pub fn happen(&mut self, now: Instant, event: MediumEvent, steps: &mut Steps) {
+        match self {
+            Self::Switch(switch) => switch.happen(now, event, steps),
+            // A link looks at nothing twice.
+            Self::Link(_) => {}
+        }
+    }
+
+    /// A station wants to know when its card has sent everything.
+    pub fn watch_card(&mut self, now: Instant, station: usize, steps: &mut Steps) {
+        let at = match self {
+            Self::Switch(switch) => switch.card_empty_at(station),
+            Self::Link(link) => link.card_empty_at(station),
+        };
+        steps.push((at.max(now), Step::CardEmpty { station }));
+    }
+
+    /// What became of the frames.
+    pub fn counters(&self) -> &MediumCounters {
+        match self {
+            Self::Switch(switch) => &switch.counters,
+            Self::Link(link) => &link.counters,
+        }
+    }
+}
+
+/// The sending half of a station's card: a queue of finite length in front of its wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Card {
+    free: Instant,
+}
+
+impl Card {
+    pub(crate) const IDLE: Self = Self { free: Instant::ZERO };
+
+    /// When all that was handed over will have left.
+    pub(crate) fn empty_at(&self) -> Instant {
+        self.free
+    }
+
+    /// Takes a frame; returns when its last bit has left, `None` when the queue is full.
+    pub(crate) fn take(
+        &mut self,
+        now: Instant,
+        rate: BitRate,
+        queue: Octets,
+        octets: usize,
+    ) -> Option<Instant> {
+        if rate.octets_in_down(self.free.since(now)) > queue {
+            return None;
+        }
+        self.free = self.free.max(now) + wire_time(rate, octets);
+        Some(self.free)
+    }
+}

@@ -1,0 +1,273 @@
+//! A scenario: a list of parts, put together and checked before anything runs.
+
+mod run;
+
+pub use run::{Outcome, Run, Stream as StreamOutcome};
+
+use crate::faults::{Fault, Mix, Moment, Timed};
+use crate::traffic::Shape;
+use crate::world::{Topology, WorldSpec};
+use rota_admission::{Request, Slot, admit};
+use rota_proto::Settings;
+use rota_units::{Octets, Span};
+
+/// One channel that a program opens, feeds and, when it is lost, opens again.
+#[derive(Clone, Debug)]
+pub struct Reservation {
+    /// The sending host.
+    pub from: usize,
+    /// The receiving host.
+    pub to: usize,
+    /// Octets of the largest unit.
+    pub unit: u32,
+    /// Whether it asks for the strict period.
+    pub periodic: bool,
+    /// Whether a refusal is an error of the scenario.
+    pub must_admit: bool,
+    /// When it is opened.
+    pub open: Span,
+    /// When it is closed; at the end of the run when `None`.
+    pub close: Option<Span>,
+    /// What is sent.
+    pub shape: Shape,
+}
+
+/// Ordinary traffic between two hosts.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// From.
+    pub from: usize,
+    /// To.
+    pub to: usize,
+    /// When it begins.
+    pub begin: Span,
+    /// When it ends; at the end of the run when `None`.
+    pub end: Option<Span>,
+    /// What is sent.
+    pub shape: Shape,
+}
+
+/// Everything that a run is made of, beside its seed.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What it is called.
+    pub name: String,
+    /// Stations, medium, hosts, clocks.
+    pub world: WorldSpec,
+    /// Hosts that do not start by themselves.
+    pub dark: Vec<usize>,
+    /// Before anything is opened or goes wrong.
+    pub settle: Span,
+    /// How long things are opened and go wrong.
+    pub duration: Span,
+    /// Behind that: nothing goes wrong, and all must agree in the end.
+    pub quiet: Span,
+    /// Channels.
+    pub reservations: Vec<Reservation>,
+    /// Ordinary traffic.
+    pub traffic: Vec<Load>,
+    /// Faults with their times.
+    pub faults: Vec<Timed>,
+    /// Random faults.
+    pub mix: Option<Mix>,
+}
+
+/// Which part of a scenario is wrong, so that a reader can be shown the place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    /// The list or table: `stations`, `reservation`, `traffic`, `fault` …
+    pub part: &'static str,
+    /// Which of a list, from 0.
+    pub index: usize,
+    /// The field.
+    pub field: &'static str,
+    /// What is wrong, and what would be right.
+    pub sentence: String,
+}
+
+/// The most stations of a world: the switch's ports and the station numbers are as many.
+pub const STATIONS_MAX: usize = 250;
+/// The longest run: what is kept for each unit must fit the memory.
+pub const RUN_MAX: Span = Span::from_millis(24 * 3_600_000);
+
+impl Scenario {
+    /// Healthy stations with these settings, and nothing to do for them.
+    pub fn new(name: &str, stations: usize, settings: Settings) -> Self {
+        Self {
+            name: name.to_owned(),
+            world: WorldSpec::with(stations, settings),
+            dark: Vec::new(),
+            settle: Span::from_millis(2_000),
+            duration: Span::from_millis(5_000),
+            quiet: Span::from_millis(8_000),
+            reservations: Vec::new(),
+            traffic: Vec::new(),
+            faults: Vec::new(),
+            mix: None,
+        }
+    }
+
+    /// Whether it can be run.
+    ///
+    /// # Errors
+    /// The first part that is wrong.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        self.check_world()?;
+        let stations = self.world.stations;
+        let error = |part, index, field, sentence| Err(ScenarioError { part, index, field, sentence });
+        for (index, channel) in self.reservations.iter().enumerate() {
+            self.check_pair("reservation", index, channel.from, channel.to)?;
+            self.check_shape("reservation", index, &channel.shape, channel.unit)?;
+            if channel.unit == 0 || channel.unit > 5_000_000 {
+                let sentence =
+                    format!("a unit of {} octets cannot be carried; 1 to 5000000 can", channel.unit);
+                return error("reservation", index, "unit", sentence);
+            }
+        }
+        for (index, load) in self.traffic.iter().enumerate() {
+            self.check_pair("traffic", index, load.from, load.to)?;
+            self.check_shape("traffic", index, &load.shape, 1_514)?;
+        }
+        for (index, timed) in self.faults.iter().enumerate() {
+            let wrong = timed.fault.hosts().into_iter().find(|host| *host >= stations);
+            if let Some(host) = wrong {
+                let sentence = format!("there is no station {}; they are 1 to {stations}", host + 1);
+                return error("fault", index, "station", sentence);
+            }
+            if let Fault::Crash { moment: Moment::In(state), .. }
+            | Fault::Pause { moment: Moment::In(state), .. } = &timed.fault
+                && !STATES.contains(state)
+            {
+                let sentence =
+                    format!("no station is ever \"{state}\"; the states are {}", STATES.join(", "));
+                return error("fault", index, "moment", sentence);
+            }
+        }
+        if let Some(mix) = &self.mix
+            && (mix.every == Span::ZERO || mix.weights.is_empty())
+        {
+            let sentence = "a mix needs at least one kind, and a time of more than zero between two faults";
+            return error("mix", 0, "every", sentence.to_owned());
+        }
+        self.check_capacity()
+    }
+
+    fn check_world(&self) -> Result<(), ScenarioError> {
+        let spec = &self.world;
+        let error = |part, field, sentence| Err(ScenarioError { part, index: 0, field, sentence });
+        if spec.stations < 2 || spec.stations > STATIONS_MAX {
+            let sentence = format!("{} stations are no segment; 2 to {STATIONS_MAX} are", spec.stations);
+            return error("", "stations", sentence);
+        }
+        if matches!(spec.topology, Topology::Link { .. }) && spec.stations != 2 {
+            let sentence = format!("a link joins 2 stations, not {}; a switch joins more", spec.stations);
+            return error("medium", "kind", sentence);
+        }
+        let trt = spec.settings.trt;
+        if trt < Span::from_millis(1) || trt > Span::from_millis(4_000) {
+            return error("", "trt", format!("a cycle of {trt} cannot be kept; 1ms to 4s can"));
+        }
+        if spec.settings.lease <= trt * 2 {
+            let sentence =
+                format!("a lease of {} is too short; a token rests for {trt}", spec.settings.lease);
+            return error("timers", "lease", format!("{sentence}, so more than {} would do", trt * 2));
+        }
+        if spec.drift_ppm > 500_000 {
+            return error("clocks", "drift", "clocks drift by at most 500000 ppm".to_owned());
+        }
+        let total = self.settle + self.duration + self.quiet;
+        if self.duration == Span::ZERO || total > RUN_MAX {
+            return error("", "duration", format!("a run of {total} is none; 1ns to {RUN_MAX} is"));
+        }
+        Ok(())
+    }
+
+    fn check_pair(
+        &self,
+        part: &'static str,
+        index: usize,
+        from: usize,
+        to: usize,
+    ) -> Result<(), ScenarioError> {
+        let stations = self.world.stations;
+        for (field, host) in [("from", from), ("to", to)] {
+            if host >= stations {
+                let sentence =
+                    format!("there is no station {}; they are 1 to {stations}", host.wrapping_add(1));
+                return Err(ScenarioError { part, index, field, sentence });
+            }
+        }
+        if from == to {
+            let sentence = "a station sends nothing to itself; name two stations".to_owned();
+            return Err(ScenarioError { part, index, field: "to", sentence });
+        }
+        Ok(())
+    }
+
+    fn check_shape(
+        &self,
+        part: &'static str,
+        index: usize,
+        shape: &Shape,
+        max: u32,
+    ) -> Result<(), ScenarioError> {
+        let octets = shape.octets_max();
+        let error = |field, sentence| Err(ScenarioError { part, index, field, sentence });
+        if octets == 0 || octets > max {
+            return error("octets", format!("{octets} octets cannot be sent here; 1 to {max} can"));
+        }
+        let period = match shape {
+            Shape::Periodic { period, .. } | Shape::Sizes { period, .. } | Shape::OnOff { period, .. } => {
+                *period
+            }
+            Shape::Poisson { mean, .. } => *mean,
+            Shape::Greedy { .. } | Shape::Tcp { .. } => return Ok(()),
+        };
+        if period < Span::from_micros(1) {
+            return error("period", format!("a period of {period} is too short to be simulated; 1us is not"));
+        }
+        if part == "reservation" && period < self.world.settings.trt {
+            let trt = self.world.settings.trt;
+            return error(
+                "period",
+                format!("a channel carries one unit a cycle of {trt}, not one in {period}"),
+            );
+        }
+        Ok(())
+    }
+
+    /// Reservations that must be admitted and are open together must fit together.
+    fn check_capacity(&self) -> Result<(), ScenarioError> {
+        let params = self.world.settings.params(self.world.stations as u16);
+        let mut slots: Vec<Slot> = Vec::new();
+        for (index, channel) in self.reservations.iter().enumerate().filter(|(_, one)| one.must_admit) {
+            let request = Request {
+                station: channel.from as u16 + 1,
+                unit_octets: Octets::new(u64::from(channel.unit)),
+                periodic: channel.periodic,
+            };
+            match admit(&slots, &request, &params) {
+                Ok(admitted) => slots.push(Slot {
+                    station: request.station,
+                    tht: admitted.tht,
+                    periodic: channel.periodic,
+                }),
+                Err(refusal) => {
+                    let fits = refusal.counter_offer.map_or("nothing".to_owned(), |unit| unit.to_string());
+                    let sentence = format!(
+                        "it must be admitted and cannot be: {:?} by {}; {fits} would fit behind the {} before it",
+                        refusal.test,
+                        refusal.margin,
+                        slots.len()
+                    );
+                    return Err(ScenarioError { part: "reservation", index, field: "unit", sentence });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The states in which a crash or a pause may be asked for.
+pub const STATES: &[&str] =
+    &["joining", "joining a ring", "plain", "initiating", "yielding", "ring", "holding", "claiming"];

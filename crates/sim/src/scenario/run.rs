@@ -1,0 +1,305 @@
+//! One run of a scenario: the script of what is opened and what goes wrong, and what came of it.
+
+use super::Scenario;
+use crate::check::Violation;
+use crate::check::{FlowReport, agree};
+use crate::engine::Stream as Random;
+use crate::faults::{Fault, Tally, Timed};
+use crate::traffic::{Purpose, Shape};
+use crate::world::{FlowState, World};
+use rota_units::{Instant, Span};
+use std::collections::BTreeMap;
+
+/// How often a program looks whether its channel still stands.
+const LOOK: Span = Span::from_millis(250);
+
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    /// Looks after a reservation.
+    Keep(usize),
+    Close(usize),
+    Load(usize),
+    Begin(usize),
+    Beat(usize),
+    End(usize),
+}
+
+/// How one reservation fared, over all channels that it had.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stream {
+    /// Which of the scenario's.
+    pub reservation: usize,
+    /// How often it was opened.
+    pub opened: u64,
+    /// How often it was refused.
+    pub refused: u64,
+    /// How often it was lost.
+    pub lost: u64,
+    /// Units its program skipped.
+    pub skipped: u64,
+    /// Its units.
+    pub units: FlowReport,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Its seed.
+    pub seed: u64,
+    /// The same for the same seed, always.
+    pub event_hash: u64,
+    /// Events that happened.
+    pub events: u64,
+    /// Tokens that were believed.
+    pub hops: u64,
+    /// How long it ran in its own time.
+    pub span: Span,
+    /// What went wrong.
+    pub tally: Tally,
+    /// The rules that were broken.
+    pub violations: Vec<Violation>,
+    /// The channels.
+    pub streams: Vec<Stream>,
+    /// How much of the time was excused.
+    pub excused: Span,
+    /// The longest time without a token outside all windows.
+    pub worst_silence: Span,
+    /// The worst time from a fault to the next token that was believed.
+    pub worst_recovery: Span,
+    /// The faults and when they began.
+    pub faults: Vec<Timed>,
+}
+
+impl Outcome {
+    /// Nothing came of it.
+    pub fn nothing(seed: u64) -> Self {
+        Self {
+            seed,
+            event_hash: 0,
+            events: 0,
+            hops: 0,
+            span: Span::ZERO,
+            tally: Tally::default(),
+            violations: Vec::new(),
+            streams: Vec::new(),
+            excused: Span::ZERO,
+            worst_silence: Span::ZERO,
+            worst_recovery: Span::ZERO,
+            faults: Vec::new(),
+        }
+    }
+}
+
+/// A run under way.
+pub struct Run<'a> {
+    scenario: &'a Scenario,
+    /// The world.
+    pub world: World,
+    pub(crate) faults: Vec<Timed>,
+    script: BTreeMap<(Instant, u64), Action>,
+    order: u64,
+    begin: Instant,
+    end: Instant,
+    /// The flow of each reservation, if it has one.
+    flows: Vec<Option<usize>>,
+    streams: Vec<Stream>,
+    seed: u64,
+}
+
+impl<'a> Run<'a> {
+    /// A run that has not begun.
+    pub fn new(seed: u64, scenario: &'a Scenario) -> Self {
+        let mut world = World::dark(seed, scenario.world.clone());
+        (0..scenario.world.stations)
+            .filter(|host| !scenario.dark.contains(host))
+            .for_each(|host| world.start(host));
+        let mut faults = scenario.faults.clone();
+        if let Some(mix) = &scenario.mix {
+            let (stations, settings) = (scenario.world.stations, &scenario.world.settings);
+            let mut random = Random::named(seed, "mix");
+            faults.extend(mix.draw(&mut random, stations, settings, scenario.duration));
+        }
+        let evil = |timed: &Timed| matches!(timed.fault, Fault::Replay { .. } | Fault::Forge { .. });
+        world.remembers = faults.iter().any(evil);
+        let begin = world.now() + scenario.settle;
+        let end = begin + scenario.duration;
+        let count = scenario.reservations.len();
+        let streams = (0..count).map(|reservation| Stream { reservation, ..Stream::default() }).collect();
+        let (script, flows) = (BTreeMap::new(), vec![None; count]);
+        let mut run = Self { scenario, world, faults, script, order: 0, begin, end, flows, streams, seed };
+        run.plan();
+        run
+    }
+
+    fn plan(&mut self) {
+        let (begin, end) = (self.begin, self.end);
+        for (index, channel) in self.scenario.reservations.iter().enumerate() {
+            self.at(begin + channel.open, Action::Keep(index));
+            if let Some(close) = channel.close {
+                self.at(begin + close, Action::Close(index));
+            }
+        }
+        for (index, load) in self.scenario.traffic.iter().enumerate() {
+            self.at(begin + load.begin, Action::Load(index));
+        }
+        for index in 0..self.faults.len() {
+            let (at, lasts) = (begin + self.faults[index].at, self.faults[index].lasts);
+            self.at(at, Action::Begin(index));
+            self.at((at + lasts).min(end), Action::End(index));
+            if self.world.beat(&self.faults[index].fault).is_some() {
+                self.at(at, Action::Beat(index));
+            }
+        }
+    }
+
+    fn at(&mut self, at: Instant, action: Action) {
+        self.order += 1;
+        self.script.insert((at, self.order), action);
+    }
+
+    /// Runs to the end and says what came of it.
+    pub fn finish(mut self) -> Outcome {
+        self.advance(self.end);
+        // From here on nothing goes wrong any more.
+        self.world.heal_all();
+        let quiet_end = self.end + self.scenario.quiet;
+        self.advance(quiet_end);
+        if self.scenario.quiet > Span::ZERO
+            && let Err((rule, what)) = agree(&self.world)
+        {
+            self.world.broke(rule, what);
+        }
+        self.outcome()
+    }
+
+    /// Runs until then.
+    pub fn advance(&mut self, until: Instant) {
+        while let Some((&(at, order), &action)) = self.script.first_key_value() {
+            if at > until {
+                break;
+            }
+            self.script.remove(&(at, order));
+            self.world.run_until(at);
+            self.act(action);
+        }
+        self.world.run_until(until);
+    }
+
+    /// The end of everything.
+    pub fn until(&self) -> Instant {
+        self.end + self.scenario.quiet
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Keep(index) => self.keep(index),
+            Action::Close(index) => {
+                if let Some(flow) = self.flows[index].take() {
+                    self.count(index, flow);
+                    self.world.close_flow(flow);
+                }
+            }
+            Action::Load(index) => {
+                let load = &self.scenario.traffic[index];
+                let until = load.end.map_or(self.end, |end| self.begin + end);
+                self.world.load(load.from, load.to, load.shape.clone(), until);
+            }
+            Action::Begin(index) => {
+                let Timed { at, lasts, fault } = self.faults[index].clone();
+                let until = (self.begin + at + lasts).min(self.end);
+                self.world.begin_fault(index, &fault, until);
+            }
+            Action::Beat(index) => {
+                let Timed { at, lasts, fault } = self.faults[index].clone();
+                let over = self.world.now() >= (self.begin + at + lasts).min(self.end);
+                if let Some(beat) = self.world.beat(&fault)
+                    && !over
+                {
+                    self.world.beat_fault(index, &fault);
+                    let next = self.world.now() + beat;
+                    self.at(next, Action::Beat(index));
+                }
+            }
+            Action::End(index) => {
+                let fault = self.faults[index].fault.clone();
+                self.world.end_fault(index, &fault);
+            }
+        }
+    }
+
+    /// A program opens its channel, feeds it, and opens it again when it was lost.
+    fn keep(&mut self, index: usize) {
+        let channel = &self.scenario.reservations[index];
+        let now = self.world.now();
+        let close = channel.close.map_or(self.end, |close| (self.begin + close).min(self.end));
+        if now >= close {
+            return;
+        }
+        self.at(now + LOOK, Action::Keep(index));
+        if let Some(flow) = self.flows[index] {
+            match self.world.flows()[flow].state {
+                FlowState::Asked | FlowState::Open => return,
+                FlowState::Refused => {
+                    self.streams[index].refused += 1;
+                    self.flows[index] = None;
+                }
+                FlowState::Ended => {
+                    self.streams[index].lost += 1;
+                    self.count(index, flow);
+                    self.flows[index] = None;
+                }
+            }
+        }
+        // Not joined yet, or the other is not known yet: the next look tries again.
+        let opened = self.world.open_flow(channel.from, channel.to, channel.unit, channel.periodic);
+        if let Ok(flow) = opened {
+            self.flows[index] = Some(flow);
+            self.streams[index].opened += 1;
+            self.feed(flow, &channel.shape.clone());
+        }
+    }
+
+    fn feed(&mut self, flow: usize, shape: &Shape) {
+        self.world.feed(Purpose::Units { flow }, shape.clone(), self.end);
+    }
+
+    /// Adds up what a channel did.
+    fn count(&mut self, index: usize, flow: usize) {
+        let report = self.world.checks().deliveries.report(flow);
+        let stream = &mut self.streams[index];
+        stream.skipped += self.world.flows()[flow].skipped;
+        let units = &mut stream.units;
+        units.bound = units.bound.max(report.bound);
+        units.ready += report.ready;
+        units.whole += report.whole;
+        units.excused += report.excused;
+        units.missed += report.missed;
+        units.worst = units.worst.max(report.worst);
+        units.worst_gap = units.worst_gap.max(report.worst_gap);
+    }
+
+    fn outcome(mut self) -> Outcome {
+        for index in 0..self.flows.len() {
+            if let Some(flow) = self.flows[index].take() {
+                self.count(index, flow);
+            }
+        }
+        let world = self.world;
+        let (events, hops) = world.speed();
+        let now = world.now();
+        Outcome {
+            seed: self.seed,
+            event_hash: world.event_hash(),
+            events,
+            hops,
+            span: now.since(Instant::from_nanos(1_000_000_000)),
+            tally: world.tally.clone(),
+            violations: world.violations().to_vec(),
+            streams: self.streams,
+            excused: world.windows.total(now),
+            worst_silence: world.checks().visits().worst_silence,
+            worst_recovery: world.checks().visits().worst_recovery,
+            faults: self.faults,
+        }
+    }
+}

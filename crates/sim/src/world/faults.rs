@@ -1,0 +1,326 @@
+//! How a world does what a fault says.
+
+use super::{EPOCH, SECRET, World, mac};
+use crate::check::Scope;
+use crate::engine::Stream;
+use crate::faults::{Evil, Fault, Happened, Moment, Ports, Select, WireFault, all_ports};
+use crate::hosts::HostProfile;
+use crate::media::{Frame, wire_time};
+use rota_units::{Instant, Span};
+use rota_wire::{Key, Kind, MacAddr};
+
+/// What waits for a station to reach a state.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Armed {
+    pub(super) host: usize,
+    state: &'static str,
+    /// By when it happens anyway.
+    by: Instant,
+    what: Strike,
+    /// How often it happens again.
+    left: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Strike {
+    Kill { down: Option<Span> },
+    Pause(Span),
+}
+
+fn ports(hosts: impl Iterator<Item = usize>) -> Ports {
+    hosts.fold(Ports::EMPTY, |mut ports, host| {
+        ports.insert(host as u16);
+        ports
+    })
+}
+
+impl World {
+    /// How often a fault does what it does again.
+    pub fn beat(&self, fault: &Fault) -> Option<Span> {
+        let octets = if let Fault::Flood { octets, .. } = fault { usize::from(*octets) } else { 0 };
+        fault.beat(wire_time(self.spec.settings.link.rate, octets))
+    }
+
+    /// A fault begins; it ends by itself, or [`Self::end_fault`] ends it.
+    pub fn begin_fault(&mut self, index: usize, fault: &Fault, until: Instant) {
+        let now = self.now();
+        let (lasts, stations) = (until.since(now), self.hosts.len() as u64);
+        let slot = self.recovery.slot();
+        let random = Stream::named(self.seed, &format!("fault {index}"));
+        match fault {
+            Fault::Wire { fault, select } => self.wires.disturb(*fault, select.clone(), until, random),
+            Fault::Boundary { ppm } => {
+                self.tally.count(Happened::Boundary);
+                let settings = &self.spec.settings;
+                let edges = [settings.lease, settings.hop_timeout, settings.hop_timeout.div_down(4)];
+                for edge in edges {
+                    let (min, max) = (edge.minus(Span::from_micros(1)), edge + Span::from_micros(1));
+                    let late = WireFault::Delay { ppm: *ppm, min, max };
+                    self.wires.disturb(late, Select::kind(Kind::Token), until, random.clone());
+                }
+            }
+            Fault::Crash { host, moment, down } => {
+                self.arm(*host, *moment, Strike::Kill { down: *down }, 1, until)
+            }
+            Fault::CrashLoop { host, up, down } => self.crash_loop(*host, *up, *down, until),
+            Fault::Pause { host, moment } => self.arm(*host, *moment, Strike::Pause(lasts), 1, until),
+            Fault::PauseAll => {
+                self.tally.count(Happened::PausedAll);
+                (0..self.hosts.len()).for_each(|host| self.pause(host, lasts));
+                let recovery = self.recovery.crash(stations) + slot;
+                self.windows.open(now, lasts + recovery, Scope::All);
+            }
+            Fault::Starve { host, late_ppm, late_max } => {
+                self.tally.count(Happened::Starved);
+                let profile =
+                    HostProfile { late_ppm: *late_ppm, late_max: *late_max, ..self.hosts[*host].profile };
+                self.hosts[*host].profile = profile;
+                let recovery = self.recovery.token_loss(4) + *late_max + slot;
+                self.windows.open(now, lasts + recovery, Scope::All);
+            }
+            // No machine is given a wall clock: there is nothing that could be set.
+            Fault::WallClock { .. } => self.tally.count(Happened::WallClock),
+            Fault::Drift { host, rate } => {
+                self.tally.count(Happened::Drifted);
+                self.set_clock(*host, *rate);
+                if rate.abs_diff(1_000_000_000) > 500_000 {
+                    let recovery = self.recovery.crash(1) + slot;
+                    self.windows.open(now, lasts + recovery, Scope::All);
+                }
+            }
+            Fault::Hog { host, times } => {
+                let span = self.spec.settings.lease + Span::from_millis(1);
+                self.tally.count(Happened::Hogged);
+                self.arm(*host, Moment::In("holding"), Strike::Pause(span), *times, until);
+            }
+            Fault::Partition { .. } | Fault::OneWay { .. } => self.cut(fault, until, random),
+            Fault::Flap { .. } => {}
+            Fault::Babble { .. } | Fault::Forge { .. } | Fault::Replay { .. } => {}
+            Fault::Insider { .. } | Fault::Flood { .. } => {
+                let recovery = self.recovery.crash(1) + slot;
+                self.windows.open(now, lasts + recovery, Scope::All);
+            }
+            Fault::Clone { host, of } => {
+                self.tally.count(Happened::Cloned);
+                self.kill(*host);
+                self.hosts[*host].mac = self.hosts[*of].mac;
+                self.start(*host);
+                self.windows.open(now, lasts + self.recovery.crash(2) + slot, Scope::All);
+            }
+            Fault::Skew { host } => {
+                self.tally.count(Happened::Skewed);
+                self.kill(*host);
+                let mut settings = self.spec.settings.clone();
+                settings.trt = settings.trt.div_down(4) * 3;
+                self.hosts[*host].settings = Some(settings);
+                self.start(*host);
+                self.windows.open(now, lasts + self.recovery.crash(1) + slot, Scope::All);
+            }
+            Fault::Storm { hosts } => {
+                self.tally.count(Happened::TogetherStarted);
+                hosts.iter().for_each(|host| self.kill(*host));
+                hosts.iter().for_each(|host| self.start(*host));
+            }
+        }
+    }
+
+    fn cut(&mut self, fault: &Fault, until: Instant, random: Stream) {
+        let now = self.now();
+        let merge = self.recovery.merge(self.hosts.len() as u64) + self.recovery.slot();
+        let mut select = Select::all();
+        match fault {
+            Fault::Partition { part } => {
+                self.tally.count(Happened::Partitioned);
+                let inside = ports(part.iter().copied());
+                let outside = ports((0..self.hosts.len()).filter(|host| !part.contains(host)));
+                let back = Select { from: outside, to: inside, ..Select::all() };
+                self.wires.disturb(WireFault::Cut, back, until, random.clone());
+                (select.from, select.to) = (inside, outside);
+            }
+            Fault::OneWay { from, to } => {
+                self.tally.count(Happened::Asymmetric);
+                (select.from, select.to) = (ports([*from].into_iter()), ports([*to].into_iter()));
+            }
+            _ => {}
+        }
+        self.wires.disturb(WireFault::Cut, select, until, random);
+        self.windows.open(now, until.since(now) + merge, Scope::All);
+        self.windows.merging_until = self.windows.merging_until.max(until + merge);
+    }
+
+    fn crash_loop(&mut self, host: usize, up: Span, down: Span, until: Instant) {
+        self.tally.count(Happened::CrashLoop);
+        let mut at = self.now();
+        while at < until {
+            self.armed.push(Armed {
+                host,
+                state: "",
+                by: at,
+                what: Strike::Kill { down: Some(down) },
+                left: 1,
+            });
+            at += up + down + Span::from_millis(1);
+        }
+    }
+
+    fn arm(&mut self, host: usize, moment: Moment, what: Strike, left: u32, until: Instant) {
+        let (state, by) = match moment {
+            Moment::Now => ("", self.now()),
+            Moment::In(state) => (state, until.max(self.now() + Span::from_millis(500))),
+        };
+        self.armed.push(Armed { host, state, by, what, left });
+        self.fire();
+    }
+
+    /// Strikes whoever is in the state that was waited for.
+    pub(super) fn fire(&mut self) {
+        let now = self.now();
+        let mut at = 0;
+        while at < self.armed.len() {
+            let armed = self.armed[at];
+            let node = self.hosts[armed.host].node.as_ref();
+            let reached =
+                !armed.state.is_empty() && node.is_some_and(|node| node.link().state_name() == armed.state);
+            if !(reached && self.hosts[armed.host].is_running(now)) && now < armed.by {
+                at += 1;
+                continue;
+            }
+            if armed.left > 1 && reached {
+                self.armed[at].left -= 1;
+                at += 1;
+            } else {
+                self.armed.remove(at);
+            }
+            match armed.what {
+                Strike::Kill { down } => {
+                    self.kill(armed.host);
+                    if let Some(down) = down {
+                        self.start_later(armed.host, down);
+                    }
+                }
+                Strike::Pause(span) => self.pause(armed.host, span),
+            }
+        }
+    }
+
+    /// One beat of a fault that goes on.
+    pub fn beat_fault(&mut self, index: usize, fault: &Fault) {
+        let now = self.now();
+        let settings = self.spec.settings.clone();
+        let to = self.evil_draw(self.hosts.len() as u64) as usize;
+        match fault {
+            Fault::Babble { host, octets, .. } => {
+                self.tally.count(Happened::Babbled);
+                let other = if to == *host { (to + 1) % self.hosts.len() } else { to };
+                let frame = ordinary(self.hosts[other].mac, self.hosts[*host].mac, *octets);
+                self.send(*host, frame);
+            }
+            Fault::Forge { .. } => {
+                self.tally.count(Happened::Forged);
+                let from = self.evil_draw(self.hosts.len() as u64) as usize;
+                let (to_mac, from_mac) = (self.hosts[to].mac, self.hosts[from].mac);
+                let frame = self.evil.forge(&settings, to_mac, from_mac);
+                self.lie_to(to, frame);
+            }
+            Fault::Replay { .. } => {
+                if let Some((to, frame)) = self.evil.replay() {
+                    self.tally.count(Happened::Replayed);
+                    self.arrive(to, frame);
+                }
+            }
+            Fault::Insider { wrap, .. } => {
+                self.tally.count(if *wrap { Happened::Wrapped } else { Happened::Insider });
+                let stranger = MacAddr([2, 0x45, 0x56, 0x49, 0x4c, index as u8]);
+                let station = self.hosts.len() as u16 + 1;
+                let frame = self.evil.insider(&settings, &Key::new(SECRET), station, stranger, *wrap);
+                (0..self.hosts.len()).for_each(|host| self.arrive(host, frame.clone()));
+            }
+            Fault::Flood { octets, broadcast } => {
+                self.tally.count(Happened::Flooded);
+                let to = if *broadcast { MacAddr::BROADCAST } else { self.hosts[to].mac };
+                let frame = ordinary(to, MacAddr([2, 0x46, 0x4c, 0x4f, 0x4f, 1]), *octets);
+                self.send(self.spec.stations, frame);
+            }
+            Fault::Flap { host, period } => {
+                self.tally.count(Happened::Flapped);
+                self.flaps ^= 1 << (index % 64);
+                if self.flaps >> (index % 64) & 1 == 1 {
+                    let until = now + period.div_down(2);
+                    let random = Stream::named(self.seed, "flap");
+                    let one = ports([*host].into_iter());
+                    let out = Select { from: one, ..Select::all() };
+                    self.wires.disturb(WireFault::Cut, out, until, random.clone());
+                    let into = Select { to: one, from: all_ports(), kinds: Vec::new() };
+                    self.wires.disturb(WireFault::Cut, into, until, random);
+                    let merge = self.recovery.merge(self.hosts.len() as u64) + self.recovery.slot();
+                    self.windows.open(now, until.since(now) + merge, Scope::All);
+                    self.windows.merging_until = self.windows.merging_until.max(until + merge);
+                }
+            }
+            _ => {}
+        }
+        self.check();
+    }
+
+    fn evil_draw(&mut self, n: u64) -> u64 {
+        self.evil_random.below(n)
+    }
+
+    /// A fault is over.
+    pub fn end_fault(&mut self, _index: usize, fault: &Fault) {
+        match fault {
+            Fault::Starve { host, .. } => {
+                let clean = self.spec.profile;
+                self.hosts[*host].profile = clean;
+            }
+            Fault::Drift { host, .. } => self.set_clock(*host, 1_000_000_000),
+            Fault::Partition { .. } => self.tally.count(Happened::Merged),
+            Fault::Clone { host, .. } | Fault::Skew { host } => self.replace(*host),
+            _ => {}
+        }
+    }
+
+    /// A station that was not itself is started anew as what it should be.
+    fn replace(&mut self, host: usize) {
+        self.kill(host);
+        self.hosts[host].mac = mac(host);
+        self.hosts[host].settings = None;
+        self.start(host);
+    }
+
+    fn set_clock(&mut self, host: usize, rate: u64) {
+        let now = self.now();
+        self.hosts[host].clock.set_rate(now, rate);
+        self.hosts[host].alarm = Instant::FAR;
+        self.settle(host);
+    }
+
+    /// Ends everything that is wrong, and starts whoever is down.
+    pub fn heal_all(&mut self) {
+        self.wires.heal();
+        self.armed.clear();
+        let now = self.now();
+        for host in 0..self.hosts.len() {
+            if self.hosts[host].boots > 0 && self.hosts[host].node.is_none() {
+                self.start(host);
+            }
+        }
+        let everybody = self.recovery.merge(self.hosts.len() as u64) + self.recovery.slot();
+        if self.windows.cover(now) {
+            self.windows.open(now, everybody, Scope::All);
+        }
+        debug_assert!(now >= EPOCH, "time begins there");
+    }
+
+    pub(super) fn evil(seed: u64) -> Evil {
+        Evil::new(Stream::named(seed, "evil"))
+    }
+}
+
+fn ordinary(to: MacAddr, from: MacAddr, octets: u16) -> Frame {
+    let mut frame = vec![0xa5u8; usize::from(octets.max(60))];
+    frame[..6].copy_from_slice(&to.0);
+    frame[6..12].copy_from_slice(&from.0);
+    frame[12..14].copy_from_slice(&[8, 0]);
+    frame.into()
+}

@@ -1,0 +1,566 @@
+//! The world: hosts on a medium, the order of events, and the check after each of them.
+
+mod act;
+mod faults;
+mod flow;
+mod station;
+
+pub use flow::{Flow, FlowState};
+
+use crate::check::{All, Checker, Findings, Recovery, Scope, Seen, View, Violation, Windows};
+use crate::clocks::Clock;
+use crate::engine::{Engine, Stamped, Stream};
+use crate::faults::{Evil, Happened, Passed, Strike, Tally, Wires};
+use crate::hosts::{Host, HostProfile};
+use crate::media::{Frame, Link, Medium, MediumEvent, Step, Steps, Switch};
+use crate::traffic::{Purpose, Source};
+use rota_proto::{Identity, Node, Settings};
+use rota_units::{BitRate, Instant, Octets, Span};
+use rota_wire::{FrameView, Key, Kind, MacAddr};
+
+/// What joins the stations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// A full-duplex learning switch.
+    Switch,
+    /// A full-duplex link; two stations.
+    Link {
+        /// From the last bit sent to the last bit received.
+        delay: Span,
+    },
+}
+
+/// A bug that a test plants beside the node, so that a checker can be seen to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plant {
+    /// Frames are stamped when the process takes them out of its queue: a lease that runs from there lives
+    /// again after a pause.
+    StampAtDequeue,
+}
+
+/// What a world is made of.
+#[derive(Clone, Debug)]
+pub struct WorldSpec {
+    /// How many stations.
+    pub stations: usize,
+    /// Settings of all of them.
+    pub settings: Settings,
+    /// What joins them.
+    pub topology: Topology,
+    /// What a card's queue holds.
+    pub card_queue: Octets,
+    /// From the wire to the process.
+    pub latency: Span,
+    /// What a processor costs.
+    pub profile: HostProfile,
+    /// How much a clock may be off at most, either way, in parts per million.
+    pub drift_ppm: u32,
+    /// Ports of the medium behind the stations', for whoever does not belong.
+    pub strangers: usize,
+    /// A bug.
+    pub plant: Option<Plant>,
+}
+
+impl WorldSpec {
+    /// Stations on a healthy 10 Mbit/s switch with 150 kB at each port.
+    pub fn new(stations: usize) -> Self {
+        Self::with(stations, Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000)))
+    }
+
+    /// Ideal stations with these settings on a healthy switch.
+    pub fn with(stations: usize, settings: Settings) -> Self {
+        Self {
+            stations,
+            card_queue: settings.port_queue,
+            settings,
+            topology: Topology::Switch,
+            latency: Span::from_micros(20),
+            profile: HostProfile::IDEAL,
+            drift_ppm: 0,
+            strangers: 0,
+            plant: None,
+        }
+    }
+
+    fn medium(&self) -> Medium {
+        let (rate, cards) = (self.settings.link.rate, self.card_queue);
+        match self.topology {
+            Topology::Switch => Medium::Switch(Switch::new(
+                self.stations + self.strangers,
+                rate,
+                cards,
+                self.settings.port_queue,
+                self.latency,
+            )),
+            Topology::Link { delay } => Medium::Link(Link::new(rate, cards, delay + self.latency)),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Event {
+    Medium(MediumEvent),
+    Arrive {
+        to: usize,
+        from: usize,
+        frame: Frame,
+    },
+    /// A frame that the wires held back.
+    Late {
+        to: usize,
+        frame: Frame,
+        lie: bool,
+    },
+    /// The processor has finished with a frame, which goes to the card.
+    Hand {
+        from: usize,
+        frame: Frame,
+    },
+    /// The processor takes the next frame out of the queue.
+    Serve {
+        host: usize,
+    },
+    Wake {
+        host: usize,
+    },
+    CardEmpty {
+        host: usize,
+    },
+    Resume {
+        host: usize,
+    },
+    Emit {
+        source: usize,
+    },
+    Start {
+        host: usize,
+    },
+}
+
+impl Stamped for Event {
+    fn stamp(&self) -> u64 {
+        let mark = |frame: &Frame| frame.len() as u64 ^ frame.last().map_or(0, |last| u64::from(*last) << 16);
+        match self {
+            Self::Medium(MediumEvent::AtSwitch { from, frame }) => {
+                1 << 56 ^ (*from as u64) << 32 ^ mark(frame)
+            }
+            Self::Medium(MediumEvent::PortFree { port }) => 2 << 56 ^ *port as u64,
+            Self::Arrive { to, frame, .. } => 3 << 56 ^ (*to as u64) << 32 ^ mark(frame),
+            Self::Late { to, frame, .. } => 4 << 56 ^ (*to as u64) << 32 ^ mark(frame),
+            Self::Hand { from, frame } => 5 << 56 ^ (*from as u64) << 32 ^ mark(frame),
+            Self::Serve { host } => 6 << 56 ^ *host as u64,
+            Self::Wake { host } => 7 << 56 ^ *host as u64,
+            Self::CardEmpty { host } => 8 << 56 ^ *host as u64,
+            Self::Resume { host } => 9 << 56 ^ *host as u64,
+            Self::Emit { source } => 10 << 56 ^ *source as u64,
+            Self::Start { host } => 11 << 56 ^ *host as u64,
+        }
+    }
+}
+
+impl Event {
+    /// The event in words, for a log.
+    fn line(&self, settings: &Settings) -> String {
+        let named = |frame: &Frame| match FrameView::parse(frame, settings.ether_type) {
+            Ok(view) => {
+                let header = view.header();
+                let (generation, of) = (header.generation.counter, header.generation.station);
+                format!("{:?} from {} ({generation}.{of}, {})", header.kind, header.source, header.seq)
+            }
+            Err(_) => format!("ordinary frame of {} octets", frame.len()),
+        };
+        match self {
+            Self::Medium(MediumEvent::AtSwitch { from, frame }) => {
+                format!("port {from}: the switch has {}", named(frame))
+            }
+            Self::Medium(MediumEvent::PortFree { port }) => format!("port {port} is free"),
+            Self::Arrive { to, frame, .. } => format!("host {to} <- {}", named(frame)),
+            Self::Late { to, frame, lie } => {
+                format!("host {to} <- late {}{}", named(frame), if *lie { ", which is a lie" } else { "" })
+            }
+            Self::Hand { from, frame } => format!("host {from} hands over {}", named(frame)),
+            Self::Serve { host } => format!("host {host} looks at its queue"),
+            Self::Wake { host } => format!("host {host} wakes"),
+            Self::CardEmpty { host } => format!("host {host}: card empty"),
+            Self::Resume { host } => format!("host {host} goes on"),
+            Self::Emit { source } => format!("source {source}"),
+            Self::Start { host } => format!("host {host} is started"),
+        }
+    }
+}
+
+/// The world.
+pub struct World {
+    /// The stations, from 0; their numbers on the segment are their own affair.
+    pub hosts: Vec<Host>,
+    /// What joins them.
+    pub medium: Medium,
+    /// What goes wrong on the wires.
+    pub wires: Wires,
+    /// What went wrong, and how often.
+    pub tally: Tally,
+    /// What is excused.
+    pub windows: Windows,
+    /// How long recovery may take.
+    pub recovery: Recovery,
+    spec: WorldSpec,
+    seed: u64,
+    engine: Engine<Event>,
+    checks: All,
+    checkers: Vec<Box<dyn Checker>>,
+    findings: Findings,
+    seen: Vec<Seen>,
+    steps: Steps,
+    passed: Vec<Passed>,
+    strikes: Vec<Strike>,
+    losses: Losses,
+    sources: Vec<Source>,
+    flows: Vec<Flow>,
+    streams: u64,
+    test: Stream,
+    hops: u64,
+    armed: Vec<faults::Armed>,
+    evil: Evil,
+    evil_random: Stream,
+    flaps: u64,
+    /// Every frame of ours that a station has sent, where a test wants to play them again.
+    pub tape: Option<Vec<Frame>>,
+    /// Whether old frames are kept, to be played again.
+    pub(crate) remembers: bool,
+    buffer: Vec<u8>,
+    log: bool,
+    lines: Vec<String>,
+}
+
+/// Control frames lost in a row.
+#[derive(Debug)]
+struct Losses {
+    in_a_row: u32,
+    over: Instant,
+}
+
+impl Default for Losses {
+    fn default() -> Self {
+        Self { in_a_row: 0, over: Instant::ZERO }
+    }
+}
+
+const SECRET: [u8; 32] = [7; 32];
+/// Worlds do not begin at zero, and no two clocks show the same.
+const EPOCH: Instant = Instant::from_nanos(1_000_000_000);
+
+impl World {
+    /// A world in which all stations have just booted.
+    pub fn new(seed: u64, spec: WorldSpec) -> Self {
+        let mut world = Self::dark(seed, spec);
+        for index in 0..world.spec.stations {
+            world.start(index);
+        }
+        world
+    }
+
+    /// A world in which no station has been started yet.
+    pub fn dark(seed: u64, spec: WorldSpec) -> Self {
+        let mut clocks = Stream::named(seed, "clocks");
+        let host = |index: usize| {
+            let mut clock = Clock::new(EPOCH, EPOCH + Span::from_nanos(clocks.below(1 << 40)));
+            let drift = u64::from(spec.drift_ppm) * 1_000;
+            clock.set_rate(EPOCH, 1_000_000_000 - drift + clocks.below(2 * drift + 1));
+            Host::new(mac(index), clock, spec.profile, Stream::named(seed, &format!("host {index}")))
+        };
+        Self {
+            hosts: (0..spec.stations).map(host).collect(),
+            medium: spec.medium(),
+            wires: Wires::new(spec.settings.ether_type, spec.settings.delay_max),
+            tally: Tally::default(),
+            seed,
+            engine: Engine::new(EPOCH),
+            checks: All::default(),
+            checkers: Vec::new(),
+            windows: Windows::default(),
+            recovery: Recovery::new(&spec.settings),
+            strikes: Vec::with_capacity(8),
+            losses: Losses::default(),
+            findings: Findings::default(),
+            seen: Vec::with_capacity(64),
+            steps: Steps::with_capacity(64),
+            passed: Vec::with_capacity(8),
+            sources: Vec::new(),
+            flows: Vec::new(),
+            streams: 0,
+            test: Stream::named(seed, "test"),
+            hops: 0,
+            armed: Vec::new(),
+            evil: Self::evil(seed),
+            evil_random: Stream::named(seed, "evil targets"),
+            flaps: 0,
+            tape: None,
+            remembers: false,
+            buffer: vec![0; 1600],
+            log: false,
+            lines: Vec::new(),
+            spec,
+        }
+    }
+
+    /// A stream of randomness for a part that is added; each call gives another.
+    pub fn stream(&mut self, name: &str) -> Stream {
+        self.streams += 1;
+        Stream::named(self.seed, &format!("{name} {}", self.streams))
+    }
+
+    /// A number below `n` for a test, from the world's own seed.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.test.below(n)
+    }
+
+    /// What the world was made of.
+    pub fn spec(&self) -> &WorldSpec {
+        &self.spec
+    }
+
+    /// The present.
+    pub fn now(&self) -> Instant {
+        self.engine.now()
+    }
+
+    /// Differs when anything happened differently: the same seed must give the same hash.
+    pub fn event_hash(&self) -> u64 {
+        self.engine.event_hash()
+    }
+
+    /// Keeps a line for each event from now on.
+    pub fn keep_log(&mut self) {
+        self.log = true;
+    }
+
+    /// The lines kept since they were last taken.
+    pub fn take_log(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.lines)
+    }
+
+    /// How many events have happened, and how many tokens were accepted.
+    pub fn speed(&self) -> (u64, u64) {
+        (self.engine.events(), self.hops)
+    }
+
+    /// The rules that were broken, oldest first.
+    pub fn violations(&self) -> &[Violation] {
+        &self.findings.violations
+    }
+
+    /// What the standing checkers measured.
+    pub fn checks(&self) -> &All {
+        &self.checks
+    }
+
+    /// A rule that is judged from outside was broken.
+    pub fn broke(&mut self, rule: &'static str, what: String) {
+        let now = self.now();
+        self.findings.add(now, rule, what);
+    }
+
+    /// Adds a checker.
+    pub fn watch(&mut self, checker: Box<dyn Checker>) {
+        self.checkers.push(checker);
+    }
+
+    /// Runs so long, checking the rules after each event.
+    pub fn run_for(&mut self, span: Span) {
+        self.run_until(self.now() + span);
+    }
+
+    /// Runs until then, or until time no longer moves.
+    pub fn run_until(&mut self, until: Instant) {
+        while self.step(until) {}
+    }
+
+    /// Lets the next event up to `until` happen; false when there is none.
+    pub fn step(&mut self, until: Instant) -> bool {
+        let Some(event) = self.engine.next(until) else { return false };
+        if self.engine.is_stuck() {
+            let now = self.now();
+            self.findings.add(now, "S7", format!("time stands still at {event:?}"));
+            return false;
+        }
+        if self.log {
+            let line =
+                format!("{:>15} {}", self.now().since(EPOCH).as_nanos(), event.line(&self.spec.settings));
+            self.lines.push(line);
+        }
+        self.happen(event);
+        self.check();
+        if !self.armed.is_empty() {
+            self.fire();
+        }
+        true
+    }
+
+    fn check(&mut self) {
+        if self.seen.is_empty() {
+            return;
+        }
+        let view = View {
+            now: self.engine.now(),
+            settings: &self.spec.settings,
+            hosts: &self.hosts,
+            flows: &self.flows,
+            wires: &self.wires,
+            windows: &self.windows,
+            recovery: &self.recovery,
+            seen: &self.seen,
+        };
+        self.checks.after(&view, &mut self.findings);
+        for checker in &mut self.checkers {
+            checker.after(&view, &mut self.findings);
+        }
+        self.seen.clear();
+    }
+
+    fn happen(&mut self, event: Event) {
+        let now = self.now();
+        match event {
+            Event::Medium(event) => {
+                self.medium.happen(now, event, &mut self.steps);
+                self.follow();
+            }
+            Event::Arrive { to, from, frame } => self.pass(to, from, frame),
+            Event::Late { to, frame, lie } => self.arrive_or_lie(to, frame, lie),
+            Event::Hand { from, frame } => self.send(from, frame),
+            Event::Serve { host } => self.serve(host),
+            Event::Wake { host } => self.wake(host),
+            Event::CardEmpty { host } => self.card_empty(host),
+            Event::Resume { host } => self.resume(host),
+            Event::Emit { source } => self.emit(source),
+            Event::Start { host } => {
+                if self.hosts[host].node.is_none() {
+                    self.start(host);
+                }
+            }
+        }
+    }
+
+    /// Schedules what the medium wants.
+    fn follow(&mut self) {
+        for (at, step) in self.steps.drain(..) {
+            let event = match step {
+                Step::Later(event) => Event::Medium(event),
+                Step::Arrive { to, from, frame } => Event::Arrive { to, from, frame },
+                Step::CardEmpty { station } => Event::CardEmpty { host: station },
+            };
+            self.engine.schedule(at, event);
+        }
+    }
+
+    fn send(&mut self, from: usize, frame: Frame) {
+        if let Some(tape) = &mut self.tape {
+            tape.push(frame.clone());
+        }
+        self.medium.send(self.engine.now(), from, frame, &mut self.steps);
+        self.follow();
+    }
+
+    /// A frame is at the end of its wire: it passes through whatever is wrong there.
+    fn pass(&mut self, to: usize, from: usize, frame: Frame) {
+        // Nobody we know listens at a stranger's port.
+        if to >= self.hosts.len() {
+            return;
+        }
+        if self.wires.are_sound() {
+            self.arrive(to, frame);
+            return;
+        }
+        let now = self.now();
+        let mut passed = std::mem::take(&mut self.passed);
+        let mut strikes = std::mem::take(&mut self.strikes);
+        self.wires.pass(now, from, to, frame, &mut strikes, &mut passed);
+        for strike in strikes.drain(..) {
+            self.struck(from, to, &strike);
+        }
+        for Passed { late, frame, lie } in passed.drain(..) {
+            if late == Span::ZERO {
+                self.arrive_or_lie(to, frame, lie);
+            } else {
+                self.engine.schedule(now + late, Event::Late { to, frame, lie });
+            }
+        }
+        (self.passed, self.strikes) = (passed, strikes);
+    }
+
+    fn arrive_or_lie(&mut self, to: usize, frame: Frame, lie: bool) {
+        if lie { self.lie_to(to, frame) } else { self.arrive(to, frame) }
+    }
+
+    /// Counts a fault that touched a frame, and opens the window that it excuses.
+    fn struck(&mut self, from: usize, to: usize, strike: &Strike) {
+        self.tally.count(strike.what);
+        let now = self.now();
+        let slot = self.recovery.slot();
+        let (span, scope) = match (strike.what, strike.kind) {
+            (Happened::Duplicated, _) => return,
+            (Happened::DelayedWithin | Happened::DelayedBeyond, Some(Kind::Data)) => {
+                (strike.late, Scope::Pair(from, to))
+            }
+            (Happened::DelayedWithin, Some(_)) => (strike.late + slot, Scope::All),
+            // Later than D it counts as lost, and comes all the same.
+            (Happened::DelayedBeyond, Some(_)) => (strike.late + self.token_lost() + slot, Scope::All),
+            (_, Some(Kind::Data)) => (Span::ZERO, Scope::Pair(from, to)),
+            (_, Some(_)) => (self.token_lost() + slot, Scope::All),
+            // Ordinary frames were promised nothing.
+            (_, None) => return,
+        };
+        self.windows.open(now, span, scope);
+    }
+
+    /// How long it may take until what a control frame was for happens after all. Losses close together are
+    /// losses of one token in a row.
+    fn token_lost(&mut self) -> Span {
+        let now = self.now();
+        let again = now <= self.losses.over;
+        self.losses.in_a_row = if again { self.losses.in_a_row + 1 } else { 1 };
+        let span = self.recovery.token_loss(self.losses.in_a_row);
+        self.losses.over = now + span;
+        span
+    }
+
+    fn emit(&mut self, index: usize) {
+        let now = self.now();
+        if now >= self.sources[index].until {
+            return;
+        }
+        let waiting = match self.sources[index].purpose {
+            Purpose::Ordinary { from, .. } => self.hosts[from].host_frames.len(),
+            Purpose::Units { .. } => 0,
+        };
+        let source = &mut self.sources[index];
+        let first = source.sent;
+        let (count, octets, wait) = source.emit(now, waiting);
+        let purpose = source.purpose;
+        self.engine.schedule(now + wait, Event::Emit { source: index });
+        for number in first..first + u64::from(count) {
+            match purpose {
+                Purpose::Ordinary { from, to } => self.ordinary_of(from, to, octets as u16, index, number),
+                Purpose::Units { flow } => self.flow_unit(flow, octets),
+            }
+        }
+    }
+
+    fn boot(&mut self, index: usize) -> Node {
+        let host = &mut self.hosts[index];
+        host.boots += 1;
+        let identity = Identity {
+            node_id: index as u64 + 1,
+            boot_id: u64::from(host.boots),
+            mac: host.mac,
+            name: format!("n{}", index + 1),
+        };
+        let (now, seed) = (host.clock.read(self.engine.now()), host.random.draw());
+        let settings = host.settings.as_ref().unwrap_or(&self.spec.settings).clone();
+        Node::new(now, identity, &Key::new(SECRET), settings, seed)
+    }
+}
+
+/// The address of a host's card.
+pub fn mac(index: usize) -> MacAddr {
+    MacAddr([2, 0x52, 0x4f, 0x54, ((index + 1) >> 8) as u8 ^ 0x41, (index + 1) as u8])
+}

@@ -1,0 +1,286 @@
+//! One station's part of an event: taking frames, waking up, and doing what the node says.
+
+use super::{Event, Plant, World};
+use crate::check::{Scope, Seen};
+use crate::faults::kind_of;
+use crate::hosts::{INBOX_MAX, Pattern};
+use crate::media::Frame;
+use rota_proto::{FrameBuf, GateOrder, Input, ModeName, Node, Output, PortId};
+use rota_units::{Instant, Span};
+use rota_wire::Kind;
+
+/// What a process that catches up takes at least for each frame.
+const DEQUEUE: Span = Span::from_micros(10);
+/// What a node may ask for in one turn before it counts as running wild.
+const OUTPUTS_MAX: u32 = 100_000;
+
+impl World {
+    /// A frame is whole at a station's card.
+    pub(super) fn arrive(&mut self, to: usize, frame: Frame) {
+        let now = self.engine.now();
+        let host = &mut self.hosts[to];
+        let ours = frame.first_chunk::<6>().is_some_and(|mac| mac[0] & 1 == 1 || *mac == host.mac.0);
+        if !ours {
+            return;
+        }
+        if frame.get(12..14) != Some(&self.spec.settings.ether_type.to_be_bytes()) {
+            host.ordinary_received += 1;
+            self.ordinary_arrived(to, &frame);
+            return;
+        }
+        if host.node.is_none() || host.inbox.len() >= INBOX_MAX {
+            host.inbox_drops += 1;
+            self.lost_on_silent(&frame);
+            return;
+        }
+        if now < host.paused_until {
+            host.inbox.push_back((now, frame.clone()));
+            self.lost_on_silent(&frame);
+        } else if host.serving {
+            host.inbox.push_back((now, frame));
+        } else if host.profile.is_ideal() {
+            self.receive(to, now, &frame);
+            self.settle(to);
+        } else {
+            let late = host.lateness();
+            let host = &mut self.hosts[to];
+            let start = (now + host.profile.wake + late).max(host.busy_until);
+            host.inbox.push_back((now, frame));
+            host.serving = true;
+            self.engine.schedule(start + host.profile.receive, Event::Serve { host: to });
+        }
+    }
+
+    /// A token that goes to who cannot take it is as good as lost there.
+    fn lost_on_silent(&mut self, frame: &Frame) {
+        if kind_of(frame, self.spec.settings.ether_type) == Some(Kind::Token) {
+            let silent = self.silent_hosts();
+            let span = self.recovery.crash(silent.max(1)) + self.recovery.slot();
+            self.windows.open(self.engine.now(), span, Scope::All);
+        }
+    }
+
+    /// How many stations cannot answer now.
+    pub(super) fn silent_hosts(&self) -> u64 {
+        let now = self.engine.now();
+        self.hosts.iter().filter(|host| host.boots > 0 && !host.is_running(now)).count() as u64
+    }
+
+    /// A frame that nobody with a key made: all that it may change is a counter (S12).
+    pub(super) fn lie_to(&mut self, to: usize, frame: Frame) {
+        // What time alone changes is not the frame's doing.
+        if self.hosts[to].is_running(self.engine.now()) {
+            self.wake_now(to);
+        }
+        let before = self.state_of(to);
+        self.arrive(to, frame);
+        let after = self.state_of(to);
+        if before != after && self.hosts[to].profile.is_ideal() {
+            let now = self.engine.now();
+            self.findings.add(now, "S12", format!("host {to} believed a frame that nobody made"));
+        }
+    }
+
+    /// Everything a node knows, counters apart.
+    fn state_of(&self, index: usize) -> Option<String> {
+        let text = format!("{:?}", self.hosts[index].node.as_ref()?);
+        let (before, rest) = text.split_once("counters: Counters {")?;
+        Some(format!("{before}{}", rest.split_once('}')?.1))
+    }
+
+    /// The processor takes the next frame out of the queue.
+    pub(super) fn serve(&mut self, index: usize) {
+        let now = self.engine.now();
+        let host = &mut self.hosts[index];
+        if host.node.is_none() || now < host.paused_until {
+            host.serving = false;
+            return;
+        }
+        let Some((at, frame)) = host.inbox.pop_front() else {
+            host.serving = false;
+            self.wake_now(index);
+            return;
+        };
+        self.receive(index, at, &frame);
+        self.drain(index);
+        let host = &mut self.hosts[index];
+        // One frame at a time, as a process dequeues them: what it does in between can be seen.
+        let next = match host.inbox.is_empty() {
+            true => Span::ZERO,
+            false => host.profile.receive.max(DEQUEUE),
+        };
+        let at = host.busy_until.max(now) + next;
+        self.engine.schedule(at, Event::Serve { host: index });
+    }
+
+    fn receive(&mut self, to: usize, at: Instant, frame: &Frame) {
+        let host = &mut self.hosts[to];
+        // Like a kernel: when the frame came, up to 5 µs early, as clocks are converted.
+        let early = Span::from_nanos(host.random.below(5_000));
+        let stamp = match self.spec.plant {
+            Some(Plant::StampAtDequeue) => host.clock.read(self.engine.now()),
+            None => host.clock.read(at).minus(early),
+        };
+        let now = host.clock.read(self.engine.now());
+        let Some(node) = &mut host.node else { return };
+        let hops = node.link().counters().tokens_accepted;
+        let input = Input::Frame { port: PortId(0), at: (!host.stampless).then_some(stamp), data: frame };
+        let delivery = node.handle(now, input);
+        let accepted = node.link().counters().tokens_accepted > hops;
+        self.hops += u64::from(accepted);
+        // A process that began anew knows no ring: a token sent to it is lost like one sent to the dead.
+        let stranger = host.boots > 1 && node.link().mode() != ModeName::Token;
+        self.seen.push(Seen::Took { host: to, frame: frame.clone(), accepted });
+        if self.remembers {
+            self.evil.remember(to, frame);
+        }
+        if let Some(delivery) = delivery {
+            let begin = usize::from(delivery.offset);
+            let payload = &frame[begin..begin + usize::from(delivery.octets)];
+            if let Some(receipt) = host.deliver(at, &delivery, payload) {
+                self.flow_receipt(to, delivery.channel, receipt);
+            }
+        }
+        if stranger {
+            self.lost_on_silent(frame);
+        }
+    }
+
+    pub(super) fn wake(&mut self, index: usize) {
+        let now = self.engine.now();
+        let host = &mut self.hosts[index];
+        if host.alarm != now {
+            return;
+        }
+        host.alarm = Instant::FAR;
+        if now < host.paused_until || host.serving {
+            // Whoever goes on looks at the timers then.
+            return;
+        }
+        if now < host.busy_until {
+            host.alarm = host.busy_until;
+            let at = host.alarm;
+            self.engine.schedule(at, Event::Wake { host: index });
+            return;
+        }
+        self.wake_now(index);
+    }
+
+    fn wake_now(&mut self, index: usize) {
+        let host = &mut self.hosts[index];
+        let now = host.clock.read(self.engine.now());
+        let Some(node) = &mut host.node else { return };
+        if node.deadline() <= now {
+            node.handle_deadline(now);
+        }
+        self.settle(index);
+    }
+
+    pub(super) fn card_empty(&mut self, index: usize) {
+        let host = &mut self.hosts[index];
+        let now = host.clock.read(self.engine.now());
+        if let Some(node) = &mut host.node {
+            node.handle(now, Input::CardEmpty { port: PortId(0) });
+        }
+        self.settle(index);
+    }
+
+    /// A stopped process goes on: first with what has come meanwhile.
+    pub(super) fn resume(&mut self, index: usize) {
+        let host = &mut self.hosts[index];
+        if self.engine.now() < host.paused_until || host.serving {
+            return;
+        }
+        host.serving = true;
+        self.serve(index);
+        self.seen.push(Seen::Acted { host: index });
+    }
+
+    /// Polls a node until it is drained and sets its alarm.
+    pub(super) fn settle(&mut self, index: usize) {
+        self.drain(index);
+        let now = self.engine.now();
+        let host = &mut self.hosts[index];
+        let Some(node) = &host.node else { return };
+        let mut due = host.clock.when(node.deadline()).max(now);
+        if due < host.alarm {
+            if due < Instant::FAR && due > now && host.profile.late_ppm > 0 {
+                due += host.lateness();
+            }
+            host.alarm = due;
+            self.engine.schedule(due, Event::Wake { host: index });
+        }
+    }
+
+    pub(super) fn drain(&mut self, index: usize) {
+        self.seen.push(Seen::Acted { host: index });
+        let world_now = self.engine.now();
+        if world_now < self.hosts[index].paused_until {
+            return;
+        }
+        let now = self.hosts[index].clock.read(world_now);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut outputs = 0;
+        while let Some(node) = &mut self.hosts[index].node {
+            let mut frame = FrameBuf { bytes: &mut buffer[..], payloads: &mut Pattern };
+            let Some(output) = node.poll(now, &mut frame) else { break };
+            self.perform(index, output, &buffer[..]);
+            outputs += 1;
+            if outputs > OUTPUTS_MAX {
+                self.findings.add(world_now, "S7", format!("host {index} never drains"));
+                break;
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    fn perform(&mut self, index: usize, output: Output, bytes: &[u8]) {
+        match output {
+            Output::Transmit { len, .. } => {
+                let frame = Frame::from(&bytes[..usize::from(len)]);
+                self.transmit(index, frame);
+            }
+            Output::TransmitHost { tag, .. } => {
+                if let Some(frame) = self.hosts[index].host_frames.remove(&tag.0) {
+                    self.transmit(index, frame);
+                }
+            }
+            Output::DropHost { tag } => {
+                self.hosts[index].host_frames.remove(&tag.0);
+            }
+            Output::Gate { order, .. } => {
+                self.hosts[index].gated = order == GateOrder::Divert;
+                if order == GateOrder::Divert {
+                    self.medium.watch_card(self.engine.now(), index, &mut self.steps);
+                    self.follow();
+                }
+            }
+            Output::Event => {
+                while let Some(event) = self.hosts[index].node.as_mut().and_then(Node::next_event) {
+                    self.flow_event(index, &event);
+                    self.hosts[index].events.push(event);
+                }
+            }
+            Output::Slot { channel, at, unit } => {
+                let began = self.hosts[index].clock.when(at).min(self.engine.now());
+                self.flow_slot(index, channel, began, unit);
+            }
+            Output::Hold { .. } | Output::Rotation { .. } => {}
+        }
+    }
+
+    /// The process hands a frame to its card, which costs the processor time.
+    fn transmit(&mut self, from: usize, frame: Frame) {
+        let now = self.engine.now();
+        let host = &mut self.hosts[from];
+        let local = host.clock.read(now);
+        let holding = host.node.as_ref().is_some_and(|node| node.link().holds_token(local));
+        self.seen.push(Seen::Sent { host: from, frame: frame.clone(), holding });
+        if host.profile.is_ideal() {
+            self.send(from, frame);
+            return;
+        }
+        let at = host.charge(now, &frame, self.spec.settings.ether_type);
+        self.engine.schedule(at, Event::Hand { from, frame });
+    }
+}
