@@ -151,7 +151,7 @@ fn programs_say_what_was_wrong() {
         (0, "lab exec --name no-such-lab n1 -- true", 1, "no lab named 'no-such-lab'"),
         (0, "lab down --name no-such-lab", 1, "no lab named 'no-such-lab'"),
         (0, "lab up --name a/b", 2, "is no name for a lab"),
-        (0, "lab up --nodes 0", 2, "0 is not in 1..=254"),
+        (0, "lab up --nodes 0", 2, "0 is not in 1..=200"),
         (0, "lab up --rate 0mbit", 2, "rate of zero"),
         (0, "lab up --rate 5kbit", 2, "no ring runs on a link"),
         (0, "demo --rate 3mbit", 2, "do not fit a link of 3 Mbit/s"),

@@ -27,7 +27,7 @@ pub use quota::Quota;
 use commands::Wiring;
 use rota_driver::device::FrameDevice;
 use rota_driver::realtime::{Realtime, Wish};
-pub use rota_proto::{Settings, SettingsError};
+pub use rota_proto::{STATIONS_MAX, STATIONS_STATED, Settings, SettingsError};
 use rota_shm::MemoryError;
 use rota_shm::control::{ControlName, Listener, SocketError};
 use std::io;

@@ -56,7 +56,7 @@ pub enum OpenError {
     #[error("this station has not joined its segment yet, which takes about a second: try again")]
     NotJoined,
     /// More stations than a ring holds.
-    #[error("this segment has {0} stations; a ring holds at most 64, so nothing can be reserved here yet")]
+    #[error("this segment has {0} stations; a ring holds at most 200, so nothing can be reserved here")]
     TooManyStations(u16),
     /// No more channels.
     #[error("this node already has {0} channels, which is its limit")]
@@ -265,7 +265,7 @@ impl Channels {
         if link.station() == 0 {
             return Err(OpenError::NotJoined);
         }
-        if usize::from(link.ring_size()) > rota_wire::bodies::FORM_MEMBERS_MAX {
+        if link.ring_size() > crate::rether::STATIONS_MAX {
             return Err(OpenError::TooManyStations(link.ring_size()));
         }
         if to == link.station() {

@@ -20,3 +20,4 @@ pub use io::{
 };
 pub use node::{Identity, Node, Reservation, Status};
 pub use rether::{Counters, Member, ModeName, Refused, Settings, SettingsError, TRT_30_HZ};
+pub use rether::{STATIONS_MAX, STATIONS_STATED};

@@ -461,3 +461,28 @@ fn a_generation_that_no_honest_station_can_have_reached_is_refused() {
     assert_eq!(rig.node.link().generation(), 1);
     assert_eq!(rig.node.link().counters().jumps_refused, 2);
 }
+
+#[test]
+fn half_a_form_puts_nobody_into_a_ring() {
+    let mut rig = Rig::plain();
+    rig.switch(1, 1);
+    rig.run(ms(5));
+    let own = rig.own_member();
+    let member = |station: u16| {
+        let (incarnation, nonce) = (0x100 + u32::from(station), 0x900 + u64::from(station));
+        rota_wire::FormMember { station, mac: mac(station), incarnation, nonce }
+    };
+    // The first part comes twice, as each Form is sent twice; the second was lost the first time.
+    for (part, state) in [(0, "yielding"), (0, "yielding"), (1, "ring")] {
+        let mut form = Form::new(rig.mode_epoch, 1, part, 2);
+        form.settings = rig.settings.digest();
+        for named in if part == 0 { vec![member(1), own] } else { vec![member(3)] } {
+            assert!(form.push(named));
+        }
+        let mut body = [0; 100];
+        let length = form.emit(&mut body);
+        rig.hear(1, Kind::Form, &body[..length]);
+        assert_eq!(rig.state(), state, "part {part}");
+    }
+    assert_eq!(rig.node.link().members().len(), 2);
+}

@@ -46,7 +46,7 @@ enum Command {
 #[derive(Clone, Debug, clap::Args)]
 struct Up {
     /// How many stations
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=254))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = stations())]
     nodes: u8,
     /// Wire rate of both directions of every port
     #[arg(long, default_value = "10mbit", value_parser = crate::link_rate::link_rate)]
@@ -82,6 +82,11 @@ struct Down {
     /// Which lab
     #[arg(long, default_value = "lab")]
     name: String,
+}
+
+/// As many stations as a ring can hold.
+fn stations() -> clap::builder::RangedI64ValueParser<u8> {
+    clap::value_parser!(u8).range(1..=i64::from(LabSpec::STATIONS_MAX))
 }
 
 /// Runs the command.

@@ -47,6 +47,10 @@ impl Nodes {
         for station in 1..=lab.spec().stations {
             let mut command = lab.command(station, &program);
             command.args(["node", "--iface", "eth0", "--name", &format!("n{station}")]);
+            // A lab states its own size where that is more than a segment is taken to have.
+            if u16::from(lab.spec().stations) > rota_node::STATIONS_STATED {
+                command.args(["--stations", &lab.spec().stations.to_string()]);
+            }
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
             let mut child =
                 command.spawn().map_err(|e| format!("could not start the node of n{station}: {e}"))?;

@@ -300,7 +300,7 @@ impl Rether {
         watch.again = now + hop_timeout * (1 << watch.tries.min(4));
         self.counters.tokens_retransmitted += 1;
         // A successor that missed the ring's key could not read the token: tell it again.
-        self.outbox.push_back(Pending::Form);
+        self.send_form();
         self.outbox.push_back(Pending::Token);
     }
 

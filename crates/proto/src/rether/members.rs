@@ -5,7 +5,7 @@ use rota_units::Instant;
 use rota_wire::{Announce, FormMember, MAX_STATIONS, MacAddr, StationSet};
 
 /// Most stations of a ring, this one included: what the parts of a Form may name.
-pub(super) const STATIONS_MAX: u16 = 64;
+pub const STATIONS_MAX: u16 = 200;
 
 /// A station that has been heard.
 #[derive(Clone, Debug)]

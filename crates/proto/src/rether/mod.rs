@@ -31,6 +31,7 @@
 
 mod claim;
 mod counters;
+mod form;
 mod handle;
 mod hold;
 mod join;
@@ -45,14 +46,15 @@ mod visit;
 
 pub(crate) use handle::Arrived;
 pub use join::Refused;
-pub use members::Member;
+pub use members::{Member, STATIONS_MAX};
 pub use reserve::LinkEvent;
-pub use settings::{Settings, SettingsError, TRT_30_HZ};
+pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ};
 
 use crate::io::{ChannelId, GateOrder, HostTag, Output, PortId, StationId};
 use crate::node::Identity;
 use crate::rng::Rng;
 use claim::ClaimRound;
+use form::Forming;
 use hold::{Hold, Watch};
 use join::Changes;
 use keys::KeyRing;
@@ -218,6 +220,8 @@ pub struct Rether {
     /// The acknowledgement of an idle hop: to whom, for what, and when it can no longer wait.
     owed_ack: Option<(StationId, Stamp, Instant)>,
     claim: Option<ClaimRound>,
+    /// The parts of a new ring's Form that have come.
+    forming: Forming,
     silence_at: Instant,
     next_hello: Instant,
     mode_repeats: u8,
@@ -276,6 +280,7 @@ impl Rether {
             watch: None,
             owed_ack: None,
             claim: None,
+            forming: Forming::new(),
             silence_at: Instant::FAR,
             next_hello: Instant::FAR,
             mode_repeats: 0,

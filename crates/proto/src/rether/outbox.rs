@@ -7,9 +7,8 @@ use crate::io::{FrameBuf, Output, StationId};
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
-    Announce, Claim, ClaimGrant, ETHERNET_HEADER_OCTETS, Form, Generation, JoinAnswer, Kind,
-    LINK_HEADER_OCTETS, LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Signal, Switch, SwitchAck, Token,
-    emit_frame,
+    Announce, Claim, ClaimGrant, ETHERNET_HEADER_OCTETS, Generation, JoinAnswer, Kind, LINK_HEADER_OCTETS,
+    LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Signal, Switch, SwitchAck, Token, emit_frame,
 };
 
 /// A frame to write. What depends on the moment is filled in when it is written.
@@ -19,7 +18,9 @@ pub(super) enum Pending {
     Leaving,
     Switch,
     SwitchAck,
-    Form,
+    Form {
+        part: u8,
+    },
     /// The token on the watch, for the first time or again.
     Token,
     TokenAck {
@@ -96,7 +97,7 @@ impl Rether {
                 let (to, ack) = self.switch_ack_body()?;
                 (to, Kind::SwitchAck, Proof::Bootstrap, ack.emit(body))
             }
-            Pending::Form => (all, Kind::Form, Proof::Bootstrap, self.form_body()?.emit(body)),
+            Pending::Form { part } => (all, Kind::Form, Proof::Bootstrap, self.form_body(*part)?.emit(body)),
             Pending::Token => return self.write_token(now, frame),
             Pending::TokenAck { to, stamp } => {
                 (self.members.get(*to)?.mac, Kind::TokenAck, Proof::Ring(*stamp), 0)
@@ -216,13 +217,6 @@ impl Rether {
         let to = self.members.get(state.initiator)?.mac;
         let ack = SwitchAck { mode_epoch: self.mode_epoch, initiator: state.initiator, nonce: self.nonce };
         Some((to, ack))
-    }
-
-    fn form_body(&self) -> Option<Form> {
-        let mut form = Form::new(self.mode_epoch, self.keys.current_epoch(), 0, 1);
-        form.settings = self.digest;
-        // More members than one frame holds are refused when the ring is formed.
-        self.form_members().into_iter().all(|member| form.push(member)).then_some(form)
     }
 
     fn list_body(&self, now: Instant) -> Option<(Token, Stamp)> {

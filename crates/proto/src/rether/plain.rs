@@ -12,9 +12,7 @@ use super::{Initiating, Joining, Mode, Rether, Stamp, Yielding};
 use crate::io::{GateOrder, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
-use rota_wire::{
-    Announce, Form, FormMember, JoinAnswer, LinkHeader, MacAddr, ModeNotice, Switch, SwitchAck, Verdict,
-};
+use rota_wire::{Announce, JoinAnswer, LinkHeader, MacAddr, ModeNotice, Switch, SwitchAck, Verdict};
 
 /// How often a station asks a ring to let it in before it concludes that there is none.
 const JOIN_RING_TRIES: u8 = 50;
@@ -390,108 +388,11 @@ impl Rether {
         self.first_token(now);
     }
 
-    /// This station and the members, in rising order, as they enter the key.
-    pub(super) fn form_members(&self) -> Vec<FormMember> {
-        let (station, mac) = (self.station, self.me.mac);
-        let me = FormMember { station, mac, incarnation: self.incarnation, nonce: self.nonce };
-        let others = self.members.as_slice().iter().filter(|member| member.station != 0);
-        let mut all: Vec<FormMember> = others
-            .map(|member| FormMember {
-                station: member.station,
-                mac: member.mac,
-                incarnation: member.incarnation,
-                nonce: member.nonce,
-            })
-            .collect();
-        all.push(me);
-        all.sort_unstable_by_key(|member| member.station);
-        all
-    }
-
-    fn take_ring_key(&mut self, epoch: u8) {
-        let members = self.form_members();
-        self.keys.form(epoch, self.mode_epoch, members.into_iter());
-    }
-
-    /// Gives the ring a new key and tells its members, twice, since one loss must not shut a station out.
-    pub(super) fn rekey_ring(&mut self) {
-        self.take_ring_key(self.keys.next_epoch());
-        for _ in 0..2 {
-            self.outbox.push_back(Pending::Form);
-        }
-    }
-
     pub(super) fn enter_ring(&mut self, now: Instant) {
         self.mode = Mode::Ring;
         self.claim = None;
         self.silence_at = now + self.settings.silence(self.rank());
         self.event(LinkEvent::ModeChanged);
-    }
-
-    /// The stations of a new ring.
-    pub(super) fn on_form(&mut self, now: Instant, from: MacAddr, known: bool, form: &Form) {
-        if !self.agrees(now, from, form.settings) || newer(self.mode_epoch, form.mode_epoch) {
-            return;
-        }
-        let mine = form.members().iter().find(|member| member.mac == self.me.mac);
-        let named = mine.is_some_and(|me| me.incarnation == self.incarnation && me.nonce == self.nonce);
-        if !named {
-            // Parts that name others are no news to a member; to a stranger they say that a ring runs.
-            if matches!(self.mode, Mode::Ring) {
-                // Replayed from another boot it must not shake a ring: only a member shuts a member out.
-                if form.parts == 1 && known {
-                    self.join_ring(now);
-                }
-            } else {
-                self.ring_is_there(now);
-            }
-            return;
-        }
-        // A form whose key has been replaced since comes from a station that missed the newer one.
-        if form.parts != 1 || self.keys.is_replaced(form.key_epoch) {
-            return;
-        }
-        let station = mine.map_or(0, |me| me.station);
-        self.changes.forget_leavers();
-        self.mode_epoch = form.mode_epoch;
-        self.station = station;
-        let listed = |mac: MacAddr| form.members().iter().any(|member| member.mac == mac);
-        let mut gone = Vec::new();
-        self.members.retain(|member| {
-            if !listed(member.mac) {
-                gone.push(member.station);
-            }
-            listed(member.mac)
-        });
-        gone.into_iter()
-            .filter(|s| *s != 0)
-            .for_each(|station| self.event(LinkEvent::MemberGone { station, stopped: false }));
-        let own = self.me.mac;
-        let is_new = |member: &FormMember| {
-            let known = self.members.by_mac(member.mac);
-            member.mac != own && known.is_none_or(|known| known.incarnation != member.incarnation)
-        };
-        // A member introduces itself to who joins, and who joins to all.
-        let introduces = match self.mode {
-            Mode::Ring => form.members().iter().any(is_new),
-            Mode::Joining(_) => true,
-            _ => false,
-        };
-        let new: Vec<StationId> = form.members().iter().filter(|m| is_new(m)).map(|m| m.station).collect();
-        for member in form.members().iter().filter(|member| member.mac != own) {
-            self.members.form(now, member);
-        }
-        // A form is repeated whenever a token is: only who is new is news.
-        new.into_iter().for_each(|station| self.event(LinkEvent::MemberUp { station }));
-        self.take_ring_key(form.key_epoch);
-        if !matches!(self.mode, Mode::Ring) {
-            self.order_gate(GateOrder::Divert);
-            self.enter_ring(now);
-        }
-        self.silence_at = now + self.settings.silence(self.rank());
-        if introduces {
-            self.introduce(now);
-        }
     }
 
     // ---- Switch-to-CSMA -------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ const TRT_MAX: Span = Span::from_millis(1_000);
 /// Raised with every change that a station of the version before would misread.
 const PROTOCOL_VERSION: u64 = 2;
 /// Default N.
-const STATIONS_STATED: u16 = 14;
+pub const STATIONS_STATED: u16 = 14;
 /// What a host that does not stall adds to the one-way delay of a control frame.
 const HOST_DELAY: Span = Span::from_micros(700);
 

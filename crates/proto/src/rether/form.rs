@@ -1,0 +1,191 @@
+//! Who is in a ring, and the key that follows from it: Forms, in parts when the stations are many.
+//!
+//! Fulfils RETHER-2.2.2-11.
+
+use super::counters::newer;
+use super::outbox::Pending;
+use super::reserve::LinkEvent;
+use super::{Mode, Rether};
+use crate::io::{GateOrder, StationId};
+use rota_units::Instant;
+use rota_wire::bodies::FORM_MEMBERS_MAX;
+use rota_wire::{Form, FormMember, MAX_STATIONS, MacAddr};
+
+/// Parts that name every station number there is.
+const PARTS_MAX: u8 = (MAX_STATIONS as usize).div_ceil(FORM_MEMBERS_MAX) as u8;
+
+/// The parts of one Form, as they come.
+#[derive(Debug, Default)]
+pub(super) struct Forming {
+    /// Whose Form it is, for which ring, and in how many parts.
+    of: Option<(MacAddr, u32, u8, u8)>,
+    /// Bit p: part p has come.
+    come: u8,
+    members: Vec<FormMember>,
+}
+
+impl Forming {
+    pub(super) fn new() -> Self {
+        Self { of: None, come: 0, members: Vec::with_capacity(usize::from(PARTS_MAX) * FORM_MEMBERS_MAX) }
+    }
+
+    /// Adds a part; true when with it all have come. A part of another Form begins anew, and so does one that
+    /// comes again: a Form that is repeated may be about other boots.
+    fn add(&mut self, from: MacAddr, form: &Form) -> bool {
+        let of = Some((from, form.mode_epoch, form.key_epoch, form.parts));
+        let bit = 1u8 << form.part;
+        if self.of != of || self.come & bit != 0 {
+            self.of = of;
+            self.come = 0;
+            self.members.clear();
+        }
+        self.come |= bit;
+        self.members.extend_from_slice(form.members());
+        let complete = self.come.count_ones() == u32::from(form.parts);
+        if complete {
+            self.of = None;
+            self.members.sort_unstable_by_key(|member| member.station);
+        }
+        complete
+    }
+}
+
+impl Rether {
+    /// This station and the members, in rising order, as they enter the key.
+    pub(super) fn form_members(&self) -> Vec<FormMember> {
+        let (station, mac) = (self.station, self.me.mac);
+        let me = FormMember { station, mac, incarnation: self.incarnation, nonce: self.nonce };
+        let others = self.members.as_slice().iter().filter(|member| member.station != 0);
+        let mut all: Vec<FormMember> = others
+            .map(|member| FormMember {
+                station: member.station,
+                mac: member.mac,
+                incarnation: member.incarnation,
+                nonce: member.nonce,
+            })
+            .collect();
+        all.push(me);
+        all.sort_unstable_by_key(|member| member.station);
+        all
+    }
+
+    fn take_ring_key(&mut self, epoch: u8) {
+        let members = self.form_members();
+        self.keys.form(epoch, self.mode_epoch, members.into_iter());
+    }
+
+    /// Gives the ring a new key and tells its members, twice, since one loss must not shut a station out.
+    pub(super) fn rekey_ring(&mut self) {
+        self.take_ring_key(self.keys.next_epoch());
+        self.send_form();
+        self.send_form();
+    }
+
+    /// Tells everybody who is in the ring.
+    pub(super) fn send_form(&mut self) {
+        for part in 0..form_parts(usize::from(self.ring_size())) {
+            self.outbox.push_back(Pending::Form { part });
+        }
+    }
+
+    pub(super) fn form_body(&self, part: u8) -> Option<Form> {
+        let members = self.form_members();
+        let mut parts = members.chunks(FORM_MEMBERS_MAX);
+        let mut form = Form::new(self.mode_epoch, self.keys.current_epoch(), part, parts.len() as u8);
+        form.settings = self.digest;
+        parts.nth(usize::from(part))?.iter().all(|member| form.push(*member)).then_some(form)
+    }
+
+    /// A Form, or a part of one: only when all have come it says who is in the ring.
+    pub(super) fn on_form(&mut self, now: Instant, from: MacAddr, known: bool, form: &Form) {
+        if !self.agrees(now, from, form.settings) || newer(self.mode_epoch, form.mode_epoch) {
+            return;
+        }
+        if form.parts > PARTS_MAX {
+            self.counters.frames_malformed += 1;
+            return;
+        }
+        let mut forming = core::mem::take(&mut self.forming);
+        if forming.add(from, form) {
+            self.on_formed(now, known, form.mode_epoch, form.key_epoch, &forming.members);
+        } else if !matches!(self.mode, Mode::Ring) {
+            self.ring_is_there(now);
+        }
+        self.forming = forming;
+    }
+
+    /// The stations of a new ring, in rising order.
+    fn on_formed(
+        &mut self,
+        now: Instant,
+        known: bool,
+        mode_epoch: u32,
+        key_epoch: u8,
+        members: &[FormMember],
+    ) {
+        let mine = members.iter().find(|member| member.mac == self.me.mac);
+        let named = mine.is_some_and(|me| me.incarnation == self.incarnation && me.nonce == self.nonce);
+        if !named {
+            // To a stranger it says that a ring runs.
+            if matches!(self.mode, Mode::Ring) {
+                // Replayed from another boot it must not shake a ring: only a member shuts a member out.
+                if known {
+                    self.join_ring(now);
+                }
+            } else {
+                self.ring_is_there(now);
+            }
+            return;
+        }
+        // A form whose key has been replaced since comes from a station that missed the newer one.
+        if self.keys.is_replaced(key_epoch) {
+            return;
+        }
+        let station = mine.map_or(0, |me| me.station);
+        self.changes.forget_leavers();
+        self.mode_epoch = mode_epoch;
+        self.station = station;
+        let listed = |mac: MacAddr| members.iter().any(|member| member.mac == mac);
+        let mut gone = Vec::new();
+        self.members.retain(|member| {
+            if !listed(member.mac) {
+                gone.push(member.station);
+            }
+            listed(member.mac)
+        });
+        gone.into_iter()
+            .filter(|s| *s != 0)
+            .for_each(|station| self.event(LinkEvent::MemberGone { station, stopped: false }));
+        let own = self.me.mac;
+        let is_new = |member: &FormMember| {
+            let known = self.members.by_mac(member.mac);
+            member.mac != own && known.is_none_or(|known| known.incarnation != member.incarnation)
+        };
+        // A member introduces itself to who joins, and who joins to all.
+        let introduces = match self.mode {
+            Mode::Ring => members.iter().any(is_new),
+            Mode::Joining(_) => true,
+            _ => false,
+        };
+        let new: Vec<StationId> = members.iter().filter(|m| is_new(m)).map(|m| m.station).collect();
+        for member in members.iter().filter(|member| member.mac != own) {
+            self.members.form(now, member);
+        }
+        // A form is repeated whenever a token is: only who is new is news.
+        new.into_iter().for_each(|station| self.event(LinkEvent::MemberUp { station }));
+        self.take_ring_key(key_epoch);
+        if !matches!(self.mode, Mode::Ring) {
+            self.order_gate(GateOrder::Divert);
+            self.enter_ring(now);
+        }
+        self.silence_at = now + self.settings.silence(self.rank());
+        if introduces {
+            self.introduce(now);
+        }
+    }
+}
+
+/// Into how many parts the Form of so many stations is cut.
+const fn form_parts(stations: usize) -> u8 {
+    stations.div_ceil(FORM_MEMBERS_MAX) as u8
+}
