@@ -97,8 +97,8 @@ fn spawn(counters: &Arc<Counters>, work: impl FnOnce(&Arc<Counters>) + Send + 's
     std::thread::spawn(move || work(&counters));
 }
 
-/// Looks some thousand times a second instead of waiting: a sleeper on the socket would be woken for each frame,
-/// which on a machine that plays a whole LAN costs more than the frame's own way.
+/// Looks some thousand times a second instead of waiting: a sleeper on the socket would be woken for each
+/// frame, which on a machine that plays a whole LAN costs more than the frame's own way.
 fn count_tcp(mut stream: TcpStream, counters: &Counters) {
     let mut buffer = vec![0; 256 << 10];
     if stream.set_nonblocking(true).is_err() {
