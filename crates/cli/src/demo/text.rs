@@ -6,6 +6,8 @@ use crate::measure::Cause;
 use rota_units::BitRate;
 use std::fmt::Write;
 
+/// What a terminal shows at least.
+const COLUMNS: usize = 80;
 /// Late frames that are named one by one.
 const NAMED_MAX: usize = 10;
 
@@ -38,18 +40,18 @@ pub fn mbit(bps: u64) -> String {
 
 /// The outcome in one sentence: how much of each load was late with each carrier.
 pub fn conclusion(outcome: &DemoOutcome) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for mode in [Mode::Plain, Mode::Priority, Mode::Reserved] {
-        let runs = outcome.runs.iter().filter(|run| run.mode == mode && !run.streams.is_empty());
-        let told: Vec<String> = runs.map(late_words).collect();
-        if !told.is_empty() {
-            parts.push(format!("{}: {}", mode_words(mode), told.join(", ")));
-        }
-    }
-    let Some(last) = parts.pop() else { return "No stream was carried.".into() };
-    let all = if parts.is_empty() { last } else { format!("{}; {last}", parts.join("; ")) };
-    let mut letters = all.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).chain(['.']).collect())
+    let carriers = [
+        (Mode::Plain, "plain sockets"),
+        (Mode::Priority, "the priority class"),
+        (Mode::Reserved, "reserved channels"),
+    ];
+    let told = carriers.iter().filter_map(|(mode, name)| {
+        let runs = outcome.runs.iter().filter(|run| run.mode == *mode && !run.streams.is_empty());
+        let late: Vec<String> = runs.map(late_words).collect();
+        (!late.is_empty()).then(|| format!("with {name} {}", late.join(" and ")))
+    });
+    let told: Vec<String> = told.collect();
+    if told.is_empty() { "No stream was carried.".into() } else { format!("Late {}.", told.join("; ")) }
 }
 
 fn late_words(run: &RunOutcome) -> String {
@@ -57,14 +59,13 @@ fn late_words(run: &RunOutcome) -> String {
     let pct = if frames == 0 { 0.0 } else { late as f64 * 100.0 / frames as f64 };
     let load = match run.load {
         Load::Fits => "when all fits",
-        Load::TooMany => "with one too many",
+        Load::TooMany => "when one is too many",
     };
     let refused = match run.refused.len() {
         0 => String::new(),
-        1 => " and one stream refused".into(),
-        n => format!(" and {n} streams refused"),
+        n => format!(" ({n} refused)"),
     };
-    format!("{} late {load}{refused}", short_pct(pct))
+    format!("{} {load}{refused}", short_pct(pct))
 }
 
 /// 0 % only for exactly none, 100 % only for exactly all.
@@ -93,7 +94,29 @@ pub fn describe(outcome: &DemoOutcome) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = describe_into(&mut text, outcome);
-    text
+    text.lines().map(wrap).collect()
+}
+
+/// A line for a terminal of eighty columns; what does not fit goes on below, further in.
+fn wrap(line: &str) -> String {
+    let indent = line.len() - line.trim_start().len();
+    let (mut out, mut column) = (" ".repeat(indent), indent);
+    if line.chars().count() <= COLUMNS {
+        return format!("{line}\n");
+    }
+    for word in line.split_whitespace() {
+        let width = word.chars().count();
+        if column > indent && column + 1 + width > COLUMNS {
+            out.push_str(&format!("\n{}", " ".repeat(indent + 2)));
+            column = indent + 2;
+        } else if column > indent {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += width;
+    }
+    out + "\n"
 }
 
 fn describe_into(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
@@ -223,14 +246,13 @@ mod tests {
     #[test]
     fn the_conclusion_is_one_sentence() {
         let words = conclusion(&sample(2, 1, 1));
-        assert_eq!(words, "Reserved channels: 2.0 % late with one too many and one stream refused.");
+        assert_eq!(words, "Late with reserved channels 2.0 % when one is too many (1 refused).");
     }
 
     #[test]
     fn every_line_fits_a_terminal_of_eighty_columns() {
         let text = describe(&sample(2, 1, 1));
-        let table = text.lines().filter(|line| line.starts_with("  ") && !line.contains(": "));
-        for line in table.chain(opening(BitRate::from_mbit(10), "user-namespace", false).lines()) {
+        for line in text.lines().chain(opening(BitRate::from_mbit(10), "user-namespace", false).lines()) {
             assert!(line.chars().count() <= 80, "{line}");
         }
     }
