@@ -1,7 +1,7 @@
 //! A segment of a hundred stations.
 
 use rota_proto::ModeName;
-use rota_sim::{Faults, World, WorldSpec};
+use rota_sim::{WireFault, World, WorldSpec};
 use rota_units::{BitRate, Octets, Span};
 
 fn ms(n: u64) -> Span {
@@ -24,10 +24,10 @@ fn a_hundred_stations_form_one_ring_and_go_back_to_plain_ethernet() {
         let mut stations: Vec<u16> = (0..100).map(|index| world.station(index)).collect();
         stations.sort_unstable();
         assert_eq!(stations, (1..=100).collect::<Vec<u16>>(), "each has its own number");
-        world.faults = Faults { loss_ppm, ..Faults::default() };
+        world.disturb(WireFault::Loss { ppm: loss_ppm, burst: 1 });
         let channel = world.open(0, 99, 6_250).expect("the request is sound");
         world.run_for(ms(3_000));
-        world.faults = Faults::default();
+        world.wires.heal();
         world.run_for(ms(8_000));
         assert_eq!(world.agreed_mode(), Some(ModeName::Token), "loss {loss_ppm}");
         assert!(world.hosts[0].opened(channel).flatten().is_some(), "loss {loss_ppm}");
@@ -35,8 +35,8 @@ fn a_hundred_stations_form_one_ring_and_go_back_to_plain_ethernet() {
             let link = host.node.as_ref().expect("alive").link();
             assert_eq!(link.members().len(), 99, "{}", link.name());
         }
-        for number in 0..30 {
-            world.unit(0, channel, number, 6_250);
+        for _ in 0..30 {
+            world.unit(0, channel, 6_250);
             world.ordinary(40, 70, 1_514);
             world.run_for(ms(34));
         }
@@ -44,7 +44,7 @@ fn a_hundred_stations_form_one_ring_and_go_back_to_plain_ethernet() {
         let received: usize = world.hosts[99].receipts.values().map(Vec::len).sum();
         assert_eq!(received, 30, "loss {loss_ppm}");
         assert_eq!(world.hosts[70].ordinary_received, 30, "loss {loss_ppm}");
-        assert_eq!(world.double_holds, [], "loss {loss_ppm}");
+        assert_eq!(world.violations(), [], "loss {loss_ppm}");
         world.with(0, |node, now| node.close(now, channel));
         world.run_for(ms(3_000));
         assert_eq!(world.agreed_mode(), Some(ModeName::Plain), "loss {loss_ppm}");
@@ -59,9 +59,9 @@ fn a_station_joins_a_ring_of_a_hundred() {
     world.open(0, 99, 6_250).expect("the request is sound");
     world.run_for(ms(3_000));
     assert_eq!(world.agreed_mode(), Some(ModeName::Token));
-    world.restart(50);
+    world.start(50);
     world.run_for(ms(3_000));
     let node = world.hosts[50].node.as_ref().expect("alive");
     assert_eq!((node.link().mode(), node.link().members().len()), (ModeName::Token, 99));
-    assert_eq!(world.double_holds, []);
+    assert_eq!(world.violations(), []);
 }

@@ -315,6 +315,11 @@ impl Rether {
         self.station
     }
 
+    /// This boot of this station, or what it has become since its counters ended.
+    pub fn incarnation(&self) -> u32 {
+        self.incarnation
+    }
+
     /// This station's name.
     pub fn name(&self) -> &str {
         &self.me.name

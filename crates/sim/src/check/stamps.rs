@@ -5,7 +5,8 @@ use rota_wire::{FrameView, Generation};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
-    boots: u32,
+    /// Boots, and the incarnation: a station whose counters end begins anew without a boot.
+    life: (u32, u32),
     token: (Generation, u64),
     generation: u32,
     mode_epoch: u32,
@@ -21,8 +22,10 @@ impl Rising {
     fn of(&mut self, view: &View<'_>, host: usize) -> &mut Last {
         self.last.resize(view.hosts.len(), Last::default());
         let last = &mut self.last[host];
-        if last.boots != view.hosts[host].boots {
-            *last = Last { boots: view.hosts[host].boots, ..Last::default() };
+        let incarnation = view.hosts[host].node.as_ref().map_or(0, |node| node.link().incarnation());
+        let life = (view.hosts[host].boots, incarnation);
+        if last.life != life {
+            *last = Last { life, ..Last::default() };
         }
         last
     }
