@@ -119,11 +119,7 @@ impl Machine {
                 let last = size.get() - (packets - 1) * MTU;
                 let longer = |octets| self.rate().span_of_up(Octets::new(octets)).max(self.copy(octets));
                 let per_packet = PER_PACKET.div_down(self.link_factor()) * packets;
-                longer(MTU) * (packets - 1)
-                    + longer(last)
-                    + per_packet
-                    + FIRST_BESIDE_COPY
-                    + self.copy(first)
+                longer(MTU) * (packets - 1) + longer(last) + per_packet + FIRST_BESIDE_COPY + self.copy(first)
             }
         }
     }

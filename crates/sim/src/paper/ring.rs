@@ -175,7 +175,9 @@ impl Run<'_> {
                 Rules::Repaired { .. } => self.ring.hop,
             };
             if visit + way_home > residual {
-                self.give_back(visit, residual);
+                // The hop to this node was part of the visit before; from here the token goes home.
+                self.now += self.ring.hop;
+                self.tally.gaps.refusals += 1;
                 break;
             }
             self.serve(node, visit);
@@ -184,7 +186,7 @@ impl Run<'_> {
         let took = self.now.since(began);
         self.tally.gaps.cycle_max = self.tally.gaps.cycle_max.max(took);
         if let Rules::Repaired { strict, .. } = self.ring.rules {
-            assert!(took <= self.ring.trt.max(spent + self.ring.hop), "a cycle of ours ends in time");
+            assert!(took <= self.ring.trt.max(spent + self.ring.hop), "a repaired cycle ends in time");
             if strict {
                 self.now = self.now.max(began + self.ring.trt);
             }
@@ -200,18 +202,6 @@ impl Run<'_> {
         if self.next == 0 {
             self.turn = !self.turn;
         }
-    }
-
-    /// The node cannot send what it has: the token goes back to the first session.
-    fn give_back(&mut self, visit: Span, residual: Span) {
-        let hop = self.ring.hop;
-        self.now += match self.ring.rules {
-            Rules::AsPrinted => hop,
-            // The last one knows that nobody is reached in time, and sends the token home itself.
-            Rules::Repaired { .. } if residual < hop * 2 || visit == hop => hop.min(residual),
-            Rules::Repaired { .. } => hop * 2,
-        };
-        self.tally.gaps.refusals += 1;
     }
 
     fn cost(&self, node: usize) -> Span {

@@ -36,7 +36,7 @@ pub fn time(nodes: usize, spacing: Span, seed: u64) -> Span {
     };
     testbed.send(0, Packet { to: None, octets: CONTROL, tag: 0 });
     let mut acknowledged = 0;
-    while let Some(happened) = testbed.next() {
+    while let Some(happened) = testbed.step() {
         match happened {
             // Interrupt, protocol processing, and the way to the driver; the copy is charged by the host.
             Happened::Received { host: 0, .. } => testbed.work(0, WAKE + row(4), 0),

@@ -85,7 +85,7 @@ pub fn unloaded() -> Span {
     let mut testbed = Testbed::new(HOSTS, 0);
     send_frame(&mut testbed, 0, 0);
     let mut last = Instant::ZERO;
-    while testbed.next().is_some() {
+    while testbed.step().is_some() {
         last = testbed.now();
     }
     last.since(Instant::ZERO)
@@ -128,7 +128,7 @@ pub fn run(streams: usize, frames: u64, phases: Phases, seed: u64) -> Run {
     let expected = unloaded();
     // What is not seen to be on time is late, lost packets included.
     let mut on_time = vec![0u64; streams];
-    while let Some(happened) = testbed.next() {
+    while let Some(happened) = testbed.step() {
         match happened {
             Happened::Alarm(which) => {
                 let (stream, frame) = ((which >> 40) as usize, which & 0xff_ffff_ffff);

@@ -136,7 +136,7 @@ impl Testbed {
     }
 
     /// The next thing that the experiment should know; `None` when nothing will happen any more.
-    pub fn next(&mut self) -> Option<Happened> {
+    pub fn step(&mut self) -> Option<Happened> {
         loop {
             if let Some(happened) = self.told.pop_front() {
                 return Some(happened);
