@@ -3,7 +3,7 @@
 mod bare;
 mod hop;
 mod idle;
-mod stage;
+pub mod stage;
 mod tcp;
 
 use crate::Format;
