@@ -32,8 +32,8 @@ pub struct Panel {
     pub series: Vec<Series>,
     /// Numbers that the paper printed.
     pub printed: Vec<Printed>,
-    /// Dashed lines across: value and words.
-    pub limits: Vec<(f64, String)>,
+    /// Dashed lines across.
+    pub limits: Vec<Limit>,
     /// Words above points, such as the values of bars.
     pub values: Vec<(f64, f64, String)>,
 }
@@ -75,6 +75,17 @@ pub struct Series {
     pub look: Look,
     /// In the axes' units.
     pub points: Vec<(f64, f64)>,
+}
+
+/// A dashed line across.
+#[derive(Debug)]
+pub struct Limit {
+    /// At which height.
+    pub at: f64,
+    /// Its words.
+    pub words: String,
+    /// Whether its words stand at the right end.
+    pub right: bool,
 }
 
 /// A printed number.
@@ -162,6 +173,8 @@ const RIGHT: f64 = 18.0;
 const PLOT: f64 = 300.0;
 /// A character of the 12.5-pixel text, on average and a little more.
 const CHARACTER: f64 = 6.6;
+/// Characters of a line of text across the figure.
+const LINE: usize = 152;
 
 const STYLE: &str = "text{font:12.5px 'Helvetica Neue',Arial,sans-serif;fill:#3a424a}.t{font-size:17px;\
     font-weight:700;fill:#1b1f24}.s{fill:#5c6670}.m{text-anchor:middle}.e{text-anchor:end}.b{font-weight:700;\
@@ -207,7 +220,7 @@ impl Figure {
     fn draw(&self, out: &mut String) -> Result<f64, std::fmt::Error> {
         text(out, (12.0, 26.0), "t", &self.title)?;
         let mut y = 46.0;
-        for line in wrap(&self.subtitle, 140) {
+        for line in wrap(&self.subtitle, LINE) {
             text(out, (12.0, y), "s", &line)?;
             y += 17.0;
         }
@@ -225,7 +238,7 @@ impl Figure {
             panel.draw(out, &frame, &format!("{}-{index}", self.key))?;
         }
         y = top + PLOT + 62.0;
-        for line in wrap(&self.verdict, 140) {
+        for line in wrap(&self.verdict, LINE) {
             text(out, (12.0, y), "", &line)?;
             y += 17.0;
         }
@@ -321,10 +334,11 @@ impl Panel {
             series.draw(out, place, frame)?;
         }
         writeln!(out, "</g>")?;
-        for (value, words) in &self.limits {
-            let (_, y) = place((self.x.range.0, *value));
+        for limit in &self.limits {
+            let (_, y) = place((self.x.range.0, limit.at));
             line(out, "l", (frame.left, y), (frame.right, y))?;
-            text(out, (frame.left + 6.0, y - 5.0), "lw", words)?;
+            let (x, class) = if limit.right { (frame.right - 6.0, "e lw") } else { (frame.left + 6.0, "lw") };
+            text(out, (x, y - 5.0), class, &limit.words)?;
         }
         for (x, y, words) in &self.values {
             let (x, y) = place((*x, *y));

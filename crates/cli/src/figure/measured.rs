@@ -42,6 +42,8 @@ pub struct Access {
     pub stations: u8,
     /// Rate of their ports.
     pub link_bps: u64,
+    /// The median hop of the idle token in that lab.
+    pub hop_p50_ns: u64,
     /// One for each number of sessions.
     pub points: Vec<AccessPoint>,
 }
