@@ -182,6 +182,7 @@ fn the_shipping_node_keeps_its_round_going_beside_sessions() {
         rate: BitRate::from_mbit(10),
         sessions: vec![kb * 1_024],
         exchanged: Some(118),
+        latency: ours::LATENCY,
         rotations: 20,
     };
     let (few, many) = (ours::access(&scene(4), 1), ours::access(&scene(28), 1));

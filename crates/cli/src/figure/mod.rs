@@ -36,7 +36,12 @@ pub struct Args {
     #[arg(long, requires = "measured")]
     measure: bool,
     /// Runs behind each simulated point of Figure 4; Table 1 takes a fifth of it
-    #[arg(long, value_name = "N", default_value_t = 105, value_parser = clap::value_parser!(u64).range(5..=10_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 105,
+        value_parser = clap::value_parser!(u64).range(5..=10_000)
+    )]
     runs: u64,
 }
 

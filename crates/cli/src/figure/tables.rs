@@ -32,8 +32,8 @@ pub fn table1(effort: &Effort) -> Figure {
             all.iter().filter(|run| (0..streams).all(|s| run.late_share(s) < 100)).count()
         };
         words.push(format!(
-            "worst stream at 3, 4, 5 streams {:.1}, {:.1}, {:.1} %; every stream under 1 % late in {}, {}, {} \
-             of {} runs",
+            "worst stream at 3, 4, 5 streams {:.1}, {:.1}, {:.1} %; every stream under 1 % late in {}, {}, \
+             {} of {} runs",
             worst(3),
             worst(4),
             worst(5),
@@ -44,10 +44,11 @@ pub fn table1(effort: &Effort) -> Figure {
         ));
     }
     let verdict = format!(
-        "The shape comes out, the digits cannot: printed worst streams are 0.5, 16.5 and 98.3 %. Begun evenly \
-         apart: {}. Begun anywhere: {}. Which streams suffer is decided by how phases meet as clocks drift \
-         (taken as 50 ppm here), and the paper prints neither; UDP, IP and the scheduler are not charged, so \
-         frames of ours are shorter and meet less often. Panels show the middle run by late frames.",
+        "The shape comes out, the digits cannot: printed worst streams are 0.5, 16.5 and 98.3 %. Begun \
+         evenly apart: {}. Begun anywhere: {}. Which streams suffer is decided by how phases meet as clocks \
+         drift (taken as 50 ppm here), and the paper prints neither; UDP, IP and the scheduler are not \
+         charged, so frames of ours are shorter and meet less often. Panels show the middle run by \
+         late frames.",
         words[0], words[1]
     );
     Figure {
@@ -107,7 +108,7 @@ pub fn table2(measured: &Measured) -> Figure {
     if let Some(hop) = hop {
         series.push(ours(hop, whole));
     }
-    let words = |us: f64| if us >= 10.0 { format!("{us:.0}") } else { format!("{us:.2}") };
+    let words = |us: f64| if us.fract() == 0.0 { format!("{us:.0}") } else { format!("{us:.2}") };
     let bars = series.iter().enumerate().flat_map(|(nth, series)| {
         let shift = (nth as f64 - (of as f64 - 1.0) / 2.0) * 0.84 / of as f64;
         series.points.iter().map(move |(x, us)| (x + shift, *us))

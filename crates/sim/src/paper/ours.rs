@@ -8,6 +8,8 @@ use crate::{World, WorldSpec};
 use rota_proto::{ChannelId, Input, ModeName, Settings, UnitRef};
 use rota_units::{BitRate, Octets, Span};
 
+/// What the simulated world takes by default.
+pub const LATENCY: Span = Span::from_micros(20);
 /// How often the experiment looks whether the talkers still have something to send.
 const LOOK: Span = Span::from_micros(250);
 /// Frames that a talker keeps queued.
@@ -24,6 +26,8 @@ pub struct Scene {
     pub sessions: Vec<u32>,
     /// Stations 2 and 3 exchange frames of so many octets continuously; without, the idle token goes round.
     pub exchanged: Option<u16>,
+    /// From a frame's last bit at a station to the node's answer; the only cost of a host here.
+    pub latency: Span,
     /// For how many rotations.
     pub rotations: u64,
 }
@@ -39,9 +43,9 @@ pub struct Seen {
     pub double_holds: usize,
 }
 
-fn world(stations: usize, rate: BitRate, seed: u64) -> World {
+fn world(stations: usize, rate: BitRate, latency: Span, seed: u64) -> World {
     let settings = Settings::ethernet(rate, Octets::new(150_000));
-    let mut world = World::new(seed, WorldSpec { settings, ..WorldSpec::new(stations) });
+    let mut world = World::new(seed, WorldSpec { settings, latency, ..WorldSpec::new(stations) });
     // Everybody has found everybody.
     world.run_for(Span::from_millis(3_000));
     world
@@ -50,7 +54,7 @@ fn world(stations: usize, rate: BitRate, seed: u64) -> World {
 /// Mean access delay as the paper measures it; `None` when admission refuses a session.
 pub fn access(scene: &Scene, seed: u64) -> Option<Seen> {
     let last = scene.stations.max(5) - 1;
-    let mut world = world(last + 1, scene.rate, seed);
+    let mut world = world(last + 1, scene.rate, scene.latency, seed);
     let mut sessions = Vec::new();
     for (index, octets) in scene.sessions.iter().enumerate() {
         let from = index % 2;
@@ -121,9 +125,28 @@ fn load(world: &mut World, scene: &Scene) {
     }
 }
 
+/// The largest unit of four equal sessions with which the mean access delay of `scene` stays within
+/// `tolerance`; `None` when not even `low` does. What admission refuses does not count.
+pub fn largest(scene: &Scene, tolerance: Span, low: u32, high: u32) -> Option<u32> {
+    let fits = |octets: u32| {
+        let scene = Scene { sessions: vec![octets; 4], ..scene.clone() };
+        access(&scene, 1).is_some_and(|seen| seen.mean_gap <= tolerance)
+    };
+    if !fits(low) {
+        return None;
+    }
+    let (mut good, mut bad) = (low, high.saturating_add(1));
+    // One part in three hundred is finer than a figure shows.
+    while bad - good > (bad / 300).max(1) {
+        let middle = good + (bad - good) / 2;
+        if fits(middle) { good = middle } else { bad = middle }
+    }
+    Some(good)
+}
+
 /// Time from the first request until all stations are in token mode; `None` when they never are.
 pub fn switch_time(stations: usize, rate: BitRate, seed: u64) -> Option<Span> {
-    let mut world = world(stations.max(2), rate, seed);
+    let mut world = world(stations.max(2), rate, LATENCY, seed);
     let began = world.now();
     world.open(0, 1, 1_000).ok()?;
     for _ in 0..100_000 {
