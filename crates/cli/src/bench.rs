@@ -3,7 +3,7 @@
 mod bare;
 mod hop;
 mod idle;
-mod stage;
+pub mod stage;
 mod tcp;
 
 use crate::Format;
@@ -42,7 +42,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 }
 
 /// The middle one; of an even number the lower of the two.
-fn median(mut values: Vec<u64>) -> u64 {
+pub fn median(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0)
 }

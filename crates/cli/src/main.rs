@@ -14,6 +14,7 @@ mod channel;
 mod clock;
 mod demo;
 mod exit;
+mod figure;
 mod lab;
 mod link_rate;
 mod load;
@@ -23,6 +24,7 @@ mod output;
 mod recv;
 mod report;
 mod send;
+mod sim;
 mod stall;
 mod status;
 mod transport;
@@ -77,6 +79,8 @@ enum Command {
     Channel(channel::Args),
     /// Mode, members and reservations of this station
     Status(status::Args),
+    /// Worlds in virtual time: the figures of the paper again
+    Sim(sim::Args),
     /// Measure this machine
     Bench(bench::Args),
     /// Ordinary TCP or UDP cross traffic, for experiments
@@ -93,6 +97,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Recv(args) => recv::run(&args, format),
         Command::Channel(args) => channel::run(&args, format),
         Command::Status(args) => status::run(&args, format),
+        Command::Sim(args) => sim::run(&args, format),
         Command::Bench(args) => bench::run(&args, format),
         Command::Load(args) => load::run(&args, format),
     }

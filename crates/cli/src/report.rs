@@ -2,7 +2,7 @@
 
 mod machine;
 mod plot;
-mod scale;
+pub mod scale;
 mod tables;
 
 use crate::demo::outcome::{self, DemoOutcome, RunOutcome, Verdict};
@@ -21,7 +21,7 @@ pub fn html(outcome: &DemoOutcome) -> String {
 }
 
 /// Text as HTML shows it.
-fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

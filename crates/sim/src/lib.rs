@@ -11,6 +11,7 @@ mod engine;
 pub mod faults;
 mod hosts;
 pub mod media;
+pub mod paper;
 pub mod scenario;
 pub mod sweep;
 mod traffic;

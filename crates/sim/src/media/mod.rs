@@ -1,6 +1,7 @@
 //! What frames travel on. Stations are ports from 0; each medium is a plain value that is told what
 //! happens and says what follows, so that the simulator and a segment in user space can both drive it.
 
+pub mod csma_cd;
 mod link;
 mod switch;
 

@@ -1,0 +1,101 @@
+//! Points that a machine measured, read from a directory; without them a figure says "not measured".
+
+use crate::exit::Failure;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// What `rota bench hop --json` prints, as far as Table 2 needs it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Hop {
+    /// How many stations.
+    pub nodes: u8,
+    /// Whether the ports were shaped.
+    pub shaped: bool,
+    /// The median hop.
+    pub hop_p50_ns: u64,
+    /// Its parts.
+    pub split: Split,
+}
+
+/// Nanoseconds of a hop by part.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Split {
+    /// Rows 1 to 3.
+    pub receive: u64,
+    /// Row 4.
+    pub handle: u64,
+    /// Row 5.
+    pub build: u64,
+    /// Rows 6 and 7.
+    pub transmit: u64,
+    /// Row 8.
+    pub rest: u64,
+}
+
+/// Mean time between two ordinary visits of a station in a lab: Figure 7's implementation.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Access {
+    /// What carried it; only "virtual wire" is known.
+    pub label: String,
+    /// How many stations.
+    pub stations: u8,
+    /// Rate of their ports.
+    pub link_bps: u64,
+    /// The median hop of the idle token in that lab.
+    pub hop_p50_ns: u64,
+    /// One for each number of sessions.
+    pub points: Vec<AccessPoint>,
+}
+
+/// One point.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct AccessPoint {
+    /// MPEG-I sessions that were reserved.
+    pub sessions: u64,
+    /// Mean time between two visits.
+    pub mean_gap_ns: u64,
+}
+
+/// All that was measured.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// `hop.json`.
+    pub hop: Option<Hop>,
+    /// `access.json`.
+    pub access: Option<Access>,
+}
+
+impl Measured {
+    /// Reads what `dir` has of it.
+    ///
+    /// # Errors
+    /// The directory is missing, or a file in it is not what its name says.
+    pub fn read(dir: Option<&Path>) -> Result<Self, Failure> {
+        let Some(dir) = dir else { return Ok(Self::default()) };
+        if !dir.is_dir() {
+            return Err(Failure::wrong_use(format!(
+                "{} is no directory: give one by --measured",
+                dir.display()
+            )));
+        }
+        let access: Option<Access> = json(&dir.join("access.json"))?;
+        if let Some(access) = access.as_ref().filter(|access| access.label != "virtual wire") {
+            let sentence =
+                format!("access.json: label is {:?}; only \"virtual wire\" is known", access.label);
+            return Err(Failure::wrong_use(sentence));
+        }
+        Ok(Self { hop: json(&dir.join("hop.json"))?, access })
+    }
+}
+
+fn json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
+    let name = path.display();
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Failure::failed(format!("cannot read {name}: {error}"))),
+    };
+    let parsed = serde_json::from_str(&text);
+    parsed.map(Some).map_err(|error| Failure::wrong_use(format!("{name}: {error}")))
+}

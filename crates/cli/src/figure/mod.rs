@@ -1,0 +1,153 @@
+//! `rota sim figure`: the tables and figures of the RETHER paper again, beside its printed numbers, and the
+//! same axes with links and stations that it did not have. Everything is computed; what was measured on a
+//! machine comes from files and says so.
+
+mod beyond;
+mod chart;
+mod delay;
+mod measure;
+mod measured;
+mod page;
+mod tables;
+
+use crate::Format;
+use crate::exit::{Exit, Failure};
+use chart::Figure;
+use clap::ValueEnum;
+use measured::Measured;
+use rota_units::Span;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `rota sim figure`.
+#[derive(clap::Args)]
+#[command(after_help = "Example: rota sim figure all --out figures")]
+pub struct Args {
+    /// Which figure
+    #[arg(value_enum)]
+    what: What,
+    /// Where SVG, CSV and the page go
+    #[arg(long, value_name = "DIR", default_value = "figures")]
+    out: PathBuf,
+    /// Measured points: hop.json (rota bench hop --json) and access.json; figures label them "virtual wire"
+    #[arg(long, value_name = "DIR")]
+    measured: Option<PathBuf>,
+    /// Measure access.json in a lab of five namespaces first, into the directory of --measured
+    #[arg(long, requires = "measured")]
+    measure: bool,
+    /// Runs behind each simulated point of Figure 4; Table 1 takes a fifth of it
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 105,
+        value_parser = clap::value_parser!(u64).range(5..=10_000)
+    )]
+    runs: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    #[value(name = "rether-table1", alias = "table1")]
+    Table1,
+    #[value(name = "table2", alias = "rether-table2")]
+    Table2,
+    #[value(alias = "rether-fig4")]
+    Fig4,
+    #[value(alias = "rether-fig5")]
+    Fig5,
+    #[value(alias = "rether-fig6")]
+    Fig6,
+    #[value(alias = "rether-fig7")]
+    Fig7,
+    #[value(alias = "rether-fig8")]
+    Fig8,
+    #[value(alias = "rether-fig9")]
+    Fig9,
+    /// What can be reserved at 10 Mbit/s to 10 Gbit/s
+    BeyondRates,
+    /// What can be reserved with up to 200 stations
+    BeyondStations,
+    /// The same with every station saturated, and as a guarantee
+    BeyondWorst,
+    /// All of them, and one HTML page
+    All,
+}
+
+/// How much work goes into simulated points.
+struct Effort {
+    runs: u64,
+    table1_seeds: u64,
+    rotations: u64,
+}
+
+/// What was written, as `--json` prints it.
+#[derive(Serialize)]
+struct Written {
+    figure: &'static str,
+    svg: PathBuf,
+    csv: PathBuf,
+    verdict: String,
+}
+
+fn ms(span: Span) -> f64 {
+    span.as_nanos() as f64 / 1e6
+}
+
+/// Runs the command.
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    if args.measure {
+        measure::access(args.measured.as_deref().unwrap_or(Path::new(".")))?;
+    }
+    let measured = Measured::read(args.measured.as_deref())?;
+    let effort = Effort { runs: args.runs, table1_seeds: (args.runs / 5).max(1), rotations: 60 };
+    let dir = &args.out;
+    std::fs::create_dir_all(dir)
+        .map_err(|e| Failure::failed(format!("cannot make {}: {e}", dir.display())))?;
+    let wanted: Vec<What> = match args.what {
+        What::All => What::value_variants().iter().copied().filter(|what| *what != What::All).collect(),
+        one => vec![one],
+    };
+    let (mut figures, mut written) = (Vec::new(), Vec::new());
+    for what in wanted {
+        let figure = draw(what, &effort, &measured);
+        let (svg, csv) = (dir.join(format!("{}.svg", figure.key)), dir.join(format!("{}.csv", figure.key)));
+        write(&svg, &figure.svg())?;
+        write(&csv, &figure.csv())?;
+        if format == Format::Text {
+            outln!("{}  {}\n  {}\n", svg.display(), figure.title, figure.verdict);
+        }
+        written.push(Written { figure: figure.key, svg, csv, verdict: figure.verdict.clone() });
+        figures.push(figure);
+    }
+    if args.what == What::All {
+        let path = dir.join("figures.html");
+        write(&path, &page::html(&figures))?;
+        if format == Format::Text {
+            outln!("All of them: {}", path.display());
+        }
+    }
+    if format == Format::Json {
+        outln!("{}", serde_json::to_string(&written).map_err(|e| Failure::failed(e.to_string()))?);
+    }
+    Ok(Exit::Done)
+}
+
+fn draw(what: What, effort: &Effort, measured: &Measured) -> Figure {
+    match what {
+        What::Table1 => tables::table1(effort),
+        What::Table2 => tables::table2(measured),
+        What::Fig4 => delay::fig4(effort),
+        What::Fig5 => delay::fig5(effort),
+        What::Fig6 => delay::fig6(),
+        What::Fig7 => delay::fig7(effort, measured),
+        What::Fig8 => delay::fig8(effort),
+        What::Fig9 => beyond::fig9(),
+        What::BeyondRates => beyond::rates(),
+        What::BeyondStations => beyond::stations(),
+        What::BeyondWorst | What::All => beyond::worst(),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|e| Failure::failed(format!("cannot write {}: {e}", path.display())))
+}

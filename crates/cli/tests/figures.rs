@@ -1,0 +1,86 @@
+//! `rota sim figure`: files that stand alone, printed numbers marked, nothing measured unless it is given.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+const ROTA: &str = env!("CARGO_BIN_EXE_rota");
+
+/// A directory of this test's own.
+fn fresh(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("rota-figures-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    dir
+}
+
+fn figure(what: &str, out: &PathBuf, more: &[&str]) -> Output {
+    Command::new(ROTA).args(["sim", "figure", what, "--json", "--out"]).arg(out).args(more).output().unwrap()
+}
+
+#[test]
+fn a_figure_is_an_svg_and_a_csv_that_need_nothing_else() {
+    let dir = fresh("alone");
+    for what in ["fig6", "fig9", "beyond-stations", "beyond-worst"] {
+        let run = figure(what, &dir, &[]);
+        assert!(run.status.success(), "{what}: {}", String::from_utf8_lossy(&run.stderr));
+        let json: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        let svg = std::fs::read_to_string(json[0]["svg"].as_str().unwrap()).unwrap();
+        assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
+        for foreign in ["href", "http://", "https://", "@import", "NaN"] {
+            assert!(!svg.replace("http://www.w3.org/2000/svg", "").contains(foreign), "{what}: {foreign}");
+        }
+        let csv = std::fs::read_to_string(json[0]["csv"].as_str().unwrap()).unwrap();
+        assert!(csv.contains("\npanel,series,x_label,x,y_label,y\n") && csv.lines().count() > 10, "{csv}");
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn printed_numbers_are_marked() {
+    let dir = fresh("printed");
+    assert!(figure("rether-fig9", &dir, &[]).status.success());
+    let csv = std::fs::read_to_string(dir.join("rether-fig9.csv")).unwrap();
+    assert!(csv.contains("printed: 40 at most") && csv.contains("Dividing only the wire gives 21"), "{csv}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn nothing_is_shown_as_measured_that_was_not_given() {
+    let dir = fresh("measured");
+    assert!(figure("table2", &dir, &[]).status.success());
+    let svg = std::fs::read_to_string(dir.join("rether-table2.svg")).unwrap();
+    assert!(svg.contains("not measured") && !svg.contains("virtual wire"));
+    std::fs::write(
+        dir.join("hop.json"),
+        r#"{"nodes":5,"shaped":false,"hop_p50_ns":10000,
+            "split":{"receive":1000,"handle":500,"build":500,"transmit":4000,"rest":4000}}"#,
+    )
+    .unwrap();
+    let measured = dir.to_str().unwrap().to_owned();
+    assert!(figure("table2", &dir, &["--measured", &measured]).status.success());
+    let svg = std::fs::read_to_string(dir.join("rether-table2.svg")).unwrap();
+    assert!(svg.contains("measured on a virtual wire") && svg.contains("25 times shorter"), "{svg}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn wrong_measurements_and_wrong_names_are_told() {
+    let dir = fresh("wrong");
+    std::fs::create_dir_all(&dir).unwrap();
+    let refused = |what: &str, more: &[&str], words: &str| {
+        let run = figure(what, &dir, more);
+        let stderr = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert_eq!(run.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(words), "{stderr}");
+    };
+    refused("fig12", &[], "fig12");
+    refused("table2", &["--measured", "/nowhere/at/all"], "is no directory");
+    refused("fig7", &["--measure"], "--measured");
+    let measured = dir.to_str().unwrap();
+    std::fs::write(dir.join("hop.json"), "{\"nodes\":").unwrap();
+    refused("table2", &["--measured", measured], "hop.json");
+    std::fs::remove_file(dir.join("hop.json")).unwrap();
+    let other = r#"{"label":"a cable","stations":5,"link_bps":1,"hop_p50_ns":1,"points":[]}"#;
+    std::fs::write(dir.join("access.json"), other).unwrap();
+    refused("table2", &["--measured", measured], "a cable");
+    std::fs::remove_dir_all(dir).unwrap();
+}

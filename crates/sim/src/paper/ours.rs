@@ -1,0 +1,159 @@
+//! The paper's questions, asked of the shipping [`rota_proto::Node`] in the simulated world.
+//!
+//! The world is a full-duplex switch, so nothing collides. Hosts cost what the world charges and no more:
+//! what a curve labelled "ours" shows is the protocol and the wire, not a processor of 1995.
+
+use super::profile::TRT;
+use crate::{World, WorldSpec};
+use rota_proto::{ChannelId, Input, ModeName, Settings, UnitRef};
+use rota_units::{BitRate, Octets, Span};
+
+/// What the simulated world takes by default.
+pub const LATENCY: Span = Span::from_micros(20);
+/// How often the experiment looks whether the talkers still have something to send.
+const LOOK: Span = Span::from_micros(250);
+/// Frames that a talker keeps queued.
+const QUEUED: usize = 12;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// How many stations; at least five.
+    pub stations: usize,
+    /// Ports of the switch.
+    pub rate: BitRate,
+    /// Octets a rotation of each session; they come from stations 0 and 1 in turn.
+    pub sessions: Vec<u32>,
+    /// Stations 2 and 3 exchange frames of so many octets continuously; without, the idle token goes round.
+    pub exchanged: Option<u16>,
+    /// From a frame's last bit at a station to the node's answer; the only cost of a host here.
+    pub latency: Span,
+    /// For how many rotations.
+    pub rotations: u64,
+}
+
+/// What was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Mean time between two visits of the last station, which has nothing to send and no session.
+    pub mean_gap: Span,
+    /// Frames of the talkers that arrived.
+    pub exchanged: u64,
+    /// Moments at which two stations held a token.
+    pub double_holds: usize,
+}
+
+fn world(stations: usize, rate: BitRate, latency: Span, seed: u64) -> World {
+    let settings = Settings::ethernet(rate, Octets::new(150_000));
+    let mut world = World::new(seed, WorldSpec { settings, latency, ..WorldSpec::new(stations) });
+    // Everybody has found everybody.
+    world.run_for(Span::from_millis(3_000));
+    world
+}
+
+/// Mean access delay as the paper measures it; `None` when admission refuses a session.
+pub fn access(scene: &Scene, seed: u64) -> Option<Seen> {
+    let last = scene.stations.max(5) - 1;
+    let mut world = world(last + 1, scene.rate, scene.latency, seed);
+    let mut sessions = Vec::new();
+    for (index, octets) in scene.sessions.iter().enumerate() {
+        let from = index % 2;
+        let channel = world.open(from, last, *octets).ok()?;
+        world.run_for(Span::from_millis(1_000));
+        world.hosts[from].opened(channel)??;
+        sessions.push((from, channel, *octets));
+    }
+    let mut number = 0;
+    // A few rotations until the round has its rhythm.
+    rotate(&mut world, scene, &sessions, &mut number, 8);
+    let (began, before) = (world.now(), accepted(&world, last));
+    let arrived = received(&world);
+    rotate(&mut world, scene, &sessions, &mut number, scene.rotations);
+    let visits = (accepted(&world, last) - before).max(1);
+    Some(Seen {
+        mean_gap: world.now().since(began).div_down(visits),
+        exchanged: received(&world) - arrived,
+        double_holds: world.double_holds.len(),
+    })
+}
+
+fn accepted(world: &World, host: usize) -> u64 {
+    world.hosts[host].node.as_ref().map_or(0, |node| node.status().counters.tokens_accepted)
+}
+
+fn received(world: &World) -> u64 {
+    world.hosts[2].ordinary_received + world.hosts[3].ordinary_received
+}
+
+fn rotate(
+    world: &mut World,
+    scene: &Scene,
+    sessions: &[(usize, ChannelId, u32)],
+    number: &mut u64,
+    rotations: u64,
+) {
+    for _ in 0..rotations {
+        for (from, channel, octets) in sessions {
+            let unit = |now| UnitRef { number: *number, octets: *octets, schedule_ns: now };
+            let channel = *channel;
+            world.with(*from, |node, now| {
+                node.handle(now, Input::UnitReady { channel, unit: unit(now.as_nanos()) });
+            });
+        }
+        *number += 1;
+        let until = world.now() + TRT;
+        while world.now() < until {
+            load(world, scene);
+            world.run_for(LOOK.min(until.since(world.now())));
+        }
+    }
+}
+
+/// Keeps the talkers talking, or an idle token going round.
+fn load(world: &mut World, scene: &Scene) {
+    let Some(octets) = scene.exchanged else {
+        for host in 0..world.hosts.len() {
+            world.with(host, |node, now| node.keep_awake(now, now + TRT));
+        }
+        return;
+    };
+    for (from, to) in [(2, 3), (3, 2)] {
+        let queued = world.hosts[from].node.as_ref().map_or(QUEUED, |node| node.link().queued_frames());
+        for _ in queued..QUEUED {
+            world.ordinary(from, to, octets);
+        }
+    }
+}
+
+/// The largest unit of four equal sessions with which the mean access delay of `scene` stays within
+/// `tolerance`; `None` when not even `low` does. What admission refuses does not count.
+pub fn largest(scene: &Scene, tolerance: Span, low: u32, high: u32) -> Option<u32> {
+    let fits = |octets: u32| {
+        let scene = Scene { sessions: vec![octets; 4], ..scene.clone() };
+        access(&scene, 1).is_some_and(|seen| seen.mean_gap <= tolerance)
+    };
+    if !fits(low) {
+        return None;
+    }
+    let (mut good, mut bad) = (low, high.saturating_add(1));
+    // One part in three hundred is finer than a figure shows.
+    while bad - good > (bad / 300).max(1) {
+        let middle = good + (bad - good) / 2;
+        if fits(middle) { good = middle } else { bad = middle }
+    }
+    Some(good)
+}
+
+/// Time from the first request until all stations are in token mode; `None` when they never are.
+pub fn switch_time(stations: usize, rate: BitRate, seed: u64) -> Option<Span> {
+    let mut world = world(stations.max(2), rate, LATENCY, seed);
+    let began = world.now();
+    world.open(0, 1, 1_000).ok()?;
+    for _ in 0..100_000 {
+        if world.agreed_mode() == Some(ModeName::Token) {
+            return Some(world.now().since(began));
+        }
+        world.run_for(Span::from_micros(20));
+    }
+    None
+}
