@@ -73,7 +73,7 @@ pub fn access(scene: &Scene, seed: u64) -> Option<Seen> {
     Some(Seen {
         mean_gap: world.now().since(began).div_down(visits),
         exchanged: received(&world) - arrived,
-        double_holds: world.double_holds.len(),
+        double_holds: world.violations().iter().filter(|found| found.rule == "S1").count(),
     })
 }
 
