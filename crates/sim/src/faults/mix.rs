@@ -135,25 +135,17 @@ impl Mix {
     }
 }
 
-fn one(
-    kind: Draw,
-    random: &mut Stream,
-    stations: usize,
-    settings: &Settings,
-    at: Span,
-    lasts: Span,
-) -> Timed {
-    let host = random.below(stations as u64) as usize;
-    let other = (host + 1 + random.below(stations as u64 - 1) as usize) % stations;
+/// A part of a time.
+fn part_of(random: &mut Stream, span: Span) -> Span {
+    Span::from_nanos(random.below(span.as_nanos().max(1)))
+}
+
+/// What happens to frames.
+fn on_wires(kind: Draw, random: &mut Stream, settings: &Settings) -> Fault {
     let ppm = random.between(1, 60_000) as u32;
     let wire = |fault| Fault::Wire { fault, select: Select::all() };
-    let (lease, d) = (settings.lease, settings.delay_max);
-    let part_of = |random: &mut Stream, span: Span| Span::from_nanos(random.below(span.as_nanos().max(1)));
-    let moment = MOMENTS[random.below(MOMENTS.len() as u64) as usize];
-    let gap = Span::from_micros(random.between(100, 20_000));
-    let second = Span::from_millis(1_000);
-    let mut lasts = lasts;
-    let fault = match kind {
+    let d = settings.delay_max;
+    match kind {
         Draw::Loss => wire(WireFault::Loss { ppm, burst: 1 }),
         Draw::Burst => wire(WireFault::Loss { ppm: ppm / 8, burst: random.between(2, 64) as u32 }),
         Draw::Gilbert => wire(WireFault::Gilbert { worse_ppm: ppm / 4, better_ppm: 200_000 }),
@@ -171,6 +163,37 @@ fn one(
         }
         Draw::Delay => wire(WireFault::Delay { ppm, min: Span::ZERO, max: d }),
         Draw::LateDelay => wire(WireFault::Delay { ppm: ppm / 4, min: d, max: d * 20 }),
+        // The others are no faults of frames; a sound wire is none either.
+        _ => wire(WireFault::Loss { ppm: 0, burst: 1 }),
+    }
+}
+
+fn one(
+    kind: Draw,
+    random: &mut Stream,
+    stations: usize,
+    settings: &Settings,
+    at: Span,
+    lasts: Span,
+) -> Timed {
+    let host = random.below(stations as u64) as usize;
+    let other = (host + 1 + random.below(stations as u64 - 1) as usize) % stations;
+    let ppm = random.between(1, 60_000) as u32;
+    let lease = settings.lease;
+    let moment = MOMENTS[random.below(MOMENTS.len() as u64) as usize];
+    let gap = Span::from_micros(random.between(100, 20_000));
+    let second = Span::from_millis(1_000);
+    let mut lasts = lasts;
+    let fault = match kind {
+        Draw::Loss
+        | Draw::Burst
+        | Draw::Gilbert
+        | Draw::TokenLoss
+        | Draw::Corrupt
+        | Draw::Resize
+        | Draw::Duplicate
+        | Draw::Delay
+        | Draw::LateDelay => on_wires(kind, random, settings),
         Draw::Boundary => Fault::Boundary { ppm: ppm / 2 },
         Draw::Crash => {
             let down = if random.below(3) == 0 { lease } else { second * 2 };

@@ -255,7 +255,7 @@ impl Scenario {
                 Err(refusal) => {
                     let fits = refusal.counter_offer.map_or("nothing".to_owned(), |unit| unit.to_string());
                     let sentence = format!(
-                        "it must be admitted and cannot be: {:?} by {}; {fits} would fit behind the {} before it",
+                        "it must be admitted and cannot be: {:?} by {}; {fits} would fit behind {} before it",
                         refusal.test,
                         refusal.margin,
                         slots.len()
