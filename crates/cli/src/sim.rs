@@ -8,8 +8,8 @@ mod sweep;
 
 use crate::exit::{Exit, Failure};
 use crate::{Format, figure};
-use rota_sim::Run;
-use std::path::PathBuf;
+use rota_sim::{Run, Scenario};
+use std::path::{Path, PathBuf};
 
 /// Arguments of `rota sim`.
 #[derive(clap::Args)]
@@ -33,8 +33,8 @@ enum What {
 
 #[derive(clap::Args)]
 struct OneArgs {
-    /// The scenario
-    file: PathBuf,
+    /// The scenario; without it the one that the seed draws
+    file: Option<PathBuf>,
     /// The seed: the same seed gives the same run
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -50,16 +50,21 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     }
 }
 
+/// The scenario of a file, or of a seed of the default campaign.
+fn scenario(file: Option<&Path>, seed: u64) -> Result<Scenario, Failure> {
+    file.map_or_else(|| Ok(rota_sim::sweep::campaign(seed)), file::read)
+}
+
 fn one(args: &OneArgs, format: Format) -> Result<Exit, Failure> {
-    let scenario = file::read(&args.file)?;
+    let scenario = scenario(args.file.as_deref(), args.seed)?;
     // First what was asked for, so that an output that breaks off still says what it was.
     if format == Format::Text {
-        outln!("{}", report::head(&args.file, &scenario, args.seed));
+        outln!("{}", report::head(&scenario, args.seed));
     }
     let outcome = Run::new(args.seed, &scenario).finish();
     match format {
         Format::Text => outln!("{}", report::text(&scenario, &outcome)),
-        Format::Json => outln!("{}", report::json(&args.file, &scenario, &outcome)),
+        Format::Json => outln!("{}", report::json(&scenario, &outcome)),
     }
     Ok(if outcome.violations.is_empty() { Exit::Done } else { Exit::Broken })
 }

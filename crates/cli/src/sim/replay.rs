@@ -1,6 +1,6 @@
 //! `rota sim replay`: a run once more, every event as a line of text.
 
-use super::{file, report};
+use super::report;
 use crate::exit::{Exit, Failure};
 use rota_sim::Run;
 use rota_units::{Span, parse_span};
@@ -13,8 +13,8 @@ const STRETCH: Span = Span::from_millis(10);
 /// Arguments of `rota sim replay`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The scenario
-    file: PathBuf,
+    /// The scenario; without it the one that the seed draws
+    file: Option<PathBuf>,
     /// The seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -28,15 +28,18 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Exit, Failure> {
-    let scenario = file::read(&args.file)?;
+    let scenario = super::scenario(args.file.as_deref(), args.seed)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     // Whoever stops reading has seen enough.
     let mut put = |line: &str| writeln!(out, "{line}").is_ok();
-    put(&report::head(&args.file, &scenario, args.seed));
+    put(&report::head(&scenario, args.seed));
     let mut run = Run::new(args.seed, &scenario);
     let begin = run.world.now();
     run.advance(begin + args.from);
     run.world.keep_log();
+    for timed in run.faults() {
+        put(&format!("-- at {} for {}: {:?}", timed.at, timed.lasts, timed.fault));
+    }
     let end = args.to.map_or(run.until(), |to| (begin + to).min(run.until()));
     let mut told = 0;
     while run.world.now() < end {

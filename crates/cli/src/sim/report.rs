@@ -5,15 +5,13 @@ use rota_sim::{Outcome, Scenario, check::Recovery};
 use rota_units::Span;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::path::Path;
 
 /// The line that says what was asked for.
-pub fn head(file: &Path, scenario: &Scenario, seed: u64) -> String {
+pub fn head(scenario: &Scenario, seed: u64) -> String {
     let settings = &scenario.world.settings;
     format!(
-        "rota sim: {} ({}), seed {seed}, {} stations at {} bit/s, TRT {}, {} + {} + {}",
+        "rota sim: {}, seed {seed}, {} stations at {} bit/s, TRT {}, {} + {} + {}",
         scenario.name,
-        file.display(),
         scenario.world.stations,
         settings.link.rate.as_bps(),
         settings.trt,
@@ -90,7 +88,7 @@ pub fn text(scenario: &Scenario, outcome: &Outcome) -> String {
 }
 
 /// For programs.
-pub fn json(file: &Path, scenario: &Scenario, outcome: &Outcome) -> Value {
+pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
     let settings = &scenario.world.settings;
     let bounds: serde_json::Map<String, Value> = bounds(scenario)
         .into_iter()
@@ -119,7 +117,6 @@ pub fn json(file: &Path, scenario: &Scenario, outcome: &Outcome) -> Value {
         outcome.tally.iter().map(|(name, _, count)| (name.replace(' ', "_"), json!(count))).collect();
     json!({
         "scenario": scenario.name,
-        "file": file.display().to_string(),
         "seed": outcome.seed,
         "stations": scenario.world.stations,
         "rate_bps": settings.link.rate.as_bps(),

@@ -154,7 +154,7 @@ fn print(args: &Args, format: Format, sum: &Sum, took: Span, interrupted: bool) 
     let file = args.file.as_ref().map(|file| file.display().to_string());
     let again = |seed: u64| match &file {
         Some(file) => format!("rota sim run {file} --seed {seed}"),
-        None => format!("rota sim sweep --seeds {seed}..{}", seed + 1),
+        None => format!("rota sim run --seed {seed}"),
     };
     if format == Format::Json {
         let happened: serde_json::Map<_, _> =

@@ -140,6 +140,11 @@ fn part_of(random: &mut Stream, span: Span) -> Span {
     Span::from_nanos(random.below(span.as_nanos().max(1)))
 }
 
+/// A host and half of the others.
+fn some(random: &mut Stream, stations: usize, host: usize) -> Vec<usize> {
+    (0..stations).filter(|index| *index == host || random.below(2) == 0).collect()
+}
+
 /// What happens to frames.
 fn on_wires(kind: Draw, random: &mut Stream, settings: &Settings) -> Fault {
     let ppm = random.between(1, 60_000) as u32;
@@ -179,7 +184,7 @@ fn one(
     let host = random.below(stations as u64) as usize;
     let other = (host + 1 + random.below(stations as u64 - 1) as usize) % stations;
     let ppm = random.between(1, 60_000) as u32;
-    let lease = settings.lease;
+    let (lease, trt) = (settings.lease, settings.trt);
     let moment = MOMENTS[random.below(MOMENTS.len() as u64) as usize];
     let gap = Span::from_micros(random.between(100, 20_000));
     let second = Span::from_millis(1_000);
@@ -215,23 +220,17 @@ fn one(
         Draw::Starve => Fault::Starve { host, late_ppm: ppm * 8, late_max: Span::from_millis(50) },
         Draw::WallClock => Fault::WallClock { host },
         Draw::Drift => Fault::Drift { host, rate: 999_500_000 + random.below(1_000_001) },
-        Draw::Partition => {
-            let part = (0..stations).filter(|index| *index == host || random.below(2) == 0).collect();
-            Fault::Partition { part }
-        }
+        Draw::Partition => Fault::Partition { part: some(random, stations, host) },
         Draw::OneWay => Fault::OneWay { from: host, to: other },
         Draw::Flap => Fault::Flap { host, period: settings.trt + part_of(random, second) },
-        Draw::Babble => Fault::Babble { host, gap: gap + Span::from_millis(5), octets: 1_000 },
+        Draw::Babble => Fault::Babble { host, gap: gap + trt.div_down(6), octets: 1_000 },
         Draw::Hog => Fault::Hog { host, times: random.between(1, 3) as u32 },
         Draw::Forge => Fault::Forge { gap },
         Draw::Insider | Draw::Wrap => Fault::Insider { gap: gap * 20, wrap: kind == Draw::Wrap },
         Draw::Replay => Fault::Replay { gap },
         Draw::Clone => Fault::Clone { host, of: other },
         Draw::Skew => Fault::Skew { host },
-        Draw::Storm => {
-            let hosts = (0..stations).filter(|index| *index == host || random.below(2) == 0).collect();
-            Fault::Storm { hosts }
-        }
+        Draw::Storm => Fault::Storm { hosts: some(random, stations, host) },
         Draw::Flood => {
             lasts = part_of(random, settings.trt * 10);
             Fault::Flood { octets: random.between(60, 1_514) as u16, broadcast: random.below(2) == 0 }
