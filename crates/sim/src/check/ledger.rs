@@ -18,7 +18,7 @@ impl Checker for Ledgers {
         for host in view.acted() {
             let Some(node) = &view.hosts[host].node else { continue };
             let link = node.link();
-            let queue_max = view.settings.link.rate.octets_in_down(link.settings().nrt_queue).get() / 60 + 2;
+            let queue_max = view.settings.link.rate.octets_in_down(view.settings.nrt_queue).get() / 60 + 2;
             if link.queued_frames() as u64 > queue_max {
                 let what = format!("host {host} keeps {} ordinary frames", link.queued_frames());
                 findings.add(view.now, "S6", what);
@@ -52,10 +52,11 @@ fn check_list(view: &View<'_>, host: usize, slots: &[(u16, u32, bool)], findings
         findings.add(view.now, "R3", what);
     }
     // Slots that a number's earlier owner left behind stand until the number's owner has held the token.
-    if !view.holds(host) {
+    let Some(node) = &view.hosts[host].node else { return };
+    if node.link().counters().tokens_accepted == 0 {
         return;
     }
-    let station = view.hosts[host].node.as_ref().map_or(0, |node| node.link().station());
+    let station = node.link().station();
     let own = slots.iter().filter(|slot| slot.0 == station).count();
     let asked = view.flows.iter().filter(|flow| flow.from == host).count();
     if own > asked {

@@ -67,7 +67,7 @@ impl World {
     }
 
     /// A frame that nobody with a key made: all that it may change is a counter (S12).
-    pub(super) fn lie_to(&mut self, to: usize, frame: Frame) {
+    pub fn lie_to(&mut self, to: usize, frame: Frame) {
         // What time alone changes is not the frame's doing.
         if self.hosts[to].is_running(self.engine.now()) {
             self.wake_now(to);
@@ -79,6 +79,7 @@ impl World {
             let now = self.engine.now();
             self.findings.add(now, "S12", format!("host {to} believed a frame that nobody made"));
         }
+        self.check();
     }
 
     /// Everything a node knows, counters apart.
@@ -119,7 +120,7 @@ impl World {
         let early = Span::from_nanos(host.random.below(5_000));
         let stamp = match self.spec.plant {
             Some(Plant::StampAtDequeue) => host.clock.read(self.engine.now()),
-            None => host.clock.read(at).minus(early),
+            _ => host.clock.read(at).minus(early),
         };
         let now = host.clock.read(self.engine.now());
         let Some(node) = &mut host.node else { return };
