@@ -74,7 +74,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
                 })
             ),
             Format::Text => outln!(
-                "{}: {} stations, {hops:.0} hops/s, {events:.0} events/s, {real_time:.0} x real time, {} broken",
+                "{}: {} stations, {hops:.0} hops/s, {events:.0} events/s, {real_time:.0} x real, {} broken",
                 scenario.name,
                 args.stations,
                 outcome.violations.len()

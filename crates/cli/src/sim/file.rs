@@ -231,6 +231,8 @@ impl File {
     fn scenario(self, folder: &Path) -> Result<Scenario, Wrong> {
         let port_queue = self.medium.port_queue.map_or(Octets::new(150_000), |size| size.0);
         let settings = self.settings(self.rate.0, port_queue)?;
+        let mut settings = settings;
+        settings.stations_max = settings.stations_max.max(self.stations.min(usize::from(u16::MAX)) as u16);
         let name = self.name.clone().unwrap_or_else(|| "scenario".to_owned());
         let mut scenario = Scenario::new(&name, self.stations, settings);
         scenario.duration = self.duration.0;
@@ -272,10 +274,12 @@ impl File {
     fn settings(&self, rate: BitRate, port_queue: Octets) -> Result<Settings, Wrong> {
         let mut settings = Settings::ethernet(rate, port_queue);
         let or = |time: &Option<Time>, otherwise: Span| time.map_or(otherwise, |time| time.0);
-        settings.trt = or(&self.trt, settings.trt);
+        if let Some(trt) = self.trt {
+            settings = settings.with_cycle(trt.0).map_err(|error| wrong("", 0, "trt", error.to_string()))?;
+        }
         settings.hop_timeout = or(&self.timers.hop, settings.hop_timeout);
         settings.death_timeout = or(&self.timers.death, settings.death_timeout);
-        settings.lease = or(&self.timers.lease, settings.lease.max(settings.trt * 3));
+        settings.lease = or(&self.timers.lease, settings.lease);
         settings.delay_max = or(&self.timers.delay, settings.delay_max);
         let times =
             [("hop", settings.hop_timeout), ("death", settings.death_timeout), ("delay", settings.delay_max)];

@@ -37,11 +37,12 @@ pub const KINDS: &[(Kind, &str)] = &[
     (Kind::List, "list"),
     (Kind::Request, "request"),
     (Kind::Claim, "claim"),
-    (Kind::Grant, "grant"),
+    (Kind::ClaimGrant, "claim-grant"),
     (Kind::Nack, "nack"),
     (Kind::Mode, "mode"),
     (Kind::Data, "data"),
     (Kind::Signal, "signal"),
+    (Kind::JoinAnswer, "join-answer"),
 ];
 
 /// Which frames a part touches.
