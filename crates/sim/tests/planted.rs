@@ -328,7 +328,8 @@ fn a_strict_ring_does_not_drift_over_a_thousand_cycles() {
     assert_eq!(world.violations(), []);
 }
 
-/// Every twentieth runs twice, to the same last event (S11). Among them are the seeds in which a restarted sender's new channel was taken for one of its old boot.
+/// Every twentieth runs twice, to the same last event (S11). Among them are the seeds in which a restarted
+/// sender's new channel was taken for one of its old boot.
 #[test]
 fn a_few_random_worlds_hold_every_invariant() {
     for seed in 0..400 {
