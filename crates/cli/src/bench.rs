@@ -3,6 +3,7 @@
 mod bare;
 mod hop;
 mod idle;
+mod sim;
 pub mod stage;
 mod tcp;
 
@@ -25,6 +26,8 @@ enum What {
     Tcp(tcp::Args),
     /// What a station costs that has nothing to do
     Idle(idle::Args),
+    /// How fast the simulator is, with all its checkers, on one core
+    Sim(sim::Args),
     /// One station of the bare ring
     #[command(hide = true)]
     Bare(bare::Args),
@@ -36,6 +39,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         What::Hop(args) => hop::run(args, format)?,
         What::Tcp(args) => tcp::run(args, format)?,
         What::Idle(args) => idle::run(args, format)?,
+        What::Sim(args) => sim::run(args, format)?,
         What::Bare(args) => bare::run(args)?,
     }
     Ok(Exit::Done)

@@ -85,6 +85,8 @@ enum Command {
     Bench(bench::Args),
     /// Ordinary TCP or UDP cross traffic, for experiments
     Load(load::Args),
+    /// The same machines in virtual time, under every fault
+    Sim(sim::Args),
 }
 
 fn run(cli: Cli) -> Result<Exit, Failure> {
@@ -100,6 +102,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Sim(args) => sim::run(&args, format),
         Command::Bench(args) => bench::run(&args, format),
         Command::Load(args) => load::run(&args, format),
+        Command::Sim(args) => sim::run(&args, format),
     }
 }
 

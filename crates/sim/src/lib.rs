@@ -19,8 +19,9 @@ mod world;
 
 pub use clocks::Clock;
 pub use engine::{Engine, Stamped, Stream};
-pub use faults::{Draw, Fault, Happened, Mix, Moment, Select, Tally, Timed, WireFault, Wires};
+pub use faults::{Draw, Fault, Happened, KINDS, Mix, Moment, Select, Tally, Timed, WireFault, Wires, ports};
 pub use hosts::{Host, HostProfile, Receipt};
+pub use rota_proto::Settings;
 pub use scenario::{Load, Outcome, Reservation, Run, Scenario, ScenarioError};
 pub use traffic::{Purpose, Shape, Source};
 pub use world::{Flow, FlowState, Plant, Topology, World, WorldSpec, mac};

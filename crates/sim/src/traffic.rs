@@ -2,7 +2,7 @@
 
 use crate::engine::Stream;
 use rota_units::{Instant, Span};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// When how many octets are ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Shape {
         /// From one to the next.
         period: Span,
         /// Octets of each.
-        sizes: Rc<[u32]>,
+        sizes: Arc<[u32]>,
     },
     /// Independent arrivals.
     Poisson {

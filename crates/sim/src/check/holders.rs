@@ -52,9 +52,9 @@ fn connected(view: &View<'_>, from: usize, to: usize) -> bool {
     let mut edge = vec![from];
     reached[from] = true;
     while let Some(host) = edge.pop() {
-        for next in 0..view.hosts.len() {
-            if !reached[next] && !view.wires.is_cut(host, next) && !view.wires.is_cut(next, host) {
-                reached[next] = true;
+        for (next, reached) in reached.iter_mut().enumerate() {
+            if !*reached && !view.wires.is_cut(host, next) && !view.wires.is_cut(next, host) {
+                *reached = true;
                 edge.push(next);
             }
         }

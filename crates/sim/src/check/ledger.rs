@@ -18,7 +18,7 @@ impl Checker for Ledgers {
         for host in view.acted() {
             let Some(node) = &view.hosts[host].node else { continue };
             let link = node.link();
-            let queue_max = view.settings.link.rate.octets_in_down(link.settings().nrt_queue).get() / 60 + 2;
+            let queue_max = view.settings.link.rate.octets_in_down(view.settings.nrt_queue).get() / 60 + 2;
             if link.queued_frames() as u64 > queue_max {
                 let what = format!("host {host} keeps {} ordinary frames", link.queued_frames());
                 findings.add(view.now, "S6", what);
@@ -51,20 +51,16 @@ fn check_list(view: &View<'_>, host: usize, slots: &[(u16, u32, bool)], findings
         let what = format!("host {host} lists {all} of slots, and {need} for ordinary traffic");
         findings.add(view.now, "R3", what);
     }
-    for slot in slots {
-        let of_station = slots.iter().filter(|other| other.0 == slot.0).count();
-        let owner = view
-            .hosts
-            .iter()
-            .enumerate()
-            .find(|(_, host)| host.node.as_ref().is_some_and(|node| node.link().station() == slot.0));
-        let Some((owner, _)) = owner else { continue };
-        let asked = view.flows.iter().filter(|flow| flow.from == owner).count();
-        // Slots of an earlier boot stand until their owner heals them.
-        if of_station > asked {
-            let what = format!("station {} has {of_station} slots and asked for {asked}", slot.0);
-            findings.add(view.now, "R5", what);
-        }
+    // Slots that a number's earlier owner left behind stand until the number's owner has held the token.
+    let Some(node) = &view.hosts[host].node else { return };
+    if node.link().counters().tokens_accepted == 0 {
+        return;
+    }
+    let station = node.link().station();
+    let own = slots.iter().filter(|slot| slot.0 == station).count();
+    let asked = view.flows.iter().filter(|flow| flow.from == host).count();
+    if own > asked {
+        findings.add(view.now, "R5", format!("host {host} has {own} slots and asked for {asked}"));
     }
 }
 

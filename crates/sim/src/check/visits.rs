@@ -28,7 +28,7 @@ impl Checker for Visits {
                     let boots = view.hosts[*host].boots;
                     let known = std::mem::replace(&mut self.declared_dead[*host], (boots, dead));
                     if known.0 == boots && dead > known.1 && !view.windows.cover(view.now) {
-                        findings.add(view.now, "R9", format!("host {host} declared a living station dead"));
+                        living_dead(view, *host, findings);
                     }
                     if node.link().mode() != ModeName::Token {
                         self.last = None;
@@ -55,6 +55,19 @@ impl Visits {
         let bound = view.settings.trt * 33;
         if silence > bound {
             findings.add(view.now, "L1", format!("no token was believed for {silence}"));
+        }
+    }
+}
+
+/// Who answers is not declared dead. A number that a restarted station has given up may be.
+fn living_dead(view: &View<'_>, host: usize, findings: &mut Findings) {
+    let Some(judge) = &view.hosts[host].node else { return };
+    for (other, alive) in view.hosts.iter().enumerate().filter(|(_, alive)| alive.is_running(view.now)) {
+        let Some(node) = &alive.node else { continue };
+        let station = node.link().station();
+        if node.link().mode() == ModeName::Token && station != 0 && judge.link().is_dead(station) {
+            let what = format!("host {host} declared host {other} dead, which answers");
+            findings.add(view.now, "R9", what);
         }
     }
 }

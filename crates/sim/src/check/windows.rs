@@ -86,13 +86,22 @@ pub struct Windows {
     /// Until when stations may be in two rings that have not noticed each other.
     pub(crate) merging_until: Instant,
     longest: Span,
+    closed: bool,
     /// The first and the last strike of the window that is open.
     struck: Option<(Instant, Instant)>,
 }
 
 impl Windows {
+    /// No windows yet; when `closed`, there will be none, whatever goes wrong.
+    pub(crate) fn new(closed: bool) -> Self {
+        Self { closed, ..Self::default() }
+    }
+
     /// Excuses what meets the time from `begin` to `begin + span`.
     pub fn open(&mut self, begin: Instant, span: Span, scope: Scope) {
+        if self.closed {
+            return;
+        }
         match scope {
             Scope::Pair(from, to) => self.pairs.push((begin, begin + span, from, to)),
             Scope::All => self.open_all(begin, span),

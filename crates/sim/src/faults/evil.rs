@@ -48,6 +48,8 @@ impl Evil {
             Some((_, old)) if self.random.below(2) == 0 => old.to_vec(),
             _ => (0..octets).map(|_| self.random.draw() as u8).collect(),
         };
+        // An old one may have been cut on its way.
+        frame.resize(frame.len().max(60), 0);
         frame[..6].copy_from_slice(&to.0);
         frame[6..12].copy_from_slice(&from.0);
         frame[12..14].copy_from_slice(&settings.ether_type.to_be_bytes());

@@ -135,25 +135,22 @@ impl Mix {
     }
 }
 
-fn one(
-    kind: Draw,
-    random: &mut Stream,
-    stations: usize,
-    settings: &Settings,
-    at: Span,
-    lasts: Span,
-) -> Timed {
-    let host = random.below(stations as u64) as usize;
-    let other = (host + 1 + random.below(stations as u64 - 1) as usize) % stations;
+/// A part of a time.
+fn part_of(random: &mut Stream, span: Span) -> Span {
+    Span::from_nanos(random.below(span.as_nanos().max(1)))
+}
+
+/// A host and half of the others.
+fn some(random: &mut Stream, stations: usize, host: usize) -> Vec<usize> {
+    (0..stations).filter(|index| *index == host || random.below(2) == 0).collect()
+}
+
+/// What happens to frames.
+fn on_wires(kind: Draw, random: &mut Stream, settings: &Settings) -> Fault {
     let ppm = random.between(1, 60_000) as u32;
     let wire = |fault| Fault::Wire { fault, select: Select::all() };
-    let (lease, d) = (settings.lease, settings.delay_max);
-    let part_of = |random: &mut Stream, span: Span| Span::from_nanos(random.below(span.as_nanos().max(1)));
-    let moment = MOMENTS[random.below(MOMENTS.len() as u64) as usize];
-    let gap = Span::from_micros(random.between(100, 20_000));
-    let second = Span::from_millis(1_000);
-    let mut lasts = lasts;
-    let fault = match kind {
+    let d = settings.delay_max;
+    match kind {
         Draw::Loss => wire(WireFault::Loss { ppm, burst: 1 }),
         Draw::Burst => wire(WireFault::Loss { ppm: ppm / 8, burst: random.between(2, 64) as u32 }),
         Draw::Gilbert => wire(WireFault::Gilbert { worse_ppm: ppm / 4, better_ppm: 200_000 }),
@@ -171,6 +168,37 @@ fn one(
         }
         Draw::Delay => wire(WireFault::Delay { ppm, min: Span::ZERO, max: d }),
         Draw::LateDelay => wire(WireFault::Delay { ppm: ppm / 4, min: d, max: d * 20 }),
+        // The others are no faults of frames; a sound wire is none either.
+        _ => wire(WireFault::Loss { ppm: 0, burst: 1 }),
+    }
+}
+
+fn one(
+    kind: Draw,
+    random: &mut Stream,
+    stations: usize,
+    settings: &Settings,
+    at: Span,
+    lasts: Span,
+) -> Timed {
+    let host = random.below(stations as u64) as usize;
+    let other = (host + 1 + random.below(stations as u64 - 1) as usize) % stations;
+    let ppm = random.between(1, 60_000) as u32;
+    let (lease, trt) = (settings.lease, settings.trt);
+    let moment = MOMENTS[random.below(MOMENTS.len() as u64) as usize];
+    let gap = Span::from_micros(random.between(100, 20_000));
+    let second = Span::from_millis(1_000);
+    let mut lasts = lasts;
+    let fault = match kind {
+        Draw::Loss
+        | Draw::Burst
+        | Draw::Gilbert
+        | Draw::TokenLoss
+        | Draw::Corrupt
+        | Draw::Resize
+        | Draw::Duplicate
+        | Draw::Delay
+        | Draw::LateDelay => on_wires(kind, random, settings),
         Draw::Boundary => Fault::Boundary { ppm: ppm / 2 },
         Draw::Crash => {
             let down = if random.below(3) == 0 { lease } else { second * 2 };
@@ -192,23 +220,17 @@ fn one(
         Draw::Starve => Fault::Starve { host, late_ppm: ppm * 8, late_max: Span::from_millis(50) },
         Draw::WallClock => Fault::WallClock { host },
         Draw::Drift => Fault::Drift { host, rate: 999_500_000 + random.below(1_000_001) },
-        Draw::Partition => {
-            let part = (0..stations).filter(|index| *index == host || random.below(2) == 0).collect();
-            Fault::Partition { part }
-        }
+        Draw::Partition => Fault::Partition { part: some(random, stations, host) },
         Draw::OneWay => Fault::OneWay { from: host, to: other },
         Draw::Flap => Fault::Flap { host, period: settings.trt + part_of(random, second) },
-        Draw::Babble => Fault::Babble { host, gap: gap + Span::from_millis(5), octets: 1_000 },
+        Draw::Babble => Fault::Babble { host, gap: gap + trt.div_down(6), octets: 1_000 },
         Draw::Hog => Fault::Hog { host, times: random.between(1, 3) as u32 },
         Draw::Forge => Fault::Forge { gap },
         Draw::Insider | Draw::Wrap => Fault::Insider { gap: gap * 20, wrap: kind == Draw::Wrap },
         Draw::Replay => Fault::Replay { gap },
         Draw::Clone => Fault::Clone { host, of: other },
         Draw::Skew => Fault::Skew { host },
-        Draw::Storm => {
-            let hosts = (0..stations).filter(|index| *index == host || random.below(2) == 0).collect();
-            Fault::Storm { hosts }
-        }
+        Draw::Storm => Fault::Storm { hosts: some(random, stations, host) },
         Draw::Flood => {
             lasts = part_of(random, settings.trt * 10);
             Fault::Flood { octets: random.between(60, 1_514) as u16, broadcast: random.below(2) == 0 }

@@ -10,4 +10,4 @@ pub(crate) use evil::Evil;
 pub use happened::{Happened, Tally};
 pub use mix::{Draw, Mix};
 pub use script::{Fault, Moment, Timed};
-pub use wire::{Passed, Ports, Select, Strike, WireFault, Wires, all_ports, kind_of};
+pub use wire::{KINDS, Passed, Ports, Select, Strike, WireFault, Wires, all_ports, kind_of, ports};

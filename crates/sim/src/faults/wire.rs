@@ -18,6 +18,33 @@ pub fn all_ports() -> Ports {
     })
 }
 
+/// These ports.
+pub fn ports(hosts: impl IntoIterator<Item = usize>) -> Ports {
+    hosts.into_iter().fold(Ports::EMPTY, |mut ports, host| {
+        ports.insert(host as u16);
+        ports
+    })
+}
+
+/// Kinds of frames by the names that scenario files use.
+pub const KINDS: &[(Kind, &str)] = &[
+    (Kind::Announce, "announce"),
+    (Kind::Switch, "switch"),
+    (Kind::SwitchAck, "switch-ack"),
+    (Kind::Form, "form"),
+    (Kind::Token, "token"),
+    (Kind::TokenAck, "token-ack"),
+    (Kind::List, "list"),
+    (Kind::Request, "request"),
+    (Kind::Claim, "claim"),
+    (Kind::ClaimGrant, "claim-grant"),
+    (Kind::Nack, "nack"),
+    (Kind::Mode, "mode"),
+    (Kind::Data, "data"),
+    (Kind::Signal, "signal"),
+    (Kind::JoinAnswer, "join-answer"),
+];
+
 /// Which frames a part touches.
 #[derive(Clone, Debug)]
 pub struct Select {

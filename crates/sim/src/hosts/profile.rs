@@ -53,7 +53,7 @@ impl HostProfile {
         ..Self::IDEAL
     };
 
-    /// A stock Linux machine of today as admission's defaults describe it; `rota calibrate` measures a real one.
+    /// A stock Linux machine of today, as admission's defaults describe it.
     pub const MODERN: Self = Self {
         wake: Span::from_micros(20),
         receive: Span::from_micros(2),

@@ -8,7 +8,7 @@ use crate::faults::{Fault, Mix, Moment, Timed};
 use crate::traffic::Shape;
 use crate::world::{Topology, WorldSpec};
 use rota_admission::{Request, Slot, admit};
-use rota_proto::Settings;
+use rota_proto::{Settings, SettingsError};
 use rota_units::{Octets, Span};
 
 /// One channel that a program opens, feeds and, when it is lost, opens again.
@@ -163,14 +163,15 @@ impl Scenario {
             let sentence = format!("a link joins 2 stations, not {}; a switch joins more", spec.stations);
             return error("medium", "kind", sentence);
         }
-        let trt = spec.settings.trt;
-        if trt < Span::from_millis(1) || trt > Span::from_millis(4_000) {
-            return error("", "trt", format!("a cycle of {trt} cannot be kept; 1ms to 4s can"));
-        }
-        if spec.settings.lease <= trt * 2 {
-            let sentence =
-                format!("a lease of {} is too short; a token rests for {trt}", spec.settings.lease);
-            return error("timers", "lease", format!("{sentence}, so more than {} would do", trt * 2));
+        if let Err(wrong) = spec.settings.check() {
+            let (part, field) = match wrong {
+                SettingsError::Cycle(_) | SettingsError::Latency { .. } => ("", "trt"),
+                SettingsError::Stations(_) => ("", "stations"),
+                SettingsError::Death { .. } => ("timers", "death"),
+                SettingsError::Lease { .. } => ("timers", "lease"),
+                SettingsError::Hop { .. } => ("timers", "hop"),
+            };
+            return error(part, field, wrong.to_string());
         }
         if spec.drift_ppm > 500_000 {
             return error("clocks", "drift", "clocks drift by at most 500000 ppm".to_owned());
@@ -255,7 +256,7 @@ impl Scenario {
                 Err(refusal) => {
                     let fits = refusal.counter_offer.map_or("nothing".to_owned(), |unit| unit.to_string());
                     let sentence = format!(
-                        "it must be admitted and cannot be: {:?} by {}; {fits} would fit behind the {} before it",
+                        "it must be admitted and cannot be: {:?} by {}; {fits} would fit behind {} before it",
                         refusal.test,
                         refusal.margin,
                         slots.len()

@@ -95,7 +95,7 @@ pub struct Run<'a> {
     scenario: &'a Scenario,
     /// The world.
     pub world: World,
-    pub(crate) faults: Vec<Timed>,
+    faults: Vec<Timed>,
     script: BTreeMap<(Instant, u64), Action>,
     order: u64,
     begin: Instant,
@@ -183,6 +183,11 @@ impl<'a> Run<'a> {
             self.act(action);
         }
         self.world.run_until(until);
+    }
+
+    /// What goes wrong in this run.
+    pub fn faults(&self) -> &[Timed] {
+        &self.faults
     }
 
     /// The end of everything.

@@ -5,7 +5,7 @@ use crate::check::{Scope, Seen};
 use crate::faults::{Happened, Select, WireFault};
 use crate::media::Frame;
 use crate::traffic::{Purpose, Shape, Source};
-use rota_proto::{ChannelId, HostTag, Input, ModeName, Node, OpenError, PortId, StationId};
+use rota_proto::{ChannelId, HostTag, Input, ModeName, Node, OpenError, PortId, Settings, StationId};
 use rota_units::{Instant, Span};
 
 impl World {
@@ -167,6 +167,23 @@ impl World {
         self.windows.open(now, span + recovery + self.recovery.slot(), Scope::All);
         self.hosts[index].paused_until = until;
         self.engine.schedule(until, Event::Resume { host: index });
+    }
+
+    /// Gives the checkers something to see that did not happen: a test's way to plant what no machine does.
+    pub fn pretend(&mut self, seen: Seen) {
+        self.seen.push(seen);
+        self.check();
+    }
+
+    /// A frame from nowhere is whole at a station.
+    pub fn deliver(&mut self, to: usize, frame: Frame) {
+        self.arrive(to, frame);
+        self.check();
+    }
+
+    /// Gives a host settings of its own, from its next start on.
+    pub fn set_settings(&mut self, index: usize, settings: Settings) {
+        self.hosts[index].settings = Some(settings);
     }
 
     /// Which host holds the token now.

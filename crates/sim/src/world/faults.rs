@@ -3,7 +3,7 @@
 use super::{EPOCH, SECRET, World, mac};
 use crate::check::Scope;
 use crate::engine::Stream;
-use crate::faults::{Evil, Fault, Happened, Moment, Ports, Select, WireFault, all_ports};
+use crate::faults::{Evil, Fault, Happened, Moment, Select, WireFault, all_ports, ports};
 use crate::hosts::HostProfile;
 use crate::media::{Frame, wire_time};
 use rota_units::{Instant, Span};
@@ -25,13 +25,6 @@ pub(super) struct Armed {
 enum Strike {
     Kill { down: Option<Span> },
     Pause(Span),
-}
-
-fn ports(hosts: impl Iterator<Item = usize>) -> Ports {
-    hosts.fold(Ports::EMPTY, |mut ports, host| {
-        ports.insert(host as u16);
-        ports
-    })
 }
 
 impl World {
@@ -94,8 +87,14 @@ impl World {
                 self.arm(*host, Moment::In("holding"), Strike::Pause(span), *times, until);
             }
             Fault::Partition { .. } | Fault::OneWay { .. } => self.cut(fault, until, random),
-            Fault::Flap { .. } => {}
-            Fault::Babble { .. } | Fault::Forge { .. } | Fault::Replay { .. } => {}
+            _ => self.begin_evil(fault, lasts),
+        }
+    }
+
+    /// Somebody is not what he should be, or does what he should not.
+    fn begin_evil(&mut self, fault: &Fault, lasts: Span) {
+        let (now, slot) = (self.now(), self.recovery.slot());
+        match fault {
             Fault::Insider { .. } | Fault::Flood { .. } => {
                 let recovery = self.recovery.crash(1) + slot;
                 self.windows.open(now, lasts + recovery, Scope::All);
@@ -121,6 +120,8 @@ impl World {
                 hosts.iter().for_each(|host| self.kill(*host));
                 hosts.iter().for_each(|host| self.start(*host));
             }
+            // What these do, they do at each beat.
+            _ => {}
         }
     }
 
@@ -139,7 +140,7 @@ impl World {
             }
             Fault::OneWay { from, to } => {
                 self.tally.count(Happened::Asymmetric);
-                (select.from, select.to) = (ports([*from].into_iter()), ports([*to].into_iter()));
+                (select.from, select.to) = (ports([*from]), ports([*to]));
             }
             _ => {}
         }
@@ -247,7 +248,7 @@ impl World {
                 if self.flaps >> (index % 64) & 1 == 1 {
                     let until = now + period.div_down(2);
                     let random = Stream::named(self.seed, "flap");
-                    let one = ports([*host].into_iter());
+                    let one = ports([*host]);
                     let out = Select { from: one, ..Select::all() };
                     self.wires.disturb(WireFault::Cut, out, until, random.clone());
                     let into = Select { to: one, from: all_ports(), kinds: Vec::new() };

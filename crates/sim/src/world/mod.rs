@@ -36,6 +36,8 @@ pub enum Plant {
     /// Frames are stamped when the process takes them out of its queue: a lease that runs from there lives
     /// again after a pause.
     StampAtDequeue,
+    /// No fault excuses anything.
+    NoExcuse,
 }
 
 /// What a world is made of.
@@ -277,7 +279,7 @@ impl World {
             engine: Engine::new(EPOCH),
             checks: All::default(),
             checkers: Vec::new(),
-            windows: Windows::default(),
+            windows: Windows::new(spec.plant == Some(Plant::NoExcuse)),
             recovery: Recovery::new(&spec.settings),
             strikes: Vec::with_capacity(8),
             losses: Losses::default(),

@@ -67,7 +67,7 @@ impl World {
     }
 
     /// A frame that nobody with a key made: all that it may change is a counter (S12).
-    pub(super) fn lie_to(&mut self, to: usize, frame: Frame) {
+    pub fn lie_to(&mut self, to: usize, frame: Frame) {
         // What time alone changes is not the frame's doing.
         if self.hosts[to].is_running(self.engine.now()) {
             self.wake_now(to);
@@ -79,6 +79,7 @@ impl World {
             let now = self.engine.now();
             self.findings.add(now, "S12", format!("host {to} believed a frame that nobody made"));
         }
+        self.check();
     }
 
     /// Everything a node knows, counters apart.
@@ -119,7 +120,7 @@ impl World {
         let early = Span::from_nanos(host.random.below(5_000));
         let stamp = match self.spec.plant {
             Some(Plant::StampAtDequeue) => host.clock.read(self.engine.now()),
-            None => host.clock.read(at).minus(early),
+            _ => host.clock.read(at).minus(early),
         };
         let now = host.clock.read(self.engine.now());
         let Some(node) = &mut host.node else { return };
@@ -199,6 +200,7 @@ impl World {
     /// Polls a node until it is drained and sets its alarm.
     pub(super) fn settle(&mut self, index: usize) {
         self.drain(index);
+        self.watch_first_ring(index);
         let now = self.engine.now();
         let host = &mut self.hosts[index];
         let Some(node) = &host.node else { return };
@@ -209,6 +211,22 @@ impl World {
             }
             host.alarm = due;
             self.engine.schedule(due, Event::Wake { host: index });
+        }
+    }
+
+    /// A station that forgot everything does not know how far the generations have got: the first token of
+    /// the first ring that it forms may be older than what others have seen, and a claim must put that
+    /// right. The machines do not spare it, so it is a window of its own.
+    fn watch_first_ring(&mut self, index: usize) {
+        let host = &mut self.hosts[index];
+        let Some(node) = host.node.as_ref().filter(|_| host.boots > 1 && !host.formed) else { return };
+        let state = node.link().state_name();
+        if state == "initiating" {
+            host.initiates = true;
+        } else if host.initiates && node.link().mode() == ModeName::Token {
+            host.formed = true;
+            let span = self.recovery.crash(1) + self.recovery.slot();
+            self.windows.open(self.engine.now(), span, Scope::All);
         }
     }
 

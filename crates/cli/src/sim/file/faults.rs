@@ -1,0 +1,237 @@
+//! The `[[fault]]` tables of a scenario file.
+
+use super::super::quantity::{Share, Time};
+use super::{Wrong, station_index, wrong};
+use rota_sim::{Fault, Moment, Scenario, Select, Timed, WireFault, scenario::STATES};
+use rota_sim::{KINDS, ports};
+use rota_units::Span;
+use serde::Deserialize;
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Loss,
+    LossNth,
+    Gilbert,
+    Corrupt,
+    Resize,
+    Duplicate,
+    Delay,
+    Boundary,
+    Crash,
+    CrashLoop,
+    Pause,
+    PauseAll,
+    Starve,
+    WallClock,
+    Drift,
+    Partition,
+    OneWay,
+    Flap,
+    Babble,
+    Hog,
+    Forge,
+    Insider,
+    Wrap,
+    Replay,
+    Clone,
+    Skew,
+    Storm,
+    Flood,
+}
+
+/// One fault: its kind says which of the other fields it needs.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FaultTable {
+    kind: Kind,
+    at: Time,
+    lasts: Option<Time>,
+    station: Option<usize>,
+    other: Option<usize>,
+    stations: Option<Vec<usize>>,
+    frames: Option<Vec<String>>,
+    share: Option<Share>,
+    burst: Option<u32>,
+    first: Option<u64>,
+    count: Option<u64>,
+    copies: Option<u32>,
+    bits: Option<u32>,
+    min: Option<Time>,
+    max: Option<Time>,
+    moment: Option<String>,
+    down: Option<Time>,
+    up: Option<Time>,
+    period: Option<Time>,
+    rate: Option<f64>,
+    octets: Option<u16>,
+    broadcast: Option<bool>,
+}
+
+/// One table and what its errors must name.
+struct Place<'a> {
+    table: &'a FaultTable,
+    index: usize,
+    stations: usize,
+}
+
+impl FaultTable {
+    /// The fault, for the scenario read so far.
+    pub fn timed(&self, index: usize, stations: usize, scenario: &Scenario) -> Result<Timed, Wrong> {
+        let place = Place { table: self, index, stations };
+        let lasts = self.lasts.map_or(Span::ZERO, |time| time.0);
+        if self.at.0 + lasts > scenario.duration {
+            let sentence = format!("the fault ends after the {} of the scenario", scenario.duration);
+            return Err(place.wrong("at", sentence));
+        }
+        Ok(Timed { at: self.at.0, lasts, fault: place.fault(scenario)? })
+    }
+}
+
+impl Place<'_> {
+    fn wrong(&self, field: &'static str, sentence: impl Into<String>) -> Wrong {
+        wrong("fault", self.index, field, sentence)
+    }
+
+    fn need<T: Copy>(&self, value: Option<T>, field: &'static str) -> Result<T, Wrong> {
+        value.ok_or_else(|| self.wrong(field, format!("is missing, and {:?} needs it", self.table.kind)))
+    }
+
+    fn host(&self) -> Result<usize, Wrong> {
+        let station = self.need(self.table.station, "station")?;
+        station_index(station, self.stations, "fault", self.index, "station")
+    }
+
+    fn other(&self) -> Result<usize, Wrong> {
+        let station = self.need(self.table.other, "other")?;
+        station_index(station, self.stations, "fault", self.index, "other")
+    }
+
+    fn hosts(&self) -> Result<Vec<usize>, Wrong> {
+        let stations = self.table.stations.as_ref();
+        let stations = stations.ok_or_else(|| self.wrong("stations", "is missing: a list of stations"))?;
+        let index = |station: &usize| station_index(*station, self.stations, "fault", self.index, "stations");
+        stations.iter().map(index).collect()
+    }
+
+    fn share(&self) -> Result<u32, Wrong> {
+        self.need(self.table.share, "share").map(|share| share.0)
+    }
+
+    fn time(&self, time: Option<Time>, field: &'static str) -> Result<Span, Wrong> {
+        self.need(time, field).map(|time| time.0)
+    }
+
+    fn moment(&self) -> Result<Moment, Wrong> {
+        let Some(moment) = &self.table.moment else { return Ok(Moment::Now) };
+        let state = STATES.iter().find(|state| *state == moment);
+        let sentence = || format!("no station is ever \"{moment}\"; the states are {}", STATES.join(", "));
+        state.map(|state| Moment::In(state)).ok_or_else(|| self.wrong("moment", sentence()))
+    }
+
+    fn select(&self) -> Result<Select, Wrong> {
+        let mut select = Select::all();
+        for name in self.table.frames.iter().flatten() {
+            let kind = KINDS.iter().find(|(_, known)| known == name);
+            let names: Vec<&str> = KINDS.iter().map(|(_, name)| *name).collect();
+            let sentence = || format!("there is no kind \"{name}\"; there are {}", names.join(", "));
+            select.kinds.push(kind.ok_or_else(|| self.wrong("frames", sentence()))?.0);
+        }
+        if self.table.station.is_some() {
+            select.from = ports([self.host()?]);
+        }
+        if self.table.other.is_some() {
+            select.to = ports([self.other()?]);
+        }
+        Ok(select)
+    }
+
+    /// What happens to frames.
+    fn wire(&self) -> Result<WireFault, Wrong> {
+        let table = self.table;
+        Ok(match table.kind {
+            Kind::Loss => WireFault::Loss { ppm: self.share()?, burst: table.burst.unwrap_or(1) },
+            Kind::LossNth => {
+                let (first, count) = (self.need(table.first, "first")?, table.count.unwrap_or(1));
+                WireFault::Nth { first, count }
+            }
+            Kind::Gilbert => WireFault::Gilbert { worse_ppm: self.share()?, better_ppm: 200_000 },
+            Kind::Corrupt => WireFault::Corrupt { ppm: self.share()?, bits: table.bits.unwrap_or(1) },
+            Kind::Resize => WireFault::Resize { ppm: self.share()? },
+            Kind::Duplicate => {
+                let delay = self.time(table.max, "max")?;
+                WireFault::Duplicate { ppm: self.share()?, copies: table.copies.unwrap_or(1), delay }
+            }
+            Kind::Delay => {
+                let (min, max) = (table.min.map_or(Span::ZERO, |time| time.0), self.time(table.max, "max")?);
+                WireFault::Delay { ppm: self.share()?, min, max }
+            }
+            _ => return Err(self.wrong("kind", "does nothing to frames")),
+        })
+    }
+
+    fn fault(&self, scenario: &Scenario) -> Result<Fault, Wrong> {
+        let table = self.table;
+        let gap = || self.time(table.period, "period");
+        Ok(match table.kind {
+            Kind::Loss
+            | Kind::LossNth
+            | Kind::Gilbert
+            | Kind::Corrupt
+            | Kind::Resize
+            | Kind::Duplicate
+            | Kind::Delay => Fault::Wire { fault: self.wire()?, select: self.select()? },
+            Kind::Boundary => Fault::Boundary { ppm: self.share()? },
+            Kind::Crash => {
+                let down = table.down.map(|time| time.0);
+                Fault::Crash { host: self.host()?, moment: self.moment()?, down }
+            }
+            Kind::CrashLoop => {
+                let (up, down) = (self.time(table.up, "up")?, self.time(table.down, "down")?);
+                Fault::CrashLoop { host: self.host()?, up, down }
+            }
+            Kind::Pause => Fault::Pause { host: self.host()?, moment: self.moment()? },
+            Kind::PauseAll => Fault::PauseAll,
+            Kind::Starve => {
+                let late_max = self.time(table.max, "max")?;
+                Fault::Starve { host: self.host()?, late_ppm: self.share()?, late_max }
+            }
+            Kind::WallClock => Fault::WallClock { host: self.host()? },
+            Kind::Drift => Fault::Drift { host: self.host()?, rate: self.rate()? },
+            Kind::Partition => Fault::Partition { part: self.hosts()? },
+            Kind::OneWay => Fault::OneWay { from: self.host()?, to: self.other()? },
+            Kind::Flap => Fault::Flap { host: self.host()?, period: gap()? },
+            Kind::Babble => {
+                Fault::Babble { host: self.host()?, gap: gap()?, octets: table.octets.unwrap_or(1_000) }
+            }
+            Kind::Hog => {
+                let times = table.count.unwrap_or(1).min(1_000) as u32;
+                Fault::Hog { host: self.host()?, times }
+            }
+            Kind::Forge => Fault::Forge { gap: gap()? },
+            Kind::Insider | Kind::Wrap => Fault::Insider { gap: gap()?, wrap: table.kind == Kind::Wrap },
+            Kind::Replay => Fault::Replay { gap: gap()? },
+            Kind::Clone => Fault::Clone { host: self.host()?, of: self.other()? },
+            Kind::Skew => Fault::Skew { host: self.host()? },
+            Kind::Storm => Fault::Storm { hosts: self.hosts()? },
+            Kind::Flood if scenario.world.strangers == 0 => {
+                return Err(self.wrong("kind", "a stranger finds no port on a link; a switch has one more"));
+            }
+            Kind::Flood => Fault::Flood {
+                octets: table.octets.unwrap_or(60).clamp(60, 1_514),
+                broadcast: table.broadcast.unwrap_or(true),
+            },
+        })
+    }
+
+    /// A clock's speed: 1.0 is right.
+    fn rate(&self) -> Result<u64, Wrong> {
+        let rate = self.need(self.table.rate, "rate")?;
+        if !(0.0..=100.0).contains(&rate) {
+            return Err(
+                self.wrong("rate", format!("a clock does not run at {rate} times its speed; 0 to 100"))
+            );
+        }
+        Ok((rate * 1e9) as u64)
+    }
+}

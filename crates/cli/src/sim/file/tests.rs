@@ -1,0 +1,81 @@
+use super::*;
+use std::path::PathBuf;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn refused(text: &str) -> (usize, String) {
+    match parse(text, &root().join("scenarios")) {
+        Ok(_) => panic!("was not refused: {text}"),
+        Err(error) => error,
+    }
+}
+
+const GOOD: &str = "stations = 3\nrate = \"10mbit\"\nduration = \"1s\"\n";
+
+#[test]
+fn errors_name_line_and_field() {
+    let with = |line: &str| refused(&format!("{GOOD}{line}\n"));
+    assert_eq!(with("trt = 33").0, 4);
+    assert!(with("trt = 33").1.starts_with("trt: '33' has no unit"), "{:?}", with("trt = 33"));
+    assert!(
+        with("trt = \"-5ms\"").1.starts_with("trt: '-5ms' does not start"),
+        "{:?}",
+        with("trt = \"-5ms\"")
+    );
+    let (line, sentence) = with("colour = \"red\"");
+    assert!(line == 4 && sentence.contains("unknown field `colour`"), "{line} {sentence}");
+    let (line, sentence) = with("[medium]\nkind = \"link\"");
+    assert_eq!((line, sentence.contains("a link joins 2 stations, not 3")), (5, true), "{sentence}");
+    let (line, sentence) = with("[[traffic]]\nfrom = 1\nto = 9\nshape = \"greedy\"");
+    assert_eq!((line, sentence.as_str()), (6, "traffic.to: there is no station 9; they are 1 to 3"));
+    let unit = "[[reservation]]\nfrom = 1\nto = 2\nunit = \"30kB\"\nmust-admit = true";
+    let (line, sentence) = with(&format!("{unit}\n{unit}"));
+    assert!(line == 12 && sentence.contains("must be admitted and cannot be"), "{line} {sentence}");
+    let (line, sentence) = with("[[fault]]\nkind = \"loss\"\nat = \"0s\"");
+    assert!(line == 4 && sentence.starts_with("fault.share: is missing"), "{line} {sentence}");
+    let (_, sentence) = with("[[fault]]\nkind = \"crash\"\nat = \"2s\"\nstation = 1");
+    assert!(sentence.contains("ends after the 1 s of the scenario"), "{sentence}");
+    assert!(with("[mix]\nevery = \"1s\"\nweights = { rain = 1 }").1.contains("no fault \"rain\""));
+}
+
+#[test]
+fn every_scenario_of_the_project_can_be_run() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(root().join("scenarios")).expect("the folder is there") {
+        let path = entry.expect("readable").path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            read(&path).unwrap_or_else(|failure| panic!("{}", failure.sentence));
+            count += 1;
+        }
+    }
+    assert!(count >= 5);
+}
+
+/// Field names stand as the structures of this file and of `faults.rs` say them, in kebab case.
+#[test]
+fn the_page_of_scenarios_names_every_field() {
+    let page = std::fs::read_to_string(root().join("docs/scenarios.md")).expect("docs/scenarios.md");
+    let sources = [include_str!("../file.rs"), include_str!("faults.rs")];
+    let mut fields = 0;
+    for source in sources {
+        let mut inside = false;
+        for line in source.lines() {
+            inside |= line.contains("#[derive") && line.contains("Deserialize");
+            inside &= line != "}";
+            let Some((field, kind)) = line.trim().trim_start_matches("pub ").split_once(": ") else {
+                continue;
+            };
+            if inside && line.starts_with("    ") && kind.ends_with(',') {
+                let name = field.replace('_', "-");
+                assert!(page.contains(&format!("`{name}`")), "docs/scenarios.md lacks `{name}`");
+                fields += 1;
+            }
+        }
+    }
+    assert!(fields > 60, "{fields} fields were found");
+    for (_, name) in rota_sim::Draw::NAMES {
+        assert!(page.contains(&format!("`{name}`")), "docs/scenarios.md lacks the fault `{name}`");
+    }
+}

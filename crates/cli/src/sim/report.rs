@@ -1,0 +1,140 @@
+//! What a run is told to people and to programs: bounds beside what was measured.
+
+use rota_admission::{NrtRing, RecoveryModel, Timers};
+use rota_sim::{Outcome, Scenario, check::Recovery};
+use rota_units::Span;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// The line that says what was asked for.
+pub fn head(scenario: &Scenario, seed: u64) -> String {
+    let settings = &scenario.world.settings;
+    format!(
+        "rota sim: {}, seed {seed}, {} stations at {} bit/s, TRT {}, {} + {} + {}",
+        scenario.name,
+        scenario.world.stations,
+        settings.link.rate.as_bps(),
+        settings.trt,
+        scenario.settle,
+        scenario.duration,
+        scenario.quiet
+    )
+}
+
+/// A bound with its name.
+fn bounds(scenario: &Scenario) -> Vec<(&'static str, Option<Span>)> {
+    let (settings, stations) = (&scenario.world.settings, scenario.world.stations as u16);
+    let params = settings.params(stations);
+    let reserved = params.trt.minus(rota_admission::t_nrt(&params, Span::ZERO));
+    let recovery = Recovery::new(settings);
+    let timers = Timers::new(RecoveryModel::lab(&params, settings.lease, settings.port_queue));
+    vec![
+        ("gap between slots, strict", Some(rota_admission::gap_strict(&params))),
+        ("ordinary access, nothing reserved", NrtRing::new(&params, Span::ZERO, true).worst_gap()),
+        ("ordinary access, all reserved", NrtRing::new(&params, reserved, true).worst_gap()),
+        ("switch to token mode", Some(timers.switch_bound())),
+        ("recovery, one token lost", Some(recovery.token_loss(1))),
+        ("recovery, one station dead", Some(recovery.crash(1))),
+        ("recovery, two rings merged", Some(recovery.merge(u64::from(stations)))),
+    ]
+}
+
+/// For people.
+pub fn text(scenario: &Scenario, outcome: &Outcome) -> String {
+    let mut out = String::new();
+    let mut put = |line: String| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{line}");
+    };
+    put("bounds".to_owned());
+    for (name, bound) in bounds(scenario) {
+        put(format!("  {name:<36} {}", bound.map_or("none holds".to_owned(), |bound| bound.to_string())));
+    }
+    put("measured".to_owned());
+    put(format!("  longest silence of the token          {}", outcome.worst_silence));
+    put(format!("  worst recovery                        {}", outcome.worst_recovery));
+    put(format!("  excused time                          {} of {}", outcome.excused, outcome.span));
+    for stream in &outcome.streams {
+        let units = &stream.units;
+        put(format!(
+            "  stream {}: {} of {} units whole, worst {} of {}, {} excused, {} MISSED, opened {}, refused {}",
+            stream.reservation + 1,
+            units.whole,
+            units.ready,
+            units.worst,
+            units.bound,
+            units.excused,
+            units.missed,
+            stream.opened,
+            stream.refused
+        ));
+    }
+    put("happened".to_owned());
+    for (name, rows, count) in outcome.tally.iter().filter(|(.., count)| *count > 0) {
+        put(format!("  {name} (fault {rows}): {count}"));
+    }
+    for found in &outcome.violations {
+        put(format!("BROKEN {}: {} at {} ns", found.rule, found.what, found.at.as_nanos()));
+    }
+    put(format!(
+        "{} events, {} token hops, {} broken rules, event hash {:016x}",
+        outcome.events,
+        outcome.hops,
+        outcome.violations.len(),
+        outcome.event_hash
+    ));
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// For programs.
+pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
+    let settings = &scenario.world.settings;
+    let bounds: serde_json::Map<String, Value> = bounds(scenario)
+        .into_iter()
+        .map(|(name, bound)| {
+            (name.replace([',', ' '], "_").replace("__", "_") + "_ns", json!(bound.map(Span::as_nanos)))
+        })
+        .collect();
+    let streams = outcome.streams.iter().map(|stream| {
+        let units = &stream.units;
+        json!({
+            "reservation": stream.reservation + 1,
+            "opened": stream.opened,
+            "refused": stream.refused,
+            "lost": stream.lost,
+            "bound_ns": units.bound.as_nanos(),
+            "worst_ns": units.worst.as_nanos(),
+            "worst_gap_ns": units.worst_gap.as_nanos(),
+            "ready": units.ready,
+            "whole": units.whole,
+            "skipped": stream.skipped,
+            "excused": units.excused,
+            "missed": units.missed,
+        })
+    });
+    let happened: serde_json::Map<String, Value> =
+        outcome.tally.iter().map(|(name, _, count)| (name.replace(' ', "_"), json!(count))).collect();
+    json!({
+        "scenario": scenario.name,
+        "seed": outcome.seed,
+        "stations": scenario.world.stations,
+        "rate_bps": settings.link.rate.as_bps(),
+        "trt_ns": settings.trt.as_nanos(),
+        "bounds": bounds,
+        "measured": {
+            "worst_silence_ns": outcome.worst_silence.as_nanos(),
+            "worst_recovery_ns": outcome.worst_recovery.as_nanos(),
+            "excused_ns": outcome.excused.as_nanos(),
+            "span_ns": outcome.span.as_nanos(),
+        },
+        "streams": streams.collect::<Vec<_>>(),
+        "happened": happened,
+        "violations": outcome.violations.iter().map(|found| json!({
+            "rule": found.rule, "what": found.what, "at_ns": found.at.as_nanos(),
+        })).collect::<Vec<_>>(),
+        "events": outcome.events,
+        "hops": outcome.hops,
+        "event_hash": format!("{:016x}", outcome.event_hash),
+    })
+}

@@ -1,0 +1,197 @@
+//! `rota sim sweep`: many seeds on all cores, up to the first broken rule.
+
+use super::file;
+use crate::Format;
+use crate::clock;
+use crate::exit::{Exit, Failure};
+use indicatif::{ProgressBar, ProgressStyle};
+use nix::sys::signal::{SigSet, Signal};
+use rota_sim::{Outcome, Scenario, Tally, sweep};
+use rota_units::Span;
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Arguments of `rota sim sweep`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The scenario; without it each seed draws a scenario of its own
+    file: Option<PathBuf>,
+    /// The seeds, the last one not among them
+    #[arg(long, value_name = "A..B", value_parser = parse_seeds, default_value = "0..1000")]
+    seeds: std::ops::Range<u64>,
+    /// How many threads; one for each core without it
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Go on behind a broken rule
+    #[arg(long)]
+    keep_going: bool,
+}
+
+fn parse_seeds(text: &str) -> Result<std::ops::Range<u64>, String> {
+    let wrong = || format!("'{text}' is no range of seeds; write it like 0..1000");
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let range = from.parse().map_err(|_| wrong())?..to.parse().map_err(|_| wrong())?;
+    if range.start < range.end { Ok(range) } else { Err(wrong()) }
+}
+
+/// What all threads together have found.
+#[derive(Default)]
+struct Sum {
+    runs: u64,
+    hops: u64,
+    events: u64,
+    simulated: Span,
+    worst_recovery: Span,
+    tally: Tally,
+    broken: Vec<(u64, String)>,
+}
+
+impl Sum {
+    fn add(&mut self, outcome: &Outcome) {
+        self.runs += 1;
+        self.hops += outcome.hops;
+        self.events += outcome.events;
+        self.simulated += outcome.span;
+        self.worst_recovery = self.worst_recovery.max(outcome.worst_recovery);
+        self.tally.add(&outcome.tally);
+        if let Some(first) = outcome.violations.first() {
+            self.broken.push((outcome.seed, format!("{} {}", first.rule, first.what)));
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    let scenario = args.file.as_deref().map(file::read).transpose()?;
+    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let (seeds, begun) = (args.seeds.clone(), clock::now());
+    let (next, stop, sum) = (AtomicU64::new(seeds.start), AtomicBool::new(false), Mutex::new(Sum::default()));
+    let bar = ProgressBar::new(seeds.end - seeds.start);
+    let style = ProgressStyle::with_template("{bar:40} {pos} of {len} seeds, {eta} left  {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    // Blocked in all threads, so that the one that waits for it may end the sweep in good order.
+    let interrupt = SigSet::from_iter([Signal::SIGINT]);
+    interrupt.thread_block().map_err(|error| Failure::failed(error.to_string()))?;
+    let interrupted = AtomicBool::new(false);
+    let (stop, interrupted, sum) = (&stop, &interrupted, &sum);
+    // A machine that panics is reported as a broken rule; its words would only tear the bar.
+    std::panic::set_hook(Box::new(|_| {}));
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| work(scenario.as_ref(), &next, seeds.end, stop, sum, &bar, args.keep_going));
+        }
+        watch_interrupt(&interrupt, stop, interrupted, &next, seeds.end, sum, seeds.start);
+    });
+    let _ = std::panic::take_hook();
+    bar.finish_and_clear();
+    let sum = sum.lock().map_err(|_| Failure::failed("a thread of the sweep ended badly"))?;
+    print(args, format, &sum, clock::now().since(begun), interrupted.load(Ordering::Relaxed));
+    Ok(if sum.broken.is_empty() { Exit::Done } else { Exit::Broken })
+}
+
+/// Waits until the sweep is over or somebody presses Ctrl-C.
+fn watch_interrupt(
+    signals: &SigSet,
+    stop: &AtomicBool,
+    interrupted: &AtomicBool,
+    next: &AtomicU64,
+    end: u64,
+    sum: &Mutex<Sum>,
+    start: u64,
+) {
+    loop {
+        let done = sum.lock().map_or(u64::MAX, |sum| sum.runs);
+        if stop.load(Ordering::Relaxed) || (next.load(Ordering::Relaxed) >= end && done >= end - start) {
+            return;
+        }
+        clock::sleep_until(clock::now() + Span::from_millis(50));
+        if is_pending(signals) {
+            interrupted.store(true, Ordering::Relaxed);
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn is_pending(signals: &SigSet) -> bool {
+    let flags = nix::sys::signalfd::SfdFlags::SFD_NONBLOCK;
+    nix::sys::signalfd::SignalFd::with_flags(signals, flags)
+        .is_ok_and(|descriptor| matches!(descriptor.read_signal(), Ok(Some(_))))
+}
+
+fn work(
+    scenario: Option<&Scenario>,
+    next: &AtomicU64,
+    end: u64,
+    stop: &AtomicBool,
+    sum: &Mutex<Sum>,
+    bar: &ProgressBar,
+    keep_going: bool,
+) {
+    while !stop.load(Ordering::Relaxed) {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= end {
+            return;
+        }
+        let outcome = match scenario {
+            Some(scenario) => sweep::run(seed, scenario),
+            None => sweep::run(seed, &sweep::campaign(seed)),
+        };
+        bar.inc(1);
+        if !outcome.violations.is_empty() && !keep_going {
+            stop.store(true, Ordering::Relaxed);
+        }
+        if let Ok(mut sum) = sum.lock() {
+            sum.add(&outcome);
+        }
+    }
+}
+
+fn print(args: &Args, format: Format, sum: &Sum, took: Span, interrupted: bool) {
+    let seconds = took.as_nanos() as f64 / 1e9;
+    let hops = sum.hops as f64 / seconds.max(1e-9);
+    let file = args.file.as_ref().map(|file| file.display().to_string());
+    let again = |seed: u64| match &file {
+        Some(file) => format!("rota sim run {file} --seed {seed}"),
+        None => format!("rota sim run --seed {seed}"),
+    };
+    if format == Format::Json {
+        let happened: serde_json::Map<_, _> =
+            sum.tally.iter().map(|(name, _, count)| (name.replace(' ', "_"), json!(count))).collect();
+        outln!(
+            "{}",
+            json!({
+                "file": file,
+                "seeds": [args.seeds.start, args.seeds.end],
+                "runs": sum.runs,
+                "interrupted": interrupted,
+                "hops": sum.hops,
+                "events": sum.events,
+                "seconds": seconds,
+                "hops_per_second": hops,
+                "simulated_ns": sum.simulated.as_nanos(),
+                "worst_recovery_ns": sum.worst_recovery.as_nanos(),
+                "happened": happened,
+                "broken": sum.broken.iter().map(|(seed, what)| json!({
+                    "seed": seed, "what": what, "again": again(*seed),
+                })).collect::<Vec<_>>(),
+            })
+        );
+        return;
+    }
+    for (name, rows, count) in sum.tally.iter().filter(|(.., count)| *count > 0) {
+        outln!("{count:>12}  {name} (fault {rows})");
+    }
+    outln!(
+        "{} runs{}, {} hops in {seconds:.1} s ({hops:.0} hops/s), worst recovery {}, {} runs broke a rule",
+        sum.runs,
+        if interrupted { " before the interruption" } else { "" },
+        sum.hops,
+        sum.worst_recovery,
+        sum.broken.len()
+    );
+    for (seed, what) in &sum.broken {
+        outln!("seed {seed}: {what}\n  again: {}", again(*seed));
+    }
+}
