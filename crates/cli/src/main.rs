@@ -79,13 +79,11 @@ enum Command {
     Channel(channel::Args),
     /// Mode, members and reservations of this station
     Status(status::Args),
-    /// Worlds in virtual time: the figures of the paper again
-    Sim(sim::Args),
     /// Measure this machine
     Bench(bench::Args),
     /// Ordinary TCP or UDP cross traffic, for experiments
     Load(load::Args),
-    /// The same machines in virtual time, under every fault
+    /// The same machines in virtual time, under every fault; the figures of the paper again
     Sim(sim::Args),
 }
 
@@ -99,7 +97,6 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Recv(args) => recv::run(&args, format),
         Command::Channel(args) => channel::run(&args, format),
         Command::Status(args) => status::run(&args, format),
-        Command::Sim(args) => sim::run(&args, format),
         Command::Bench(args) => bench::run(&args, format),
         Command::Load(args) => load::run(&args, format),
         Command::Sim(args) => sim::run(&args, format),
