@@ -2,7 +2,7 @@
 
 use crate::frame::Frame;
 use crate::world::{SECRET, Spec, World, mac, settings};
-use rota_proto::{Input, PortId, Settings};
+use rota_proto::{Input, PortId};
 use rota_units::Instant;
 use rota_wire::{
     Claim, ClaimGrant, FrameView, Generation, Key, Kind, LinkHeader, MacAddr, PayloadKind, emit_frame,
@@ -41,10 +41,10 @@ pub enum Bug {
     DeadNotAsked,
     /// A station on the dead list that is heard stays on it.
     RevivalForgotten,
-    /// One station believes in a lease four times as long.
-    LeaseTooLong,
-    /// One station reckons the drain with a lease of one tick.
-    DrainTooShort,
+    /// A claim is never heard, so that all others seem silent.
+    ClaimNotSent,
+    /// A token that was lost is not sent again.
+    TokenNotRepeated,
 }
 
 /// All of them.
@@ -64,8 +64,8 @@ pub const ALL: [Bug; 17] = [
     Bug::ListIgnored,
     Bug::DeadNotAsked,
     Bug::RevivalForgotten,
-    Bug::LeaseTooLong,
-    Bug::DrainTooShort,
+    Bug::ClaimNotSent,
+    Bug::TokenNotRepeated,
 ];
 
 /// Faults under which bugs are looked for, in this order: with a partition, two rings that have just met may
@@ -124,17 +124,6 @@ fn source(frame: &Frame) -> MacAddr {
 }
 
 impl Bug {
-    /// The settings of a station that has this bug.
-    pub fn settings(bug: Option<Self>, index: usize) -> Settings {
-        let mut settings = settings();
-        match bug {
-            Some(Self::LeaseTooLong) if index == 1 => settings.lease = settings.lease * 4,
-            Some(Self::DrainTooShort) if index == 0 => settings.lease = crate::world::TICK,
-            _ => {}
-        }
-        settings
-    }
-
     /// What a station makes of a frame.
     pub fn incoming(self, world: &mut World, index: usize, at: Instant, frame: &Frame) -> Incoming {
         let kind = frame.header.kind;
@@ -182,7 +171,14 @@ impl Bug {
     /// What leaves instead of a frame.
     pub fn outgoing(self, world: &mut World, spec: &Spec, index: usize, frame: Frame) -> Vec<Frame> {
         let changed = match (self, frame.header.kind) {
-            (Self::NackNotSent, Kind::Nack) | (Self::AckNotSent, Kind::TokenAck) => Some(Vec::new()),
+            (Self::NackNotSent, Kind::Nack)
+            | (Self::AckNotSent, Kind::TokenAck)
+            | (Self::ClaimNotSent, Kind::Claim) => Some(Vec::new()),
+            (Self::TokenNotRepeated, Kind::Token) => {
+                let seq = frame.header.seq;
+                let last = core::mem::replace(&mut world.stations[index].memory, seq);
+                (last == seq).then(Vec::new)
+            }
             (Self::LowerClaimGranted, Kind::Nack) => Some(granted(world, index, &frame)),
             (Self::RetransmissionRenumbered, Kind::Token) => renumbered(world, index, &frame),
             (Self::TokenForked, Kind::Token) => Some(forked(world, index, &frame)),

@@ -221,9 +221,7 @@ impl World {
     /// # Errors
     /// The ring did not form: what the stations were doing instead.
     pub fn formed(spec: &Spec) -> Result<Self, String> {
-        let settles = matches!(spec.bug, Some(Bug::LeaseTooLong | Bug::DrainTooShort));
-        let bug = spec.bug.filter(|_| settles);
-        let healthy = Spec { budget: Budget::default(), bug, ..spec.clone() };
+        let healthy = Spec { budget: Budget::default(), bug: None, ..spec.clone() };
         let mut world = Self::boot(&healthy);
         world.run(&healthy, TICK * 5_000);
         for (number, (from, to)) in spec.channels.iter().enumerate() {
@@ -424,7 +422,7 @@ impl World {
         };
         // Deterministic, and another one at each boot.
         let seed = index as u64 * 1_000 + boots;
-        let node = Node::new(self.now, identity, &Key::new(SECRET), Bug::settings(spec.bug, index), seed);
+        let node = Node::new(self.now, identity, &Key::new(SECRET), settings(), seed);
         station.node = Some(Arc::new(node));
         self.with(spec, index, |_, _| ());
     }

@@ -11,16 +11,14 @@ fn finds(bug: Bug, walks: u64) {
 #[test]
 fn planted_bugs_are_found() {
     for bug in [
-        Bug::NoDrain,
-        Bug::NoGrants,
         Bug::StaleTokenBelieved,
         Bug::TokenForked,
         Bug::AckIgnored,
         Bug::AckNotSent,
         Bug::RevivalForgotten,
-        Bug::LeaseTooLong,
-        Bug::DrainTooShort,
+        Bug::TokenNotRepeated,
+        Bug::RetransmissionRenumbered,
     ] {
-        finds(bug, 500);
+        finds(bug, 2_000);
     }
 }

@@ -112,17 +112,22 @@ fn walks(ring: &Ring, count: u64) -> ExitCode {
 
 fn planted(walks: u64) -> ExitCode {
     for bug in ALL {
-        let found = HUNTS.into_iter().find_map(|faults| {
-            let walk = hunt(bug, faults, walks).ok().flatten()?;
-            Some((faults, walk))
-        });
-        match found {
-            Some((faults, (seed, walk))) => {
-                let sentence = walk.violation.unwrap_or_default();
-                println!("| `{bug:?}` | `{faults}` | {} | {sentence} |", seed + 1);
+        let mut row = format!("| `{bug:?}` | both | not in {walks} | – |");
+        for faults in HUNTS {
+            match hunt(bug, faults, walks) {
+                Ok(Some((seed, walk))) => {
+                    let sentence = walk.violation.unwrap_or_default();
+                    row = format!("| `{bug:?}` | `{faults}` | {} | {sentence} |", seed + 1);
+                    break;
+                }
+                Ok(None) => {}
+                Err(sentence) => {
+                    eprintln!("models: {bug:?}: {sentence}");
+                    return ExitCode::from(2);
+                }
             }
-            None => println!("| `{bug:?}` | both | not in {walks} | – |"),
         }
+        println!("{row}");
     }
     ExitCode::SUCCESS
 }

@@ -137,7 +137,6 @@ impl Rether {
             counters: _,
         } = self;
         assert!(outbox.is_empty() && outputs.is_empty() && events.is_empty(), "a drained machine is shown");
-        // The order is part of the promise: the greatest token first.
         stamp(visit, *seen);
         visit.word(u64::from(*station) << 32 | u64::from(*mode_epoch));
         visit.name(u64::from(*incarnation));
