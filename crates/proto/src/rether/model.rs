@@ -112,7 +112,7 @@ impl Rether {
             clock,
             hold,
             watch,
-            owed_ack,
+            owed_ack: _,
             claim: _,
             forming: _,
             silence_at: _,
@@ -154,7 +154,6 @@ impl Rether {
         visit.since(clock.start, settings.trt * 8);
         visit.since(*last_request, settings.trt);
         visit.until(*awake_until);
-        answer(visit, *owed_ack);
         self.visit_mode(visit);
         visit_tokens(visit, hold.as_ref(), watch.as_ref(), settings);
         self.visit_claim(visit);
@@ -163,6 +162,7 @@ impl Rether {
     }
 
     fn visit_mode(&self, visit: &mut dyn Visit) {
+        answer(visit, self.owed_ack);
         match &self.mode {
             Mode::Joining(Joining { ring, card_empty, tries, again }) => {
                 flag(visit, &[true, *ring, *card_empty]);
