@@ -9,6 +9,9 @@
 //! The receiver is asked first: a reservation for which nobody listens would take the segment out of plain
 //! Ethernet for nothing. Signals are repeated until answered and are idempotent.
 
+#[cfg(feature = "model")]
+mod model;
+
 use crate::cause::CloseCause;
 use crate::io::{ChannelId, Destination, StationId, UnitDescriptor};
 use crate::rether::{LinkEvent, Rether};
@@ -167,7 +170,7 @@ enum Sending {
     Closing,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Outgoing {
     id: ChannelId,
     to: StationId,
@@ -183,7 +186,7 @@ struct Outgoing {
     again: Instant,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Incoming {
     id: ChannelId,
     from: StationId,
@@ -198,7 +201,7 @@ struct Incoming {
 }
 
 /// The ledger.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Channels {
     origin: u64,
     counter: u64,

@@ -19,5 +19,7 @@ pub use io::{
     PortId, StationId, UnitDescriptor, UnitFate, UnitRef,
 };
 pub use node::{Identity, Node, Reservation, Status};
+#[cfg(feature = "model")]
+pub use rether::Visit;
 pub use rether::{Counters, Member, ModeName, Refused, Settings, SettingsError, TRT_30_HZ};
 pub use rether::{STATIONS_MAX, STATIONS_STATED};

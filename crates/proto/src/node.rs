@@ -52,7 +52,7 @@ pub struct Status {
 }
 
 /// The machines of one station. One port so far: a gateway will have several.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Node {
     link: Rether,
     channels: Channels,
@@ -208,6 +208,13 @@ impl Node {
     /// The token machine, to look at.
     pub fn link(&self) -> &Rether {
         &self.link
+    }
+
+    /// Shows a model checker all that can change what this node will do.
+    #[cfg(feature = "model")]
+    pub fn visit(&self, visit: &mut dyn crate::rether::Visit) {
+        self.link.visit(visit);
+        self.channels.visit(visit);
     }
 
     /// The contract of a channel that this node sends on.

@@ -13,19 +13,19 @@ use rota_units::Instant;
 use rota_wire::{Claim, ClaimGrant, Generation, MacAddr, Nack, Phase, StationSet, Token};
 
 /// A claim under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ClaimRound {
-    generation: Generation,
-    granted: StationSet,
-    best: Stamp,
+    pub(super) generation: Generation,
+    pub(super) granted: StationSet,
+    pub(super) best: Stamp,
     /// A successor that never took the token up, else who has the newest list and so had the token last.
-    suspect: Option<StationId>,
-    watched: bool,
-    list: Option<Token>,
-    same_key: bool,
-    tries: u8,
-    again: Instant,
-    drained: Option<Instant>,
+    pub(super) suspect: Option<StationId>,
+    pub(super) watched: bool,
+    pub(super) list: Option<Token>,
+    pub(super) same_key: bool,
+    pub(super) tries: u8,
+    pub(super) again: Instant,
+    pub(super) drained: Option<Instant>,
 }
 
 impl ClaimRound {

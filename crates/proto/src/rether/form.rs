@@ -15,13 +15,13 @@ use rota_wire::{Form, FormMember, MAX_STATIONS, MacAddr};
 const PARTS_MAX: u8 = (MAX_STATIONS as usize).div_ceil(FORM_MEMBERS_MAX) as u8;
 
 /// The parts of one Form, as they come.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Forming {
     /// Whose Form it is, for which ring, and in how many parts.
-    of: Option<(MacAddr, u32, u8, u8)>,
+    pub(super) of: Option<(MacAddr, u32, u8, u8)>,
     /// Bit p: part p has come.
-    come: u8,
-    members: Vec<FormMember>,
+    pub(super) come: u8,
+    pub(super) members: Vec<FormMember>,
 }
 
 impl Forming {
@@ -174,11 +174,12 @@ impl Rether {
         // A form is repeated whenever a token is: only who is new is news.
         new.into_iter().for_each(|station| self.event(LinkEvent::MemberUp { station }));
         self.take_ring_key(key_epoch);
+        // A form that comes again, as with every token that is sent again, is no sign of a token: a station
+        // that believes none of this ring's tokens would wait for ever and never claim.
         if !matches!(self.mode, Mode::Ring) {
             self.order_gate(GateOrder::Divert);
             self.enter_ring(now);
         }
-        self.silence_at = now + self.settings.silence(self.rank());
         if introduces {
             self.introduce(now);
         }

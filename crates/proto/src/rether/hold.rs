@@ -13,7 +13,7 @@ use rota_wire::bodies::StationState;
 use rota_wire::{Phase, Token};
 
 /// The token in this station's hands.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Hold {
     pub(super) token: Token,
     pub(super) stamp: Stamp,
@@ -30,15 +30,15 @@ pub(super) struct Hold {
 }
 
 /// The token that was passed on and whose arrival is not yet known.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Watch {
     pub(super) to: StationId,
     pub(super) token: Token,
     pub(super) stamp: Stamp,
     pub(super) written: bool,
-    passed: Instant,
-    tries: u32,
-    again: Instant,
+    pub(super) passed: Instant,
+    pub(super) tries: u32,
+    pub(super) again: Instant,
 }
 
 impl Rether {
@@ -76,6 +76,12 @@ impl Rether {
         self.measure_rotation(at, stamp, token);
         self.take_news(at, stamp, token);
         self.claim = None;
+        if token.phase == Phase::Home
+            && let Some((to, stamp, _)) = self.owed_ack.take()
+        {
+            // A round that ends early comes back without passing whoever waits for this answer.
+            self.outbox.push_back(Pending::TokenAck { to, stamp });
+        }
         let acknowledge = Some((from, stamp, at + self.settings.hop_timeout.div_down(4)));
         self.take_token(now, at, stamp, *token, acknowledge);
     }

@@ -21,7 +21,7 @@ const STRIKES: u8 = 3;
 const HOLD_OFF_MIN: Span = Span::from_millis(1_000);
 const HOLD_OFF_MAX: Span = Span::from_millis(64_000);
 /// After so long without a strike all is forgiven.
-const FORGIVEN: Span = Span::from_millis(128_000);
+pub(super) const FORGIVEN: Span = Span::from_millis(128_000);
 /// How many refusals are remembered, so that each is told once.
 const NOTICES: usize = 32;
 /// A refusal that goes on is told again after this.
@@ -29,28 +29,28 @@ const NOTICE_AGAIN: Span = Span::from_millis(60_000);
 
 /// A station that has asked to join a running ring.
 #[derive(Clone, Debug)]
-struct Joiner {
-    mac: MacAddr,
-    incarnation: u32,
-    said: Announce,
-    seq: u64,
-    at: Instant,
+pub(super) struct Joiner {
+    pub(super) mac: MacAddr,
+    pub(super) incarnation: u32,
+    pub(super) said: Announce,
+    pub(super) seq: u64,
+    pub(super) at: Instant,
     /// What it has to answer.
-    challenge: u64,
+    pub(super) challenge: u64,
     /// It has answered, or it is the boot that is known, whose frame counter no replay exceeds.
-    alive: bool,
+    pub(super) alive: bool,
 }
 
 /// How often a station has stopped the ring.
 #[derive(Clone, Debug)]
-struct Record {
-    mac: MacAddr,
+pub(super) struct Record {
+    pub(super) mac: MacAddr,
     /// Claims that it caused while alive, as far as this station saw them.
-    stalls: u8,
+    pub(super) stalls: u8,
     /// How often the list called it dead.
-    deaths: u8,
-    last: Instant,
-    until: Instant,
+    pub(super) deaths: u8,
+    pub(super) last: Instant,
+    pub(super) until: Instant,
 }
 
 /// A station that does not take part, and why.
@@ -66,13 +66,13 @@ pub struct Refused {
 }
 
 /// Changes to the membership that wait for this station to hold the token, and what led to them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Changes {
-    joiners: Vec<Joiner>,
+    pub(super) joiners: Vec<Joiner>,
     pub(super) leavers: StationSet,
     pub(super) revived: StationSet,
-    records: Vec<Record>,
-    refused: Vec<Refused>,
+    pub(super) records: Vec<Record>,
+    pub(super) refused: Vec<Refused>,
 }
 
 impl Changes {

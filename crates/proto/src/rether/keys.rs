@@ -3,10 +3,10 @@
 use rota_wire::{FormMember, FrameView, Key, verify};
 
 /// The segment key and the two newest incarnation keys.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct KeyRing {
     bootstrap: Key,
-    ring: [Option<(u8, Key)>; 2],
+    pub(super) ring: [Option<(u8, Key)>; 2],
 }
 
 impl KeyRing {

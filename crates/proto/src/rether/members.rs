@@ -45,7 +45,7 @@ pub(super) enum Heard {
 }
 
 /// The stations of the segment in the order of their numbers; this station is not among them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Members {
     list: Vec<Member>,
 }

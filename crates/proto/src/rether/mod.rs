@@ -37,6 +37,8 @@ mod hold;
 mod join;
 mod keys;
 mod members;
+#[cfg(feature = "model")]
+mod model;
 mod outbox;
 mod plain;
 mod queue;
@@ -47,6 +49,8 @@ mod visit;
 pub(crate) use handle::Arrived;
 pub use join::Refused;
 pub use members::{Member, STATIONS_MAX};
+#[cfg(feature = "model")]
+pub use model::Visit;
 pub use reserve::LinkEvent;
 pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ};
 
@@ -191,7 +195,7 @@ pub(super) struct CycleClock {
 }
 
 /// One port's token machine.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Rether {
     settings: Settings,
     /// The digest of the settings.

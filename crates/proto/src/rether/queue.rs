@@ -25,9 +25,9 @@ pub(super) struct Entry {
 
 /// Frames waiting for the token. Holds at most a configured time of the link (foundation: 50 ms), because the
 /// diversion releases TCP's back-pressure and this queue must give it instead.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct NrtQueue {
-    levels: [VecDeque<Entry>; 8],
+    pub(super) levels: [VecDeque<Entry>; 8],
     octets: u64,
     octets_max: u64,
     frames: usize,

@@ -13,6 +13,9 @@ use rota_units::{Instant, Octets, Span};
 use rota_wire::{MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token, Verdict};
 use std::collections::VecDeque;
 
+/// Units of one session that may wait; a number of its own, since a clone keeps no spare room.
+const READY_MAX: usize = 64;
+
 /// What the token machine tells the channels and, through them, the parent.
 #[derive(Clone, Debug)]
 pub enum LinkEvent {
@@ -77,7 +80,7 @@ pub(super) enum SessionState {
 }
 
 /// One periodic sender of this station.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) channel: ChannelId,
     pub(super) to: StationId,
@@ -110,7 +113,7 @@ impl Rether {
         periodic: bool,
     ) {
         let state = SessionState::Waiting;
-        let ready = VecDeque::with_capacity(64);
+        let ready = VecDeque::with_capacity(READY_MAX);
         let (tht, fragments_sent, resize) = (Span::ZERO, 0, None);
         let session = Session {
             channel,
@@ -157,7 +160,7 @@ impl Rether {
     /// unit larger than the reservation takes several slots and is late, which its receiver will see.
     pub(crate) fn on_unit_ready(&mut self, channel: ChannelId, unit: UnitRef) -> bool {
         let Some(session) = self.session(channel) else { return false };
-        if session.ready.len() == session.ready.capacity() {
+        if session.ready.len() >= READY_MAX {
             return false;
         }
         session.ready.push_back(unit);

@@ -1,0 +1,37 @@
+//! The ledger as a model checker compares it; see `rether/model.rs`.
+
+use super::{Channels, Sending};
+use crate::rether::Visit;
+
+impl Channels {
+    /// Shows what can change what the ledger will do; of contracts and counts it shows nothing.
+    pub(crate) fn visit(&self, visit: &mut dyn Visit) {
+        assert!(self.events.is_empty(), "a drained ledger is shown");
+        for channel in &self.outgoing {
+            visit.word(channel.id.0);
+            let state = match channel.state {
+                Sending::Connecting => 0,
+                Sending::Reserving => 1,
+                Sending::Open { acknowledged: false } => 2,
+                Sending::Open { acknowledged: true } => 3,
+                Sending::Draining => 4,
+                Sending::Releasing => 5,
+                Sending::Closing => 6,
+            };
+            visit.word(u64::from(channel.to) << 16 | u64::from(channel.tries) << 8 | state);
+            visit.word(u64::from(channel.cause.code()) << 1 | u64::from(channel.silent));
+            if matches!(state, 0 | 2 | 6) {
+                visit.until(channel.again);
+            }
+        }
+        for channel in &self.incoming {
+            visit.word(channel.id.0);
+            visit.word(u64::from(channel.from) << 1 | u64::from(channel.opened));
+            visit.word(channel.remote);
+            if !channel.opened {
+                visit.since(channel.since, super::UNOPENED_PATIENCE);
+            }
+        }
+        self.listeners.iter().for_each(|listener| visit.word(listener.id));
+    }
+}

@@ -1,0 +1,319 @@
+//! The state of a machine as a model checker compares it: every field that can change what the machine will
+//! do, each with the meaning that lets equal situations be seen as equal at another time.
+//!
+//! The patterns name every field, so that a new one does not compile before somebody has decided about it.
+
+use super::hold::{Hold, Watch};
+use super::visit::Stage;
+use super::{Initiating, Joining, Mode, Rether, Settings, Stamp, Yielding};
+use crate::io::{GateOrder, StationId};
+use rota_units::{Instant, Span};
+use rota_wire::{Generation, Key, MacAddr, StationSet, Token};
+
+/// What a model checker is shown, word by word and always in the same order.
+pub trait Visit {
+    /// Differs when it differs.
+    fn word(&mut self, word: u64);
+    /// A moment ahead; once it is past, how long does not matter.
+    fn until(&mut self, at: Instant);
+    /// A moment behind; how long ago matters up to `cap`.
+    fn since(&mut self, at: Instant, cap: Span);
+    /// A token's name: order and neighbourhood matter. The first one shown is the greatest ever seen.
+    fn stamp(&mut self, generation: Generation, seq: u64);
+    /// A cycle's number: differences matter.
+    fn cycle(&mut self, cycle: u32);
+    /// A frame counter of that address's current boot.
+    fn frame_seq(&mut self, of: MacAddr, seq: u64);
+    /// Nonces and incarnations: only equality matters.
+    fn name(&mut self, name: u64);
+    /// A ring's key.
+    fn key(&mut self, epoch: u8, key: &Key);
+}
+
+fn flag(visit: &mut dyn Visit, flags: &[bool]) {
+    visit.word(flags.iter().fold(1, |word, flag| word << 1 | u64::from(*flag)));
+}
+
+fn stamp(visit: &mut dyn Visit, stamp: Stamp) {
+    visit.stamp(stamp.generation, stamp.seq);
+}
+
+fn set(visit: &mut dyn Visit, set: &StationSet) {
+    visit.word(set.len() as u64);
+    if !set.is_empty() {
+        set.iter().for_each(|station| visit.word(u64::from(station)));
+    }
+}
+
+fn answer(visit: &mut dyn Visit, owed: Option<(StationId, Stamp, Instant)>) {
+    visit.word(owed.map_or(0, |(to, ..)| u64::from(to)));
+    if let Some((_, of, by)) = owed {
+        stamp(visit, of);
+        visit.until(by);
+    }
+}
+
+/// A token that is kept: its residual time is written anew when it leaves.
+fn kept_token(visit: &mut dyn Visit, token: &Token) {
+    let Token {
+        mode_epoch,
+        cycle,
+        residual_ns: _,
+        trt_ns: _,
+        phase,
+        rested,
+        position,
+        next_nrt,
+        idle_visits,
+        dead,
+        slots,
+    } = token;
+    visit.word(u64::from(*mode_epoch));
+    visit.cycle(*cycle);
+    visit.word((*phase as u64) << 1 | u64::from(*rested));
+    visit.word(u64::from(*position) << 32 | u64::from(*next_nrt) << 16 | u64::from(*idle_visits));
+    set(visit, dead);
+    visit.word(slots.as_slice().len() as u64);
+    for slot in slots.as_slice() {
+        visit.word(u64::from(slot.station) << 33 | u64::from(slot.tht_ns) << 1 | u64::from(slot.periodic));
+    }
+}
+
+fn kept_list(visit: &mut dyn Visit, list: Option<&Token>) {
+    visit.word(u64::from(list.is_some()));
+    if let Some(list) = list {
+        kept_token(visit, list);
+    }
+}
+
+impl Rether {
+    /// Shows everything but settings, counters, the generator (its numbers only need to be fresh) and what
+    /// is only measured. In token mode the times at which members were heard are left out too: they are
+    /// read only by a plain station, which counts silence anew when it leaves a ring.
+    pub(crate) fn visit(&self, visit: &mut dyn Visit) {
+        let Self {
+            settings,
+            digest: _,
+            port: _,
+            me,
+            station,
+            incarnation,
+            nonce,
+            answers,
+            frame_seq,
+            rng: _,
+            keys,
+            members: _,
+            mode: _,
+            mode_epoch,
+            seen,
+            list,
+            list_stamp,
+            clock,
+            hold,
+            watch,
+            owed_ack: _,
+            claim: _,
+            forming: _,
+            silence_at: _,
+            next_hello: _,
+            mode_repeats,
+            leaving,
+            nacked,
+            farewell,
+            last_request,
+            last_visit_idle,
+            last_pass: _,
+            awake_until,
+            asked_by,
+            changes: _,
+            gate,
+            sessions: _,
+            signals: _,
+            nrt: _,
+            outbox,
+            outputs,
+            events,
+            counters: _,
+        } = self;
+        assert!(outbox.is_empty() && outputs.is_empty() && events.is_empty(), "a drained machine is shown");
+        stamp(visit, *seen);
+        visit.word(u64::from(*station) << 32 | u64::from(*mode_epoch));
+        visit.name(u64::from(*incarnation));
+        visit.name(*nonce);
+        visit.name(*answers);
+        visit.frame_seq(me.mac, *frame_seq);
+        for (epoch, key) in keys.ring.iter().flatten().chain(farewell) {
+            visit.key(*epoch, key);
+        }
+        flag(visit, &[*leaving, *nacked, *last_visit_idle, *gate == GateOrder::Divert, clock.known]);
+        visit.word(u64::from(*mode_repeats) << 16 | asked_by.map_or(0, u64::from));
+        kept_list(visit, list.as_ref());
+        stamp(visit, *list_stamp);
+        visit.cycle(clock.cycle);
+        visit.since(clock.start, settings.trt * 8);
+        visit.since(*last_request, settings.trt);
+        visit.until(*awake_until);
+        self.visit_mode(visit);
+        visit_tokens(visit, hold.as_ref(), watch.as_ref(), settings);
+        self.visit_claim(visit);
+        self.visit_members(visit);
+        self.visit_sessions(visit);
+    }
+
+    fn visit_mode(&self, visit: &mut dyn Visit) {
+        answer(visit, self.owed_ack);
+        match &self.mode {
+            Mode::Joining(Joining { ring, card_empty, tries, again }) => {
+                flag(visit, &[true, *ring, *card_empty]);
+                visit.word(u64::from(*tries));
+                visit.until(*again);
+            }
+            Mode::Plain => {
+                visit.word(100);
+                visit.until(self.next_hello);
+            }
+            Mode::Initiating(Initiating { card_empty, acked, tries, again }) => {
+                visit.word(102 + u64::from(*card_empty));
+                visit.word(u64::from(*tries));
+                visit.until(*again);
+                for (station, nonce) in acked {
+                    visit.word(u64::from(*station));
+                    visit.name(*nonce);
+                }
+            }
+            Mode::Yielding(Yielding { initiator, card_empty, acknowledge_at, give_up }) => {
+                visit.word(104 + u64::from(*card_empty));
+                visit.word(u64::from(*initiator));
+                visit.until(acknowledge_at.unwrap_or(Instant::FAR));
+                visit.until(*give_up);
+            }
+            Mode::Ring => {
+                visit.word(106);
+                visit.until(self.silence_at);
+            }
+        }
+    }
+
+    fn visit_claim(&self, visit: &mut dyn Visit) {
+        let Some(claim) = &self.claim else { return visit.word(0) };
+        visit.word(1 + u64::from(claim.same_key) + 2 * u64::from(claim.watched));
+        visit.word(claim.suspect.map_or(0, u64::from));
+        visit.stamp(claim.generation, 0);
+        set(visit, &claim.granted);
+        stamp(visit, claim.best);
+        kept_list(visit, claim.list.as_ref());
+        visit.word(u64::from(claim.tries));
+        visit.until(claim.again);
+        visit.until(claim.drained.unwrap_or(Instant::FAR));
+    }
+
+    fn visit_members(&self, visit: &mut dyn Visit) {
+        for member in self.members.as_slice() {
+            let said = &member.announce;
+            visit.word(u64::from(member.station) << 8 | u64::from(member.mac.0[5]));
+            visit.name(u64::from(member.incarnation));
+            visit.name(member.nonce);
+            visit.word(said.state as u64);
+            visit.frame_seq(member.mac, member.frame_seq);
+            if !matches!(self.mode, Mode::Ring) {
+                visit.since(member.heard, self.settings.hello * 4);
+            }
+        }
+        // Parts that are missing; without any, what was gathered is read by nobody.
+        if let Some((from, mode_epoch, key_epoch, parts)) = self.forming.of {
+            visit.word(u64::from(from.0[5]) << 16 | u64::from(parts) << 8 | u64::from(self.forming.come));
+            visit.word(u64::from(mode_epoch) << 8 | u64::from(key_epoch));
+            for member in &self.forming.members {
+                visit.word(u64::from(member.station) << 8 | u64::from(member.mac.0[5]));
+                visit.name(u64::from(member.incarnation));
+                visit.name(member.nonce);
+            }
+        }
+        for joiner in &self.changes.joiners {
+            visit.word(u64::from(joiner.said.mode_epoch) << 8 | u64::from(joiner.mac.0[5]));
+            visit.name(u64::from(joiner.incarnation));
+            visit.name(joiner.said.nonce);
+            visit.frame_seq(joiner.mac, joiner.seq);
+            visit.name(joiner.challenge);
+            visit.word(u64::from(joiner.alive));
+            visit.since(joiner.at, self.settings.join_interval * 5);
+        }
+        // When a strike was, and so when it is forgiven, is left out: two minutes are beyond every model.
+        for record in &self.changes.records {
+            visit.word(
+                u64::from(record.mac.0[5]) << 16 | u64::from(record.stalls) << 8 | u64::from(record.deaths),
+            );
+            visit.until(record.until);
+        }
+        set(visit, &self.changes.leavers);
+        set(visit, &self.changes.revived);
+    }
+
+    fn visit_sessions(&self, visit: &mut dyn Visit) {
+        for session in &self.sessions {
+            visit.word(session.channel.0);
+            visit.word(u64::from(session.to) << 16 | u64::from(session.label));
+            visit.word(u64::from(session.unit_octets_max) << 4 | session.state as u64);
+            visit.word(session.tht.as_nanos());
+            visit.word(session.ready.len() as u64);
+            visit.word(u64::from(session.fragments_sent) << 32 | session.resize.map_or(0, u64::from));
+        }
+        for (to, signal) in self.signals.iter().flatten() {
+            let mut octets = [0; 256];
+            let length = signal.emit(&mut octets);
+            visit.word(u64::from(*to));
+            octets[..length].iter().for_each(|octet| visit.word(u64::from(*octet)));
+        }
+        for entry in self.nrt.levels.iter().flatten() {
+            visit.word(u64::from(entry.octets));
+        }
+        visit.word(self.nrt.frames() as u64);
+    }
+}
+
+/// The token in hand and the one that was passed on.
+fn visit_tokens(visit: &mut dyn Visit, hold: Option<&Hold>, watch: Option<&Watch>, settings: &Settings) {
+    visit.word(u64::from(hold.is_some()) << 1 | u64::from(watch.is_some()));
+    if let Some(hold) = hold {
+        visit_hold(visit, hold, settings.hop_timeout);
+    }
+    if let Some(watch) = watch {
+        visit_watch(visit, watch, settings.death_timeout);
+    }
+}
+
+fn visit_hold(visit: &mut dyn Visit, hold: &Hold, cap: Span) {
+    let Hold { token, stamp: of, accepted, lease_end, acknowledge, stage, card_free, sent } = hold;
+    kept_token(visit, token);
+    stamp(visit, *of);
+    visit.since(*accepted, cap);
+    visit.until(*lease_end);
+    answer(visit, *acknowledge);
+    visit.until(*card_free);
+    visit.word(u64::from(*sent));
+    match stage {
+        Stage::Begin => visit.word(0),
+        Stage::Slot { index, opens, fragments } => {
+            visit.word(1 | (*index as u64) << 3 | *fragments << 32);
+            visit.until(*opens);
+        }
+        Stage::Nrt { left, sent } => visit.word(2 | u64::from(*sent) << 3 | u64::from(*left) << 4),
+        Stage::Rest { until } => {
+            visit.word(3);
+            visit.until(*until);
+        }
+        Stage::Leave { to } => visit.word(4 | u64::from(*to) << 3),
+    }
+}
+
+fn visit_watch(visit: &mut dyn Visit, watch: &Watch, cap: Span) {
+    let Watch { to, token, stamp: of, written, passed, tries, again } = watch;
+    kept_token(visit, token);
+    // Sent again it is the same token, its residual time included.
+    visit.word(u64::from(token.residual_ns) << 1 | u64::from(*written));
+    stamp(visit, *of);
+    visit.word(u64::from(*to) << 32 | u64::from(*tries));
+    visit.since(*passed, cap);
+    visit.until(*again);
+}
