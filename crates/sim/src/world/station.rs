@@ -68,6 +68,11 @@ impl World {
 
     /// A frame that nobody with a key made: all that it may change is a counter (S12).
     pub fn lie_to(&mut self, to: usize, frame: Frame) {
+        // Ordinary frames are the affair of the host's own TCP/IP, which may answer a damaged one.
+        if frame.get(12..14) != Some(&self.spec.settings.ether_type.to_be_bytes()) {
+            self.arrive(to, frame);
+            return;
+        }
         // What time alone changes is not the frame's doing.
         if self.hosts[to].is_running(self.engine.now()) {
             self.wake_now(to);
@@ -77,7 +82,8 @@ impl World {
         let after = self.state_of(to);
         if before != after && self.hosts[to].profile.is_ideal() {
             let now = self.engine.now();
-            self.findings.add(now, "S12", format!("host {to} believed a frame that nobody made"));
+            let what = changed(before.as_deref().unwrap_or(""), after.as_deref().unwrap_or(""));
+            self.findings.add(now, "S12", format!("host {to} believed a frame that nobody made: {what}"));
         }
         self.check();
     }
@@ -301,4 +307,11 @@ impl World {
         let at = host.charge(now, &frame, self.spec.settings.ether_type);
         self.engine.schedule(at, Event::Hand { from, frame });
     }
+}
+
+/// Where two states differ first, with a few words around it.
+fn changed(before: &str, after: &str) -> String {
+    let same = before.bytes().zip(after.bytes()).take_while(|(one, other)| one == other).count();
+    let words = |text: &str| -> String { text.chars().skip(same.saturating_sub(40)).take(80).collect() };
+    format!("…{}… became …{}…", words(before), words(after))
 }
