@@ -296,7 +296,7 @@ impl Rether {
                 self.outbox.push_back(Pending::Mode);
                 return;
             }
-            Mode::Joining(joining) => joining.ring || !newer(self.mode_epoch, switch.mode_epoch),
+            Mode::Joining(_) => !newer(self.mode_epoch, switch.mode_epoch),
             Mode::Plain => newer(switch.mode_epoch, self.mode_epoch),
             // Several initiators: the smaller ID wins (paper section 2.2.2).
             Mode::Initiating(_) => {
