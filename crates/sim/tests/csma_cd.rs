@@ -137,11 +137,15 @@ fn longest_run(capture: Capture, seed: u64) -> (usize, usize) {
 
 #[test]
 fn the_winner_captures_the_segment_unless_capture_is_avoided() {
-    let (standard, standard_changes) = longest_run(Capture::Standard, 1);
-    let (avoided, avoided_changes) = longest_run(Capture::Avoided, 1);
-    assert!(standard > 20, "a run of {standard}");
-    assert!(avoided < standard, "{avoided} against {standard}");
-    assert!(avoided_changes > standard_changes * 2, "{avoided_changes} against {standard_changes}");
+    let over_seeds = |capture| {
+        let runs = (1..=10).map(|seed| longest_run(capture, seed));
+        runs.fold((0, 0), |(sum, changes), (longest, n)| (sum + longest, changes + n))
+    };
+    let (standard, standard_changes) = over_seeds(Capture::Standard);
+    let (avoided, avoided_changes) = over_seeds(Capture::Avoided);
+    assert!(standard > 200, "longest runs of {standard} frames in ten seeds");
+    assert!(avoided * 10 < standard, "{avoided} against {standard}");
+    assert!(avoided_changes > standard_changes * 10, "{avoided_changes} against {standard_changes}");
 }
 
 #[test]
@@ -162,7 +166,7 @@ fn a_card_that_cuts_its_gap_wins_more() {
             wins[from] += 1;
         }
     }
-    assert!(wins[1] > wins[0] * 3, "{wins:?}");
+    assert!(wins[1] * 2 > wins[0] * 3, "{wins:?}");
 }
 
 /// What a random load did.

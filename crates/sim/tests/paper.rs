@@ -188,7 +188,7 @@ fn the_shipping_node_keeps_its_round_going_beside_sessions() {
     let (few, many) = (ours::access(&scene(4), 1), ours::access(&scene(28), 1));
     let (few, many) = (few.expect("4 KB fit"), many.expect("28 KB fit"));
     assert!(few.mean_gap < many.mean_gap && many.mean_gap < Span::from_millis(10), "{few:?} {many:?}");
-    assert_eq!((few.double_holds, many.double_holds), (0, 0));
+    assert_eq!((few.violations, many.violations), (0, 0));
     assert_eq!(ours::access(&scene(60), 1), None, "more than the link carries");
 }
 

@@ -1,4 +1,4 @@
-//! Figure 7's implementation: the time between ordinary visits in a lab of five namespaces.
+//! Figure 7's implementation: the time between ordinary visits in a lab of five namespaces (RETHER-5-1).
 
 use super::measured::{Access, AccessPoint};
 use crate::bench::stage::{Channel, Nodes, Stage};

@@ -90,7 +90,7 @@ const PARTS: [(&str, &[usize]); 5] = [
     ("wire, wake-up (8)", &[8]),
 ];
 
-/// Where the time of a token hop goes.
+/// Where the time of a token hop goes (RETHER-4.2-1).
 pub fn table2(measured: &Measured) -> Figure {
     let printed: Vec<(f64, f64)> = PARTS
         .iter()

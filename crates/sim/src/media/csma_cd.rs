@@ -16,6 +16,7 @@
 //! Simplified: one propagation delay for all pairs, and deference is judged when a station looks: a carrier
 //! that came up in the last third of its gap is not heeded, as 8802-3 has it.
 
+use crate::engine::Stream;
 use rota_units::{BitRate, Instant, Octets, Span};
 use std::collections::VecDeque;
 
@@ -36,8 +37,8 @@ pub enum Capture {
     /// Standard back-off: the winner's range starts small again, so it tends to win again.
     #[default]
     Standard,
-    /// Capture-avoiding back-off (Ramakrishnan and Yang 1994): a station that won last waits exactly two
-    /// slots after its first collision and none after its second.
+    /// Every frame on the wire ends everybody's old back-off range, not only the winner's, so that all start
+    /// equal (the idea of Molle's binary logarithmic arbitration, 1994).
     Avoided,
 }
 
@@ -170,10 +171,13 @@ struct Station {
     card: Card,
     queue: VecDeque<Frame>,
     phase: Phase,
+    /// Collisions of its first frame.
     collisions: u32,
+    /// k of its back-off range.
+    exponent: u32,
     /// The last time it was on the wire: from, until.
     last: (Instant, Instant),
-    rng: u64,
+    random: Stream,
 }
 
 /// Counters of a segment.
@@ -195,7 +199,6 @@ pub struct CsmaCd {
     spec: Spec,
     stations: Vec<Station>,
     outcomes: VecDeque<Outcome>,
-    winner: Option<StationIndex>,
     counters: Counters,
 }
 
@@ -209,21 +212,21 @@ impl CsmaCd {
             return Err(SpecError::SlotTooShort { slot: spec.slot, propagation: spec.propagation });
         }
         let counters = Counters::default();
-        Ok(Self { spec, stations: Vec::new(), outcomes: VecDeque::new(), winner: None, counters })
+        Ok(Self { spec, stations: Vec::new(), outcomes: VecDeque::new(), counters })
     }
 
     /// Adds a station.
     pub fn attach(&mut self, card: Card) -> StationIndex {
         let index = self.stations.len();
-        // Neighbouring seeds must not give neighbouring streams.
-        let rng = self.spec.seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (index as u64) << 32;
+        let random = Stream::named(self.spec.seed, &format!("csma/cd {index}"));
         self.stations.push(Station {
             card,
             queue: VecDeque::new(),
             phase: Phase::Idle,
             collisions: 0,
+            exponent: 0,
             last: (Instant::ZERO, Instant::ZERO),
-            rng,
+            random,
         });
         index
     }
@@ -369,6 +372,7 @@ impl CsmaCd {
         };
         if hit {
             state.collisions += 1;
+            state.exponent += 1;
             self.counters.aborted += 1;
         }
         if hit && state.collisions < ATTEMPTS_MAX {
@@ -390,6 +394,7 @@ impl CsmaCd {
         let state = &mut self.stations[station];
         state.queue.pop_front();
         let collisions = std::mem::take(&mut state.collisions);
+        state.exponent = 0;
         let gap = state.card.gap;
         state.phase = match state.queue.is_empty() {
             true => Phase::Idle,
@@ -401,7 +406,9 @@ impl CsmaCd {
             self.outcomes.push_back(Outcome::Discarded { from, id, at: now });
             return;
         }
-        self.winner = Some(station);
+        if self.spec.capture == Capture::Avoided {
+            self.stations.iter_mut().for_each(|state| state.exponent = 0);
+        }
         self.counters.delivered += 1;
         let at = now + self.spec.propagation;
         self.outcomes.push_back(Outcome::Delivered { from, id, started, sent: now, at, collisions });
@@ -409,13 +416,9 @@ impl CsmaCd {
 
     /// Slots to wait after the collision that was just counted.
     fn backoff(&mut self, station: StationIndex) -> u64 {
-        let won_last = self.winner == Some(station);
         let state = &mut self.stations[station];
-        if self.spec.capture == Capture::Avoided && won_last && state.collisions <= 2 {
-            return if state.collisions == 1 { 2 } else { 0 };
-        }
-        let range = 1 << state.collisions.min(BACKOFF_MAX);
-        next(&mut state.rng) % range
+        let range = 1 << state.exponent.min(BACKOFF_MAX);
+        state.random.below(range)
     }
 }
 
@@ -427,12 +430,4 @@ impl Outcome {
             Self::Discarded { at, .. } => *at,
         }
     }
-}
-
-/// `SplitMix64` (Steele, Lea, Flood 2014).
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

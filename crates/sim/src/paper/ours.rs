@@ -2,10 +2,12 @@
 //!
 //! The world is a full-duplex switch, so nothing collides. Hosts cost what the world charges and no more:
 //! what a curve labelled "ours" shows is the protocol and the wire, not a processor of 1995.
+//!
+//! Fulfils RETHER-5-1 with the lab's measurement in cli.
 
 use super::profile::TRT;
 use crate::{World, WorldSpec};
-use rota_proto::{ChannelId, Input, ModeName, Settings, UnitRef};
+use rota_proto::{ChannelId, ModeName, Settings};
 use rota_units::{BitRate, Octets, Span};
 
 /// What the simulated world takes by default.
@@ -39,13 +41,13 @@ pub struct Seen {
     pub mean_gap: Span,
     /// Frames of the talkers that arrived.
     pub exchanged: u64,
-    /// Moments at which two stations held a token.
-    pub double_holds: usize,
+    /// Violations that the world's checkers found.
+    pub violations: usize,
 }
 
 fn world(stations: usize, rate: BitRate, latency: Span, seed: u64) -> World {
     let settings = Settings::ethernet(rate, Octets::new(150_000));
-    let mut world = World::new(seed, WorldSpec { settings, latency, ..WorldSpec::new(stations) });
+    let mut world = World::new(seed, WorldSpec { latency, ..WorldSpec::with(stations, settings) });
     // Everybody has found everybody.
     world.run_for(Span::from_millis(3_000));
     world
@@ -63,17 +65,16 @@ pub fn access(scene: &Scene, seed: u64) -> Option<Seen> {
         world.hosts[from].opened(channel)??;
         sessions.push((from, channel, *octets));
     }
-    let mut number = 0;
     // A few rotations until the round has its rhythm.
-    rotate(&mut world, scene, &sessions, &mut number, 8);
+    rotate(&mut world, scene, &sessions, 8);
     let (began, before) = (world.now(), accepted(&world, last));
     let arrived = received(&world);
-    rotate(&mut world, scene, &sessions, &mut number, scene.rotations);
+    rotate(&mut world, scene, &sessions, scene.rotations);
     let visits = (accepted(&world, last) - before).max(1);
     Some(Seen {
         mean_gap: world.now().since(began).div_down(visits),
         exchanged: received(&world) - arrived,
-        double_holds: world.violations().iter().filter(|found| found.rule == "S1").count(),
+        violations: world.violations().len(),
     })
 }
 
@@ -85,22 +86,11 @@ fn received(world: &World) -> u64 {
     world.hosts[2].ordinary_received + world.hosts[3].ordinary_received
 }
 
-fn rotate(
-    world: &mut World,
-    scene: &Scene,
-    sessions: &[(usize, ChannelId, u32)],
-    number: &mut u64,
-    rotations: u64,
-) {
+fn rotate(world: &mut World, scene: &Scene, sessions: &[(usize, ChannelId, u32)], rotations: u64) {
     for _ in 0..rotations {
         for (from, channel, octets) in sessions {
-            let unit = |now| UnitRef { number: *number, octets: *octets, schedule_ns: now };
-            let channel = *channel;
-            world.with(*from, |node, now| {
-                node.handle(now, Input::UnitReady { channel, unit: unit(now.as_nanos()) });
-            });
+            world.unit(*from, *channel, *octets);
         }
-        *number += 1;
         let until = world.now() + TRT;
         while world.now() < until {
             load(world, scene);

@@ -3,6 +3,8 @@
 //! Sizes: KB = 1,024 octets (28 KB a frame are 69 %, 26 KB are 64 % of 10 Mbit/s). An MPEG-I stream is 6,250
 //! octets a rotation in sections 4 and 5, and 6,400 in Table 1. Eq. 7 charges bare octets: no preamble, no
 //! header, no gap.
+//!
+//! Fulfils RETHER-4.3-3, RETHER-5.2-3.
 
 use rota_units::{BitRate, Octets, Span};
 

@@ -4,6 +4,8 @@
 //! unit. Then the round of ordinary visits goes on where the last cycle left it. A node whose packet does
 //! not fit returns the token and is first in the next cycle. As printed, that return costs a hop that
 //! nobody charges, so a cycle may last TRT + h (hole A1).
+//!
+//! Fulfils RETHER-4.3-4, RETHER-5.1-1.
 
 use rota_units::{Instant, Span};
 

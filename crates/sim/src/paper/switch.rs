@@ -4,9 +4,12 @@
 //! the switch (section 2.2.2). On an idle network the acknowledgements meet on the wire: all nodes have
 //! done the same work at the same time. The paper suggests to space them by the node's number and says that
 //! its figure does not show that; both are drawn here.
+//!
+//! Fulfils RETHER-4.3-1.
 
 use super::profile::TABLE_2;
 use super::testbed::{Happened, Packet, Testbed};
+use crate::engine::Stream;
 use rota_units::{Instant, Span};
 
 /// Octets of a control packet: with Ethernet's framing the shortest frame.
@@ -27,13 +30,8 @@ pub fn time(nodes: usize, spacing: Span, seed: u64) -> Span {
         return row(4);
     }
     let mut testbed = Testbed::new(nodes, seed);
-    let mut late = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut jitter = || {
-        late ^= late << 13;
-        late ^= late >> 7;
-        late ^= late << 17;
-        Span::from_nanos(late % JITTER.as_nanos())
-    };
+    let mut random = Stream::named(seed, "switch");
+    let mut jitter = || Span::from_nanos(random.below(JITTER.as_nanos()));
     testbed.send(0, Packet { to: None, octets: CONTROL, tag: 0 });
     let mut acknowledged = 0;
     while let Some(happened) = testbed.step() {

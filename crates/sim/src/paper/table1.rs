@@ -8,6 +8,7 @@
 
 use super::profile::{MTU, TRT};
 use super::testbed::{Happened, Packet, Testbed};
+use crate::engine::Stream;
 use rota_units::{Instant, Span};
 
 /// Octets of a frame in Table 1.
@@ -56,17 +57,6 @@ pub const fn route(stream: usize) -> (usize, usize) {
     (2 * stream % HOSTS, (2 * stream + 1) % HOSTS)
 }
 
-struct Choices(u64);
-
-impl Choices {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n.max(1)
-    }
-}
-
 /// One stream's clock: when its frames are due.
 struct Clock {
     phase: Span,
@@ -108,7 +98,7 @@ const fn tag(stream: usize, frame: u64, last: bool) -> u64 {
 /// Runs `streams` streams (1 to 5) of `frames` frames.
 pub fn run(streams: usize, frames: u64, phases: Phases, seed: u64) -> Run {
     let streams = streams.clamp(1, HOSTS);
-    let mut choices = Choices(seed);
+    let mut choices = Stream::named(seed, "table 1");
     let clocks: Vec<Clock> = (0..streams)
         .map(|stream| {
             let anywhere = Span::from_nanos(choices.below(TRT.as_nanos()));
