@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::link_rate::link_rate;
 use rota_admission::NrtPolicy;
 use rota_driver::gate::{EgressGate, ROTA_MARK};
-use rota_driver::packet::{PacketDevice, PacketOptions};
+use rota_driver::packet::{OpenError, PacketDevice, PacketOptions};
 use rota_node::{NodeSpec, Quota, SegmentKey, Settings, SettingsError};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};
 use std::path::PathBuf;
@@ -110,6 +110,10 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         Some(iface) => iface.clone(),
         None => only_interface()?,
     };
+    // A mistyped interface is said before anything that is the matter with files.
+    if nix::net::if_::if_nametoindex(iface.as_str()).is_err() {
+        return Err(Failure::failed(OpenError::NoSuchInterface(iface).to_string()));
+    }
     let key = segment_key(args)?;
     let name = match &args.name {
         Some(name) => name.clone(),

@@ -3,6 +3,8 @@
 //! Everything a test starts carries a mark in its environment. Unnamed namespaces live through processes
 //! only, so when no process with the mark is left, nothing of the lab is.
 
+mod common;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rota_driver::inventory::Inventory;
@@ -46,7 +48,7 @@ impl Lab {
         let out = self.run(&[&["lab", "up", "--no-nodes", "--json"], more].concat());
         let errors = text(&out.stderr);
         if errors.contains("may not make network namespaces") {
-            eprintln!("SKIPPED: {errors}");
+            common::skipped(&errors);
             return None;
         }
         assert!(out.status.success(), "{errors}");
@@ -153,7 +155,7 @@ fn ctrl_c_leaves_nothing() {
     let start = rota::now();
     while !lab.run(&["lab", "exec", "n1", "--", "true"]).status.success() {
         if keeper.try_wait().unwrap().is_some() {
-            return eprintln!("SKIPPED: no lab can be built here");
+            return common::skipped("no lab can be built here");
         }
         assert!(since(start) < Duration::from_secs(10), "the lab does not come up");
     }
@@ -180,6 +182,62 @@ fn kill_9_of_the_keeper_leaves_nothing() {
     lab.assert_gone();
     assert_eq!(Inventory::take().unwrap(), before);
     assert!(lab.up(&["--nodes", "2"]).is_some(), "the name is free again");
+}
+
+/// What the links of a kind below /proc/PID of all processes, or only of those with this mark, point to.
+fn links(mark: Option<&str>, below: &str) -> Vec<String> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut pids: Vec<u32> =
+        all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).collect();
+    if let Some(mark) = mark {
+        let marked: Vec<String> = marked(mark);
+        let is_marked = |pid: &u32| marked.iter().any(|line| line.starts_with(&format!("{pid} ")));
+        pids.retain(is_marked);
+    }
+    let folders = pids.iter().filter_map(|pid| std::fs::read_dir(format!("/proc/{pid}/{below}")).ok());
+    let links = folders.flatten().flatten().filter_map(|link| std::fs::read_link(link.path()).ok());
+    links.map(|to| to.to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn kill_9_of_a_lab_with_nodes_and_a_channel_leaves_nothing() {
+    let before = Inventory::take().unwrap();
+    let lab = Lab::named("kill-9-nodes");
+    let out = lab.run(&["lab", "up", "--nodes", "2", "--json"]);
+    let errors = text(&out.stderr);
+    if errors.contains("may not make network namespaces") {
+        return common::skipped(&errors);
+    }
+    assert!(out.status.success(), "{errors}");
+    let about: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let mut receiver = lab.rota(&["lab", "exec", "n2", "--", ROTA, "recv", "--out", "/dev/null"]);
+    let mut receiver = receiver.stderr(Stdio::null()).spawn().unwrap();
+    let send = "while :; do echo 0123456789; sleep 0.05; done | $0 send --to n2 --rate 1mbit";
+    let start = rota::now();
+    let mut sender = loop {
+        let mut sender = lab.rota(&["lab", "exec", "n1", "--", "sh", "-c", send, ROTA]);
+        let mut sender = sender.stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(1_000));
+        // Until the receiver listens and the stations know each other, it is refused.
+        if sender.try_wait().unwrap().is_none() {
+            break sender;
+        }
+        assert!(since(start) < Duration::from_secs(20), "the channel does not open");
+    };
+    let memory = links(Some(&lab.name), "fd").into_iter().filter(|to| to.contains("memfd:rota")).count();
+    assert!(memory > 0, "a channel's rings are shared memory");
+    let host = std::fs::read_link("/proc/self/ns/net").unwrap().to_string_lossy().into_owned();
+    let theirs = links(Some(&lab.name), "ns");
+    let theirs: Vec<_> = theirs.into_iter().filter(|ns| ns.starts_with("net:") && *ns != host).collect();
+    assert!(!theirs.is_empty());
+    let pid = i32::try_from(about["keeper_pid"].as_i64().unwrap()).unwrap();
+    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    let _ = (sender.wait(), receiver.wait());
+    lab.assert_gone();
+    assert_eq!(Inventory::take().unwrap(), before);
+    // Unnamed namespaces and memory files live through processes only.
+    let left = links(None, "ns");
+    assert!(!left.iter().any(|ns| theirs.contains(ns)), "a namespace of the lab is left");
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn table_is_there(pair: &Pair) -> bool {
 
 fn diverts_to_a_tap() {
     if std::fs::File::options().read(true).write(true).open("/dev/net/tun").is_err() {
-        return eprintln!("SKIPPED: /dev/net/tun is closed to this user");
+        return support::skipped("/dev/net/tun is closed to this user");
     }
     diverts(|| EgressGate::new("eth0", QUEUE), true);
 }
@@ -231,13 +231,13 @@ fn errors_are_typed() {
         assert!(error.to_string().contains("there is no interface"));
     }
     if !support::is_real_root() {
-        return eprintln!("SKIPPED: only root can become somebody without permission");
+        return support::skipped("only root can become somebody without permission");
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
     let status = command.env(ROLE, "nobody").uid(65_534).gid(65_534).status();
     match status {
         Ok(status) => assert!(status.success(), "{status}"),
-        Err(error) => eprintln!("SKIPPED: nobody may not run this program here: {error}"),
+        Err(error) => support::skipped(&format!("nobody may not run this program here: {error}")),
     }
 }
 

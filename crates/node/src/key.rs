@@ -1,7 +1,8 @@
 //! The segment's secret.
 
 use rota_wire::Key;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -16,11 +17,17 @@ pub struct SegmentKey {
 /// Why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// It cannot be read.
+    /// There is none.
     #[error(
-        "the segment key {path} cannot be read: {source}; make one with \
-         'head -c 32 /dev/urandom > {path}; chmod 0400 {path}' and copy it to every station"
+        "there is no segment key {path}; copy it from another station, or make the first one with \
+         'head -c 32 /dev/urandom > {path}; chmod 0400 {path}'"
     )]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is there and cannot be read; nobody should be told to write over it.
+    #[error("the segment key {path} cannot be read: {source}; run as its owner, or name another with --key")]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -28,11 +35,11 @@ pub enum KeyError {
         source: std::io::Error,
     },
     /// It is not 32 octets long.
-    #[error("the segment key {path} has {octets} octets; it must have exactly 32")]
+    #[error("the segment key {path} has {}{octets} octets; it must have exactly 32", more(*octets))]
     Length {
         /// The file.
         path: PathBuf,
-        /// Its length.
+        /// Its length, or where reading it was given up.
         octets: usize,
     },
     /// Others may read it.
@@ -43,6 +50,13 @@ pub enum KeyError {
         /// Its mode.
         mode: u32,
     },
+}
+
+/// Files such as /dev/zero do not end: one octet too many is enough to know.
+const READ_MAX: usize = 33;
+
+fn more(octets: usize) -> &'static str {
+    if octets == READ_MAX { "at least " } else { "" }
 }
 
 impl SegmentKey {
@@ -56,8 +70,13 @@ impl SegmentKey {
     /// # Errors
     /// Unreadable, of another length, or open to others.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
-        let unreadable = |source| KeyError::Unreadable { path: path.into(), source };
-        let octets = fs::read(path).map_err(unreadable)?;
+        let unreadable = |source: std::io::Error| match source.kind() {
+            ErrorKind::NotFound => KeyError::Missing { path: path.into() },
+            _ => KeyError::Unreadable { path: path.into(), source },
+        };
+        let mut octets = Vec::with_capacity(READ_MAX);
+        let file = File::open(path).map_err(unreadable)?;
+        file.take(READ_MAX as u64).read_to_end(&mut octets).map_err(unreadable)?;
         let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
             return Err(KeyError::Open { path: path.into(), mode });
@@ -80,7 +99,10 @@ mod tests {
     #[test]
     fn a_key_file_is_private_and_has_32_octets() {
         let path = std::env::temp_dir().join(format!("rota-key-test-{}", std::process::id()));
-        assert!(matches!(SegmentKey::read(&path), Err(KeyError::Unreadable { .. })));
+        assert!(matches!(SegmentKey::read(&path), Err(KeyError::Missing { .. })));
+        let endless = SegmentKey::read(Path::new("/dev/zero")).unwrap_err();
+        assert!(matches!(endless, KeyError::Length { .. } | KeyError::Open { .. }), "{endless}");
+        assert!(matches!(SegmentKey::read(&std::env::temp_dir()), Err(KeyError::Unreadable { .. })));
         fs::write(&path, [1; 31]).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         assert!(matches!(SegmentKey::read(&path), Err(KeyError::Length { octets: 31, .. })));

@@ -1,4 +1,5 @@
 use super::*;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -47,7 +48,8 @@ fn decoded_md5(path: &Path) -> Option<String> {
 fn an_mp4_decodes_to_the_same_frames() {
     let mp4 = testdata("clip.mp4");
     let Some(before) = decoded_md5(&mp4) else {
-        eprintln!("SKIPPED an_mp4_decodes_to_the_same_frames: ffmpeg is not installed");
+        // Past the harness, which would keep it to itself.
+        let _ = writeln!(std::io::stderr(), "SKIPPED an_mp4_decodes_to_the_same_frames: no ffmpeg");
         return;
     };
     let out = std::env::temp_dir().join(format!("rota-mp4-{}.h264", std::process::id()));

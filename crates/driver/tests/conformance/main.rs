@@ -31,7 +31,7 @@ fn main() {
             packet_only::run(rig, &chosen);
         }
         Err(reason) => {
-            eprintln!("SKIPPED: the AF_PACKET device was NOT tested, because {reason}.");
+            eprintln!("SKIPPED every check of the AF_PACKET device: {reason}");
             eprintln!("         Run as root, or allow user namespaces.");
         }
     }

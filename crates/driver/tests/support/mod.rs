@@ -2,10 +2,21 @@
 
 use rota_driver::netlink::{Link, LinkIndex, Route, Veth};
 use rota_driver::netns::{Host, isolate};
+use std::cell::Cell;
 use std::net::Ipv4Addr;
 
 /// A test and its name.
 pub type Test = (&'static str, fn());
+
+thread_local! {
+    static CURRENT: Cell<&'static str> = const { Cell::new("") };
+}
+
+/// Says by name that the running test did not do what it is there for.
+#[allow(dead_code)]
+pub fn skipped(why: &str) {
+    eprintln!("SKIPPED {}: {why}", CURRENT.get());
+}
 
 /// Isolates this process, then runs the tests whose name holds one of the words on the command line (all
 /// when there are none). Where namespaces are impossible it says so and ends well.
@@ -13,11 +24,12 @@ pub fn run(tests: &[Test]) {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let isolation = match isolate() {
         Ok(isolation) => isolation,
-        Err(error) => return eprintln!("SKIPPED, every test of this program: {error}"),
+        Err(error) => return tests.iter().for_each(|(name, _)| eprintln!("SKIPPED {name}: {error}")),
     };
     eprintln!("isolation: {isolation}");
     for (name, test) in tests {
         if words.is_empty() || words.iter().any(|word| name.contains(word.as_str())) {
+            CURRENT.set(name);
             test();
             eprintln!("test {name} ... ok");
         }
