@@ -80,6 +80,11 @@ impl Video {
     pub fn read(path: &Path) -> Result<Self, VideoError> {
         let name = path.display().to_string();
         let unreadable = |reason: String| VideoError::Unreadable { path: path.display().to_string(), reason };
+        // A device may have no end, and a pipe no beginning.
+        let kind = std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?;
+        if !kind.is_file() {
+            return Err(unreadable("it is no regular file".into()));
+        }
         let file = std::fs::File::open(path).map_err(|e| unreadable(e.to_string()))?;
         let mut octets = Vec::new();
         let read = file.take(FILE_OCTETS_MAX + 1).read_to_end(&mut octets);

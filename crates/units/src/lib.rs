@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
+#[doc(hidden)]
+pub mod fuzz;
 mod parse;
 mod rate;
 mod time;

@@ -169,9 +169,12 @@ fn yes() -> bool {
 /// One sentence with file, line and field.
 pub fn read(path: &Path) -> Result<Scenario, Failure> {
     let name = path.display().to_string();
-    let unreadable = |reason: String| Failure::wrong_use(format!("cannot read {name}: {reason}"));
-    let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
-    if size > FILE_OCTETS_MAX {
+    let unreadable = |reason: String| Failure::failed(format!("cannot read {name}: {reason}"));
+    let about = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+    if !about.is_file() {
+        return Err(unreadable("it is no regular file".to_owned()));
+    }
+    if about.len() > FILE_OCTETS_MAX {
         return Err(unreadable("it is larger than 1 MiB".to_owned()));
     }
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
@@ -185,6 +188,16 @@ pub fn parse(text: &str, folder: &Path) -> Result<Scenario, (usize, String)> {
     let scenario = file.scenario(folder).map_err(|error| placed(text, &error))?;
     scenario.check().map_err(|error| placed(text, &error))?;
     Ok(scenario)
+}
+
+/// Takes any octets as a scenario. Nothing may panic, and an error names a line of the text.
+#[cfg(test)]
+pub fn fuzz_scenario(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    if let Err((line, sentence)) = parse(&text, Path::new("/nonexistent")) {
+        assert!(line >= 1 && line <= text.lines().count().max(1) + 1, "line {line}: {sentence}");
+        assert!(!sentence.is_empty());
+    }
 }
 
 fn line_of(text: &str, at: usize) -> usize {

@@ -79,3 +79,21 @@ fn the_page_of_scenarios_names_every_field() {
         assert!(page.contains(&format!("`{name}`")), "docs/scenarios.md lacks the fault `{name}`");
     }
 }
+
+#[test]
+fn the_corpus_of_scenarios_replays() {
+    let folder = root().join("fuzz/corpus/scenario");
+    let mut files = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let data = std::fs::read(entry.unwrap().path()).unwrap();
+        fuzz_scenario(&data);
+        for cut in (0..data.len()).step_by(data.len() / 64 + 1) {
+            fuzz_scenario(&data[..cut]);
+            let mut damaged = data.clone();
+            damaged[cut] ^= 0x15;
+            fuzz_scenario(&damaged);
+        }
+        files += 1;
+    }
+    assert!(files >= 5);
+}
