@@ -77,8 +77,13 @@ fn what_is_no_video_gets_one_sentence() {
     assert_eq!(sentence(b"\0\0\0\x18ftypisom\0\0\0\0isomavc1"), "it is an MP4 without an index");
     let missing = Video::read(Path::new("/nonexistent/clip.mp4")).err().unwrap().to_string();
     assert!(missing.starts_with("cannot read /nonexistent/clip.mp4: No such file"), "{missing}");
-    let empty = Video::read(Path::new("/dev/null")).err().unwrap().to_string();
-    assert_eq!(empty, "/dev/null is empty; give an H.264 byte stream or an MP4");
+    let device = Video::read(Path::new("/dev/null")).err().unwrap().to_string();
+    assert_eq!(device, "cannot read /dev/null: it is no regular file; give an H.264 byte stream or an MP4");
+    let path = std::env::temp_dir().join(format!("rota-empty-{}.mp4", std::process::id()));
+    std::fs::write(&path, []).unwrap();
+    let empty = Video::read(&path).err().unwrap().to_string();
+    std::fs::remove_file(&path).unwrap();
+    assert!(empty.ends_with(".mp4 is empty; give an H.264 byte stream or an MP4"), "{empty}");
 }
 
 #[test]
