@@ -136,7 +136,12 @@ fn down_leaves_nothing() {
     // A program in the background of a station ends with the lab.
     let background = "sleep 1000 >/dev/null 2>&1 &";
     assert!(lab.run(&["lab", "exec", "n1", "--", "sh", "-c", background]).status.success());
-    assert!(marked(&lab.name).iter().any(|process| process.contains("sleep")));
+    // The shell has gone before its child has become the program.
+    let start = rota::now();
+    while !marked(&lab.name).iter().any(|process| process.contains("sleep")) {
+        assert!(since(start) < Duration::from_secs(2), "no program in the background");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let mut running = lab.rota(&["lab", "exec", "n2", "--", "sleep", "1000"]).spawn().unwrap();
     let out = lab.run(&["lab", "down"]);
     assert!(out.status.success(), "{}", text(&out.stderr));

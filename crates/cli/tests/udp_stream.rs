@@ -66,7 +66,7 @@ fn a_byte_stream_arrives_identical() {
 fn bad_input_gets_one_sentence_and_its_exit_code() {
     let cases: [(&[&str], i32, &str); 5] = [
         (&["--video", "/nonexistent"], 1, "cannot read /nonexistent: No such file"),
-        (&["--video", "/dev/null"], 1, "/dev/null is empty"),
+        (&["--video", "/dev/null"], 1, "it is no regular file"),
         (&["--video", "/bin/sh"], 1, "/bin/sh is not a video"),
         (&[], 2, "give --video FILE, or --rate"),
         (&["--rate", "10"], 2, "'10' has no unit"),
