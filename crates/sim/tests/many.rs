@@ -1,12 +1,11 @@
 //! A segment of a hundred stations.
 
+mod support;
+
 use rota_proto::ModeName;
 use rota_sim::{WireFault, World, WorldSpec};
-use rota_units::{BitRate, Octets, Span};
-
-fn ms(n: u64) -> Span {
-    Span::from_millis(n)
-}
+use rota_units::{BitRate, Octets};
+use support::ms;
 
 fn hundred(seed: u64) -> World {
     let mut spec = WorldSpec::new(100);

@@ -1,19 +1,12 @@
 //! Stations that do not take part, and frames that nobody has just sent.
 
+mod support;
+
 use rota_proto::{ChannelId, ModeName, Refused};
 use rota_sim::{World, WorldSpec};
 use rota_units::Span;
 use rota_wire::Verdict;
-
-fn ms(n: u64) -> Span {
-    Span::from_millis(n)
-}
-
-fn booted(seed: u64) -> World {
-    let mut world = World::new(seed, WorldSpec::new(5));
-    world.run_for(ms(2_000));
-    world
-}
+use support::{booted, ms};
 
 fn stream(world: &mut World, from: usize, to: usize) -> ChannelId {
     let channel = world.open(from, to, 6_250).expect("the request is sound");

@@ -1,20 +1,13 @@
 //! Five stations in virtual time: finding each other, the switch, streams, refusal, close, and recovery.
 
+mod support;
+
 use rota_proto::{ChannelId, ModeName};
 use rota_sim::{WireFault, World, WorldSpec};
 use rota_units::Span;
+use support::{booted, ms};
 
 const TRT: Span = Span::from_nanos(33_333_333);
-
-fn ms(n: u64) -> Span {
-    Span::from_millis(n)
-}
-
-fn booted(seed: u64) -> World {
-    let mut world = World::new(seed, WorldSpec::new(5));
-    world.run_for(ms(2_000));
-    world
-}
 
 fn disturb(world: &mut World, ppm: u32) {
     world.disturb(WireFault::Loss { ppm, burst: 1 });

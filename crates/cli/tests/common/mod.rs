@@ -57,8 +57,7 @@ impl Lab {
         let mut up = lab.command(&["lab", "up"]);
         let out = up.args(["--no-nodes", "--nodes", &stations.to_string()]).args(more).output().unwrap();
         let errors = text(&out.stderr);
-        if !out.status.success() && errors.contains("may not make network namespaces") {
-            skipped(&errors);
+        if labs_refused(&errors) {
             return None;
         }
         assert!(out.status.success(), "{errors}");
@@ -286,6 +285,15 @@ pub fn signal(pid: u32, name: &str) {
     let pid = nix::unistd::Pid::from_raw(pid.cast_signed());
     let signal: nix::sys::signal::Signal = format!("SIG{name}").parse().unwrap();
     nix::sys::signal::kill(pid, signal).unwrap();
+}
+
+/// Whether a command said that this machine lets nobody build a lab; then the test is skipped, loudly.
+pub fn labs_refused(errors: &str) -> bool {
+    let refused = errors.contains("may not make network namespaces");
+    if refused {
+        skipped(errors);
+    }
+    refused
 }
 
 /// Says loudly that this test did not run: past the test harness, which would keep it to itself, and by the

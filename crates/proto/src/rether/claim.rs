@@ -130,8 +130,7 @@ impl Rether {
             self.rekey_ring();
         }
         let stamp = Stamp { generation: claim.generation, seq: 1 };
-        let before = self.list.as_ref().map(|list| list.dead);
-        self.note_deaths(now, before, &token.dead);
+        self.note_deaths(now, &token.dead);
         self.list = Some(token);
         self.list_stamp = stamp;
         self.take_token(now, now, stamp, token, None);

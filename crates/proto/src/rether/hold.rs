@@ -76,12 +76,6 @@ impl Rether {
         self.measure_rotation(at, stamp, token);
         self.take_news(at, stamp, token);
         self.claim = None;
-        if token.phase == Phase::Home
-            && let Some((to, stamp, _)) = self.owed_ack.take()
-        {
-            // A round that ends early comes back without passing whoever waits for this answer.
-            self.outbox.push_back(Pending::TokenAck { to, stamp });
-        }
         let acknowledge = Some((from, stamp, at + self.settings.hop_timeout.div_down(4)));
         self.take_token(now, at, stamp, *token, acknowledge);
     }
@@ -98,9 +92,10 @@ impl Rether {
         assert!(stamp >= self.seen, "a holder has seen nothing newer than its token");
         self.seen = stamp;
         self.watch = None;
-        // Coming from where the last one came from, the token has passed that station again since.
+        // Coming from where the last one came from, the token has passed that station again since; but a round
+        // that ends early comes home without passing whoever waits for this answer.
         if let Some((to, stamp, _)) = self.owed_ack.take()
-            && acknowledge.is_none_or(|(from, ..)| from != to)
+            && (token.phase == Phase::Home || acknowledge.is_none_or(|(from, ..)| from != to))
         {
             self.outbox.push_back(Pending::TokenAck { to, stamp });
         }
@@ -145,8 +140,7 @@ impl Rether {
     fn take_news(&mut self, at: Instant, stamp: Stamp, token: &Token) {
         self.seen = stamp;
         self.nacked = false;
-        let before = self.list.as_ref().map(|list| list.dead);
-        self.note_deaths(at, before, &token.dead);
+        self.note_deaths(at, &token.dead);
         self.list = Some(*token);
         self.list_stamp = stamp;
         self.silence_at = at + self.settings.silence(self.rank());

@@ -272,7 +272,8 @@ impl Rether {
     /// each time twice as long, and every station keeps the same account.
     ///
     /// Whoever claimed has told its own channels; those here end too.
-    pub(super) fn note_deaths(&mut self, now: Instant, before: Option<StationSet>, after: &StationSet) {
+    pub(super) fn note_deaths(&mut self, now: Instant, after: &StationSet) {
+        let before = self.list.as_ref().map(|list| list.dead);
         let known = before.unwrap_or(StationSet::EMPTY);
         for station in after.iter().filter(|station| !known.contains(*station)) {
             if station != self.station {
