@@ -92,8 +92,8 @@ impl Rether {
         assert!(stamp >= self.seen, "a holder has seen nothing newer than its token");
         self.seen = stamp;
         self.watch = None;
-        // Coming from where the last one came from, the token has passed that station again since; but a round
-        // that ends early comes home without passing whoever waits for this answer.
+        // Coming from where the last one came from, the token has passed that station again since; but a
+        // round that ends early comes home without passing whoever waits for this answer.
         if let Some((to, stamp, _)) = self.owed_ack.take()
             && (token.phase == Phase::Home || acknowledge.is_none_or(|(from, ..)| from != to))
         {
