@@ -179,7 +179,8 @@ pub enum Output {
     Hold {
         /// The token's generation counter.
         generation: u32,
-        /// When it was accepted.
+        /// When it was read and accepted. The kernel's stamp, from which the lease runs, is earlier, and is
+        /// rounded towards the past: as much as a reading of two clocks may take.
         accepted: Instant,
         /// When it was passed on or given up.
         passed: Instant,

@@ -17,7 +17,10 @@ use rota_wire::{Phase, Token};
 pub(super) struct Hold {
     pub(super) token: Token,
     pub(super) stamp: Stamp,
+    /// The kernel's receive stamp of the token.
     pub(super) accepted: Instant,
+    /// When this station had read it: only from here on could it act on it.
+    pub(super) taken: Instant,
     /// From the kernel's receive stamp on: behind it nothing may be sent, whatever happened in between.
     pub(super) lease_end: Instant,
     /// The acknowledgement that the predecessor may need: to whom, for what, by when.
@@ -103,6 +106,7 @@ impl Rether {
             token,
             stamp,
             accepted: at,
+            taken: now,
             lease_end: at + self.settings.lease,
             acknowledge,
             stage: Stage::Begin,
@@ -255,7 +259,7 @@ impl Rether {
     }
 
     pub(super) fn log_hold(&mut self, hold: &Hold, now: Instant) {
-        let (generation, accepted) = (hold.stamp.generation.counter, hold.accepted);
+        let (generation, accepted) = (hold.stamp.generation.counter, hold.taken);
         let passed = now.min(hold.lease_end).max(accepted);
         self.outputs.push_back(Output::Hold { generation, accepted, passed });
     }

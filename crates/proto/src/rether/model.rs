@@ -284,7 +284,7 @@ fn visit_tokens(visit: &mut dyn Visit, hold: Option<&Hold>, watch: Option<&Watch
 }
 
 fn visit_hold(visit: &mut dyn Visit, hold: &Hold, cap: Span) {
-    let Hold { token, stamp: of, accepted, lease_end, acknowledge, stage, card_free, sent } = hold;
+    let Hold { token, stamp: of, accepted, taken: _, lease_end, acknowledge, stage, card_free, sent } = hold;
     kept_token(visit, token);
     stamp(visit, *of);
     visit.since(*accepted, cap);
