@@ -23,7 +23,5 @@ pub use rether::{
     Admitted, FRAGMENTS_MAX, Request, SegmentParams, admit, gap_early, gap_strict, still_fits, tht_nrt,
     tht_rt, tht_rt_joined,
 };
-pub use slots::{
-    Slot, close_slot, is_joined, is_strict, offset_of, remove_station, reserved, visit_max, visits,
-};
+pub use slots::{Slot, close_slot, is_joined, is_strict, offset_of, remove_station, reserved, visits};
 pub use timers::{RecoveryModel, Timers};

@@ -17,6 +17,8 @@ pub enum Test {
     UnitTooLarge,
     /// The reservation list is as long as one frame allows.
     SlotTableFull,
+    /// A station would hold the token for longer than its lease.
+    HoldTooLong,
 }
 
 impl Test {
@@ -28,6 +30,7 @@ impl Test {
             Self::NrtLatency => "NrtLatency",
             Self::UnitTooLarge => "UnitTooLarge",
             Self::SlotTableFull => "SlotTableFull",
+            Self::HoldTooLong => "HoldTooLong",
         }
     }
 
@@ -36,7 +39,7 @@ impl Test {
         match self {
             Self::Eq3Capacity => Some(1),
             Self::NrtFloor => Some(3),
-            Self::NrtLatency => None,
+            Self::NrtLatency | Self::HoldTooLong => None,
             Self::UnitTooLarge => Some(14),
             Self::SlotTableFull => Some(2),
         }
@@ -85,6 +88,13 @@ impl fmt::Display for Refusal {
             }
             Test::UnitTooLarge => {
                 write!(f, "refused by {}: the unit is {margin} longer than a slot can be", self.test)
+            }
+            Test::HoldTooLong => {
+                write!(
+                    f,
+                    "refused by {}: a station could hold the token {margin} longer than its lease",
+                    self.test
+                )
             }
             Test::SlotTableFull => {
                 write!(f, "refused by {}: the segment's reservation list has no free entry", self.test)

@@ -51,6 +51,8 @@ pub struct SegmentParams {
     pub card_burst_octets: Octets,
     /// Entries the reservation list can hold.
     pub slots_max: u16,
+    /// L, how long a station may hold the token, rests apart.
+    pub hold_max: Span,
 }
 
 impl SegmentParams {
@@ -84,6 +86,20 @@ impl SegmentParams {
             list_broadcast: link.frame_span_up(token_octets),
             card_burst_octets: link.framing.frame_wire_octets_max() * burst_frames,
             slots_max,
+            hold_max: Self::TRT_30HZ,
+        }
+    }
+
+    /// The longest hold of a station that reserved nothing: one ordinary visit and its hop.
+    pub fn nrt_hold_max(&self) -> Span {
+        let visit = |frames: u32| {
+            let frames = u64::from(frames.max(1));
+            (self.link.frame_span_max() + self.link.per_frame) * frames + self.link.per_visit + self.link.hop
+        };
+        match self.nrt_policy {
+            NrtPolicy::One => visit(1),
+            NrtPolicy::AtMost(frames) => visit(frames).min(self.trt),
+            NrtPolicy::AsManyAsFit => self.trt,
         }
     }
 
@@ -205,6 +221,7 @@ fn evaluate(slots: &[Slot], request: &Request, params: &SegmentParams) -> Result
     let strict = request.periodic || is_strict(slots);
     let need = nrt_need(params, offset + tht, strict);
     let spare = eq3(offset + tht, &need, params)?;
+    check_hold(slots, &Slot { station: request.station, tht, periodic: request.periodic }, params)?;
     let (wait, gap) = if request.periodic {
         (params.trt, gap_strict(params))
     } else {
@@ -227,6 +244,28 @@ pub fn still_fits(slots: &[Slot], params: &SegmentParams) -> Result<Span, Test> 
     let all = reserved(slots);
     let need = nrt_need(params, all, is_strict(slots));
     eq3(all, &need, params).map_err(|failure| failure.test)
+}
+
+/// No hold outlives its lease, now or after any closing, once `new` stands in the list.
+///
+/// A visit whose predecessor was idle waits for its own opening, so a hold takes the slot before it and
+/// all slots of its station, which closings may make neighbours, and perhaps an ordinary visit.
+fn check_hold(slots: &[Slot], new: &Slot, params: &SegmentParams) -> Result<(), Failure> {
+    if params.hold_max >= params.trt {
+        return Ok(());
+    }
+    let all = || slots.iter().chain([new]);
+    let hold_of = |station: u16| {
+        let (own, before) = all().fold((Span::ZERO, Span::ZERO), |(own, before), slot| {
+            if slot.station == station { (own + slot.tht, before) } else { (own, before.max(slot.tht)) }
+        });
+        own + before + params.nrt_hold_max()
+    };
+    let longest = all().map(|slot| hold_of(slot.station)).max().unwrap_or(Span::ZERO);
+    if longest > params.hold_max {
+        return Err(Failure { test: Test::HoldTooLong, margin: longest.minus(params.hold_max) });
+    }
+    Ok(())
 }
 
 /// The limits of the wire format: 12 bits of fragment index, 32 bits of holding time.
@@ -270,7 +309,7 @@ fn refusal(slots: &[Slot], request: &Request, params: &SegmentParams, failure: &
         margin: failure.margin,
         margin_bps: match failure.test {
             Test::Eq3Capacity | Test::NrtFloor => params.rate_of_time_up(failure.margin),
-            Test::NrtLatency | Test::UnitTooLarge | Test::SlotTableFull => 0,
+            Test::NrtLatency | Test::UnitTooLarge | Test::SlotTableFull | Test::HoldTooLong => 0,
         },
         counter_offer,
         counter_offer_bps: counter_offer.map(|unit| params.rate_of_down(unit)),

@@ -42,16 +42,6 @@ pub fn visits(slots: &[Slot]) -> u64 {
     (0..slots.len()).filter(|&index| !is_joined(slots, index)).count() as u64
 }
 
-/// The longest visit of the list, all joined slots together: what a lease must cover.
-pub fn visit_max(slots: &[Slot]) -> Span {
-    let (mut longest, mut visit) = (Span::ZERO, Span::ZERO);
-    for (index, slot) in slots.iter().enumerate() {
-        visit = if is_joined(slots, index) { visit + slot.tht } else { slot.tht };
-        longest = longest.max(visit);
-    }
-    longest
-}
-
 /// Closes slot `index` and moves all later ones to the left; returns the new length.
 ///
 /// What stands behind the new length is stale. The slot that now follows takes over the closed slot's hop
@@ -137,8 +127,6 @@ mod tests {
     #[test]
     fn a_lease_covers_all_slots_of_one_visit() {
         let slots = fill(&[(1, 3000), (1, 3000), (2, 5000), (1, 100)]);
-        assert_eq!(visit_max(&slots), slots[0].tht + slots[1].tht);
-        assert_eq!(visit_max(&[]), Span::ZERO);
     }
 
     #[test]

@@ -15,8 +15,7 @@
 //!   TRT more) and passes it on in D; after m hops it meets a fenced station, which discards it.
 //! * **T_to ≥ 2D + 2Q/C + N·δ.** A switch request may find a port that holds Q octets, and stations that it
 //!   has not reached yet fill the initiator's port with as much before the answer; N answers are spaced by δ.
-//! * **L ≥ 2·TRT + D** where one lease serves every hold: a master rests for TRT at most, and then its slots
-//!   and its ordinary visit take at most one more rotation.
+//! * **L** is a setting, and admission refuses a reservation whose hold would be longer. L ≥ TRT refuses nothing, because eq. 3 keeps every hold below a rotation.
 
 use crate::rether::SegmentParams;
 use rota_units::{BitRate, Octets, Span};
@@ -81,9 +80,9 @@ impl RecoveryModel {
         }
     }
 
-    /// The shortest lease that covers a rest and the visit behind it.
+    /// The shortest lease for which no reservation is refused.
     pub fn lease_min(trt: Span, one_way: Span) -> Span {
-        trt * 2 + one_way
+        trt + one_way
     }
 
     /// The same with the patience that stock Linux in virtual machines needs.

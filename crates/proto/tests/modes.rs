@@ -323,7 +323,7 @@ fn silent_stations_are_dead_only_after_the_drain_time() {
     while rig.state() == "claiming" {
         rig.run(ms(1));
     }
-    assert!(rig.now.since(began) >= rig.settings.drain(2), "two silent stations, one of them master");
+    assert!(rig.now.since(began) >= rig.settings.drain(2, true), "two silent stations, one of them master");
 }
 
 #[test]

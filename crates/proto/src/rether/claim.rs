@@ -30,7 +30,7 @@ pub(super) struct ClaimRound {
 
 impl ClaimRound {
     pub(super) fn deadline(&self) -> Instant {
-        self.drained.unwrap_or(self.again)
+        self.drained.map_or(self.again, |drained| drained.min(self.again))
     }
 }
 
@@ -74,26 +74,39 @@ impl Rether {
         let Some(claim) = &mut self.claim else { return };
         if silent == 0 || claim.drained.is_some_and(|at| now >= at) {
             self.make_token(now);
-        } else if claim.drained.is_none() && now >= claim.again {
+        } else if now >= claim.again {
+            let generation = claim.generation;
             if claim.tries < self.settings.claim_tries {
                 claim.tries += 1;
                 claim.again = now + self.settings.claim_interval;
-                let generation = claim.generation;
-                self.outbox.push_back(Pending::Claim { generation });
             } else {
-                // Those on the dead list drained when they were declared dead; they are asked, not
-                // waited for.
-                let dead = claim.list.as_ref().map_or(StationSet::EMPTY, |list| list.dead);
-                let granted = claim.granted;
-                let may_hold = self.members.as_slice().iter().filter(|member| {
-                    let station = member.station;
-                    station != 0 && !granted.contains(station) && !dead.contains(station)
-                });
-                let drain = self.settings.drain(may_hold.count());
-                if let Some(claim) = &mut self.claim {
-                    claim.drained = Some(now + drain);
+                // Repeated while it drains, so that those who granted notice when this station dies too.
+                claim.again = now + self.settings.claim_interval.max(self.settings.trt.div_down(2));
+                if claim.drained.is_none() {
+                    self.begin_drain(now);
+                    return;
                 }
             }
+            self.outbox.push_back(Pending::Claim { generation });
+        }
+    }
+
+    /// Nobody answers any more: waits until the silent can hold the old token no longer.
+    fn begin_drain(&mut self, now: Instant) {
+        let Some(claim) = &self.claim else { return };
+        // Those on the dead list drained when they were declared dead; they are asked, not waited for.
+        let dead = claim.list.as_ref().map_or(StationSet::EMPTY, |list| list.dead);
+        let stations = self.members.as_slice().iter().map(|member| member.station);
+        let silent = |station: &StationId| {
+            *station != 0 && !claim.granted.contains(*station) && !dead.contains(*station)
+        };
+        // Whoever became master by an edit that nobody here has seen got the token from the old master, which
+        // made the edit when it closed its slot, and is silent as well.
+        let resting = claim.list.as_ref().map(|list| self.master(list));
+        let may_rest = resting.is_none_or(|master| master != self.station && silent(&master));
+        let drain = self.settings.drain(stations.filter(silent).count(), may_rest);
+        if let Some(claim) = &mut self.claim {
+            claim.drained = Some(now + drain);
         }
     }
 
@@ -177,10 +190,8 @@ impl Rether {
         self.claim = None;
         let seen = self.list_stamp;
         self.seen = fresh;
-        // The claimant may have to wait until all others are drained. Whoever claimed against it before that
-        // would start the drain anew, and two such stations would never make a token.
-        let drain = self.settings.drain(self.members.as_slice().len());
-        self.silence_at = now + self.settings.silence(self.rank()) + drain;
+        // The claimant repeats itself until it has its token: silence means that it died as well.
+        self.silence_at = now + self.settings.silence(self.rank());
         self.outbox.push_back(Pending::ClaimGrant { to: mac, generation: claim.generation, seen });
     }
 

@@ -301,7 +301,8 @@ impl Rether {
             return;
         }
         watch.tries += 1;
-        watch.again = now + hop_timeout * (1 << watch.tries.min(4));
+        let decided = watch.passed + self.settings.death_timeout;
+        watch.again = (now + hop_timeout * (1 << watch.tries.min(4))).min(decided);
         self.counters.tokens_retransmitted += 1;
         // A successor that missed the ring's key could not read the token: tell it again.
         self.send_form();

@@ -27,21 +27,19 @@ pub enum SettingsError {
     /// The token carries times in 32 bits, and a ring must also find time for its hops.
     #[error("a cycle of {0} cannot be kept; 1ms to 1s can")]
     Cycle(Span),
-    /// A live ring would be declared dead.
-    #[error("a death timeout of {death} is below two cycles of {trt}")]
+    /// A live successor would be declared dead before its token was repeated.
+    #[error("a death timeout of {death} is too short; {least} would do, three hop timeouts")]
     Death {
         /// What was asked for.
         death: Span,
-        /// The cycle.
-        trt: Span,
+        /// The shortest that works.
+        least: Span,
     },
-    /// A cycle master at rest would lose its token.
-    #[error("a lease of {lease} is too short for cycles of {trt}; {least} would do")]
+    /// A station would lose its token in an ordinary visit.
+    #[error("a lease of {lease} is too short; {least} would do, one ordinary visit and its hop")]
     Lease {
         /// What was asked for.
         lease: Span,
-        /// The cycle.
-        trt: Span,
         /// The shortest that works.
         least: Span,
     },
@@ -91,7 +89,8 @@ pub struct Settings {
     pub hop_timeout: Span,
     /// How long a ring may be silent before somebody claims the token.
     pub death_timeout: Span,
-    /// How long a station may hold the token at most, from the kernel's receive stamp.
+    /// L: how long a station may hold the token at most, from the kernel's receive stamp. A cycle master that
+    /// rests may hold it for a cycle longer. Admission refuses what would need a longer hold.
     pub lease: Span,
     /// Announcements in plain mode.
     pub hello: Span,
@@ -155,6 +154,7 @@ impl Settings {
             link: self.link,
             nrt_policy: self.nrt_policy,
             nrt_latency_max: self.nrt_latency_max,
+            hold_max: self.lease,
             ..SegmentParams::new(self.link.rate, stations.max(self.stations_max))
         }
     }
@@ -173,10 +173,24 @@ impl Settings {
         Ok(self)
     }
 
+    /// The same with the timers whose bounds are proven (theory a.6), for hosts that never stall: tokens are
+    /// sent again after 2D + g, a silent successor is claimed about after three times that, and nobody
+    /// holds a token for more than half a cycle, rests apart.
+    #[must_use]
+    pub fn proven(mut self) -> Self {
+        self.delay_max = self.link.hop + self.link.frame_span_max();
+        self.hop_timeout = self.delay_max * 2 + RecoveryModel::GUARD;
+        self.death_timeout = self.hop_timeout * 3;
+        self.claim_interval = self.delay_max * 2;
+        self.lease = self.trt.div_down(2);
+        self.ack_spacing = self.link.frame_span_min().max(Span::from_micros(50));
+        self
+    }
+
     /// The same with another death timer; the lease is half of it, or what the cycle needs.
     ///
     /// # Errors
-    /// A live ring could be silent for longer.
+    /// Its token would not be sent again first.
     pub fn with_death_timeout(mut self, death: Span) -> Result<Self, SettingsError> {
         self.death_timeout = death;
         self.lease = death.div_down(2).max(RecoveryModel::lease_min(self.trt, self.delay_max));
@@ -196,12 +210,13 @@ impl Settings {
         if self.stations_max == 0 || self.stations_max > STATIONS_MAX {
             return Err(SettingsError::Stations(self.stations_max));
         }
-        let least = RecoveryModel::lease_min(trt, self.delay_max);
+        let least = self.params(2).nrt_hold_max();
         if lease < least {
-            return Err(SettingsError::Lease { lease, trt, least });
+            return Err(SettingsError::Lease { lease, least });
         }
-        if self.death_timeout < trt * 2 {
-            return Err(SettingsError::Death { death: self.death_timeout, trt });
+        let least = hop * 3;
+        if self.death_timeout < least {
+            return Err(SettingsError::Death { death: self.death_timeout, least });
         }
         if self.nrt_latency_max < trt {
             return Err(SettingsError::Latency { latency: self.nrt_latency_max, trt });
@@ -260,8 +275,8 @@ impl Settings {
         })
     }
 
-    /// The recovery timers that admission proves, for a segment of `stations` stations. One lease serves
-    /// rests and all other holds; the hop and death timers are floors.
+    /// The recovery timers that admission proves, for a segment of `stations` stations. The hop and death
+    /// timers are floors.
     pub fn timers(&self, stations: u16) -> Timers {
         Timers::new(RecoveryModel {
             trt: self.trt,
@@ -290,9 +305,9 @@ impl Settings {
         self.timers(0).silence(u16::try_from(rank).unwrap_or(u16::MAX))
     }
 
-    /// W: how long so many silent stations may still hand an old token on; one of them may be the master.
-    pub fn drain(&self, silent: usize) -> Span {
-        self.timers(0).drain(u16::try_from(silent).unwrap_or(u16::MAX), true)
+    /// W: how long so many silent stations may still hand an old token on, and whether one may be resting.
+    pub fn drain(&self, silent: usize, master_silent: bool) -> Span {
+        self.timers(0).drain(u16::try_from(silent).unwrap_or(u16::MAX), master_silent)
     }
 }
 
@@ -312,9 +327,19 @@ mod tests {
     }
 
     #[test]
+    fn the_proven_timers_agree_and_stay_below_a_twelfth_of_the_cycle() {
+        for mbit in [10, 100, 1_000, 10_000] {
+            let proven = settings(mbit).proven();
+            assert_eq!(proven.check(), Ok(()), "{mbit} Mbit/s");
+            assert!(mbit == 10 || proven.hop_timeout <= proven.trt.div_down(12), "{mbit} Mbit/s");
+            assert!(proven.silence(0) < proven.trt * 2, "{mbit} Mbit/s");
+        }
+    }
+
+    #[test]
     fn a_long_cycle_brings_its_lease_and_death_timer_along() {
         let long = settings(10).with_cycle(Span::from_millis(1_000)).expect("1 s can be kept");
-        assert!(long.lease >= Span::from_millis(2_000) && long.death_timeout == Span::from_millis(2_000));
+        assert!(long.lease >= Span::from_millis(1_000) && long.death_timeout == Span::from_millis(2_000));
         assert!(long.silence(0) > long.trt + long.lease);
         let short = settings(10).with_cycle(Span::from_millis(5)).expect("5 ms can be kept");
         assert_eq!((short.lease, short.death_timeout), (settings(10).lease, settings(10).death_timeout));
@@ -325,11 +350,14 @@ mod tests {
     #[test]
     fn a_contradiction_is_named_in_one_sentence() {
         let long = settings(10).with_cycle(Span::from_millis(400)).expect("can be kept");
-        let hasty = long.clone().with_death_timeout(Span::from_millis(500)).unwrap_err();
-        assert_eq!(hasty.to_string(), "a death timeout of 500 ms is below two cycles of 400 ms");
-        let lease = Span::from_millis(250);
+        let hasty = long.clone().with_death_timeout(Span::from_millis(14)).unwrap_err();
+        assert_eq!(
+            hasty.to_string(),
+            "a death timeout of 14 ms is too short; 15 ms would do, three hop timeouts"
+        );
+        let lease = Span::from_micros(900);
         let error = Settings { lease, ..long }.check().unwrap_err().to_string();
-        assert!(error.starts_with("a lease of 250 ms is too short for cycles of 400 ms"), "{error}");
+        assert!(error.starts_with("a lease of 900 us is too short; "), "{error}");
     }
 
     #[test]

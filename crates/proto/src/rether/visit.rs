@@ -155,6 +155,11 @@ impl Rether {
         if token.rested {
             self.counters.rests += 1;
         }
+        // A rest is a hold of its own, and what the drain of a silent master waits for.
+        let (lease, trt) = (self.settings.lease, self.settings.trt);
+        if let Some(hold) = &mut self.hold {
+            hold.lease_end = hold.lease_end.max(hold.accepted + lease + trt);
+        }
         self.stage(Stage::Rest { until })
     }
 
