@@ -8,8 +8,9 @@ mod sweep;
 
 use crate::exit::{Exit, Failure};
 use crate::{Format, figure};
+use rota_sim::sweep::Campaign;
 use rota_sim::{Run, Scenario};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Arguments of `rota sim`.
 #[derive(clap::Args)]
@@ -31,10 +32,55 @@ enum What {
     Figure(figure::Args),
 }
 
+/// What is run: a file, or what a seed draws.
 #[derive(clap::Args)]
-struct OneArgs {
+struct Source {
     /// The scenario; without it the one that the seed draws
     file: Option<PathBuf>,
+    /// The timers of what the seed draws: the product's own, or those with proven bounds
+    #[arg(long, value_enum, default_value = "product", conflicts_with = "file")]
+    timers: Drawn,
+}
+
+/// [`Campaign`] as an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Drawn {
+    Product,
+    Proven,
+}
+
+impl Source {
+    fn campaign(&self) -> Campaign {
+        match self.timers {
+            Drawn::Product => Campaign::Product,
+            Drawn::Proven => Campaign::Proven,
+        }
+    }
+
+    /// The scenario of the file, if there is one.
+    fn read(&self) -> Result<Option<Scenario>, Failure> {
+        self.file.as_deref().map(file::read).transpose()
+    }
+
+    /// The scenario of the file, or what this seed draws.
+    fn scenario(&self, seed: u64) -> Result<Scenario, Failure> {
+        Ok(self.read()?.unwrap_or_else(|| self.campaign().scenario(seed)))
+    }
+
+    /// The words that name it on a command line.
+    fn words(&self) -> String {
+        match (&self.file, self.timers) {
+            (Some(file), _) => format!("{} ", file.display()),
+            (None, Drawn::Proven) => "--timers proven ".to_owned(),
+            (None, Drawn::Product) => String::new(),
+        }
+    }
+}
+
+#[derive(clap::Args)]
+struct OneArgs {
+    #[command(flatten)]
+    source: Source,
     /// The seed: the same seed gives the same run
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -50,13 +96,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     }
 }
 
-/// The scenario of a file, or of a seed of the default campaign.
-fn scenario(file: Option<&Path>, seed: u64) -> Result<Scenario, Failure> {
-    file.map_or_else(|| Ok(rota_sim::sweep::campaign(seed)), file::read)
-}
-
 fn one(args: &OneArgs, format: Format) -> Result<Exit, Failure> {
-    let scenario = scenario(args.file.as_deref(), args.seed)?;
+    let scenario = args.source.scenario(args.seed)?;
     // First what was asked for, so that an output that breaks off still says what it was.
     if format == Format::Text {
         outln!("{}", report::head(&scenario, args.seed));

@@ -42,47 +42,78 @@ pub const CAMPAIGN: &[(Draw, u32)] = &[
     (Draw::Flood, 1),
 ];
 
-/// A world of the default campaign.
-pub fn campaign(seed: u64) -> Scenario {
-    let mut random = Stream::named(seed, "campaign");
-    let stations = random.between(3, 8) as usize;
-    let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
-    let mut scenario = Scenario::new("campaign", stations, settings);
-    // A station asks fifty times to be let into a ring before it looks anew.
-    scenario.quiet = Span::from_millis(15_000);
-    scenario.world.strangers = 1;
-    scenario.world.drift_ppm = 50;
-    let trt = scenario.world.settings.trt;
-    let pair = |random: &mut Stream| {
-        let from = random.below(stations as u64) as usize;
-        (from, (from + 1 + random.below(stations as u64 - 1) as usize) % stations)
-    };
-    for _ in 0..random.between(1, 4) {
-        let (from, to) = pair(&mut random);
-        let unit = random.between(100, 6_250) as u32;
-        let open = Span::from_millis(random.below(2_000));
-        let close = (random.below(4) == 0).then(|| open + Span::from_millis(random.between(1, 4_000)));
-        scenario.reservations.push(Reservation {
-            from,
-            to,
-            unit,
-            periodic: random.below(4) > 0,
-            must_admit: false,
-            open,
-            close,
-            shape: Shape::Periodic { period: trt, octets: unit },
-        });
+/// Which worlds a seed draws from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Campaign {
+    /// The product's own timers, patient with machines that stall, at 10 Mbit/s.
+    Product,
+    /// The timers whose recovery bounds are proven, on hosts that never stall, at 100 Mbit/s and 1 Gbit/s.
+    Proven,
+}
+
+impl Campaign {
+    fn settings(self, random: &mut Stream) -> Settings {
+        match self {
+            Self::Product => Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000)),
+            Self::Proven => {
+                let (mbit, queue) = if random.below(3) == 0 { (1_000, 1_000_000) } else { (100, 150_000) };
+                let settings = Settings::ethernet(BitRate::from_mbit(mbit), Octets::new(queue)).proven();
+                // Who looks for a ring does it in its cycle.
+                let trt = settings.trt;
+                Settings { join_interval: trt.div_down(2), hello: trt * 6, ..settings }
+            }
+        }
     }
-    for _ in 0..random.below(3) {
-        let (from, to) = pair(&mut random);
-        let mean = Span::from_micros(random.between(2_000, 50_000));
-        let octets = random.between(60, 1_514) as u32;
-        let shape = Shape::Poisson { mean, octets };
-        scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape });
+
+    /// The world that this seed draws.
+    pub fn scenario(self, seed: u64) -> Scenario {
+        let mut random = Stream::named(seed, "campaign");
+        let stations = random.between(3, 8) as usize;
+        let mut scenario = Scenario::new("campaign", stations, self.settings(&mut random));
+        scenario.world.strangers = 1;
+        scenario.world.drift_ppm = 50;
+        let ms = Span::from_millis;
+        // A station asks fifty times to be let into a ring before it looks anew.
+        let (longest, every) = match self {
+            Self::Product => {
+                scenario.quiet = ms(15_000);
+                (ms(1_000), ms(random.between(300, 4_000)))
+            }
+            Self::Proven => {
+                (scenario.settle, scenario.duration, scenario.quiet) = (ms(300), ms(1_000), ms(16_000));
+                (ms(100), ms(random.between(50, 1_000)))
+            }
+        };
+        let span = scenario.duration.as_nanos() / 1_000_000;
+        for _ in 0..random.between(1, 4) {
+            let unit = random.between(100, 6_250) as u32;
+            scenario.reservations.push(reservation(&mut random, &scenario, unit, span / 3));
+        }
+        for _ in 0..random.below(3) {
+            let (from, to) = pair(&mut random, stations);
+            let mean = Span::from_micros(random.between(2_000, 50_000));
+            let octets = random.between(60, 1_514) as u32;
+            let shape = Shape::Poisson { mean, octets };
+            scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape });
+        }
+        scenario.mix = Some(Mix { weights: CAMPAIGN.to_vec(), every, longest });
+        scenario
     }
-    scenario.mix =
-        Some(Mix { weights: CAMPAIGN.to_vec(), every: Span::from_millis(random.between(300, 4_000)) });
-    scenario
+}
+
+fn pair(random: &mut Stream, stations: usize) -> (usize, usize) {
+    let from = random.below(stations as u64) as usize;
+    (from, (from + 1 + random.below(stations as u64 - 1) as usize) % stations)
+}
+
+/// A channel that is opened within `late` milliseconds and perhaps closed.
+fn reservation(random: &mut Stream, scenario: &Scenario, unit: u32, late: u64) -> Reservation {
+    let (from, to) = pair(random, scenario.world.stations);
+    let open = Span::from_millis(random.below(late));
+    let close = (random.below(4) == 0).then(|| open + Span::from_millis(random.between(1, late * 2)));
+    let shape = Shape::Periodic { period: scenario.world.settings.trt, octets: unit };
+    let periodic = random.below(4) > 0;
+    Reservation { from, to, unit, periodic, must_admit: false, open, close, shape }
 }
 
 /// Runs one seed of a scenario to its end. A panic is a violation like others (S7).

@@ -333,7 +333,7 @@ fn a_strict_ring_does_not_drift_over_a_thousand_cycles() {
 #[test]
 fn a_few_random_worlds_hold_every_invariant() {
     for seed in 0..400 {
-        let scenario = sweep::campaign(seed);
+        let scenario = sweep::Campaign::Product.scenario(seed);
         let outcome = sweep::run(seed, &scenario);
         assert_eq!(outcome.violations, [], "seed {seed}: rota sim run --seed {seed}");
         if seed % 20 == 0 {

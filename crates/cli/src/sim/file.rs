@@ -70,6 +70,8 @@ struct Medium {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Timers {
+    #[serde(default)]
+    proven: bool,
     hop: Option<Time>,
     death: Option<Time>,
     lease: Option<Time>,
@@ -156,6 +158,7 @@ struct TrafficTable {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct MixTable {
     every: Time,
+    longest: Option<Time>,
     weights: Option<BTreeMap<String, u32>>,
 }
 
@@ -289,6 +292,9 @@ impl File {
         let or = |time: &Option<Time>, otherwise: Span| time.map_or(otherwise, |time| time.0);
         if let Some(trt) = self.trt {
             settings = settings.with_cycle(trt.0).map_err(|error| wrong("", 0, "trt", error.to_string()))?;
+        }
+        if self.timers.proven {
+            settings = settings.proven();
         }
         settings.hop_timeout = or(&self.timers.hop, settings.hop_timeout);
         settings.death_timeout = or(&self.timers.death, settings.death_timeout);
@@ -424,8 +430,9 @@ fn clip(path: &Path, part: &'static str, index: usize) -> Result<Arc<[u32]>, Wro
 
 impl MixTable {
     fn mix(self) -> Result<Mix, Wrong> {
+        let longest = self.longest.map_or(Span::from_millis(1_000), |time| time.0);
         let Some(weights) = self.weights else {
-            return Ok(Mix { weights: sweep::CAMPAIGN.to_vec(), every: self.every.0 });
+            return Ok(Mix { weights: sweep::CAMPAIGN.to_vec(), every: self.every.0, longest });
         };
         let named = |(name, weight): (String, u32)| match rota_sim::Draw::named(&name) {
             Some(draw) => Ok((draw, weight)),
@@ -435,7 +442,8 @@ impl MixTable {
                 Err(wrong("mix", 0, "weights", sentence))
             }
         };
-        Ok(Mix { weights: weights.into_iter().map(named).collect::<Result<_, _>>()?, every: self.every.0 })
+        let weights = weights.into_iter().map(named).collect::<Result<_, _>>()?;
+        Ok(Mix { weights, every: self.every.0, longest })
     }
 }
 

@@ -5,7 +5,6 @@ use crate::exit::{Exit, Failure};
 use rota_sim::Run;
 use rota_units::{Span, parse_span};
 use std::io::Write;
-use std::path::PathBuf;
 
 /// How much of the run is kept in memory at once.
 const STRETCH: Span = Span::from_millis(10);
@@ -13,8 +12,8 @@ const STRETCH: Span = Span::from_millis(10);
 /// Arguments of `rota sim replay`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The scenario; without it the one that the seed draws
-    file: Option<PathBuf>,
+    #[command(flatten)]
+    source: super::Source,
     /// The seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -28,7 +27,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Exit, Failure> {
-    let scenario = super::scenario(args.file.as_deref(), args.seed)?;
+    let scenario = args.source.scenario(args.seed)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     // Whoever stops reading has seen enough.
     let mut put = |line: &str| writeln!(out, "{line}").is_ok();

@@ -1,23 +1,21 @@
 //! `rota sim sweep`: many seeds on all cores, up to the first broken rule.
 
-use super::file;
 use crate::Format;
 use crate::clock;
 use crate::exit::{Exit, Failure};
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::{SigSet, Signal};
-use rota_sim::{Outcome, Scenario, Tally, sweep};
+use rota_sim::{Outcome, Tally, sweep};
 use rota_units::Span;
 use serde_json::json;
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Arguments of `rota sim sweep`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The scenario; without it each seed draws a scenario of its own
-    file: Option<PathBuf>,
+    #[command(flatten)]
+    source: super::Source,
     /// The seeds, the last one not among them
     #[arg(long, value_name = "A..B", value_parser = parse_seeds, default_value = "0..1000")]
     seeds: std::ops::Range<u64>,
@@ -64,10 +62,14 @@ impl Sum {
 
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
-    let scenario = args.file.as_deref().map(file::read).transpose()?;
+    let (scenario, campaign) = (args.source.read()?, args.source.campaign());
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let (seeds, begun) = (args.seeds.clone(), clock::now());
     let (next, stop, sum) = (AtomicU64::new(seeds.start), AtomicBool::new(false), Mutex::new(Sum::default()));
+    let one = |seed| match &scenario {
+        Some(scenario) => sweep::run(seed, scenario),
+        None => sweep::run(seed, &campaign.scenario(seed)),
+    };
     let bar = ProgressBar::new(seeds.end - seeds.start);
     let style = ProgressStyle::with_template("{bar:40} {pos} of {len} seeds, {eta} left  {msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -80,7 +82,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     std::panic::set_hook(Box::new(|_| {}));
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
-            scope.spawn(|| work(scenario.as_ref(), &next, seeds.end, stop, sum, &bar, args.keep_going));
+            scope.spawn(|| work(&one, &next, seeds.end, stop, sum, &bar, args.keep_going));
         }
         watch_interrupt(&interrupt, stop, interrupted, &next, seeds.end, sum, seeds.start);
     });
@@ -121,7 +123,7 @@ fn is_pending(signals: &SigSet) -> bool {
 }
 
 fn work(
-    scenario: Option<&Scenario>,
+    one: &(dyn Fn(u64) -> Outcome + Sync),
     next: &AtomicU64,
     end: u64,
     stop: &AtomicBool,
@@ -134,10 +136,7 @@ fn work(
         if seed >= end {
             return;
         }
-        let outcome = match scenario {
-            Some(scenario) => sweep::run(seed, scenario),
-            None => sweep::run(seed, &sweep::campaign(seed)),
-        };
+        let outcome = one(seed);
         bar.inc(1);
         if !outcome.violations.is_empty() && !keep_going {
             stop.store(true, Ordering::Relaxed);
@@ -151,11 +150,8 @@ fn work(
 fn print(args: &Args, format: Format, sum: &Sum, took: Span, interrupted: bool) {
     let seconds = took.as_nanos() as f64 / 1e9;
     let hops = sum.hops as f64 / seconds.max(1e-9);
-    let file = args.file.as_ref().map(|file| file.display().to_string());
-    let again = |seed: u64| match &file {
-        Some(file) => format!("rota sim run {file} --seed {seed}"),
-        None => format!("rota sim run --seed {seed}"),
-    };
+    let file = args.source.file.as_ref().map(|file| file.display().to_string());
+    let again = |seed: u64| format!("rota sim run {}--seed {seed}", args.source.words());
     if format == Format::Json {
         let happened: serde_json::Map<_, _> =
             sum.tally.iter().map(|(name, _, count)| (name.replace(' ', "_"), json!(count))).collect();

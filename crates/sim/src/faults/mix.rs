@@ -93,6 +93,8 @@ pub struct Mix {
     pub weights: Vec<(Draw, u32)>,
     /// From the beginning of one fault to the next at most.
     pub every: Span,
+    /// How long one lasts at most, single frames and long pauses apart.
+    pub longest: Span,
 }
 
 /// States in which a crash or a pause may find a station.
@@ -126,8 +128,9 @@ impl Mix {
                 hit
             });
             if let Some((kind, _)) = kind {
-                let lasts = Span::from_nanos(random.between(1_000_000, 1_000_000_000));
-                faults.push(one(*kind, random, stations, settings, at, lasts));
+                let lasts =
+                    Span::from_nanos(random.between(1_000_000, self.longest.as_nanos().max(1_000_001)));
+                faults.push(self.one(*kind, random, stations, settings, at, lasts));
             }
             at += Span::from_nanos(random.between(1, self.every.as_nanos().max(1)));
         }
@@ -173,68 +176,71 @@ fn on_wires(kind: Draw, random: &mut Stream, settings: &Settings) -> Fault {
     }
 }
 
-fn one(
-    kind: Draw,
-    random: &mut Stream,
-    stations: usize,
-    settings: &Settings,
-    at: Span,
-    lasts: Span,
-) -> Timed {
-    let host = random.below(stations as u64) as usize;
-    let other = (host + 1 + random.below(stations as u64 - 1) as usize) % stations;
-    let ppm = random.between(1, 60_000) as u32;
-    let (lease, trt) = (settings.lease, settings.trt);
-    let moment = MOMENTS[random.below(MOMENTS.len() as u64) as usize];
-    let gap = Span::from_micros(random.between(100, 20_000));
-    let second = Span::from_millis(1_000);
-    let mut lasts = lasts;
-    let fault = match kind {
-        Draw::Loss
-        | Draw::Burst
-        | Draw::Gilbert
-        | Draw::TokenLoss
-        | Draw::Corrupt
-        | Draw::Resize
-        | Draw::Duplicate
-        | Draw::Delay
-        | Draw::LateDelay => on_wires(kind, random, settings),
-        Draw::Boundary => Fault::Boundary { ppm: ppm / 2 },
-        Draw::Crash => {
-            let down = if random.below(3) == 0 { lease } else { second * 2 };
-            Fault::Crash { host, moment, down: Some(part_of(random, down)) }
-        }
-        Draw::CrashLoop => {
-            lasts = second * 3;
-            Fault::CrashLoop { host, up: part_of(random, second), down: part_of(random, second) }
-        }
-        Draw::PauseShort => {
-            lasts = part_of(random, lease);
-            Fault::Pause { host, moment }
-        }
-        Draw::PauseLong => {
-            lasts = lease + part_of(random, second);
-            Fault::Pause { host, moment }
-        }
-        Draw::PauseAll => Fault::PauseAll,
-        Draw::Starve => Fault::Starve { host, late_ppm: ppm * 8, late_max: Span::from_millis(50) },
-        Draw::WallClock => Fault::WallClock { host },
-        Draw::Drift => Fault::Drift { host, rate: 999_500_000 + random.below(1_000_001) },
-        Draw::Partition => Fault::Partition { part: some(random, stations, host) },
-        Draw::OneWay => Fault::OneWay { from: host, to: other },
-        Draw::Flap => Fault::Flap { host, period: settings.trt + part_of(random, second) },
-        Draw::Babble => Fault::Babble { host, gap: gap + trt.div_down(6), octets: 1_000 },
-        Draw::Hog => Fault::Hog { host, times: random.between(1, 3) as u32 },
-        Draw::Forge => Fault::Forge { gap },
-        Draw::Insider | Draw::Wrap => Fault::Insider { gap: gap * 20, wrap: kind == Draw::Wrap },
-        Draw::Replay => Fault::Replay { gap },
-        Draw::Clone => Fault::Clone { host, of: other },
-        Draw::Skew => Fault::Skew { host },
-        Draw::Storm => Fault::Storm { hosts: some(random, stations, host) },
-        Draw::Flood => {
-            lasts = part_of(random, settings.trt * 10);
-            Fault::Flood { octets: random.between(60, 1_514) as u16, broadcast: random.below(2) == 0 }
-        }
-    };
-    Timed { at, lasts, fault }
+impl Mix {
+    fn one(
+        &self,
+        kind: Draw,
+        random: &mut Stream,
+        stations: usize,
+        settings: &Settings,
+        at: Span,
+        lasts: Span,
+    ) -> Timed {
+        let host = random.below(stations as u64) as usize;
+        let other = (host + 1 + random.below(stations as u64 - 1) as usize) % stations;
+        let ppm = random.between(1, 60_000) as u32;
+        let (lease, trt) = (settings.lease, settings.trt);
+        let moment = MOMENTS[random.below(MOMENTS.len() as u64) as usize];
+        let gap = Span::from_micros(random.between(100, 20_000));
+        let second = self.longest;
+        let mut lasts = lasts;
+        let fault = match kind {
+            Draw::Loss
+            | Draw::Burst
+            | Draw::Gilbert
+            | Draw::TokenLoss
+            | Draw::Corrupt
+            | Draw::Resize
+            | Draw::Duplicate
+            | Draw::Delay
+            | Draw::LateDelay => on_wires(kind, random, settings),
+            Draw::Boundary => Fault::Boundary { ppm: ppm / 2 },
+            Draw::Crash => {
+                let down = if random.below(3) == 0 { lease } else { second * 2 };
+                Fault::Crash { host, moment, down: Some(part_of(random, down)) }
+            }
+            Draw::CrashLoop => {
+                lasts = second * 3;
+                Fault::CrashLoop { host, up: part_of(random, second), down: part_of(random, second) }
+            }
+            Draw::PauseShort => {
+                lasts = part_of(random, lease);
+                Fault::Pause { host, moment }
+            }
+            Draw::PauseLong => {
+                lasts = lease + part_of(random, second);
+                Fault::Pause { host, moment }
+            }
+            Draw::PauseAll => Fault::PauseAll,
+            Draw::Starve => Fault::Starve { host, late_ppm: ppm * 8, late_max: Span::from_millis(50) },
+            Draw::WallClock => Fault::WallClock { host },
+            Draw::Drift => Fault::Drift { host, rate: 999_500_000 + random.below(1_000_001) },
+            Draw::Partition => Fault::Partition { part: some(random, stations, host) },
+            Draw::OneWay => Fault::OneWay { from: host, to: other },
+            Draw::Flap => Fault::Flap { host, period: settings.trt + part_of(random, second) },
+            Draw::Babble => Fault::Babble { host, gap: gap + trt.div_down(6), octets: 1_000 },
+            Draw::Hog => Fault::Hog { host, times: random.between(1, 3) as u32 },
+            Draw::Forge => Fault::Forge { gap },
+            Draw::Insider | Draw::Wrap => Fault::Insider { gap: gap * 20, wrap: kind == Draw::Wrap },
+            Draw::Replay => Fault::Replay { gap },
+            Draw::Clone => Fault::Clone { host, of: other },
+            Draw::Skew => Fault::Skew { host },
+            Draw::Storm => Fault::Storm { hosts: some(random, stations, host) },
+            Draw::Flood => {
+                lasts = part_of(random, settings.trt * 10);
+                Fault::Flood { octets: random.between(60, 1_514) as u16, broadcast: random.below(2) == 0 }
+            }
+        };
+        Timed { at, lasts, fault }
+    }
 }
