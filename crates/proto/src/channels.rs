@@ -542,6 +542,9 @@ impl Channels {
     fn on_opened(&mut self, now: Instant, from: StationId, signal: &Signal, link: &mut Rether) {
         let Some(channel) = self.incoming.iter_mut().find(|c| c.from == from && c.remote == signal.channel)
         else {
+            // The sender was thought dead between our answer and its reservation: it would send to nobody.
+            let gone = Signal::new(Verb::Refuse, signal.channel, signal.label);
+            link.send_signal(now, from, Signal { code: CloseCause::PeerGone.code(), ..gone });
             return;
         };
         channel.contract = contract_of(signal);

@@ -224,6 +224,7 @@ impl Rether {
     /// Passes the token on: first the token, then whatever acknowledgement the predecessor still needs.
     pub(super) fn pass_token(&mut self, now: Instant, to: StationId) {
         let Some(hold) = self.hold.take() else { return };
+        assert!(!hold.token.dead.contains(to), "nobody passes a token to the dead: no claim waits for theirs");
         self.log_hold(&hold, now);
         let stamp = next_stamp(hold.stamp, self.station);
         self.list = Some(hold.token);

@@ -198,6 +198,10 @@ impl Rether {
         }
         self.asked_by = None;
         let Some(hold) = &mut self.hold else { return Step::Wait };
+        if hold.token.dead.contains(asked) {
+            // It asked before it died; a claim would not wait for a token that it has.
+            return Step::Wait;
+        }
         hold.token.phase = Phase::NonRealTime;
         hold.token.rested = false;
         hold.token.idle_visits = 0;
