@@ -90,25 +90,21 @@ fn run(world: &mut World, spec: &Spec, span: Span) {
     }
 }
 
-/// Known and open: while a segment is parted, a station boots again in one half, whose ring gets a new key.
-/// After the merge neither half can prove a frame of the other, and nothing under the segment's key is
-/// said in a running ring, so two tokens go round until a station joins or claims. `RESULTS.md` says more.
+/// While a segment is parted, a station boots again in one half, whose ring gets a new key. After the merge
+/// neither half can prove a frame of the other; what each says under the segment's key brings them together.
 #[test]
-fn known_open_two_rings_with_different_keys_do_not_meet() {
+fn two_rings_whose_keys_changed_apart_become_one() {
     let spec = spec("6 channels=6 delays=exact crash=1 restart=1 split=1");
     let mut world = World::formed(&spec).expect("a ring");
     for (action, ticks) in [
         (Action::Split(0b11_1000), 400),
         (Action::Crash(0), 20),
         (Action::Restart(0), 200),
-        (Action::Merge, 4_000),
+        (Action::Merge, 2_000),
     ] {
         world.step(&spec, action);
         run(&mut world, &spec, TICK * ticks);
     }
-    let sentence =
-        world.violation.clone().expect("if this holds now, the hole is closed: turn the test round");
-    assert!(sentence.starts_with("S1"), "{sentence}");
     let generations: Vec<u32> = world.nodes().map(|(_, node)| node.link().generation()).collect();
-    assert_ne!(generations[1], generations[4], "170 rotations later there are still two rings");
+    assert!(generations.windows(2).all(|pair| pair[0] == pair[1]), "{generations:?}");
 }

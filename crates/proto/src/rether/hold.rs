@@ -142,6 +142,9 @@ impl Rether {
 
     /// What every newer token or list tells: who is reserved, when the cycle began, that the ring lives.
     fn take_news(&mut self, at: Instant, stamp: Stamp, token: &Token) {
+        if stamp.generation != self.seen.generation {
+            self.other_ring = None;
+        }
         self.seen = stamp;
         self.nacked = false;
         self.note_deaths(at, &token.dead);
@@ -224,7 +227,10 @@ impl Rether {
     /// Passes the token on: first the token, then whatever acknowledgement the predecessor still needs.
     pub(super) fn pass_token(&mut self, now: Instant, to: StationId) {
         let Some(hold) = self.hold.take() else { return };
-        assert!(!hold.token.dead.contains(to), "nobody passes a token to the dead: no claim waits for theirs");
+        assert!(
+            !hold.token.dead.contains(to),
+            "nobody passes a token to the dead: no claim waits for theirs"
+        );
         self.log_hold(&hold, now);
         let stamp = next_stamp(hold.stamp, self.station);
         self.list = Some(hold.token);

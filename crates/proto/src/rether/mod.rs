@@ -232,6 +232,8 @@ pub struct Rether {
     leaving: bool,
     /// A claim was answered by a greater generation, and no token of it has been heard yet.
     nacked: bool,
+    /// Since when a station of this ring's dead has been heard in a ring of a greater generation.
+    other_ring: Option<Instant>,
     /// The key of the ring that this station has just dissolved, for the farewell that proves it.
     farewell: Option<(u8, Key)>,
     last_request: Instant,
@@ -290,6 +292,7 @@ impl Rether {
             mode_repeats: 0,
             leaving: false,
             nacked: false,
+            other_ring: None,
             farewell: None,
             last_request: Instant::ZERO,
             last_visit_idle: true,
@@ -516,8 +519,12 @@ impl Rether {
 
     /// In token mode nobody says hello: who joins learns names from announcements sent under the token.
     fn introduce(&mut self, now: Instant) {
+        let entry = queue::Entry { origin: Origin::Announce, octets: 134 };
+        if self.nrt.levels[7].contains(&entry) {
+            return;
+        }
         let was_empty = self.nrt.is_empty();
-        self.nrt.push(7, queue::Entry { origin: Origin::Announce, octets: 134 });
+        self.nrt.push(7, entry);
         if was_empty {
             self.ask_for_token(now);
         }

@@ -120,6 +120,7 @@ impl Rether {
             mode_repeats,
             leaving,
             nacked,
+            other_ring,
             farewell,
             last_request,
             last_visit_idle,
@@ -154,6 +155,7 @@ impl Rether {
         visit.since(clock.start, settings.trt * 8);
         visit.since(*last_request, settings.trt);
         visit.until(*awake_until);
+        visit.since(other_ring.unwrap_or(Instant::ZERO), settings.trt * 4);
         self.visit_mode(visit);
         visit_tokens(visit, hold.as_ref(), watch.as_ref(), settings);
         self.visit_claim(visit);

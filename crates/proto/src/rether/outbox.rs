@@ -158,7 +158,9 @@ impl Rether {
         let (key_epoch, key, stamp) = match proof {
             Proof::Bootstrap => {
                 self.frame_seq += 1;
-                (0, self.keys.bootstrap(), Stamp { generation: Generation::default(), seq: self.frame_seq })
+                // Who runs a ring says which, for those who run another and cannot read its frames.
+                let generation = if self.in_ring() { self.seen.generation } else { Generation::default() };
+                (0, self.keys.bootstrap(), Stamp { generation, seq: self.frame_seq })
             }
             Proof::Counted => {
                 let (epoch, key) = self.keys.current()?;

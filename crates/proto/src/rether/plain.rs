@@ -12,7 +12,9 @@ use super::{Initiating, Joining, Mode, Rether, Stamp, Yielding};
 use crate::io::{GateOrder, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
-use rota_wire::{Announce, JoinAnswer, LinkHeader, MacAddr, ModeNotice, Switch, SwitchAck, Verdict};
+use rota_wire::{
+    Announce, Generation, JoinAnswer, LinkHeader, MacAddr, ModeNotice, Switch, SwitchAck, Verdict,
+};
 
 /// How often a station asks a ring to let it in before it concludes that there is none.
 const JOIN_RING_TRIES: u8 = 50;
@@ -149,7 +151,7 @@ impl Rether {
             if matches!(self.mode, Mode::Ring) { known.map_or(0, |(_, s)| s) } else { header.source };
         self.members.announce(now, station, mac, header.incarnation, said, header.seq);
         if matches!(self.mode, Mode::Ring) {
-            self.revive(now, station);
+            self.on_ring_announce(now, station, header.generation);
             return;
         }
         self.adopt_epoch(said);
@@ -164,6 +166,26 @@ impl Rether {
         }
         if said.state == StationState::Ring {
             self.ring_is_there(now);
+        }
+    }
+
+    /// A member says which ring it runs. One of this ring that was thought dead lives; one that runs another
+    /// has been apart. Rings with one key meet by their lists; where keys have changed apart, the ring of
+    /// the smaller generation dissolves and its stations ask to be let in (REPAIR-B12).
+    fn on_ring_announce(&mut self, now: Instant, station: StationId, generation: Generation) {
+        if generation.counter <= self.seen.generation.counter {
+            if generation == self.seen.generation {
+                self.revive(now, station);
+            }
+            return;
+        }
+        if !self.is_dead(station) || self.is_jump(generation) {
+            return;
+        }
+        let since = *self.other_ring.get_or_insert(now);
+        if now.since(since) > self.settings.trt * 3 {
+            self.other_ring = None;
+            self.join_ring(now);
         }
     }
 

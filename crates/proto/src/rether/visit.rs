@@ -41,6 +41,8 @@ pub(super) enum Stage {
 
 /// How often a drowsy ring visits everybody: about once a second at 30 Hz.
 const ROUND_CYCLES: u32 = 32;
+/// How often a ring that misses somebody says which ring it is.
+const CALL_CYCLES: u32 = 4;
 /// What each data frame carries beside a unit's octets.
 const OUR_OCTETS: u64 = (LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS + TAG_OCTETS) as u64;
 const DATA_OFFSET: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS;
@@ -230,6 +232,9 @@ impl Rether {
         }
         self.clock.known = true;
         self.clock.cycle = self.clock.cycle.wrapping_add(cycles as u32);
+        if self.clock.cycle.is_multiple_of(CALL_CYCLES) && !hold.token.dead.is_empty() {
+            self.introduce(now);
+        }
         self.counters.cycles += 1;
         // The lease is renewed only by another station's hands, so a drowsy token must go round in time.
         let lease_left = hold.lease_end.since(now);
