@@ -1,7 +1,8 @@
 //! What a run is told to people and to programs: bounds beside what was measured.
 
 use rota_admission::{NrtRing, RecoveryModel, Timers};
-use rota_sim::{Outcome, Scenario, check::Recovery};
+use rota_sim::check::{Recoveries, Recovery};
+use rota_sim::{Outcome, Scenario};
 use rota_units::Span;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -52,7 +53,9 @@ pub fn text(scenario: &Scenario, outcome: &Outcome) -> String {
     }
     put("measured".to_owned());
     put(format!("  longest silence of the token          {}", outcome.worst_silence));
-    put(format!("  worst recovery                        {}", outcome.worst_recovery));
+    for (what, worst) in outcome.recoveries.all().into_iter().filter(|(_, worst)| *worst > Span::ZERO) {
+        put(format!("  {:<36}  {worst}", format!("worst recovery, {what}")));
+    }
     put(format!("  excused time                          {} of {}", outcome.excused, outcome.span));
     for stream in &outcome.streams {
         let units = &stream.units;
@@ -85,6 +88,11 @@ pub fn text(scenario: &Scenario, outcome: &Outcome) -> String {
     ));
     out.truncate(out.trim_end().len());
     out
+}
+
+/// The worst recoveries by what went wrong, ns.
+pub fn recoveries(worst: &Recoveries) -> Value {
+    worst.all().iter().map(|(what, worst)| (what.replace(' ', "_"), json!(worst.as_nanos()))).collect()
 }
 
 /// For programs.
@@ -124,7 +132,7 @@ pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
         "bounds": bounds,
         "measured": {
             "worst_silence_ns": outcome.worst_silence.as_nanos(),
-            "worst_recovery_ns": outcome.worst_recovery.as_nanos(),
+            "worst_recovery_ns": recoveries(&outcome.recoveries),
             "excused_ns": outcome.excused.as_nanos(),
             "span_ns": outcome.span.as_nanos(),
         },

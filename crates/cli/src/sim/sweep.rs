@@ -5,6 +5,7 @@ use crate::clock;
 use crate::exit::{Exit, Failure};
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::{SigSet, Signal};
+use rota_sim::check::Recoveries;
 use rota_sim::{Outcome, Tally, sweep};
 use rota_units::Span;
 use serde_json::json;
@@ -41,7 +42,7 @@ struct Sum {
     hops: u64,
     events: u64,
     simulated: Span,
-    worst_recovery: Span,
+    recoveries: Recoveries,
     tally: Tally,
     broken: Vec<(u64, String)>,
 }
@@ -52,7 +53,7 @@ impl Sum {
         self.hops += outcome.hops;
         self.events += outcome.events;
         self.simulated += outcome.span;
-        self.worst_recovery = self.worst_recovery.max(outcome.worst_recovery);
+        self.recoveries.add(&outcome.recoveries);
         self.tally.add(&outcome.tally);
         if let Some(first) = outcome.violations.first() {
             self.broken.push((outcome.seed, format!("{} {}", first.rule, first.what)));
@@ -167,7 +168,7 @@ fn print(args: &Args, format: Format, sum: &Sum, took: Span, interrupted: bool) 
                 "seconds": seconds,
                 "hops_per_second": hops,
                 "simulated_ns": sum.simulated.as_nanos(),
-                "worst_recovery_ns": sum.worst_recovery.as_nanos(),
+                "worst_recovery_ns": super::report::recoveries(&sum.recoveries),
                 "happened": happened,
                 "broken": sum.broken.iter().map(|(seed, what)| json!({
                     "seed": seed, "what": what, "again": again(*seed),
@@ -180,13 +181,15 @@ fn print(args: &Args, format: Format, sum: &Sum, took: Span, interrupted: bool) 
         outln!("{count:>12}  {name} (fault {rows})");
     }
     outln!(
-        "{} runs{}, {} hops in {seconds:.1} s ({hops:.0} hops/s), worst recovery {}, {} runs broke a rule",
+        "{} runs{}, {} hops in {seconds:.1} s ({hops:.0} hops/s), {} runs broke a rule",
         sum.runs,
         if interrupted { " before the interruption" } else { "" },
         sum.hops,
-        sum.worst_recovery,
         sum.broken.len()
     );
+    for (what, worst) in sum.recoveries.all() {
+        outln!("worst recovery, {what}: {worst}");
+    }
     for (seed, what) in &sum.broken {
         outln!("seed {seed}: {what}\n  again: {}", again(*seed));
     }

@@ -53,6 +53,14 @@ impl Rether {
         jumps
     }
 
+    /// A station that has just booted hears how far the others have got, or its first token would be an old
+    /// one to them.
+    pub(super) fn learn_generation(&mut self, generation: Generation) {
+        if generation > self.seen.generation && !self.is_jump(generation) {
+            self.seen = Stamp { generation, seq: 0 };
+        }
+    }
+
     pub(super) const fn is_worn(&self) -> bool {
         self.frame_seq >= SEQ_END
     }

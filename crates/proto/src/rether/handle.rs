@@ -62,6 +62,9 @@ impl Rether {
             }
             Heard::New | Heard::Known => {}
         }
+        if !matches!(self.mode, Mode::Ring) {
+            self.learn_generation(header.generation);
+        }
         match header.kind {
             Kind::Announce => self.on_announce(now, header, mac, &Announce::parse(body).ok()?),
             Kind::Switch => self.on_switch(now, header.source, mac, &Switch::parse(body).ok()?),

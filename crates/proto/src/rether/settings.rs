@@ -175,14 +175,14 @@ impl Settings {
 
     /// The same with the timers whose bounds are proven (theory a.6), for hosts that never stall: tokens are
     /// sent again after 2D + g, a silent successor is claimed about after three times that, and nobody
-    /// holds a token for more than half a cycle, rests apart.
+    /// holds a token for more than two fifths of a cycle, rests apart.
     #[must_use]
     pub fn proven(mut self) -> Self {
         self.delay_max = self.link.hop + self.link.frame_span_max();
         self.hop_timeout = self.delay_max * 2 + RecoveryModel::GUARD;
         self.death_timeout = self.hop_timeout * 3;
         self.claim_interval = self.delay_max * 2;
-        self.lease = self.trt.div_down(2);
+        self.lease = (self.trt * 2).div_down(5);
         self.ack_spacing = self.link.frame_span_min().max(Span::from_micros(50));
         self
     }

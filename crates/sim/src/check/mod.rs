@@ -6,6 +6,7 @@ mod holders;
 mod ledger;
 mod modes;
 mod quiet;
+mod recoveries;
 mod right;
 mod stamps;
 mod visits;
@@ -16,6 +17,8 @@ pub use holders::OneHolder;
 pub use ledger::Ledgers;
 pub use modes::OneMode;
 pub use quiet::agree;
+pub(crate) use recoveries::stamp;
+pub use recoveries::{Blow, Recoveries, RecoveryTimes};
 pub use right::RightToSend;
 pub use stamps::Rising;
 pub use visits::Visits;
@@ -89,6 +92,11 @@ pub enum Seen {
         flow: usize,
         /// What came.
         receipt: Receipt,
+    },
+    /// Something went wrong.
+    Struck {
+        /// What.
+        blow: Blow,
     },
     /// A flow has got further.
     Flow {
@@ -169,6 +177,7 @@ pub struct All {
     ledgers: Ledgers,
     modes: OneMode,
     visits: Visits,
+    recoveries: RecoveryTimes,
     /// The deliveries, to be reported at the end.
     pub deliveries: Deliveries,
 }
@@ -181,13 +190,19 @@ impl Checker for All {
         self.ledgers.after(view, findings);
         self.modes.after(view, findings);
         self.visits.after(view, findings);
+        self.recoveries.after(view, findings);
         self.deliveries.after(view, findings);
     }
 }
 
 impl All {
-    /// The worst time between two visits of a station with the token in order, and the worst recovery.
+    /// The worst time between two visits of a station with the token in order.
     pub fn visits(&self) -> &Visits {
         &self.visits
+    }
+
+    /// The worst recoveries.
+    pub fn recoveries(&self) -> &Recoveries {
+        &self.recoveries.worst
     }
 }

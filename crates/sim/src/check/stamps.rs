@@ -37,7 +37,7 @@ impl Checker for Rising {
             match seen {
                 Seen::Took { host, frame, accepted: true } => {
                     let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { continue };
-                    let token = (frame.header().generation, frame.header().seq);
+                    let token = super::stamp(&frame);
                     let last = self.of(view, *host);
                     if token <= last.token {
                         let what = format!("host {host} believed {token:?} after {:?}", last.token);

@@ -1,5 +1,4 @@
 //! L1: while something is reserved the token comes round again. R9: nobody is declared dead who answers.
-//! L6: the worst recovery, from the fault to the next token that is believed.
 
 use super::{Checker, Findings, Seen, View};
 use rota_proto::ModeName;
@@ -12,8 +11,6 @@ pub struct Visits {
     declared_dead: Vec<(u32, u64)>,
     /// The longest time without a believed token outside all windows.
     pub worst_silence: Span,
-    /// The longest from the opening of a window to the next believed token.
-    pub worst_recovery: Span,
 }
 
 impl Checker for Visits {
@@ -44,9 +41,6 @@ impl Visits {
     fn visit(&mut self, view: &View<'_>, findings: &mut Findings) {
         let Some(last) = self.last.replace(view.now) else { return };
         let silence = view.now.since(last);
-        if let Some(fault) = view.windows.first_since(last) {
-            self.worst_recovery = self.worst_recovery.max(view.now.since(fault));
-        }
         if silence <= self.worst_silence || view.windows.excuse(last, view.now, usize::MAX, usize::MAX) {
             return;
         }

@@ -58,6 +58,22 @@ impl Recovery {
         self.switch + self.crash(dead)
     }
 
+    /// … after two tokens lost, two deaths or one of each, one in the recovery from the other.
+    pub fn two(&self) -> Span {
+        self.crash(1) + self.crash(2)
+    }
+
+    /// One generation everywhere after two parts can hear each other: the longer part's list within a cycle, or
+    /// its call in every fourth and again three cycles later, and a place in its ring for each of the others.
+    pub fn meeting(&self) -> Span {
+        self.crash(1) + self.trt
+    }
+
+    /// What a hop may take beyond the time that it is due.
+    pub fn hop(&self) -> Span {
+        self.one_way
+    }
+
     /// One ring again after parts with `stations` in all have met.
     pub fn merge(&self, stations: u64) -> Span {
         self.crash(stations) + self.trt
@@ -87,8 +103,6 @@ pub struct Windows {
     pub(crate) merging_until: Instant,
     longest: Span,
     closed: bool,
-    /// The first and the last strike of the window that is open.
-    struck: Option<(Instant, Instant)>,
 }
 
 impl Windows {
@@ -109,11 +123,6 @@ impl Windows {
     }
 
     fn open_all(&mut self, begin: Instant, span: Span) {
-        let inside = self.all.last().is_some_and(|(_, end)| begin <= *end);
-        self.struck = Some(match self.struck {
-            Some((first, _)) if inside => (first, begin),
-            _ => (begin, begin),
-        });
         match self.all.last_mut() {
             Some((_, end)) if begin <= *end => {
                 // A fault inside another's recovery: the longer, twice.
@@ -142,13 +151,6 @@ impl Windows {
     /// Whether the whole segment may be disturbed at `at`.
     pub fn cover(&self, at: Instant) -> bool {
         self.excuse(at, at, usize::MAX, usize::MAX)
-    }
-
-    /// When the first fault struck behind `since`.
-    pub fn first_since(&self, since: Instant) -> Option<Instant> {
-        self.struck
-            .filter(|(_, last)| *last > since)
-            .map(|(first, last)| if first > since { first } else { last })
     }
 
     /// How much of the time up to `now` was excused for all.

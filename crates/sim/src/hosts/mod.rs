@@ -77,9 +77,6 @@ pub struct Host {
     /// Until when data frames follow the last without a new start.
     pub(crate) card_warm_until: Instant,
     pub(crate) random: Stream,
-    /// This boot has begun to form a ring, and has formed one.
-    pub(crate) initiates: bool,
-    pub(crate) formed: bool,
     /// Which flow of the world a received channel is.
     pub(crate) incoming: BTreeMap<ChannelId, usize>,
     assembling: BTreeMap<(ChannelId, u64), Assembly>,
@@ -113,8 +110,6 @@ impl Host {
             serving: false,
             card_warm_until: Instant::ZERO,
             random,
-            initiates: false,
-            formed: false,
             incoming: BTreeMap::new(),
             assembling: BTreeMap::new(),
         }
@@ -130,7 +125,6 @@ impl Host {
         self.receipts.clear();
         self.incoming.clear();
         self.serving = false;
-        (self.initiates, self.formed) = (false, false);
         self.alarm = Instant::FAR;
         self.assembling.clear();
         self.paused_until = Instant::ZERO;

@@ -2,7 +2,7 @@
 
 use super::Scenario;
 use crate::check::Violation;
-use crate::check::{FlowReport, agree};
+use crate::check::{FlowReport, Recoveries, agree};
 use crate::engine::Stream as Random;
 use crate::faults::{Fault, Tally, Timed};
 use crate::traffic::{Purpose, Shape};
@@ -64,8 +64,8 @@ pub struct Outcome {
     pub excused: Span,
     /// The longest time without a token outside all windows.
     pub worst_silence: Span,
-    /// The worst time from a fault to the next token that was believed.
-    pub worst_recovery: Span,
+    /// The worst recoveries, by what went wrong.
+    pub recoveries: Recoveries,
     /// The faults and when they began.
     pub faults: Vec<Timed>,
 }
@@ -84,7 +84,7 @@ impl Outcome {
             streams: Vec::new(),
             excused: Span::ZERO,
             worst_silence: Span::ZERO,
-            worst_recovery: Span::ZERO,
+            recoveries: Recoveries::default(),
             faults: Vec::new(),
         }
     }
@@ -310,7 +310,7 @@ impl<'a> Run<'a> {
             streams: self.streams,
             excused: world.windows.total(now),
             worst_silence: world.checks().visits().worst_silence,
-            worst_recovery: world.checks().visits().worst_recovery,
+            recoveries: *world.checks().recoveries(),
             faults: self.faults,
         }
     }

@@ -1,7 +1,7 @@
 //! What a test or a scenario does to a world.
 
 use super::{Event, World};
-use crate::check::{Scope, Seen};
+use crate::check::{Blow, Scope, Seen};
 use crate::faults::{Happened, Select, WireFault};
 use crate::media::Frame;
 use crate::traffic::{Purpose, Shape, Source};
@@ -152,6 +152,7 @@ impl World {
         let span = if switching { self.recovery.switch_crash(dead) } else { self.recovery.crash(dead) };
         let span = span + self.recovery.slot();
         self.windows.open(self.engine.now(), span, Scope::All);
+        self.seen.push(Seen::Struck { blow: Blow::Death });
         self.seen.push(Seen::Acted { host: index });
         self.check();
     }
@@ -165,6 +166,8 @@ impl World {
         // While it stands still nothing of its own moves; behind a lease the others go on without it.
         let recovery = if long { self.recovery.crash(1) } else { Span::ZERO };
         self.windows.open(now, span + recovery + self.recovery.slot(), Scope::All);
+        let blow = if long { Blow::Death } else { Blow::Other };
+        self.seen.push(Seen::Struck { blow });
         self.hosts[index].paused_until = until;
         self.engine.schedule(until, Event::Resume { host: index });
     }

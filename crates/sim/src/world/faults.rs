@@ -1,7 +1,7 @@
 //! How a world does what a fault says.
 
 use super::{EPOCH, SECRET, World, mac};
-use crate::check::Scope;
+use crate::check::{Blow, Scope, Seen};
 use crate::engine::Stream;
 use crate::faults::{Evil, Fault, Happened, Moment, Select, WireFault, all_ports, ports};
 use crate::hosts::HostProfile;
@@ -88,6 +88,26 @@ impl World {
             }
             Fault::Partition { .. } | Fault::OneWay { .. } => self.cut(fault, until, random),
             _ => self.begin_evil(fault, lasts),
+        }
+        let own = matches!(
+            fault,
+            Fault::Wire { .. }
+                | Fault::Boundary { .. }
+                | Fault::Crash { .. }
+                | Fault::CrashLoop { .. }
+                | Fault::Pause { .. }
+        );
+        let blow = match fault {
+            Fault::Partition { part } => {
+                let inside = part.len().min(self.hosts.len()) as u64;
+                Blow::Parting(inside.max(stations - inside))
+            }
+            _ => Blow::Other,
+        };
+        // What strikes by itself says so when it does.
+        if !own {
+            self.seen.push(Seen::Struck { blow });
+            self.check();
         }
     }
 
@@ -275,7 +295,11 @@ impl World {
                 self.hosts[*host].profile = clean;
             }
             Fault::Drift { host, .. } => self.set_clock(*host, 1_000_000_000),
-            Fault::Partition { .. } => self.tally.count(Happened::Merged),
+            Fault::Partition { .. } => {
+                self.tally.count(Happened::Merged);
+                self.seen.push(Seen::Struck { blow: Blow::Meeting });
+                self.check();
+            }
             Fault::Clone { host, .. } | Fault::Skew { host } => self.replace(*host),
             _ => {}
         }

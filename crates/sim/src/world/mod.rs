@@ -7,7 +7,7 @@ mod station;
 
 pub use flow::{Flow, FlowState};
 
-use crate::check::{All, Checker, Findings, Recovery, Scope, Seen, View, Violation, Windows};
+use crate::check::{All, Blow, Checker, Findings, Recovery, Scope, Seen, View, Violation, Windows, stamp};
 use crate::clocks::Clock;
 use crate::engine::{Engine, Stamped, Stream};
 use crate::faults::{Evil, Happened, Passed, Strike, Tally, Wires};
@@ -16,7 +16,7 @@ use crate::media::{Frame, Link, Medium, MediumEvent, Step, Steps, Switch};
 use crate::traffic::{Purpose, Source};
 use rota_proto::{Identity, Node, Settings};
 use rota_units::{BitRate, Instant, Octets, Span};
-use rota_wire::{FrameView, Key, Kind, MacAddr};
+use rota_wire::{FrameView, Generation, Key, Kind, MacAddr};
 
 /// What joins the stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -475,9 +475,11 @@ impl World {
         let now = self.now();
         let mut passed = std::mem::take(&mut self.passed);
         let mut strikes = std::mem::take(&mut self.strikes);
+        let view = FrameView::parse(&frame, self.spec.settings.ether_type);
+        let token = view.ok().map_or_else(Default::default, |view| stamp(&view));
         self.wires.pass(now, from, to, frame, &mut strikes, &mut passed);
         for strike in strikes.drain(..) {
-            self.struck(from, to, &strike);
+            self.struck(from, to, &strike, token);
         }
         for Passed { late, frame, lie } in passed.drain(..) {
             if late == Span::ZERO {
@@ -494,7 +496,7 @@ impl World {
     }
 
     /// Counts a fault that touched a frame, and opens the window that it excuses.
-    fn struck(&mut self, from: usize, to: usize, strike: &Strike) {
+    fn struck(&mut self, from: usize, to: usize, strike: &Strike, token: (Generation, u64)) {
         self.tally.count(strike.what);
         let now = self.now();
         let slot = self.recovery.slot();
@@ -507,7 +509,12 @@ impl World {
             // Later than D it counts as lost, and comes all the same.
             (Happened::DelayedBeyond, Some(_)) => (strike.late + self.token_lost() + slot, Scope::All),
             (_, Some(Kind::Data)) => (Span::ZERO, Scope::Pair(from, to)),
-            (_, Some(_)) => (self.token_lost() + slot, Scope::All),
+            (Happened::Cut, Some(_)) => (self.token_lost() + slot, Scope::All),
+            (_, Some(kind)) => {
+                let blow = if kind == Kind::Token { Blow::TokenLost(token) } else { Blow::Other };
+                self.seen.push(Seen::Struck { blow });
+                (self.token_lost() + slot, Scope::All)
+            }
             // Ordinary frames were promised nothing.
             (_, None) => return,
         };

@@ -206,7 +206,6 @@ impl World {
     /// Polls a node until it is drained and sets its alarm.
     pub(super) fn settle(&mut self, index: usize) {
         self.drain(index);
-        self.watch_first_ring(index);
         let now = self.engine.now();
         let host = &mut self.hosts[index];
         let Some(node) = &host.node else { return };
@@ -217,22 +216,6 @@ impl World {
             }
             host.alarm = due;
             self.engine.schedule(due, Event::Wake { host: index });
-        }
-    }
-
-    /// A station that forgot everything does not know how far the generations have got: the first token of
-    /// the first ring that it forms may be older than what others have seen, and a claim must put that
-    /// right. The machines do not spare it, so it is a window of its own.
-    fn watch_first_ring(&mut self, index: usize) {
-        let host = &mut self.hosts[index];
-        let Some(node) = host.node.as_ref().filter(|_| host.boots > 1 && !host.formed) else { return };
-        let state = node.link().state_name();
-        if state == "initiating" {
-            host.initiates = true;
-        } else if host.initiates && node.link().mode() == ModeName::Token {
-            host.formed = true;
-            let span = self.recovery.crash(1) + self.recovery.slot();
-            self.windows.open(self.engine.now(), span, Scope::All);
         }
     }
 
