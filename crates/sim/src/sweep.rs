@@ -81,7 +81,7 @@ impl Campaign {
             }
             Self::Proven => {
                 (scenario.settle, scenario.duration, scenario.quiet) = (ms(300), ms(1_000), ms(16_000));
-                (ms(100), ms(random.between(50, 1_000)))
+                (ms(100), ms(random.between(50, 2_000)))
             }
         };
         let span = scenario.duration.as_nanos() / 1_000_000;

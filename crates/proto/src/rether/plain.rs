@@ -438,7 +438,8 @@ impl Rether {
         // With an equal epoch a plain notice is about the mode before our switch. A ring that lives returns
         // to plain mode only by its own word (`on_ring_mode`); one that has lost its token is told here.
         let asks = match &self.mode {
-            Mode::Ring => self.claim.is_some() && known,
+            // Whoever has granted a claim and heard of no token since has lost it like the claimant.
+            Mode::Ring => (self.claim.is_some() || self.seen.seq == 0) && known,
             Mode::Joining(joining) => joining.ring,
             _ => true,
         };
