@@ -165,6 +165,7 @@ impl<'a> Run<'a> {
         let quiet_end = self.end + self.scenario.quiet;
         self.advance(quiet_end);
         if self.scenario.quiet > Span::ZERO
+            && !self.world.is_stopped()
             && let Err((rule, what)) = agree(&self.world)
         {
             self.world.broke(rule, what);
@@ -175,7 +176,7 @@ impl<'a> Run<'a> {
     /// Runs until then.
     pub fn advance(&mut self, until: Instant) {
         while let Some((&(at, order), &action)) = self.script.first_key_value() {
-            if at > until {
+            if at > until || self.world.is_stopped() {
                 break;
             }
             self.script.remove(&(at, order));
