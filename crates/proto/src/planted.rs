@@ -116,8 +116,6 @@ bugs! {
     GateNotShut,
     /// No first rotation flushes the ports.
     NoFirstRotation,
-    /// With the last slot gone the token goes on.
-    TokenNotDestroyed,
 
     /// The ids of channels begin anew at each boot.
     ChannelIdsRepeated,

@@ -105,8 +105,7 @@ impl Rether {
         let mine = hold.stamp.generation.station == self.station;
         self.hold = Some(hold);
         self.list = Some(token);
-        let over = token.slots.as_slice().is_empty() && token.phase != Phase::First;
-        if over && !planted(Bug::TokenNotDestroyed) {
+        if token.slots.as_slice().is_empty() && token.phase != Phase::First {
             return self.destroy_token(now);
         }
         match token.phase {

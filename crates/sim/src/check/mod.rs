@@ -5,20 +5,26 @@ mod delivery;
 mod holders;
 mod ledger;
 mod modes;
+mod ordinary;
 mod quiet;
 mod right;
+mod slots;
 mod stamps;
 mod visits;
+mod waste;
 mod windows;
 
 pub use delivery::{Deliveries, FlowReport};
 pub use holders::OneHolder;
 pub use ledger::Ledgers;
 pub use modes::OneMode;
+pub use ordinary::Ordinary;
 pub use quiet::agree;
 pub use right::RightToSend;
+pub use slots::Slots;
 pub use stamps::Rising;
 pub use visits::Visits;
+pub use waste::Waste;
 pub use windows::{Recovery, Scope, Windows};
 
 use crate::faults::Wires;
@@ -169,6 +175,9 @@ pub struct All {
     ledgers: Ledgers,
     modes: OneMode,
     visits: Visits,
+    slots: Slots,
+    waste: Waste,
+    ordinary: Ordinary,
     /// The deliveries, to be reported at the end.
     pub deliveries: Deliveries,
 }
@@ -181,6 +190,9 @@ impl Checker for All {
         self.ledgers.after(view, findings);
         self.modes.after(view, findings);
         self.visits.after(view, findings);
+        self.slots.after(view, findings);
+        self.waste.after(view, findings);
+        self.ordinary.after(view, findings);
         self.deliveries.after(view, findings);
     }
 }

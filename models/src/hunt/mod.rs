@@ -1,5 +1,7 @@
 //! The hunt for planted bugs: the simulator's worlds with all their checkers, one bug in every machine.
 
+mod grounds;
+
 use rota_proto::planted::{Bug, plant};
 use rota_sim::check::Violation;
 use rota_sim::{Run, Scenario, sweep};
@@ -9,8 +11,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub struct Ground {
     /// Its name in the table.
     pub name: &'static str,
-    /// What happens there.
-    pub what: &'static str,
     /// The world of a seed.
     pub scenario: fn(u64) -> Scenario,
 }
@@ -44,6 +44,24 @@ fn look(seed: u64, scenario: &Scenario) -> Option<Violation> {
     run.finish().violations.into_iter().next()
 }
 
+/// The last events before a seed's first violation, one a line.
+pub fn trace(bug: Option<Bug>, seed: u64, scenario: &Scenario, lines: usize) -> Vec<String> {
+    plant(bug);
+    let mut run = Run::new(seed, scenario);
+    run.world.stops_when_broken = true;
+    run.world.keep_log();
+    let mut kept = Vec::new();
+    let end = run.until().minus(scenario.quiet);
+    while !run.world.is_stopped() && run.world.now() < end {
+        run.advance((run.world.now() + rota_units::Span::from_millis(10)).min(end));
+        kept.extend(run.world.take_log());
+        kept.drain(..kept.len().saturating_sub(lines));
+    }
+    plant(None);
+    kept.extend(run.world.violations().iter().map(|found| format!("{found:?}")));
+    kept
+}
+
 /// A panic is a violation like others.
 fn panicked(panic: &(dyn std::any::Any + Send)) -> Violation {
     let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -72,8 +90,10 @@ pub fn hunt(bug: Bug, grounds: &[&Ground], seeds: u64) -> Result<Found, u64> {
 }
 
 /// The kinds of worlds, the most general first.
-pub const GROUNDS: &[Ground] = &[Ground {
-    name: "campaign",
-    what: "the default campaign: stations, channels, traffic and every fault drawn from the seed",
-    scenario: sweep::campaign,
-}];
+pub const GROUNDS: &[Ground] = &[
+    Ground { name: "campaign", scenario: sweep::campaign },
+    Ground { name: "full", scenario: grounds::full },
+    Ground { name: "deaf", scenario: grounds::deaf },
+    Ground { name: "replays", scenario: grounds::replays },
+    Ground { name: "switches", scenario: grounds::switches },
+];
