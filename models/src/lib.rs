@@ -20,6 +20,7 @@
 
 pub mod canon;
 pub mod frame;
+pub mod hunt;
 pub mod paper;
 pub mod planted;
 pub mod ring;

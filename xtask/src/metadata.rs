@@ -15,6 +15,8 @@ pub struct Package {
     pub folder: Option<String>,
     /// Its features, `default` apart.
     pub features: Vec<String>,
+    /// What its features turn on in turn, `default` included.
+    pub turned_on: Vec<String>,
     /// What it asks for.
     pub dependencies: Vec<Dependency>,
 }
@@ -30,6 +32,8 @@ pub struct Dependency {
     pub kind: String,
     /// Whether it is a crate of this workspace.
     pub is_local: bool,
+    /// Its features that are asked for.
+    pub features: Vec<String>,
 }
 
 /// Asks cargo to describe the workspace for this host.
@@ -77,6 +81,7 @@ fn parse_package(package: &Value, root: &Path) -> Package {
         license: text(&package["license"]),
         folder: folder.filter(|_| is_ours).map(|folder| folder.to_string_lossy().into_owned()),
         features: features.map_or(vec![], |map| map.keys().filter(|k| *k != "default").cloned().collect()),
+        turned_on: features.map_or(vec![], |map| map.values().flat_map(texts).collect()),
         dependencies: package["dependencies"]
             .as_array()
             .map_or(vec![], |list| list.iter().map(parse_dependency).collect()),
@@ -89,7 +94,12 @@ fn parse_dependency(dependency: &Value) -> Dependency {
         version: text(&dependency["req"]).trim_start_matches('^').to_owned(),
         kind: text(&dependency["kind"]),
         is_local: dependency["path"].is_string(),
+        features: texts(&dependency["features"]),
     }
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    list.as_array().map_or(vec![], |list| list.iter().map(text).collect())
 }
 
 fn text(value: &Value) -> String {
@@ -106,8 +116,8 @@ pub mod planted {
             name: name.to_owned(),
             license: "MIT".to_owned(),
             folder: Some(format!("crates/{folder}")),
-            features: vec![],
             dependencies: dependencies.to_vec(),
+            ..Package::default()
         }
     }
 
@@ -118,7 +128,8 @@ pub mod planted {
 
     /// An edge; `kind` as cargo names it.
     pub fn edge(name: &str, version: &str, kind: &str, is_local: bool) -> Dependency {
-        Dependency { name: name.to_owned(), version: version.to_owned(), kind: kind.to_owned(), is_local }
+        let (name, version, kind) = (name.to_owned(), version.to_owned(), kind.to_owned());
+        Dependency { name, version, kind, is_local, features: vec![] }
     }
 }
 
@@ -129,12 +140,15 @@ mod tests {
     #[test]
     fn packages_are_read_from_cargo_json() {
         let json = br#"{"packages":[{"name":"rota-wire","version":"0.1.0","license":"MIT","source":null,
-            "manifest_path":"/r/crates/wire/Cargo.toml","features":{"default":[],"x":[]},
-            "dependencies":[{"name":"rota-units","req":"*","kind":"dev","path":"/r/crates/units"},
+            "manifest_path":"/r/crates/wire/Cargo.toml","features":{"default":[],"x":["y/z"]},
+            "dependencies":[{"name":"rota-units","req":"*","kind":"dev","features":["w"],
+                             "path":"/r/crates/units"},
                             {"name":"blake3","req":"^1.8","kind":null}]}]}"#;
         let packages = parse(json, Path::new("/r")).unwrap();
         assert_eq!(packages[0].folder.as_deref(), Some("crates/wire"));
         assert_eq!(packages[0].features, ["x"]);
+        assert_eq!(packages[0].turned_on, ["y/z"]);
+        assert_eq!(packages[0].dependencies[0].features, ["w"]);
         assert!(packages[0].dependencies[0].is_local && packages[0].dependencies[0].kind == "dev");
         assert_eq!(packages[0].dependencies[1].version, "1.8");
         assert!(parse(b"not json", Path::new("/r")).is_err());

@@ -14,6 +14,7 @@ mod model;
 
 use crate::cause::CloseCause;
 use crate::io::{ChannelId, Destination, StationId, UnitDescriptor};
+use crate::planted::{Bug, planted};
 use crate::rether::{LinkEvent, Rether};
 use rota_admission::Refusal;
 use rota_units::{Instant, Span};
@@ -226,7 +227,7 @@ impl Channels {
     pub(crate) fn new(origin: u64, seed: u64) -> Self {
         Self {
             origin,
-            counter: seed & 0x7fff_ffff,
+            counter: if planted(Bug::ChannelIdsRepeated) { 0 } else { seed & 0x7fff_ffff },
             next_label: 1,
             outgoing: Vec::with_capacity(CHANNELS_MAX),
             incoming: Vec::with_capacity(CHANNELS_MAX),
@@ -602,7 +603,8 @@ impl Channels {
         // Sixteen bits on the wire; the rest follows from the last unit, either side of it.
         let step = unit.number.wrapping_sub(channel.last_number as u16).cast_signed();
         let number = channel.last_number.checked_add_signed(i64::from(step))?;
-        if channel.newest.is_some_and(|newest| (number, unit.fragment) <= newest) {
+        let again = channel.newest.is_some_and(|newest| (number, unit.fragment) <= newest);
+        if again && !planted(Bug::FragmentTwice) {
             return None;
         }
         channel.newest = Some((number, unit.fragment));
@@ -613,11 +615,13 @@ impl Channels {
             let (channel, contract) = (channel.id, channel.contract);
             self.events.push_back(ChannelEvent::IncomingOpened { channel, contract });
         }
+        let misplaced = u32::from(planted(Bug::FragmentMisplaced));
         let descriptor = UnitDescriptor {
             number,
             unit_octets: unit.unit_octets,
             fragment: unit.fragment,
-            fragment_offset: u32::from(unit.fragment) * payload_max,
+            fragment_offset: (u32::from(unit.fragment) - misplaced.min(u32::from(unit.fragment)))
+                * payload_max,
             last: unit.last,
             schedule_ns: unit.schedule_ns,
             arrived,
@@ -682,6 +686,9 @@ impl Channels {
     }
 
     fn on_member_gone(&mut self, now: Instant, station: StationId, cause: CloseCause, link: &mut Rether) {
+        if planted(Bug::DeadPeerKept) {
+            return;
+        }
         while let Some(at) = self.incoming.iter().position(|channel| channel.from == station) {
             self.end_incoming(at, cause, None);
         }

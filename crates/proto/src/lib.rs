@@ -9,6 +9,10 @@ mod cause;
 mod channels;
 pub mod io;
 pub mod node;
+#[cfg(not(feature = "planted"))]
+mod planted;
+#[cfg(feature = "planted")]
+pub mod planted;
 pub mod rether;
 mod rng;
 

@@ -17,6 +17,13 @@ pub const ROOMS: &[(&str, &str, &[&str])] = &[
     ("cli", "rota-cli", &["client", "node", "sim", "driver", "admission", "wire", "units"]),
 ];
 
+/// What stands beside the rooms and names some of them; no room may name it.
+const BESIDE: &[(&str, &[&str])] = &[("models", &["sim", "proto", "admission", "wire", "units"])];
+
+/// Features that only `models` may ask for: machines that show their insides, or with bugs planted in them,
+/// are not what ships.
+const MODELS_ONLY: &[&str] = &["model", "planted"];
+
 /// Foreign crates that a pure room may name, in its code and in its tests.
 const PURE_CODE: &[&str] = &["blake3", "thiserror", "zerocopy"];
 const PURE_TESTS: &[&str] = &["allocation-counter", "proptest", "serde_json"];
@@ -31,8 +38,17 @@ pub const PURE: &[&str] = &["units", "wire", "admission", "proto", "sim"];
 pub fn check(tree: &Tree, report: &mut Report) {
     for package in &tree.packages {
         let Some(folder) = &package.folder else { continue };
-        let Some(name) = room(folder) else { continue };
         let manifest = format!("{folder}/Cargo.toml");
+        if folder != "models" {
+            features_of_models(package).for_each(|sentence| report.violation(&manifest, 0, sentence));
+        }
+        if let Some((name, allowed)) = BESIDE.iter().find(|(name, _)| name == folder) {
+            let local = package.dependencies.iter().filter(|dependency| dependency.is_local);
+            local
+                .filter_map(|dependency| local_fault(name, allowed, dependency, &tree.packages))
+                .for_each(|sentence| report.violation(&manifest, 0, sentence));
+        }
+        let Some(name) = room(folder) else { continue };
         let Some((_, crate_name, allowed)) = ROOMS.iter().find(|(room, ..)| *room == name) else {
             let sentence = "is no room of the house; choose one in ARCHITECTURE.md or record the decision";
             report.violation(&manifest, 0, format!("crates/{name} {sentence}"));
@@ -52,6 +68,17 @@ pub fn check(tree: &Tree, report: &mut Report) {
             }
         }
     }
+}
+
+/// How a package asks for a feature of machines that do not ship.
+fn features_of_models(package: &Package) -> impl Iterator<Item = String> + '_ {
+    let asked = package.dependencies.iter().filter(|dependency| dependency.is_local).flat_map(|dependency| {
+        dependency.features.iter().map(move |feature| format!("{}/{feature}", dependency.name))
+    });
+    asked.chain(package.turned_on.iter().cloned()).filter_map(|feature| {
+        let name = feature.rsplit('/').next().unwrap_or("");
+        MODELS_ONLY.contains(&name).then(|| format!("turns on {feature}, which only models may"))
+    })
 }
 
 fn local_fault(
@@ -137,6 +164,26 @@ mod tests {
             .map(|r| package(r.1, r.0, &r.2.iter().filter_map(by_room).collect::<Vec<_>>()))
             .collect();
         assert_eq!(faults(&all), [""; 0]);
+    }
+
+    #[test]
+    fn only_models_may_plant_bugs_and_name_what_no_room_names() {
+        let proto = Dependency { features: vec!["planted".into()], ..edge("rota-proto", "*", "dev", true) };
+        let found = house_with("rota-sim", "sim", std::slice::from_ref(&proto));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("rota-proto/planted, which only models may"), "{found:?}");
+        let beside = |dependencies: &[Dependency]| {
+            let folder = Some("models".to_owned());
+            let models = Package { folder, ..package("rota-models", "", dependencies) };
+            let mut packages: Vec<_> = ROOMS.iter().map(|r| package(r.1, r.0, &[])).collect();
+            packages.push(models);
+            packages
+        };
+        assert_eq!(faults(&beside(&[proto, edge("rota-sim", "*", "", true)])), [""; 0]);
+        assert!(faults(&beside(&[edge("rota-cli", "*", "", true)]))[0].contains("models → cli"));
+        let mut packages = beside(&[]);
+        packages[0].turned_on = vec!["rota-proto/model".into()];
+        assert!(faults(&packages)[0].contains("turns on rota-proto/model"));
     }
 
     #[test]

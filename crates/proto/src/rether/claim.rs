@@ -9,7 +9,8 @@ use super::counters::newer;
 use super::outbox::Pending;
 use super::{Mode, Rether, Stamp};
 use crate::io::StationId;
-use rota_units::Instant;
+use crate::planted::{Bug, planted};
+use rota_units::{Instant, Span};
 use rota_wire::{Claim, ClaimGrant, Generation, MacAddr, Nack, Phase, StationSet, Token};
 
 /// A claim under way.
@@ -69,10 +70,12 @@ impl Rether {
     pub(super) fn claim_tick(&mut self, now: Instant) {
         let Some(claim) = &self.claim else { return };
         // Dead stations are asked too: the dead set skips token passing only.
-        let asked = self.members.as_slice().iter().filter(|member| member.station != 0);
+        let dead = |s: StationId| planted(Bug::DeadNotAsked) && self.is_dead(s);
+        let members = self.members.as_slice().iter();
+        let asked = members.filter(|member| member.station != 0 && !dead(member.station));
         let silent = asked.filter(|member| !claim.granted.contains(member.station)).count();
         let Some(claim) = &mut self.claim else { return };
-        if silent == 0 || claim.drained.is_some_and(|at| now >= at) {
+        if silent == 0 || planted(Bug::NoGrants) || claim.drained.is_some_and(|at| now >= at) {
             self.make_token(now);
         } else if now >= claim.again {
             let generation = claim.generation;
@@ -105,6 +108,7 @@ impl Rether {
         let resting = claim.list.as_ref().map(|list| self.master(list));
         let may_rest = resting.is_none_or(|master| master != self.station && silent(&master));
         let drain = self.settings.drain(stations.filter(silent).count(), may_rest);
+        let drain = if planted(Bug::NoDrain) { Span::ZERO } else { drain };
         if let Some(claim) = &mut self.claim {
             claim.drained = Some(now + drain);
         }
@@ -176,7 +180,8 @@ impl Rether {
             return;
         }
         let fresh = Stamp { generation: claim.generation, seq: 0 };
-        if fresh < self.seen && claim.generation != self.seen.generation {
+        let behind = fresh < self.seen && claim.generation != self.seen.generation;
+        if behind && !planted(Bug::LowerClaimGranted) {
             // Never ignored: a claimant that is behind must learn by how much.
             self.outbox.push_back(Pending::Nack { to: mac });
             return;
@@ -185,7 +190,9 @@ impl Rether {
         {
             return;
         }
-        self.give_up_token(now);
+        if !planted(Bug::GrantWithoutFence) {
+            self.give_up_token(now);
+        }
         self.watch = None;
         self.claim = None;
         let seen = self.list_stamp;
@@ -198,7 +205,7 @@ impl Rether {
     pub(super) fn on_grant(&mut self, now: Instant, from: StationId, grant: &ClaimGrant) {
         let epoch = self.keys.current_epoch();
         let Some(claim) = &mut self.claim else { return };
-        if grant.generation != claim.generation {
+        if grant.generation != claim.generation || planted(Bug::GrantIgnored) {
             return;
         }
         claim.granted.insert(from);
@@ -217,7 +224,8 @@ impl Rether {
     /// A greater generation lives: our claim is void, and the ring we cannot hear is asked to take us in.
     pub(super) fn on_nack(&mut self, now: Instant, nack: &Nack) {
         let Some(claim) = &self.claim else { return };
-        if nack.generation <= claim.generation || self.is_jump(nack.generation) {
+        let behind = nack.generation > claim.generation && !planted(Bug::NackIgnored);
+        if !behind || self.is_jump(nack.generation) {
             return;
         }
         self.claim = None;

@@ -4,6 +4,7 @@
 //! out begin a new incarnation, as if the station had just booted.
 
 use super::{Rether, Stamp};
+use crate::planted::{Bug, planted};
 use rota_units::Instant;
 use rota_wire::Generation;
 
@@ -41,14 +42,15 @@ pub(super) const fn next_stamp(stamp: Stamp, station: u16) -> Stamp {
 impl Rether {
     /// The generation that a new token of this station would have; `None` when they are used up.
     pub(super) fn next_generation(&self) -> Option<Generation> {
-        let counter = self.seen.generation.counter + 1;
+        let counter = self.seen.generation.counter + u32::from(!planted(Bug::GenerationNotRaised));
         (counter < GENERATION_END).then_some(Generation { counter, station: self.station })
     }
 
     /// Whether a generation is further ahead than anybody's honest count. Whoever has seen none believes any.
     pub(super) fn is_jump(&mut self, generation: Generation) -> bool {
         let known = self.seen.generation.counter;
-        let jumps = known != 0 && generation.counter.saturating_sub(known) > JUMP_MAX;
+        let jumps =
+            !planted(Bug::JumpBelieved) && known != 0 && generation.counter.saturating_sub(known) > JUMP_MAX;
         self.counters.jumps_refused += u64::from(jumps);
         jumps
     }

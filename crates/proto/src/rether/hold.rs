@@ -8,6 +8,7 @@ use super::outbox::Pending;
 use super::visit::Stage;
 use super::{Mode, Rether, Stamp};
 use crate::io::{Output, StationId};
+use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{Phase, Token};
@@ -55,7 +56,7 @@ impl Rether {
         stamp: Stamp,
         token: &Token,
     ) {
-        if stamp <= self.seen {
+        if stamp <= self.seen && !planted(Bug::StaleTokenBelieved) {
             self.counters.tokens_stale += 1;
             if stamp.generation == self.seen.generation {
                 // Its sender has missed our answer: the same token again gets the same answer.
@@ -63,6 +64,7 @@ impl Rether {
             }
             return;
         }
+        let at = if planted(Bug::LeaseAtDequeue) { Some(now) } else { at };
         let Some(at) = at.filter(|at| now.since(*at) < self.settings.lease) else {
             self.counters.tokens_expired += 1;
             return;
@@ -130,7 +132,7 @@ impl Rether {
             cycle: 0,
             residual_ns: trt_ns,
             trt_ns,
-            phase: Phase::First,
+            phase: if planted(Bug::NoFirstRotation) { Phase::Home } else { Phase::First },
             rested: false,
             position: 0,
             next_nrt: self.station,
@@ -166,7 +168,11 @@ impl Rether {
 
     /// The broadcast reservation list of the cycle master.
     pub(super) fn on_list(&mut self, now: Instant, at: Option<Instant>, stamp: Stamp, token: &Token) {
-        if stamp <= self.seen || token.mode_epoch != self.mode_epoch || self.is_jump(stamp.generation) {
+        if planted(Bug::ListIgnored)
+            || stamp <= self.seen
+            || token.mode_epoch != self.mode_epoch
+            || self.is_jump(stamp.generation)
+        {
             return;
         }
         // Somebody else's newer list: ours, if we have one, is an old token that must not live on.
@@ -237,7 +243,8 @@ impl Rether {
         self.list_stamp = stamp;
         self.seen = stamp;
         self.silence_at = now + self.settings.silence(self.rank());
-        let again = now + self.settings.hop_timeout;
+        let once = planted(Bug::TokenNotRepeated);
+        let again = if once { Instant::FAR } else { now + self.settings.hop_timeout };
         self.watch =
             Some(Watch { to, token: hold.token, stamp, written: false, passed: now, tries: 0, again });
         self.outbox.push_back(Pending::Token);
@@ -286,7 +293,8 @@ impl Rether {
     }
 
     pub(super) fn on_token_ack(&mut self, from: StationId, stamp: Stamp) {
-        if self.watch.as_ref().is_some_and(|watch| watch.stamp == stamp && watch.to == from) {
+        let ours = self.watch.as_ref().is_some_and(|watch| watch.stamp == stamp && watch.to == from);
+        if ours && !planted(Bug::AckIgnored) {
             self.watch = None;
         }
     }
@@ -310,6 +318,7 @@ impl Rether {
         watch.tries += 1;
         let decided = watch.passed + self.settings.death_timeout;
         watch.again = (now + hop_timeout * (1 << watch.tries.min(4))).min(decided);
+        watch.stamp.seq += u64::from(planted(Bug::RetransmissionRenumbered));
         self.counters.tokens_retransmitted += 1;
         // A successor that missed the ring's key could not read the token: tell it again.
         self.send_form();
@@ -340,7 +349,9 @@ impl Rether {
 
     /// Position among the live stations: the first to notice silence claims first.
     pub(super) fn rank(&self) -> u64 {
-        self.members.as_slice().iter().filter(|m| m.station != 0 && m.station < self.station).count() as u64
+        let ranked = !planted(Bug::SilenceWithoutRank);
+        let before = self.members.as_slice().iter().filter(|m| m.station != 0 && m.station < self.station);
+        before.filter(|_| ranked).count() as u64
     }
 
     pub(super) fn is_awake(&self, now: Instant) -> bool {
@@ -349,7 +360,7 @@ impl Rether {
 
     /// The next live station after `station`, in cyclic order; may be this one.
     pub(super) fn next_live(&self, station: StationId, token: &Token) -> StationId {
-        let live = |s: StationId| s != 0 && !token.dead.contains(s);
+        let live = |s: StationId| s != 0 && (!token.dead.contains(s) || planted(Bug::DeadVisited));
         let mut others = self.members.as_slice().iter().map(|member| member.station).filter(|s| live(*s));
         let after = others.clone().chain([self.station]).filter(|s| *s > station).min();
         after.or_else(|| others.by_ref().chain([self.station]).min()).unwrap_or(self.station)

@@ -12,6 +12,7 @@ use super::outbox::Pending;
 use super::reserve::{LinkEvent, admission_slots};
 use super::{Mode, Rether};
 use crate::io::StationId;
+use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
 use rota_wire::{Announce, JoinAnswer, MacAddr, StationSet, Token, Verdict};
 
@@ -159,7 +160,7 @@ impl Rether {
         if self.changes.joiners.len() >= usize::from(STATIONS_MAX) {
             return;
         }
-        let alive = !is_new || said.answers == challenge;
+        let alive = !is_new || said.answers == challenge || planted(Bug::ChallengeNotAsked);
         if !alive && self.is_master() {
             let answer = JoinAnswer { nonce: said.nonce, challenge, verdict: Verdict::Prove };
             self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
@@ -179,7 +180,8 @@ impl Rether {
     /// A station that the list calls dead was heard.
     pub(super) fn revive(&mut self, now: Instant, station: StationId) {
         let mac = self.members.get(station).map(|member| member.mac);
-        if self.is_dead(station) && mac.is_some_and(|mac| !self.is_held_off(now, mac)) {
+        let dead = self.is_dead(station) && !planted(Bug::RevivalForgotten);
+        if dead && mac.is_some_and(|mac| !self.is_held_off(now, mac)) {
             self.changes.revived.insert(station);
         }
     }
@@ -205,7 +207,9 @@ impl Rether {
                 }
             }
         }
-        if joined {
+        if joined && planted(Bug::KeyKeptAtJoin) {
+            self.send_form();
+        } else if joined {
             self.rekey_ring();
             self.introduce(now);
         }
@@ -234,7 +238,8 @@ impl Rether {
     }
 
     fn let_in(&mut self, now: Instant, joiner: &Joiner, station: StationId, token: &mut Token) {
-        self.drop_slots(token, |slot, _| slot.station == station);
+        let kept = planted(Bug::JoinerKeepsSlots);
+        self.drop_slots(token, |slot, _| slot.station == station && !kept);
         token.dead.remove(station);
         // It may have switched alone: the ring goes on under the later epoch.
         if newer(joiner.said.mode_epoch, self.mode_epoch) {

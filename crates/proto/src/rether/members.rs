@@ -1,6 +1,7 @@
 //! Who is on the segment.
 
 use crate::io::StationId;
+use crate::planted::{Bug, planted};
 use rota_units::Instant;
 use rota_wire::{Announce, FormMember, MAX_STATIONS, MacAddr, StationSet};
 
@@ -77,7 +78,7 @@ impl Members {
         if member.incarnation != incarnation {
             return Heard::New;
         }
-        if seq <= member.frame_seq {
+        if seq <= member.frame_seq && !planted(Bug::ReplayBelieved) {
             return Heard::Replay;
         }
         member.frame_seq = seq;

@@ -56,6 +56,7 @@ pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ};
 
 use crate::io::{ChannelId, GateOrder, HostTag, Output, PortId, StationId};
 use crate::node::Identity;
+use crate::planted::{Bug, planted};
 use crate::rng::Rng;
 use claim::ClaimRound;
 use form::Forming;
@@ -472,7 +473,7 @@ impl Rether {
 
     /// An ordinary frame waits.
     pub(crate) fn on_host_frame(&mut self, now: Instant, tag: HostTag, octets: u16, level: u8) {
-        if self.gate == GateOrder::Pass {
+        if self.gate == GateOrder::Pass || planted(Bug::GateNotShut) {
             // It was diverted just before the gate opened.
             self.outputs.push_back(Output::TransmitHost { port: self.port, tag });
             return;

@@ -10,6 +10,7 @@ use super::outbox::Pending;
 use super::reserve::LinkEvent;
 use super::{Initiating, Joining, Mode, Rether, Stamp, Yielding};
 use crate::io::{GateOrder, StationId};
+use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{
@@ -248,7 +249,7 @@ impl Rether {
         if !matches!(self.mode, Mode::Plain) {
             return;
         }
-        self.mode_epoch = self.mode_epoch.wrapping_add(1);
+        self.mode_epoch = self.mode_epoch.wrapping_add(u32::from(!planted(Bug::SwitchKeepsEpoch)));
         self.mode_repeats = 0;
         self.counters.switches += 1;
         self.nonce = self.rng.next_u64();
@@ -343,7 +344,7 @@ impl Rether {
             + settings.silence(u64::from(self.station));
         let (repeated, card_empty) = match &self.mode {
             Mode::Yielding(state) => (state.initiator == initiator, state.card_empty),
-            _ => (false, false),
+            _ => (false, planted(Bug::SwitchAckedEarly)),
         };
         if !repeated {
             self.nonce = self.rng.next_u64();
@@ -432,7 +433,7 @@ impl Rether {
             }
             return;
         }
-        if newer(self.mode_epoch, notice.mode_epoch) {
+        if newer(self.mode_epoch, notice.mode_epoch) && !planted(Bug::OldModeBelieved) {
             return;
         }
         // With an equal epoch a plain notice is about the mode before our switch. A ring that lives returns
@@ -444,7 +445,7 @@ impl Rether {
             _ => true,
         };
         let later = newer(notice.mode_epoch, self.mode_epoch);
-        if asks && (later || matches!(self.mode, Mode::Joining(_))) {
+        if asks && (later || matches!(self.mode, Mode::Joining(_)) || planted(Bug::OldModeBelieved)) {
             self.mode_epoch = notice.mode_epoch;
             self.leave_ring(now);
         }
@@ -485,13 +486,16 @@ impl Rether {
 
     /// The holder of a token without reservations destroys it and tells everybody, three times in all.
     pub(super) fn dissolve(&mut self, now: Instant) {
-        self.mode_epoch = self.mode_epoch.wrapping_add(1);
+        self.mode_epoch = self.mode_epoch.wrapping_add(u32::from(!planted(Bug::ReturnKeepsEpoch)));
         self.mode_repeats = 2;
         self.farewell = self.keys.current().map(|(epoch, key)| (epoch, key.clone()));
         for _ in 0..2 {
             self.outbox.push_back(Pending::Dissolved { stamp: self.seen });
         }
         self.outbox.push_back(Pending::Mode);
+        if planted(Bug::ReturnNotTold) {
+            (self.outbox, self.mode_repeats) = (Default::default(), 0);
+        }
         self.leave_ring(now);
     }
 }

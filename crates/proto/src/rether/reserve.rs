@@ -8,6 +8,7 @@ use super::counters::next_stamp;
 use super::outbox::Pending;
 use super::{Mode, Rether};
 use crate::io::{ChannelId, Output, StationId, UnitFate, UnitRef};
+use crate::planted::{Bug, planted};
 use rota_admission::{Admitted, Refusal, Request, admit};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token, Verdict};
@@ -191,7 +192,9 @@ impl Rether {
         }
         self.changes.leavers = StationSet::EMPTY;
         self.changes.revived = StationSet::EMPTY;
-        self.drop_slots(token, |slot, dead| dead.contains(slot.station) || !self.is_member(slot.station));
+        let kept = planted(Bug::DeadSlotKept);
+        let dies = |slot: &Slot, dead: &StationSet| dead.contains(slot.station) && !kept;
+        self.drop_slots(token, |slot, dead| dies(slot, dead) || !self.is_member(slot.station));
         self.heal_own_slots(token);
         self.close_sessions(token);
         self.resize_sessions(token);
@@ -253,6 +256,9 @@ impl Rether {
             let kept = Slot { station: slot.station, tht_ns, periodic: slot.periodic };
             assert!(token.slots.push(kept), "a shorter list fits");
         }
+        if planted(Bug::CompactionMovesRight) && left > 0 {
+            token.slots.as_mut_slice().rotate_left(1);
+        }
         if usize::from(token.position) > at {
             token.position -= 1;
         }
@@ -285,18 +291,27 @@ impl Rether {
                 continue;
             }
             let (slots, count) = admission_slots(token);
+            let count = if planted(Bug::ReservationsForgotten) { 0 } else { count };
             let session = &self.sessions[at];
             let octets = Octets::new(u64::from(session.unit_octets_max));
             let request = Request { station: self.station, unit_octets: octets, periodic: session.periodic };
-            let params = self.settings.params(self.ring_size());
+            let mut params = self.settings.params(self.ring_size());
+            if planted(Bug::NrtFloorDropped) {
+                params.nrt_latency_max = Span::from_millis(3_600_000);
+            }
             let (channel, periodic) = (session.channel, session.periodic);
             match admit(&slots[..count], &request, &params) {
                 Ok(admitted) => {
-                    let tht_ns = admitted.tht.as_nanos() as u32;
+                    let frame = self.settings.link.frame_span_max();
+                    let short = if planted(Bug::SlotTooShort) { frame } else { Span::ZERO };
+                    let tht_ns = admitted.tht.minus(short).as_nanos() as u32;
                     assert!(
                         token.slots.push(Slot { station: self.station, tht_ns, periodic }),
                         "admission counts slots"
                     );
+                    if planted(Bug::SlotInFront) {
+                        token.slots.as_mut_slice().rotate_right(1);
+                    }
                     self.sessions[at].tht = admitted.tht;
                     self.sessions[at].state = SessionState::Reserved;
                     self.event(LinkEvent::Reserved { channel, admitted });

@@ -17,6 +17,7 @@ use super::queue::Origin;
 use super::reserve::SessionState;
 use super::{Rether, Stamp};
 use crate::io::{FrameBuf, Grant, Lane, Output, StationId, UnitFate};
+use crate::planted::{Bug, planted};
 use rota_admission::NrtPolicy;
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{
@@ -223,7 +224,7 @@ impl Rether {
         }
         let strict = hold.token.slots.is_strict();
         let mut cycles = 1;
-        if self.clock.known && strict {
+        if self.clock.known && strict && !planted(Bug::StrictStartNow) {
             cycles = now.since(self.clock.start).count_down(trt).max(1);
             self.counters.cycles_skipped += cycles - 1;
             self.clock.start += trt * cycles;
@@ -322,7 +323,8 @@ impl Rether {
         if last {
             let state = &mut self.sessions[session];
             state.fragments_sent = 0;
-            let unit = state.ready.pop_front().map(|unit| (unit.number, UnitFate::Sent));
+            let again = state.ready.front().copied().filter(|_| planted(Bug::UnitRepeated));
+            let unit = again.or_else(|| state.ready.pop_front()).map(|unit| (unit.number, UnitFate::Sent));
             self.counters.units_sent += 1;
             self.outputs.push_back(Output::Slot { channel, at: opens, unit });
             self.end_slot(now, index);
@@ -341,6 +343,7 @@ impl Rether {
         // What is left is counted in whole fragments and a last one, as admission charged it.
         let left = reserved.saturating_sub(fragments * payload_max);
         let rest = framing.frames_of(Octets::new(reserved)).saturating_sub(fragments);
+        let rest = rest + u64::from(planted(Bug::FragmentTooMany));
         let largest =
             if rest == 0 { Span::ZERO } else { self.payload_time(left.min(payload_max) + OUR_OCTETS) };
         let stamp = (hold.stamp.generation, hold.stamp.seq);
@@ -431,7 +434,8 @@ impl Rether {
 
     /// To the next station of the round if it and the way home fit, else home (A1).
     fn pass_in_round(&mut self, now: Instant, next: StationId) -> Step {
-        if self.residual(now.max(self.card_free())) < self.hop() * 2 {
+        let fits = self.residual(now.max(self.card_free())) >= self.hop() * 2;
+        if !fits && !planted(Bug::NrtWithoutWayHome) {
             return self.go_home_when_free(now, self.card_free());
         }
         self.stage(Stage::Leave { to: next })
@@ -473,7 +477,7 @@ impl Rether {
             return self.end_nrt(now, sent);
         }
         let Some(grant) = self.visit_grant(now) else { return Step::Wait };
-        if !grant.fits(now, self.frame_time(entry.octets)) {
+        if !grant.fits(now, self.frame_time(entry.octets)) && !planted(Bug::NrtWithoutRefusal) {
             if sent {
                 return self.end_nrt(now, sent);
             }
@@ -575,7 +579,7 @@ impl Rether {
 
     /// The token is held for max(measured, nominal) wire time: on a virtual wire a send costs no time.
     fn leave_visit(&mut self, now: Instant, to: StationId) -> Step {
-        if now < self.card_free() {
+        if now < self.card_free() && !planted(Bug::TokenBeforeData) {
             return Step::Wait;
         }
         if to == self.station || !self.is_member(to) {

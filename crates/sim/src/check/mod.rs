@@ -5,23 +5,29 @@ mod delivery;
 mod holders;
 mod ledger;
 mod modes;
+mod ordinary;
 mod quiet;
 mod recoveries;
 mod right;
+mod slots;
 mod stamps;
 mod visits;
+mod waste;
 mod windows;
 
 pub use delivery::{Deliveries, FlowReport};
 pub use holders::OneHolder;
 pub use ledger::Ledgers;
 pub use modes::OneMode;
+pub use ordinary::Ordinary;
 pub use quiet::agree;
 pub(crate) use recoveries::stamp;
 pub use recoveries::{Blow, Recoveries, RecoveryTimes};
 pub use right::RightToSend;
+pub use slots::Slots;
 pub use stamps::Rising;
 pub use visits::Visits;
+pub use waste::Waste;
 pub use windows::{Recovery, Scope, Windows};
 
 use crate::faults::Wires;
@@ -178,6 +184,9 @@ pub struct All {
     modes: OneMode,
     visits: Visits,
     recoveries: RecoveryTimes,
+    slots: Slots,
+    waste: Waste,
+    ordinary: Ordinary,
     /// The deliveries, to be reported at the end.
     pub deliveries: Deliveries,
 }
@@ -191,6 +200,9 @@ impl Checker for All {
         self.modes.after(view, findings);
         self.visits.after(view, findings);
         self.recoveries.after(view, findings);
+        self.slots.after(view, findings);
+        self.waste.after(view, findings);
+        self.ordinary.after(view, findings);
         self.deliveries.after(view, findings);
     }
 }

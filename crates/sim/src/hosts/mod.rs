@@ -66,6 +66,8 @@ pub struct Host {
     pub inbox_drops: u64,
     pub(crate) inbox: VecDeque<(Instant, Frame)>,
     pub(crate) gated: bool,
+    /// Until when ordinary frames that its gate let pass are in its card.
+    pub(crate) ordinary_until: Instant,
     pub(crate) host_frames: BTreeMap<u32, Frame>,
     pub(crate) next_tag: u32,
     /// When the earliest wake-up that is still to come will come.
@@ -103,6 +105,7 @@ impl Host {
             inbox_drops: 0,
             inbox: VecDeque::new(),
             gated: false,
+            ordinary_until: Instant::ZERO,
             host_frames: BTreeMap::new(),
             next_tag: 0,
             alarm: Instant::FAR,

@@ -109,11 +109,15 @@ impl Medium {
 
     /// A station wants to know when its card has sent everything.
     pub fn watch_card(&mut self, now: Instant, station: usize, steps: &mut Steps) {
-        let at = match self {
+        steps.push((self.card_empty_at(station).max(now), Step::CardEmpty { station }));
+    }
+
+    /// When a station's card will have sent, or has sent, all that it was handed.
+    pub fn card_empty_at(&self, station: usize) -> Instant {
+        match self {
             Self::Switch(switch) => switch.card_empty_at(station),
             Self::Link(link) => link.card_empty_at(station),
-        };
-        steps.push((at.max(now), Step::CardEmpty { station }));
+        }
     }
 
     /// What became of the frames.

@@ -173,6 +173,7 @@ impl<'a> Run<'a> {
         }
         if self.scenario.quiet > Span::ZERO
             && let Err((rule, what)) = settled
+            && !self.world.is_stopped()
         {
             self.world.broke(rule, what);
         }
@@ -182,7 +183,7 @@ impl<'a> Run<'a> {
     /// Runs until then.
     pub fn advance(&mut self, until: Instant) {
         while let Some((&(at, order), &action)) = self.script.first_key_value() {
-            if at > until {
+            if at > until || self.world.is_stopped() {
                 break;
             }
             self.script.remove(&(at, order));

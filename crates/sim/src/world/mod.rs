@@ -227,6 +227,9 @@ pub struct World {
     flaps: u64,
     /// Every frame of ours that a station has sent, where a test wants to play them again.
     pub tape: Option<Vec<Frame>>,
+    /// Whether time stops with the first rule that is broken: who only wants to know whether one is need not
+    /// watch the rest.
+    pub stops_when_broken: bool,
     /// Whether old frames are kept, to be played again.
     pub(crate) remembers: bool,
     buffer: Vec<u8>,
@@ -297,6 +300,7 @@ impl World {
             evil_random: Stream::named(seed, "evil targets"),
             flaps: 0,
             tape: None,
+            stops_when_broken: false,
             remembers: false,
             buffer: vec![0; 1600],
             log: false,
@@ -356,6 +360,11 @@ impl World {
         &self.checks
     }
 
+    /// Whether time stands still because a rule was broken.
+    pub fn is_stopped(&self) -> bool {
+        self.stops_when_broken && self.findings.count > 0
+    }
+
     /// A rule that is judged from outside was broken.
     pub fn broke(&mut self, rule: &'static str, what: String) {
         let now = self.now();
@@ -379,6 +388,9 @@ impl World {
 
     /// Lets the next event up to `until` happen; false when there is none.
     pub fn step(&mut self, until: Instant) -> bool {
+        if self.is_stopped() {
+            return false;
+        }
         let Some(event) = self.engine.next(until) else { return false };
         if self.engine.is_stuck() {
             let now = self.now();

@@ -282,6 +282,11 @@ impl World {
         let host = &mut self.hosts[from];
         let local = host.clock.read(now);
         let holding = host.node.as_ref().is_some_and(|node| node.link().holds_token(local));
+        let acknowledges = || kind_of(&frame, self.spec.settings.ether_type) == Some(Kind::SwitchAck);
+        if host.ordinary_until > now && acknowledges() {
+            let what = format!("host {from} says that its card is empty, and it is not");
+            self.findings.add(now, "R7", what);
+        }
         self.seen.push(Seen::Sent { host: from, frame: frame.clone(), holding });
         if host.profile.is_ideal() {
             self.send(from, frame);

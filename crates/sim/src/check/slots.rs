@@ -1,0 +1,68 @@
+//! R4: a holder sends no more real-time traffic than its slots hold. R3: a slot is as long as the unit for
+//! which it was admitted.
+
+use super::{Checker, Findings, Seen, View};
+use crate::media::Frame;
+use crate::world::FlowState;
+use rota_units::{Octets, Span};
+use rota_wire::{ETHERNET_HEADER_OCTETS, FrameView, Generation, Kind};
+
+/// What each station has sent under the token's present name.
+#[derive(Debug, Default)]
+pub struct Slots {
+    sent: Vec<((Generation, u64), Span)>,
+    /// What each had reserved before the present event, in which it may have closed a slot.
+    reserved: Vec<Span>,
+}
+
+impl Checker for Slots {
+    fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
+        self.sent.resize(view.hosts.len(), Default::default());
+        self.reserved.resize(view.hosts.len(), Span::ZERO);
+        for seen in view.seen {
+            match seen {
+                Seen::Sent { host, frame, .. } => self.count(view, *host, frame, findings),
+                Seen::Flow { flow, state: FlowState::Open } => check_length(view, *flow, findings),
+                _ => {}
+            }
+        }
+        view.acted().for_each(|host| self.reserved[host] = own_slots(view, host).sum());
+    }
+}
+
+/// The slots of a host in its newest list.
+fn own_slots<'a>(view: &'a View<'_>, host: usize) -> impl Iterator<Item = Span> + 'a {
+    let link = view.hosts[host].node.as_ref().map(|node| node.link());
+    let station = link.map_or(0, |link| link.station());
+    let slots = link.and_then(|link| link.list()).map_or(&[][..], |list| list.slots.as_slice());
+    slots.iter().filter(move |slot| slot.station == station).map(|slot| Span::from_nanos(slot.tht_ns.into()))
+}
+
+impl Slots {
+    fn count(&mut self, view: &View<'_>, host: usize, frame: &Frame, findings: &mut Findings) {
+        let Ok(parsed) = FrameView::parse(frame, view.settings.ether_type) else { return };
+        if parsed.header().kind != Kind::Data {
+            return;
+        }
+        let stamp = (parsed.header().generation, parsed.header().seq);
+        let (known, sent) = &mut self.sent[host];
+        if *known != stamp {
+            (*known, *sent) = (stamp, Span::ZERO);
+        }
+        *sent += view.settings.link.frame_span_up((frame.len() - ETHERNET_HEADER_OCTETS) as u64);
+        let reserved = own_slots(view, host).sum::<Span>().max(self.reserved[host]);
+        if *sent > reserved && reserved > Span::ZERO {
+            let what = format!("host {host} sent {sent} of units in one cycle; {reserved} are reserved");
+            findings.add(view.now, "R4", what);
+        }
+    }
+}
+
+fn check_length(view: &View<'_>, flow: usize, findings: &mut Findings) {
+    let (from, unit) = (view.flows[flow].from, view.flows[flow].contract.unit_octets_max);
+    let needed = view.settings.link.unit_span_joined_up(Octets::new(unit.into()));
+    if !own_slots(view, from).any(|slot| slot >= needed) {
+        let what = format!("no slot of host {from} holds the {needed} of a unit of flow {flow}");
+        findings.add(view.now, "R3", what);
+    }
+}

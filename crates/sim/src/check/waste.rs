@@ -1,0 +1,64 @@
+//! R9: where nothing goes wrong nobody claims a token, and none is sent again and again: its acknowledgement
+//! may wait behind what a long hold sends, but not for ever.
+
+use super::{Checker, Findings, Seen, View};
+use rota_wire::{FrameView, Generation, Kind};
+
+/// How often a token is sent at most: behind the second time its successor has had fifteen milliseconds.
+const TIMES: u32 = 2;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    boots: u32,
+    claims: u64,
+    token: (Generation, u64),
+    times: u32,
+}
+
+/// Watches tokens sent again and claims of each station.
+#[derive(Debug, Default)]
+pub struct Waste {
+    last: Vec<Last>,
+}
+
+impl Checker for Waste {
+    fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
+        self.last.resize(view.hosts.len(), Last::default());
+        for seen in view.seen {
+            match seen {
+                Seen::Sent { host, frame, .. } => {
+                    let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { continue };
+                    if frame.header().kind == Kind::Token {
+                        let token = (frame.header().generation, frame.header().seq);
+                        self.token(view, *host, token, findings);
+                    }
+                }
+                Seen::Acted { host } => self.claim(view, *host, findings),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Waste {
+    fn token(&mut self, view: &View<'_>, host: usize, token: (Generation, u64), findings: &mut Findings) {
+        let last = &mut self.last[host];
+        let again = last.token == token;
+        (last.token, last.times) = (token, if again { last.times + 1 } else { 1 });
+        if last.times > TIMES && !view.windows.cover(view.now) {
+            let what = format!("host {host} sent one token {} times, and nothing had gone wrong", last.times);
+            findings.add(view.now, "R9", what);
+        }
+    }
+
+    fn claim(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
+        let Some(node) = &view.hosts[host].node else { return };
+        let (boots, claims) = (view.hosts[host].boots, node.link().counters().claims);
+        let last = &mut self.last[host];
+        let more = claims > last.claims && boots == last.boots;
+        (last.boots, last.claims) = (boots, claims);
+        if more && !view.windows.cover(view.now) {
+            findings.add(view.now, "R9", format!("host {host} claimed, and nothing had gone wrong"));
+        }
+    }
+}

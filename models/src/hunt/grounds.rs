@@ -1,0 +1,131 @@
+//! Small worlds, each made for what a kind of bug needs to show itself.
+
+use rota_sim::{
+    Draw, Fault, Load, Mix, Moment, Reservation, Scenario, Select, Settings, Shape, Stream, Timed, WireFault,
+    ports,
+};
+use rota_units::{BitRate, Octets, Span};
+
+const fn ms(n: u64) -> Span {
+    Span::from_millis(n)
+}
+
+/// A number of milliseconds below `n`.
+fn some_ms(random: &mut Stream, n: u64) -> Span {
+    Span::from_nanos(random.below(n * 1_000_000))
+}
+
+fn world(name: &str, seed: u64, stations: (u64, u64)) -> (Stream, Scenario) {
+    let mut random = Stream::named(seed, name);
+    let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+    let mut scenario = Scenario::new(name, random.between(stations.0, stations.1) as usize, settings);
+    scenario.world.strangers = 1;
+    scenario.world.drift_ppm = 50;
+    (scenario.duration, scenario.quiet) = (ms(6_000), ms(15_000));
+    (random, scenario)
+}
+
+fn pair(random: &mut Stream, scenario: &Scenario) -> (usize, usize) {
+    let stations = scenario.world.stations;
+    let from = random.below(stations as u64) as usize;
+    (from, (from + 1 + random.below(stations as u64 - 1) as usize) % stations)
+}
+
+/// A channel between any two stations, from `open` to `close`.
+fn channel(random: &mut Stream, scenario: &mut Scenario, unit: u32, open: Span, close: Option<Span>) {
+    let (from, to) = pair(random, scenario);
+    let shape = Shape::Periodic { period: scenario.world.settings.trt, octets: unit };
+    let periodic = random.below(4) > 0;
+    let channel = Reservation { from, to, unit, periodic, must_admit: false, open, close, shape };
+    scenario.reservations.push(channel);
+}
+
+/// As much as fits is reserved, closed and reserved again, and every station has ordinary traffic all the time.
+/// Nothing goes wrong.
+pub fn full(seed: u64) -> Scenario {
+    let (mut random, mut scenario) = world("full", seed, (3, 6));
+    scenario.quiet = ms(5_000);
+    for _ in 0..random.between(3, 7) {
+        let unit = random.between(500, 16_000) as u32;
+        let open = some_ms(&mut random, 2_000);
+        let close = (random.below(3) == 0).then(|| open + some_ms(&mut random, 3_000));
+        channel(&mut random, &mut scenario, unit, open, close);
+    }
+    for from in 0..scenario.world.stations {
+        let to = (from + 1) % scenario.world.stations;
+        let small = random.below(8) == 0;
+        let octets = if small { 60 } else { random.between(60, 1_514) as u32 };
+        let shape = Shape::Greedy { octets, backlog: if small { 1_500 } else { 60 } };
+        let begin = some_ms(&mut random, 2_000);
+        scenario.traffic.push(Load { from, to, begin, end: None, shape });
+    }
+    scenario
+}
+
+/// A station hears nothing for a while, so that it claims, while others are stopped or lose claims.
+pub fn deaf(seed: u64) -> Scenario {
+    let (mut random, mut scenario) = world("deaf", seed, (3, 5));
+    for _ in 0..3 {
+        channel(&mut random, &mut scenario, 3_000, Span::ZERO, None);
+    }
+    let (begin, length) = (ms(1_500) + some_ms(&mut random, 500), ms(500) + some_ms(&mut random, 1_500));
+    let (one, other) = pair(&mut random, &scenario);
+    let lost = WireFault::Loss { ppm: 1_000_000, burst: 1 };
+    let into = Select { to: ports([one]), ..Select::all() };
+    let deaf = Fault::Wire { fault: lost, select: into };
+    scenario.faults.push(Timed { at: begin, lasts: length, fault: deaf });
+    let lease = scenario.world.settings.lease.as_nanos();
+    for _ in 0..random.between(1, 3) {
+        let at = begin + some_ms(&mut random, 900);
+        let (fault, lasts) = match random.below(4) {
+            0 => (Fault::Crash { host: other, moment: Moment::Now, down: Some(ms(50)) }, Span::ZERO),
+            1 => {
+                let select = Select { to: ports([other]), ..Select::kind(rota_wire::Kind::Claim) };
+                (Fault::Wire { fault: lost, select }, some_ms(&mut random, 1_500))
+            }
+            _ => {
+                let moment = Moment::In(if random.below(2) == 0 { "holding" } else { "claiming" });
+                (Fault::Pause { host: other, moment }, Span::from_nanos(random.below(lease)))
+            }
+        };
+        scenario.faults.push(Timed { at, lasts, fault });
+    }
+    scenario
+}
+
+/// Stations boot again and again, one stays dead for long, and whatever was heard is played again all the time.
+pub fn replays(seed: u64) -> Scenario {
+    let (mut random, mut scenario) = world("replays", seed, (3, 4));
+    (0..2).for_each(|_| channel(&mut random, &mut scenario, 1_000, Span::ZERO, None));
+    let host = random.below(scenario.world.stations as u64) as usize;
+    let crash = |down: Span| Fault::Crash { host, moment: Moment::Now, down: Some(down) };
+    scenario.faults.push(Timed { at: ms(200), lasts: Span::ZERO, fault: crash(some_ms(&mut random, 800)) });
+    let (at, down) = (ms(1_500) + some_ms(&mut random, 1_000), ms(500) + some_ms(&mut random, 3_500));
+    scenario.faults.push(Timed { at, lasts: Span::ZERO, fault: crash(down) });
+    let fault = Fault::Replay { gap: Span::from_micros(random.between(500, 5_000)) };
+    scenario.faults.push(Timed { at: ms(300), lasts: ms(5_700), fault });
+    scenario
+}
+
+/// The segment goes to token mode and back all the time, with ordinary traffic in every card; frames are lost
+/// while it does, and some stations boot again.
+pub fn switches(seed: u64) -> Scenario {
+    let (mut random, mut scenario) = world("switches", seed, (3, 5));
+    for turn in 0..random.between(3, 6) {
+        let open = ms(900) * turn + some_ms(&mut random, 300);
+        let close = open + some_ms(&mut random, 700);
+        channel(&mut random, &mut scenario, 3_000, open, Some(close));
+    }
+    for from in 0..scenario.world.stations {
+        let to =
+            (from + 1 + random.below(scenario.world.stations as u64 - 1) as usize) % scenario.world.stations;
+        let mean = Span::from_micros(random.between(1_500, 20_000));
+        let shape = Shape::Poisson { mean, octets: random.between(60, 1_514) as u32 };
+        scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape });
+    }
+    if random.below(2) == 0 {
+        let weights = vec![(Draw::Crash, 2), (Draw::Loss, 1), (Draw::PauseLong, 1), (Draw::Partition, 1)];
+        scenario.mix = Some(Mix { weights, every: ms(2_000), longest: ms(1_000) });
+    }
+    scenario
+}

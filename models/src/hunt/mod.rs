@@ -1,0 +1,101 @@
+//! The hunt for planted bugs: the simulator's worlds with all their checkers, one bug in every machine.
+
+mod grounds;
+
+use rota_proto::planted::{Bug, plant};
+use rota_sim::check::Violation;
+use rota_sim::sweep::Campaign;
+use rota_sim::{Run, Scenario};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A kind of world in which bugs are looked for, another for each seed.
+pub struct Ground {
+    /// Its name in the table.
+    pub name: &'static str,
+    /// The world of a seed.
+    pub scenario: fn(u64) -> Scenario,
+}
+
+/// Seeds that are tried in every kind of world before more are tried in any.
+const ROUNDS: [u64; 5] = [3, 20, 200, 2_000, 10_000];
+
+/// Where and how a bug was found.
+pub struct Found {
+    /// The name of the kind of world.
+    pub ground: &'static str,
+    /// The first seed there that shows it.
+    pub seed: u64,
+    /// Seeds tried in all kinds of worlds until then.
+    pub tried: u64,
+    /// The first rule that was broken.
+    pub violation: Violation,
+}
+
+/// Runs one seed with a bug, or with none, to its first violation.
+pub fn first_violation(bug: Option<Bug>, seed: u64, scenario: &Scenario) -> Option<Violation> {
+    plant(bug);
+    let found = catch_unwind(AssertUnwindSafe(|| look(seed, scenario)));
+    plant(None);
+    found.unwrap_or_else(|panic| Some(panicked(&*panic)))
+}
+
+fn look(seed: u64, scenario: &Scenario) -> Option<Violation> {
+    let mut run = Run::new(seed, scenario);
+    run.world.stops_when_broken = true;
+    run.finish().violations.into_iter().next()
+}
+
+/// The last events before a seed's first violation, one a line.
+pub fn trace(bug: Option<Bug>, seed: u64, scenario: &Scenario, lines: usize) -> Vec<String> {
+    plant(bug);
+    let mut run = Run::new(seed, scenario);
+    run.world.stops_when_broken = true;
+    run.world.keep_log();
+    let mut kept = Vec::new();
+    let end = run.until().minus(scenario.quiet);
+    while !run.world.is_stopped() && run.world.now() < end {
+        run.advance((run.world.now() + rota_units::Span::from_millis(10)).min(end));
+        kept.extend(run.world.take_log());
+        kept.drain(..kept.len().saturating_sub(lines));
+    }
+    plant(None);
+    kept.extend(run.world.violations().iter().map(|found| format!("{found:?}")));
+    kept
+}
+
+/// A panic is a violation like others.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Violation {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+    Violation { at: rota_units::Instant::ZERO, rule: "S7", what: format!("a machine panicked: {text}") }
+}
+
+/// Looks for a bug with up to so many seeds in each kind of world.
+///
+/// # Errors
+/// How many seeds were tried in vain.
+pub fn hunt(bug: Bug, grounds: &[&Ground], seeds: u64) -> Result<Found, u64> {
+    let (mut from, mut tried) = (0, 0);
+    for to in ROUNDS.into_iter().map(|round| round.min(seeds)) {
+        for ground in grounds {
+            for seed in from..to {
+                tried += 1;
+                if let Some(violation) = first_violation(Some(bug), seed, &(ground.scenario)(seed)) {
+                    return Ok(Found { ground: ground.name, seed, tried, violation });
+                }
+            }
+        }
+        from = to;
+    }
+    Err(tried)
+}
+
+/// The kinds of worlds, the most general first.
+pub const GROUNDS: &[Ground] = &[
+    Ground { name: "proven", scenario: |seed| Campaign::Proven.scenario(seed) },
+    Ground { name: "campaign", scenario: |seed| Campaign::Product.scenario(seed) },
+    Ground { name: "full", scenario: grounds::full },
+    Ground { name: "deaf", scenario: grounds::deaf },
+    Ground { name: "replays", scenario: grounds::replays },
+    Ground { name: "switches", scenario: grounds::switches },
+];
