@@ -7,8 +7,10 @@ mod faults;
 use super::quantity::{Rate, Share, Size, Time};
 use crate::exit::Failure;
 use crate::video::Video;
+use rota_admission::shared_buffer;
+use rota_sim::media::csma_cd::Capture;
 use rota_sim::{
-    HostProfile, Load, Mix, Reservation, Scenario, ScenarioError, Settings, Shape, Topology, sweep,
+    HostProfile, Load, Mix, Reservation, Scenario, ScenarioError, Settings, Shape, Topology, WorldSpec, sweep,
 };
 use rota_units::{BitRate, Octets, Span};
 use serde::Deserialize;
@@ -48,12 +50,21 @@ struct File {
     mix: Option<MixTable>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum MediumKind {
     #[default]
     Switch,
     Link,
+    CsmaCd,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum CaptureKind {
+    #[default]
+    Standard,
+    Avoided,
 }
 
 #[derive(Default, Deserialize)]
@@ -65,6 +76,44 @@ struct Medium {
     card_queue: Option<Size>,
     delay: Option<Time>,
     latency: Option<Time>,
+    capture: Option<CaptureKind>,
+}
+
+impl Medium {
+    /// What a port can hold, and what a card can.
+    fn queues(&self, rate: BitRate, stations: usize) -> (Octets, Octets) {
+        let shared = self.kind == MediumKind::CsmaCd;
+        let card = self.card_queue.map(|size| size.0);
+        let port = self.port_queue.map(|size| size.0);
+        if shared {
+            // There is no port: what the timers must cover is computed from the cards.
+            let card = card.unwrap_or(WorldSpec::CARD_OF_ITS_TIME);
+            return (port.unwrap_or(shared_buffer(rate, stations as u64, card)), card);
+        }
+        let port = port.unwrap_or(Octets::new(150_000));
+        (port, card.unwrap_or(port))
+    }
+
+    fn topology(&self) -> Result<Topology, Wrong> {
+        let delay = self.delay.map(|time| time.0);
+        if self.capture.is_some() && self.kind != MediumKind::CsmaCd {
+            return Err(wrong("medium", 0, "capture", "nobody captures this medium; one of \"csma-cd\" is"));
+        }
+        Ok(match self.kind {
+            MediumKind::Switch if delay.is_some() => {
+                return Err(wrong("medium", 0, "delay", "a switch has none; the other kinds have"));
+            }
+            MediumKind::Switch => Topology::Switch,
+            MediumKind::Link => Topology::Link { delay: delay.unwrap_or(Span::ZERO) },
+            MediumKind::CsmaCd => Topology::CsmaCd {
+                propagation: delay.unwrap_or(WorldSpec::CABLE),
+                capture: match self.capture.unwrap_or_default() {
+                    CaptureKind::Standard => Capture::Standard,
+                    CaptureKind::Avoided => Capture::Avoided,
+                },
+            },
+        })
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -245,7 +294,7 @@ fn wrong(part: &'static str, index: usize, field: &'static str, sentence: impl I
 
 impl File {
     fn scenario(self, folder: &Path) -> Result<Scenario, Wrong> {
-        let port_queue = self.medium.port_queue.map_or(Octets::new(150_000), |size| size.0);
+        let (port_queue, card_queue) = self.medium.queues(self.rate.0, self.stations);
         let settings = self.settings(self.rate.0, port_queue)?;
         let mut settings = settings;
         settings.stations_max = settings.stations_max.max(self.stations.min(usize::from(u16::MAX)) as u16);
@@ -255,15 +304,9 @@ impl File {
         scenario.settle = self.settle.map_or(scenario.settle, |time| time.0);
         scenario.quiet = self.quiet.map_or(Span::ZERO, |time| time.0);
         let world = &mut scenario.world;
-        world.card_queue = self.medium.card_queue.map_or(port_queue, |size| size.0);
+        world.card_queue = card_queue;
         world.latency = self.medium.latency.map_or(world.latency, |time| time.0);
-        world.topology = match self.medium.kind {
-            MediumKind::Switch if self.medium.delay.is_some() => {
-                return Err(wrong("medium", 0, "delay", "a switch has none; a link has"));
-            }
-            MediumKind::Switch => Topology::Switch,
-            MediumKind::Link => Topology::Link { delay: self.medium.delay.map_or(Span::ZERO, |time| time.0) },
-        };
+        world.topology = self.medium.topology()?;
         world.profile = self.hosts.profile();
         world.drift_ppm = self.clocks.drift.map_or(0, |share| share.0);
         world.strangers = 1;
@@ -296,6 +339,7 @@ impl File {
         if self.timers.proven {
             settings = settings.proven();
         }
+        settings.half_duplex = self.medium.kind == MediumKind::CsmaCd;
         settings.hop_timeout = or(&self.timers.hop, settings.hop_timeout);
         settings.death_timeout = or(&self.timers.death, settings.death_timeout);
         settings.lease = or(&self.timers.lease, settings.lease);
