@@ -10,7 +10,8 @@ use crate::video::Video;
 use rota_admission::shared_buffer;
 use rota_sim::media::csma_cd::Capture;
 use rota_sim::{
-    HostProfile, Load, Mix, Reservation, Scenario, ScenarioError, Settings, Shape, Topology, WorldSpec, sweep,
+    Draw, HostProfile, Load, Mix, Reservation, Scenario, ScenarioError, Settings, Shape, Topology, WorldSpec,
+    sweep,
 };
 use rota_units::{BitRate, Octets, Span};
 use serde::Deserialize;
@@ -324,9 +325,9 @@ impl File {
             scenario.traffic.push(table.load(index, self.stations, folder)?);
         }
         for (index, table) in self.fault.iter().enumerate() {
-            scenario.faults.push(table.timed(index, self.stations, &scenario)?);
+            scenario.faults.push(table.timed(index, self.stations)?);
         }
-        scenario.mix = self.mix.map(|mix| mix.mix()).transpose()?;
+        scenario.mix = self.mix.map(|mix| mix.mix(scenario.world.strangers > 0)).transpose()?;
         Ok(scenario)
     }
 
@@ -473,15 +474,18 @@ fn clip(path: &Path, part: &'static str, index: usize) -> Result<Arc<[u32]>, Wro
 }
 
 impl MixTable {
-    fn mix(self) -> Result<Mix, Wrong> {
+    /// The default campaign leaves out what needs a stranger where none finds a port.
+    fn mix(self, strangers: bool) -> Result<Mix, Wrong> {
         let longest = self.longest.map_or(Span::from_millis(1_000), |time| time.0);
         let Some(weights) = self.weights else {
-            return Ok(Mix { weights: sweep::CAMPAIGN.to_vec(), every: self.every.0, longest });
+            let drawn = |(kind, _): &&(Draw, u32)| strangers || *kind != Draw::Flood;
+            let weights = sweep::CAMPAIGN.iter().filter(drawn).copied().collect();
+            return Ok(Mix { weights, every: self.every.0, longest });
         };
-        let named = |(name, weight): (String, u32)| match rota_sim::Draw::named(&name) {
+        let named = |(name, weight): (String, u32)| match Draw::named(&name) {
             Some(draw) => Ok((draw, weight)),
             None => {
-                let names: Vec<&str> = rota_sim::Draw::NAMES.iter().map(|(_, name)| *name).collect();
+                let names: Vec<&str> = Draw::NAMES.iter().map(|(_, name)| *name).collect();
                 let sentence = format!("there is no fault \"{name}\"; there are {}", names.join(", "));
                 Err(wrong("mix", 0, "weights", sentence))
             }
@@ -491,5 +495,7 @@ impl MixTable {
     }
 }
 
+#[cfg(test)]
+mod random;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! A scenario: a list of parts, put together and checked before anything runs.
 
+mod limits;
 mod run;
 
 pub use run::{Outcome, Run, Stream as StreamOutcome};
@@ -150,6 +151,7 @@ impl Scenario {
             let sentence = "a mix needs at least one kind, and a time of more than zero between two faults";
             return error("mix", 0, "every", sentence.to_owned());
         }
+        self.check_limits()?;
         self.check_capacity()
     }
 
@@ -238,15 +240,15 @@ impl Scenario {
         if octets == 0 || octets > max {
             return error("octets", format!("{octets} octets cannot be sent here; 1 to {max} can"));
         }
-        let period = match shape {
+        let (field, period) = match shape {
             Shape::Periodic { period, .. } | Shape::Sizes { period, .. } | Shape::OnOff { period, .. } => {
-                *period
+                ("period", *period)
             }
-            Shape::Poisson { mean, .. } => *mean,
+            Shape::Poisson { mean, .. } => ("mean", *mean),
             Shape::Greedy { .. } | Shape::Tcp { .. } => return Ok(()),
         };
         if period < Span::from_micros(1) {
-            return error("period", format!("a period of {period} is too short to be simulated; 1us is not"));
+            return error(field, format!("a period of {period} is too short to be simulated; 1us is not"));
         }
         if part == "reservation" && period < self.world.settings.trt {
             let trt = self.world.settings.trt;
