@@ -1,10 +1,10 @@
 //! `rota sim` as somebody runs it: scenario files of the project, and a sweep that is interrupted.
 
-use serde_json::Value;
-use std::path::{Path, PathBuf};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 const ROTA: &str = env!("CARGO_BIN_EXE_rota");
