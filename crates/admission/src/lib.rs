@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
+mod half_duplex;
 mod link;
 mod nrt_latency;
 mod refusal;
@@ -16,6 +17,7 @@ mod rether;
 mod slots;
 mod timers;
 
+pub use half_duplex::{BACKOFF_SLOTS, backoff_max, shared_buffer};
 pub use link::{Framing, LinkModel};
 pub use nrt_latency::{NrtNeed, NrtPolicy, NrtRing, nrt_need, t_nrt};
 pub use refusal::{Refusal, Test};

@@ -7,8 +7,11 @@ mod faults;
 use super::quantity::{Rate, Share, Size, Time};
 use crate::exit::Failure;
 use crate::video::Video;
+use rota_admission::shared_buffer;
+use rota_sim::media::csma_cd::Capture;
 use rota_sim::{
-    HostProfile, Load, Mix, Reservation, Scenario, ScenarioError, Settings, Shape, Topology, sweep,
+    Draw, HostProfile, Load, Mix, Reservation, Scenario, ScenarioError, Settings, Shape, Topology, WorldSpec,
+    sweep,
 };
 use rota_units::{BitRate, Octets, Span};
 use serde::Deserialize;
@@ -48,12 +51,21 @@ struct File {
     mix: Option<MixTable>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum MediumKind {
     #[default]
     Switch,
     Link,
+    CsmaCd,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum CaptureKind {
+    #[default]
+    Standard,
+    Avoided,
 }
 
 #[derive(Default, Deserialize)]
@@ -65,6 +77,44 @@ struct Medium {
     card_queue: Option<Size>,
     delay: Option<Time>,
     latency: Option<Time>,
+    capture: Option<CaptureKind>,
+}
+
+impl Medium {
+    /// What a port can hold, and what a card can.
+    fn queues(&self, rate: BitRate, stations: usize) -> (Octets, Octets) {
+        let shared = self.kind == MediumKind::CsmaCd;
+        let card = self.card_queue.map(|size| size.0);
+        let port = self.port_queue.map(|size| size.0);
+        if shared {
+            // There is no port: what the timers must cover is computed from the cards.
+            let card = card.unwrap_or(WorldSpec::CARD_OF_ITS_TIME);
+            return (port.unwrap_or(shared_buffer(rate, stations as u64, card)), card);
+        }
+        let port = port.unwrap_or(Octets::new(150_000));
+        (port, card.unwrap_or(port))
+    }
+
+    fn topology(&self) -> Result<Topology, Wrong> {
+        let delay = self.delay.map(|time| time.0);
+        if self.capture.is_some() && self.kind != MediumKind::CsmaCd {
+            return Err(wrong("medium", 0, "capture", "nobody captures this medium; one of \"csma-cd\" is"));
+        }
+        Ok(match self.kind {
+            MediumKind::Switch if delay.is_some() => {
+                return Err(wrong("medium", 0, "delay", "a switch has none; the other kinds have"));
+            }
+            MediumKind::Switch => Topology::Switch,
+            MediumKind::Link => Topology::Link { delay: delay.unwrap_or(Span::ZERO) },
+            MediumKind::CsmaCd => Topology::CsmaCd {
+                propagation: delay.unwrap_or(WorldSpec::CABLE),
+                capture: match self.capture.unwrap_or_default() {
+                    CaptureKind::Standard => Capture::Standard,
+                    CaptureKind::Avoided => Capture::Avoided,
+                },
+            },
+        })
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -245,7 +295,7 @@ fn wrong(part: &'static str, index: usize, field: &'static str, sentence: impl I
 
 impl File {
     fn scenario(self, folder: &Path) -> Result<Scenario, Wrong> {
-        let port_queue = self.medium.port_queue.map_or(Octets::new(150_000), |size| size.0);
+        let (port_queue, card_queue) = self.medium.queues(self.rate.0, self.stations);
         let settings = self.settings(self.rate.0, port_queue)?;
         let mut settings = settings;
         settings.stations_max = settings.stations_max.max(self.stations.min(usize::from(u16::MAX)) as u16);
@@ -255,15 +305,9 @@ impl File {
         scenario.settle = self.settle.map_or(scenario.settle, |time| time.0);
         scenario.quiet = self.quiet.map_or(Span::ZERO, |time| time.0);
         let world = &mut scenario.world;
-        world.card_queue = self.medium.card_queue.map_or(port_queue, |size| size.0);
+        world.card_queue = card_queue;
         world.latency = self.medium.latency.map_or(world.latency, |time| time.0);
-        world.topology = match self.medium.kind {
-            MediumKind::Switch if self.medium.delay.is_some() => {
-                return Err(wrong("medium", 0, "delay", "a switch has none; a link has"));
-            }
-            MediumKind::Switch => Topology::Switch,
-            MediumKind::Link => Topology::Link { delay: self.medium.delay.map_or(Span::ZERO, |time| time.0) },
-        };
+        world.topology = self.medium.topology()?;
         world.profile = self.hosts.profile();
         world.drift_ppm = self.clocks.drift.map_or(0, |share| share.0);
         world.strangers = 1;
@@ -281,9 +325,9 @@ impl File {
             scenario.traffic.push(table.load(index, self.stations, folder)?);
         }
         for (index, table) in self.fault.iter().enumerate() {
-            scenario.faults.push(table.timed(index, self.stations, &scenario)?);
+            scenario.faults.push(table.timed(index, self.stations)?);
         }
-        scenario.mix = self.mix.map(|mix| mix.mix()).transpose()?;
+        scenario.mix = self.mix.map(|mix| mix.mix(scenario.world.strangers > 0)).transpose()?;
         Ok(scenario)
     }
 
@@ -296,6 +340,7 @@ impl File {
         if self.timers.proven {
             settings = settings.proven();
         }
+        settings.half_duplex = self.medium.kind == MediumKind::CsmaCd;
         settings.hop_timeout = or(&self.timers.hop, settings.hop_timeout);
         settings.death_timeout = or(&self.timers.death, settings.death_timeout);
         settings.lease = or(&self.timers.lease, settings.lease);
@@ -429,15 +474,18 @@ fn clip(path: &Path, part: &'static str, index: usize) -> Result<Arc<[u32]>, Wro
 }
 
 impl MixTable {
-    fn mix(self) -> Result<Mix, Wrong> {
+    /// The default campaign leaves out what needs a stranger where none finds a port.
+    fn mix(self, strangers: bool) -> Result<Mix, Wrong> {
         let longest = self.longest.map_or(Span::from_millis(1_000), |time| time.0);
         let Some(weights) = self.weights else {
-            return Ok(Mix { weights: sweep::CAMPAIGN.to_vec(), every: self.every.0, longest });
+            let drawn = |(kind, _): &&(Draw, u32)| strangers || *kind != Draw::Flood;
+            let weights = sweep::CAMPAIGN.iter().filter(drawn).copied().collect();
+            return Ok(Mix { weights, every: self.every.0, longest });
         };
-        let named = |(name, weight): (String, u32)| match rota_sim::Draw::named(&name) {
+        let named = |(name, weight): (String, u32)| match Draw::named(&name) {
             Some(draw) => Ok((draw, weight)),
             None => {
-                let names: Vec<&str> = rota_sim::Draw::NAMES.iter().map(|(_, name)| *name).collect();
+                let names: Vec<&str> = Draw::NAMES.iter().map(|(_, name)| *name).collect();
                 let sentence = format!("there is no fault \"{name}\"; there are {}", names.join(", "));
                 Err(wrong("mix", 0, "weights", sentence))
             }
@@ -447,5 +495,7 @@ impl MixTable {
     }
 }
 
+#[cfg(test)]
+mod random;
 #[cfg(test)]
 mod tests;

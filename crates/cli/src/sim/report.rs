@@ -2,7 +2,7 @@
 
 use rota_admission::{NrtRing, RecoveryModel, Timers};
 use rota_sim::check::{Recoveries, Recovery};
-use rota_sim::{Outcome, Scenario};
+use rota_sim::{Outcome, Scenario, Topology};
 use rota_units::Span;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -72,6 +72,9 @@ pub fn text(scenario: &Scenario, outcome: &Outcome) -> String {
             stream.refused
         ));
     }
+    for line in medium(scenario, outcome) {
+        put(line);
+    }
     put("happened".to_owned());
     for (name, rows, count) in outcome.tally.iter().filter(|(.., count)| *count > 0) {
         put(format!("  {name} (fault {rows}): {count}"));
@@ -93,6 +96,22 @@ pub fn text(scenario: &Scenario, outcome: &Outcome) -> String {
 /// The worst recoveries by what went wrong, ns.
 pub fn recoveries(worst: &Recoveries) -> Value {
     worst.all().iter().map(|(what, worst)| (what.replace(' ', "_"), json!(worst.as_nanos()))).collect()
+}
+
+/// What became of frames on the way.
+fn medium(scenario: &Scenario, outcome: &Outcome) -> Vec<String> {
+    let frames = &outcome.medium;
+    let mut lines = vec![format!(
+        "  frames: {} sent, {} refused by full cards, {} copies lost in full ports",
+        frames.sent, frames.card_drops, frames.port_drops
+    )];
+    if matches!(scenario.world.topology, Topology::CsmaCd { .. }) {
+        lines.push(format!(
+            "  collisions cut {} transmissions short, {} of them under the token; {} frames were given up",
+            frames.aborted, outcome.ring_aborts, frames.discarded
+        ));
+    }
+    lines
 }
 
 /// For programs.
@@ -135,6 +154,16 @@ pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
             "worst_recovery_ns": recoveries(&outcome.recoveries),
             "excused_ns": outcome.excused.as_nanos(),
             "span_ns": outcome.span.as_nanos(),
+        },
+        "medium": {
+            "sent": outcome.medium.sent,
+            "copies": outcome.medium.copies,
+            "arrived": outcome.medium.arrived,
+            "card_drops": outcome.medium.card_drops,
+            "port_drops": outcome.medium.port_drops,
+            "discarded": outcome.medium.discarded,
+            "aborted": outcome.medium.aborted,
+            "aborted_under_token": outcome.ring_aborts,
         },
         "streams": streams.collect::<Vec<_>>(),
         "happened": happened,

@@ -113,6 +113,8 @@ fn watch_interrupt(
         if is_pending(signals) {
             interrupted.store(true, Ordering::Relaxed);
             stop.store(true, Ordering::Relaxed);
+            // Whoever presses it again does not want to wait for the runs that are under way.
+            let _ = signals.thread_unblock();
         }
     }
 }
@@ -152,6 +154,8 @@ fn print(args: &Args, format: Format, sum: &Sum, took: Span, interrupted: bool) 
     let seconds = took.as_nanos() as f64 / 1e9;
     let hops = sum.hops as f64 / seconds.max(1e-9);
     let file = args.source.file.as_ref().map(|file| file.display().to_string());
+    // Every seed that was begun was run to its end, so that all below this one are done.
+    let next = args.seeds.start + sum.runs;
     let again = |seed: u64| format!("rota sim run {}--seed {seed}", args.source.words());
     if format == Format::Json {
         let happened: serde_json::Map<_, _> =
@@ -163,6 +167,7 @@ fn print(args: &Args, format: Format, sum: &Sum, took: Span, interrupted: bool) 
                 "seeds": [args.seeds.start, args.seeds.end],
                 "runs": sum.runs,
                 "interrupted": interrupted,
+                "next": next,
                 "hops": sum.hops,
                 "events": sum.events,
                 "seconds": seconds,
@@ -189,6 +194,10 @@ fn print(args: &Args, format: Format, sum: &Sum, took: Span, interrupted: bool) 
     );
     for (what, worst) in sum.recoveries.all() {
         outln!("worst recovery, {what}: {worst}");
+    }
+    if interrupted {
+        let (words, end) = (args.source.words(), args.seeds.end);
+        outln!("go on with: rota sim sweep {words}--seeds {next}..{end}");
     }
     for (seed, what) in &sum.broken {
         outln!("seed {seed}: {what}\n  again: {}", again(*seed));

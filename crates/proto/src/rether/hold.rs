@@ -81,7 +81,11 @@ impl Rether {
         self.measure_rotation(at, stamp, token);
         self.take_news(at, stamp, token);
         self.claim = None;
-        let acknowledge = Some((from, stamp, at + self.settings.hop_timeout.div_down(4)));
+        let mut acknowledge = Some((from, stamp, at + self.settings.hop_timeout.div_down(4)));
+        if self.settings.half_duplex {
+            self.outbox.push_back(Pending::TokenAck { to: from, stamp });
+            acknowledge = None;
+        }
         self.take_token(now, at, stamp, *token, acknowledge);
     }
 

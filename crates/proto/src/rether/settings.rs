@@ -111,6 +111,9 @@ pub struct Settings {
     /// is the most that 500 ms of latency at 30 Hz serve without a second visit in some cycle: five streams
     /// of 1.5 Mbit/s still fit at 10 Mbit/s, with 15 stations four.
     pub stations_max: u16,
+    /// All stations share one half-duplex wire: a token is acknowledged before anything else is sent, since
+    /// an acknowledgement behind it would meet the next holder's frames. It costs what it costs anyway.
+    pub half_duplex: bool,
     /// How much ordinary or real-time wire time may be handed to the card ahead of the nominal schedule.
     pub burst: Span,
 }
@@ -143,6 +146,7 @@ impl Settings {
             claim_tries: 3,
             ack_spacing: Span::from_micros(200),
             stations_max: STATIONS_STATED,
+            half_duplex: false,
             burst: rate.span_of_up(params.card_burst_octets),
         }
     }

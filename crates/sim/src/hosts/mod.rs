@@ -133,6 +133,11 @@ impl Host {
         self.paused_until = Instant::ZERO;
     }
 
+    /// Whether the card takes a frame: for its own address or for many.
+    pub fn picks(&self, frame: &[u8]) -> bool {
+        frame.first_chunk::<6>().is_some_and(|mac| mac[0] & 1 == 1 || *mac == self.mac.0)
+    }
+
     /// Whether its process can run at `now`.
     pub fn is_running(&self, now: Instant) -> bool {
         self.node.is_some() && now >= self.paused_until

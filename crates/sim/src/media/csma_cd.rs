@@ -68,6 +68,21 @@ impl Spec {
             seed,
         }
     }
+
+    /// A segment of `rate`: its slot is 512 bit times, as at 10 and at 100 Mbit/s.
+    pub fn ethernet(rate: BitRate, propagation: Span, capture: Capture, seed: u64) -> Self {
+        Self { rate, propagation, slot: slot(rate), capture, seed }
+    }
+
+    /// The idle time before a frame: 96 bit times.
+    pub fn gap(&self) -> Span {
+        self.rate.span_of_up(Octets::new(12))
+    }
+}
+
+/// 512 bit times, 51.2 µs at 10 Mbit/s.
+pub fn slot(rate: BitRate) -> Span {
+    rate.span_of_up(Octets::new(64))
 }
 
 /// One station's card.
@@ -211,8 +226,12 @@ impl CsmaCd {
         if spec.slot < spec.propagation * 2 {
             return Err(SpecError::SlotTooShort { slot: spec.slot, propagation: spec.propagation });
         }
-        let counters = Counters::default();
-        Ok(Self { spec, stations: Vec::new(), outcomes: VecDeque::new(), counters })
+        Ok(Self::of_sound(spec))
+    }
+
+    /// The same for a slot that is known to be long enough.
+    pub(super) fn of_sound(spec: Spec) -> Self {
+        Self { spec, stations: Vec::new(), outcomes: VecDeque::new(), counters: Counters::default() }
     }
 
     /// Adds a station.

@@ -23,6 +23,10 @@ impl Link {
         self.cards[station].empty_at()
     }
 
+    pub(super) fn backlog(&self, now: Instant, station: usize) -> Octets {
+        self.cards[station].backlog(now, self.rate)
+    }
+
     pub(super) fn send(&mut self, now: Instant, from: usize, frame: Frame, steps: &mut Steps) {
         self.counters.sent += 1;
         match self.cards[from].take(now, self.rate, self.card_queue, frame.len()) {

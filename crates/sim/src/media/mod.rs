@@ -3,9 +3,11 @@
 
 pub mod csma_cd;
 mod link;
+mod shared;
 mod switch;
 
 pub use link::Link;
+pub use shared::Shared;
 pub use switch::Switch;
 
 use rota_units::{BitRate, Instant, Octets, Span};
@@ -39,6 +41,8 @@ pub enum MediumEvent {
         /// Which port.
         port: usize,
     },
+    /// Somebody on a shared segment looks at the carrier, or ends.
+    Carrier,
 }
 
 /// What follows from what a medium was told.
@@ -78,6 +82,10 @@ pub struct MediumCounters {
     pub card_drops: u64,
     /// Copies refused by a full port.
     pub port_drops: u64,
+    /// Frames given up after sixteen collisions, on a shared segment.
+    pub discarded: u64,
+    /// Transmissions cut short, two or more in each collision. They are tried again and are no end.
+    pub aborted: u64,
 }
 
 /// The medium of a world.
@@ -87,6 +95,8 @@ pub enum Medium {
     Switch(Switch),
     /// A full-duplex link between two stations.
     Link(Link),
+    /// A half-duplex segment shared by all.
+    Shared(Shared),
 }
 
 impl Medium {
@@ -95,6 +105,7 @@ impl Medium {
         match self {
             Self::Switch(switch) => switch.send(now, from, frame, steps),
             Self::Link(link) => link.send(now, from, frame, steps),
+            Self::Shared(shared) => shared.send(now, from, frame, steps),
         }
     }
 
@@ -104,19 +115,34 @@ impl Medium {
             Self::Switch(switch) => switch.happen(now, event, steps),
             // A link looks at nothing twice.
             Self::Link(_) => {}
+            Self::Shared(shared) => shared.happen(now, steps),
         }
     }
 
     /// A station wants to know when its card has sent everything.
     pub fn watch_card(&mut self, now: Instant, station: usize, steps: &mut Steps) {
-        steps.push((self.card_empty_at(station).max(now), Step::CardEmpty { station }));
+        match (self.card_empty_at(station), self) {
+            (None, Self::Shared(shared)) => shared.watch_card(now, station, steps),
+            (at, _) => steps.push((at.unwrap_or(now).max(now), Step::CardEmpty { station })),
+        }
     }
 
-    /// When a station's card will have sent, or has sent, all that it was handed.
-    pub fn card_empty_at(&self, station: usize) -> Instant {
+    /// When a station's card will have sent, or has sent, all that it was handed. On a shared wire nobody
+    /// knows beforehand how often it will collide.
+    pub fn card_empty_at(&self, station: usize) -> Option<Instant> {
         match self {
-            Self::Switch(switch) => switch.card_empty_at(station),
-            Self::Link(link) => link.card_empty_at(station),
+            Self::Switch(switch) => Some(switch.card_empty_at(station)),
+            Self::Link(link) => Some(link.card_empty_at(station)),
+            Self::Shared(_) => None,
+        }
+    }
+
+    /// How much a station's card has not sent yet, in octets on the wire.
+    pub fn backlog(&self, now: Instant, station: usize) -> Octets {
+        match self {
+            Self::Switch(switch) => switch.backlog(now, station),
+            Self::Link(link) => link.backlog(now, station),
+            Self::Shared(shared) => shared.backlog(station),
         }
     }
 
@@ -125,7 +151,13 @@ impl Medium {
         match self {
             Self::Switch(switch) => &switch.counters,
             Self::Link(link) => &link.counters,
+            Self::Shared(shared) => &shared.counters,
         }
+    }
+
+    /// Whether every station hears every frame, and its card picks its own.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Self::Shared(_))
     }
 }
 
@@ -143,6 +175,11 @@ impl Card {
         self.free
     }
 
+    /// What has not left yet.
+    pub(crate) fn backlog(&self, now: Instant, rate: BitRate) -> Octets {
+        rate.octets_in_down(self.free.since(now))
+    }
+
     /// Takes a frame; returns when its last bit has left, `None` when the queue is full.
     pub(crate) fn take(
         &mut self,
@@ -151,7 +188,7 @@ impl Card {
         queue: Octets,
         octets: usize,
     ) -> Option<Instant> {
-        if rate.octets_in_down(self.free.since(now)) > queue {
+        if self.backlog(now, rate) > queue {
             return None;
         }
         self.free = self.free.max(now) + wire_time(rate, octets);

@@ -64,6 +64,10 @@ impl Switch {
         self.cards[station].empty_at()
     }
 
+    pub(super) fn backlog(&self, now: Instant, station: usize) -> Octets {
+        self.cards[station].backlog(now, self.rate)
+    }
+
     pub(super) fn send(&mut self, now: Instant, from: usize, frame: Frame, steps: &mut Steps) {
         self.counters.sent += 1;
         match self.cards[from].take(now, self.rate, self.card_queue, frame.len()) {
@@ -78,6 +82,7 @@ impl Switch {
         match event {
             MediumEvent::AtSwitch { from, frame } => self.forward(now, from, &frame, steps),
             MediumEvent::PortFree { port } => self.next(now, port, steps),
+            MediumEvent::Carrier => {}
         }
     }
 

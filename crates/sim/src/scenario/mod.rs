@@ -1,15 +1,17 @@
 //! A scenario: a list of parts, put together and checked before anything runs.
 
+mod limits;
 mod run;
 
 pub use run::{Outcome, Run, Stream as StreamOutcome};
 
 use crate::faults::{Fault, Mix, Moment, Timed};
+use crate::media::csma_cd::slot;
 use crate::traffic::Shape;
 use crate::world::{Topology, WorldSpec};
 use rota_admission::{Request, Slot, admit};
 use rota_proto::{Settings, SettingsError};
-use rota_units::{Octets, Span};
+use rota_units::{BitRate, Octets, Span};
 
 /// One channel that a program opens, feeds and, when it is lost, opens again.
 #[derive(Clone, Debug)]
@@ -149,6 +151,7 @@ impl Scenario {
             let sentence = "a mix needs at least one kind, and a time of more than zero between two faults";
             return error("mix", 0, "every", sentence.to_owned());
         }
+        self.check_limits()?;
         self.check_capacity()
     }
 
@@ -163,6 +166,7 @@ impl Scenario {
             let sentence = format!("a link joins 2 stations, not {}; a switch joins more", spec.stations);
             return error("medium", "kind", sentence);
         }
+        self.check_shared()?;
         if let Err(wrong) = spec.settings.check() {
             let (part, field) = match wrong {
                 SettingsError::Cycle(_) | SettingsError::Latency { .. } => ("", "trt"),
@@ -179,6 +183,25 @@ impl Scenario {
         let total = self.settle + self.duration + self.quiet;
         if self.duration == Span::ZERO || total > RUN_MAX {
             return error("", "duration", format!("a run of {total} is none; 1ns to {RUN_MAX} is"));
+        }
+        Ok(())
+    }
+
+    /// Half duplex ends where a slot of 512 bit times does, and a collision must be heard within a slot.
+    fn check_shared(&self) -> Result<(), ScenarioError> {
+        let Topology::CsmaCd { propagation, .. } = self.world.topology else { return Ok(()) };
+        let error = |field, sentence| Err(ScenarioError { part: "medium", index: 0, field, sentence });
+        let rate = self.world.settings.link.rate;
+        if rate > BitRate::from_mbit(100) {
+            let rate = rate.as_bps();
+            let sentence = format!("no segment is shared at {rate} bit/s; up to 100 Mbit/s can be");
+            return error("kind", sentence);
+        }
+        let (slot, longest) = (slot(rate), slot(rate).div_down(2));
+        if propagation > longest {
+            let sentence =
+                format!("a cable of {propagation} is too long for a slot of {slot}; {longest} would do");
+            return error("delay", sentence);
         }
         Ok(())
     }
@@ -217,15 +240,15 @@ impl Scenario {
         if octets == 0 || octets > max {
             return error("octets", format!("{octets} octets cannot be sent here; 1 to {max} can"));
         }
-        let period = match shape {
+        let (field, period) = match shape {
             Shape::Periodic { period, .. } | Shape::Sizes { period, .. } | Shape::OnOff { period, .. } => {
-                *period
+                ("period", *period)
             }
-            Shape::Poisson { mean, .. } => *mean,
+            Shape::Poisson { mean, .. } => ("mean", *mean),
             Shape::Greedy { .. } | Shape::Tcp { .. } => return Ok(()),
         };
         if period < Span::from_micros(1) {
-            return error("period", format!("a period of {period} is too short to be simulated; 1us is not"));
+            return error(field, format!("a period of {period} is too short to be simulated; 1us is not"));
         }
         if part == "reservation" && period < self.world.settings.trt {
             let trt = self.world.settings.trt;

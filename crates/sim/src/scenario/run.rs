@@ -5,6 +5,7 @@ use crate::check::Violation;
 use crate::check::{FlowReport, Recoveries, agree};
 use crate::engine::Stream as Random;
 use crate::faults::{Fault, Tally, Timed};
+use crate::media::MediumCounters;
 use crate::traffic::{Purpose, Shape};
 use crate::world::{FlowState, World};
 use rota_units::{Instant, Span};
@@ -68,6 +69,10 @@ pub struct Outcome {
     pub recoveries: Recoveries,
     /// The faults and when they began.
     pub faults: Vec<Timed>,
+    /// What became of frames in the medium.
+    pub medium: MediumCounters,
+    /// Transmissions cut short by collisions while the token ruled.
+    pub ring_aborts: u64,
 }
 
 impl Outcome {
@@ -86,6 +91,8 @@ impl Outcome {
             worst_silence: Span::ZERO,
             recoveries: Recoveries::default(),
             faults: Vec::new(),
+            medium: MediumCounters::default(),
+            ring_aborts: 0,
         }
     }
 }
@@ -313,6 +320,8 @@ impl<'a> Run<'a> {
             worst_silence: world.checks().visits().worst_silence,
             recoveries: *world.checks().recoveries(),
             faults: self.faults,
+            medium: *world.medium.counters(),
+            ring_aborts: world.ring_aborts,
         }
     }
 }

@@ -62,7 +62,7 @@ impl World {
     fn host_sends(&mut self, from: usize, frame: Frame) {
         if !self.hosts[from].gated {
             self.send(from, frame);
-            self.hosts[from].ordinary_until = self.medium.card_empty_at(from);
+            self.hosts[from].ordinary_until = self.medium.card_empty_at(from).unwrap_or(Instant::ZERO);
             return;
         }
         let host = &mut self.hosts[from];

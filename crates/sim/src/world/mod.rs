@@ -12,9 +12,11 @@ use crate::clocks::Clock;
 use crate::engine::{Engine, Stamped, Stream};
 use crate::faults::{Evil, Happened, Passed, Strike, Tally, Wires};
 use crate::hosts::{Host, HostProfile};
-use crate::media::{Frame, Link, Medium, MediumEvent, Step, Steps, Switch};
+use crate::media::csma_cd::{Capture, Spec};
+use crate::media::{Frame, Link, Medium, MediumEvent, Shared, Step, Steps, Switch};
 use crate::traffic::{Purpose, Source};
-use rota_proto::{Identity, Node, Settings};
+use rota_admission::shared_buffer;
+use rota_proto::{Identity, ModeName, Node, Settings};
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{FrameView, Generation, Key, Kind, MacAddr};
 
@@ -27,6 +29,13 @@ pub enum Topology {
     Link {
         /// From the last bit sent to the last bit received.
         delay: Span,
+    },
+    /// One half-duplex segment with CSMA/CD.
+    CsmaCd {
+        /// From any station to any other.
+        propagation: Span,
+        /// Whether the winner of a collision tends to win the next.
+        capture: Capture,
     },
 }
 
@@ -84,7 +93,21 @@ impl WorldSpec {
         }
     }
 
-    fn medium(&self) -> Medium {
+    /// Ideal stations on one half-duplex segment of `rate` with cards of `card_queue`, and timers to match.
+    pub fn csma_cd(stations: usize, rate: BitRate, card_queue: Octets) -> Self {
+        let mut settings = Settings::ethernet(rate, shared_buffer(rate, stations as u64, card_queue));
+        settings.half_duplex = true;
+        let (propagation, capture) = (Self::CABLE, Capture::Standard);
+        let topology = Topology::CsmaCd { propagation, capture };
+        Self { topology, card_queue, ..Self::with(stations, settings) }
+    }
+
+    /// From one end of a laboratory's cable to the other.
+    pub const CABLE: Span = Span::from_micros(5);
+    /// What a card of that time holds, some ten full frames.
+    pub const CARD_OF_ITS_TIME: Octets = Octets::new(16_000);
+
+    fn medium(&self, seed: u64) -> Medium {
         let (rate, cards) = (self.settings.link.rate, self.card_queue);
         match self.topology {
             Topology::Switch => Medium::Switch(Switch::new(
@@ -95,6 +118,11 @@ impl WorldSpec {
                 self.latency,
             )),
             Topology::Link { delay } => Medium::Link(Link::new(rate, cards, delay + self.latency)),
+            Topology::CsmaCd { propagation, capture } => {
+                let spec = Spec::ethernet(rate, propagation, capture, seed);
+                let ports = self.stations + self.strangers;
+                Medium::Shared(Shared::new(ports, spec, cards, self.latency))
+            }
         }
     }
 }
@@ -147,6 +175,7 @@ impl Stamped for Event {
                 1 << 56 ^ (*from as u64) << 32 ^ mark(frame)
             }
             Self::Medium(MediumEvent::PortFree { port }) => 2 << 56 ^ *port as u64,
+            Self::Medium(MediumEvent::Carrier) => 12 << 56,
             Self::Arrive { to, frame, .. } => 3 << 56 ^ (*to as u64) << 32 ^ mark(frame),
             Self::Late { to, frame, .. } => 4 << 56 ^ (*to as u64) << 32 ^ mark(frame),
             Self::Hand { from, frame } => 5 << 56 ^ (*from as u64) << 32 ^ mark(frame),
@@ -176,6 +205,7 @@ impl Event {
                 format!("port {from}: the switch has {}", named(frame))
             }
             Self::Medium(MediumEvent::PortFree { port }) => format!("port {port} is free"),
+            Self::Medium(MediumEvent::Carrier) => "the carrier".to_owned(),
             Self::Arrive { to, frame, .. } => format!("host {to} <- {}", named(frame)),
             Self::Late { to, frame, lie } => {
                 format!("host {to} <- late {}{}", named(frame), if *lie { ", which is a lie" } else { "" })
@@ -203,6 +233,10 @@ pub struct World {
     pub tally: Tally,
     /// What is excused.
     pub windows: Windows,
+    /// Transmissions that a collision cut short while all stations agreed that the token rules.
+    pub ring_aborts: u64,
+    /// All that were cut short so far.
+    aborts: u64,
     /// How long recovery may take.
     pub recovery: Recovery,
     spec: WorldSpec,
@@ -275,13 +309,15 @@ impl World {
         };
         Self {
             hosts: (0..spec.stations).map(host).collect(),
-            medium: spec.medium(),
+            medium: spec.medium(seed),
             wires: Wires::new(spec.settings.ether_type, spec.settings.delay_max),
             tally: Tally::default(),
             seed,
             engine: Engine::new(EPOCH),
             checks: All::default(),
             checkers: Vec::new(),
+            ring_aborts: 0,
+            aborts: 0,
             windows: Windows::new(spec.plant == Some(Plant::NoExcuse)),
             recovery: Recovery::new(&spec.settings),
             strikes: Vec::with_capacity(8),
@@ -456,13 +492,25 @@ impl World {
 
     /// Schedules what the medium wants.
     fn follow(&mut self) {
+        let shared = self.medium.is_shared();
         for (at, step) in self.steps.drain(..) {
             let event = match step {
                 Step::Later(event) => Event::Medium(event),
+                // What a card does not pick from the segment never reaches its host.
+                Step::Arrive { to, ref frame, .. }
+                    if shared && !self.hosts.get(to).is_some_and(|host| host.picks(frame)) =>
+                {
+                    continue;
+                }
                 Step::Arrive { to, from, frame } => Event::Arrive { to, from, frame },
                 Step::CardEmpty { station } => Event::CardEmpty { host: station },
             };
             self.engine.schedule(at, event);
+        }
+        let aborts = self.medium.counters().aborted;
+        if aborts > self.aborts {
+            let more = aborts - std::mem::replace(&mut self.aborts, aborts);
+            self.ring_aborts += if self.agreed_mode() == Some(ModeName::Token) { more } else { 0 };
         }
     }
 
@@ -550,7 +598,12 @@ impl World {
             return;
         }
         let waiting = match self.sources[index].purpose {
-            Purpose::Ordinary { from, .. } => self.hosts[from].host_frames.len(),
+            Purpose::Ordinary { from, .. } => {
+                // A socket that is written to as fast as it takes: it takes what its card has room for.
+                let size = u64::from(self.sources[index].shape.octets_max().max(60));
+                let in_card = self.medium.backlog(now, from).get() / size;
+                self.hosts[from].host_frames.len() + in_card as usize
+            }
             Purpose::Units { .. } => 0,
         };
         let source = &mut self.sources[index];

@@ -19,8 +19,7 @@ impl World {
     pub(super) fn arrive(&mut self, to: usize, frame: Frame) {
         let now = self.engine.now();
         let host = &mut self.hosts[to];
-        let ours = frame.first_chunk::<6>().is_some_and(|mac| mac[0] & 1 == 1 || *mac == host.mac.0);
-        if !ours {
+        if !host.picks(&frame) {
             return;
         }
         if frame.get(12..14) != Some(&self.spec.settings.ether_type.to_be_bytes()) {

@@ -2,7 +2,7 @@
 
 use super::super::quantity::{Share, Time};
 use super::{Wrong, station_index, wrong};
-use rota_sim::{Fault, Moment, Scenario, Select, Timed, WireFault, scenario::STATES};
+use rota_sim::{Fault, Moment, Select, Timed, WireFault, scenario::STATES};
 use rota_sim::{KINDS, ports};
 use rota_units::Span;
 use serde::Deserialize;
@@ -76,15 +76,11 @@ struct Place<'a> {
 }
 
 impl FaultTable {
-    /// The fault, for the scenario read so far.
-    pub fn timed(&self, index: usize, stations: usize, scenario: &Scenario) -> Result<Timed, Wrong> {
+    /// The fault that the table means.
+    pub fn timed(&self, index: usize, stations: usize) -> Result<Timed, Wrong> {
         let place = Place { table: self, index, stations };
         let lasts = self.lasts.map_or(Span::ZERO, |time| time.0);
-        if self.at.0 + lasts > scenario.duration {
-            let sentence = format!("the fault ends after the {} of the scenario", scenario.duration);
-            return Err(place.wrong("at", sentence));
-        }
-        Ok(Timed { at: self.at.0, lasts, fault: place.fault(scenario)? })
+        Ok(Timed { at: self.at.0, lasts, fault: place.fault()? })
     }
 }
 
@@ -170,7 +166,7 @@ impl Place<'_> {
         })
     }
 
-    fn fault(&self, scenario: &Scenario) -> Result<Fault, Wrong> {
+    fn fault(&self) -> Result<Fault, Wrong> {
         let table = self.table;
         let gap = || self.time(table.period, "period");
         Ok(match table.kind {
@@ -214,9 +210,6 @@ impl Place<'_> {
             Kind::Clone => Fault::Clone { host: self.host()?, of: self.other()? },
             Kind::Skew => Fault::Skew { host: self.host()? },
             Kind::Storm => Fault::Storm { hosts: self.hosts()? },
-            Kind::Flood if scenario.world.strangers == 0 => {
-                return Err(self.wrong("kind", "a stranger finds no port on a link; a switch has one more"));
-            }
             Kind::Flood => Fault::Flood {
                 octets: table.octets.unwrap_or(60).clamp(60, 1_514),
                 broadcast: table.broadcast.unwrap_or(true),

@@ -28,6 +28,14 @@ fn errors_name_line_and_field() {
     assert!(line == 4 && sentence.contains("unknown field `colour`"), "{line} {sentence}");
     let (line, sentence) = with("[medium]\nkind = \"link\"");
     assert_eq!((line, sentence.contains("a link joins 2 stations, not 3")), (5, true), "{sentence}");
+    let shared = |more: &str| refused(&format!("{GOOD}[medium]\nkind = \"csma-cd\"\n{more}\n"));
+    let (line, sentence) = shared("delay = \"30us\"");
+    assert_eq!((line, sentence.contains("25.600 us would do")), (6, true), "{sentence}");
+    let fast = GOOD.replace("10mbit", "1gbit");
+    let (line, sentence) = refused(&format!("{fast}[medium]\nkind = \"csma-cd\""));
+    assert_eq!((line, sentence.contains("up to 100 Mbit/s can be")), (5, true), "{sentence}");
+    let (line, sentence) = with("[medium]\ncapture = \"avoided\"");
+    assert_eq!((line, sentence.starts_with("medium.capture: nobody captures")), (5, true), "{sentence}");
     let (line, sentence) = with("[[traffic]]\nfrom = 1\nto = 9\nshape = \"greedy\"");
     assert_eq!((line, sentence.as_str()), (6, "traffic.to: there is no station 9; they are 1 to 3"));
     let unit = "[[reservation]]\nfrom = 1\nto = 2\nunit = \"30kB\"\nmust-admit = true";

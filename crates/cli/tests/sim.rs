@@ -1,0 +1,101 @@
+//! `rota sim` as somebody runs it: scenario files of the project, and a sweep that is interrupted.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+const ROTA: &str = env!("CARGO_BIN_EXE_rota");
+
+fn scenario(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name)
+}
+
+/// Runs `rota sim run` with `--json`; the exit code and what it printed.
+fn run(name: &str, seed: u64) -> (Option<i32>, Value) {
+    let mut command = Command::new(ROTA);
+    command.args(["sim", "run"]).arg(scenario(name)).args(["--seed", &seed.to_string(), "--json"]);
+    let out = command.output().expect("rota starts");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    (out.status.code(), serde_json::from_str(&text).expect("one JSON value"))
+}
+
+#[test]
+fn on_the_papers_segment_plain_ethernet_collides_and_the_ring_keeps_its_promises() {
+    for seed in 1..=5 {
+        let (code, said) = run("hub10.toml", seed);
+        assert_eq!((code, &said["violations"]), (Some(0), &serde_json::json!([])), "seed {seed}");
+        let medium = |name: &str| said["medium"][name].as_u64().expect("a counter");
+        // Four of ten seconds are the ring's, and stations that wake it are all who collide there.
+        assert!(medium("aborted") > 1_000, "{said}");
+        assert!(medium("aborted_under_token") * 25 < medium("aborted"), "seed {seed}: {said}");
+        let streams = said["streams"].as_array().expect("a list");
+        assert_eq!(streams.len(), 3);
+        for stream in streams {
+            assert!(stream["whole"].as_u64() > Some(70) && stream["missed"] == 0, "{stream}");
+            assert!(stream["worst_ns"].as_u64() <= stream["bound_ns"].as_u64(), "{stream}");
+        }
+    }
+}
+
+/// A sweep that would take hours.
+fn long_sweep(words: &[&str]) -> Child {
+    let mut command = Command::new(ROTA);
+    command.args(["sim", "sweep", "--seeds", "5..1000000", "--threads", "2"]).args(words);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("rota starts")
+}
+
+/// Waits until a sweep has done something: it has used processor time for more than its start.
+fn until_it_works(child: &Child) {
+    let stat = format!("/proc/{}/stat", child.id());
+    for _ in 0..600 {
+        let text = std::fs::read_to_string(&stat).unwrap_or_default();
+        let ticks: u64 = text
+            .rsplit(") ")
+            .next()
+            .map(|rest| rest.split(' ').skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum())
+            .unwrap_or(0);
+        if ticks > 60 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("the sweep never worked");
+}
+
+fn interrupt(child: &Child) {
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("it runs");
+}
+
+#[test]
+fn a_sweep_that_is_interrupted_keeps_what_it_has() {
+    let mut child = long_sweep(&["--json"]);
+    until_it_works(&child);
+    interrupt(&child);
+    let mut said = String::new();
+    child.stdout.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{said}");
+    let said: Value = serde_json::from_str(&said).expect("one JSON value");
+    assert_eq!(said["interrupted"], true);
+    let runs = said["runs"].as_u64().expect("a number");
+    assert!(runs > 0 && said["hops"].as_u64() > Some(0), "{said}");
+    assert_eq!(said["next"].as_u64(), Some(5 + runs), "{said}");
+    assert_eq!(said["broken"], serde_json::json!([]));
+}
+
+#[test]
+fn an_interrupted_sweep_says_how_to_go_on() {
+    let mut child = long_sweep(&[]);
+    until_it_works(&child);
+    interrupt(&child);
+    let lines: Vec<String> =
+        BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok).collect();
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{lines:?}");
+    let runs = lines.iter().find_map(|line| line.split_once(" runs before the interruption"));
+    let runs: u64 = runs.expect("a summary").0.trim().parse().expect("a number");
+    let words = format!("rota sim sweep --seeds {}..1000000", 5 + runs);
+    assert!(lines.iter().any(|line| line.ends_with(&words)), "{lines:?}");
+}
