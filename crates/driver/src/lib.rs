@@ -15,6 +15,7 @@ pub mod netlink;
 pub mod netns;
 pub mod packet;
 pub mod poller;
+pub mod port;
 pub mod realtime;
 pub mod shape;
 pub mod stall;
