@@ -139,3 +139,6 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         seed: args.seed,
     })
 }
+
+#[cfg(test)]
+mod tests;

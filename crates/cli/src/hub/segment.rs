@@ -75,6 +75,8 @@ pub struct Segment {
     tally: Tally,
     script: Vec<Timed>,
     reading: u32,
+    /// Partitions that have begun and not ended.
+    partitions: u64,
     steps: Steps,
     passed: Vec<Passed>,
     strikes: Vec<Strike>,
@@ -98,6 +100,7 @@ impl Segment {
             tally: Tally::default(),
             script: Vec::new(),
             reading: 0,
+            partitions: 0,
             steps: Steps::new(),
             passed: Vec::new(),
             strikes: Vec::new(),
@@ -111,6 +114,7 @@ impl Segment {
     pub fn follow(&mut self, script: Vec<Timed>) {
         self.reading += 1;
         self.wires.heal();
+        (0..std::mem::take(&mut self.partitions)).for_each(|_| self.tally.count(Happened::Merged));
         for (index, fault) in self.plan.standing.iter().enumerate() {
             let random = Stream::named(self.plan.seed, &format!("standing {index}"));
             self.wires.disturb(*fault, Select::all(), Instant::FAR, random);
@@ -166,6 +170,7 @@ impl Segment {
             }
             Event::End(entry) if entry.reading == self.reading => {
                 if let Fault::Partition { .. } = self.script[entry.index].fault {
+                    self.partitions -= 1;
                     self.tally.count(Happened::Merged);
                 }
                 out(Outcome::Fault { number: entry.index + 1, at: now.since(self.start), begins: false });
@@ -209,6 +214,7 @@ impl Segment {
         let random = Stream::named(self.plan.seed, &format!("fault {}", entry.index));
         let what = self.wires.begin(fault, self.plan.ports, &self.plan.settings, until, &random);
         what.into_iter().for_each(|what| self.tally.count(what));
+        self.partitions += u64::from(what == Some(Happened::Partitioned));
         if let Fault::Flap { .. } = fault {
             self.engine.schedule(now, Event::Beat { entry, until, down: true });
         }
