@@ -153,3 +153,51 @@ fn a_killed_program_frees_its_reservation_and_its_peer_hears_of_it() {
         lab.wait_for_mode(k, "plain");
     }
 }
+
+#[test]
+fn everybody_stands_still_and_the_ring_comes_back() {
+    let Some(lab) = logged("stop-all") else { return };
+    let streams = three_streams(&lab);
+    let processes: Vec<u32> = lab.all().map(|k| pid(&lab.status(k))).collect();
+    processes.iter().for_each(|process| signal(*process, "STOP"));
+    std::thread::sleep(Duration::from_millis(1_500));
+    processes.iter().for_each(|process| signal(*process, "CONT"));
+    streams.iter().for_each(Stream::assert_goes_on_or_says_why_not);
+    drop(streams);
+    let again = Stream::start(&lab, 4, 5);
+    again.assert_goes_on();
+    for k in lab.all() {
+        lab.wait_for_status(k, "the whole ring", |s| {
+            s["mode"] == "token" && (1..=5).all(|other| lives(s, &format!("n{other}")))
+        });
+    }
+    assert_one_holder(held(&lab, &[1, 2, 3, 4, 5].map(|k| (k, "first"))));
+}
+
+#[test]
+fn one_dies_again_and_again_and_then_all_start_at_once() {
+    let Some(lab) = logged("again") else { return };
+    let stream = Stream::start(&lab, 1, 5);
+    stream.assert_goes_on();
+    let mut process = pid(&lab.status(3));
+    let mut lives_of_3 = Vec::new();
+    for life in ["second", "third", "fourth"] {
+        signal(process, "KILL");
+        lives_of_3.push(lab.start_node(3, &hold_log(&lab, 3, life)));
+        process = pid(&lab.status(3));
+        stream.assert_goes_on();
+    }
+    for k in lab.all() {
+        signal(pid(&lab.status(k)), "KILL");
+    }
+    drop(stream);
+    let name = |k: u8| format!("n{k}");
+    let start = |k| lab.start(k, &["node", "--iface", "eth0", "--name", &name(k)]);
+    let _nodes: Vec<_> = lab.all().map(start).collect();
+    lab.wait_for_members();
+    let again = Stream::start(&lab, 2, 4);
+    again.assert_goes_on();
+    let logs = [(1, "first"), (2, "first"), (3, "first"), (4, "first"), (5, "first")];
+    let of_3 = ["second", "third", "fourth"].map(|life| (3, life));
+    assert_one_holder(held(&lab, &[&logs[..], &of_3].concat()));
+}

@@ -13,6 +13,7 @@ pub mod in_process;
 pub mod inventory;
 pub mod netlink;
 pub mod netns;
+mod offload;
 pub mod packet;
 pub mod poller;
 pub mod port;

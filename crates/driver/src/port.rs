@@ -2,6 +2,7 @@
 
 use crate::claim::Claim;
 use crate::device::{DeviceError, ETHERNET_HEADER, Transmit};
+use crate::offload::{Cut, LARGEST, OFFLOAD_HEADER, Offload};
 use crate::packet::{OpenError, RawSocket};
 use crate::sys::packet_socket::{self, LinkAddress};
 use nix::errno::Errno;
@@ -11,9 +12,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// The kernel's name for "every EtherType".
 const EVERY_ETHERTYPE: u16 = libc::ETH_P_ALL as u16;
-/// Octets of struct virtio_net_hdr, which the kernel puts before each frame and wants before each.
-const OFFLOAD_HEADER: usize = 10;
-const NEEDS_CHECKSUM: u8 = 1;
 /// Octets of a tag that a station's kernel keeps beside the frame.
 const VLAN_TAG: usize = 4;
 const RECEIVE_BUFFER: usize = 4 << 20;
@@ -26,8 +24,7 @@ pub struct PortCounters {
     pub received: u64,
     /// Frames that the interface took.
     pub sent: u64,
-    /// Frames that are no Ethernet frames of this interface: too short, too long, or not yet cut into
-    /// frames by the station that sent them.
+    /// What is no Ethernet frame of this interface: too short, or longer than its MTU.
     pub impossible: u64,
     /// Frames that the interface had no room for, or that came while it was down.
     pub refused: u64,
@@ -40,6 +37,11 @@ pub struct PortCounters {
 pub struct Port {
     raw: RawSocket,
     longest: usize,
+    /// What came last from the kernel, perhaps several frames in one, and how long it is.
+    large: Box<[u8]>,
+    length: usize,
+    cut: Option<Cut>,
+    tag: Option<[u8; VLAN_TAG]>,
     counters: PortCounters,
     _claim: Claim,
 }
@@ -68,7 +70,9 @@ impl Port {
         let address = LinkAddress::new(raw.index, EVERY_ETHERTYPE);
         packet_socket::bind(fd, &address).map_err(raw.failed("bind"))?;
         let longest = usize::from(mtu) + ETHERNET_HEADER + VLAN_TAG;
-        Ok(Self { raw, longest, counters: PortCounters::default(), _claim: claim })
+        let counters = PortCounters::default();
+        let large = vec![0; LARGEST].into_boxed_slice();
+        Ok(Self { raw, longest, large, length: 0, cut: None, tag: None, counters, _claim: claim })
     }
 
     /// Octets of the longest frame, with header and tag.
@@ -76,23 +80,58 @@ impl Port {
         self.longest
     }
 
-    /// Takes the oldest frame that the station sent into `frame`, as it would stand on a wire: checksums
-    /// filled in, the VLAN tag in its place. `None` means that none waits.
+    /// Takes the oldest frame that the station sent into `frame`, as it would stand on a wire: cut to size,
+    /// checksums filled in, the VLAN tag in its place. `None` means that none waits.
     ///
     /// # Errors
     /// [`DeviceError::Truncated`] for what is no frame, [`DeviceError::LinkDown`] once after the interface
     /// went down, and [`DeviceError::Gone`] and [`DeviceError::Os`] as they say.
     pub fn receive(&mut self, frame: &mut Vec<u8>) -> Result<Option<()>, DeviceError> {
+        if self.cut.is_none() {
+            let Some(offload) = self.fetch()? else { return Ok(None) };
+            let whole = &mut self.large[..self.length];
+            if offload.is_large() {
+                self.cut = Cut::new(&offload, whole);
+            } else if whole.len() >= ETHERNET_HEADER && offload.complete(whole) {
+                frame.clear();
+                frame.extend_from_slice(whole);
+            } else {
+                return Err(self.impossible());
+            }
+            if offload.is_large() && self.cut.is_none() {
+                return Err(self.impossible());
+            }
+        }
+        if let Some(cut) = &mut self.cut {
+            cut.next(&self.large[..self.length], frame);
+            self.cut = self.cut.filter(|cut| cut.has_more(&self.large[..self.length]));
+        }
+        if let Some(tag) = self.tag {
+            frame.splice(12..12, tag);
+        }
+        if frame.len() > self.longest {
+            return Err(self.impossible());
+        }
+        self.counters.received += 1;
+        Ok(Some(()))
+    }
+
+    /// Whether frames wait here, which no waiting on the kernel would tell.
+    pub fn has_more(&self) -> bool {
+        self.cut.is_some()
+    }
+
+    /// Takes what waits in the kernel into `large`; says what is left to do with it.
+    fn fetch(&mut self) -> Result<Option<Offload>, DeviceError> {
         let mut control = Control([0; CONTROL_OCTETS]);
-        let mut offload = [0; OFFLOAD_HEADER];
-        frame.resize(self.longest, 0);
-        let (octets, truncated, tag) = {
-            let mut parts = [IoSliceMut::new(&mut offload), IoSliceMut::new(frame)];
+        let mut header = [0; OFFLOAD_HEADER];
+        let (octets, truncated) = {
+            let mut parts = [IoSliceMut::new(&mut header), IoSliceMut::new(&mut self.large)];
             let fd = self.raw.socket.as_raw_fd();
             match recvmsg::<()>(fd, &mut parts, Some(&mut control.0), MsgFlags::MSG_DONTWAIT) {
                 Ok(message) => {
-                    let tag = message.cmsgs().ok().and_then(|mut all| all.find_map(tag_of));
-                    (message.bytes, message.flags.contains(MsgFlags::MSG_TRUNC), tag)
+                    self.tag = message.cmsgs().ok().and_then(|mut all| all.find_map(tag_of));
+                    (message.bytes, message.flags.contains(MsgFlags::MSG_TRUNC))
                 }
                 Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
                 // A frame of whose offloads the kernel cannot tell.
@@ -100,16 +139,8 @@ impl Port {
                 Err(errno) => return Err(failure("recvmsg", errno)),
             }
         };
-        let octets = octets.saturating_sub(OFFLOAD_HEADER);
-        frame.truncate(octets);
-        if truncated || octets < ETHERNET_HEADER || !complete(&offload, frame) {
-            return Err(self.impossible());
-        }
-        if let Some(tag) = tag {
-            frame.splice(12..12, tag);
-        }
-        self.counters.received += 1;
-        Ok(Some(()))
+        self.length = octets.saturating_sub(OFFLOAD_HEADER);
+        if truncated { Err(self.impossible()) } else { Ok(Some(Offload::parse(&header))) }
     }
 
     fn impossible(&mut self) -> DeviceError {
@@ -186,68 +217,4 @@ fn tag_of(message: ControlMessageOwned) -> Option<[u8; VLAN_TAG]> {
     let kind = if status & libc::TP_STATUS_VLAN_TPID_VALID == 0 { 0x8100 } else { kind };
     let ([a, b], [c, d]) = (kind.to_be_bytes(), tag.to_be_bytes());
     Some([a, b, c, d])
-}
-
-/// Does what the station left to its card: the checksum. False for what is not one frame but several, which
-/// a card would have cut apart.
-fn complete(offload: &[u8; OFFLOAD_HEADER], frame: &mut [u8]) -> bool {
-    let [flags, segments, ..] = *offload;
-    if segments != 0 {
-        return false;
-    }
-    if flags & NEEDS_CHECKSUM == 0 {
-        return true;
-    }
-    let half = |at: usize| usize::from(u16::from_ne_bytes([offload[at], offload[at + 1]]));
-    let (start, field) = (half(6), half(6) + half(8));
-    let Some(covered) = frame.get(start..).filter(|_| field + 2 <= frame.len()) else { return false };
-    // The field holds the sum of the pseudo header already, so that summing all of it completes it.
-    let sum = covered.chunks(2).fold(0_u64, |sum, pair| {
-        sum + u64::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]))
-    });
-    let folded = (0..3).fold(sum, |sum, _| (sum & 0xffff) + (sum >> 16)) as u16;
-    // A UDP checksum of zero means that there is none; its other form says the same sum.
-    let checksum = if folded == u16::MAX { u16::MAX } else { !folded };
-    frame[field..field + 2].copy_from_slice(&checksum.to_be_bytes());
-    true
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The ones' complement sum of a slice of even length.
-    fn sum(octets: &[u8]) -> u16 {
-        let sum = octets.chunks(2).map(|pair| u64::from(u16::from_be_bytes([pair[0], pair[1]]))).sum::<u64>();
-        (0..3).fold(sum, |sum, _| (sum & 0xffff) + (sum >> 16)) as u16
-    }
-
-    fn offload(flags: u8, segments: u8, start: u16, field: u16) -> [u8; OFFLOAD_HEADER] {
-        let mut header = [0; OFFLOAD_HEADER];
-        (header[0], header[1]) = (flags, segments);
-        header[6..8].copy_from_slice(&start.to_ne_bytes());
-        header[8..10].copy_from_slice(&field.to_ne_bytes());
-        header
-    }
-
-    #[test]
-    fn a_checksum_that_was_left_to_the_card_is_filled_in() {
-        // The field holds the pseudo header's sum, 0x1234. A receiver sums that too and gets all ones.
-        let mut frame: Vec<u8> = (0..60).collect();
-        frame[40..42].copy_from_slice(&0x1234_u16.to_be_bytes());
-        assert!(complete(&offload(NEEDS_CHECKSUM, 0, 34, 6), &mut frame));
-        let pseudo = 0x1234_u16.to_be_bytes();
-        assert_eq!(sum(&[&frame[34..], &pseudo].concat()), u16::MAX);
-    }
-
-    #[test]
-    fn what_no_card_could_send_is_refused_and_the_rest_left_alone() {
-        let mut frame: Vec<u8> = (0..60).collect();
-        let before = frame.clone();
-        assert!(!complete(&offload(0, 1, 0, 0), &mut frame), "several segments in one");
-        assert!(!complete(&offload(NEEDS_CHECKSUM, 0, 50, 9), &mut frame), "the field lies behind the end");
-        assert!(!complete(&offload(NEEDS_CHECKSUM, 0, 61, 0), &mut frame));
-        assert!(complete(&offload(0, 0, 34, 6), &mut frame));
-        assert_eq!(frame, before);
-    }
 }

@@ -121,7 +121,9 @@ impl Hub {
 
     /// Takes the frames that a station has sent.
     fn take_in(&mut self, from: usize, frame: &mut Vec<u8>) {
-        for _ in 0..TURN {
+        let mut taken = 0;
+        while taken < TURN || self.ports[from].as_ref().is_some_and(Port::has_more) {
+            taken += 1;
             let Some(port) = &mut self.ports[from] else { return };
             match port.receive(frame) {
                 Ok(Some(())) => {
@@ -159,8 +161,8 @@ impl Hub {
         if !std::mem::replace(&mut self.complained[from], true) {
             let name = &self.names[from];
             eprintln!(
-                "rota hub: the station at {name} sends what no wire carries (more than {room} octets in one \
-                 frame): turn its offloads off, for example with `ethtool -K eth0 tso off gso off`"
+                "rota hub: the station at {name} sends what is no frame of at most {room} octets: give both \
+                 ends one MTU, or turn its offloads off, for example with `ethtool -K eth0 gso off`"
             );
         }
     }

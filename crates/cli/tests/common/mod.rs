@@ -84,7 +84,12 @@ impl Lab {
     /// Lets the hub follow this script from now on, and no other.
     pub fn follow(&self, script: &str) {
         std::fs::write(self.file("script.toml"), script).unwrap();
-        signal(u32::try_from(self.about["hub_pid"].as_u64().unwrap()).unwrap(), "HUP");
+        self.signal_hub("HUP");
+    }
+
+    /// Sends the hub a signal.
+    pub fn signal_hub(&self, name: &str) {
+        signal(u32::try_from(self.about["hub_pid"].as_u64().unwrap()).unwrap(), name);
     }
 
     /// Ends the lab; what its hub counted.
