@@ -4,8 +4,9 @@
 mod common;
 
 use common::stream::{Stream, assert_one_holder, held, hold_log};
-use common::{Lab, eventually, pid, signal};
+use common::{Lab, PATIENCE, eventually, pid, signal};
 use serde_json::Value;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A lab whose nodes log their holds.
@@ -174,6 +175,13 @@ fn everybody_stands_still_and_the_ring_comes_back() {
     assert_one_holder(held(&lab, &[1, 2, 3, 4, 5].map(|k| (k, "first"))));
 }
 
+/// Kills a process and waits until nothing of it is left, so that its successor finds its place free.
+fn kill(process: u32) {
+    signal(process, "KILL");
+    let gone = || (!PathBuf::from(format!("/proc/{process}")).exists()).then_some(());
+    assert!(eventually(PATIENCE, gone).is_some(), "process {process} was killed and is still there");
+}
+
 #[test]
 fn one_dies_again_and_again_and_then_all_start_at_once() {
     let Some(lab) = logged("again") else { return };
@@ -182,18 +190,19 @@ fn one_dies_again_and_again_and_then_all_start_at_once() {
     let mut process = pid(&lab.status(3));
     let mut lives_of_3 = Vec::new();
     for life in ["second", "third", "fourth"] {
-        signal(process, "KILL");
+        kill(process);
         lives_of_3.push(lab.start_node(3, &hold_log(&lab, 3, life)));
         process = pid(&lab.status(3));
         stream.assert_goes_on();
     }
     for k in lab.all() {
-        signal(pid(&lab.status(k)), "KILL");
+        kill(pid(&lab.status(k)));
     }
     drop(stream);
     let name = |k: u8| format!("n{k}");
     let start = |k| lab.start(k, &["node", "--iface", "eth0", "--name", &name(k)]);
-    let _nodes: Vec<_> = lab.all().map(start).collect();
+    let nodes: Vec<_> = lab.all().map(start).collect();
+    nodes.iter().for_each(|node| node.wait_for_word("rota node"));
     lab.wait_for_members();
     let again = Stream::start(&lab, 2, 4);
     again.assert_goes_on();
