@@ -15,7 +15,8 @@
 //!   TRT more) and passes it on in D; after m hops it meets a fenced station, which discards it.
 //! * **T_to ≥ 2D + 2Q/C + N·δ.** A switch request may find a port that holds Q octets, and stations that it
 //!   has not reached yet fill the initiator's port with as much before the answer; N answers are spaced by δ.
-//! * **L** is a setting, and admission refuses a reservation whose hold would be longer. L ≥ TRT refuses nothing, because eq. 3 keeps every hold below a rotation.
+//! * **L** is a setting, and admission refuses a reservation whose hold would be longer. L ≥ TRT refuses
+//!   nothing, because eq. 3 keeps every hold below a rotation.
 
 use crate::rether::SegmentParams;
 use rota_units::{BitRate, Octets, Span};

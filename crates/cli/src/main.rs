@@ -15,6 +15,7 @@ mod clock;
 mod demo;
 mod exit;
 mod figure;
+mod hub;
 mod lab;
 mod link_rate;
 mod load;
@@ -69,6 +70,8 @@ enum Command {
     Demo(demo::Args),
     /// Keep the same LAN alive for your own experiments
     Lab(lab::Args),
+    /// An Ethernet segment in user space, with faults, for your own tests
+    Hub(hub::Args),
     /// The daemon of one station
     Node(node::Args),
     /// Pipe data or a video into a channel
@@ -92,6 +95,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
     match cli.command {
         Command::Demo(args) => demo::run(&args, format),
         Command::Lab(args) => lab::run(&args, format),
+        Command::Hub(args) => hub::run(&args, format),
         Command::Node(args) => node::run(&args, format),
         Command::Send(args) => send::run(&args, format),
         Command::Recv(args) => recv::run(&args, format),

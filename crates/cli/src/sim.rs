@@ -6,6 +6,9 @@ mod replay;
 mod report;
 mod sweep;
 
+pub use file::script::read as read_script;
+pub use quantity::parse_share;
+
 use crate::exit::{Exit, Failure};
 use crate::{Format, figure};
 use rota_sim::sweep::Campaign;

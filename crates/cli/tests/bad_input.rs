@@ -91,6 +91,42 @@ fn a_node_says_what_it_lacks() {
     assert!(no_device_left(&lab), "a refused daemon leaves no device");
 }
 
+#[test]
+fn a_hub_says_what_it_lacks() {
+    let Some(lab) = Lab::without_nodes("bad-hub", 2, &[]) else { return };
+    let script = |name: &str, text: &str| {
+        std::fs::write(lab.file(name), text).unwrap();
+        lab.file(name).display().to_string()
+    };
+    let crash = script("crash.toml", "[[fault]]\nkind = \"crash\"\nat = \"0s\"\nstation = 1\n");
+    let field = script("field.toml", "[[fault]]\nkind = \"loss\"\nat = \"0s\"\nshare = 5\n");
+    let nobody = script("nobody.toml", "\n[[fault]]\nkind = \"partition\"\nat = \"0s\"\nstations = [3]\n");
+    let files = [("@crash", &*crash), ("@field", &*field), ("@nobody", &*nobody)];
+    let cases = [
+        (1, "hub", 2, "--ports <IF,IF,…>"),
+        (1, "hub --ports eth0", 2, "a hub joins 2 to 250 ports, not 1"),
+        (1, "hub --ports eth0,eth0", 2, "the port 'eth0' is named twice"),
+        (1, "hub --ports eth0,eth1,eth2 --link", 2, "a link joins 2 ports, not 3"),
+        (1, "hub --ports eth0,eth9", 1, "there is no interface 'eth9'"),
+        (1, "hub --ports eth0,", 1, "there is no interface ''"),
+        (1, "hub --ports eth0,lo", 1, "lo is not an Ethernet interface"),
+        (1, "hub --ports a,b --rate 10", 2, "'10' has no unit"),
+        (1, "hub --ports a,b --port-queue 100octets", 2, "holds no full frame"),
+        (1, "hub --ports a,b --loss 101%", 2, "'101%' is no share"),
+        (1, "hub --ports a,b --jitter 5", 2, "'5' has no unit"),
+        (1, "hub --ports a,b --seconds 0", 2, "0 is not in 1..="),
+        (1, "hub --ports a,b --script /nonexistent", 1, "cannot read /nonexistent"),
+        (1, "hub --ports a,b --script /dev/zero", 1, "it is no regular file"),
+        (1, "hub --ports a,b --script @crash", 2, "crash.toml:2: fault.kind: happens to a station"),
+        (1, "hub --ports a,b --script @field", 2, "field.toml:4: share: "),
+        (1, "hub --ports a,b --script @nobody", 2, "nobody.toml:5: fault.stations: there is no station 3"),
+        (0, "lab up --nodes 2 --hub @nobody", 2, "nobody.toml:5: fault.stations: there is no station 3"),
+        (0, "lab up --nodes 2 --hub /nonexistent", 1, "cannot read /nonexistent"),
+        (0, "lab up --nodes 2 --hub-seed 3", 2, "--hub"),
+    ];
+    check_all(&lab, &files, &cases);
+}
+
 fn no_device_left(lab: &Lab) -> bool {
     let links = lab.exec(1, &["cat", "/proc/net/dev"]).output().unwrap();
     let names = text(&links.stdout);
@@ -243,6 +279,8 @@ fn without_permission_a_command_says_so() {
         return common::skipped("there is no setpriv");
     }
     assert_eq!(fault("node as nobody", &as_nobody(&["node", "--iface", "eth0"]), 1, "CAP_NET_RAW"), None);
+    let hub = as_nobody(&["hub", "--ports", "eth0,eth1"]);
+    assert_eq!(fault("hub as nobody", &hub, 1, "CAP_NET_RAW"), None);
     let clip = testdata("clip.h264");
     for words in [&["status"][..], &["recv"], &["channel", "list"], &["send", "--to", "n2", "--video", &clip]]
     {

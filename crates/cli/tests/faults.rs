@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::{Ended, Lab, PATIENCE, Program, eventually, holds, pid, signal, testdata};
+use common::stream::{Stream, assert_one_holder, held, hold_log};
+use common::{Lab, PATIENCE, eventually, pid, signal};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,67 +15,13 @@ fn logged(test: &str) -> Option<Lab> {
     Some(lab.with_nodes(|lab, k| hold_log(lab, k, "first")))
 }
 
-fn hold_log(lab: &Lab, k: u8, life: &str) -> Vec<String> {
-    vec!["--hold-log".into(), log_path(lab, k, life).display().to_string()]
-}
-
-fn log_path(lab: &Lab, k: u8, life: &str) -> PathBuf {
-    lab.file(&format!("holds-{life}-n{k}"))
-}
-
-/// That no two stations held the token at the same time, by their own words.
-fn assert_one_holder(lab: &Lab, logs: &[(u8, &str)]) {
-    let all: Vec<_> = logs.iter().flat_map(|(k, life)| holds::read(&log_path(lab, *k, life), *k)).collect();
-    assert!(all.len() > 100, "the logs hold {} holds: too few to show anything", all.len());
-    assert_eq!(holds::overlap(all), None, "two stations held the token at the same time");
-}
-
-/// A video from one station to n5.
-struct Stream {
-    from: u8,
-    sender: Program,
-    receiver: Program,
-}
-
-impl Stream {
-    fn start(lab: &Lab, from: u8) -> Self {
-        let service = from.to_string();
-        let receiver = lab.receiver(5, &service, &["--log", "-"]);
-        let clip = testdata("clip.h264");
-        let words = ["send", "--video", &clip, "--to", "n5", "--seconds", "60", "--service", &service];
-        Self { from, sender: lab.start(from, &words), receiver }
+/// Three streams to n5, all running.
+fn three_streams(lab: &Lab) -> Vec<Stream> {
+    let streams: Vec<Stream> = (1..=3).map(|from| Stream::start(lab, from, 5)).collect();
+    for stream in &streams {
+        stream.assert_goes_on();
     }
-
-    /// Three of them, all running.
-    fn three(lab: &Lab) -> Vec<Self> {
-        let streams: Vec<Self> = (1..=3).map(|from| Self::start(lab, from)).collect();
-        for stream in &streams {
-            stream.assert_goes_on();
-        }
-        streams
-    }
-
-    /// That its receiver gets ten more whole units.
-    fn assert_goes_on(&self) {
-        let before = self.whole_units();
-        let more = eventually(PATIENCE, || (self.whole_units() >= before + 10).then_some(()));
-        assert!(
-            more.is_some(),
-            "n{}'s stream stands still: {}{}",
-            self.from,
-            self.sender.err(),
-            self.receiver.err()
-        );
-    }
-
-    fn whole_units(&self) -> usize {
-        self.receiver.out().lines().filter(|line| line.contains(r#""complete":true"#)).count()
-    }
-
-    /// How its two ends end, when something ends them.
-    fn finish(self) -> (Ended, Ended) {
-        (self.sender.finish(), self.receiver.finish())
-    }
+    streams
 }
 
 fn names_with_reservations(status: &Value) -> Vec<&str> {
@@ -104,7 +51,7 @@ fn lives(status: &Value, name: &str) -> bool {
 #[test]
 fn a_killed_holder_takes_nothing_with_it() {
     let Some(lab) = logged("kill") else { return };
-    let mut streams = Stream::three(&lab);
+    let mut streams = three_streams(&lab);
     let dead = master(&lab);
     let process = pid(&lab.status(dead));
     // Its host must reach others within a second of the kill: the sink counts exactly that second.
@@ -144,21 +91,19 @@ fn a_killed_holder_takes_nothing_with_it() {
     }
     // A ring's list of members has no names: the newcomer learns them all the same.
     lab.wait_for_members();
-    let again = Stream::start(&lab, dead);
+    let again = Stream::start(&lab, dead, 5);
     again.assert_goes_on();
     for stream in &streams {
         stream.assert_goes_on();
     }
-    assert_one_holder(
-        &lab,
-        &[(1, "first"), (2, "first"), (3, "first"), (4, "first"), (5, "first"), (dead, "second")],
-    );
+    let logs = [(1, "first"), (2, "first"), (3, "first"), (4, "first"), (5, "first"), (dead, "second")];
+    assert_one_holder(held(&lab, &logs));
 }
 
 #[test]
 fn a_holder_that_stands_still_comes_back_without_the_token() {
     let Some(lab) = logged("stop") else { return };
-    let mut streams = Stream::three(&lab);
+    let mut streams = three_streams(&lab);
     let stopped = master(&lab);
     let process = pid(&lab.status(stopped));
     signal(process, "STOP");
@@ -178,18 +123,18 @@ fn a_holder_that_stands_still_comes_back_without_the_token() {
             lives(s, &name) && s["mode"] == "token"
         });
     }
-    let again = Stream::start(&lab, stopped);
+    let again = Stream::start(&lab, stopped, 5);
     again.assert_goes_on();
     for stream in &streams {
         stream.assert_goes_on();
     }
-    assert_one_holder(&lab, &[(1, "first"), (2, "first"), (3, "first"), (4, "first"), (5, "first")]);
+    assert_one_holder(held(&lab, &[(1, "first"), (2, "first"), (3, "first"), (4, "first"), (5, "first")]));
 }
 
 #[test]
 fn a_killed_program_frees_its_reservation_and_its_peer_hears_of_it() {
     let Some(lab) = Lab::up("client", 5) else { return };
-    let mut stream = Stream::start(&lab, 1);
+    let mut stream = Stream::start(&lab, 1, 5);
     stream.assert_goes_on();
     stream.sender.kill();
     let free = |status: &Value| status["reservations"].as_array().unwrap().is_empty();
@@ -200,7 +145,7 @@ fn a_killed_program_frees_its_reservation_and_its_peer_hears_of_it() {
     let receiver = stream.receiver.finish();
     assert!(receiver.code() == 1 && receiver.err.contains("sending program ended"), "{}", receiver.err);
 
-    let mut stream = Stream::start(&lab, 2);
+    let mut stream = Stream::start(&lab, 2, 5);
     stream.assert_goes_on();
     stream.receiver.kill();
     let sender = stream.sender.finish();
@@ -208,4 +153,60 @@ fn a_killed_program_frees_its_reservation_and_its_peer_hears_of_it() {
     for k in lab.all() {
         lab.wait_for_mode(k, "plain");
     }
+}
+
+#[test]
+fn everybody_stands_still_and_the_ring_comes_back() {
+    let Some(lab) = logged("stop-all") else { return };
+    let streams = three_streams(&lab);
+    let processes: Vec<u32> = lab.all().map(|k| pid(&lab.status(k))).collect();
+    processes.iter().for_each(|process| signal(*process, "STOP"));
+    std::thread::sleep(Duration::from_millis(1_500));
+    processes.iter().for_each(|process| signal(*process, "CONT"));
+    streams.iter().for_each(Stream::assert_goes_on_or_says_why_not);
+    drop(streams);
+    let again = Stream::start(&lab, 4, 5);
+    again.assert_goes_on();
+    for k in lab.all() {
+        lab.wait_for_status(k, "the whole ring", |s| {
+            s["mode"] == "token" && (1..=5).all(|other| lives(s, &format!("n{other}")))
+        });
+    }
+    assert_one_holder(held(&lab, &[1, 2, 3, 4, 5].map(|k| (k, "first"))));
+}
+
+/// Kills a process and waits until nothing of it is left, so that its successor finds its place free.
+fn kill(process: u32) {
+    signal(process, "KILL");
+    let gone = || (!PathBuf::from(format!("/proc/{process}")).exists()).then_some(());
+    assert!(eventually(PATIENCE, gone).is_some(), "process {process} was killed and is still there");
+}
+
+#[test]
+fn one_dies_again_and_again_and_then_all_start_at_once() {
+    let Some(lab) = logged("again") else { return };
+    let stream = Stream::start(&lab, 1, 5);
+    stream.assert_goes_on();
+    let mut process = pid(&lab.status(3));
+    let mut lives_of_3 = Vec::new();
+    for life in ["second", "third", "fourth"] {
+        kill(process);
+        lives_of_3.push(lab.start_node(3, &hold_log(&lab, 3, life)));
+        process = pid(&lab.status(3));
+        stream.assert_goes_on();
+    }
+    for k in lab.all() {
+        kill(pid(&lab.status(k)));
+    }
+    drop(stream);
+    let name = |k: u8| format!("n{k}");
+    let start = |k| lab.start(k, &["node", "--iface", "eth0", "--name", &name(k)]);
+    let nodes: Vec<_> = lab.all().map(start).collect();
+    nodes.iter().for_each(|node| node.wait_for_word("rota node"));
+    lab.wait_for_members();
+    let again = Stream::start(&lab, 2, 4);
+    again.assert_goes_on();
+    let logs = [(1, "first"), (2, "first"), (3, "first"), (4, "first"), (5, "first")];
+    let of_3 = ["second", "third", "fourth"].map(|life| (3, life));
+    assert_one_holder(held(&lab, &[&logs[..], &of_3].concat()));
 }

@@ -138,35 +138,16 @@ impl PacketDevice {
     /// See [`OpenError`].
     pub fn open_with(options: &PacketOptions) -> Result<Self, OpenError> {
         let iface = &options.iface;
-        let failed = |step| {
-            move |errno| match errno {
-                Errno::EPERM | Errno::EACCES => OpenError::NotPermitted(iface.clone()),
-                errno => OpenError::Os { iface: iface.clone(), step, errno },
-            }
-        };
         if options.groups.len() > GROUPS_MAX {
             return Err(OpenError::TooManyGroups(options.groups.len()));
         }
-        let missing = || OpenError::NoSuchInterface(iface.clone());
-        let name = Name::new(iface).ok_or_else(missing)?;
-        let index = if_nametoindex(iface.as_str()).map_err(|_| missing())?;
-        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-        // Without a protocol nothing is queued yet, so no frame can come in before stamps and filter are set.
-        let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None).map_err(failed("socket"))?;
-        let fd = socket.as_fd();
-        let (mac, kind) = interface::hardware_address(fd, &name).map_err(failed("reading the address"))?;
-        if kind != ARPHRD_ETHER {
-            return Err(OpenError::NotEthernet(iface.clone()));
-        }
-        if interface::flags(fd, &name).map_err(failed("reading the flags"))? & libc::IFF_UP == 0 {
-            return Err(OpenError::Down(iface.clone()));
-        }
+        let raw = RawSocket::open(iface)?;
         let claim = if options.exclusive { Some(Claim::take(iface)?) } else { None };
-        let mtu = interface::mtu(fd, &name).map_err(failed("reading the MTU"))?;
-        let mtu = u16::try_from(mtu).unwrap_or(u16::MAX - ETHERNET_HEADER as u16);
-        configure(&socket, options).map_err(|(step, errno)| failed(step)(errno))?;
+        let mtu = raw.mtu()?;
+        configure(&raw, options)?;
+        let RawSocket { socket, name, index, mac, .. } = raw;
         let ours = LinkAddress::new(index, options.ethertype);
-        let egress = Egress::new(fd, &name, iface, index, mac, mtu, options.rate);
+        let egress = Egress::new(socket.as_fd(), &name, iface, index, mac, mtu, options.rate);
         let mut device = Self {
             name,
             index,
@@ -182,6 +163,7 @@ impl PacketDevice {
             _claim: claim,
             socket,
         };
+        let failed = |step| move |errno| OpenError::of(iface, step, errno);
         device.set_groups(&options.groups).map_err(failed("the receive filter"))?;
         packet_socket::bind(device.socket.as_fd(), &ours).map_err(failed("bind"))?;
         Ok(device)
@@ -299,27 +281,81 @@ impl PacketDevice {
     }
 }
 
-fn configure(socket: &OwnedFd, options: &PacketOptions) -> Result<(), (&'static str, Errno)> {
-    let fd = socket.as_fd();
-    setsockopt(socket, sockopt::ReceiveTimestampns, &true).map_err(|errno| ("SO_TIMESTAMPNS", errno))?;
+fn configure(raw: &RawSocket, options: &PacketOptions) -> Result<(), OpenError> {
+    let (socket, fd) = (&raw.socket, raw.socket.as_fd());
+    setsockopt(socket, sockopt::ReceiveTimestampns, &true).map_err(raw.failed("SO_TIMESTAMPNS"))?;
     if options.mark != 0 {
-        setsockopt(socket, sockopt::Mark, &options.mark).map_err(|errno| ("SO_MARK", errno))?;
+        setsockopt(socket, sockopt::Mark, &options.mark).map_err(raw.failed("SO_MARK"))?;
     }
     packet_socket::set_packet_option(fd, libc::PACKET_IGNORE_OUTGOING, 1)
-        .map_err(|errno| ("PACKET_IGNORE_OUTGOING (kernel 4.20 or later)", errno))?;
+        .map_err(raw.failed("PACKET_IGNORE_OUTGOING (kernel 4.20 or later)"))?;
     if options.qdisc_bypass {
         packet_socket::set_packet_option(fd, libc::PACKET_QDISC_BYPASS, 1)
-            .map_err(|errno| ("PACKET_QDISC_BYPASS", errno))?;
+            .map_err(raw.failed("PACKET_QDISC_BYPASS"))?;
     }
     if let Some(priority) = options.priority {
-        setsockopt(socket, sockopt::Priority, &i32::from(priority))
-            .map_err(|errno| ("SO_PRIORITY", errno))?;
+        setsockopt(socket, sockopt::Priority, &i32::from(priority)).map_err(raw.failed("SO_PRIORITY"))?;
     }
-    // Above the system's limit only the privileged may go; the others get what the limit allows.
-    if setsockopt(socket, sockopt::RcvBufForce, &options.receive_buffer).is_err() {
-        setsockopt(socket, sockopt::RcvBuf, &options.receive_buffer).map_err(|errno| ("SO_RCVBUF", errno))?;
+    raw.keep_waiting(options.receive_buffer)
+}
+
+impl OpenError {
+    fn of(iface: &str, step: &'static str, errno: Errno) -> Self {
+        match errno {
+            Errno::EPERM | Errno::EACCES => Self::NotPermitted(iface.into()),
+            errno => Self::Os { iface: iface.into(), step, errno },
+        }
     }
-    Ok(())
+}
+
+/// A raw socket for an Ethernet interface that is up; it is bound to nothing yet.
+#[derive(Debug)]
+pub(crate) struct RawSocket {
+    pub(crate) socket: OwnedFd,
+    pub(crate) index: u32,
+    name: Name,
+    mac: [u8; 6],
+    iface: String,
+}
+
+impl RawSocket {
+    pub(crate) fn open(iface: &str) -> Result<Self, OpenError> {
+        let failed = |step| move |errno| OpenError::of(iface, step, errno);
+        let missing = || OpenError::NoSuchInterface(iface.into());
+        let name = Name::new(iface).ok_or_else(missing)?;
+        let index = if_nametoindex(iface).map_err(|_| missing())?;
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        // Without a protocol nothing is queued yet, so no frame can come in before stamps and filter are set.
+        let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None).map_err(failed("socket"))?;
+        let fd = socket.as_fd();
+        let (mac, kind) = interface::hardware_address(fd, &name).map_err(failed("reading the address"))?;
+        if kind != ARPHRD_ETHER {
+            return Err(OpenError::NotEthernet(iface.into()));
+        }
+        if interface::flags(fd, &name).map_err(failed("reading the flags"))? & libc::IFF_UP == 0 {
+            return Err(OpenError::Down(iface.into()));
+        }
+        Ok(Self { socket, index, name, mac, iface: iface.into() })
+    }
+
+    /// What an error of the kernel at `step` means to who opens.
+    pub(crate) fn failed(&self, step: &'static str) -> impl FnOnce(Errno) -> OpenError + '_ {
+        move |errno| OpenError::of(&self.iface, step, errno)
+    }
+
+    pub(crate) fn mtu(&self) -> Result<u16, OpenError> {
+        let mtu = interface::mtu(self.socket.as_fd(), &self.name).map_err(self.failed("reading the MTU"))?;
+        Ok(u16::try_from(mtu).unwrap_or(u16::MAX - ETHERNET_HEADER as u16))
+    }
+
+    /// Lets so many octets wait in the kernel. Above the system's limit only the privileged may go; the
+    /// others get what the limit allows.
+    pub(crate) fn keep_waiting(&self, octets: usize) -> Result<(), OpenError> {
+        if setsockopt(&self.socket, sockopt::RcvBufForce, &octets).is_ok() {
+            return Ok(());
+        }
+        setsockopt(&self.socket, sockopt::RcvBuf, &octets).map_err(self.failed("SO_RCVBUF"))
+    }
 }
 
 impl FrameDevice for PacketDevice {

@@ -77,6 +77,11 @@ impl<E: Stamped> Engine<E> {
         self.queue.push(Entry { at: at.max(self.now), order: self.order, event });
     }
 
+    /// When the next event is due, for whoever waits in real time.
+    pub fn next_at(&self) -> Option<Instant> {
+        self.queue.peek().map(|entry| entry.at)
+    }
+
     /// The next event up to `until`; time moves to it. With none left, time moves to `until`.
     pub fn next(&mut self, until: Instant) -> Option<E> {
         if self.queue.peek().is_none_or(|entry| entry.at > until) {

@@ -40,8 +40,8 @@ fn channel(random: &mut Stream, scenario: &mut Scenario, unit: u32, open: Span, 
     scenario.reservations.push(channel);
 }
 
-/// As much as fits is reserved, closed and reserved again, and every station has ordinary traffic all the time.
-/// Nothing goes wrong.
+/// As much as fits is reserved, closed and reserved again, and every station has ordinary traffic all the
+/// time. Nothing goes wrong.
 pub fn full(seed: u64) -> Scenario {
     let (mut random, mut scenario) = world("full", seed, (3, 6));
     scenario.quiet = ms(5_000);
@@ -93,7 +93,8 @@ pub fn deaf(seed: u64) -> Scenario {
     scenario
 }
 
-/// Stations boot again and again, one stays dead for long, and whatever was heard is played again all the time.
+/// Stations boot again and again, one stays dead for long, and whatever was heard is played again all the
+/// time.
 pub fn replays(seed: u64) -> Scenario {
     let (mut random, mut scenario) = world("replays", seed, (3, 4));
     (0..2).for_each(|_| channel(&mut random, &mut scenario, 1_000, Span::ZERO, None));

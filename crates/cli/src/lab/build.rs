@@ -5,7 +5,8 @@
 //!   n2 eth0 ──── p2 ├ br0 (host "switch")      to the station:   p_k's own queue
 //!   n3 eth0 ──── p3 ┘                          from the station: p_k → ifb_k's queue → p_k
 //! ```
-//! Both queues sit on the switch's side, where no frame of a station can pass beside them.
+//! Both queues sit on the switch's side, where no frame of a station can pass beside them. A lab for
+//! `rota hub` has the ports alone: the hub joins them, and its queues are the simulator's.
 
 use super::{Isolation, LabError, LabSpec, PrioritySpec};
 use rota_driver::netlink::{Link, LinkIndex, Route, Veth};
@@ -40,7 +41,8 @@ struct Station {
 
 struct Switch {
     route: Route,
-    bridge: LinkIndex,
+    /// None where a hub joins the ports.
+    bridge: Option<LinkIndex>,
     shapers: Vec<Shaper>,
     host: Host,
 }
@@ -94,11 +96,11 @@ impl Lab {
         let isolation = enter_isolation()?;
         // Names are a comfort: a system without /etc/hosts still gets its LAN.
         let names = NamesNs::create(&hosts_file(spec.stations)).ok();
-        let mut switch = Switch::create()?;
+        let mut switch = Switch::create(spec.hub)?;
         let mut stations = Vec::new();
         for k in 1..=spec.stations {
             let host = Host::create(&format!("n{k}"))?;
-            switch.add_port(&host, k, spec.shaped)?;
+            switch.add_port(&host, k, spec.shaped && !spec.hub)?;
             configure_station(&host, k, spec.stations)?;
             stations.push(Station { door: Arc::new(host.door(names.as_ref())?), host });
         }
@@ -129,6 +131,16 @@ impl Lab {
         command.envs(environment(self.spec.rate, self.spec.port_queue));
         rota_driver::sys::enter_on_exec(&mut command, Arc::clone(door));
         command
+    }
+
+    /// A command that will run where the ports are: p1 to pN, one for each station. As [`Self::command`].
+    ///
+    /// # Errors
+    /// This process may open no more descriptors.
+    pub fn switch_command(&self, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
+        let mut command = Command::new(program);
+        rota_driver::sys::enter_on_exec(&mut command, Arc::new(self.switch.host.door(None)?));
+        Ok(command)
     }
 
     /// The host of station `station`, to look or work inside it without a program.
@@ -185,7 +197,7 @@ impl Drop for Lab {
 }
 
 impl Switch {
-    fn create() -> Result<Self, LabError> {
+    fn create(for_hub: bool) -> Result<Self, LabError> {
         let host = Host::create("switch")?;
         // Bridged packets are no business of a packet filter; where this cannot be set, they pay for it.
         host.run(|| {
@@ -194,8 +206,10 @@ impl Switch {
             }
         })?;
         let mut route = host.route()?;
-        let bridge = route.add_bridge("br0")?;
-        route.set_link(bridge, Link { up: true, ..Link::default() })?;
+        let bridge = if for_hub { None } else { Some(route.add_bridge("br0")?) };
+        if let Some(bridge) = bridge {
+            route.set_link(bridge, Link { up: true, ..Link::default() })?;
+        }
         Ok(Self { route, bridge, shapers: Vec::new(), host })
     }
 
@@ -217,8 +231,10 @@ impl Switch {
             route.redirect_ingress(port, ifb)?;
             self.shapers.extend([Shaper::new(port), Shaper::new(ifb)]);
         }
-        route.set_link(port, Link { up: true, master: Some(self.bridge), ..Link::default() })?;
-        route.add_bridge_entry(port, mac(k))?;
+        route.set_link(port, Link { up: true, master: self.bridge, ..Link::default() })?;
+        if self.bridge.is_some() {
+            route.add_bridge_entry(port, mac(k))?;
+        }
         Ok(())
     }
 }

@@ -133,6 +133,7 @@ mod tests {
             port_queue_octets: 150_000,
             isolation: "root".into(),
             nodes: false,
+            hub_pid: None,
             keeper_pid: 1,
             warnings: Vec::new(),
         }

@@ -1,9 +1,11 @@
 //! The process that holds a lab: when it ends, by whatever signal, so does the lab.
 
 use super::build::Lab;
+use super::hub::{HubOrders, HubProcess};
 use super::nodes::Nodes;
-use super::registry::{About, Answer, Connection, Place, Request};
+use super::registry::{About, Answer, Connection, Counted, Place, Request};
 use super::spec::{Isolation, LabSpec};
+use crate::hub::Report;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
@@ -13,12 +15,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 
 /// A lab that is up, and everything that must end with it. Fields are dropped in this order: the nodes end
-/// first, then the namespaces go, and closed connections tell the last who waits that all is gone.
+/// first, then the hub, then the namespaces go, and closed connections tell the last who waits that all is
+/// gone.
 pub struct Keeper {
     nodes: Nodes,
+    hub: Option<HubProcess>,
     lab: Lab,
     user: Option<OwnedFd>,
     about: About,
+    aloud: bool,
     signals: SignalFd,
     listener: UnixListener,
     connections: Vec<Connection>,
@@ -29,6 +34,8 @@ pub struct Keeper {
 pub struct Orders {
     /// The LAN.
     pub spec: LabSpec,
+    /// The hub that joins the stations instead of a bridge.
+    pub hub: Option<HubOrders>,
     /// Whether to start `rota node` in every station.
     pub nodes: bool,
     /// Whether what the nodes say goes to our standard error.
@@ -49,6 +56,7 @@ impl Keeper {
             Isolation::Root => None,
             Isolation::UserNamespace => Some(netns::own_user_namespace().map_err(|error| error.to_string())?),
         };
+        let hub = orders.hub.as_ref().map(|hub| HubProcess::start(&lab, hub, orders.aloud)).transpose()?;
         let (nodes, warnings) =
             if orders.nodes { Nodes::start(&lab, orders.aloud)? } else { (Nodes::default(), Vec::new()) };
         let about = About {
@@ -58,10 +66,12 @@ impl Keeper {
             port_queue_octets: orders.spec.port_queue.get(),
             isolation: lab.isolation().to_string(),
             nodes: orders.nodes,
+            hub_pid: hub.as_ref().map(HubProcess::pid),
             keeper_pid: std::process::id(),
             warnings,
         };
-        Ok(Self { nodes, lab, user, about, signals, listener, connections: Vec::new() })
+        let aloud = orders.aloud;
+        Ok(Self { nodes, hub, lab, user, about, aloud, signals, listener, connections: Vec::new() })
     }
 
     /// What the lab is like.
@@ -69,18 +79,21 @@ impl Keeper {
         &self.about
     }
 
-    /// Serves commands until one takes the lab down or a signal ends it; then all is gone.
+    /// Serves commands until one takes the lab down or a signal ends it; then all is gone. Returns what the
+    /// lab's hub counted, for whom a signal ended it.
     ///
     /// # Errors
     /// The kernel no longer says what happens.
-    pub fn run(mut self) -> Result<(), String> {
+    pub fn run(mut self) -> Result<Option<Report>, String> {
         loop {
             let ready = self.wait().map_err(|errno| format!("could not wait: {}", errno.desc()))?;
             if ready.signals && self.ended_by_signal() {
                 self.connections.clear();
-                return Ok(());
+                return Ok(self.end());
             }
             self.nodes.look();
+            let aloud = self.aloud;
+            self.hub.iter_mut().for_each(|hub| hub.look(aloud));
             // From the last, so that removing one leaves the others' places.
             for index in ready.connections.into_iter().rev() {
                 match self.serve(index) {
@@ -89,8 +102,13 @@ impl Keeper {
                     Served::Down => {
                         // Those who run programs learn it now, the one who asked when all is gone.
                         let asker = self.connections.swap_remove(index);
-                        self.connections = vec![asker];
-                        return Ok(());
+                        self.connections.clear();
+                        if let Some(report) = self.end() {
+                            // Who asks has gone or not.
+                            let _ = asker.send(&Counted { hub: report }, &[]);
+                        }
+                        self.connections.push(asker);
+                        return Ok(None);
                     }
                 }
             }
@@ -102,11 +120,17 @@ impl Keeper {
         }
     }
 
+    /// Ends the nodes and the hub, and returns what the hub counted.
+    fn end(&mut self) -> Option<Report> {
+        drop(std::mem::take(&mut self.nodes));
+        self.hub.take().and_then(HubProcess::finish)
+    }
+
     fn wait(&self) -> Result<Ready, Errno> {
         let wait_for = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let mut fds = vec![wait_for(self.signals.as_fd()), wait_for(self.listener.as_fd())];
         fds.extend(self.connections.iter().map(|c| wait_for(c.as_fd())));
-        fds.extend(self.nodes.pipes().map(wait_for));
+        fds.extend(self.nodes.pipes().chain(self.hub.iter().filter_map(HubProcess::pipe)).map(wait_for));
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno),
@@ -150,7 +174,8 @@ impl Keeper {
         // The user namespace first: it gives the right to enter the others.
         let user = self.user.iter().map(AsFd::as_fd);
         let fds: Vec<BorrowedFd<'_>> = user.chain(self.lab.door(station).namespaces()).collect();
-        connection.send(&Answer::Door { warning: self.nodes.warning(station) }, &fds)
+        let of_hub = || self.hub.as_ref().and_then(HubProcess::warning);
+        connection.send(&Answer::Door { warning: self.nodes.warning(station).or_else(of_hub) }, &fds)
     }
 }
 

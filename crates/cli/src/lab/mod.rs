@@ -2,21 +2,25 @@
 
 mod build;
 mod exec;
+mod hub;
 mod keeper;
+mod kept;
 mod nodes;
 mod registry;
 mod spec;
 mod up;
 
 pub use build::{Lab, enter_isolation, mac};
+pub use spec::default_port_queue;
 pub use spec::{Isolation, LabError, LabSpec, PriorityMatch, PrioritySpec};
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
 use clap::Subcommand;
-use registry::{Place, Request};
+use registry::{Counted, Place, Request};
 use rota_units::{BitRate, Octets};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Arguments of `rota lab`.
 #[derive(clap::Args)]
@@ -57,6 +61,12 @@ struct Up {
     /// What to call the lab
     #[arg(long, default_value = "lab")]
     name: String,
+    /// Join the stations by `rota hub` instead of a bridge, with the faults of this script if one is given
+    #[arg(long, value_name = "SCRIPT", num_args = 0..=1)]
+    hub: Option<Option<PathBuf>>,
+    /// The seed of the hub's faults
+    #[arg(long, default_value_t = 1, requires = "hub", value_name = "N")]
+    hub_seed: u64,
     /// Start no `rota node` in the stations
     #[arg(long)]
     no_nodes: bool,
@@ -108,11 +118,18 @@ fn take_down(name: &str, format: Format) -> Result<Exit, Failure> {
     let place = Place::of(name).map_err(Failure::wrong_use)?;
     let keeper = place.connect().map_err(Failure::failed)?;
     keeper.ask(&Request::Down).map_err(Failure::failed)?;
+    let mut counted = None;
     // The connection closes as the keeper's last act.
-    while let Ok(Some(_)) = keeper.receive::<serde_json::Value>() {}
+    while let Ok(Some((last, _))) = keeper.receive::<serde_json::Value>() {
+        counted = serde_json::from_value::<Counted>(last).ok();
+    }
+    let hub = counted.map(|counted| counted.hub);
     match format {
-        Format::Text => outln!("The lab '{name}' is gone."),
-        Format::Json => outln!("{}", serde_json::json!({ "name": name, "down": true })),
+        Format::Text => {
+            hub.iter().for_each(|hub| outln!("{}", hub.text()));
+            outln!("The lab '{name}' is gone.");
+        }
+        Format::Json => outln!("{}", serde_json::json!({ "name": name, "down": true, "hub": hub })),
     }
     Ok(Exit::Done)
 }

@@ -3,6 +3,7 @@
 //! An abstract name leaves no file, and ends with its keeper. It carries the user's number, because anybody
 //! may bind any name; both sides check who is at the other end.
 
+use crate::hub::Report;
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{
@@ -49,6 +50,13 @@ pub enum Answer {
     },
 }
 
+/// The last word of a keeper whose lab had a hub.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// What it counted.
+    pub hub: Report,
+}
+
 /// A running lab in numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
@@ -64,6 +72,8 @@ pub struct About {
     pub isolation: String,
     /// Whether every station runs `rota node`.
     pub nodes: bool,
+    /// The hub that joins the stations, where there is no bridge; SIGHUP lets it read its script again.
+    pub hub_pid: Option<u32>,
     /// The process that holds it.
     pub keeper_pid: u32,
     /// What is not as it should be.
@@ -78,7 +88,8 @@ pub struct Place {
     uid: u32,
 }
 
-const MESSAGE_MAX: usize = 16 * 1024;
+/// A hub of 200 ports counts the most.
+const MESSAGE_MAX: usize = 64 * 1024;
 
 impl Place {
     /// Of this user's lab called `name`. To be called before a user namespace changes the user's number.

@@ -22,6 +22,8 @@ pub struct LabSpec {
     pub priority: Option<PrioritySpec>,
     /// Whether the ports have queues that keep the rate; without them frames cross at once.
     pub shaped: bool,
+    /// The ports are left alone for `rota hub` to join, which keeps the rate itself.
+    pub hub: bool,
 }
 
 impl LabSpec {
@@ -37,6 +39,7 @@ impl LabSpec {
             port_queue: default_port_queue(rate),
             priority: None,
             shaped: true,
+            hub: false,
         }
     }
 }

@@ -1,11 +1,13 @@
 //! `rota lab up`: starts the keeper and says when the LAN is ready.
 
+use super::hub::HubOrders;
 use super::keeper::{Keeper, Orders};
 use super::registry::{About, Place};
 use super::spec::{LabSpec, default_port_queue};
 use super::{Up, exec};
-use crate::Format;
 use crate::exit::{Exit, Failure};
+use crate::{Format, sim};
+use rota_sim::Settings;
 use rota_units::{BitRate, Octets};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
@@ -28,8 +30,13 @@ fn orders(up: &Up) -> Result<Orders, Failure> {
         return Err(Failure::wrong_use(sentence));
     }
     Place::of(&up.name).map_err(Failure::wrong_use)?;
-    let spec = LabSpec { port_queue, ..LabSpec::new(up.name.clone(), up.nodes, up.rate) };
-    Ok(Orders { spec, nodes: !up.no_nodes, aloud: up.foreground })
+    let spec =
+        LabSpec { port_queue, hub: up.hub.is_some(), ..LabSpec::new(up.name.clone(), up.nodes, up.rate) };
+    if let Some(Some(script)) = &up.hub {
+        sim::read_script(script, usize::from(up.nodes), &Settings::ethernet(up.rate, port_queue))?;
+    }
+    let hub = up.hub.clone().map(|script| HubOrders { script, seed: up.hub_seed });
+    Ok(Orders { spec, hub, nodes: !up.no_nodes, aloud: up.foreground })
 }
 
 /// Runs `rota lab up`.
@@ -38,7 +45,12 @@ pub fn up(up: &Up, format: Format) -> Result<Exit, Failure> {
     if up.foreground {
         let keeper = Keeper::start(&orders).map_err(|sentence| start_failed(&sentence, &orders))?;
         announce(keeper.about(), format, true);
-        keeper.run().map_err(Failure::failed)?;
+        if let Some(report) = keeper.run().map_err(Failure::failed)? {
+            match format {
+                Format::Text => outln!("{}", report.text()),
+                Format::Json => outln!("{}", serde_json::json!({ "hub": report })),
+            }
+        }
         return Ok(Exit::Done);
     }
     // In the same words, so that both ways build the same LAN.
@@ -49,6 +61,9 @@ pub fn up(up: &Up, format: Format) -> Result<Exit, Failure> {
     command.args(["--nodes", &up.nodes.to_string(), "--rate", &format!("{}bit", up.rate.as_bps())]);
     command.args(["--port-queue", &format!("{}octets", orders.spec.port_queue.get())]);
     command.args(up.no_nodes.then_some("--no-nodes"));
+    if let Some(script) = &up.hub {
+        command.args(["--hub-seed", &up.hub_seed.to_string()]).arg("--hub").args(script);
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command
         .spawn()
@@ -92,7 +107,7 @@ pub fn keep(up: &Up) -> Result<Exit, Failure> {
     // Nobody listens any more when `up` was interrupted: then there is to be no lab.
     let told = writeln!(std::io::stdout(), "{line}").is_ok() && let_go_of_stdout();
     match keeper {
-        Some(keeper) if told => keeper.run().map(|()| Exit::Done).map_err(Failure::failed),
+        Some(keeper) if told => keeper.run().map(|_| Exit::Done).map_err(Failure::failed),
         Some(_) | None => Ok(Exit::Failed),
     }
 }
@@ -128,6 +143,9 @@ fn announce(about: &About, format: Format, foreground: bool) {
         about.isolation
     );
     let name = if about.name == "lab" { String::new() } else { format!(" --name {}", about.name) };
+    if let Some(hub) = about.hub_pid {
+        outln!("Its stations are joined by `rota hub`, process {hub}.");
+    }
     outln!("Run a program in it:  rota lab exec{name} n1 -- COMMAND");
     outln!(
         "End it:               {}",

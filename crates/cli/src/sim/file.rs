@@ -3,10 +3,12 @@
 //! `docs/scenarios.md` explains every field; a test holds the page to the structures below.
 
 mod faults;
+pub mod script;
 
 use super::quantity::{Rate, Share, Size, Time};
 use crate::exit::Failure;
 use crate::video::Video;
+use faults::FaultTable;
 use rota_admission::shared_buffer;
 use rota_sim::media::csma_cd::Capture;
 use rota_sim::{
@@ -47,7 +49,7 @@ struct File {
     #[serde(default)]
     traffic: Vec<TrafficTable>,
     #[serde(default)]
-    fault: Vec<faults::FaultTable>,
+    fault: Vec<FaultTable>,
     mix: Option<MixTable>,
 }
 
@@ -221,7 +223,14 @@ fn yes() -> bool {
 /// # Errors
 /// One sentence with file, line and field.
 pub fn read(path: &Path) -> Result<Scenario, Failure> {
-    let name = path.display().to_string();
+    let name = path.display();
+    let text = read_text(path)?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    parse(&text, folder).map_err(|(line, sentence)| Failure::wrong_use(format!("{name}:{line}: {sentence}")))
+}
+
+fn read_text(path: &Path) -> Result<String, Failure> {
+    let name = path.display();
     let unreadable = |reason: String| Failure::failed(format!("cannot read {name}: {reason}"));
     let about = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
     if !about.is_file() {
@@ -230,9 +239,7 @@ pub fn read(path: &Path) -> Result<Scenario, Failure> {
     if about.len() > FILE_OCTETS_MAX {
         return Err(unreadable("it is larger than 1 MiB".to_owned()));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    parse(&text, folder).map_err(|(line, sentence)| Failure::wrong_use(format!("{name}:{line}: {sentence}")))
+    std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
 }
 
 /// Takes a scenario's text apart. The error is a line and a sentence that begins with the field.

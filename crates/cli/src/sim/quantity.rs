@@ -48,16 +48,20 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
+/// Reads a share such as `50ppm` or `2%`, in parts per million.
+pub fn parse_share(text: &str) -> Result<u32, String> {
+    let (number, scale) = match text.strip_suffix('%') {
+        Some(number) => (number, 10_000),
+        None => (text.strip_suffix("ppm").unwrap_or("none"), 1),
+    };
+    let share = number.trim().parse::<u32>().ok().and_then(|number| number.checked_mul(scale));
+    let share = share.filter(|share| *share <= 1_000_000);
+    share.ok_or_else(|| format!("'{text}' is no share; write it like 50ppm or 2%"))
+}
+
 impl<'de> Deserialize<'de> for Share {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
-        let (number, scale) = match text.strip_suffix('%') {
-            Some(number) => (number, 10_000),
-            None => (text.strip_suffix("ppm").unwrap_or("none"), 1),
-        };
-        let share = number.trim().parse::<u32>().ok().and_then(|number| number.checked_mul(scale));
-        let share = share.filter(|share| *share <= 1_000_000);
-        let wrong = || D::Error::custom(format!("'{text}' is no share; write it like 50ppm or 2%"));
-        share.map(Self).ok_or_else(wrong)
+        parse_share(&text).map(Self).map_err(D::Error::custom)
     }
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // Each test program uses its part.
 
 pub mod holds;
+pub mod stream;
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -26,6 +27,8 @@ pub struct Lab {
     stations: u8,
     scratch: PathBuf,
     nodes: Vec<Program>,
+    /// What `lab up` told.
+    about: Value,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -49,19 +52,53 @@ impl Lab {
 
     /// The LAN alone.
     pub fn without_nodes(test: &str, stations: u8, more: &[&str]) -> Option<Self> {
+        Self::build(test, stations, |_| more.iter().map(|word| (*word).to_owned()).collect())
+    }
+
+    /// The LAN alone, its stations joined by a hub in which nothing goes wrong yet.
+    pub fn with_hub(test: &str, stations: u8) -> Option<Self> {
+        Self::build(test, stations, |lab| {
+            std::fs::write(lab.file("script.toml"), "").unwrap();
+            vec!["--hub".into(), lab.file("script.toml").display().to_string()]
+        })
+    }
+
+    fn build(test: &str, stations: u8, more: impl FnOnce(&Self) -> Vec<String>) -> Option<Self> {
         let turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let name = format!("test-{test}-{}", std::process::id());
         let scratch = std::env::temp_dir().join(format!("rota-{name}"));
         std::fs::create_dir_all(&scratch).unwrap();
-        let lab = Self { name, stations, scratch, nodes: Vec::new(), _turn: turn };
+        let mut lab = Self { name, stations, scratch, nodes: Vec::new(), about: Value::Null, _turn: turn };
         let mut up = lab.command(&["lab", "up"]);
-        let out = up.args(["--no-nodes", "--nodes", &stations.to_string()]).args(more).output().unwrap();
+        up.args(["--json", "--no-nodes", "--nodes", &stations.to_string()]).args(more(&lab));
+        let out = up.output().unwrap();
         let errors = text(&out.stderr);
         if labs_refused(&errors) {
             return None;
         }
         assert!(out.status.success(), "{errors}");
+        lab.about = serde_json::from_slice(&out.stdout).unwrap();
         Some(lab)
+    }
+
+    /// Lets the hub follow this script from now on, and no other.
+    pub fn follow(&self, script: &str) {
+        std::fs::write(self.file("script.toml"), script).unwrap();
+        self.signal_hub("HUP");
+    }
+
+    /// Sends the hub a signal.
+    pub fn signal_hub(&self, name: &str) {
+        signal(u32::try_from(self.about["hub_pid"].as_u64().unwrap()).unwrap(), name);
+    }
+
+    /// Ends the lab; what its hub counted.
+    pub fn down(mut self) -> Value {
+        self.nodes.clear();
+        let out = self.command(&["lab", "down", "--json"]).output().unwrap();
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let down: Value = serde_json::from_slice(&out.stdout).unwrap();
+        down["hub"].clone()
     }
 
     fn command(&self, verbs: &[&str]) -> Command {

@@ -51,23 +51,24 @@ pub(crate) fn set_packet_option(fd: BorrowedFd<'_>, name: c_int, value: c_int) -
 
 /// Asks the card to pass frames for `group`.
 pub(crate) fn join(fd: BorrowedFd<'_>, index: u32, group: [u8; 6]) -> Result<(), Errno> {
-    membership(fd, libc::PACKET_ADD_MEMBERSHIP, index, group)
+    membership(fd, libc::PACKET_ADD_MEMBERSHIP, index, libc::PACKET_MR_MULTICAST, group)
 }
 
 /// Takes back one [`join`].
 pub(crate) fn leave(fd: BorrowedFd<'_>, index: u32, group: [u8; 6]) -> Result<(), Errno> {
-    membership(fd, libc::PACKET_DROP_MEMBERSHIP, index, group)
+    membership(fd, libc::PACKET_DROP_MEMBERSHIP, index, libc::PACKET_MR_MULTICAST, group)
 }
 
-fn membership(fd: BorrowedFd<'_>, what: c_int, index: u32, group: [u8; 6]) -> Result<(), Errno> {
+/// Asks the card to pass all frames, for whomever they are.
+pub(crate) fn listen_to_all(fd: BorrowedFd<'_>, index: u32) -> Result<(), Errno> {
+    membership(fd, libc::PACKET_ADD_MEMBERSHIP, index, libc::PACKET_MR_PROMISC, [0; 6])
+}
+
+fn membership(fd: BorrowedFd<'_>, what: c_int, index: u32, kind: c_int, group: [u8; 6]) -> Result<(), Errno> {
     let mut mr_address = [0; 8];
     mr_address[..6].copy_from_slice(&group);
-    let request = libc::packet_mreq {
-        mr_ifindex: index as c_int,
-        mr_type: libc::PACKET_MR_MULTICAST as u16,
-        mr_alen: 6,
-        mr_address,
-    };
+    let request =
+        libc::packet_mreq { mr_ifindex: index as c_int, mr_type: kind as u16, mr_alen: 6, mr_address };
     set(fd, libc::SOL_PACKET, what, &request)
 }
 

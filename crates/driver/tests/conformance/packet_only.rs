@@ -7,6 +7,7 @@ use rota_driver::clock;
 use rota_driver::device::{Backlog, DeviceError, Evidence, FrameDevice};
 use rota_driver::filter::GROUPS_MAX;
 use rota_driver::packet::{OpenError, PacketDevice, PacketOptions};
+use rota_driver::port::Port;
 use rota_driver::realtime::{Realtime, Wish};
 use rota_units::Span;
 use std::thread;
@@ -14,8 +15,9 @@ use std::thread;
 type Check = fn(&mut PacketRig);
 
 pub fn run(mut rig: PacketRig, chosen: &dyn Fn(&str) -> bool) {
-    let checks: [(&str, Check); 7] = [
+    let checks: [(&str, Check); 8] = [
         ("opening_says_what_is_wrong", refusals),
+        ("a_port_carries_every_frame_whole", port),
         ("a_second_daemon_is_refused", second_daemon),
         ("only_chosen_groups_are_heard", groups),
         ("a_queueing_discipline_changes_the_evidence", evidence),
@@ -40,6 +42,46 @@ fn refusals(rig: &mut PacketRig) {
     let mut many = PacketOptions::new("e0", ETHERTYPE, 0);
     many.groups = vec![[3, 0, 0, 0, 0, 0]; GROUPS_MAX + 1];
     assert_eq!(PacketDevice::open_with(&many).unwrap_err(), OpenError::TooManyGroups(GROUPS_MAX + 1));
+    drain(rig);
+}
+
+/// A port of a segment in user space: it hears what is for others, of any EtherType, with its VLAN tag.
+fn port(rig: &mut PacketRig) {
+    rig.netlink.add_veth("w0", mac(8), "w1").unwrap();
+    rig.netlink.set_up("w1", true).unwrap();
+    rig.netlink.set_up("w0", true).unwrap();
+    let mut station = PacketDevice::open("w0", ETHERTYPE, 0).unwrap();
+    let mut port = Port::open("w1").unwrap();
+    let taken = OpenError::Claimed(ClaimError::Taken("w1".into()));
+    assert_eq!(Port::open("w1").unwrap_err(), taken);
+    assert_eq!(Port::open("lo").unwrap_err(), OpenError::NotEthernet("lo".into()));
+    let of_type = |mut frame: Vec<u8>, ethertype: [u8; 2]| {
+        frame[12..14].copy_from_slice(&ethertype);
+        frame
+    };
+    let plain = of_type(frame(8, mac(9), 300, 1), [0x12, 0x34]);
+    let mut tagged = of_type(frame(8, mac(9), 1_514, 2), [0x08, 0x00]);
+    tagged.splice(12..12, [0x81, 0x00, 0xa0, 0x07]);
+    tagged.truncate(1_514);
+    let mut got = Vec::new();
+    for sent in [&plain, &tagged] {
+        station.send_any(sent).unwrap();
+        let limit = clock::now() + Span::from_millis(10_000);
+        // The kernel says a word of its own on a new interface now and then.
+        while port.receive(&mut got).unwrap().is_none() || got != *sent {
+            assert!(clock::now() < limit, "the port never gave {} octets as they were sent", sent.len());
+        }
+    }
+    let mut buf = [0; 1_514];
+    port.send(&frame(9, mac(8), 1_514, 3)).unwrap();
+    let received = std::iter::repeat_with(|| station.receive(&mut buf).unwrap()).flatten().next().unwrap();
+    assert_eq!((received.len, number(&buf)), (1_514, 3));
+    let before = port.counters();
+    for impossible in [&buf[..13], &[0; 1_519][..]] {
+        port.send(impossible).unwrap();
+    }
+    let after = port.counters();
+    assert_eq!((after.impossible - before.impossible, after.sent), (2, 1));
     drain(rig);
 }
 

@@ -156,8 +156,12 @@ impl Rether {
         visit.since(*last_request, settings.trt);
         visit.until(*awake_until);
         visit.since(other_ring.unwrap_or(Instant::ZERO), settings.trt * 4);
-        self.visit_mode(visit);
         visit_tokens(visit, hold.as_ref(), watch.as_ref(), settings);
+        self.visit_parts(visit);
+    }
+
+    fn visit_parts(&self, visit: &mut dyn Visit) {
+        self.visit_mode(visit);
         self.visit_claim(visit);
         self.visit_members(visit);
         self.visit_sessions(visit);

@@ -162,8 +162,8 @@ impl Rether {
         let (key_epoch, key, stamp) = match proof {
             Proof::Bootstrap => {
                 self.frame_seq += 1;
-                // Who runs a ring says which, for those who run another and cannot read its frames; all others
-                // say how far generations have got, for those who have forgotten.
+                // Who runs a ring says which, for those who run another and cannot read its frames; all
+                // others say how far generations have got, for those who have forgotten.
                 let generation = self.seen.generation;
                 (0, self.keys.bootstrap(), Stamp { generation, seq: self.frame_seq })
             }

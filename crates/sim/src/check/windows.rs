@@ -63,8 +63,8 @@ impl Recovery {
         self.crash(1) + self.crash(2)
     }
 
-    /// One generation everywhere after two parts can hear each other: the longer part's list within a cycle, or
-    /// its call in every fourth and again three cycles later, and a place in its ring for each of the others.
+    /// One generation everywhere after two parts can hear each other: the list of one within a cycle, or a
+    /// claim that ends a silence.
     pub fn meeting(&self) -> Span {
         self.crash(1) + self.trt
     }

@@ -1,5 +1,6 @@
 //! What goes wrong: parts that are added to a world, each counted when it strikes.
 
+mod begin;
 mod evil;
 mod happened;
 mod mix;

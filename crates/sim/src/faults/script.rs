@@ -182,7 +182,7 @@ impl Fault {
     }
 
     /// How often it does what it does again, if it does.
-    pub(crate) fn beat(&self, wire: Span) -> Option<Span> {
+    pub fn beat(&self, wire: Span) -> Option<Span> {
         let beat = match self {
             Self::Babble { gap, .. }
             | Self::Forge { gap }

@@ -3,11 +3,11 @@
 use super::{EPOCH, SECRET, World, mac};
 use crate::check::{Blow, Scope, Seen};
 use crate::engine::Stream;
-use crate::faults::{Evil, Fault, Happened, Moment, Select, WireFault, all_ports, ports};
+use crate::faults::{Evil, Fault, Happened, Moment};
 use crate::hosts::HostProfile;
 use crate::media::{Frame, wire_time};
 use rota_units::{Instant, Span};
-use rota_wire::{Key, Kind, MacAddr};
+use rota_wire::{Key, MacAddr};
 
 /// What waits for a station to reach a state.
 #[derive(Clone, Copy, Debug)]
@@ -41,17 +41,7 @@ impl World {
         let slot = self.recovery.slot();
         let random = Stream::named(self.seed, &format!("fault {index}"));
         match fault {
-            Fault::Wire { fault, select } => self.wires.disturb(*fault, select.clone(), until, random),
-            Fault::Boundary { ppm } => {
-                self.tally.count(Happened::Boundary);
-                let settings = &self.spec.settings;
-                let edges = [settings.lease, settings.hop_timeout, settings.hop_timeout.div_down(4)];
-                for edge in edges {
-                    let (min, max) = (edge.minus(Span::from_micros(1)), edge + Span::from_micros(1));
-                    let late = WireFault::Delay { ppm: *ppm, min, max };
-                    self.wires.disturb(late, Select::kind(Kind::Token), until, random.clone());
-                }
-            }
+            Fault::Wire { .. } | Fault::Boundary { .. } => self.begin_on_wires(fault, until, &random),
             Fault::Crash { host, moment, down } => {
                 self.arm(*host, *moment, Strike::Kill { down: *down }, 1, until)
             }
@@ -86,7 +76,7 @@ impl World {
                 self.tally.count(Happened::Hogged);
                 self.arm(*host, Moment::In("holding"), Strike::Pause(span), *times, until);
             }
-            Fault::Partition { .. } | Fault::OneWay { .. } => self.cut(fault, until, random),
+            Fault::Partition { .. } | Fault::OneWay { .. } => self.cut(fault, until, &random),
             _ => self.begin_evil(fault, lasts),
         }
         let own = matches!(
@@ -145,26 +135,16 @@ impl World {
         }
     }
 
-    fn cut(&mut self, fault: &Fault, until: Instant, random: Stream) {
+    fn begin_on_wires(&mut self, fault: &Fault, until: Instant, random: &Stream) {
+        let stations = self.hosts.len();
+        let what = self.wires.begin(fault, stations, &self.spec.settings, until, random);
+        what.into_iter().for_each(|what| self.tally.count(what));
+    }
+
+    fn cut(&mut self, fault: &Fault, until: Instant, random: &Stream) {
         let now = self.now();
         let merge = self.recovery.merge(self.hosts.len() as u64) + self.recovery.slot();
-        let mut select = Select::all();
-        match fault {
-            Fault::Partition { part } => {
-                self.tally.count(Happened::Partitioned);
-                let inside = ports(part.iter().copied());
-                let outside = ports((0..self.hosts.len()).filter(|host| !part.contains(host)));
-                let back = Select { from: outside, to: inside, ..Select::all() };
-                self.wires.disturb(WireFault::Cut, back, until, random.clone());
-                (select.from, select.to) = (inside, outside);
-            }
-            Fault::OneWay { from, to } => {
-                self.tally.count(Happened::Asymmetric);
-                (select.from, select.to) = (ports([*from]), ports([*to]));
-            }
-            _ => {}
-        }
-        self.wires.disturb(WireFault::Cut, select, until, random);
+        self.begin_on_wires(fault, until, random);
         self.windows.open(now, until.since(now) + merge, Scope::All);
         self.windows.merging_until = self.windows.merging_until.max(until + merge);
     }
@@ -267,12 +247,7 @@ impl World {
                 self.flaps ^= 1 << (index % 64);
                 if self.flaps >> (index % 64) & 1 == 1 {
                     let until = now + period.div_down(2);
-                    let random = Stream::named(self.seed, "flap");
-                    let one = ports([*host]);
-                    let out = Select { from: one, ..Select::all() };
-                    self.wires.disturb(WireFault::Cut, out, until, random.clone());
-                    let into = Select { to: one, from: all_ports(), kinds: Vec::new() };
-                    self.wires.disturb(WireFault::Cut, into, until, random);
+                    self.wires.unplug(*host, until, &Stream::named(self.seed, "flap"));
                     let merge = self.recovery.merge(self.hosts.len() as u64) + self.recovery.slot();
                     self.windows.open(now, until.since(now) + merge, Scope::All);
                     self.windows.merging_until = self.windows.merging_until.max(until + merge);

@@ -88,20 +88,48 @@ fn the_page_of_scenarios_names_every_field() {
     }
 }
 
-#[test]
-fn the_corpus_of_scenarios_replays() {
-    let folder = root().join("fuzz/corpus/scenario");
+/// Replays a corpus, and each of its files cut short and with an octet changed.
+fn replay(corpus: &str, target: fn(&[u8])) {
     let mut files = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
+    for entry in std::fs::read_dir(root().join(corpus)).unwrap() {
         let data = std::fs::read(entry.unwrap().path()).unwrap();
-        fuzz_scenario(&data);
+        target(&data);
         for cut in (0..data.len()).step_by(data.len() / 64 + 1) {
-            fuzz_scenario(&data[..cut]);
+            target(&data[..cut]);
             let mut damaged = data.clone();
             damaged[cut] ^= 0x15;
-            fuzz_scenario(&damaged);
+            target(&damaged);
         }
         files += 1;
     }
     assert!(files >= 5);
+}
+
+#[test]
+fn the_corpus_of_scenarios_replays() {
+    replay("fuzz/corpus/scenario", fuzz_scenario);
+}
+
+#[test]
+fn the_corpus_of_scripts_replays() {
+    replay("fuzz/corpus/script", script::fuzz_script);
+}
+
+#[test]
+fn a_script_holds_only_what_happens_to_frames() {
+    let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+    let of = |text: &str| script::parse(text, 3, &settings);
+    let refused = |text: &str| of(text).map(|_| ()).unwrap_err();
+    assert_eq!(of("").unwrap().len(), 0, "nothing goes wrong");
+    let cut = "[[fault]]\nkind = \"partition\"\nat = \"2s\"\nstations = [1]\n";
+    let timed = &of(cut).unwrap()[0];
+    assert_eq!((timed.at, timed.lasts), (Span::from_millis(2_000), Span::ZERO));
+    let (line, sentence) = refused(&cut.replace("partition", "storm"));
+    assert!(line == 2 && sentence.contains("fault.kind: happens to a station"), "{line} {sentence}");
+    let (line, sentence) = refused(&format!("{cut}colour = 1\n"));
+    assert!(line == 5 && sentence.contains("unknown field `colour`"), "{line} {sentence}");
+    let (line, sentence) = refused(&cut.replace("[1]", "[4]"));
+    assert!(line == 4 && sentence.contains("no station 4; they are 1 to 3"), "{line} {sentence}");
+    let (_, sentence) = refused("stations = 3\n");
+    assert!(sentence.contains("expected `fault`"), "{sentence}");
 }

@@ -1,0 +1,246 @@
+//! The segment without its interfaces: the simulator's medium, wires and faults, in real time.
+
+use rota_sim::faults::{Passed, Strike};
+use rota_sim::media::{Frame, Link, Medium, MediumCounters, MediumEvent, Step, Steps, Switch};
+use rota_sim::{Engine, Fault, Happened, Select, Settings, Stamped, Stream, Tally, Timed, WireFault, Wires};
+use rota_units::{Instant, Span};
+
+/// What a segment is to be like.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How many ports.
+    pub ports: usize,
+    /// Rate, port queues, our EtherType and timers.
+    pub settings: Settings,
+    /// From a frame's last bit on the port's wire to the station.
+    pub delay: Span,
+    /// Two ports joined by a full-duplex link instead of a switch.
+    pub link: bool,
+    /// What is wrong with all frames all the time.
+    pub standing: Vec<WireFault>,
+    /// The seed of all randomness.
+    pub seed: u64,
+}
+
+enum Event {
+    Medium(MediumEvent),
+    Arrive { to: usize, from: usize, frame: Frame },
+    Late { to: usize, frame: Frame },
+    Begin(Entry),
+    Beat { entry: Entry, until: Instant, down: bool },
+    End(Entry),
+}
+
+/// A fault of one reading of the script; those of an older reading are over.
+#[derive(Clone, Copy)]
+struct Entry {
+    reading: u32,
+    index: usize,
+}
+
+/// Real time leaves no fingerprint: nobody compares two runs of a hub.
+impl Stamped for Event {
+    fn stamp(&self) -> u64 {
+        0
+    }
+}
+
+/// A frame on its way out of the segment, or something to tell the user.
+pub enum Outcome {
+    /// A frame is whole at a station.
+    Deliver {
+        /// Which port.
+        to: usize,
+        /// The frame.
+        frame: Frame,
+    },
+    /// A fault of the script, from 1, begins (or ends).
+    Fault {
+        /// Which.
+        number: usize,
+        /// When, from the start.
+        at: Span,
+        /// It begins.
+        begins: bool,
+    },
+}
+
+/// The segment.
+pub struct Segment {
+    plan: Plan,
+    start: Instant,
+    engine: Engine<Event>,
+    medium: Medium,
+    wires: Wires,
+    tally: Tally,
+    script: Vec<Timed>,
+    reading: u32,
+    /// Partitions that have begun and not ended.
+    partitions: u64,
+    steps: Steps,
+    passed: Vec<Passed>,
+    strikes: Vec<Strike>,
+}
+
+impl Segment {
+    /// A segment that begins now.
+    pub fn new(now: Instant, plan: Plan) -> Self {
+        let settings = &plan.settings;
+        let (rate, queue) = (settings.link.rate, settings.port_queue);
+        let medium = if plan.link {
+            Medium::Link(Link::new(rate, queue, plan.delay))
+        } else {
+            Medium::Switch(Switch::new(plan.ports, rate, queue, queue, plan.delay))
+        };
+        let mut segment = Self {
+            start: now,
+            engine: Engine::new(now),
+            medium,
+            wires: Wires::new(settings.ether_type, settings.delay_max),
+            tally: Tally::default(),
+            script: Vec::new(),
+            reading: 0,
+            partitions: 0,
+            steps: Steps::new(),
+            passed: Vec::new(),
+            strikes: Vec::new(),
+            plan,
+        };
+        segment.follow(Vec::new());
+        segment
+    }
+
+    /// Follows this script from now on, and no other.
+    pub fn follow(&mut self, script: Vec<Timed>) {
+        self.reading += 1;
+        self.wires.heal();
+        (0..std::mem::take(&mut self.partitions)).for_each(|_| self.tally.count(Happened::Merged));
+        for (index, fault) in self.plan.standing.iter().enumerate() {
+            let random = Stream::named(self.plan.seed, &format!("standing {index}"));
+            self.wires.disturb(*fault, Select::all(), Instant::FAR, random);
+        }
+        let now = self.engine.now();
+        for (index, timed) in script.iter().enumerate() {
+            let entry = Entry { reading: self.reading, index };
+            self.engine.schedule(now + timed.at, Event::Begin(entry));
+        }
+        self.script = script;
+    }
+
+    /// When something is due.
+    pub fn next_at(&self) -> Instant {
+        self.engine.next_at().unwrap_or(Instant::FAR)
+    }
+
+    /// What went wrong, and how often.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// What became of the frames.
+    pub fn medium(&self) -> &MediumCounters {
+        self.medium.counters()
+    }
+
+    /// The station at port `from` sends a frame; what was due before has been seen to.
+    pub fn take(&mut self, from: usize, frame: &[u8]) {
+        self.medium.send(self.engine.now(), from, frame.into(), &mut self.steps);
+        self.schedule_steps();
+    }
+
+    /// Lets happen what is due until `now`, and hands out what comes of it.
+    pub fn advance(&mut self, now: Instant, mut out: impl FnMut(Outcome)) {
+        while let Some(event) = self.engine.next(now) {
+            self.happen(event, &mut out);
+        }
+    }
+
+    fn happen(&mut self, event: Event, out: &mut impl FnMut(Outcome)) {
+        let now = self.engine.now();
+        match event {
+            Event::Medium(event) => {
+                self.medium.happen(now, event, &mut self.steps);
+                self.schedule_steps();
+            }
+            Event::Arrive { to, from, frame } => self.pass(to, from, frame, out),
+            Event::Late { to, frame } => out(Outcome::Deliver { to, frame }),
+            Event::Begin(entry) if entry.reading == self.reading => self.begin(entry, out),
+            Event::Beat { entry, until, down } if entry.reading == self.reading => {
+                self.beat(entry, until, down);
+            }
+            Event::End(entry) if entry.reading == self.reading => {
+                if let Fault::Partition { .. } = self.script[entry.index].fault {
+                    self.partitions -= 1;
+                    self.tally.count(Happened::Merged);
+                }
+                out(Outcome::Fault { number: entry.index + 1, at: now.since(self.start), begins: false });
+            }
+            Event::Begin(_) | Event::Beat { .. } | Event::End(_) => {}
+        }
+    }
+
+    fn schedule_steps(&mut self) {
+        for (at, step) in self.steps.drain(..) {
+            let event = match step {
+                Step::Later(event) => Event::Medium(event),
+                Step::Arrive { to, from, frame } => Event::Arrive { to, from, frame },
+                // Only a station of the simulator asks for that.
+                Step::CardEmpty { .. } => continue,
+            };
+            self.engine.schedule(at, event);
+        }
+    }
+
+    /// A frame is at the end of its wire: it passes through whatever is wrong there.
+    fn pass(&mut self, to: usize, from: usize, frame: Frame, out: &mut impl FnMut(Outcome)) {
+        let now = self.engine.now();
+        self.wires.pass(now, from, to, frame, &mut self.strikes, &mut self.passed);
+        for strike in self.strikes.drain(..) {
+            self.tally.count(strike.what);
+        }
+        for Passed { late, frame, .. } in self.passed.drain(..) {
+            if late == Span::ZERO {
+                out(Outcome::Deliver { to, frame });
+            } else {
+                self.engine.schedule(now + late, Event::Late { to, frame });
+            }
+        }
+    }
+
+    fn begin(&mut self, entry: Entry, out: &mut impl FnMut(Outcome)) {
+        let (now, number) = (self.engine.now(), entry.index + 1);
+        let Timed { lasts, fault, .. } = &self.script[entry.index];
+        let until = end(now, *lasts);
+        let random = Stream::named(self.plan.seed, &format!("fault {}", entry.index));
+        let what = self.wires.begin(fault, self.plan.ports, &self.plan.settings, until, &random);
+        what.into_iter().for_each(|what| self.tally.count(what));
+        self.partitions += u64::from(what == Some(Happened::Partitioned));
+        if let Fault::Flap { .. } = fault {
+            self.engine.schedule(now, Event::Beat { entry, until, down: true });
+        }
+        if until != Instant::FAR {
+            self.engine.schedule(until, Event::End(entry));
+        }
+        out(Outcome::Fault { number, at: now.since(self.start), begins: true });
+    }
+
+    /// A flapping link goes down or comes up.
+    fn beat(&mut self, entry: Entry, until: Instant, down: bool) {
+        let now = self.engine.now();
+        let fault = &self.script[entry.index].fault;
+        let (Fault::Flap { host, .. }, Some(half)) = (fault, fault.beat(Span::ZERO)) else { return };
+        if now >= until {
+            return;
+        }
+        self.tally.count(Happened::Flapped);
+        if down {
+            self.wires.unplug(*host, now + half, &Stream::named(self.plan.seed, "flap"));
+        }
+        self.engine.schedule(now + half, Event::Beat { entry, until, down: !down });
+    }
+}
+
+/// A fault without an end lasts as long as the hub.
+fn end(begin: Instant, lasts: Span) -> Instant {
+    if lasts == Span::ZERO { Instant::FAR } else { begin + lasts }
+}
