@@ -78,7 +78,7 @@ pub struct Args {
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let plan = plan(args)?;
     let read = || match &args.script {
-        Some(path) => sim::read_script(path, plan.ports, &plan.settings),
+        Some(path) => sim::read_script(path, plan.ports),
         None => Ok(Vec::new()),
     };
     let script = read()?;

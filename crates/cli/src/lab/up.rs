@@ -7,7 +7,6 @@ use super::spec::{LabSpec, default_port_queue};
 use super::{Up, exec};
 use crate::exit::{Exit, Failure};
 use crate::{Format, sim};
-use rota_sim::Settings;
 use rota_units::{BitRate, Octets};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
@@ -33,7 +32,7 @@ fn orders(up: &Up) -> Result<Orders, Failure> {
     let spec =
         LabSpec { port_queue, hub: up.hub.is_some(), ..LabSpec::new(up.name.clone(), up.nodes, up.rate) };
     if let Some(Some(script)) = &up.hub {
-        sim::read_script(script, usize::from(up.nodes), &Settings::ethernet(up.rate, port_queue))?;
+        sim::read_script(script, usize::from(up.nodes))?;
     }
     let hub = up.hub.clone().map(|script| HubOrders { script, seed: up.hub_seed });
     Ok(Orders { spec, hub, nodes: !up.no_nodes, aloud: up.foreground })

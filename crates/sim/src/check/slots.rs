@@ -7,10 +7,13 @@ use crate::world::FlowState;
 use rota_units::{Octets, Span};
 use rota_wire::{ETHERNET_HEADER_OCTETS, FrameView, Generation, Kind};
 
+/// A boot, and the token's name: where all have forgotten everything, generations begin anew.
+type Visit = (u32, Generation, u64);
+
 /// What each station has sent under the token's present name.
 #[derive(Debug, Default)]
 pub struct Slots {
-    sent: Vec<((Generation, u64), Span)>,
+    sent: Vec<(Visit, Span)>,
     /// What each had reserved before the present event, in which it may have closed a slot.
     reserved: Vec<Span>,
 }
@@ -44,7 +47,7 @@ impl Slots {
         if parsed.header().kind != Kind::Data {
             return;
         }
-        let stamp = (parsed.header().generation, parsed.header().seq);
+        let stamp = (view.hosts[host].boots, parsed.header().generation, parsed.header().seq);
         let (known, sent) = &mut self.sent[host];
         if *known != stamp {
             (*known, *sent) = (stamp, Span::ZERO);

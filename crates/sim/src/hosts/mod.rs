@@ -64,7 +64,7 @@ pub struct Host {
     pub ordinary_received: u64,
     /// Frames that a stopped, dead or busy process lost.
     pub inbox_drops: u64,
-    pub(crate) inbox: VecDeque<(Instant, Frame)>,
+    pub(crate) inbox: VecDeque<(Instant, Instant, Frame)>,
     pub(crate) gated: bool,
     /// Until when ordinary frames that its gate let pass are in its card.
     pub(crate) ordinary_until: Instant,
@@ -88,6 +88,12 @@ pub struct Host {
 pub(crate) const INBOX_MAX: usize = 4_096;
 
 impl Host {
+    /// A frame waits for the process, with the stamp that the kernel gave it: the clock may change its rate
+    /// before it is read.
+    pub(crate) fn queue(&mut self, at: Instant, frame: Frame) {
+        self.inbox.push_back((at, self.clock.read(at), frame));
+    }
+
     pub(crate) fn new(mac: MacAddr, clock: Clock, profile: HostProfile, random: Stream) -> Self {
         Self {
             node: None,

@@ -33,18 +33,19 @@ impl World {
             return;
         }
         if now < host.paused_until {
-            host.inbox.push_back((now, frame.clone()));
+            host.queue(now, frame.clone());
             self.lost_on_silent(&frame);
         } else if host.serving {
-            host.inbox.push_back((now, frame));
+            host.queue(now, frame);
         } else if host.profile.is_ideal() {
-            self.receive(to, now, &frame);
+            let stamp = host.clock.read(now);
+            self.receive(to, now, stamp, &frame);
             self.settle(to);
         } else {
             let late = host.lateness();
             let host = &mut self.hosts[to];
             let start = (now + host.profile.wake + late).max(host.busy_until);
-            host.inbox.push_back((now, frame));
+            host.queue(now, frame);
             host.serving = true;
             self.engine.schedule(start + host.profile.receive, Event::Serve { host: to });
         }
@@ -102,12 +103,12 @@ impl World {
             host.serving = false;
             return;
         }
-        let Some((at, frame)) = host.inbox.pop_front() else {
+        let Some((at, stamp, frame)) = host.inbox.pop_front() else {
             host.serving = false;
             self.wake_now(index);
             return;
         };
-        self.receive(index, at, &frame);
+        self.receive(index, at, stamp, &frame);
         self.drain(index);
         let host = &mut self.hosts[index];
         // One frame at a time, as a process dequeues them: what it does in between can be seen.
@@ -119,13 +120,14 @@ impl World {
         self.engine.schedule(at, Event::Serve { host: index });
     }
 
-    fn receive(&mut self, to: usize, at: Instant, frame: &Frame) {
+    /// `at` is when the frame came, in the world's time, and `stamp` what the host's clock said then.
+    fn receive(&mut self, to: usize, at: Instant, stamp: Instant, frame: &Frame) {
         let host = &mut self.hosts[to];
         // Like a kernel: when the frame came, up to 5 µs early, as clocks are converted.
         let early = Span::from_nanos(host.random.below(5_000));
         let stamp = match self.spec.plant {
             Some(Plant::StampAtDequeue) => host.clock.read(self.engine.now()),
-            _ => host.clock.read(at).minus(early),
+            _ => stamp.minus(early),
         };
         let now = host.clock.read(self.engine.now());
         let Some(node) = &mut host.node else { return };

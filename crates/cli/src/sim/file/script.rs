@@ -2,8 +2,7 @@
 
 use super::{FaultTable, placed, read_text, syntax, wrong};
 use crate::exit::Failure;
-use rota_sim::{Scenario, Settings, Timed};
-use rota_units::Span;
+use rota_sim::Timed;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -18,15 +17,14 @@ struct Script {
 ///
 /// # Errors
 /// One sentence with file, line and field.
-pub fn read(path: &Path, ports: usize, settings: &Settings) -> Result<Vec<Timed>, Failure> {
+pub fn read(path: &Path, ports: usize) -> Result<Vec<Timed>, Failure> {
     let name = path.display();
     let text = read_text(path)?;
-    parse(&text, ports, settings)
-        .map_err(|(line, sentence)| Failure::wrong_use(format!("{name}:{line}: {sentence}")))
+    parse(&text, ports).map_err(|(line, sentence)| Failure::wrong_use(format!("{name}:{line}: {sentence}")))
 }
 
 /// Takes a script's text apart. The error is a line and a sentence that begins with the field.
-pub fn parse(text: &str, ports: usize, settings: &Settings) -> Result<Vec<Timed>, (usize, String)> {
+pub fn parse(text: &str, ports: usize) -> Result<Vec<Timed>, (usize, String)> {
     let script: Script = toml::from_str(text).map_err(|error| syntax(text, &error))?;
     let timed = |(index, table): (usize, &FaultTable)| {
         let timed = table.timed(index, ports)?;
@@ -45,10 +43,8 @@ pub fn parse(text: &str, ports: usize, settings: &Settings) -> Result<Vec<Timed>
 /// Takes any octets as a script. Nothing may panic, and an error names a line of the text.
 #[cfg(test)]
 pub fn fuzz_script(data: &[u8]) {
-    use rota_units::{BitRate, Octets};
     let text = String::from_utf8_lossy(data);
-    let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
-    if let Err((line, sentence)) = parse(&text, 3, &settings) {
+    if let Err((line, sentence)) = parse(&text, 3) {
         assert!(line >= 1 && line <= text.lines().count().max(1) + 1, "line {line}: {sentence}");
         assert!(!sentence.is_empty());
     }

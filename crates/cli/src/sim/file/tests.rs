@@ -117,8 +117,7 @@ fn the_corpus_of_scripts_replays() {
 
 #[test]
 fn a_script_holds_only_what_happens_to_frames() {
-    let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
-    let of = |text: &str| script::parse(text, 3, &settings);
+    let of = |text: &str| script::parse(text, 3);
     let refused = |text: &str| of(text).map(|_| ()).unwrap_err();
     assert_eq!(of("").unwrap().len(), 0, "nothing goes wrong");
     let cut = "[[fault]]\nkind = \"partition\"\nat = \"2s\"\nstations = [1]\n";
