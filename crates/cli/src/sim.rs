@@ -1,6 +1,7 @@
 //! `rota sim`: the shipping machines in virtual time, under every fault that a scenario file names.
 
 mod file;
+mod ledger;
 mod quantity;
 mod replay;
 mod report;
@@ -68,6 +69,13 @@ impl Source {
     /// The scenario of the file, or what this seed draws.
     fn scenario(&self, seed: u64) -> Result<Scenario, Failure> {
         Ok(self.read()?.unwrap_or_else(|| self.campaign().scenario(seed)))
+    }
+
+    fn timers_name(&self) -> &'static str {
+        match self.timers {
+            Drawn::Product => "product",
+            Drawn::Proven => "proven",
+        }
     }
 
     /// The words that name it on a command line.

@@ -1,5 +1,6 @@
 //! `rota sim sweep`: many seeds on all cores, up to the first broken rule.
 
+use super::ledger;
 use crate::Format;
 use crate::clock;
 use crate::exit::{Exit, Failure};
@@ -7,8 +8,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::{SigSet, Signal};
 use rota_sim::check::Recoveries;
 use rota_sim::{Outcome, Tally, sweep};
-use rota_units::Span;
+use rota_units::{Instant, Span};
 use serde_json::json;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -26,6 +28,22 @@ pub struct Args {
     /// Go on behind a broken rule
     #[arg(long)]
     keep_going: bool,
+    /// Go on for so many minutes instead of up to a last seed
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    minutes: Option<u64>,
+    /// Begin behind the last seed of this ledger (CSV), and add a line to it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "file"])]
+    ledger: Option<PathBuf>,
+    /// What the ledger calls this program
+    #[arg(long, default_value = env!("CARGO_PKG_VERSION"), requires = "ledger", value_parser = parse_label)]
+    label: String,
+}
+
+fn parse_label(text: &str) -> Result<String, String> {
+    let sound = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+    sound
+        .then(|| text.to_owned())
+        .ok_or_else(|| format!("'{text}' is no label; use letters, digits, - . and _"))
 }
 
 fn parse_seeds(text: &str) -> Result<std::ops::Range<u64>, String> {
@@ -61,19 +79,68 @@ impl Sum {
     }
 }
 
+/// Which seeds, and until when.
+struct Plan {
+    seeds: std::ops::Range<u64>,
+    begun: Instant,
+    end: Instant,
+}
+
+impl Plan {
+    fn new(args: &Args) -> Result<Self, Failure> {
+        let (mut seeds, begun) = (args.seeds.clone(), clock::now());
+        if let Some(ledger) = &args.ledger {
+            let from = ledger::next_seed(ledger, args.source.timers_name())?;
+            seeds = from..from + (args.seeds.end - args.seeds.start);
+        }
+        let end = args.minutes.map_or(Instant::FAR, |minutes| begun + Span::from_millis(60_000) * minutes);
+        if args.minutes.is_some() {
+            seeds.end = u64::MAX;
+        }
+        Ok(Self { seeds, begun, end })
+    }
+
+    fn bar(&self) -> ProgressBar {
+        let (bar, template) = match self.seeds.end {
+            u64::MAX => (ProgressBar::no_length(), "{spinner} {pos} seeds in {elapsed}  {msg}"),
+            end => {
+                (ProgressBar::new(end - self.seeds.start), "{bar:40} {pos} of {len} seeds, {eta} left  {msg}")
+            }
+        };
+        let style = ProgressStyle::with_template(template);
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar
+    }
+
+    /// The line of the ledger for what was done.
+    fn note(&self, args: &Args, sum: &Sum) -> Result<(), Failure> {
+        let Some(ledger) = &args.ledger else { return Ok(()) };
+        let first = sum.broken.iter().map(|(seed, _)| *seed).min();
+        let line = ledger::Line {
+            commit: &args.label,
+            timers: args.source.timers_name(),
+            seeds: (self.seeds.start, self.seeds.start + sum.runs),
+            hops: sum.hops,
+            seconds: clock::now().since(self.begun).as_nanos() / 1_000_000_000,
+            broken: (sum.broken.len(), first),
+            recoveries: &sum.recoveries,
+        };
+        ledger::append(ledger, &line)
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let (scenario, campaign) = (args.source.read()?, args.source.campaign());
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let (seeds, begun) = (args.seeds.clone(), clock::now());
-    let (next, stop, sum) = (AtomicU64::new(seeds.start), AtomicBool::new(false), Mutex::new(Sum::default()));
+    let plan = Plan::new(args)?;
+    let next = AtomicU64::new(plan.seeds.start);
+    let (stop, sum) = (AtomicBool::new(false), Mutex::new(Sum::default()));
     let one = |seed| match &scenario {
         Some(scenario) => sweep::run(seed, scenario),
         None => sweep::run(seed, &campaign.scenario(seed)),
     };
-    let bar = ProgressBar::new(seeds.end - seeds.start);
-    let style = ProgressStyle::with_template("{bar:40} {pos} of {len} seeds, {eta} left  {msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bar = plan.bar();
     // Blocked in all threads, so that the one that waits for it may end the sweep in good order.
     let interrupt = SigSet::from_iter([Signal::SIGINT]);
     interrupt.thread_block().map_err(|error| Failure::failed(error.to_string()))?;
@@ -83,14 +150,15 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     std::panic::set_hook(Box::new(|_| {}));
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
-            scope.spawn(|| work(&one, &next, seeds.end, stop, sum, &bar, args.keep_going));
+            scope.spawn(|| work(&one, &next, plan.seeds.end, stop, sum, &bar, args.keep_going));
         }
-        watch_interrupt(&interrupt, stop, interrupted, &next, seeds.end, sum, seeds.start);
+        watch_interrupt(&interrupt, stop, interrupted, &next, &plan, sum);
     });
     let _ = std::panic::take_hook();
     bar.finish_and_clear();
     let sum = sum.lock().map_err(|_| Failure::failed("a thread of the sweep ended badly"))?;
-    print(args, format, &sum, clock::now().since(begun), interrupted.load(Ordering::Relaxed));
+    print(args, format, &sum, &plan, interrupted.load(Ordering::Relaxed));
+    plan.note(args, &sum)?;
     Ok(if sum.broken.is_empty() { Exit::Done } else { Exit::Broken })
 }
 
@@ -100,13 +168,18 @@ fn watch_interrupt(
     stop: &AtomicBool,
     interrupted: &AtomicBool,
     next: &AtomicU64,
-    end: u64,
+    plan: &Plan,
     sum: &Mutex<Sum>,
-    start: u64,
 ) {
     loop {
         let done = sum.lock().map_or(u64::MAX, |sum| sum.runs);
-        if stop.load(Ordering::Relaxed) || (next.load(Ordering::Relaxed) >= end && done >= end - start) {
+        let seeds = &plan.seeds;
+        let all = next.load(Ordering::Relaxed) >= seeds.end && done >= seeds.end - seeds.start;
+        if all || stop.load(Ordering::Relaxed) {
+            return;
+        }
+        if clock::now() >= plan.end {
+            stop.store(true, Ordering::Relaxed);
             return;
         }
         clock::sleep_until(clock::now() + Span::from_millis(50));
@@ -150,12 +223,12 @@ fn work(
     }
 }
 
-fn print(args: &Args, format: Format, sum: &Sum, took: Span, interrupted: bool) {
-    let seconds = took.as_nanos() as f64 / 1e9;
+fn print(args: &Args, format: Format, sum: &Sum, plan: &Plan, interrupted: bool) {
+    let seconds = clock::now().since(plan.begun).as_nanos() as f64 / 1e9;
     let hops = sum.hops as f64 / seconds.max(1e-9);
     let file = args.source.file.as_ref().map(|file| file.display().to_string());
     // Every seed that was begun was run to its end, so that all below this one are done.
-    let next = args.seeds.start + sum.runs;
+    let (seeds, next) = (&plan.seeds, plan.seeds.start + sum.runs);
     let again = |seed: u64| format!("rota sim run {}--seed {seed}", args.source.words());
     if format == Format::Json {
         let happened: serde_json::Map<_, _> =
@@ -164,7 +237,7 @@ fn print(args: &Args, format: Format, sum: &Sum, took: Span, interrupted: bool) 
             "{}",
             json!({
                 "file": file,
-                "seeds": [args.seeds.start, args.seeds.end],
+                "seeds": [seeds.start, seeds.end],
                 "runs": sum.runs,
                 "interrupted": interrupted,
                 "next": next,
@@ -196,7 +269,7 @@ fn print(args: &Args, format: Format, sum: &Sum, took: Span, interrupted: bool) 
         outln!("worst recovery, {what}: {worst}");
     }
     if interrupted {
-        let (words, end) = (args.source.words(), args.seeds.end);
+        let (words, end) = (args.source.words(), seeds.end);
         outln!("go on with: rota sim sweep {words}--seeds {next}..{end}");
     }
     for (seed, what) in &sum.broken {
