@@ -60,6 +60,7 @@ struct Sum {
     hops: u64,
     events: u64,
     simulated: Span,
+    excused: Span,
     recoveries: Recoveries,
     tally: Tally,
     broken: Vec<(u64, String)>,
@@ -71,6 +72,7 @@ impl Sum {
         self.hops += outcome.hops;
         self.events += outcome.events;
         self.simulated += outcome.span;
+        self.excused += outcome.excused;
         self.recoveries.add(&outcome.recoveries);
         self.tally.add(&outcome.tally);
         if let Some(first) = outcome.violations.first() {
@@ -246,6 +248,7 @@ fn print(args: &Args, format: Format, sum: &Sum, plan: &Plan, interrupted: bool)
                 "seconds": seconds,
                 "hops_per_second": hops,
                 "simulated_ns": sum.simulated.as_nanos(),
+                "excused_ns": sum.excused.as_nanos(),
                 "worst_recovery_ns": super::report::recoveries(&sum.recoveries),
                 "happened": happened,
                 "broken": sum.broken.iter().map(|(seed, what)| json!({
@@ -265,6 +268,7 @@ fn print(args: &Args, format: Format, sum: &Sum, plan: &Plan, interrupted: bool)
         sum.hops,
         sum.broken.len()
     );
+    outln!("{} simulated, {} of it within recovery windows", sum.simulated, sum.excused);
     for (what, worst) in sum.recoveries.all() {
         outln!("worst recovery, {what}: {worst}");
     }

@@ -171,8 +171,8 @@ impl<'a> Run<'a> {
         self.world.heal_all();
         // Most have settled long before the longest hold-off is over.
         let mut settled = Ok(());
-        for eighth in 1..=8 {
-            self.advance(self.end + self.scenario.quiet.div_down(8) * eighth);
+        for part in 1..=16 {
+            self.advance(self.end + self.scenario.quiet.div_down(16) * part);
             settled = agree(&self.world);
             if settled.is_ok() {
                 break;

@@ -145,8 +145,25 @@ impl World {
         let now = self.now();
         let merge = self.recovery.merge(self.hosts.len() as u64) + self.recovery.slot();
         self.begin_on_wires(fault, until, random);
+        if let Fault::Partition { part } = fault {
+            self.parted(part, until);
+            return;
+        }
         self.windows.open(now, until.since(now) + merge, Scope::All);
         self.windows.merging_until = self.windows.merging_until.max(until + merge);
+    }
+
+    /// Each part has a ring again after it has found the others silent, and keeps its promises until they meet.
+    /// Between the parts nothing is promised.
+    fn parted(&mut self, part: &[usize], until: Instant) {
+        let (now, stations) = (self.now(), self.hosts.len());
+        let recovery = self.recovery.crash(stations as u64) + self.recovery.slot();
+        self.windows.open(now, recovery, Scope::All);
+        let (one, other): (Vec<usize>, Vec<usize>) = (0..stations).partition(|host| part.contains(host));
+        for (from, to) in one.iter().flat_map(|from| other.iter().map(move |to| (*from, *to))) {
+            self.windows.open(now, until.since(now), Scope::Pair(from, to));
+            self.windows.open(now, until.since(now), Scope::Pair(to, from));
+        }
     }
 
     fn crash_loop(&mut self, host: usize, up: Span, down: Span, until: Instant) {
@@ -272,6 +289,10 @@ impl World {
             Fault::Drift { host, .. } => self.set_clock(*host, 1_000_000_000),
             Fault::Partition { .. } => {
                 self.tally.count(Happened::Merged);
+                let merge = self.recovery.merge(self.hosts.len() as u64) + self.recovery.slot();
+                let now = self.now();
+                self.windows.open(now, merge, Scope::All);
+                self.windows.merging_until = self.windows.merging_until.max(now + merge);
                 self.seen.push(Seen::Struck { blow: Blow::Meeting });
                 self.check();
             }
