@@ -2,6 +2,7 @@
 
 use rota_admission::{NrtRing, RecoveryModel, Timers};
 use rota_sim::check::{Recoveries, Recovery};
+use rota_sim::media::End;
 use rota_sim::{Outcome, Scenario, Topology};
 use rota_units::Span;
 use serde_json::{Value, json};
@@ -105,6 +106,18 @@ fn medium(scenario: &Scenario, outcome: &Outcome) -> Vec<String> {
         "  frames: {} sent, {} refused by full cards, {} copies lost in full ports",
         frames.sent, frames.card_drops, frames.port_drops
     )];
+    let fragments = &outcome.fragments;
+    let ended = End::NAMES.iter().zip(fragments.ended).filter(|(_, count)| *count > 0);
+    let ended: Vec<String> = ended.map(|(name, count)| format!("{count} {name}")).collect();
+    lines.push(format!(
+        "  fragments: {} sent + {} copied = {} delivered + {} on their way{}{}",
+        fragments.sent,
+        fragments.copied,
+        fragments.delivered,
+        fragments.on_their_way(),
+        if ended.is_empty() { "" } else { " + " },
+        ended.join(" + ")
+    ));
     if matches!(scenario.world.topology, Topology::CsmaCd { .. }) {
         lines.push(format!(
             "  collisions cut {} transmissions short, {} of them under the token; {} frames were given up",
@@ -142,6 +155,9 @@ pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
     });
     let happened: serde_json::Map<String, Value> =
         outcome.tally.iter().map(|(name, _, count)| (name.replace(' ', "_"), json!(count))).collect();
+    let ended = End::NAMES.iter().zip(outcome.fragments.ended);
+    let ended: serde_json::Map<String, Value> =
+        ended.map(|(name, count)| (name.replace(' ', "_"), json!(count))).collect();
     json!({
         "scenario": scenario.name,
         "seed": outcome.seed,
@@ -164,6 +180,13 @@ pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
             "discarded": outcome.medium.discarded,
             "aborted": outcome.medium.aborted,
             "aborted_under_token": outcome.ring_aborts,
+        },
+        "fragments": {
+            "sent": outcome.fragments.sent,
+            "copied": outcome.fragments.copied,
+            "delivered": outcome.fragments.delivered,
+            "on_their_way": outcome.fragments.on_their_way(),
+            "ended": ended,
         },
         "streams": streams.collect::<Vec<_>>(),
         "happened": happened,

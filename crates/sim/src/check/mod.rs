@@ -3,6 +3,7 @@
 
 mod delivery;
 mod holders;
+mod isolation;
 mod ledger;
 mod modes;
 mod ordinary;
@@ -17,6 +18,7 @@ mod windows;
 
 pub use delivery::{Deliveries, FlowReport};
 pub use holders::OneHolder;
+pub use isolation::Got;
 pub use ledger::Ledgers;
 pub use modes::OneMode;
 pub use ordinary::Ordinary;

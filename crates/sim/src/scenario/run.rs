@@ -7,7 +7,7 @@ use crate::engine::Stream as Random;
 use crate::faults::{Fault, Tally, Timed};
 use crate::media::MediumCounters;
 use crate::traffic::{Purpose, Shape};
-use crate::world::{FlowState, World};
+use crate::world::{FlowState, Fragments, World};
 use rota_units::{Instant, Span};
 use std::collections::BTreeMap;
 
@@ -71,6 +71,8 @@ pub struct Outcome {
     pub faults: Vec<Timed>,
     /// What became of frames in the medium.
     pub medium: MediumCounters,
+    /// What became of the fragments of all channels (S10).
+    pub fragments: Fragments,
     /// Transmissions cut short by collisions while the token ruled.
     pub ring_aborts: u64,
 }
@@ -92,6 +94,7 @@ impl Outcome {
             recoveries: Recoveries::default(),
             faults: Vec::new(),
             medium: MediumCounters::default(),
+            fragments: Fragments::default(),
             ring_aborts: 0,
         }
     }
@@ -184,7 +187,21 @@ impl<'a> Run<'a> {
         {
             self.world.broke(rule, what);
         }
+        self.audit();
         self.outcome()
+    }
+
+    /// S10 at rest: the programs have ended, so what is on its way comes to its end.
+    fn audit(&mut self) {
+        if self.scenario.quiet == Span::ZERO {
+            return;
+        }
+        if self.world.balance().is_err() {
+            self.advance(self.world.now() + LOOK * 4);
+        }
+        if let Err(what) = self.world.balance() {
+            self.world.broke("S10", what);
+        }
     }
 
     /// Runs until then.
@@ -321,6 +338,7 @@ impl<'a> Run<'a> {
             recoveries: *world.checks().recoveries(),
             faults: self.faults,
             medium: *world.medium.counters(),
+            fragments: world.custody().total(),
             ring_aborts: world.ring_aborts,
         }
     }
