@@ -2,6 +2,7 @@
 
 use super::Scenario;
 use crate::check::Violation;
+use crate::check::bounds::Measured;
 use crate::check::{FlowReport, Recoveries, agree};
 use crate::engine::Stream as Random;
 use crate::faults::{Fault, Tally, Timed};
@@ -69,6 +70,8 @@ pub struct Outcome {
     pub recoveries: Recoveries,
     /// The faults and when they began.
     pub faults: Vec<Timed>,
+    /// The longest waits and switches beside their bounds.
+    pub measured: Measured,
     /// What became of frames in the medium.
     pub medium: MediumCounters,
     /// What became of the fragments of all channels (S10).
@@ -93,6 +96,7 @@ impl Outcome {
             worst_silence: Span::ZERO,
             recoveries: Recoveries::default(),
             faults: Vec::new(),
+            measured: Measured::default(),
             medium: MediumCounters::default(),
             fragments: Fragments::default(),
             ring_aborts: 0,
@@ -337,6 +341,7 @@ impl<'a> Run<'a> {
             worst_silence: world.checks().visits().worst_silence,
             recoveries: *world.checks().recoveries(),
             faults: self.faults,
+            measured: *world.checks().measured(),
             medium: *world.medium.counters(),
             fragments: world.custody().total(),
             ring_aborts: world.ring_aborts,
