@@ -20,7 +20,7 @@ pub(crate) struct View<'a> {
 type Counter = (&'static str, fn(&View<'_>) -> u64);
 
 /// All of them, in the order of the file.
-const COUNTERS: [Counter; 40] = [
+const COUNTERS: [Counter; 41] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
@@ -52,6 +52,7 @@ const COUNTERS: [Counter; 40] = [
     ("units_dropped", |v| v.link.counters().units_dropped),
     ("fragments_received", |v| v.link.counters().fragments_received),
     ("fragments_policed", |v| v.link.counters().fragments_policed),
+    ("fragments_unknown", |v| v.link.counters().fragments_unknown),
     ("host_frames_sent", |v| v.link.counters().host_frames_sent),
     ("host_frames_dropped", |v| v.link.counters().host_frames_dropped),
     ("nrt_refusals", |v| v.link.counters().nrt_refusals),

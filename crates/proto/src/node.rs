@@ -97,7 +97,11 @@ impl Node {
             }
             Arrived::Fragment(from, unit, payload) => {
                 let payload_max = self.link.settings().link.framing.unit_payload_max() as u32;
-                let (channel, descriptor) = self.channels.locate(from, &unit, at, payload_max)?;
+                let located = self.channels.locate(from, &unit, at, payload_max);
+                let Some((channel, descriptor)) = located else {
+                    self.link.count_unknown_fragment();
+                    return None;
+                };
                 self.link.count_fragment();
                 let offset = (rota_wire::ETHERNET_HEADER_OCTETS
                     + rota_wire::LINK_HEADER_OCTETS

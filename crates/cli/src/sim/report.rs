@@ -1,7 +1,9 @@
 //! What a run is told to people and to programs: bounds beside what was measured.
 
-use rota_admission::{NrtRing, RecoveryModel, Timers};
+use rota_admission::{NrtPolicy, NrtRing, SegmentParams, Slot};
+use rota_sim::check::bounds::switch;
 use rota_sim::check::{Recoveries, Recovery};
+use rota_sim::media::End;
 use rota_sim::{Outcome, Scenario, Topology};
 use rota_units::Span;
 use serde_json::{Value, json};
@@ -22,22 +24,45 @@ pub fn head(scenario: &Scenario, seed: u64) -> String {
     )
 }
 
-/// A bound with its name.
-fn bounds(scenario: &Scenario) -> Vec<(&'static str, Option<Span>)> {
-    let (settings, stations) = (&scenario.world.settings, scenario.world.stations as u16);
-    let params = settings.params(stations);
-    let reserved = params.trt.minus(rota_admission::t_nrt(&params, Span::ZERO));
-    let recovery = Recovery::new(settings);
-    let timers = Timers::new(RecoveryModel::lab(&params, settings.lease, settings.port_queue));
-    vec![
-        ("gap between slots, strict", Some(rota_admission::gap_strict(&params))),
-        ("ordinary access, nothing reserved", NrtRing::new(&params, Span::ZERO, true).worst_gap()),
-        ("ordinary access, all reserved", NrtRing::new(&params, reserved, true).worst_gap()),
-        ("switch to token mode", Some(timers.switch_bound())),
-        ("recovery, one token lost", Some(recovery.token_loss(1))),
-        ("recovery, one station dead", Some(recovery.crash(1))),
-        ("recovery, two rings merged", Some(recovery.merge(u64::from(stations)))),
+/// The policies of theory a.4 by name.
+fn policies(params: &SegmentParams) -> [(&'static str, NrtPolicy); 3] {
+    let frames = params.nrt_policy.frames_max().unwrap_or(1);
+    [
+        ("one frame", NrtPolicy::One),
+        ("at most q", NrtPolicy::AtMost(frames)),
+        ("as many as fit", NrtPolicy::AsManyAsFit),
     ]
+}
+
+/// Bounds with their names, computed by admission for this file's segment and reservations.
+fn bounds(scenario: &Scenario) -> Vec<(String, Option<Span>)> {
+    let (settings, stations) = (&scenario.world.settings, scenario.world.stations as u16);
+    let params = SegmentParams { stations: stations.max(2), ..settings.params(stations) };
+    let admitted = scenario.admitted();
+    let slots: Vec<Slot> = admitted.iter().map(|(_, slot, _)| *slot).collect();
+    let (reserved, strict) = (rota_admission::reserved(&slots), rota_admission::is_strict(&slots));
+    let recovery = Recovery::new(settings);
+    let mut list = Vec::new();
+    for (index, _, admitted) in &admitted {
+        let gap = if strict { rota_admission::gap_strict(&params) } else { admitted.gap };
+        list.push((format!("gap between slots of stream {}", index + 1), Some(gap)));
+        list.push((format!("delay of stream {}", index + 1), Some(admitted.bound)));
+    }
+    for (name, nrt_policy) in policies(&params) {
+        let params = SegmentParams { nrt_policy, ..params };
+        let ring = NrtRing::new(&params, reserved, strict);
+        list.push((format!("ordinary access, {name}"), ring.worst_gap()));
+    }
+    list.push(("switch to token mode".to_owned(), Some(switch(settings, u64::from(stations)))));
+    list.push(("recovery, one token lost".to_owned(), Some(recovery.token_loss(1))));
+    list.push(("recovery, one station dead".to_owned(), Some(recovery.crash(1))));
+    list.push(("recovery, two rings merged".to_owned(), Some(recovery.merge(u64::from(stations)))));
+    list
+}
+
+/// A time that was measured beside its bound; nothing when it was not met.
+fn beside(name: &str, (measured, bound): (Span, Span)) -> Option<String> {
+    (measured > Span::ZERO).then(|| format!("  {name:<36}  {measured} of {bound}"))
 }
 
 /// For people.
@@ -56,16 +81,21 @@ pub fn text(scenario: &Scenario, outcome: &Outcome) -> String {
     for (what, worst) in outcome.recoveries.all().into_iter().filter(|(_, worst)| *worst > Span::ZERO) {
         put(format!("  {:<36}  {worst}", format!("worst recovery, {what}")));
     }
+    let measured = &outcome.measured;
+    let waits = beside("longest wait for ordinary access", (measured.access, measured.access_bound));
+    let switches = beside("longest switch to token mode", (measured.switch, measured.switch_bound));
+    waits.into_iter().chain(switches).for_each(&mut put);
     put(format!("  excused time                          {} of {}", outcome.excused, outcome.span));
     for stream in &outcome.streams {
         let units = &stream.units;
         put(format!(
-            "  stream {}: {} of {} units whole, worst {} of {}, {} excused, {} MISSED, opened {}, refused {}",
+            "  stream {}: {} of {} units whole, worst {} of {}, gap {}, {} excused, {} MISSED, opened {}, refused {}",
             stream.reservation + 1,
             units.whole,
             units.ready,
             units.worst,
             units.bound,
+            units.worst_gap,
             units.excused,
             units.missed,
             stream.opened,
@@ -105,6 +135,18 @@ fn medium(scenario: &Scenario, outcome: &Outcome) -> Vec<String> {
         "  frames: {} sent, {} refused by full cards, {} copies lost in full ports",
         frames.sent, frames.card_drops, frames.port_drops
     )];
+    let fragments = &outcome.fragments;
+    let ended = End::NAMES.iter().zip(fragments.ended).filter(|(_, count)| *count > 0);
+    let ended: Vec<String> = ended.map(|(name, count)| format!("{count} {name}")).collect();
+    lines.push(format!(
+        "  fragments: {} sent + {} copied = {} delivered + {} on their way{}{}",
+        fragments.sent,
+        fragments.copied,
+        fragments.delivered,
+        fragments.on_their_way(),
+        if ended.is_empty() { "" } else { " + " },
+        ended.join(" + ")
+    ));
     if matches!(scenario.world.topology, Topology::CsmaCd { .. }) {
         lines.push(format!(
             "  collisions cut {} transmissions short, {} of them under the token; {} frames were given up",
@@ -142,6 +184,9 @@ pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
     });
     let happened: serde_json::Map<String, Value> =
         outcome.tally.iter().map(|(name, _, count)| (name.replace(' ', "_"), json!(count))).collect();
+    let ended = End::NAMES.iter().zip(outcome.fragments.ended);
+    let ended: serde_json::Map<String, Value> =
+        ended.map(|(name, count)| (name.replace(' ', "_"), json!(count))).collect();
     json!({
         "scenario": scenario.name,
         "seed": outcome.seed,
@@ -150,6 +195,10 @@ pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
         "trt_ns": settings.trt.as_nanos(),
         "bounds": bounds,
         "measured": {
+            "worst_access_ns": outcome.measured.access.as_nanos(),
+            "access_bound_ns": outcome.measured.access_bound.as_nanos(),
+            "worst_switch_ns": outcome.measured.switch.as_nanos(),
+            "switch_bound_ns": outcome.measured.switch_bound.as_nanos(),
             "worst_silence_ns": outcome.worst_silence.as_nanos(),
             "worst_recovery_ns": recoveries(&outcome.recoveries),
             "excused_ns": outcome.excused.as_nanos(),
@@ -164,6 +213,13 @@ pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
             "discarded": outcome.medium.discarded,
             "aborted": outcome.medium.aborted,
             "aborted_under_token": outcome.ring_aborts,
+        },
+        "fragments": {
+            "sent": outcome.fragments.sent,
+            "copied": outcome.fragments.copied,
+            "delivered": outcome.fragments.delivered,
+            "on_their_way": outcome.fragments.on_their_way(),
+            "ended": ended,
         },
         "streams": streams.collect::<Vec<_>>(),
         "happened": happened,

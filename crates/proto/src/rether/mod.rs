@@ -170,6 +170,8 @@ pub struct Counters {
     pub fragments_received: u64,
     /// Data fragments of a generation or station that has no right to send (zero).
     pub fragments_policed: u64,
+    /// Data fragments of a channel that is not, or no longer, received here.
+    pub fragments_unknown: u64,
     /// Ordinary frames sent under the token.
     pub host_frames_sent: u64,
     /// Ordinary frames dropped because the queue was full.
@@ -516,6 +518,11 @@ impl Rether {
     /// A fragment found its channel here.
     pub(crate) fn count_fragment(&mut self) {
         self.counters.fragments_received += 1;
+    }
+
+    /// A fragment found no channel here.
+    pub(crate) fn count_unknown_fragment(&mut self) {
+        self.counters.fragments_unknown += 1;
     }
 
     /// In token mode nobody says hello: who joins learns names from announcements sent under the token.

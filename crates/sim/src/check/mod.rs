@@ -1,8 +1,10 @@
 //! Checkers: each watches one rule and is asked after every event. They look at what happened, not at
 //! everything, so that a check costs the same in a large world.
 
+pub mod bounds;
 mod delivery;
 mod holders;
+mod isolation;
 mod ledger;
 mod modes;
 mod ordinary;
@@ -17,6 +19,7 @@ mod windows;
 
 pub use delivery::{Deliveries, FlowReport};
 pub use holders::OneHolder;
+pub use isolation::Got;
 pub use ledger::Ledgers;
 pub use modes::OneMode;
 pub use ordinary::Ordinary;
@@ -187,6 +190,7 @@ pub struct All {
     slots: Slots,
     waste: Waste,
     ordinary: Ordinary,
+    bounds: bounds::Bounds,
     /// The deliveries, to be reported at the end.
     pub deliveries: Deliveries,
 }
@@ -203,6 +207,7 @@ impl Checker for All {
         self.slots.after(view, findings);
         self.waste.after(view, findings);
         self.ordinary.after(view, findings);
+        self.bounds.after(view, findings);
         self.deliveries.after(view, findings);
     }
 }
@@ -211,6 +216,11 @@ impl All {
     /// The worst time between two visits of a station with the token in order.
     pub fn visits(&self) -> &Visits {
         &self.visits
+    }
+
+    /// The longest waits and switches beside their bounds.
+    pub fn measured(&self) -> &bounds::Measured {
+        &self.bounds.worst
     }
 
     /// The worst recoveries.

@@ -70,6 +70,11 @@ pub enum Happened {
 }
 
 impl Happened {
+    /// Whether it takes a copy of a frame away.
+    pub(crate) const fn is_loss(self) -> bool {
+        matches!(self, Self::FrameLost | Self::TokenLost | Self::Cut)
+    }
+
     /// All, with names and rows of the fault table.
     pub const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::FrameLost, "frame lost", "1"),

@@ -144,6 +144,11 @@ impl Host {
         frame.first_chunk::<6>().is_some_and(|mac| mac[0] & 1 == 1 || *mac == self.mac.0)
     }
 
+    /// The channels that it receives, and which flow of the world each is.
+    pub fn incoming(&self) -> impl Iterator<Item = (ChannelId, usize)> + '_ {
+        self.incoming.iter().map(|(channel, flow)| (*channel, *flow))
+    }
+
     /// Whether its process can run at `now`.
     pub fn is_running(&self, now: Instant) -> bool {
         self.node.is_some() && now >= self.paused_until

@@ -1,6 +1,6 @@
 //! A full-duplex link between two stations.
 
-use super::{Card, Frame, MediumCounters, Step, Steps};
+use super::{Card, End, Frame, MediumCounters, Step, Steps};
 use rota_units::{BitRate, Instant, Octets, Span};
 
 /// Two stations, a rate, a delay.
@@ -35,7 +35,10 @@ impl Link {
                 self.counters.arrived += 1;
                 steps.push((left + self.delay, Step::Arrive { to: 1 - from, from, frame }));
             }
-            None => self.counters.card_drops += 1,
+            None => {
+                self.counters.card_drops += 1;
+                steps.push((now, Step::Gone { frame, end: End::CardFull }));
+            }
         }
     }
 }
@@ -51,7 +54,8 @@ mod tests {
         for _ in 0..5 {
             link.send(Instant::ZERO, 1, Frame::from([0u8; 1226]), &mut steps);
         }
-        let at: Vec<u64> = steps.iter().map(|(at, _)| at.as_nanos() / 1_000).collect();
+        let arrives = steps.iter().filter(|(_, step)| matches!(step, Step::Arrive { .. }));
+        let at: Vec<u64> = arrives.map(|(at, _)| at.as_nanos() / 1_000).collect();
         assert_eq!(at, [1_005, 2_005, 3_005], "1,250 octets are a millisecond; a fourth finds 3,750 ahead");
         assert_eq!((link.counters.sent, link.counters.card_drops), (5, 2));
     }

@@ -59,11 +59,63 @@ pub enum Step {
         /// The frame.
         frame: Frame,
     },
+    /// There are so many more copies of a frame than before.
+    Split {
+        /// The frame.
+        frame: Frame,
+        /// How many more.
+        more: u64,
+    },
+    /// A copy of a frame has ended.
+    Gone {
+        /// The frame.
+        frame: Frame,
+        /// Why.
+        end: End,
+    },
     /// The card of a station that asked has sent everything.
     CardEmpty {
         /// Which station.
         station: usize,
     },
+}
+
+/// Why a copy of a frame did not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its sender's card was full.
+    CardFull,
+    /// A port of the switch was full.
+    PortFull,
+    /// Sixteen collisions.
+    Collisions,
+    /// It was too short to say where it goes, or goes back where it came from.
+    NoWay,
+    /// It came to a card that is not its destination's.
+    PassedBy,
+    /// It was lost on a wire, or met a cut one.
+    Wire,
+    /// Its content was changed on a wire: what comes is another frame.
+    Altered,
+    /// It came to a process that is dead, or whose queue is full.
+    Silent,
+    /// A node looked at it and counted why it did not take it.
+    Refused,
+}
+
+impl End {
+    /// Their names, in their order.
+    pub const NAMES: [&'static str; 9] = [
+        "card full",
+        "port full",
+        "collisions",
+        "no way",
+        "passed by",
+        "lost on the wire",
+        "altered",
+        "nobody there",
+        "refused by the node",
+    ];
 }
 
 /// Steps in the order in which they were found; the caller empties it.

@@ -4,7 +4,7 @@
 //! a card is empty, and the instants at which the segment must be looked at again.
 
 use super::csma_cd::{Card, CsmaCd, Outcome, Spec};
-use super::{Frame, MediumCounters, MediumEvent, Step, Steps};
+use super::{End, Frame, MediumCounters, MediumEvent, Step, Steps};
 use rota_units::{Instant, Octets, Span};
 use std::collections::VecDeque;
 
@@ -54,11 +54,13 @@ impl Shared {
         // As the other media: full is what has more than its length before it.
         if queue.octets > self.card_queue.get() {
             self.counters.card_drops += 1;
+            steps.push((now, Step::Gone { frame, end: End::CardFull }));
             return;
         }
         let taken = self.segment.send(now, from, 0, Octets::new(octets + CHECK_SEQUENCE));
         if taken.is_err() {
             self.counters.card_drops += 1;
+            steps.push((now, Step::Gone { frame, end: End::CardFull }));
             return;
         }
         queue.octets += octets;
@@ -77,7 +79,9 @@ impl Shared {
                 }
                 Outcome::Discarded { from, .. } => {
                     self.counters.discarded += 1;
-                    self.left(now, from, steps);
+                    if let Some(frame) = self.left(now, from, steps) {
+                        steps.push((now, Step::Gone { frame, end: End::Collisions }));
+                    }
                 }
             }
         }
@@ -104,6 +108,8 @@ impl Shared {
 
     /// Everybody else hears it.
     fn hear(&mut self, at: Instant, from: usize, frame: &Frame, steps: &mut Steps) {
+        let more = (self.queues.len() as u64).saturating_sub(2);
+        steps.push((at, Step::Split { frame: frame.clone(), more }));
         for to in (0..self.queues.len()).filter(|to| *to != from) {
             self.counters.copies += 1;
             self.counters.arrived += 1;
@@ -141,6 +147,7 @@ mod tests {
                 Step::Later(_) => shared.happen(now, steps),
                 Step::Arrive { to, .. } => got.push((now.as_nanos() / 1_000, to, true)),
                 Step::CardEmpty { station } => got.push((now.as_nanos() / 1_000, station, false)),
+                Step::Split { .. } | Step::Gone { .. } => {}
             }
         }
         got

@@ -1,7 +1,7 @@
 //! A full-duplex store-and-forward switch: it learns addresses, floods what it does not know, and has a
 //! finite queue of eight priorities at each egress port.
 
-use super::{Card, Frame, MediumCounters, MediumEvent, Step, Steps, wire_time};
+use super::{Card, End, Frame, MediumCounters, MediumEvent, Step, Steps, wire_time};
 use rota_units::{BitRate, Instant, Octets, Span};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -74,7 +74,10 @@ impl Switch {
             Some(left) => {
                 steps.push((left + FORWARDING, Step::Later(MediumEvent::AtSwitch { from, frame })));
             }
-            None => self.counters.card_drops += 1,
+            None => {
+                self.counters.card_drops += 1;
+                steps.push((now, Step::Gone { frame, end: End::CardFull }));
+            }
         }
     }
 
@@ -91,6 +94,7 @@ impl Switch {
             // Too short to say where it goes: nobody gets it, and it is counted.
             self.counters.copies += 1;
             self.counters.port_drops += 1;
+            steps.push((now, Step::Gone { frame: frame.clone(), end: End::NoWay }));
             return;
         };
         if source[0] & 1 == 0 && self.learnt.get(&source) != Some(&from) {
@@ -100,8 +104,10 @@ impl Switch {
         match known {
             Some(port) if port != from => self.enqueue(now, port, from, frame.clone(), steps),
             // It has been seen on the port it came from: a switch sends nothing back.
-            Some(_) => {}
+            Some(_) => steps.push((now, Step::Gone { frame: frame.clone(), end: End::NoWay })),
             None => {
+                let more = (self.ports.len() as u64).saturating_sub(2);
+                steps.push((now, Step::Split { frame: frame.clone(), more }));
                 for port in (0..self.ports.len()).filter(|port| *port != from) {
                     self.enqueue(now, port, from, frame.clone(), steps);
                 }
@@ -121,6 +127,7 @@ impl Switch {
         let sending = self.rate.octets_in_down(port.free.since(now)).get();
         if port.backlog + sending > self.port_queue.get() {
             self.counters.port_drops += 1;
+            steps.push((now, Step::Gone { frame, end: End::PortFull }));
             return;
         }
         port.backlog += frame.len() as u64;
@@ -188,7 +195,7 @@ mod tests {
             match step {
                 Step::Later(event) => switch.happen(now, event, &mut steps),
                 Step::Arrive { to, frame, .. } => got.push((now.as_nanos() / 1_000, to, frame[11])),
-                Step::CardEmpty { .. } => {}
+                Step::CardEmpty { .. } | Step::Split { .. } | Step::Gone { .. } => {}
             }
         }
         got.sort_unstable();

@@ -9,7 +9,7 @@ use crate::faults::{Fault, Mix, Moment, Timed};
 use crate::media::csma_cd::slot;
 use crate::traffic::Shape;
 use crate::world::{Topology, WorldSpec};
-use rota_admission::{Request, Slot, admit};
+use rota_admission::{Admitted, Request, Slot, admit};
 use rota_proto::{Settings, SettingsError};
 use rota_units::{BitRate, Octets, Span};
 
@@ -32,6 +32,16 @@ pub struct Reservation {
     pub close: Option<Span>,
     /// What is sent.
     pub shape: Shape,
+}
+
+impl Reservation {
+    fn request(&self) -> Request {
+        Request {
+            station: self.from as u16 + 1,
+            unit_octets: Octets::new(u64::from(self.unit)),
+            periodic: self.periodic,
+        }
+    }
 }
 
 /// Ordinary traffic between two hosts.
@@ -260,16 +270,28 @@ impl Scenario {
         Ok(())
     }
 
+    /// The reservations that fit, one after another in the order of the file, with what each is promised.
+    pub fn admitted(&self) -> Vec<(usize, Slot, Admitted)> {
+        let params = self.world.settings.params(self.world.stations as u16);
+        let mut slots: Vec<Slot> = Vec::new();
+        let mut all = Vec::new();
+        for (index, channel) in self.reservations.iter().enumerate() {
+            let request = channel.request();
+            if let Ok(admitted) = admit(&slots, &request, &params) {
+                let slot = Slot { station: request.station, tht: admitted.tht, periodic: request.periodic };
+                slots.push(slot);
+                all.push((index, slot, admitted));
+            }
+        }
+        all
+    }
+
     /// Reservations that must be admitted and are open together must fit together.
     fn check_capacity(&self) -> Result<(), ScenarioError> {
         let params = self.world.settings.params(self.world.stations as u16);
         let mut slots: Vec<Slot> = Vec::new();
         for (index, channel) in self.reservations.iter().enumerate().filter(|(_, one)| one.must_admit) {
-            let request = Request {
-                station: channel.from as u16 + 1,
-                unit_octets: Octets::new(u64::from(channel.unit)),
-                periodic: channel.periodic,
-            };
+            let request = channel.request();
             match admit(&slots, &request, &params) {
                 Ok(admitted) => slots.push(Slot {
                     station: request.station,

@@ -2,12 +2,13 @@
 
 use super::Scenario;
 use crate::check::Violation;
+use crate::check::bounds::Measured;
 use crate::check::{FlowReport, Recoveries, agree};
 use crate::engine::Stream as Random;
 use crate::faults::{Fault, Tally, Timed};
 use crate::media::MediumCounters;
 use crate::traffic::{Purpose, Shape};
-use crate::world::{FlowState, World};
+use crate::world::{FlowState, Fragments, World};
 use rota_units::{Instant, Span};
 use std::collections::BTreeMap;
 
@@ -69,8 +70,12 @@ pub struct Outcome {
     pub recoveries: Recoveries,
     /// The faults and when they began.
     pub faults: Vec<Timed>,
+    /// The longest waits and switches beside their bounds.
+    pub measured: Measured,
     /// What became of frames in the medium.
     pub medium: MediumCounters,
+    /// What became of the fragments of all channels (S10).
+    pub fragments: Fragments,
     /// Transmissions cut short by collisions while the token ruled.
     pub ring_aborts: u64,
 }
@@ -91,7 +96,9 @@ impl Outcome {
             worst_silence: Span::ZERO,
             recoveries: Recoveries::default(),
             faults: Vec::new(),
+            measured: Measured::default(),
             medium: MediumCounters::default(),
+            fragments: Fragments::default(),
             ring_aborts: 0,
         }
     }
@@ -184,7 +191,21 @@ impl<'a> Run<'a> {
         {
             self.world.broke(rule, what);
         }
+        self.audit();
         self.outcome()
+    }
+
+    /// S10 at rest: the programs have ended, so what is on its way comes to its end.
+    fn audit(&mut self) {
+        if self.scenario.quiet == Span::ZERO {
+            return;
+        }
+        if self.world.balance().is_err() {
+            self.advance(self.world.now() + LOOK * 4);
+        }
+        if let Err(what) = self.world.balance() {
+            self.world.broke("S10", what);
+        }
     }
 
     /// Runs until then.
@@ -320,7 +341,9 @@ impl<'a> Run<'a> {
             worst_silence: world.checks().visits().worst_silence,
             recoveries: *world.checks().recoveries(),
             faults: self.faults,
+            measured: *world.checks().measured(),
             medium: *world.medium.counters(),
+            fragments: world.custody().total(),
             ring_aborts: world.ring_aborts,
         }
     }

@@ -120,6 +120,7 @@ impl World {
         if self.hosts[index].boots > 0 {
             self.tally.count(Happened::Restarted);
         }
+        self.fragments_die(index);
         self.hosts[index].lose_process();
         self.end_flows_of(index);
         let node = self.boot(index);
@@ -131,6 +132,7 @@ impl World {
     /// Somebody without a key plays a recorded frame to everybody.
     pub fn replay(&mut self, frame: &Frame) {
         for to in 0..self.hosts.len() {
+            self.fragment_copied(frame, 1);
             self.arrive(to, frame.clone());
             self.check();
         }
@@ -146,6 +148,7 @@ impl World {
         self.tally.count(Happened::Crashed);
         let mut nodes = self.hosts.iter().filter_map(|host| host.node.as_ref());
         let switching = nodes.any(|node| node.link().mode() == ModeName::Switching);
+        self.fragments_die(index);
         self.hosts[index].lose_process();
         self.hosts[index].died = self.engine.now();
         self.end_flows_of(index);
@@ -181,6 +184,7 @@ impl World {
 
     /// A frame from nowhere is whole at a station.
     pub fn deliver(&mut self, to: usize, frame: Frame) {
+        self.fragment_copied(&frame, 1);
         self.arrive(to, frame);
         self.check();
     }

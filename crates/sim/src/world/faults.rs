@@ -243,6 +243,7 @@ impl World {
             Fault::Replay { .. } => {
                 if let Some((to, frame)) = self.evil.replay() {
                     self.tally.count(Happened::Replayed);
+                    self.fragment_copied(&frame, 1);
                     self.arrive(to, frame);
                 }
             }

@@ -38,6 +38,8 @@ pub struct Flow {
     pub state: FlowState,
     /// When it got there.
     pub since: Instant,
+    /// Its label on the wire, once it has one.
+    pub label: Option<u16>,
     /// What it was promised.
     pub contract: Contract,
     /// Whether it asked for the strict period.
@@ -112,6 +114,7 @@ impl World {
             channel,
             state,
             since,
+            label: None,
             contract,
             periodic,
             next,
@@ -209,8 +212,9 @@ impl World {
             })
         };
         match event {
-            ChannelEvent::Opened { channel, contract, .. } => {
+            ChannelEvent::Opened { channel, contract, label } => {
                 if let Some(flow) = of(&self.flows, channel) {
+                    self.flows[flow].label = Some(*label);
                     self.flows[flow].contract = *contract;
                     self.flow_is(flow, FlowState::Open);
                 }

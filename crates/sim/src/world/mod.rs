@@ -1,10 +1,12 @@
 //! The world: hosts on a medium, the order of events, and the check after each of them.
 
 mod act;
+mod custody;
 mod faults;
 mod flow;
 mod station;
 
+pub use custody::{Custody, Fragments};
 pub use flow::{Flow, FlowState};
 
 use crate::check::{All, Blow, Checker, Findings, Recovery, Scope, Seen, View, Violation, Windows, stamp};
@@ -13,7 +15,7 @@ use crate::engine::{Engine, Stamped, Stream};
 use crate::faults::{Evil, Happened, Passed, Strike, Tally, Wires};
 use crate::hosts::{Host, HostProfile};
 use crate::media::csma_cd::{Capture, Spec};
-use crate::media::{Frame, Link, Medium, MediumEvent, Shared, Step, Steps, Switch};
+use crate::media::{End, Frame, Link, Medium, MediumEvent, Shared, Step, Steps, Switch};
 use crate::traffic::{Purpose, Source};
 use rota_admission::shared_buffer;
 use rota_proto::{Identity, ModeName, Node, Settings};
@@ -47,6 +49,10 @@ pub enum Plant {
     StampAtDequeue,
     /// No fault excuses anything.
     NoExcuse,
+    /// The wires swallow every fourth fragment and tell nobody.
+    Swallow,
+    /// The wires bring every fragment twice and tell nobody.
+    Double,
 }
 
 /// What a world is made of.
@@ -252,6 +258,7 @@ pub struct World {
     losses: Losses,
     sources: Vec<Source>,
     flows: Vec<Flow>,
+    custody: Custody,
     streams: u64,
     test: Stream,
     hops: u64,
@@ -328,6 +335,7 @@ impl World {
             passed: Vec::with_capacity(8),
             sources: Vec::new(),
             flows: Vec::new(),
+            custody: Custody::default(),
             streams: 0,
             test: Stream::named(seed, "test"),
             hops: 0,
@@ -493,13 +501,23 @@ impl World {
     /// Schedules what the medium wants.
     fn follow(&mut self) {
         let shared = self.medium.is_shared();
-        for (at, step) in self.steps.drain(..) {
+        let mut steps = std::mem::take(&mut self.steps);
+        for (at, step) in steps.drain(..) {
             let event = match step {
                 Step::Later(event) => Event::Medium(event),
                 // What a card does not pick from the segment never reaches its host.
                 Step::Arrive { to, ref frame, .. }
                     if shared && !self.hosts.get(to).is_some_and(|host| host.picks(frame)) =>
                 {
+                    self.fragment_ends(frame, End::PassedBy);
+                    continue;
+                }
+                Step::Split { frame, more } => {
+                    self.fragment_copied(&frame, more);
+                    continue;
+                }
+                Step::Gone { frame, end } => {
+                    self.fragment_ends(&frame, end);
                     continue;
                 }
                 Step::Arrive { to, from, frame } => Event::Arrive { to, from, frame },
@@ -507,6 +525,7 @@ impl World {
             };
             self.engine.schedule(at, event);
         }
+        self.steps = steps;
         let aborts = self.medium.counters().aborted;
         if aborts > self.aborts {
             let more = aborts - std::mem::replace(&mut self.aborts, aborts);
@@ -526,7 +545,13 @@ impl World {
     fn pass(&mut self, to: usize, from: usize, frame: Frame) {
         // Nobody we know listens at a stranger's port.
         if to >= self.hosts.len() {
+            self.fragment_ends(&frame, End::PassedBy);
             return;
+        }
+        match self.spec.plant {
+            Some(Plant::Swallow) if self.is_fragment(&frame) && self.test.below(4) == 0 => return,
+            Some(Plant::Double) if self.is_fragment(&frame) => self.arrive(to, frame.clone()),
+            _ => {}
         }
         if self.wires.are_sound() {
             self.arrive(to, frame);
@@ -537,7 +562,14 @@ impl World {
         let mut strikes = std::mem::take(&mut self.strikes);
         let view = FrameView::parse(&frame, self.spec.settings.ether_type);
         let token = view.ok().map_or_else(Default::default, |view| stamp(&view));
+        let sent = frame.clone();
         self.wires.pass(now, from, to, frame, &mut strikes, &mut passed);
+        let lost = strikes.iter().filter(|strike| strike.what.is_loss()).count();
+        self.fragment_copied(&sent, (passed.len() + lost) as u64 - 1);
+        (0..lost).for_each(|_| self.fragment_ends(&sent, End::Wire));
+        for passed in &passed {
+            self.fragment_changed(&sent, &passed.frame, passed.lie);
+        }
         for strike in strikes.drain(..) {
             self.struck(from, to, &strike, token);
         }

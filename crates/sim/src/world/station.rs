@@ -1,10 +1,11 @@
 //! One station's part of an event: taking frames, waking up, and doing what the node says.
 
+use super::custody::refusals;
 use super::{Event, Plant, World};
 use crate::check::{Scope, Seen};
 use crate::faults::kind_of;
 use crate::hosts::{INBOX_MAX, Pattern};
-use crate::media::Frame;
+use crate::media::{End, Frame};
 use rota_proto::{FrameBuf, GateOrder, Input, ModeName, Node, Output, PortId};
 use rota_units::{Instant, Span};
 use rota_wire::Kind;
@@ -20,6 +21,7 @@ impl World {
         let now = self.engine.now();
         let host = &mut self.hosts[to];
         if !host.picks(&frame) {
+            self.fragment_ends(&frame, End::PassedBy);
             return;
         }
         if frame.get(12..14) != Some(&self.spec.settings.ether_type.to_be_bytes()) {
@@ -29,6 +31,7 @@ impl World {
         }
         if host.node.is_none() || host.inbox.len() >= INBOX_MAX {
             host.inbox_drops += 1;
+            self.fragment_ends(&frame, End::Silent);
             self.lost_on_silent(&frame);
             return;
         }
@@ -131,10 +134,12 @@ impl World {
         };
         let now = host.clock.read(self.engine.now());
         let Some(node) = &mut host.node else { return };
+        let refused = refusals(node);
         let hops = node.link().counters().tokens_accepted;
         let input = Input::Frame { port: PortId(0), at: (!host.stampless).then_some(stamp), data: frame };
         let delivery = node.handle(now, input);
         let accepted = node.link().counters().tokens_accepted > hops;
+        let refused = refusals(node) > refused;
         self.hops += u64::from(accepted);
         // A process that began anew knows no ring: a token sent to it is lost like one sent to the dead.
         let stranger = host.boots > 1 && node.link().mode() != ModeName::Token;
@@ -142,7 +147,9 @@ impl World {
         if self.remembers {
             self.evil.remember(to, frame);
         }
+        self.fragment_looked_at(to, frame, delivery.is_some(), refused);
         if let Some(delivery) = delivery {
+            let host = &mut self.hosts[to];
             let begin = usize::from(delivery.offset);
             let payload = &frame[begin..begin + usize::from(delivery.octets)];
             if let Some(receipt) = host.deliver(at, &delivery, payload) {
@@ -282,6 +289,8 @@ impl World {
         let now = self.engine.now();
         let host = &mut self.hosts[from];
         let local = host.clock.read(now);
+        self.fragment_sent(from, &frame);
+        let host = &mut self.hosts[from];
         let holding = host.node.as_ref().is_some_and(|node| node.link().holds_token(local));
         let acknowledges = || kind_of(&frame, self.spec.settings.ether_type) == Some(Kind::SwitchAck);
         if host.ordinary_until > now && acknowledges() {

@@ -1,0 +1,151 @@
+//! The bounds that admission computes for this very segment, held to: L2 and theory a.4, how long a station
+//! with ordinary frames waits from visit to visit; theory a.5, how long the switch to token mode takes.
+
+use super::{Checker, Findings, View};
+use rota_admission::{NrtRing, SegmentParams};
+use rota_proto::{ModeName, Settings};
+use rota_units::{Instant, Span};
+
+/// The parameters of exactly `stations` stations, not of as many as admission was told to reckon with.
+fn exactly(settings: &Settings, stations: u64) -> SegmentParams {
+    let stations = u16::try_from(stations).unwrap_or(u16::MAX).max(2);
+    SegmentParams { stations, ..settings.params(stations) }
+}
+
+/// Theory a.4 for `stations` stations and `reserved` in slots; `None` when ordinary traffic may starve.
+///
+/// From visit to visit, and before it two cycles until a resting ring is woken: a station asks at most once a
+/// cycle, and what it may not ask at once it asks at the next list. A host may be late.
+pub fn access(settings: &Settings, stations: u64, reserved: Span, strict: bool) -> Option<Span> {
+    let params = exactly(settings, stations);
+    let woken = params.trt * 2 + params.link.host_slack + params.transit();
+    NrtRing::new(&params, reserved, strict).worst_gap().map(|gap| gap + woken)
+}
+
+/// Theory a.5 with this segment's timers: T_switch ≤ Q/C + (r+1)·T_to + h, Q the initiator's own card.
+pub fn switch(settings: &Settings, stations: u64) -> Span {
+    let stations = u16::try_from(stations).unwrap_or(u16::MAX);
+    let card = settings.link.rate.span_of_up(settings.port_queue);
+    let tries = u64::from(settings.switch_tries) + 1;
+    card + settings.switch_timeout(stations) * tries + settings.link.hop
+}
+
+fn is_left_out(view: &View<'_>, station: u16) -> bool {
+    let mut nodes = view.hosts.iter().filter_map(|host| host.node.as_ref());
+    nodes.any(|node| node.link().is_dead(station))
+}
+
+/// What was measured beside those bounds, windows apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// The longest that a station waited from one ordinary visit to the next.
+    pub access: Span,
+    /// The bound of the wait that came nearest to its own.
+    pub access_bound: Span,
+    /// The longest switch from plain Ethernet to a circulating token.
+    pub switch: Span,
+    /// The bound of all switches.
+    pub switch_bound: Span,
+}
+
+impl Measured {
+    /// The worse of each.
+    pub fn add(&mut self, other: &Self) {
+        if other.access > self.access {
+            (self.access, self.access_bound) = (other.access, other.access_bound);
+        }
+        self.switch = self.switch.max(other.switch);
+        self.switch_bound = self.switch_bound.max(other.switch_bound);
+    }
+}
+
+/// One station that waits: since when, what it had sent by then, and the longest bound meanwhile.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    since: Instant,
+    sent: u64,
+    bound: Span,
+}
+
+/// Watches every station's waits, and the segment's switches.
+#[derive(Debug, Default)]
+pub struct Bounds {
+    /// The worst so far.
+    pub worst: Measured,
+    waits: Vec<Option<Wait>>,
+    /// Since when somebody switches.
+    switching: Option<Instant>,
+}
+
+impl Checker for Bounds {
+    fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
+        self.waits.resize(view.hosts.len(), None);
+        for host in view.acted() {
+            self.access(view, host, findings);
+            self.switch(view, host, findings);
+        }
+    }
+}
+
+impl Bounds {
+    fn access(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
+        let link = view.hosts[host].node.as_ref().map(|node| node.link());
+        let link = link.filter(|link| link.mode() == ModeName::Token && link.queued_frames() > 0);
+        // Whom the others have declared dead, as after three hogged tokens, no token visits until it rejoins.
+        let link = link.filter(|link| !is_left_out(view, link.station()));
+        let Some((link, list)) = link.and_then(|link| Some((link, link.list()?))) else {
+            self.waits[host] = None;
+            return;
+        };
+        let sent = link.counters().host_frames_sent;
+        let slots = list.slots.as_slice();
+        let reserved: Span = slots.iter().map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
+        let strict = slots.iter().any(|slot| slot.periodic);
+        let live = view.hosts.iter().filter(|host| host.node.is_some()).count() as u64;
+        let Some(bound) = access(view.settings, live, reserved, strict) else { return };
+        let wait = self.waits[host].get_or_insert(Wait { since: view.now, sent, bound });
+        wait.bound = wait.bound.max(bound);
+        let (wait, waited) = (*wait, view.now.since(wait.since));
+        if wait.sent == sent && waited <= wait.bound {
+            return;
+        }
+        self.waits[host] = Some(Wait { since: view.now, sent, bound });
+        if view.windows.excuse(wait.since, view.now, usize::MAX, usize::MAX) {
+            return;
+        }
+        if waited > self.worst.access {
+            (self.worst.access, self.worst.access_bound) = (waited, wait.bound);
+        }
+        if waited > wait.bound {
+            let bound = wait.bound;
+            let what = format!("host {host} waited {waited} for an ordinary visit; {bound} is the bound");
+            findings.add(view.now, "L2", what);
+        }
+    }
+
+    /// From the first station that wants a ring to the first that is in one; or to plain Ethernet again.
+    fn switch(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
+        let mode = view.hosts[host].node.as_ref().map(|node| node.link().mode());
+        let Some(since) = self.switching else {
+            self.switching = (mode == Some(ModeName::Switching)).then_some(view.now);
+            return;
+        };
+        let bound = switch(view.settings, view.hosts.len() as u64);
+        let took = view.now.since(since);
+        let excused = view.windows.excuse(since, view.now, usize::MAX, usize::MAX);
+        if took > bound && !excused {
+            // Once: the next measurement begins with the next switch.
+            self.switching = None;
+            findings.add(view.now, "A5", format!("a switch of mode has taken {took}; {bound} is the bound"));
+        } else if mode == Some(ModeName::Token) {
+            self.switching = None;
+            if !excused {
+                (self.worst.switch, self.worst.switch_bound) = (self.worst.switch.max(took), bound);
+            }
+        } else {
+            let modes =
+                view.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| node.link().mode());
+            self.switching = modes.into_iter().any(|mode| mode == ModeName::Switching).then_some(since);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! S10: what became of every fragment of every channel. Each copy of a frame is in somebody's hands until it
+//! is delivered or ends under a name; what was sent and copied is what was delivered, ended, or is on its way.
+
+use super::World;
+use crate::media::{End, Frame};
+use rota_proto::Node;
+use rota_wire::{FrameView, Kind, UnitHeader};
+use std::collections::BTreeMap;
+
+/// The fragments of one channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fragments {
+    /// Handed to the sender's card.
+    pub sent: u64,
+    /// Copies beside the one that was sent: by floods of a switch, a shared wire, duplication and replay.
+    pub copied: u64,
+    /// Taken by the receiver's node for the channel.
+    pub delivered: u64,
+    /// Copies that ended, by [`End`].
+    pub ended: [u64; End::NAMES.len()],
+}
+
+impl Fragments {
+    /// Copies that have neither arrived nor ended. Negative when one has ended twice.
+    pub fn on_their_way(&self) -> i64 {
+        let ended: u64 = self.ended.iter().sum();
+        (self.sent + self.copied) as i64 - (self.delivered + ended) as i64
+    }
+}
+
+/// Frames beyond which those that nobody has any more are forgotten.
+const TRACKED_MAX: usize = 1_024;
+
+/// The books. A frame is known by where it lies in memory, which stays its own while it is kept here: labels
+/// and numbers come again, and old frames may come late. Nothing is ever listed in that order.
+#[derive(Debug, Default)]
+pub struct Custody {
+    flows: Vec<Fragments>,
+    tracked: BTreeMap<usize, (Frame, usize)>,
+    /// The flow that was last told to end more than it sent.
+    overdrawn: Option<usize>,
+}
+
+fn place(frame: &[u8]) -> usize {
+    frame.as_ptr().addr()
+}
+
+impl Custody {
+    /// The fragments of a flow.
+    pub fn of(&self, flow: usize) -> Fragments {
+        self.flows.get(flow).copied().unwrap_or_default()
+    }
+
+    /// All flows together.
+    pub fn total(&self) -> Fragments {
+        self.flows.iter().fold(Fragments::default(), |mut sum, flow| {
+            (sum.sent, sum.copied) = (sum.sent + flow.sent, sum.copied + flow.copied);
+            sum.delivered += flow.delivered;
+            sum.ended.iter_mut().zip(flow.ended).for_each(|(sum, ended)| *sum += ended);
+            sum
+        })
+    }
+
+    /// The flow whose fragment is in a frame; `None` for every other frame.
+    fn flow(&self, frame: &[u8]) -> Option<usize> {
+        self.tracked.get(&place(frame)).map(|(_, flow)| *flow)
+    }
+
+    fn track(&mut self, frame: &Frame, flow: usize) {
+        if self.tracked.len() >= TRACKED_MAX {
+            self.tracked.retain(|_, (frame, _)| Frame::strong_count(frame) > 1);
+        }
+        self.tracked.insert(place(frame), (frame.clone(), flow));
+    }
+
+    fn book(&mut self, flow: usize) -> &mut Fragments {
+        if self.flows.len() <= flow {
+            self.flows.resize(flow + 1, Fragments::default());
+        }
+        &mut self.flows[flow]
+    }
+}
+
+/// The label of a fragment's channel.
+fn label(frame: &[u8], ether_type: u16) -> Option<u16> {
+    let view = FrameView::parse(frame, ether_type).ok().filter(|view| view.header().kind == Kind::Data)?;
+    UnitHeader::parse(view.body()).ok().map(|(unit, _)| unit.label)
+}
+
+/// What a node has counted about frames that it did not take.
+pub(super) fn refusals(node: &Node) -> u64 {
+    let counters = node.link().counters();
+    counters.frames_malformed
+        + counters.frames_unproven
+        + counters.frames_replayed
+        + counters.fragments_policed
+        + counters.fragments_unknown
+}
+
+impl World {
+    /// The books of fragments.
+    pub fn custody(&self) -> &Custody {
+        &self.custody
+    }
+
+    /// A station gives a frame to its card.
+    pub(super) fn fragment_sent(&mut self, from: usize, frame: &Frame) {
+        let Some(label) = label(frame, self.spec().settings.ether_type) else { return };
+        let of = |flow: &super::Flow| flow.from == from && flow.label == Some(label);
+        // A channel that the world did not open is nobody's here.
+        let Some(flow) = self.flows.iter().rposition(of) else { return };
+        self.custody.track(frame, flow);
+        self.custody.book(flow).sent += 1;
+    }
+
+    /// A wire has put another frame in a frame's place: the same fragment, or a lie, which is nobody's.
+    pub(super) fn fragment_changed(&mut self, sent: &Frame, now: &Frame, lie: bool) {
+        let Some(flow) = self.custody.flow(sent).filter(|_| place(sent) != place(now)) else { return };
+        if lie {
+            self.fragment_ends(sent, End::Altered);
+        } else {
+            self.custody.track(now, flow);
+        }
+    }
+
+    /// There are more copies of a frame now; fewer are told by [`Self::fragment_ends`].
+    pub(super) fn fragment_copied(&mut self, frame: &[u8], more: u64) {
+        if let Some(flow) = self.custody.flow(frame) {
+            self.custody.book(flow).copied += more;
+        }
+    }
+
+    /// A copy of a frame ends here.
+    pub(super) fn fragment_ends(&mut self, frame: &[u8], end: End) {
+        if let Some(flow) = self.custody.flow(frame) {
+            self.custody.book(flow).ended[end as usize] += 1;
+            self.audit(flow);
+        }
+    }
+
+    /// A node has looked at a frame: it took it for a channel, or `refused` says that it counted why not.
+    pub(super) fn fragment_looked_at(&mut self, host: usize, frame: &[u8], taken: bool, refused: bool) {
+        let Some(flow) = self.custody.flow(frame) else { return };
+        let foreign = self.hosts[host].settings.is_some();
+        if taken {
+            self.custody.book(flow).delivered += 1;
+        } else {
+            self.custody.book(flow).ended[End::Refused as usize] += 1;
+        }
+        // A host with settings of its own may live on another segment, whose frames it does not count.
+        if !taken && !refused && !foreign {
+            let now = self.now();
+            let what = format!("host {host} swallowed a fragment of flow {flow} without counting it");
+            self.findings.add(now, "S10", what);
+        }
+        self.audit(flow);
+    }
+
+    pub(super) fn is_fragment(&self, frame: &[u8]) -> bool {
+        self.custody.flow(frame).is_some()
+    }
+
+    /// What a process had not looked at ends with it.
+    pub(super) fn fragments_die(&mut self, host: usize) {
+        let inbox = std::mem::take(&mut self.hosts[host].inbox);
+        for (_, frame) in inbox {
+            self.fragment_ends(&frame, End::Silent);
+        }
+    }
+
+    /// No copy arrives or ends twice.
+    fn audit(&mut self, flow: usize) {
+        let fragments = self.custody.of(flow);
+        if fragments.on_their_way() < 0 && self.custody.overdrawn != Some(flow) {
+            self.custody.overdrawn = Some(flow);
+            let now = self.now();
+            self.findings.add(now, "S10", format!("more of flow {flow} ended than was sent: {fragments:?}"));
+        }
+    }
+
+    /// S10 when everything is at rest: nothing is on its way any more.
+    ///
+    /// # Errors
+    /// The first flow whose books do not balance.
+    pub fn balance(&self) -> Result<(), String> {
+        let unbalanced = self.custody.flows.iter().position(|flow| flow.on_their_way() != 0);
+        unbalanced.map_or(Ok(()), |flow| {
+            let books = self.custody.of(flow);
+            Err(format!("{} fragments of flow {flow} vanished: {books:?}", books.on_their_way()))
+        })
+    }
+}

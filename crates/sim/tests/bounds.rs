@@ -1,0 +1,116 @@
+//! The bounds of theory a.3–a.6 as admission computes them: kept in healthy runs at full load, and broken
+//! where a bug is planted.
+
+mod support;
+
+use rota_admission::NrtPolicy;
+use rota_sim::check::bounds::{access, switch};
+use rota_sim::{FlowState, Plant, Select, Shape, Topology, WireFault, World, WorldSpec};
+use rota_units::{BitRate, Instant, Span};
+use rota_wire::Kind;
+use support::ms;
+
+const TRT: Span = Span::from_nanos(33_333_333);
+
+/// Everybody sends as many ordinary frames as go, and three channels are fed.
+fn loaded(mut world: World, strict: bool, cycles: u32) -> World {
+    world.run_for(ms(2_000));
+    let flows = [0, 1, 2].map(|from| world.open_flow(from, 4, 3_000, strict).expect("a sound request"));
+    world.run_for(ms(3_000));
+    for from in 0..5 {
+        world.load(from, (from + 1) % 5, Shape::Greedy { octets: 1_514, backlog: 6 }, Instant::FAR);
+    }
+    for _ in 0..cycles {
+        flows.iter().for_each(|flow| world.flow_unit(*flow, 3_000));
+        world.run_for(TRT);
+    }
+    assert!(flows.iter().all(|flow| world.flows()[*flow].state == FlowState::Open));
+    world
+}
+
+#[test]
+fn ordinary_access_keeps_its_bound_under_all_three_policies() {
+    for policy in [NrtPolicy::One, NrtPolicy::AtMost(4), NrtPolicy::AsManyAsFit] {
+        for strict in [true, false] {
+            let mut spec = WorldSpec::new(5);
+            spec.settings.nrt_policy = policy;
+            let world = loaded(World::new(4, spec), strict, 60);
+            let measured = world.checks().measured();
+            let broken = world.violations().iter().find(|found| ["L2", "A5"].contains(&found.rule));
+            assert_eq!(broken, None, "{policy:?}, strict {strict}");
+            assert!(measured.access > ms(4), "{policy:?}, strict {strict}: {measured:?}");
+            assert!(measured.access <= measured.access_bound, "{measured:?}");
+            if strict || policy == NrtPolicy::One {
+                assert_eq!(world.violations(), [], "{policy:?}, strict {strict}");
+            }
+        }
+    }
+}
+
+/// Open: without a strict channel cycles at 10 Mbit/s last up to 6 ms longer than TRT when stations may send
+/// several ordinary frames a visit and all do, and admitted units are late. The default there is one frame.
+#[test]
+#[ignore = "open: cycles that restart early outlast TRT when several ordinary frames may go at a visit"]
+fn cycles_that_restart_early_keep_the_period_with_several_frames_a_visit() {
+    let mut spec = WorldSpec::new(5);
+    spec.settings.nrt_policy = NrtPolicy::AtMost(4);
+    let world = loaded(World::new(4, spec), false, 60);
+    assert_eq!(world.violations(), []);
+}
+
+#[test]
+fn the_switch_keeps_its_bound_on_a_switch_and_on_a_shared_wire_full_of_collisions() {
+    let shared = WorldSpec::csma_cd(5, BitRate::from_mbit(10), WorldSpec::CARD_OF_ITS_TIME);
+    for spec in [WorldSpec::new(5), shared] {
+        let half_duplex = matches!(spec.topology, Topology::CsmaCd { .. });
+        let mut longest = Span::ZERO;
+        for seed in 0..12 {
+            let mut world = World::new(seed, spec.clone());
+            world.run_for(ms(2_000));
+            for from in 0..5 {
+                world.load(from, (from + 1) % 5, Shape::Greedy { octets: 1_000, backlog: 8 }, Instant::FAR);
+            }
+            world.run_for(ms(300));
+            world.open_flow(0, 4, 3_000, true).expect("a sound request");
+            world.run_for(ms(6_000));
+            let measured = *world.checks().measured();
+            assert!(measured.switch > Span::ZERO, "seed {seed}: nobody switched");
+            assert_eq!(measured.switch_bound, switch(&world.spec().settings, 5));
+            assert_eq!(world.violations(), [], "seed {seed}");
+            longest = longest.max(measured.switch);
+        }
+        // Collisions and the queues of all cards are what the half-duplex bound is for.
+        assert!(half_duplex == (longest > ms(20)), "{longest}");
+    }
+}
+
+#[test]
+fn l2_a_station_that_is_never_visited_for_its_frames() {
+    let spec = WorldSpec { plant: Some(Plant::NoExcuse), ..WorldSpec::new(5) };
+    let mut world = loaded(World::new(4, spec), true, 3);
+    assert_eq!(world.violations(), []);
+    // Half a second of silence: shorter than the stated latency, longer than what the table promises.
+    (0..5).for_each(|host| world.pause(host, ms(350)));
+    world.run_for(ms(600));
+    let table = access(&world.spec().settings, 5, ms(10), true).expect("it does not starve");
+    assert!(table < ms(350), "{table}");
+    let found = world.violations().iter().find(|found| found.rule == "L2");
+    assert!(found.is_some_and(|found| found.what.contains("is the bound")), "{:?}", world.violations());
+}
+
+#[test]
+fn a5_a_switch_that_is_tried_too_often() {
+    let spec = WorldSpec { plant: Some(Plant::NoExcuse), ..WorldSpec::new(5) };
+    let mut world = World::dark(9, spec);
+    // All of them try more often than the segment was planned with, and nobody's answer is heard.
+    let mut patient = world.spec().settings.clone();
+    patient.switch_tries = 20;
+    (0..5).for_each(|host| world.set_settings(host, patient.clone()));
+    (0..5).for_each(|host| world.start(host));
+    world.run_for(ms(2_000));
+    let random = world.stream("test");
+    world.wires.disturb(WireFault::Cut, Select::kind(Kind::SwitchAck), Instant::FAR, random);
+    world.open_flow(0, 4, 3_000, true).expect("a sound request");
+    world.run_for(ms(8_000));
+    assert!(world.violations().iter().any(|found| found.rule == "A5"), "{:?}", world.violations());
+}
