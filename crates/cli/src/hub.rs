@@ -11,7 +11,7 @@ use crate::lab::default_port_queue;
 use crate::{Format, sim};
 use ports::Hub;
 use rota_driver::realtime::{PRIORITY_DEFAULT, Realtime, Wish};
-use rota_sim::{Settings, WireFault};
+use rota_sim::{Scenario, Settings, Topology, WireFault, WorldSpec};
 use rota_units::{BitRate, Instant, Octets, Span};
 use segment::Plan;
 use std::collections::BTreeSet;
@@ -69,16 +69,26 @@ pub struct Args {
     /// End after so many seconds; without it at Ctrl-C
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     seconds: Option<u64>,
-    /// Join two ports by a full-duplex link instead of a learning switch
-    #[arg(long)]
-    link: bool,
+    /// What joins the ports
+    #[arg(long, value_enum, default_value = "switch")]
+    medium: Medium,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Medium {
+    /// A full-duplex learning switch
+    Switch,
+    /// A full-duplex link between two ports
+    Link,
+    /// One half-duplex segment with CSMA/CD, up to 100 Mbit/s
+    CsmaCd,
 }
 
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let plan = plan(args)?;
     let read = || match &args.script {
-        Some(path) => sim::read_script(path, plan.ports),
+        Some(path) => sim::read_script(path, &plan.world),
         None => Ok(Vec::new()),
     };
     let script = read()?;
@@ -115,29 +125,42 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     if let Some(twice) = args.ports.iter().find(|name| !seen.insert(*name)) {
         return Err(Failure::wrong_use(format!("the port '{twice}' is named twice; name each once")));
     }
-    if !(2..=PORTS_MAX).contains(&count) || args.link && count != 2 {
-        let (what, right) = if args.link {
+    let link = args.medium == Medium::Link;
+    if !(2..=PORTS_MAX).contains(&count) || link && count != 2 {
+        let (what, right) = if link {
             ("a link joins", "2".to_owned())
         } else {
             ("a hub joins", format!("2 to {PORTS_MAX}"))
         };
         return Err(Failure::wrong_use(format!("{what} {right} ports, not {count}; name them with --ports")));
     }
-    let port_queue = args.port_queue.unwrap_or_else(|| default_port_queue(args.rate));
+    let loss = args.loss.map(|ppm| WireFault::Loss { ppm, burst: 1 });
+    let jitter = args.jitter.map(|max| WireFault::Delay { ppm: 1_000_000, min: Span::ZERO, max });
+    let standing = loss.into_iter().chain(jitter).collect();
+    Ok(Plan { world: world(args)?, standing, seed: args.seed })
+}
+
+/// The world of the simulator that has such a medium.
+fn world(args: &Args) -> Result<WorldSpec, Failure> {
+    let (count, rate) = (args.ports.len(), args.rate);
+    let port_queue = args.port_queue.unwrap_or_else(|| default_port_queue(rate));
     if port_queue.get() < 1_600 {
         let sentence = format!("a port queue of {port_queue} holds no full frame: use 1600octets or more");
         return Err(Failure::wrong_use(sentence));
     }
-    let loss = args.loss.map(|ppm| WireFault::Loss { ppm, burst: 1 });
-    let jitter = args.jitter.map(|max| WireFault::Delay { ppm: 1_000_000, min: Span::ZERO, max });
-    Ok(Plan {
-        ports: count,
-        settings: Settings::ethernet(args.rate, port_queue),
-        delay: args.delay,
-        link: args.link,
-        standing: loss.into_iter().chain(jitter).collect(),
-        seed: args.seed,
-    })
+    let switched = || WorldSpec::with(count, Settings::ethernet(rate, port_queue));
+    let mut world = match args.medium {
+        Medium::Switch => switched(),
+        Medium::Link => WorldSpec { topology: Topology::Link { delay: Span::ZERO }, ..switched() },
+        Medium::CsmaCd => {
+            WorldSpec::csma_cd(count, rate, args.port_queue.unwrap_or(WorldSpec::CARD_OF_ITS_TIME))
+        }
+    };
+    (world.latency, world.strangers) = (args.delay, usize::from(args.medium != Medium::Link));
+    let mut scenario = Scenario::new("hub", count, world.settings.clone());
+    scenario.world = world.clone();
+    scenario.check_shared().map_err(|error| Failure::wrong_use(error.sentence))?;
+    Ok(world)
 }
 
 #[cfg(test)]

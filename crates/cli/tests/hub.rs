@@ -136,6 +136,27 @@ fn a_ring_survives_damaged_frames_and_its_nodes_count_them() {
 }
 
 #[test]
+fn a_ring_survives_frames_that_no_station_sent() {
+    let Some(lab) = ring("hub-evil") else { return };
+    let streams = two_streams(&lab);
+    let evil = fault("forge", "period = \"5ms\"") + &fault("replay", "period = \"5ms\"");
+    suffer(&lab, &streams, &evil);
+    suffer(&lab, &streams, &fault("babble", "station = 2\nperiod = \"10ms\"\noctets = 1000"));
+    let unproven: u64 = lab.all().map(|k| lab.status(k)["token"]["unauthentic"].as_u64().unwrap()).sum();
+    assert!(unproven > 0, "no node found a wrong tag");
+    // While a stranger takes the whole link nothing is promised; afterwards everything is.
+    lab.follow(&fault("flood", "lasts = \"1s\""));
+    streams.iter().for_each(Stream::assert_goes_on_or_says_why_not);
+    drop(streams);
+    let streams = two_streams(&lab);
+    assert_whole(&lab);
+    let report = end(lab, streams);
+    for what in ["forged_without_key", "replay", "babbling", "flood"] {
+        assert!(happened(&report, what) > 50, "{what}: {report}");
+    }
+}
+
+#[test]
 fn a_ring_that_fell_apart_merges() {
     let Some(lab) = ring("hub-partition") else { return };
     let streams = [Stream::start(&lab, 1, 2), Stream::start(&lab, 3, 4)];

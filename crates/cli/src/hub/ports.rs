@@ -196,7 +196,7 @@ impl Hub {
             }
         }
         let span = clock::now().since(self.start);
-        let rate = self.plan.settings.link.rate;
+        let rate = self.plan.world.settings.link.rate;
         let (medium, tally) = (self.segment.medium(), self.segment.tally());
         Report::new(self.plan.seed, rate, span, self.lines.clone(), medium, tally)
     }

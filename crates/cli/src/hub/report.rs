@@ -21,8 +21,10 @@ pub struct Report {
     pub ports: Vec<PortLine>,
     /// Frames that a full queue on the way into the segment dropped.
     pub dropped_in: u64,
-    /// Frames that a full queue on the way out dropped.
+    /// Frames that a full queue on the way out dropped, or that collided too often.
     pub dropped_out: u64,
+    /// Transmissions that a collision cut short, on a shared segment.
+    pub aborted: u64,
     /// What went wrong, and how often, by the names that `rota sim run` uses.
     pub happened: BTreeMap<String, u64>,
 }
@@ -69,7 +71,8 @@ impl Report {
             span_ns: span.as_nanos(),
             ports,
             dropped_in: medium.card_drops,
-            dropped_out: medium.port_drops,
+            dropped_out: medium.port_drops + medium.discarded,
+            aborted: medium.aborted,
             happened: happened.collect(),
         }
     }
@@ -93,6 +96,9 @@ impl Report {
             ));
         }
         put(&format!("full queues dropped {} frames in, {} out", self.dropped_in, self.dropped_out));
+        if self.aborted > 0 {
+            put(&format!("collisions cut {} transmissions short", self.aborted));
+        }
         let struck: Vec<_> = Happened::ALL
             .iter()
             .map(|(_, name, rows)| (name, rows, self.happened.get(&name.replace(' ', "_")).copied()))

@@ -1,21 +1,19 @@
 //! The segment without its interfaces: the simulator's medium, wires and faults, in real time.
 
-use rota_sim::faults::{Passed, Strike};
-use rota_sim::media::{Frame, Link, Medium, MediumCounters, MediumEvent, Step, Steps, Switch};
-use rota_sim::{Engine, Fault, Happened, Select, Settings, Stamped, Stream, Tally, Timed, WireFault, Wires};
+use rota_sim::faults::{Evil, Injected, Passed, Strike};
+use rota_sim::media::{Frame, Medium, MediumCounters, MediumEvent, Step, Steps, wire_time};
+use rota_sim::{Engine, Fault, Happened, Select, Stamped, Stream, Tally, Timed, WireFault, Wires, WorldSpec};
 use rota_units::{Instant, Span};
+use rota_wire::MacAddr;
+
+/// A flood leaves a real machine some of its processor.
+const BEAT_MIN: Span = Span::from_micros(20);
 
 /// What a segment is to be like.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How many ports.
-    pub ports: usize,
-    /// Rate, port queues, our EtherType and timers.
-    pub settings: Settings,
-    /// From a frame's last bit on the port's wire to the station.
-    pub delay: Span,
-    /// Two ports joined by a full-duplex link instead of a switch.
-    pub link: bool,
+    /// The world of the simulator whose medium it is; its stations are the ports.
+    pub world: WorldSpec,
     /// What is wrong with all frames all the time.
     pub standing: Vec<WireFault>,
     /// The seed of all randomness.
@@ -77,6 +75,11 @@ pub struct Segment {
     reading: u32,
     /// Partitions that have begun and not ended.
     partitions: u64,
+    /// Who sends frames that no station sent, at whom, and where the stations are by what they sent.
+    evil: Evil,
+    targets: Stream,
+    macs: Vec<MacAddr>,
+    remembers: bool,
     steps: Steps,
     passed: Vec<Passed>,
     strikes: Vec<Strike>,
@@ -85,13 +88,7 @@ pub struct Segment {
 impl Segment {
     /// A segment that begins now.
     pub fn new(now: Instant, plan: Plan) -> Self {
-        let settings = &plan.settings;
-        let (rate, queue) = (settings.link.rate, settings.port_queue);
-        let medium = if plan.link {
-            Medium::Link(Link::new(rate, queue, plan.delay))
-        } else {
-            Medium::Switch(Switch::new(plan.ports, rate, queue, queue, plan.delay))
-        };
+        let (settings, medium) = (&plan.world.settings, plan.world.medium(plan.seed));
         let mut segment = Self {
             start: now,
             engine: Engine::new(now),
@@ -101,6 +98,10 @@ impl Segment {
             script: Vec::new(),
             reading: 0,
             partitions: 0,
+            evil: Evil::new(Stream::named(plan.seed, "evil")),
+            targets: Stream::named(plan.seed, "evil targets"),
+            macs: vec![MacAddr([0; 6]); plan.world.stations],
+            remembers: false,
             steps: Steps::new(),
             passed: Vec::new(),
             strikes: Vec::new(),
@@ -124,6 +125,8 @@ impl Segment {
             let entry = Entry { reading: self.reading, index };
             self.engine.schedule(now + timed.at, Event::Begin(entry));
         }
+        let evil = |timed: &Timed| matches!(timed.fault, Fault::Replay { .. } | Fault::Forge { .. });
+        self.remembers = script.iter().any(evil);
         self.script = script;
     }
 
@@ -144,6 +147,11 @@ impl Segment {
 
     /// The station at port `from` sends a frame; what was due before has been seen to.
     pub fn take(&mut self, from: usize, frame: &[u8]) {
+        if let Some(source) = frame.get(6..).and_then(<[u8]>::first_chunk)
+            && source[0] & 1 == 0
+        {
+            self.macs[from] = MacAddr(*source);
+        }
         self.medium.send(self.engine.now(), from, frame.into(), &mut self.steps);
         self.schedule_steps();
     }
@@ -166,7 +174,7 @@ impl Segment {
             Event::Late { to, frame } => out(Outcome::Deliver { to, frame }),
             Event::Begin(entry) if entry.reading == self.reading => self.begin(entry, out),
             Event::Beat { entry, until, down } if entry.reading == self.reading => {
-                self.beat(entry, until, down);
+                self.beat(entry, until, down, out);
             }
             Event::End(entry) if entry.reading == self.reading => {
                 if let Fault::Partition { .. } = self.script[entry.index].fault {
@@ -193,7 +201,14 @@ impl Segment {
 
     /// A frame is at the end of its wire: it passes through whatever is wrong there.
     fn pass(&mut self, to: usize, from: usize, frame: Frame, out: &mut impl FnMut(Outcome)) {
+        // Nobody listens at a stranger's port.
+        if to >= self.plan.world.stations {
+            return;
+        }
         let now = self.engine.now();
+        if self.remembers && frame.get(12..14) == Some(&self.plan.world.settings.ether_type.to_be_bytes()) {
+            self.evil.remember(to, &frame);
+        }
         self.wires.pass(now, from, to, frame, &mut self.strikes, &mut self.passed);
         for strike in self.strikes.drain(..) {
             self.tally.count(strike.what);
@@ -212,10 +227,11 @@ impl Segment {
         let Timed { lasts, fault, .. } = &self.script[entry.index];
         let until = end(now, *lasts);
         let random = Stream::named(self.plan.seed, &format!("fault {}", entry.index));
-        let what = self.wires.begin(fault, self.plan.ports, &self.plan.settings, until, &random);
+        let what =
+            self.wires.begin(fault, self.plan.world.stations, &self.plan.world.settings, until, &random);
         what.into_iter().for_each(|what| self.tally.count(what));
         self.partitions += u64::from(what == Some(Happened::Partitioned));
-        if let Fault::Flap { .. } = fault {
+        if self.gap(&self.script[entry.index].fault).is_some() {
             self.engine.schedule(now, Event::Beat { entry, until, down: true });
         }
         if until != Instant::FAR {
@@ -224,19 +240,36 @@ impl Segment {
         out(Outcome::Fault { number, at: now.since(self.start), begins: true });
     }
 
-    /// A flapping link goes down or comes up.
-    fn beat(&mut self, entry: Entry, until: Instant, down: bool) {
+    /// How often a fault does what it does again, if it does.
+    fn gap(&self, fault: &Fault) -> Option<Span> {
+        let octets = if let Fault::Flood { octets, .. } = fault { usize::from(*octets) } else { 0 };
+        let beat = fault.beat(wire_time(self.plan.world.settings.link.rate, octets))?;
+        Some(beat.max(BEAT_MIN))
+    }
+
+    /// A flapping link goes down or comes up; or somebody sends what he should not.
+    fn beat(&mut self, entry: Entry, until: Instant, down: bool, out: &mut impl FnMut(Outcome)) {
         let now = self.engine.now();
         let fault = &self.script[entry.index].fault;
-        let (Fault::Flap { host, .. }, Some(half)) = (fault, fault.beat(Span::ZERO)) else { return };
-        if now >= until {
-            return;
+        let Some(gap) = self.gap(fault).filter(|_| now < until) else { return };
+        if let Fault::Flap { host, .. } = fault {
+            self.tally.count(Happened::Flapped);
+            if down {
+                self.wires.unplug(*host, now + gap, &Stream::named(self.plan.seed, "flap"));
+            }
         }
-        self.tally.count(Happened::Flapped);
-        if down {
-            self.wires.unplug(*host, now + half, &Stream::named(self.plan.seed, "flap"));
+        let injected = self.evil.inject(fault, &self.plan.world.settings, &self.macs, &mut self.targets);
+        if let Some((what, injected)) = injected {
+            self.tally.count(what);
+            match injected {
+                Injected::Arrived { to, frame, .. } => out(Outcome::Deliver { to, frame }),
+                Injected::Sent { from, frame } => {
+                    self.medium.send(now, from, frame, &mut self.steps);
+                    self.schedule_steps();
+                }
+            }
         }
-        self.engine.schedule(now + half, Event::Beat { entry, until, down: !down });
+        self.engine.schedule(now + gap, Event::Beat { entry, until, down: !down });
     }
 }
 

@@ -1,14 +1,16 @@
 //! The segment in a time of the test's own: what passes, what is struck, and when scripts begin and end.
 
 use super::segment::{Outcome, Plan, Segment};
-use rota_sim::{Fault, Happened, Select, Settings, Timed, WireFault};
+use rota_sim::{Fault, Happened, Select, Timed, Topology, WireFault, WorldSpec};
 use rota_units::{BitRate, Instant, Octets, Span};
 
+const MBIT10: BitRate = BitRate::from_mbit(10);
 const START: Instant = Instant::from_nanos(1_000_000_000);
 
 fn plan(ports: usize) -> Plan {
-    let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
-    Plan { ports, settings, delay: Span::ZERO, link: ports == 2, standing: Vec::new(), seed: 1 }
+    let topology = if ports == 2 { Topology::Link { delay: Span::ZERO } } else { Topology::Switch };
+    let world = WorldSpec { topology, latency: Span::ZERO, strangers: 1, ..WorldSpec::new(ports) };
+    Plan { world, standing: Vec::new(), seed: 1 }
 }
 
 /// An ordinary frame between two ports, or to all.
@@ -52,9 +54,23 @@ fn frames_take_their_time_on_both_wires_and_go_where_they_belong() {
     assert_eq!(run(&mut segment, after(1)), [(1, 136), (2, 136)], "67.2 us a wire, 2 us in the switch");
     segment.take(2, &frame(3, Some(1)));
     assert_eq!(run(&mut segment, after(2)), [(0, 1_136)], "it has learnt where 1 is");
-    let mut link = Segment::new(START, Plan { delay: Span::from_millis(3), ..plan(2) });
+    let mut slow = plan(2);
+    slow.world.latency = Span::from_millis(3);
+    let mut link = Segment::new(START, slow);
     link.take(1, &frame(2, None));
     assert_eq!(run(&mut link, after(9)), [(0, 3_067)], "one wire, and the delay");
+}
+
+#[test]
+fn on_a_shared_segment_all_hear_all_and_two_at_once_collide() {
+    let world = WorldSpec { latency: Span::ZERO, ..WorldSpec::csma_cd(3, MBIT10, Octets::new(16_000)) };
+    let mut segment = Segment::new(START, Plan { world, standing: Vec::new(), seed: 1 });
+    segment.take(0, &frame(1, Some(2)));
+    segment.take(2, &frame(3, Some(2)));
+    let mut heard: Vec<usize> = run(&mut segment, after(10)).iter().map(|(to, _)| *to).collect();
+    heard.sort_unstable();
+    assert_eq!(heard, [0, 1, 1, 2], "each heard by the two others");
+    assert!(segment.medium().aborted >= 2, "{:?}", segment.medium());
 }
 
 #[test]
@@ -108,4 +124,28 @@ fn what_is_wrong_all_the_time_stays_wrong_when_the_script_changes() {
     segment.take(0, &frame(1, None));
     assert_eq!(run(&mut segment, after(1)), []);
     assert_eq!(segment.tally().of(Happened::FrameLost), 2);
+}
+
+#[test]
+fn somebody_sends_what_no_station_sent() {
+    let gap = Span::from_millis(1);
+    let heard = |ports: usize, fault: Fault, what: Happened| {
+        let mut segment = Segment::new(START, plan(ports));
+        segment.follow(vec![timed(5, 10, fault)]);
+        // An old frame of ours, from each station, so that all know where all are.
+        let ether_type = plan(ports).world.settings.ether_type.to_be_bytes();
+        for from in 0..ports as u8 {
+            let mut ours = frame(from + 1, None);
+            ours[12..14].copy_from_slice(&ether_type);
+            segment.take(usize::from(from), &ours);
+        }
+        run(&mut segment, after(4));
+        let got = run(&mut segment, after(100)).len() as u64;
+        (segment.tally().of(what), got)
+    };
+    assert_eq!(heard(3, Fault::Babble { host: 1, gap, octets: 60 }, Happened::Babbled), (10, 10));
+    assert_eq!(heard(3, Fault::Forge { gap }, Happened::Forged), (10, 10));
+    assert_eq!(heard(2, Fault::Replay { gap }, Happened::Replayed), (10, 10));
+    let (floods, frames) = heard(3, Fault::Flood { octets: 60, broadcast: true }, Happened::Flooded);
+    assert!((140..150).contains(&floods) && frames == 3 * floods, "{floods} of 67.2 us each, {frames} got");
 }

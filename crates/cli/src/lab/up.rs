@@ -7,6 +7,7 @@ use super::spec::{LabSpec, default_port_queue};
 use super::{Up, exec};
 use crate::exit::{Exit, Failure};
 use crate::{Format, sim};
+use rota_sim::{Settings, WorldSpec};
 use rota_units::{BitRate, Octets};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
@@ -32,7 +33,9 @@ fn orders(up: &Up) -> Result<Orders, Failure> {
     let spec =
         LabSpec { port_queue, hub: up.hub.is_some(), ..LabSpec::new(up.name.clone(), up.nodes, up.rate) };
     if let Some(Some(script)) = &up.hub {
-        sim::read_script(script, usize::from(up.nodes))?;
+        let settings = Settings::ethernet(up.rate, port_queue);
+        let world = WorldSpec { strangers: 1, ..WorldSpec::with(usize::from(up.nodes), settings) };
+        sim::read_script(script, &world)?;
     }
     let hub = up.hub.clone().map(|script| HubOrders { script, seed: up.hub_seed });
     Ok(Orders { spec, hub, nodes: !up.no_nodes, aloud: up.foreground })

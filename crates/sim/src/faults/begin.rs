@@ -10,7 +10,7 @@ use rota_wire::Kind;
 
 impl Wires {
     /// Begins a fault of frames among `stations` ports; what has happened by that, where its beginning is
-    /// what counts. Other faults do nothing here; see [`Fault::is_of_frames`].
+    /// what counts. Other faults do nothing here.
     pub fn begin(
         &mut self,
         fault: &Fault,
@@ -61,8 +61,8 @@ impl Wires {
 }
 
 impl Fault {
-    /// Whether it happens to frames on their way, so that it needs no station that takes part in it.
-    pub fn is_of_frames(&self) -> bool {
+    /// Whether a segment can do it alone, without a part in a station and without its key.
+    pub fn is_of_segment(&self) -> bool {
         matches!(
             self,
             Self::Wire { .. }
@@ -70,6 +70,10 @@ impl Fault {
                 | Self::Partition { .. }
                 | Self::OneWay { .. }
                 | Self::Flap { .. }
+                | Self::Babble { .. }
+                | Self::Forge { .. }
+                | Self::Replay { .. }
+                | Self::Flood { .. }
         )
     }
 }

@@ -1,5 +1,7 @@
 //! Frames that somebody makes who should not: without the key, with it, or by playing old ones again.
 
+use super::happened::Happened;
+use super::script::Fault;
 use crate::engine::Stream;
 use crate::media::Frame;
 use rota_proto::Settings;
@@ -12,21 +14,43 @@ use std::collections::VecDeque;
 /// Old frames that are remembered.
 const MEMORY: usize = 512;
 
+/// A frame that nobody should have sent, and where it comes in.
+#[derive(Clone, Debug)]
+pub enum Injected {
+    /// Handed over at a port of the medium; the port behind all stations is a stranger's.
+    Sent {
+        /// Which port.
+        from: usize,
+        /// The frame.
+        frame: Frame,
+    },
+    /// Whole at a station.
+    Arrived {
+        /// Which.
+        to: usize,
+        /// The frame.
+        frame: Frame,
+        /// It says what nobody ever said; else it was true once.
+        lie: bool,
+    },
+}
+
 /// Makes such frames.
 #[derive(Debug)]
-pub(crate) struct Evil {
+pub struct Evil {
     random: Stream,
     seen: VecDeque<(usize, Frame)>,
     seq: u64,
 }
 
 impl Evil {
-    pub(crate) fn new(random: Stream) -> Self {
+    /// Somebody who has seen nothing yet.
+    pub fn new(random: Stream) -> Self {
         Self { random, seen: VecDeque::with_capacity(MEMORY), seq: 1 << 40 }
     }
 
     /// A frame that can be played again later; one in some is remembered, so that old ones stay.
-    pub(crate) fn remember(&mut self, to: usize, frame: &Frame) {
+    pub fn remember(&mut self, to: usize, frame: &Frame) {
         if self.seen.len() < MEMORY {
             self.seen.push_back((to, frame.clone()));
         } else if self.random.below(16) == 0 {
@@ -35,14 +59,48 @@ impl Evil {
         }
     }
 
+    /// What one beat of a fault sends among stations of these addresses, if it is one that needs no key and
+    /// no part in a station. `targets` says whom it meets.
+    pub fn inject(
+        &mut self,
+        fault: &Fault,
+        settings: &Settings,
+        macs: &[MacAddr],
+        targets: &mut Stream,
+    ) -> Option<(Happened, Injected)> {
+        let to = targets.below(macs.len() as u64) as usize;
+        match fault {
+            Fault::Babble { host, octets, .. } => {
+                let other = if to == *host { (to + 1) % macs.len() } else { to };
+                let frame = ordinary(macs[other], macs[*host], *octets);
+                Some((Happened::Babbled, Injected::Sent { from: *host, frame }))
+            }
+            Fault::Forge { .. } => {
+                let from = targets.below(macs.len() as u64) as usize;
+                let frame = self.forge(settings, macs[to], macs[from]);
+                Some((Happened::Forged, Injected::Arrived { to, frame, lie: true }))
+            }
+            Fault::Replay { .. } => {
+                let (to, frame) = self.replay()?;
+                Some((Happened::Replayed, Injected::Arrived { to, frame, lie: false }))
+            }
+            Fault::Flood { octets, broadcast } => {
+                let to = if *broadcast { MacAddr::BROADCAST } else { macs[to] };
+                let frame = ordinary(to, MacAddr([2, 0x46, 0x4c, 0x4f, 0x4f, 1]), *octets);
+                Some((Happened::Flooded, Injected::Sent { from: macs.len(), frame }))
+            }
+            _ => None,
+        }
+    }
+
     /// An old frame, and who got it then.
-    pub(crate) fn replay(&mut self) -> Option<(usize, Frame)> {
+    fn replay(&mut self) -> Option<(usize, Frame)> {
         let at = self.random.below(self.seen.len() as u64) as usize;
         self.seen.get(at).cloned()
     }
 
     /// A frame that looks like ours and has no sound tag: an old one with bits flipped, or random octets.
-    pub(crate) fn forge(&mut self, settings: &Settings, to: MacAddr, from: MacAddr) -> Frame {
+    fn forge(&mut self, settings: &Settings, to: MacAddr, from: MacAddr) -> Frame {
         let octets = 60 + self.random.below(200) as usize;
         let mut frame: Vec<u8> = match self.replay() {
             Some((_, old)) if self.random.below(2) == 0 => old.to_vec(),
@@ -108,4 +166,12 @@ impl Evil {
             emit_frame(&mut frame, MacAddr::BROADCAST, from, settings.ether_type, &header, octets, &key);
         Frame::from(&frame[..length])
     }
+}
+
+fn ordinary(to: MacAddr, from: MacAddr, octets: u16) -> Frame {
+    let mut frame = vec![0xa5u8; usize::from(octets.max(60))];
+    frame[..6].copy_from_slice(&to.0);
+    frame[6..12].copy_from_slice(&from.0);
+    frame[12..14].copy_from_slice(&[8, 0]);
+    frame.into()
 }

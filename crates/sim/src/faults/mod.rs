@@ -7,7 +7,7 @@ mod mix;
 mod script;
 mod wire;
 
-pub(crate) use evil::Evil;
+pub use evil::{Evil, Injected};
 pub use happened::{Happened, Tally};
 pub use mix::{Draw, Mix};
 pub use script::{Fault, Moment, Timed};

@@ -82,7 +82,11 @@ impl Scenario {
         }
     }
 
-    fn check_fault(&self, index: usize, timed: &Timed) -> Result<(), ScenarioError> {
+    /// Whether a fault, the `index`-th, can happen in this scenario.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check_fault(&self, index: usize, timed: &Timed) -> Result<(), ScenarioError> {
         let error = |field, sentence| Err(wrong("fault", index, field, sentence));
         if timed.at + timed.lasts > self.duration {
             return error("at", format!("the fault ends after the {} of the scenario", self.duration));

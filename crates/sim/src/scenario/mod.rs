@@ -198,7 +198,11 @@ impl Scenario {
     }
 
     /// Half duplex ends where a slot of 512 bit times does, and a collision must be heard within a slot.
-    fn check_shared(&self) -> Result<(), ScenarioError> {
+    /// Whether a shared segment, if it has one, can be.
+    ///
+    /// # Errors
+    /// It is too fast or too long.
+    pub fn check_shared(&self) -> Result<(), ScenarioError> {
         let Topology::CsmaCd { propagation, .. } = self.world.topology else { return Ok(()) };
         let error = |field, sentence| Err(ScenarioError { part: "medium", index: 0, field, sentence });
         let rate = self.world.settings.link.rate;

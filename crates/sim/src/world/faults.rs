@@ -3,9 +3,9 @@
 use super::{EPOCH, SECRET, World, mac};
 use crate::check::{Blow, Scope, Seen};
 use crate::engine::Stream;
-use crate::faults::{Evil, Fault, Happened, Moment};
+use crate::faults::{Evil, Fault, Happened, Injected, Moment};
 use crate::hosts::HostProfile;
-use crate::media::{Frame, wire_time};
+use crate::media::wire_time;
 use rota_units::{Instant, Span};
 use rota_wire::{Key, MacAddr};
 
@@ -225,40 +225,26 @@ impl World {
     pub fn beat_fault(&mut self, index: usize, fault: &Fault) {
         let now = self.now();
         let settings = self.spec.settings.clone();
-        let to = self.evil_draw(self.hosts.len() as u64) as usize;
-        match fault {
-            Fault::Babble { host, octets, .. } => {
-                self.tally.count(Happened::Babbled);
-                let other = if to == *host { (to + 1) % self.hosts.len() } else { to };
-                let frame = ordinary(self.hosts[other].mac, self.hosts[*host].mac, *octets);
-                self.send(*host, frame);
-            }
-            Fault::Forge { .. } => {
-                self.tally.count(Happened::Forged);
-                let from = self.evil_draw(self.hosts.len() as u64) as usize;
-                let (to_mac, from_mac) = (self.hosts[to].mac, self.hosts[from].mac);
-                let frame = self.evil.forge(&settings, to_mac, from_mac);
-                self.lie_to(to, frame);
-            }
-            Fault::Replay { .. } => {
-                if let Some((to, frame)) = self.evil.replay() {
-                    self.tally.count(Happened::Replayed);
+        let macs: Vec<MacAddr> = self.hosts.iter().map(|host| host.mac).collect();
+        let injected = self.evil.inject(fault, &settings, &macs, &mut self.evil_random);
+        injected.iter().for_each(|(what, _)| self.tally.count(*what));
+        match injected.map(|(_, injected)| injected) {
+            Some(Injected::Sent { from, frame }) => self.send(from, frame),
+            Some(Injected::Arrived { to, frame, lie }) => {
+                if matches!(fault, Fault::Replay { .. }) {
                     self.fragment_copied(&frame, 1);
-                    self.arrive(to, frame);
                 }
+                self.arrive_or_lie(to, frame, lie);
             }
+            None => {}
+        }
+        match fault {
             Fault::Insider { wrap, .. } => {
                 self.tally.count(if *wrap { Happened::Wrapped } else { Happened::Insider });
                 let stranger = MacAddr([2, 0x45, 0x56, 0x49, 0x4c, index as u8]);
                 let station = self.hosts.len() as u16 + 1;
                 let frame = self.evil.insider(&settings, &Key::new(SECRET), station, stranger, *wrap);
                 (0..self.hosts.len()).for_each(|host| self.arrive(host, frame.clone()));
-            }
-            Fault::Flood { octets, broadcast } => {
-                self.tally.count(Happened::Flooded);
-                let to = if *broadcast { MacAddr::BROADCAST } else { self.hosts[to].mac };
-                let frame = ordinary(to, MacAddr([2, 0x46, 0x4c, 0x4f, 0x4f, 1]), *octets);
-                self.send(self.spec.stations, frame);
             }
             Fault::Flap { host, period } => {
                 self.tally.count(Happened::Flapped);
@@ -274,10 +260,6 @@ impl World {
             _ => {}
         }
         self.check();
-    }
-
-    fn evil_draw(&mut self, n: u64) -> u64 {
-        self.evil_random.below(n)
     }
 
     /// A fault is over.
@@ -337,12 +319,4 @@ impl World {
     pub(super) fn evil(seed: u64) -> Evil {
         Evil::new(Stream::named(seed, "evil"))
     }
-}
-
-fn ordinary(to: MacAddr, from: MacAddr, octets: u16) -> Frame {
-    let mut frame = vec![0xa5u8; usize::from(octets.max(60))];
-    frame[..6].copy_from_slice(&to.0);
-    frame[6..12].copy_from_slice(&from.0);
-    frame[12..14].copy_from_slice(&[8, 0]);
-    frame.into()
 }

@@ -113,7 +113,8 @@ impl WorldSpec {
     /// What a card of that time holds, some ten full frames.
     pub const CARD_OF_ITS_TIME: Octets = Octets::new(16_000);
 
-    fn medium(&self, seed: u64) -> Medium {
+    /// The medium that joins the stations.
+    pub fn medium(&self, seed: u64) -> Medium {
         let (rate, cards) = (self.settings.link.rate, self.card_queue);
         match self.topology {
             Topology::Switch => Medium::Switch(Switch::new(
@@ -583,7 +584,7 @@ impl World {
         (self.passed, self.strikes) = (passed, strikes);
     }
 
-    fn arrive_or_lie(&mut self, to: usize, frame: Frame, lie: bool) {
+    pub(super) fn arrive_or_lie(&mut self, to: usize, frame: Frame, lie: bool) {
         if lie { self.lie_to(to, frame) } else { self.arrive(to, frame) }
     }
 

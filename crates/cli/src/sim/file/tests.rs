@@ -117,7 +117,8 @@ fn the_corpus_of_scripts_replays() {
 
 #[test]
 fn a_script_holds_only_what_happens_to_frames() {
-    let of = |text: &str| script::parse(text, 3);
+    let three = WorldSpec { strangers: 1, ..WorldSpec::new(3) };
+    let of = |text: &str| script::parse(text, &three);
     let refused = |text: &str| of(text).map(|_| ()).unwrap_err();
     assert_eq!(of("").unwrap().len(), 0, "nothing goes wrong");
     let cut = "[[fault]]\nkind = \"partition\"\nat = \"2s\"\nstations = [1]\n";
@@ -129,6 +130,11 @@ fn a_script_holds_only_what_happens_to_frames() {
     assert!(line == 5 && sentence.contains("unknown field `colour`"), "{line} {sentence}");
     let (line, sentence) = refused(&cut.replace("[1]", "[4]"));
     assert!(line == 4 && sentence.contains("no station 4; they are 1 to 3"), "{line} {sentence}");
+    let flood = "[[fault]]\nkind = \"flood\"\nat = \"0s\"\n";
+    assert_eq!(of(flood).unwrap().len(), 1);
+    let link = WorldSpec { topology: Topology::Link { delay: Span::ZERO }, ..WorldSpec::new(2) };
+    let (line, sentence) = script::parse(flood, &link).unwrap_err();
+    assert!(line == 2 && sentence.contains("no port on a link"), "{line} {sentence}");
     let (_, sentence) = refused("stations = 3\n");
     assert!(sentence.contains("expected `fault`"), "{sentence}");
 }
