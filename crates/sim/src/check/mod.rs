@@ -1,6 +1,7 @@
 //! Checkers: each watches one rule and is asked after every event. They look at what happened, not at
 //! everything, so that a check costs the same in a large world.
 
+mod cycles;
 mod delivery;
 mod holders;
 mod ledger;
@@ -15,6 +16,7 @@ mod visits;
 mod waste;
 mod windows;
 
+pub use cycles::Cycles;
 pub use delivery::{Deliveries, FlowReport};
 pub use holders::OneHolder;
 pub use ledger::Ledgers;
@@ -185,6 +187,7 @@ pub struct All {
     visits: Visits,
     recoveries: RecoveryTimes,
     slots: Slots,
+    cycles: Cycles,
     waste: Waste,
     ordinary: Ordinary,
     /// The deliveries, to be reported at the end.
@@ -201,6 +204,7 @@ impl Checker for All {
         self.visits.after(view, findings);
         self.recoveries.after(view, findings);
         self.slots.after(view, findings);
+        self.cycles.after(view, findings);
         self.waste.after(view, findings);
         self.ordinary.after(view, findings);
         self.deliveries.after(view, findings);
