@@ -1,5 +1,5 @@
-//! R4: cycle k+1 of a strict ring begins at c_k + TRT, later by no more than one frame in front of the token on
-//! the master's own link. Ordinary traffic that left the token no way home would make it later (A1).
+//! R4: cycle k+1 of a strict ring begins at c_k + TRT, later by no more than one frame in front of the token
+//! on the master's own link. Ordinary traffic that left the token no way home would make it later (A1).
 
 use super::{Checker, Findings, Seen, View};
 use rota_units::{Instant, Span};
@@ -26,8 +26,8 @@ impl Checker for Cycles {
             if master != *host || cycle.wrapping_add(1) != list.cycle {
                 continue;
             }
-            // The last ordinary frame may be on the master's own link, in front of the token; clocks are off by
-            // less than a thousandth.
+            // The last ordinary frame may be on the master's own link, in front of the token; clocks are
+            // off by less than a thousandth.
             let link = &view.settings.link;
             let slack = if view.hosts[*host].profile.is_ideal() { Span::ZERO } else { link.host_slack };
             let trt = view.settings.trt;
