@@ -36,8 +36,6 @@ bugs! {
     AckIgnored,
     /// A strict cycle begins when its master gets to it, not at c_k + TRT.
     StrictStartNow,
-    /// The token is passed on before the wire has had time for what was sent.
-    TokenBeforeData,
 
     /// Whoever counts as silent needs no time to lose an old token.
     NoDrain,
@@ -70,7 +68,7 @@ bugs! {
     NrtWithoutRefusal,
     /// The round goes on to the next station whether the way home still fits or not (A1).
     NrtWithoutWayHome,
-    /// Admission asks for no ordinary share of the cycle (A3).
+    /// Admission leaves ordinary traffic no time in the cycle (A3).
     NrtFloorDropped,
     /// Admission forgets what is reserved already.
     ReservationsForgotten,
@@ -93,8 +91,6 @@ bugs! {
     DeadVisited,
     /// A joiner need not answer the master's challenge.
     ChallengeNotAsked,
-    /// A joiner keeps the slots that an earlier boot left under its number.
-    JoinerKeepsSlots,
     /// A doubled or replayed frame under the segment's key is believed.
     ReplayBelieved,
     /// A Form is believed without this station's newest nonce in it.

@@ -1,68 +1,111 @@
-//! Looks for every planted bug with the simulator's seeds and prints the table of `PLANTED.md`:
-//! `hunt [bug=NAME] [ground=NAME] [seeds=N]`.
+//! Looks for planted bugs with the simulator's seeds and writes what it finds into `PLANTED.md`:
+//! `hunt [bug=NAME]… [ground=WORLD] [seeds=N]`. `hunt none [ground=WORLD] [seeds=N]` looks for rules that
+//! are broken without a bug; `hunt bug=NAME ground=WORLD seed=N` prints one run's last events.
 
+use rota_models::hunt::table::{PAGE, Row, read, write};
 use rota_models::hunt::{GROUNDS, Ground, first_violation, hunt, trace};
-use rota_proto::planted::ALL;
+use rota_proto::planted::{ALL, Bug};
 use std::process::ExitCode;
 
-/// Without a bug every world must keep every rule.
-fn clean(grounds: &[&Ground], seeds: u64) -> bool {
-    let mut clean = true;
-    for ground in grounds {
-        for seed in 0..seeds {
-            if let Some(found) = first_violation(None, seed, &(ground.scenario)(seed)) {
-                println!("{} {seed}: {} {} at {:?}", ground.name, found.rule, found.what, found.at);
-                clean = false;
+/// Lines of a run that are printed.
+const LINES: usize = 2_000;
+
+struct Wanted {
+    bugs: Vec<(Bug, &'static str)>,
+    none: bool,
+    grounds: Vec<&'static Ground>,
+    seeds: u64,
+    seed: Option<u64>,
+}
+
+fn wanted() -> Result<Wanted, String> {
+    let mut wanted = Wanted {
+        bugs: Vec::new(),
+        none: false,
+        grounds: GROUNDS.iter().collect(),
+        seeds: 10_000,
+        seed: None,
+    };
+    for word in std::env::args().skip(1) {
+        let unknown = || format!("'{word}' is none of none, bug=NAME, ground=WORLD, seeds=N, seed=N");
+        match word.split_once('=') {
+            None if word == "none" => wanted.none = true,
+            Some(("bug", name)) => {
+                let known = ALL.iter().find(|(_, known, _)| *known == name);
+                let (bug, name, _) = known.ok_or_else(|| format!("there is no bug '{name}'"))?;
+                wanted.bugs.push((*bug, *name));
             }
+            Some(("ground", name)) => wanted.grounds.retain(|ground| ground.name == name),
+            Some(("seeds", number)) => wanted.seeds = number.parse().map_err(|_| unknown())?,
+            Some(("seed", number)) => wanted.seed = Some(number.parse().map_err(|_| unknown())?),
+            _ => return Err(unknown()),
         }
     }
-    clean
+    if wanted.grounds.is_empty() {
+        let names: Vec<&str> = GROUNDS.iter().map(|ground| ground.name).collect();
+        return Err(format!("there is no such world; there are {}", names.join(", ")));
+    }
+    Ok(wanted)
 }
 
 fn main() -> ExitCode {
-    let (mut bugs, mut ground, mut seeds, mut seed) = (Vec::new(), None, 10_000, None);
-    for word in std::env::args().skip(1) {
-        match word.split_once('=') {
-            Some(("bug", name)) => bugs.push(name.to_owned()),
-            Some(("ground", name)) => ground = Some(name.to_owned()),
-            Some(("seed", number)) => seed = number.parse::<u64>().ok(),
-            Some(("seeds", number)) if number.parse::<u64>().is_ok() => {
-                seeds = number.parse().unwrap_or(seeds);
-            }
-            _ => {
-                eprintln!("hunt: '{word}' is none of bug=NAME, ground=NAME, seeds=N");
-                return ExitCode::from(2);
-            }
+    let wanted = match wanted() {
+        Ok(wanted) => wanted,
+        Err(sentence) => {
+            eprintln!("hunt: {sentence}");
+            return ExitCode::from(2);
         }
-    }
-    // A panic of a machine is a finding, which the table prints.
-    std::panic::set_hook(Box::new(|_| {}));
-    let wanted = |name: &str| ground.as_ref().is_none_or(|ground| ground == name);
-    let grounds: Vec<&Ground> = GROUNDS.iter().filter(|ground| wanted(ground.name)).collect();
-    if let (Some(seed), Some(ground)) = (seed, grounds.first()) {
-        let bug = ALL.iter().find(|(_, name, _)| bugs.iter().any(|bug| bug == name)).map(|found| found.0);
-        trace(bug, seed, &(ground.scenario)(seed), 120).iter().for_each(|line| println!("{line}"));
+    };
+    if let Some(seed) = wanted.seed {
+        let bug = wanted.bugs.first().map(|(bug, _)| *bug);
+        let scenario = (wanted.grounds[0].scenario)(seed);
+        trace(bug, seed, &scenario, LINES).iter().for_each(|line| println!("{line}"));
         return ExitCode::SUCCESS;
     }
-    if bugs == ["none"] {
-        return ExitCode::from(u8::from(!clean(&grounds, seeds)));
-    }
-    let mut missed = 0;
-    for (bug, name, _) in ALL.iter().filter(|(_, name, _)| bugs.is_empty() || bugs.iter().any(|b| b == name))
-    {
-        match hunt(*bug, &grounds, seeds) {
-            Ok(found) => {
-                let (rule, what) = (found.violation.rule, found.violation.what);
-                println!(
-                    "| `{name}` | {rule} | {} | {} | {} | {what} | {:?}",
-                    found.ground, found.seed, found.tried, 0
-                );
-            }
-            Err(tried) => {
-                missed += 1;
-                println!("| `{name}` | – | – | – | {tried} | not found | {:?}", 0);
+    // A panic of a machine is a finding, which the page tells.
+    std::panic::set_hook(Box::new(|_| {}));
+    let found = if wanted.none { clean(&wanted) } else { all(&wanted) };
+    found.unwrap_or_else(|error| {
+        eprintln!("hunt: {PAGE}: {error}");
+        ExitCode::from(2)
+    })
+}
+
+/// Without a bug every world keeps every rule.
+fn clean(wanted: &Wanted) -> std::io::Result<ExitCode> {
+    let mut broken = 0;
+    for ground in &wanted.grounds {
+        for seed in 0..wanted.seeds {
+            if let Some(found) = first_violation(None, seed, &(ground.scenario)(seed)) {
+                println!("{} {seed}: {} {} at {:?}", ground.name, found.rule, found.what, found.at);
+                broken += 1;
             }
         }
+        println!("{}: {} seeds", ground.name, wanted.seeds);
     }
-    ExitCode::from(u8::from(missed > 0))
+    Ok(ExitCode::from(u8::from(broken > 0)))
+}
+
+/// Looks for each bug and writes its row before it looks for the next.
+fn all(wanted: &Wanted) -> std::io::Result<ExitCode> {
+    let everything = ALL.iter().map(|(bug, name, _)| (*bug, *name));
+    let bugs = if wanted.bugs.is_empty() { everything.collect() } else { wanted.bugs.clone() };
+    let mut missed = 0;
+    for (bug, name) in bugs {
+        let row = Row::of(bug, hunt(bug, &wanted.grounds, wanted.seeds));
+        missed += usize::from(row.rule.is_none());
+        println!(
+            "{name}: {} in {} {}, {} tried: {}",
+            row.rule.as_deref().unwrap_or("–"),
+            row.ground,
+            row.seed,
+            row.tried,
+            row.what
+        );
+        let mut rows = read(&std::fs::read_to_string(PAGE).unwrap_or_default());
+        rows.retain(|known| known.bug != bug);
+        rows.push(row);
+        std::fs::write(PAGE, write(&rows))?;
+    }
+    Ok(ExitCode::from(u8::from(missed > 0)))
 }

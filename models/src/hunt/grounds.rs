@@ -40,22 +40,28 @@ fn channel(random: &mut Stream, scenario: &mut Scenario, unit: u32, open: Span, 
     scenario.reservations.push(channel);
 }
 
-/// As much as fits is reserved, closed and reserved again, and every station has ordinary traffic all the
-/// time. Nothing goes wrong.
+/// As much as fits is reserved, closed and reserved again, a program may send more than its channel carries,
+/// and every station has ordinary traffic all the time. Nothing goes wrong.
 pub fn full(seed: u64) -> Scenario {
     let (mut random, mut scenario) = world("full", seed, (3, 6));
-    scenario.quiet = ms(5_000);
+    (scenario.duration, scenario.quiet) = (ms(3_000), ms(3_000));
     for _ in 0..random.between(3, 7) {
         let unit = random.between(500, 16_000) as u32;
-        let open = some_ms(&mut random, 2_000);
-        let close = (random.below(3) == 0).then(|| open + some_ms(&mut random, 3_000));
+        let open = some_ms(&mut random, 1_000);
+        let close = (random.below(3) == 0).then(|| open + some_ms(&mut random, 1_500));
         channel(&mut random, &mut scenario, unit, open, close);
     }
+    if random.below(3) == 0 {
+        let channel = &mut scenario.reservations[0];
+        let octets = channel.unit + random.between(1, 4_000) as u32;
+        channel.shape = Shape::Periodic { period: scenario.world.settings.trt, octets };
+    }
+    let flooded = random.below(4 * scenario.world.stations as u64) as usize;
     for from in 0..scenario.world.stations {
         let to = (from + 1) % scenario.world.stations;
-        let small = random.below(8) == 0;
-        let octets = if small { 60 } else { random.between(60, 1_514) as u32 };
-        let shape = Shape::Greedy { octets, backlog: if small { 1_500 } else { 60 } };
+        let small = from == flooded;
+        let octets = if small { 60 } else { random.between(300, 1_514) as u32 };
+        let shape = Shape::Greedy { octets, backlog: if small { 1_500 } else { 45 } };
         let begin = some_ms(&mut random, 2_000);
         scenario.traffic.push(Load { from, to, begin, end: None, shape });
     }
@@ -93,18 +99,18 @@ pub fn deaf(seed: u64) -> Scenario {
     scenario
 }
 
-/// Stations boot again and again, one stays dead for long, and whatever was heard is played again all the
-/// time.
+/// A station boots again, then stays dead for long, and whatever was heard is played again all the time.
 pub fn replays(seed: u64) -> Scenario {
     let (mut random, mut scenario) = world("replays", seed, (3, 4));
     (0..2).for_each(|_| channel(&mut random, &mut scenario, 1_000, Span::ZERO, None));
     let host = random.below(scenario.world.stations as u64) as usize;
     let crash = |down: Span| Fault::Crash { host, moment: Moment::Now, down: Some(down) };
+    scenario.duration = ms(9_000);
     scenario.faults.push(Timed { at: ms(200), lasts: Span::ZERO, fault: crash(some_ms(&mut random, 800)) });
-    let (at, down) = (ms(1_500) + some_ms(&mut random, 1_000), ms(500) + some_ms(&mut random, 3_500));
+    let (at, down) = (ms(1_500) + some_ms(&mut random, 1_000), ms(500) + some_ms(&mut random, 6_000));
     scenario.faults.push(Timed { at, lasts: Span::ZERO, fault: crash(down) });
     let fault = Fault::Replay { gap: Span::from_micros(random.between(500, 5_000)) };
-    scenario.faults.push(Timed { at: ms(300), lasts: ms(5_700), fault });
+    scenario.faults.push(Timed { at: ms(300), lasts: ms(8_700), fault });
     scenario
 }
 

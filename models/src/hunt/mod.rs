@@ -1,6 +1,7 @@
 //! The hunt for planted bugs: the simulator's worlds with all their checkers, one bug in every machine.
 
 mod grounds;
+pub mod table;
 
 use rota_proto::planted::{Bug, plant};
 use rota_sim::check::Violation;
@@ -12,6 +13,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub struct Ground {
     /// Its name in the table.
     pub name: &'static str,
+    /// What happens there, for the page.
+    pub what: &'static str,
     /// The world of a seed.
     pub scenario: fn(u64) -> Scenario,
 }
@@ -81,7 +84,10 @@ pub fn hunt(bug: Bug, grounds: &[&Ground], seeds: u64) -> Result<Found, u64> {
             for seed in from..to {
                 tried += 1;
                 if let Some(violation) = first_violation(Some(bug), seed, &(ground.scenario)(seed)) {
-                    return Ok(Found { ground: ground.name, seed, tried, violation });
+                    // What happens without the bug, too, says nothing about it.
+                    if first_violation(None, seed, &(ground.scenario)(seed)).is_none() {
+                        return Ok(Found { ground: ground.name, seed, tried, violation });
+                    }
                 }
             }
         }
@@ -92,10 +98,34 @@ pub fn hunt(bug: Bug, grounds: &[&Ground], seeds: u64) -> Result<Found, u64> {
 
 /// The kinds of worlds, the most general first.
 pub const GROUNDS: &[Ground] = &[
-    Ground { name: "proven", scenario: |seed| Campaign::Proven.scenario(seed) },
-    Ground { name: "campaign", scenario: |seed| Campaign::Product.scenario(seed) },
-    Ground { name: "full", scenario: grounds::full },
-    Ground { name: "deaf", scenario: grounds::deaf },
-    Ground { name: "replays", scenario: grounds::replays },
-    Ground { name: "switches", scenario: grounds::switches },
+    Ground {
+        name: "proven",
+        what: "the campaign with the proven timers: stations, channels, traffic and every fault",
+        scenario: |seed| Campaign::Proven.scenario(seed),
+    },
+    Ground {
+        name: "campaign",
+        what: "the same with the product's own timers",
+        scenario: |seed| Campaign::Product.scenario(seed),
+    },
+    Ground {
+        name: "full",
+        what: "as much reserved as fits, ordinary traffic everywhere, nothing goes wrong",
+        scenario: grounds::full,
+    },
+    Ground {
+        name: "deaf",
+        what: "a station hears nothing for a while, others are stopped or lose claims meanwhile",
+        scenario: grounds::deaf,
+    },
+    Ground {
+        name: "replays",
+        what: "a station boots again and again, and whatever was heard is played again",
+        scenario: grounds::replays,
+    },
+    Ground {
+        name: "switches",
+        what: "to token mode and back all the time, with ordinary traffic in every card",
+        scenario: grounds::switches,
+    },
 ];

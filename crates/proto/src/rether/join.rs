@@ -238,8 +238,7 @@ impl Rether {
     }
 
     fn let_in(&mut self, now: Instant, joiner: &Joiner, station: StationId, token: &mut Token) {
-        let kept = planted(Bug::JoinerKeepsSlots);
-        self.drop_slots(token, |slot, _| slot.station == station && !kept);
+        self.drop_slots(token, |slot, _| slot.station == station);
         token.dead.remove(station);
         // It may have switched alone: the ring goes on under the later epoch.
         if newer(joiner.said.mode_epoch, self.mode_epoch) {

@@ -297,7 +297,7 @@ impl Rether {
             let request = Request { station: self.station, unit_octets: octets, periodic: session.periodic };
             let mut params = self.settings.params(self.ring_size());
             if planted(Bug::NrtFloorDropped) {
-                params.nrt_latency_max = Span::from_millis(3_600_000);
+                params.trt += rota_admission::nrt_need(&params, Span::ZERO, true).total();
             }
             let (channel, periodic) = (session.channel, session.periodic);
             match admit(&slots[..count], &request, &params) {

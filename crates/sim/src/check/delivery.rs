@@ -34,6 +34,8 @@ struct Watch {
     pending: VecDeque<(u64, bool)>,
     newest: Option<u64>,
     slot: Option<Instant>,
+    /// Its program has sent a unit larger than the contract, whose rest takes a slot of its own.
+    too_large: bool,
 }
 
 /// Watches every flow.
@@ -90,6 +92,8 @@ impl Checker for Deliveries {
                     if octets <= contract.unit_octets_max {
                         watch.pending.push_back((number, false));
                         self.due.push(Reverse((view.now + contract.bound, flow, view.now)));
+                    } else {
+                        watch.too_large = true;
                     }
                 }
                 Seen::Delivered { flow, receipt } => {
@@ -139,7 +143,8 @@ impl Deliveries {
         let Some(last) = watch.slot.replace(began) else { return };
         let gap = began.since(last);
         // Two slots at once happen when a cycle begins while the last one's slot was late.
-        if view.windows.excuse(last, began, channel.from, channel.to) {
+        let to_blame = watch.too_large;
+        if to_blame || view.windows.excuse(last, began, channel.from, channel.to) {
             return;
         }
         watch.report.worst_gap = watch.report.worst_gap.max(gap);

@@ -2,6 +2,7 @@
 //! everything, so that a check costs the same in a large world.
 
 pub mod bounds;
+mod cycles;
 mod delivery;
 mod holders;
 mod isolation;
@@ -17,6 +18,7 @@ mod visits;
 mod waste;
 mod windows;
 
+pub use cycles::Cycles;
 pub use delivery::{Deliveries, FlowReport};
 pub use holders::OneHolder;
 pub use isolation::Got;
@@ -188,6 +190,7 @@ pub struct All {
     visits: Visits,
     recoveries: RecoveryTimes,
     slots: Slots,
+    cycles: Cycles,
     waste: Waste,
     ordinary: Ordinary,
     bounds: bounds::Bounds,
@@ -205,6 +208,7 @@ impl Checker for All {
         self.visits.after(view, findings);
         self.recoveries.after(view, findings);
         self.slots.after(view, findings);
+        self.cycles.after(view, findings);
         self.waste.after(view, findings);
         self.ordinary.after(view, findings);
         self.bounds.after(view, findings);

@@ -2,6 +2,7 @@
 //! may wait behind what a long hold sends, but not for ever.
 
 use super::{Checker, Findings, Seen, View};
+use rota_proto::ModeName;
 use rota_wire::{FrameView, Generation, Kind};
 
 /// How often a token is sent at most: behind the second time its successor has had fifteen milliseconds.
@@ -28,7 +29,11 @@ impl Checker for Waste {
             match seen {
                 Seen::Sent { host, frame, .. } => {
                     let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { continue };
-                    if frame.header().kind == Kind::Token {
+                    // Who has gone back to plain mode meanwhile tells so behind all that its queue held.
+                    let to = view.hosts.iter().filter(|to| frame.destination_mac() == to.mac);
+                    let mut to = to.filter_map(|to| to.node.as_ref());
+                    let rings = to.any(|node| node.link().mode() == ModeName::Token);
+                    if frame.header().kind == Kind::Token && rings {
                         let token = (frame.header().generation, frame.header().seq);
                         self.token(view, *host, token, findings);
                     }

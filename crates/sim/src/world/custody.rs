@@ -163,7 +163,7 @@ impl World {
     /// What a process had not looked at ends with it.
     pub(super) fn fragments_die(&mut self, host: usize) {
         let inbox = std::mem::take(&mut self.hosts[host].inbox);
-        for (_, frame) in inbox {
+        for (.., frame) in inbox {
             self.fragment_ends(&frame, End::Silent);
         }
     }

@@ -32,7 +32,12 @@ impl World {
         if host.node.is_none() || host.inbox.len() >= INBOX_MAX {
             host.inbox_drops += 1;
             self.fragment_ends(&frame, End::Silent);
-            self.lost_on_silent(&frame);
+            let known = self.now().since(self.hosts[to].died);
+            // By then its death must be known: whoever still sends it a token has no excuse.
+            let recovery = self.recovery.crash(self.hosts.len() as u64) * 2;
+            if known <= self.spec.settings.trt * 33 + recovery {
+                self.lost_on_silent(&frame);
+            }
             return;
         }
         if now < host.paused_until {

@@ -1,0 +1,41 @@
+//! R4: cycle k+1 of a strict ring begins at c_k + TRT, later by no more than one frame in front of the token
+//! on the master's own link. Ordinary traffic that left the token no way home would make it later (A1).
+
+use super::{Checker, Findings, Seen, View};
+use rota_units::{Instant, Span};
+use rota_wire::{FrameView, Kind, Token};
+
+/// The newest cycle that was begun: by whom, which, when, and of a strict ring.
+#[derive(Debug, Default)]
+pub struct Cycles {
+    last: Option<(usize, u32, Instant)>,
+}
+
+impl Checker for Cycles {
+    fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
+        for seen in view.seen {
+            let Seen::Sent { host, frame, .. } = seen else { continue };
+            let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { continue };
+            if frame.header().kind != Kind::List {
+                continue;
+            }
+            let Ok(list) = Token::parse(frame.body()) else { continue };
+            let now = list.slots.is_strict().then_some((*host, list.cycle, view.now));
+            let last = std::mem::replace(&mut self.last, now);
+            let (Some((master, cycle, began)), true) = (last, now.is_some()) else { continue };
+            if master != *host || cycle.wrapping_add(1) != list.cycle {
+                continue;
+            }
+            // The last ordinary frame may be on the master's own link, in front of the token; clocks are
+            // off by less than a thousandth.
+            let link = &view.settings.link;
+            let slack = if view.hosts[*host].profile.is_ideal() { Span::ZERO } else { link.host_slack };
+            let trt = view.settings.trt;
+            let bound = trt + trt.div_down(1_000) + link.frame_span_max() + slack;
+            let lasted = view.now.since(began);
+            if lasted > bound && !view.windows.excuse(began, view.now, usize::MAX, usize::MAX) {
+                findings.add(view.now, "R4", format!("cycle {cycle} of host {host} lasted {lasted}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The table of `PLANTED.md`: written by the hunt, read again by the test.
+
+use super::{Found, GROUNDS};
+use rota_proto::planted::{ALL, Bug};
+use std::fmt::Write as _;
+
+/// Where the table stands.
+pub const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/PLANTED.md");
+
+/// Where a bug was found, as the table says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The bug.
+    pub bug: Bug,
+    /// The first rule that was broken; `None` when it was not found.
+    pub rule: Option<String>,
+    /// The kind of world.
+    pub ground: String,
+    /// The seed.
+    pub seed: u64,
+    /// Seeds tried in all kinds of worlds until then.
+    pub tried: u64,
+    /// What was seen.
+    pub what: String,
+}
+
+impl Row {
+    /// What came of a hunt.
+    pub fn of(bug: Bug, found: Result<Found, u64>) -> Self {
+        match found {
+            Ok(Found { ground, seed, tried, violation }) => {
+                let (rule, what) = (Some(violation.rule.to_owned()), violation.what.replace('|', "/"));
+                Self { bug, rule, ground: ground.to_owned(), seed, tried, what }
+            }
+            Err(tried) => {
+                Self {
+                    bug, rule: None, ground: "–".to_owned(), seed: 0, tried, what: "not found".to_owned()
+                }
+            }
+        }
+    }
+}
+
+/// The rows of a page, in its order. Lines that are no rows are passed over.
+pub fn read(page: &str) -> Vec<Row> {
+    page.lines().filter_map(read_row).collect()
+}
+
+fn read_row(line: &str) -> Option<Row> {
+    let cells: Vec<&str> = line.trim().strip_prefix("| `")?.split(" | ").collect();
+    let [name, _, rule, ground, seed, tried, what] = cells[..] else { return None };
+    let (bug, ..) = ALL.iter().find(|(_, known, _)| name.trim_end_matches('`') == *known)?;
+    let rule = (rule != "–").then(|| rule.to_owned());
+    let (ground, what) = (ground.to_owned(), what.trim_end_matches('|').trim().to_owned());
+    Some(Row { bug: *bug, rule, ground, seed: seed.parse().unwrap_or(0), tried: tried.parse().ok()?, what })
+}
+
+/// The page with these rows, in the order of the bugs.
+pub fn write(rows: &[Row]) -> String {
+    let mut page = HEAD.to_owned();
+    for ground in GROUNDS {
+        let _ = writeln!(page, "* `{}`: {}", ground.name, ground.what);
+    }
+    page.push_str(COLUMNS);
+    for (bug, name, sentence) in ALL {
+        let Some(row) = rows.iter().find(|row| row.bug == *bug) else { continue };
+        let Row { rule, ground, seed, tried, what, .. } = row;
+        let rule = rule.as_deref().unwrap_or("–");
+        let sentence = sentence.trim();
+        let _ = writeln!(page, "| `{name}` | {sentence} | {rule} | {ground} | {seed} | {tried} | {what} |");
+    }
+    page
+}
+
+const HEAD: &str = "\
+# Planted bugs
+
+`cargo run --release -p rota-models --bin hunt` writes this page: each bug of `crates/proto/src/planted.rs`
+in every machine of a world, seeds from 0, until a checker of the simulator says that a rule is broken which
+the same seed without the bug keeps. A few seeds are tried in every kind of world before more are tried in
+any. `hunt bug=NAME` looks for one bug and changes its row only; `hunt bug=NAME ground=WORLD seed=N` prints
+the last events before the rule was broken. `cargo test -p rota-models --test hunt` repeats each row at its
+seed, with the bug and without.
+
+The bugs stand in the product's code, one condition each, and exist only with the feature `planted`, which
+only `models` turns on (a rule of `cargo xtask tidy`).
+
+The worlds, each another for each seed:
+
+";
+
+const COLUMNS: &str = "
+| bug | what it does | rule | world | seed | seeds tried | what was seen first |
+|---|---|---|---|---|---|---|
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_is_written_is_read_again() {
+        let row = |seed, rule: Option<&str>| Row {
+            bug: ALL[seed as usize].0,
+            rule: rule.map(str::to_owned),
+            ground: "full".to_owned(),
+            seed,
+            tried: 77,
+            what: "hosts 1 and 2 both hold a token".to_owned(),
+        };
+        let rows = [row(0, Some("S1")), row(3, None)];
+        assert_eq!(read(&write(&rows)), rows);
+    }
+}

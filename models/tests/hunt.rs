@@ -1,0 +1,30 @@
+//! Every planted bug of `PLANTED.md` is found again at its seed; without it the same seed keeps every rule.
+
+use rota_models::hunt::table::{PAGE, read};
+use rota_models::hunt::{GROUNDS, first_violation};
+use rota_proto::planted::ALL;
+
+#[test]
+fn every_planted_bug_is_found_at_its_seed_and_only_with_it() {
+    std::panic::set_hook(Box::new(|_| {}));
+    let rows = read(&std::fs::read_to_string(PAGE).expect("the hunt has written its page"));
+    let mut wrong = Vec::new();
+    for row in &rows {
+        let Some(rule) = &row.rule else { continue };
+        let ground = GROUNDS.iter().find(|ground| ground.name == row.ground).expect("a world of the hunt");
+        let scenario = (ground.scenario)(row.seed);
+        let found = first_violation(Some(row.bug), row.seed, &scenario);
+        if found.as_ref().is_none_or(|found| found.rule != rule.as_str()) {
+            wrong.push(format!("{:?} was {rule} in {} {} and is {found:?}", row.bug, row.ground, row.seed));
+        }
+        if let Some(found) = first_violation(None, row.seed, &scenario) {
+            wrong.push(format!("{} {} without {:?}: {found:?}", row.ground, row.seed, row.bug));
+        }
+    }
+    let _ = std::panic::take_hook();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let missing: Vec<&str> =
+        ALL.iter().filter(|all| rows.iter().all(|row| row.bug != all.0)).map(|all| all.1).collect();
+    assert!(missing.is_empty(), "bugs without a row: {missing:?}");
+    assert!(rows.iter().filter(|row| row.rule.is_some()).count() >= 24);
+}
