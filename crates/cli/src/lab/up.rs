@@ -11,6 +11,7 @@ use rota_units::{BitRate, Octets};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The one line that a keeper writes to who started it.
@@ -29,13 +30,21 @@ fn orders(up: &Up) -> Result<Orders, Failure> {
         return Err(Failure::wrong_use(sentence));
     }
     Place::of(&up.name).map_err(Failure::wrong_use)?;
-    let spec =
-        LabSpec { port_queue, hub: up.hub.is_some(), ..LabSpec::new(up.name.clone(), up.nodes, up.rate) };
+    let calibration = up.calibration.as_deref().map(whole_path).transpose()?;
+    let hub = up.hub.is_some();
+    let spec = LabSpec { port_queue, hub, calibration, ..LabSpec::new(up.name.clone(), up.nodes, up.rate) };
     if let Some(Some(script)) = &up.hub {
         sim::read_script(script, usize::from(up.nodes))?;
     }
     let hub = up.hub.clone().map(|script| HubOrders { script, seed: up.hub_seed });
     Ok(Orders { spec, hub, nodes: !up.no_nodes, aloud: up.foreground })
+}
+
+/// A path that holds in whatever directory a node is started; the file is read now, so that a wrong one is
+/// said once and not by each node.
+pub fn whole_path(file: &Path) -> Result<PathBuf, Failure> {
+    crate::calibrate::file::read(file)?;
+    std::path::absolute(file).map_err(|error| Failure::failed(format!("{}: {error}", file.display())))
 }
 
 /// Runs `rota lab up`.
@@ -59,6 +68,9 @@ pub fn up(up: &Up, format: Format) -> Result<Exit, Failure> {
     command.args(["lab", "keep", "--name", &up.name]);
     command.args(["--nodes", &up.nodes.to_string(), "--rate", &format!("{}bit", up.rate.as_bps())]);
     command.args(["--port-queue", &format!("{}octets", orders.spec.port_queue.get())]);
+    if let Some(file) = &orders.spec.calibration {
+        command.arg("--calibration").arg(file);
+    }
     command.args(up.no_nodes.then_some("--no-nodes"));
     if let Some(script) = &up.hub {
         command.args(["--hub-seed", &up.hub_seed.to_string()]).arg("--hub").args(script);
