@@ -55,7 +55,7 @@ fn what_is_no_calibration_is_refused_in_one_sentence() {
         path.display().to_string()
     };
     let other = file("other.toml", &good.replace("format = 1", "format = 9"));
-    let bare = file("bare.toml", &good.replace("per-visit = \"41612ns\"", "per-visit = 41612"));
+    let bare = file("bare.toml", &good.replace("per-visit = \"46818ns\"", "per-visit = 46818"));
     let refused = |words: &[&str], code: i32, sentence: &str| {
         let out = Command::new(ROTA).args(words).env_remove("ROTA_CALIBRATION").output().unwrap();
         let errors = text(&out.stderr);
@@ -64,7 +64,7 @@ fn what_is_no_calibration_is_refused_in_one_sentence() {
     };
     let up = |file: &str, sentence: &str| refused(&["lab", "up", "--calibration", file], 2, sentence);
     up(&other, "other.toml:3: format: is 9, this rota reads 1");
-    up(&bare, "bare.toml:15: per-visit: '41612' has no unit");
+    up(&bare, "bare.toml:15: per-visit: '46818' has no unit");
     refused(&["lab", "up", "--calibration", "/nowhere/at/all"], 1, "cannot read /nowhere/at/all");
     refused(&["calibrate", "--interface", "no-such-if0"], 1, "there is no interface no-such-if0");
     refused(&["calibrate", "--duration", "1ms"], 2, "1 ms is no time to measure");

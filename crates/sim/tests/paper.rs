@@ -183,6 +183,7 @@ fn the_shipping_node_keeps_its_round_going_beside_sessions() {
         sessions: vec![kb * 1_024],
         exchanged: Some(118),
         strict: true,
+        queued: ours::ONE,
         everybody: false,
         latency: ours::LATENCY,
         costs: ours::Costs::DEFAULT,

@@ -47,6 +47,8 @@ pub struct Bench {
     pub params: SegmentParams,
     /// How long.
     pub effort: Effort,
+    /// A hop among running nodes, where there are some: it has the protocol's own work in it.
+    pub node_hop: Option<Spread>,
 }
 
 /// What a hop came to.
@@ -178,7 +180,8 @@ impl Bench {
         Ok(away.since(opens))
     }
 
-    /// h: half of a token's way to the peer and back, for the shortest and the longest token.
+    /// h: half of a token's way to the peer and back, for the shortest and the longest token, or what nodes
+    /// measured of their own token.
     fn hop(&mut self, peer: MacAddr) -> Result<Hop, Failure> {
         let overhead = (LINK_HEADER_OCTETS + TAG_OCTETS) as u64;
         let longest =
@@ -217,7 +220,7 @@ impl Bench {
             let of_wire = (per_octet * wire(*body) as f64) as u64;
             times.iter().map(move |time| time.saturating_sub(of_wire))
         });
-        let spread = Spread::of(samples.collect());
+        let spread = self.node_hop.unwrap_or_else(|| Spread::of(samples.collect()));
         let longest = wire(bodies[1]);
         // A virtual wire carries a frame in no time: then both links are charged at their rate all the same.
         let nominal = self.params.link.rate.span_of_up(Octets::new(longest)) * 2;

@@ -17,7 +17,7 @@ fn words(part: Part) -> &'static str {
         Part::PrepareShort => "prepare the shortest data frame",
         Part::Frame => "a: per frame beyond wire and preparation",
         Part::Visit => "b: a visit beyond its frames",
-        Part::Hop => "h without its wire: half a token's way there and back",
+        Part::Hop => "h without its wire",
         Part::Receive => "receive: take from the card, check the tag",
         Part::Wake => "J: how late a timer wakes",
     }

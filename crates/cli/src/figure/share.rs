@@ -75,6 +75,7 @@ fn scene(rate: BitRate, how: How, measured: &Measured) -> Option<(Scene, String)
         sessions: Vec::new(),
         strict: how != How::Early,
         exchanged: Some(EXCHANGED),
+        queued: ours::ONE,
         everybody: false,
         // With the world's 2 us in the switch the 10 us of the assumed host.
         latency: Span::from_micros(8),
@@ -106,7 +107,13 @@ pub fn largest(rate: BitRate, how: How, measured: &Measured) -> Option<Kept> {
     let (wire, payload) = percent(rate, octets);
     let with = |octets| Scene { sessions: vec![octets; 4], ..scene.clone() };
     let seen = ours::access(&with(octets), 1)?;
-    let everybody = Scene { everybody: true, exchanged: Some(FULL), rotations: SATURATED, ..with(octets) };
+    let everybody = Scene {
+        everybody: true,
+        queued: ours::SATURATED,
+        exchanged: Some(FULL),
+        rotations: SATURATED,
+        ..with(octets)
+    };
     let saturated = ours::access(&everybody, 1)?;
     let refused = ours::access(&with(octets + octets / 50), 1).is_none();
     let latency = scene.costs.settings(rate).nrt_latency_max;
@@ -153,7 +160,13 @@ mod tests {
                 assert!(seen.mean_gap <= TOLERANCE && seen.violations == 0, "{mbit} Mbit/s: {seen:?}");
             }
             // The worst case beside it: slower by far, and still within what is promised.
-            let everybody = Scene { everybody: true, exchanged: Some(FULL), rotations: SATURATED, ..scene };
+            let everybody = Scene {
+                everybody: true,
+                queued: ours::SATURATED,
+                exchanged: Some(FULL),
+                rotations: SATURATED,
+                ..scene
+            };
             let worst = ours::access(&everybody, 1).expect("admission does not ask who sends");
             assert!(worst.mean_gap > TOLERANCE && worst.longest_gap <= STATED, "{worst:?}");
             assert_eq!(worst.violations, 0);

@@ -31,8 +31,8 @@ fn orders(up: &Up) -> Result<Orders, Failure> {
     }
     Place::of(&up.name).map_err(Failure::wrong_use)?;
     let calibration = up.calibration.as_deref().map(whole_path).transpose()?;
-    let hub = up.hub.is_some();
-    let spec = LabSpec { port_queue, hub, calibration, ..LabSpec::new(up.name.clone(), up.nodes, up.rate) };
+    let spec = LabSpec::new(up.name.clone(), up.nodes, up.rate);
+    let spec = LabSpec { port_queue, hub: up.hub.is_some(), calibration, ..spec };
     if let Some(Some(script)) = &up.hub {
         sim::read_script(script, usize::from(up.nodes))?;
     }

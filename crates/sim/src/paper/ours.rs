@@ -15,10 +15,10 @@ use rota_units::{BitRate, Octets, Span};
 pub const LATENCY: Span = Span::from_micros(20);
 /// How often the experiment looks whether the talkers still have something to send.
 const LOOK: Span = Span::from_micros(250);
-/// Frames that a talker keeps queued.
-const QUEUED: usize = 12;
-/// The same where everybody always has more than a visit may send.
-const SATURATED: usize = 100;
+/// Frames that a talker keeps queued: one a visit, the 2 x 100 octets a rotation of theory a.1.
+pub const ONE: usize = 1;
+/// The same where a talker always has more than a visit may send.
+pub const SATURATED: usize = 100;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct Scene {
     pub strict: bool,
     /// Stations 2 and 3 exchange frames of so many octets continuously; without, the idle token goes round.
     pub exchanged: Option<u16>,
+    /// Frames that each of them keeps queued: [`ONE`] or [`SATURATED`].
+    pub queued: usize,
     /// Everybody sends that to the next station, not only those two.
     pub everybody: bool,
     /// From a frame's last bit at a station to the node's answer, beside what `costs` say.
@@ -159,7 +161,8 @@ fn load(world: &mut World, scene: &Scene) {
         return;
     };
     let hosts = world.hosts.len();
-    let (talkers, most) = if scene.everybody { (0..hosts, SATURATED) } else { (2..4, QUEUED) };
+    let talkers = if scene.everybody { 0..hosts } else { 2..4 };
+    let most = scene.queued;
     for from in talkers {
         let to = if scene.everybody { (from + 1) % hosts } else { 5 - from };
         let queued = world.hosts[from].node.as_ref().map_or(most, |node| node.link().queued_frames());
