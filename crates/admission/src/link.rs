@@ -59,8 +59,11 @@ pub struct LinkModel {
     pub rate: BitRate,
     /// How its frames are built.
     pub framing: Framing,
-    /// a of eq. 7: what the host adds to every frame.
+    /// a of eq. 7: what the host adds to every frame, behind the wire's own time.
     pub per_frame: Span,
+    /// What the host needs to prepare a frame while the card sends the one before. A frame shorter than that
+    /// is charged this instead of its wire time; zero where all host time is charged by `per_frame`.
+    pub prepare: Span,
     /// b of eq. 7: what the host adds to every visit that sends.
     pub per_visit: Span,
     /// h, the paper's t_token: one token frame from holder to holder, processing included.
@@ -87,6 +90,7 @@ impl LinkModel {
             rate,
             framing,
             per_frame: Self::PER_FRAME,
+            prepare: Span::ZERO,
             per_visit: Self::PER_VISIT,
             hop: Self::hop_for(rate, framing, token_octets, Self::HOPS, Self::PROCESSING),
             host_slack: Self::HOST_SLACK,
@@ -122,6 +126,19 @@ impl LinkModel {
         self.frame_span_up(0)
     }
 
+    /// What a frame of wire time `wire` is charged: the longer of the wire and its preparation, and a.
+    ///
+    /// Sound with b ≥ `prepare`: frame k of a visit is ready at k·p and leaves behind those before
+    /// it, so the last ends at max over j of (j·p + what leaves from j on) ≤ p + Σ max(w, p).
+    pub fn frame_cost(&self, wire: Span) -> Span {
+        wire.max(self.prepare) + self.per_frame
+    }
+
+    /// What the longest frame is charged.
+    pub fn frame_cost_max(&self) -> Span {
+        self.frame_cost(self.frame_span_max())
+    }
+
     /// Eq. 7: wire time of a whole unit + a·n + b (`RETHER-4.2-4`), without any token hop.
     pub fn unit_span_up(&self, unit: Octets) -> Span {
         self.unit_span_joined_up(unit) + self.per_visit
@@ -129,8 +146,12 @@ impl LinkModel {
 
     /// Eq. 7 without b, for a unit that follows another one in the same visit.
     pub fn unit_span_joined_up(&self, unit: Octets) -> Span {
-        self.rate.span_of_up(self.framing.unit_wire_octets(unit))
-            + self.per_frame * self.framing.frames_of(unit)
+        let full = self.framing.unit_payload_max();
+        let others = self.framing.frames_of(unit) - 1;
+        let rota = u64::from(self.framing.rota_octets);
+        let last = unit.get().saturating_sub(others.saturating_mul(full));
+        self.frame_cost(self.frame_span_up(full + rota)) * others
+            + self.frame_cost(self.frame_span_up(last + rota))
     }
 
     /// Full frames that leave in `span`, at least one.
@@ -175,9 +196,27 @@ mod tests {
             per_frame: Span::from_micros(140),
             per_visit: Span::from_micros(650),
             hop: Span::from_micros(247),
-            host_slack: Span::ZERO,
+            ..LinkModel::new(BitRate::from_mbit(10), paper, 0)
         };
         assert_eq!(link.unit_span_up(Octets::new(6250)) + link.hop, Span::from_micros(6_597));
+    }
+
+    #[test]
+    fn a_host_that_prepares_while_the_card_sends_is_charged_only_what_it_needs_beyond() {
+        let at = |mbit, prepare| LinkModel {
+            per_frame: Span::ZERO,
+            prepare: Span::from_nanos(prepare),
+            ..LinkModel::new(BitRate::from_mbit(mbit), ETHERNET, 46)
+        };
+        let extra = |link: &LinkModel, unit: u64| {
+            let unit = Octets::new(unit);
+            link.unit_span_joined_up(unit).minus(link.rate.span_of_up(ETHERNET.unit_wire_octets(unit)))
+        };
+        // Full frames take 12.304 us at 1 Gbit/s; the last one, of 108 octets of payload, 1.68 us.
+        assert_eq!(extra(&at(1_000, 3_000), 2 * 1_436 + 108), Span::from_nanos(3_000 - 1_680));
+        assert_eq!(extra(&at(1_000, 13_000), 2 * 1_436), Span::from_nanos(2 * (13_000 - 12_304)));
+        // At 100 Mbit/s the shortest frame takes longer than any preparation here.
+        assert_eq!(extra(&at(100, 3_000), 1), Span::ZERO);
     }
 
     #[test]
@@ -190,9 +229,10 @@ mod tests {
     proptest! {
         #[test]
         fn a_larger_unit_never_costs_less(
-            unit in 0u64..5_000_000, more in 0u64..3_000, mbit in 1u64..10_000
+            unit in 0u64..5_000_000, more in 0u64..3_000, mbit in 1u64..10_000, prepare in 0u64..20_000
         ) {
-            let link = LinkModel::new(BitRate::from_mbit(mbit), ETHERNET, 100);
+            let prepare = Span::from_nanos(prepare);
+            let link = LinkModel { prepare, ..LinkModel::new(BitRate::from_mbit(mbit), ETHERNET, 100) };
             let small = link.unit_span_up(Octets::new(unit));
             prop_assert!(small <= link.unit_span_up(Octets::new(unit + more)));
             prop_assert!(ETHERNET.unit_wire_octets(Octets::new(unit)).get() >= unit);

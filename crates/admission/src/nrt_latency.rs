@@ -77,8 +77,7 @@ impl NrtRing {
     /// The ring of `params` with `reserved` in slots.
     pub fn new(params: &SegmentParams, reserved: Span, strict: bool) -> Self {
         let link = &params.link;
-        let visit =
-            |frames: u64| link.hop + link.per_visit + (link.per_frame + link.frame_span_max()) * frames;
+        let visit = |frames: u64| link.hop + link.per_visit + link.frame_cost_max() * frames;
         Self {
             trt: params.trt,
             reserved: reserved + params.cycle_overhead(),

@@ -147,8 +147,8 @@ pub fn tht_nrt(params: &SegmentParams, octets: Octets) -> Span {
     let (link, mtu) = (&params.link, u64::from(params.link.framing.mtu.max(1)));
     let frames = octets.pieces_up(Octets::new(mtu));
     let last = octets.get() - (frames - 1) * mtu;
-    let wire = link.framing.wire_octets(mtu) * (frames - 1) + link.framing.wire_octets(last);
-    link.rate.span_of_up(wire) + link.per_frame * frames + link.per_visit + link.hop
+    let last = link.frame_cost(link.frame_span_up(last));
+    link.frame_cost_max() * (frames - 1) + last + link.per_visit + link.hop
 }
 
 /// Worst time between two visits of any slot on a strict ring, host slack apart.

@@ -10,7 +10,7 @@ const BARE: Framing = Framing { mtu: 1_500, overhead_octets: 0, min_wire_octets:
 
 fn model(mbit: u64, per_frame: Span, per_visit: Span, hop: Span) -> LinkModel {
     let rate = BitRate::from_mbit(mbit);
-    LinkModel { rate, framing: BARE, per_frame, per_visit, hop, host_slack: Span::ZERO }
+    LinkModel { per_frame, per_visit, hop, ..LinkModel::new(rate, BARE, 0) }
 }
 
 fn streams(link: &LinkModel) -> u64 {

@@ -1,7 +1,7 @@
 //! `rota bench`: what this machine and this program can do. Each benchmark prints; none of them judges.
 
 mod bare;
-mod hop;
+pub mod hop;
 mod idle;
 mod sim;
 pub mod stage;

@@ -10,6 +10,7 @@ macro_rules! outln {
 }
 
 mod bench;
+mod calibrate;
 mod channel;
 mod clock;
 mod demo;
@@ -84,6 +85,8 @@ enum Command {
     Status(status::Args),
     /// Measure this machine
     Bench(bench::Args),
+    /// Measure what a frame, a visit and a hop cost on an interface, for admission
+    Calibrate(calibrate::Args),
     /// Ordinary TCP or UDP cross traffic, for experiments
     Load(load::Args),
     /// The same machines in virtual time, under every fault; the figures of the paper again
@@ -102,6 +105,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Channel(args) => channel::run(&args, format),
         Command::Status(args) => status::run(&args, format),
         Command::Bench(args) => bench::run(&args, format),
+        Command::Calibrate(args) => calibrate::run(&args, format),
         Command::Load(args) => load::run(&args, format),
         Command::Sim(args) => sim::run(&args, format),
     }

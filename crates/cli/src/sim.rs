@@ -1,8 +1,8 @@
 //! `rota sim`: the shipping machines in virtual time, under every fault that a scenario file names.
 
-mod file;
+pub mod file;
 mod ledger;
-mod quantity;
+pub mod quantity;
 mod replay;
 mod report;
 mod sweep;

@@ -1,5 +1,7 @@
 //! `rota sim figure`: files that stand alone, printed numbers marked, nothing measured unless it is given.
 
+mod common;
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -75,6 +77,7 @@ fn wrong_measurements_and_wrong_names_are_told() {
     refused("fig12", &[], "fig12");
     refused("table2", &["--measured", "/nowhere/at/all"], "is no directory");
     refused("fig7", &["--measure"], "--measured");
+    refused("fig7", &["--measure", "--measured", ".", "--window", "1ms"], "1 ms is no time to measure");
     let measured = dir.to_str().unwrap();
     std::fs::write(dir.join("hop.json"), "{\"nodes\":").unwrap();
     refused("table2", &["--measured", measured], "hop.json");
@@ -82,5 +85,28 @@ fn wrong_measurements_and_wrong_names_are_told() {
     let other = r#"{"label":"a cable","stations":5,"link_bps":1,"hop_p50_ns":1,"points":[]}"#;
     std::fs::write(dir.join("access.json"), other).unwrap();
     refused("table2", &["--measured", measured], "a cable");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn figure_7_is_measured_in_a_lab_and_stands_beside_the_simulation() {
+    let dir = fresh("measure");
+    let measured = dir.to_str().unwrap().to_owned();
+    let run = figure("fig7", &dir, &["--measure", "--measured", &measured, "--window", "300ms"]);
+    let errors = String::from_utf8_lossy(&run.stderr);
+    if common::labs_refused(&errors) {
+        return;
+    }
+    assert!(run.status.success(), "{errors}");
+    let access = std::fs::read_to_string(dir.join("access.json")).unwrap();
+    let access: serde_json::Value = serde_json::from_str(&access).unwrap();
+    let points = access["points"].as_array().unwrap();
+    assert_eq!((points.len(), &access["label"]), (5, &"virtual wire".into()), "{access}");
+    // Nothing here says how fast this machine is.
+    assert!(points.iter().all(|point| point["mean_gap_ns"].as_u64().unwrap() > 0), "{access}");
+    let csv = std::fs::read_to_string(dir.join("rether-fig7.csv")).unwrap();
+    let of = |series: &str| csv.lines().filter(|line| line.contains(series)).count();
+    assert_eq!(of("ours: measured in a lab, virtual wire"), 5, "{csv}");
+    assert_eq!(of("ours: simulated with the hop of that lab"), 5, "{csv}");
     std::fs::remove_dir_all(dir).unwrap();
 }

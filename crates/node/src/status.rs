@@ -15,7 +15,9 @@ use serde_json::json;
 /// One sentence: who does not take part, and why.
 pub(crate) fn refusal(mac: MacAddr, why: Verdict, here: bool) -> String {
     let reason = match why {
-        Verdict::Settings => "their settings differ; give all stations the same ones",
+        Verdict::Settings => {
+            "their settings differ; give all stations the same ones, and one calibration file or none"
+        }
         Verdict::Full => {
             "with one station more the reservations would break their promise; state more with --stations"
         }

@@ -182,7 +182,11 @@ fn the_shipping_node_keeps_its_round_going_beside_sessions() {
         rate: BitRate::from_mbit(10),
         sessions: vec![kb * 1_024],
         exchanged: Some(118),
+        strict: true,
+        queued: ours::ONE,
+        everybody: false,
         latency: ours::LATENCY,
+        costs: ours::Costs::DEFAULT,
         rotations: 20,
     };
     let (few, many) = (ours::access(&scene(4), 1), ours::access(&scene(28), 1));

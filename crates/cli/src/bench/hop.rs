@@ -45,7 +45,7 @@ pub struct Args {
 
 /// Nanoseconds of a hop by part, as the paper's Table 2 has them.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-struct Split {
+pub struct Split {
     receive: u64,
     handle: u64,
     build: u64,
@@ -56,11 +56,11 @@ struct Split {
 
 /// What one turn of Rota's ring showed: the median station.
 #[derive(Clone, Copy, Debug)]
-struct NodeHop {
-    p50_ns: u64,
-    p99_ns: u64,
-    max_ns: u64,
-    count: u64,
+pub struct NodeHop {
+    pub p50_ns: u64,
+    pub p99_ns: u64,
+    pub max_ns: u64,
+    pub count: u64,
     split: Split,
 }
 
@@ -110,7 +110,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
 }
 
 /// Token mode, an idle token kept going round, the counters, and plain mode again.
-fn turn_of_nodes(nodes: &mut Nodes<'_>, span: Span) -> Result<NodeHop, Failure> {
+pub fn turn_of_nodes(nodes: &mut Nodes<'_>, span: Span) -> Result<NodeHop, Failure> {
     let channel = nodes.open(UNIT_OCTETS, PERIOD, true)?;
     nodes.circulate(span)?;
     let status = nodes.status()?;

@@ -1,13 +1,13 @@
 //! Figure 9, and what lies beyond the paper: faster links, faster hosts, more stations.
 
 use super::chart::{Axis, Figure, Limit, Look, Panel, Printed, Series};
+use super::measured::Measured;
 use super::ms;
-use rota_admission::Framing;
-use rota_sim::paper::modern::{Case, Host, Load, Measure, Sessions, Share, TOLERANCE};
-use rota_sim::paper::ours::{self, Scene};
+use super::share::{self, How, Kept};
+use rota_sim::paper::modern::{Case, Host, Load, Measure, Sessions, Share};
 use rota_sim::paper::profile::{MPEG_I, Machine, Reading, TRT};
 use rota_sim::paper::ring::{Ring, Rules, Traffic};
-use rota_units::{BitRate, Octets, Span};
+use rota_units::{BitRate, Span};
 
 const RATES: [(u64, &str); 4] =
     [(10, "10 Mbit/s"), (100, "100 Mbit/s"), (1_000, "1 Gbit/s"), (10_000, "10 Gbit/s")];
@@ -103,7 +103,7 @@ const RECKONINGS: [Reckoning; 2] = [
 ];
 
 /// How much can be reserved at four rates, 20 stations, with 10 ms of mean access delay.
-pub fn rates() -> Figure {
+pub fn rates(measured: &Measured) -> Figure {
     let streams = |per_station| Sessions::Streams { per_station };
     let kinds = [
         ("as admission charges, MPEG-I, a visit each", Host::ADMITTED, streams(false), 0, Look::Dashed),
@@ -113,7 +113,7 @@ pub fn rates() -> Figure {
         ("the same, 4 sessions", Host::ASSUMED, Sessions::Few(4), 2, Look::Dashed),
         ("4 sessions, a frame prepared while one is sent", Host::OVERLAPPED, Sessions::Few(4), 2, Look::Line),
     ];
-    let node = shipping();
+    let node = shipping(measured);
     let panels = RECKONINGS.map(|(title, share)| {
         let mut panel = Panel::new(title, rate_axis(), Axis::linear("% of the link", 105.0));
         for (name, host, sessions, colour, look) in kinds {
@@ -126,27 +126,46 @@ pub fn rates() -> Figure {
         panel
     });
     let mut panels = Vec::from(panels);
-    let points = |of: fn(&Kept) -> f64| node.iter().map(|kept| (kept.x, of(kept))).collect();
-    let name = "shipping node simulated, 4 sessions";
-    panels[0].series.push(Series::new(name, 6, Look::Dots, points(|kept| kept.payload)));
-    panels[1].series.push(Series::new(name, 6, Look::Dots, points(|kept| kept.wire)));
+    let reckonings: [fn(&Kept) -> f64; 2] = [|kept| kept.payload, |kept| kept.wire];
+    for (colour, how) in [(6, How::Default), (5, How::Strict), (4, How::Early)] {
+        for (panel, of) in panels.iter_mut().zip(reckonings) {
+            let ours = node.iter().filter(|(_, kept)| kept.how == how);
+            let points: Vec<(f64, f64)> = ours.map(|(x, kept)| (*x, of(kept))).collect();
+            if !points.is_empty() {
+                panel.series.push(Series::new(how.name(), colour, Look::Dots, points));
+            }
+        }
+    }
     let printed =
         |percent: f64, words: &str| Printed { at: (0.0, percent), words: words.into(), left: false };
     panels[0].printed = vec![printed(69.0, "69 %"), printed(60.0, "60 %")];
+    Figure {
+        key: "beyond-rates",
+        title: "Beyond the paper: what can be reserved at 10 ms of mean access delay, 20 stations".into(),
+        subtitle: "two stations exchange 100 octets continuously, one packet a visit; a hop is two token \
+                   frames over a switch and 10 µs (assumed modern host: a = 1, b = 3 µs) or 50 µs (as admission \
+                   charges: a = 2, b = 50)"
+            .into(),
+        panels,
+        verdict: rates_verdict(&node),
+    }
+}
+
+fn rates_verdict(node: &[(f64, Kept)]) -> String {
     let at = |mbit, host| {
         case(mbit, host).largest().map_or((0.0, 0.0), |s| (percent(s.payload_ppm), percent(s.wire_ppm)))
     };
     let (fast, giga, charged) =
         (at(100, Host::OVERLAPPED), at(1_000, Host::OVERLAPPED), at(1_000, Host::ADMITTED));
     let serial = at(1_000, Host::ASSUMED);
-    let verdict = format!(
+    format!(
         "20 stations, mean delay at most 10 ms. 100 Mbit/s: {:.1} % of the wire, {:.1} % as payload; 90 % of \
          payload contradicts arithmetic there: full frames carry 93.4 %, and 20 hops of two token frames \
          each take 0.53 ms of a round even without processors, 3.3 times which must stay free. 1 Gbit/s: \
          {:.1} % of the wire and {:.1} % of payload if a frame is prepared while the last one is sent; {:.1} \
          % and {:.1} % if a = 1 us stands behind every frame; {:.1} % and {:.1} % with the constants that \
-         admission charges today (a = 2 us, 50 us a hop). At 10 Mbit/s the paper's 60 to 69 % were 5 nodes \
-         on one wire. The shipping node keeps {}.",
+         admission charges by default (a = 2 us, 50 us a hop). At 10 Mbit/s the paper's 60 to 69 % were 5 \
+         nodes on one wire. The shipping node keeps {}.",
         fast.1,
         fast.0,
         giga.1,
@@ -155,66 +174,27 @@ pub fn rates() -> Figure {
         serial.0,
         charged.1,
         charged.0,
-        kept(&node)
-    );
-    Figure {
-        key: "beyond-rates",
-        title: "Beyond the paper: what can be reserved at 10 ms of mean access delay, 20 stations".into(),
-        subtitle: "two stations exchange 100 octets continuously; a hop is two token frames over a switch \
-                   and 10 µs (assumed modern host: a = 1, b = 3 µs) or 50 µs (as admission \
-                   charges: a = 2, b = 50)"
-            .into(),
-        panels,
-        verdict,
+        kept(node)
+    )
+}
+
+/// What the shipping node keeps, at all rates but 10 Gbit/s: there a fourth of the link is more than a unit's
+/// fragments can number.
+fn shipping(measured: &Measured) -> Vec<(f64, Kept)> {
+    let rates = || RATES[..3].iter().enumerate();
+    let ways = How::ALL.into_iter().flat_map(|how| rates().map(move |(x, (mbit, _))| (how, x, *mbit)));
+    ways.filter_map(|(how, x, mbit)| {
+        Some((x as f64, share::largest(BitRate::from_mbit(mbit), how, measured)?))
+    })
+    .collect()
+}
+
+fn kept(node: &[(f64, Kept)]) -> String {
+    let mut words = node.iter().map(|(_, kept)| share::words(kept)).collect::<Vec<_>>().join("; ");
+    if node.iter().all(|(_, kept)| kept.how == How::Default) {
+        words += ". With measured constants: not measured (give files of rota calibrate by --measured)";
     }
-}
-
-fn kept(node: &[Kept]) -> String {
-    let words = node.iter().map(|kept| {
-        let limit = if kept.refused { "more is refused by admission" } else { "more is too slow" };
-        format!("{:.1} % of the wire at {} ({limit})", kept.wire, RATES[kept.x as usize].1)
-    });
-    words.collect::<Vec<_>>().join(", ")
-}
-
-/// What the shipping node keeps.
-struct Kept {
-    x: f64,
-    payload: f64,
-    wire: f64,
-    /// Whether a little more is refused by admission, and not only too slow.
-    refused: bool,
-}
-
-/// The shipping node in the simulator, 20 stations and four sessions.
-///
-/// At 10 Gbit/s a fourth of the link is more than a unit's fragments can number, so it is not asked.
-fn shipping() -> Vec<Kept> {
-    let found = RATES[..3].iter().enumerate().filter_map(|(x, (mbit, _))| {
-        let rate = BitRate::from_mbit(*mbit);
-        let all = rate.octets_in_down(TRT).get();
-        let scene = Scene {
-            stations: 20,
-            rate,
-            sessions: Vec::new(),
-            exchanged: Some(118),
-            // With the world's 2 µs in the switch the 10 µs of the assumed host.
-            latency: Span::from_micros(8),
-            rotations: 12,
-        };
-        let quarter = u32::try_from(all / 4).unwrap_or(u32::MAX);
-        let octets = ours::largest(&scene, TOLERANCE, quarter / 20, quarter)?;
-        let unit = Octets::new(u64::from(octets));
-        let share = |octets: u64| octets as f64 * 400.0 / all as f64;
-        let more = Scene { sessions: vec![octets + octets / 50; 4], ..scene };
-        Some(Kept {
-            x: x as f64,
-            payload: share(unit.get()),
-            wire: share(Framing::ETHERNET.unit_wire_octets(unit).get()),
-            refused: ours::access(&more, 1).is_none(),
-        })
-    });
-    found.collect()
+    words
 }
 
 /// The same over the number of stations.

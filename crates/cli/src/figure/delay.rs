@@ -90,7 +90,11 @@ fn scene(sessions: u64, total: u64, effort: &Effort) -> Scene {
         rate: rate(10),
         sessions: vec![u32::try_from(total.div_ceil(sessions)).unwrap_or(u32::MAX); sessions as usize],
         exchanged: Some(EXCHANGED_FRAME),
+        strict: true,
+        queued: ours::ONE,
+        everybody: false,
         latency: ours::LATENCY,
+        costs: ours::Costs::DEFAULT,
         rotations: effort.rotations,
     }
 }
@@ -278,7 +282,11 @@ pub fn fig8(effort: &Effort) -> Figure {
                 rate: rate(mbit),
                 sessions,
                 exchanged: None,
+                strict: true,
+                queued: ours::ONE,
+                everybody: false,
                 latency: ours::LATENCY,
+                costs: ours::Costs::DEFAULT,
                 rotations: effort.rotations,
             };
             ours::access(&scene, 1).map(|seen| ms(seen.mean_gap))

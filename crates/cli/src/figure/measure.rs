@@ -11,8 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const STATIONS: u8 = 5;
 const SESSIONS_MAX: u64 = 5;
-/// How long each number of sessions is looked at.
-const WINDOW: Span = Span::from_millis(3_000);
 /// Until the round has its rhythm.
 const SETTLE: Span = Span::from_millis(300);
 /// How long a talker or listener waits before it looks whether it is over.
@@ -20,8 +18,8 @@ const PATIENCE: Span = Span::from_millis(100);
 /// A station without a session and without a receiver: every token it accepts is an ordinary visit.
 const WATCHED: usize = 3;
 
-/// Measures one to five sessions and writes `access.json`.
-pub fn access(dir: &Path) -> Result<(), Failure> {
+/// Measures one to five sessions, each for `window`, and writes `access.json`.
+pub fn access(dir: &Path, window: Span) -> Result<(), Failure> {
     let rate = BitRate::from_mbit(10);
     let stage = Stage::build(STATIONS, rate, true)?;
     let mut nodes = stage.start_nodes()?;
@@ -30,7 +28,7 @@ pub fn access(dir: &Path) -> Result<(), Failure> {
     for sessions in 1..=SESSIONS_MAX {
         // A sixth would be refused; the paper's five fit.
         channels.push(nodes.open(MPEG_I.get() as u32, TRT, true)?);
-        let mean_gap_ns = talking(&mut channels, || watch(&mut nodes))?;
+        let mean_gap_ns = talking(&mut channels, || watch(&mut nodes, window))?;
         points.push(AccessPoint { sessions, mean_gap_ns });
     }
     let (label, link_bps) = ("virtual wire".into(), rate.as_bps());
@@ -44,11 +42,11 @@ pub fn access(dir: &Path) -> Result<(), Failure> {
 }
 
 /// Mean time between two ordinary visits of the watched station.
-fn watch(nodes: &mut Nodes<'_>) -> Result<u64, Failure> {
+fn watch(nodes: &mut Nodes<'_>, window: Span) -> Result<u64, Failure> {
     nodes.circulate(SETTLE)?;
     let ended = clock::now();
     let before = accepted(&nodes.status()?);
-    nodes.circulate(WINDOW)?;
+    nodes.circulate(window)?;
     let visits = accepted(&nodes.status()?).saturating_sub(before).max(1);
     Ok(clock::now().since(ended).as_nanos() / visits)
 }

@@ -1,5 +1,6 @@
 //! Points that a machine measured, read from a directory; without them a figure says "not measured".
 
+use crate::calibrate::{self, file::Calibration};
 use crate::exit::Failure;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,8 @@ pub struct Measured {
     pub hop: Option<Hop>,
     /// `access.json`.
     pub access: Option<Access>,
+    /// `calibration*.toml`, in the order of their names.
+    pub calibrations: Vec<Calibration>,
 }
 
 impl Measured {
@@ -85,8 +88,23 @@ impl Measured {
                 format!("access.json: label is {:?}; only \"virtual wire\" is known", access.label);
             return Err(Failure::wrong_use(sentence));
         }
-        Ok(Self { hop: json(&dir.join("hop.json"))?, access })
+        Ok(Self { hop: json(&dir.join("hop.json"))?, access, calibrations: calibrations(dir)? })
     }
+}
+
+fn calibrations(dir: &Path) -> Result<Vec<Calibration>, Failure> {
+    let unreadable =
+        |error: std::io::Error| Failure::failed(format!("cannot read {}: {error}", dir.display()));
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(unreadable)? {
+        let name = entry.map_err(unreadable)?.file_name();
+        let text = name.to_string_lossy();
+        if text.starts_with("calibration") && text.ends_with(".toml") {
+            found.push(dir.join(&name));
+        }
+    }
+    found.sort();
+    found.iter().map(|path| calibrate::file::read(path)).collect()
 }
 
 fn json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {

@@ -8,6 +8,7 @@ mod delay;
 mod measure;
 mod measured;
 mod page;
+mod share;
 mod tables;
 
 use crate::Format;
@@ -15,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use chart::Figure;
 use clap::ValueEnum;
 use measured::Measured;
-use rota_units::Span;
+use rota_units::{Span, parse_span};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -29,12 +30,16 @@ pub struct Args {
     /// Where SVG, CSV and the page go
     #[arg(long, value_name = "DIR", default_value = "figures")]
     out: PathBuf,
-    /// Measured points: hop.json (rota bench hop --json) and access.json; figures label them "virtual wire"
+    /// Measured points: hop.json (rota bench hop --json), access.json and calibration*.toml (rota calibrate);
+    /// figures say what carried them
     #[arg(long, value_name = "DIR")]
     measured: Option<PathBuf>,
     /// Measure access.json in a lab of five namespaces first, into the directory of --measured
     #[arg(long, requires = "measured")]
     measure: bool,
+    /// How long each point is measured
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = window, requires = "measure")]
+    window: Span,
     /// Runs behind each simulated point of Figure 4; Table 1 takes a fifth of it
     #[arg(
         long,
@@ -89,6 +94,12 @@ struct Written {
     verdict: String,
 }
 
+fn window(text: &str) -> Result<Span, String> {
+    let span = parse_span(text).map_err(|error| error.to_string())?;
+    let sound = (Span::from_millis(100)..=Span::from_millis(60_000)).contains(&span);
+    if sound { Ok(span) } else { Err(format!("{span} is no time to measure a point; 100ms to 60s is")) }
+}
+
 fn ms(span: Span) -> f64 {
     span.as_nanos() as f64 / 1e6
 }
@@ -96,7 +107,7 @@ fn ms(span: Span) -> f64 {
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     if args.measure {
-        measure::access(args.measured.as_deref().unwrap_or(Path::new(".")))?;
+        measure::access(args.measured.as_deref().unwrap_or(Path::new(".")), args.window)?;
     }
     let measured = Measured::read(args.measured.as_deref())?;
     let effort = Effort { runs: args.runs, table1_seeds: (args.runs / 5).max(1), rotations: 60 };
@@ -142,7 +153,7 @@ fn draw(what: What, effort: &Effort, measured: &Measured) -> Figure {
         What::Fig7 => delay::fig7(effort, measured),
         What::Fig8 => delay::fig8(effort),
         What::Fig9 => beyond::fig9(),
-        What::BeyondRates => beyond::rates(),
+        What::BeyondRates => beyond::rates(measured),
         What::BeyondStations => beyond::stations(),
         What::BeyondWorst | What::All => beyond::worst(),
     }

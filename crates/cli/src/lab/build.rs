@@ -119,8 +119,9 @@ impl Lab {
         self.isolation
     }
 
-    /// A command that will run inside station `station` (1 to N), with ROTA_LAB, ROTA_RATE and
-    /// ROTA_PORT_QUEUE set. The kernel kills it when the *thread* that spawned it ends: spawn from a thread
+    /// A command that will run inside station `station` (1 to N), with ROTA_LAB, ROTA_RATE,
+    /// ROTA_PORT_QUEUE and, where the lab has one, ROTA_CALIBRATION set. The kernel kills it when the
+    /// *thread* that spawned it ends: spawn from a thread
     /// that lives as long as the lab.
     ///
     /// # Panics
@@ -129,6 +130,9 @@ impl Lab {
         let door = &self.station(station).door;
         let mut command = Command::new(program);
         command.envs(environment(self.spec.rate, self.spec.port_queue));
+        if let Some(file) = &self.spec.calibration {
+            command.env("ROTA_CALIBRATION", file);
+        }
         rota_driver::sys::enter_on_exec(&mut command, Arc::clone(door));
         command
     }

@@ -58,6 +58,9 @@ struct Up {
     /// What a port holds before it drops [default: 150kB, 1MB from 1gbit on]
     #[arg(long, value_name = "SIZE", value_parser = rota_units::parse_octets)]
     port_queue: Option<Octets>,
+    /// What 'rota calibrate --lab' wrote, for all nodes; measured at this rate
+    #[arg(long, env = "ROTA_CALIBRATION", value_name = "FILE")]
+    calibration: Option<PathBuf>,
     /// What to call the lab
     #[arg(long, default_value = "lab")]
     name: String,

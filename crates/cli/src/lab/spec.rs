@@ -3,6 +3,7 @@
 use rota_driver::netlink::NetlinkError;
 use rota_driver::netns::NsError;
 use rota_units::{BitRate, Octets};
+use std::path::PathBuf;
 
 pub use rota_driver::netns::Isolation;
 pub use rota_driver::shape::{PriorityMatch, PrioritySpec};
@@ -20,6 +21,8 @@ pub struct LabSpec {
     pub port_queue: Octets,
     /// A video class on every port, or one queue for all.
     pub priority: Option<PrioritySpec>,
+    /// What `rota calibrate` wrote, for the nodes of all stations.
+    pub calibration: Option<PathBuf>,
     /// Whether the ports have queues that keep the rate; without them frames cross at once.
     pub shaped: bool,
     /// The ports are left alone for `rota hub` to join, which keeps the rate itself.
@@ -38,6 +41,7 @@ impl LabSpec {
             rate,
             port_queue: default_port_queue(rate),
             priority: None,
+            calibration: None,
             shaped: true,
             hub: false,
         }

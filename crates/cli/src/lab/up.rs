@@ -12,6 +12,7 @@ use rota_units::{BitRate, Octets};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The one line that a keeper writes to who started it.
@@ -30,8 +31,9 @@ fn orders(up: &Up) -> Result<Orders, Failure> {
         return Err(Failure::wrong_use(sentence));
     }
     Place::of(&up.name).map_err(Failure::wrong_use)?;
-    let spec =
-        LabSpec { port_queue, hub: up.hub.is_some(), ..LabSpec::new(up.name.clone(), up.nodes, up.rate) };
+    let calibration = up.calibration.as_deref().map(whole_path).transpose()?;
+    let spec = LabSpec::new(up.name.clone(), up.nodes, up.rate);
+    let spec = LabSpec { port_queue, hub: up.hub.is_some(), calibration, ..spec };
     if let Some(Some(script)) = &up.hub {
         let settings = Settings::ethernet(up.rate, port_queue);
         let world = WorldSpec { strangers: 1, ..WorldSpec::with(usize::from(up.nodes), settings) };
@@ -39,6 +41,13 @@ fn orders(up: &Up) -> Result<Orders, Failure> {
     }
     let hub = up.hub.clone().map(|script| HubOrders { script, seed: up.hub_seed });
     Ok(Orders { spec, hub, nodes: !up.no_nodes, aloud: up.foreground })
+}
+
+/// A path that holds in whatever directory a node is started; the file is read now, so that a wrong one is
+/// said once and not by each node.
+pub fn whole_path(file: &Path) -> Result<PathBuf, Failure> {
+    crate::calibrate::file::read(file)?;
+    std::path::absolute(file).map_err(|error| Failure::failed(format!("{}: {error}", file.display())))
 }
 
 /// Runs `rota lab up`.
@@ -62,6 +71,9 @@ pub fn up(up: &Up, format: Format) -> Result<Exit, Failure> {
     command.args(["lab", "keep", "--name", &up.name]);
     command.args(["--nodes", &up.nodes.to_string(), "--rate", &format!("{}bit", up.rate.as_bps())]);
     command.args(["--port-queue", &format!("{}octets", orders.spec.port_queue.get())]);
+    if let Some(file) = &orders.spec.calibration {
+        command.arg("--calibration").arg(file);
+    }
     command.args(up.no_nodes.then_some("--no-nodes"));
     if let Some(script) = &up.hub {
         command.args(["--hub-seed", &up.hub_seed.to_string()]).arg("--hub").args(script);

@@ -6,6 +6,7 @@ mod faults;
 pub mod script;
 
 use super::quantity::{Rate, Share, Size, Time};
+use crate::calibrate;
 use crate::exit::Failure;
 use crate::video::Video;
 use faults::FaultTable;
@@ -130,7 +131,7 @@ struct Timers {
     delay: Option<Time>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Profile {
     #[default]
@@ -138,6 +139,8 @@ enum Profile {
     I486,
     FastBus,
     Modern,
+    /// What `rota calibrate` wrote: `profile = { calibration = "FILE" }`.
+    Calibration(String),
 }
 
 #[derive(Default, Deserialize)]
@@ -260,11 +263,13 @@ pub fn fuzz_scenario(data: &[u8]) {
     }
 }
 
-fn line_of(text: &str, at: usize) -> usize {
+/// The line of an octet, from 1.
+pub fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|octet| **octet == b'\n').count() + 1
 }
 
-fn syntax(text: &str, error: &toml::de::Error) -> (usize, String) {
+/// Line and sentence of what is no TOML, or not of our fields.
+pub fn syntax(text: &str, error: &toml::de::Error) -> (usize, String) {
     let line = error.span().map_or(1, |span| line_of(text, span.start));
     let field =
         text.lines().nth(line - 1).and_then(|line| line.split_once('=')).map(|(field, _)| field.trim());
@@ -315,7 +320,7 @@ impl File {
         world.card_queue = card_queue;
         world.latency = self.medium.latency.map_or(world.latency, |time| time.0);
         world.topology = self.medium.topology()?;
-        world.profile = self.hosts.profile();
+        world.profile = self.hosts.profile(folder)?;
         world.drift_ppm = self.clocks.drift.map_or(0, |share| share.0);
         world.strangers = 1;
         if matches!(world.topology, Topology::Link { .. }) {
@@ -377,15 +382,19 @@ fn station_index(
 }
 
 impl Hosts {
-    fn profile(&self) -> HostProfile {
-        let base = match self.profile {
+    fn profile(&self, folder: &Path) -> Result<HostProfile, Wrong> {
+        let base = match &self.profile {
             Profile::Ideal => HostProfile::IDEAL,
             Profile::I486 => HostProfile::I486,
             Profile::FastBus => HostProfile::FAST_BUS,
             Profile::Modern => HostProfile::MODERN,
+            Profile::Calibration(file) => {
+                let read = calibrate::file::read(&folder.join(file));
+                read.map_err(|failure| wrong("hosts", 0, "profile", failure.sentence))?.profile()
+            }
         };
         let or = |time: Option<Time>, otherwise: Span| time.map_or(otherwise, |time| time.0);
-        HostProfile {
+        Ok(HostProfile {
             wake: or(self.wake, base.wake),
             receive: or(self.receive, base.receive),
             send_control: or(self.send_control, base.send_control),
@@ -393,7 +402,7 @@ impl Hosts {
             first_data: or(self.first_data, base.first_data),
             late_ppm: self.late.map_or(base.late_ppm, |share| share.0),
             late_max: or(self.late_max, base.late_max),
-        }
+        })
     }
 }
 

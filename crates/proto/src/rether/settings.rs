@@ -79,6 +79,9 @@ pub struct Settings {
     pub nrt_policy: NrtPolicy,
     /// The stated worst-case access latency of ordinary traffic, from which T_NRT follows (equations 4–6).
     pub nrt_latency_max: Span,
+    /// Percent of the cycle kept for ordinary data whatever that latency needs: 5 in eq. 6, where the paper
+    /// assumes such a load; 0 where the latency is stated and T_NRT follows from it alone (repair A4).
+    pub nrt_share_percent: u8,
     /// How long ordinary frames may queue before new ones are dropped.
     pub nrt_queue: Span,
     /// The largest buffer of any switch port or card on the segment.
@@ -132,6 +135,7 @@ impl Settings {
             link: params.link,
             nrt_policy: params.nrt_policy,
             nrt_latency_max: params.nrt_latency_max,
+            nrt_share_percent: params.nrt_share_percent,
             nrt_queue: Span::from_millis(50),
             port_queue,
             delay_max,
@@ -159,8 +163,26 @@ impl Settings {
             nrt_policy: self.nrt_policy,
             nrt_latency_max: self.nrt_latency_max,
             hold_max: self.lease,
+            nrt_share_percent: self.nrt_share_percent,
             ..SegmentParams::new(self.link.rate, stations.max(self.stations_max))
         }
+    }
+
+    /// The same with measured costs of this link. Where a hop takes longer than assumed, the times that are
+    /// made of hops become longer too; none becomes shorter, for a control frame may find a busy host.
+    pub fn with_link(mut self, link: LinkModel) -> Self {
+        let delay_max = link.hop + link.frame_span_max() + HOST_DELAY;
+        self.link = link;
+        self.delay_max = self.delay_max.max(delay_max);
+        self.hop_timeout = self.hop_timeout.max(self.delay_max * 2 + RecoveryModel::GUARD);
+        self.claim_interval = self.claim_interval.max(self.delay_max * 2);
+        self
+    }
+
+    /// The same with a stated latency of ordinary traffic, from which T_NRT then follows alone.
+    pub fn with_nrt_latency(mut self, latency: Span) -> Self {
+        (self.nrt_latency_max, self.nrt_share_percent) = (latency, 0);
+        self
     }
 
     /// The same with another cycle. A lease or a death timer that is too short for it becomes longer.
@@ -254,6 +276,7 @@ impl Settings {
             frames,
             self.port_queue.get(),
             u64::from(self.stations_max),
+            u64::from(self.nrt_share_percent),
             u64::from(self.join_tries),
             u64::from(self.switch_tries),
             u64::from(self.claim_tries),
@@ -261,6 +284,7 @@ impl Settings {
         let spans = [
             self.trt,
             link.per_frame,
+            link.prepare,
             link.per_visit,
             link.hop,
             self.nrt_latency_max,
@@ -349,6 +373,26 @@ mod tests {
         assert_eq!((short.lease, short.death_timeout), (settings(10).lease, settings(10).death_timeout));
         let beyond = Span::from_millis(1_001);
         assert_eq!(settings(10).with_cycle(beyond).unwrap_err(), SettingsError::Cycle(beyond));
+    }
+
+    #[test]
+    fn measured_costs_are_part_of_the_digest_and_never_shorten_a_timer() {
+        let plain = settings(100);
+        let us = Span::from_micros;
+        let quick = LinkModel { hop: us(100), prepare: us(3), per_frame: Span::ZERO, ..plain.link };
+        let fast = plain.clone().with_link(quick);
+        assert_eq!((fast.delay_max, fast.hop_timeout), (plain.delay_max, plain.hop_timeout));
+        let slow = plain.clone().with_link(LinkModel { hop: us(4_000), ..plain.link });
+        assert!(slow.delay_max > us(4_700) && slow.check() == Ok(()), "{slow:?}");
+        let digests = [
+            plain.digest(),
+            fast.digest(),
+            plain.clone().with_link(LinkModel { prepare: us(1), ..plain.link }).digest(),
+            plain.clone().with_nrt_latency(plain.nrt_latency_max).digest(),
+        ];
+        for (at, digest) in digests.iter().enumerate() {
+            assert!(!digests[..at].contains(digest), "{at}");
+        }
     }
 
     #[test]

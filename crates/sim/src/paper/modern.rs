@@ -28,8 +28,8 @@ pub struct Host {
     pub per_frame: Span,
     /// b of eq. 7.
     pub per_visit: Span,
-    /// Whether the card sends one frame while the host prepares the next: only what a exceeds the wire time
-    /// of a full frame by is charged then.
+    /// Whether the card sends one frame while the host prepares the next: only what a exceeds a frame's wire
+    /// time by is charged then.
     pub overlapped: bool,
 }
 
@@ -124,10 +124,9 @@ impl Case {
         link.hop =
             LinkModel::hop_for(self.rate, Framing::ETHERNET, token, LinkModel::HOPS, self.host.processing);
         link.per_visit = self.host.per_visit;
-        link.per_frame = self.host.per_frame;
-        if self.host.overlapped {
-            link.per_frame = link.per_frame.minus(link.frame_span_max());
-        }
+        let host = self.host.per_frame;
+        let costs = if self.host.overlapped { (Span::ZERO, host) } else { (host, Span::ZERO) };
+        (link.per_frame, link.prepare) = costs;
         link
     }
 
@@ -150,7 +149,7 @@ impl Case {
     fn answer(&self, amount: u64) -> Option<Share> {
         let of = self.reservation(amount);
         let (trt, link) = (self.trt(), &of.link);
-        let one = |payload: u64| link.hop + link.per_visit + link.per_frame + link.frame_span_up(payload);
+        let one = |payload: u64| link.hop + link.per_visit + link.frame_cost(link.frame_span_up(payload));
         let full = one(u64::from(link.framing.mtu));
         let round = match self.load {
             Load::Exchange => {

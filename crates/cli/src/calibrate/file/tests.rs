@@ -1,0 +1,93 @@
+use super::*;
+use rota_admission::Framing;
+use std::path::PathBuf;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn good() -> String {
+    std::fs::read_to_string(root().join("testdata/measured/calibration-100mbit.toml"))
+        .expect("testdata/measured/calibration-100mbit.toml")
+}
+
+fn refused(text: &str) -> (usize, String) {
+    match parse(text) {
+        Ok(_) => panic!("was not refused: {text}"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn a_file_is_read_as_it_was_written_and_becomes_admissions_link() {
+    let read = parse(&good()).expect("it is sound");
+    assert_eq!(parse(&read.text()).expect("what is written is sound").text(), read.text());
+    let link = read.link(LinkModel::new(read.about.rate, Framing::ETHERNET, 704));
+    let costs = read.admission;
+    assert_eq!(
+        (link.prepare, link.per_frame, link.per_visit),
+        (costs.prepare, costs.per_frame, costs.per_visit)
+    );
+    assert_eq!((link.hop, link.host_slack, link.rate), (costs.hop, costs.host_slack, read.about.rate));
+}
+
+#[test]
+fn a_machine_of_the_simulator_costs_the_medians() {
+    let read = parse(&good()).expect("it is sound");
+    let profile = read.profile();
+    assert_eq!(profile.send_data, read.spread(Part::Prepare).p50);
+    assert_eq!(profile.first_data + read.spread(Part::Wake).p50, read.spread(Part::Visit).p50);
+    let hop = profile.wake + profile.receive + profile.send_control;
+    assert_eq!(hop, read.spread(Part::Hop).p50);
+    assert_eq!((profile.late_ppm, profile.late_max), (1_000, read.admission.host_slack));
+}
+
+#[test]
+fn nonsense_is_one_error_with_line_and_field() {
+    let with = |field: &str, value: &str| {
+        let line = |line: &str| {
+            // A spread has the name of its cost.
+            let ours = line.split(" = ").next() == Some(field) && !line.ends_with('}');
+            if ours { format!("{field} = {value}\n") } else { format!("{line}\n") }
+        };
+        refused(&good().lines().map(line).collect::<String>())
+    };
+    let line_of = |field: &str| good().lines().position(|line| line.starts_with(field)).unwrap() + 1;
+    for (field, value, words) in [
+        ("hop", "\"-5us\"", "does not start with a number"),
+        ("hop", "33", "has no unit"),
+        ("hop", "\"0ns\"", "admission.hop: no token goes on in no time"),
+        ("per-visit", "\"2s\"", "admission.per-visit: 2 s is no cost"),
+        ("per-visit", "\"1ns\"", "is less than preparing its first frame takes"),
+        ("rate", "\"fast\"", "rate: 'fast' does not start"),
+        ("format", "2", "format: is 2, this rota reads 1; run `rota calibrate` again"),
+        ("medium", "\"air\"", "unknown variant `air`"),
+    ] {
+        let (line, sentence) = with(field, value);
+        assert!(line == line_of(field) && sentence.contains(words), "{field}: line {line}: {sentence}");
+    }
+    let (_, sentence) = refused(&format!("{}colour = \"red\"\n", good()));
+    assert!(sentence.contains("colour"), "{sentence}");
+    let (line, sentence) = refused("");
+    assert!(line == 1 && sentence.contains("missing field"), "{sentence}");
+    let falling = good().replace("p99 = \"", "p99 = \"9");
+    assert!(refused(&falling).1.contains("its percentiles do not rise"));
+}
+
+#[test]
+fn the_corpus_of_calibrations_replays() {
+    let folder = root().join("fuzz/corpus/calibration");
+    let mut files = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let data = std::fs::read(entry.unwrap().path()).unwrap();
+        fuzz_calibration(&data);
+        for cut in (0..data.len()).step_by(data.len() / 256 + 1) {
+            fuzz_calibration(&data[..cut]);
+            let mut damaged = data.clone();
+            damaged[cut] ^= 0x15;
+            fuzz_calibration(&damaged);
+        }
+        files += 1;
+    }
+    assert!(files >= 4);
+}

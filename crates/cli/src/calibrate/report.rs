@@ -1,0 +1,92 @@
+//! What `rota calibrate` prints.
+
+use super::file::{Calibration, Medium, Part};
+use crate::Format;
+use crate::exit::Failure;
+use rota_units::Span;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+fn us(span: Span) -> String {
+    format!("{}.{:02}", span.as_nanos() / 1_000, span.as_nanos() % 1_000 / 10)
+}
+
+fn words(part: Part) -> &'static str {
+    match part {
+        Part::Prepare => "prepare: build, tag and hand over a full frame",
+        Part::PrepareShort => "prepare the shortest data frame",
+        Part::Frame => "a: per frame beyond wire and preparation",
+        Part::Visit => "b: a visit beyond its frames",
+        Part::Hop => "h without its wire",
+        Part::Receive => "receive: take from the card, check the tag",
+        Part::Wake => "J: how late a timer wakes",
+    }
+}
+
+/// Prints the table or the document.
+pub fn print(calibration: &Calibration, out: &Path, format: Format) -> Result<(), Failure> {
+    match format {
+        Format::Text => text(calibration, out),
+        Format::Json => outln!("{}", document(calibration, out)),
+    }
+    Ok(())
+}
+
+fn document(calibration: &Calibration, out: &Path) -> Value {
+    let about = &calibration.about;
+    let costs = calibration.admission.named();
+    let costs: Map<String, Value> = costs
+        .iter()
+        .map(|(name, span)| (format!("{}_ns", name.replace('-', "_")), json!(span.as_nanos())))
+        .collect();
+    let measured: Map<String, Value> = calibration
+        .measured
+        .iter()
+        .map(|(part, spread)| (part.name().replace('-', "_"), json!(spread)))
+        .collect();
+    json!({
+        "file": out,
+        "interface": about.interface,
+        "rate_bps": about.rate.as_bps(),
+        "virtual": about.medium == Medium::Virtual,
+        "date": about.date,
+        "scheduling": about.scheduling,
+        "admission": costs,
+        "measured": measured,
+    })
+}
+
+fn text(calibration: &Calibration, out: &Path) {
+    let about = &calibration.about;
+    let medium = about.medium.words();
+    outln!("{} at {}, on {medium}; {}.\n", about.interface, about.rate, about.scheduling);
+    let names = ["median", "p90", "p99", "p99.9", "max", "samples"].map(|name| format!("{name:>9}")).concat();
+    outln!("{:<54}{names}", "us");
+    for (part, spread) in &calibration.measured {
+        let mut values = [spread.p50, spread.p90, spread.p99, spread.p999, spread.max].map(us);
+        if *part == Part::Frame {
+            // A slope has no percentiles.
+            values[1..].fill(String::new());
+        }
+        let values = values.map(|value| format!("{value:>9}")).concat();
+        outln!("{:<54}{values} {:>8}", words(*part), spread.samples);
+    }
+    let costs = &calibration.admission;
+    outln!("\nadmission will charge                                      us");
+    let row = |name: &str, span: Span| outln!("{name:<54} {:>8}", us(span));
+    row("a frame: its wire time, at least", costs.prepare);
+    row("and a beside it", costs.per_frame);
+    row("b, a visit that sends", costs.per_visit);
+    row("h, a hop of the longest token over two links", costs.hop);
+    row("J, host slack in every bound", costs.host_slack);
+    if calibration.spread(Part::Hop).samples == 0 {
+        outln!(
+            "\nNo station answered: h is the default. 'rota calibrate --echo' on another station answers."
+        );
+    }
+    if about.medium == Medium::Virtual {
+        outln!("\nA virtual wire carries frames in no time; h has the wire time of this rate added to it.");
+    }
+    outln!("\nWritten to {}. Give it to every station:", out.display());
+    outln!("rota node --calibration {}", out.display());
+}

@@ -1,0 +1,97 @@
+//! `rota calibrate` in a lab: what it writes, who may use it, and what is refused.
+
+mod common;
+
+use common::{Lab, ROTA, testdata, text};
+use std::process::Command;
+
+/// Whether every number of a calibration is there and in its order.
+fn check_document(json: &serde_json::Value) {
+    assert_eq!((&json["interface"], &json["virtual"]), (&"eth0".into(), &true.into()), "{json}");
+    for part in ["prepare", "prepare_short", "visit", "hop", "receive", "wake"] {
+        let of =
+            |name: &str| json["measured"][part][name].as_u64().unwrap_or_else(|| panic!("{part} {json}"));
+        let values = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"].map(of);
+        assert!(values.is_sorted() && of("samples") >= 100, "{part}: {json}");
+    }
+    let cost = |name: &str| json["admission"][name].as_u64().unwrap();
+    // Two links at 10 Mbit/s and a token of 16 slots.
+    assert!(cost("hop_ns") > 2 * 190_400, "{json}");
+    assert!(cost("per_visit_ns") >= cost("prepare_ns") && cost("prepare_ns") > 0, "{json}");
+    assert!(cost("host_slack_ns") <= 1_000_000, "{json}");
+}
+
+#[test]
+fn stations_measure_each_other_and_admit_by_what_was_found() {
+    let Some(lab) = Lab::without_nodes("calibrate", 3, &[]) else { return };
+    let file = lab.file("calibration.toml").display().to_string();
+    let answering = lab.start(2, &["calibrate", "--interface", "eth0", "--echo"]);
+    answering.wait_for_word("answering on eth0");
+    let words = ["calibrate", "--interface", "eth0", "--duration", "1s", "--json", "--out", &file];
+    check_document(&lab.rota(1, &words).well().json());
+    drop(answering);
+    let with = |file: &str| vec!["--calibration".to_owned(), file.to_owned()];
+    let first = lab.start_node(1, &with(&file));
+    let _second = lab.start_node(2, &with(&file));
+    lab.wait_for_status(1, "the other", |status| status["members"].as_array().is_some_and(|m| m.len() == 2));
+    // One that reckons otherwise is told so and not believed.
+    let _third = lab.start_node(3, &[]);
+    lab.wait_for_status(1, "the stranger's settings", |status| {
+        status.to_string().contains("one calibration file or none")
+    });
+    let taken = lab.rota(1, &["calibrate", "--interface", "eth0", "--duration", "1s", "--out", &file]);
+    assert!(taken.err.contains("already belongs to another rota process"), "{}", taken.err);
+    drop(first);
+}
+
+#[test]
+fn what_is_no_calibration_is_refused_in_one_sentence() {
+    let folder = std::env::temp_dir().join(format!("rota-calibration-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let good = std::fs::read_to_string(testdata("measured/calibration-100mbit.toml")).unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let other = file("other.toml", &good.replace("format = 1", "format = 9"));
+    let bare = file("bare.toml", &good.replace("per-visit = \"46818ns\"", "per-visit = 46818"));
+    let refused = |words: &[&str], code: i32, sentence: &str| {
+        let out = Command::new(ROTA).args(words).env_remove("ROTA_CALIBRATION").output().unwrap();
+        let errors = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(code), "{words:?}: {errors}");
+        assert!(errors.contains(sentence) && !errors.contains("panicked"), "{words:?}: {errors}");
+    };
+    let up = |file: &str, sentence: &str| refused(&["lab", "up", "--calibration", file], 2, sentence);
+    up(&other, "other.toml:3: format: is 9, this rota reads 1");
+    up(&bare, "bare.toml:15: per-visit: '46818' has no unit");
+    refused(&["lab", "up", "--calibration", "/nowhere/at/all"], 1, "cannot read /nowhere/at/all");
+    refused(&["calibrate", "--interface", "no-such-if0"], 1, "there is no interface no-such-if0");
+    refused(&["calibrate", "--duration", "1ms"], 2, "1 ms is no time to measure");
+    refused(&["calibrate", "--peer", "n2"], 2, "'n2' is no hardware address");
+    refused(&["calibrate", "--lab", "--interface", "eth0"], 2, "cannot be used with");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_scenario_runs_on_the_machine_that_was_measured() {
+    let folder = std::env::temp_dir().join(format!("rota-scenario-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let scenario = |file: &str| {
+        let path = folder.join("machine.toml");
+        let text = format!(
+            "stations = 3\nrate = \"100mbit\"\nduration = \"300ms\"\n[hosts]\n\
+             profile = {{ calibration = \"{file}\" }}\n\
+             [[reservation]]\nfrom = 1\nto = 2\nunit = \"6250octets\"\nmust-admit = true\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        Command::new(ROTA).args(["sim", "run", "--json"]).arg(&path).output().unwrap()
+    };
+    let measured = testdata("measured/calibration-100mbit.toml");
+    let run = scenario(&measured);
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    let missing = scenario("missing.toml");
+    let errors = text(&missing.stderr);
+    assert!(errors.contains("machine.toml:5: hosts.profile: cannot read"), "{errors}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
