@@ -5,7 +5,7 @@ mod faults;
 mod flow;
 mod station;
 
-pub use flow::{Flow, FlowState};
+pub use flow::{Flow, FlowState, Opening};
 
 use crate::check::{All, Blow, Checker, Findings, Recovery, Scope, Seen, View, Violation, Windows, stamp};
 use crate::clocks::Clock;
