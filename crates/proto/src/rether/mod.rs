@@ -406,11 +406,6 @@ impl Rether {
         self.nrt.frames()
     }
 
-    /// How many slots of the token this station has: at least one of each session that is reserved.
-    pub fn own_slots(&self) -> usize {
-        self.parts.len()
-    }
-
     /// Keeps an idle token going round until then, so that its hops can be measured.
     pub(crate) fn keep_awake(&mut self, now: Instant, until: Instant) {
         self.awake_until = until;
