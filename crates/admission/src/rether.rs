@@ -32,6 +32,9 @@
 //! The proof asks only that the session's slots carry the share together: a session may have several slots
 //! (see [`crate::grow`]); THT_1 is then the whole of its longest and Off_i that of its last.
 //!
+//! The promise begins with the session's first slot, which the client is shown: a slot that is appended behind
+//! the round of ordinary visits has no turn in that cycle, and what is ready before it may wait for longer.
+//!
 //! *Transit.* Frames reach the switch one after another, e_{i+1} ≥ e_i + w_{i+1}, because one station
 //! sends at a time. One egress port then has d_i ≤ e_i + w_max by induction. Frames outside the token's
 //! order (list, wake) add their own length once.

@@ -51,9 +51,7 @@ impl Program {
                     continue;
                 }
                 let contract = world.flows()[flow].contract;
-                // A program begins with its first slot.
-                let is_young = world.now().since(world.flows()[flow].since) < contract.cycle;
-                if !is_young && world.flows()[flow].state == FlowState::Open {
+                if world.flows()[flow].state == FlowState::Open {
                     world.flow_unit(flow, octets(flow, contract.unit_octets_max));
                     self.due[flow] = self.due[flow].max(self.at) + contract.period;
                 }

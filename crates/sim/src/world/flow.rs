@@ -59,6 +59,8 @@ pub struct Flow {
     late: bool,
     /// When the last slot in which a unit left began: several may leave in one.
     slot: Instant,
+    /// Its first slot has come: programs begin with it, as the promise does.
+    begun: bool,
     /// Units that wait at the sender.
     unsent: VecDeque<(u64, Instant)>,
 }
@@ -163,6 +165,7 @@ impl World {
             ready,
             late: false,
             slot: Instant::ZERO,
+            begun: false,
             unsent,
         });
         Ok(flow)
@@ -200,7 +203,7 @@ impl World {
         let state = &mut self.flows[flow];
         let patience = state.patience(&params);
         let (from, channel, number) = (state.from, state.channel, state.next);
-        if state.state != FlowState::Open {
+        if state.state != FlowState::Open || !state.begun {
             return;
         }
         let overdue = state.unsent.front().is_some_and(|(_, ready)| now.since(*ready) > patience + patience);
@@ -236,6 +239,7 @@ impl World {
         let of = |flow: &Flow| flow.from == host && flow.channel == channel && flow.state == FlowState::Open;
         let Some(flow) = self.flows.iter().rposition(of) else { return };
         let patience = self.flows[flow].patience(&self.spec.settings.params(self.spec.stations as u16));
+        self.flows[flow].begun = true;
         let unsent = &mut self.flows[flow].unsent;
         if let Some((number, _)) = unit {
             let mut late = false;
