@@ -256,6 +256,7 @@ impl World {
             to: Destination::Station(peer),
             service,
             unit_octets_max: 1_000,
+            room_octets: 1_000,
             period: settings().trt,
             periodic: spec.periodic,
         };

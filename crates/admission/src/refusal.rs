@@ -63,7 +63,7 @@ pub struct Refusal {
     pub margin_bps: u64,
     /// The largest unit of the same station that would be admitted now; `None` when nothing would.
     pub counter_offer: Option<Octets>,
-    /// One such unit a rotation, in bits a second, rounded down.
+    /// One such unit each period, in bits a second, rounded down.
     pub counter_offer_bps: Option<u64>,
     /// [`Test::tsn_code`] of the failed test.
     pub tsn_code: Option<u8>,
@@ -102,7 +102,7 @@ impl fmt::Display for Refusal {
         }?;
         match (self.counter_offer, self.counter_offer_bps) {
             (Some(unit), Some(bps)) => {
-                write!(f, "; the largest unit that fits now is {unit} a rotation ({bps} bit/s)")
+                write!(f, "; the largest unit that fits now is {unit} each period ({bps} bit/s)")
             }
             _ => write!(f, "; no unit of any size fits now"),
         }

@@ -17,12 +17,31 @@
 //! **TRT + Off_i + THT_i + T + J**. It also holds on a strict ring, so it is what a session that did not
 //! ask for the strict period is promised: the ring may stop being strict while it lives.
 //!
+//! **Other periods.** A unit each k·TRT leaves in ⌈n/k⌉ of its n fragments a cycle, and k units each TRT leave
+//! together in one slot. *Lemma:* in any window of TRT on a strict ring each slot of the session begins once,
+//! so the slots of k windows carry one whole unit, or those of one window k units.
+//!
+//! - *Long period:* let unit q be ready at t_q. By induction its predecessor left in slots that began by
+//!   t_(q−1) + k·TRT ≤ t_q; no slot carries two units, so those that begin in (t_q, t_q + k·TRT] are its own.
+//! - *Short period:* of the units ready in a window of TRT there are at most k; were those before it gone by
+//!   its end, so are these by the end of the next. The j-th of a slot was ready (j−1)·TRT/k after the first or
+//!   later and starts at most that much after it, since k units fit the rotation: the first is the worst.
+//!
+//! Hence delivered ≤ ready + **k·TRT + THT_1 + T + J** and **TRT + THT_1 + T + J**, where THT_1 holds one
+//! unit's share. With early restart the m-th visit after t comes by c + m·TRT + Off_i: Off_i is added.
+//! The proof asks only that the session's slots carry the share together: a session may have several slots
+//! (see [`crate::grow`]); THT_1 is then the whole of its longest and Off_i that of its last.
+//!
+//! The promise begins with the session's first slot, which the client is shown: a slot that is appended behind
+//! the round of ordinary visits has no turn in that cycle, and what is ready before it may wait for longer.
+//!
 //! *Transit.* Frames reach the switch one after another, e_{i+1} ≥ e_i + w_{i+1}, because one station
 //! sends at a time. One egress port then has d_i ≤ e_i + w_max by induction. Frames outside the token's
 //! order (list, wake) add their own length once.
 
 use crate::link::{Framing, LinkModel};
 use crate::nrt_latency::{NrtNeed, NrtPolicy, nrt_need};
+use crate::pace::Pace;
 use crate::refusal::{Refusal, Test};
 use crate::slots::{Slot, is_strict, offset_of, reserved, visits};
 use rota_units::{BitRate, Octets, Span};
@@ -119,10 +138,10 @@ impl SegmentParams {
         Octets::new(self.link.framing.unit_payload_max() * FRAGMENTS_MAX)
     }
 
-    /// Octets a rotation as bits a second, rounded down.
-    pub fn rate_of_down(&self, unit: Octets) -> u64 {
+    /// Units of so many octets at this pace as bits a second, rounded down.
+    pub fn rate_of_down(&self, unit: Octets, pace: Pace) -> u64 {
         let bits = u128::from(unit.get()) * 8 * 1_000_000_000;
-        u64::try_from(bits / u128::from(self.trt.as_nanos().max(1))).unwrap_or(u64::MAX)
+        u64::try_from(bits / u128::from(pace.period(self.trt).as_nanos().max(1))).unwrap_or(u64::MAX)
     }
 
     /// Time a rotation as bits a second of this link, rounded up.
@@ -140,6 +159,16 @@ pub fn tht_rt(params: &SegmentParams, unit: Octets) -> Span {
 /// THT of a unit in a slot joined to its station's last one: no second hop and no second start of visit.
 pub fn tht_rt_joined(params: &SegmentParams, unit: Octets) -> Span {
     params.link.unit_span_joined_up(unit)
+}
+
+/// THT of a slot of its own that carries a share of `share` octets for each of the pace's units.
+pub fn tht_shared(params: &SegmentParams, share: Octets, pace: Pace) -> Span {
+    tht_shared_joined(params, share, pace) + params.link.per_visit + params.link.hop
+}
+
+/// As [`tht_shared`], for a slot joined to its station's last one.
+pub fn tht_shared_joined(params: &SegmentParams, share: Octets, pace: Pace) -> Span {
+    params.link.unit_span_joined_up(share) * pace.units()
 }
 
 /// Eq. 2 with eq. 7: THT of an ordinary visit that sends `octets` in frames of one MTU (`RETHER-2.2.3-7`).
@@ -163,13 +192,15 @@ pub fn gap_early(params: &SegmentParams, earlier: &[Slot]) -> Span {
     params.trt + reserved(earlier).minus(params.link.hop * visits(earlier))
 }
 
-/// What an application asks for: one unit of at most `unit_octets` per rotation (`RETHER-2.2.3-5`).
+/// What an application asks for: units of at most `unit_octets` at a pace (`RETHER-2.2.3-5`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Who asks.
     pub station: u16,
     /// The largest unit.
     pub unit_octets: Octets,
+    /// How its units go with the cycles.
+    pub pace: Pace,
     /// Whether it needs exactly one visit a period.
     pub periodic: bool,
 }
@@ -192,9 +223,9 @@ pub struct Admitted {
 }
 
 /// The failed test and by how much, before a counter-offer is looked for.
-struct Failure {
-    test: Test,
-    margin: Span,
+pub(crate) struct Failure {
+    pub(crate) test: Test,
+    pub(crate) margin: Span,
 }
 
 /// Eq. 3 with the repairs: may `request` join `slots`? (`RETHER-2.3-2`)
@@ -205,31 +236,61 @@ struct Failure {
 /// # Errors
 /// [`Refusal`]: the failed test, by how much, and the largest unit of this station that fits now.
 pub fn admit(slots: &[Slot], request: &Request, params: &SegmentParams) -> Result<Admitted, Refusal> {
-    evaluate(slots, request, params).map_err(|failure| refusal(slots, request, params, &failure))
+    evaluate(slots, request, params).map_err(|failure| {
+        let fits = |unit| evaluate(slots, &Request { unit_octets: unit, ..*request }, params).is_ok();
+        let asked = request.unit_octets;
+        let smallest = Octets::new(1);
+        let offer = (asked > smallest && fits(smallest)).then(|| largest(smallest, asked, fits));
+        refusal(params, request.pace, &failure, offer)
+    })
 }
 
 fn evaluate(slots: &[Slot], request: &Request, params: &SegmentParams) -> Result<Admitted, Failure> {
+    let unit = request.unit_octets;
+    if unit > params.unit_octets_max() {
+        let excess = tht_rt(params, unit).minus(tht_rt(params, params.unit_octets_max()));
+        return Err(Failure { test: Test::UnitTooLarge, margin: excess });
+    }
+    let share = request.pace.share(unit, &params.link.framing);
+    fit(slots, request, share, params)
+}
+
+/// Whether a slot with this share fits at the end of the list.
+pub(crate) fn fit(
+    slots: &[Slot],
+    request: &Request,
+    share: Octets,
+    params: &SegmentParams,
+) -> Result<Admitted, Failure> {
     if slots.len() >= usize::from(params.slots_max) {
         return Err(Failure { test: Test::SlotTableFull, margin: Span::ZERO });
     }
-    let unit = request.unit_octets;
-    let alone = tht_rt(params, unit);
-    check_size(unit, alone, params)?;
+    let pace = request.pace;
+    let alone = tht_shared(params, share, pace);
+    let slot_max = Span::from_nanos(u64::from(u32::MAX));
+    if alone > slot_max {
+        return Err(Failure { test: Test::UnitTooLarge, margin: alone.minus(slot_max) });
+    }
     let joined = slots.last().is_some_and(|last| last.station == request.station);
-    let tht = if joined { tht_rt_joined(params, unit) } else { alone };
+    let tht = if joined { tht_shared_joined(params, share, pace) } else { alone };
     let offset = offset_of(slots, slots.len());
     let strict = request.periodic || is_strict(slots);
     let need = nrt_need(params, offset + tht, strict);
     let spare = eq3(offset + tht, &need, params)?;
     check_hold(slots, &Slot { station: request.station, tht, periodic: request.periodic }, params)?;
-    let (wait, gap) = if request.periodic {
-        (params.trt, gap_strict(params))
-    } else {
-        (params.trt + offset, gap_early(params, slots))
-    };
-    let bound = wait + alone + params.transit() + params.link.host_slack;
+    let gap = if request.periodic { gap_strict(params) } else { gap_early(params, slots) };
+    let one = tht_shared(params, share, Pace::EVERY_CYCLE);
+    let bound = bound(params, request, offset, one);
     assert!(offset + tht + need.total() <= params.trt, "eq. 3 was evaluated and does not hold");
     Ok(Admitted { tht, offset, bound, t_nrt: need.total(), gap, spare })
+}
+
+/// The bound proven above, for a session whose last slot starts at `offset` and whose units take `sending`
+/// at most from the start of the slot in which they leave, in a visit of its own.
+pub(crate) fn bound(params: &SegmentParams, request: &Request, offset: Span, sending: Span) -> Span {
+    let wait = params.trt * request.pace.cycles();
+    let wait = if request.periodic { wait } else { wait + offset };
+    wait + sending + params.transit() + params.link.host_slack
 }
 
 /// Eq. 3 for reservations that stand already: do they keep their promise in a ring of these `params`, for
@@ -268,16 +329,6 @@ fn check_hold(slots: &[Slot], new: &Slot, params: &SegmentParams) -> Result<(), 
     Ok(())
 }
 
-/// The limits of the wire format: 12 bits of fragment index, 32 bits of holding time.
-fn check_size(unit: Octets, tht: Span, params: &SegmentParams) -> Result<(), Failure> {
-    let slot_max = Span::from_nanos(u64::from(u32::MAX));
-    let longest = tht_rt(params, params.unit_octets_max()).min(slot_max);
-    if unit > params.unit_octets_max() || tht > slot_max {
-        return Err(Failure { test: Test::UnitTooLarge, margin: tht.minus(longest) });
-    }
-    Ok(())
-}
-
 /// Eq. 3: Σ THT + T_NRT ≤ TRT; the spare time, or the term that broke it and by how much.
 ///
 /// Capacity is asked first, so that a unit that is plainly too large is told so and not something finer.
@@ -302,8 +353,12 @@ fn eq3(all: Span, need: &NrtNeed, params: &SegmentParams) -> Result<Span, Failur
     }
 }
 
-fn refusal(slots: &[Slot], request: &Request, params: &SegmentParams, failure: &Failure) -> Refusal {
-    let counter_offer = counter_offer(slots, request, params);
+pub(crate) fn refusal(
+    params: &SegmentParams,
+    pace: Pace,
+    failure: &Failure,
+    counter_offer: Option<Octets>,
+) -> Refusal {
     Refusal {
         test: failure.test,
         margin: failure.margin,
@@ -312,31 +367,24 @@ fn refusal(slots: &[Slot], request: &Request, params: &SegmentParams, failure: &
             Test::NrtLatency | Test::UnitTooLarge | Test::SlotTableFull | Test::HoldTooLong => 0,
         },
         counter_offer,
-        counter_offer_bps: counter_offer.map(|unit| params.rate_of_down(unit)),
+        counter_offer_bps: counter_offer.map(|unit| params.rate_of_down(unit, pace)),
         tsn_code: failure.test.tsn_code(),
     }
 }
 
-/// The largest unit below the refused one that is admitted; every term of the test rises with the unit, so
-/// halving the interval finds it exactly in at most 64 steps.
-fn counter_offer(slots: &[Slot], request: &Request, params: &SegmentParams) -> Option<Octets> {
-    let fits = |octets: u64| {
-        let smaller = Request { unit_octets: Octets::new(octets), ..*request };
-        evaluate(slots, &smaller, params).is_ok()
-    };
-    let (mut good, mut bad) = (1, request.unit_octets.get());
-    if bad <= 1 || !fits(good) {
-        return None;
-    }
-    while bad - good > 1 {
+/// The largest unit below the refused `bad` that fits, when `good` does; every term of the test rises with
+/// the unit, so halving the interval finds it exactly in at most 64 steps.
+pub(crate) fn largest(good: Octets, bad: Octets, fits: impl Fn(Octets) -> bool) -> Octets {
+    let (mut good, mut bad) = (good.get(), bad.get());
+    while bad.saturating_sub(good) > 1 {
         let middle = good + (bad - good) / 2;
-        if fits(middle) {
+        if fits(Octets::new(middle)) {
             good = middle;
         } else {
             bad = middle;
         }
     }
-    Some(Octets::new(good))
+    Octets::new(good)
 }
 
 #[cfg(test)]

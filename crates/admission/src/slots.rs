@@ -84,6 +84,7 @@ pub fn remove_station(slots: &mut [Slot], station: u16, params: &SegmentParams) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pace::Pace;
     use crate::rether::{Request, admit, tht_rt, tht_rt_joined};
     use proptest::prelude::*;
     use rota_units::{BitRate, Octets};
@@ -97,7 +98,12 @@ mod tests {
         let params = params();
         let mut slots = Vec::new();
         for &(station, octets) in sessions {
-            let request = Request { station, unit_octets: Octets::new(octets), periodic: true };
+            let request = Request {
+                station,
+                unit_octets: Octets::new(octets),
+                pace: Pace::EVERY_CYCLE,
+                periodic: true,
+            };
             if let Ok(admitted) = admit(&slots, &request, &params) {
                 slots.push(Slot { station, tht: admitted.tht, periodic: true });
             }

@@ -32,9 +32,12 @@ enum Action {
         /// The rate to reserve, such as 1.5mbit
         #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
         rate: BitRate,
-        /// The segment's cycle
+        /// From one unit to the next: the segment's cycle, a multiple or a whole part of it
         #[arg(long, value_parser = parse_span, default_value = PERIOD, value_name = "TIME")]
         period: Span,
+        /// The highest rate that it may later be changed to; twice the rate unless given
+        #[arg(long, value_parser = parse_rate, allow_hyphen_values = true, value_name = "RATE")]
+        room: Option<BitRate>,
         /// Give the reservation back at once: only ask whether it fits
         #[arg(long)]
         probe: bool,
@@ -48,15 +51,15 @@ enum Action {
         /// Its number, from the list
         channel: u64,
     },
-    /// Shrink a channel of this station to a smaller rate
-    #[command(after_help = "Example: rota channel modify 4294967297 --rate 0.5mbit")]
+    /// Change the rate of a channel of this station, while it goes on
+    #[command(after_help = "Example: rota channel modify 4294967297 --rate 2mbit")]
     Modify {
         /// Its number, from the list
         channel: u64,
         /// The new rate
         #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
         rate: BitRate,
-        /// The segment's cycle
+        /// The channel's period
         #[arg(long, value_parser = parse_span, default_value = PERIOD, value_name = "TIME")]
         period: Span,
     },
@@ -65,8 +68,13 @@ enum Action {
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     match &args.action {
-        Action::Open { to, service, rate, period, probe } => {
-            open(to, *service, *rate, *period, *probe, format)
+        Action::Open { to, service, rate, period, room, probe } => {
+            let mut request = OpenRequest::new(to, *service, unit_octets(*rate, *period)?, *period);
+            request = match room {
+                Some(room) => OpenRequest { room_octets: unit_octets(*room, *period)?, ..request },
+                None => request.with_room_for(2),
+            };
+            open(&request, *probe, format)
         }
         Action::List => list(format),
         Action::Close { channel } => {
@@ -93,34 +101,30 @@ fn unit_octets(rate: BitRate, period: Span) -> Result<u32, Failure> {
         .map_err(|_| Failure::wrong_use(format!("{rate} is more than one channel can carry")))
 }
 
-fn open(
-    to: &str,
-    service: u16,
-    rate: BitRate,
-    period: Span,
-    probe: bool,
-    format: Format,
-) -> Result<Exit, Failure> {
-    let node = connect()?;
-    let request = OpenRequest::new(to, service, unit_octets(rate, period)?, period);
-    let channel = match node.open(&request) {
-        Ok(channel) => channel,
-        Err(OpenError::Refused(refusal)) => {
-            let json = serde_json::to_value(&*refusal).unwrap_or_default();
-            say(format, json!({ "refused": json }), &format!("refused: {}", refusal.sentence));
-            return Ok(Exit::Refused);
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let contract = channel.contract();
+fn refused(refusal: &rota::RefusalInfo, format: Format) -> Exit {
+    let json = serde_json::to_value(refusal).unwrap_or_default();
+    say(format, json!({ "refused": json }), &format!("refused: {}", refusal.sentence));
+    Exit::Refused
+}
+
+fn granted(what: &str, contract: &rota::ContractInfo, format: Format) {
     let json = serde_json::to_value(contract).unwrap_or_default();
     let text = format!(
-        "open: units of {} octets every {}, delivered within {}",
+        "{what}: units of {} octets every {}, delivered within {}",
         contract.unit_octets_max,
         Span::from_nanos(contract.period_ns),
         Span::from_nanos(contract.bound_ns)
     );
     say(format, json!({ "contract": json }), &text);
+}
+
+fn open(request: &OpenRequest, probe: bool, format: Format) -> Result<Exit, Failure> {
+    let channel = match connect()?.open(request) {
+        Ok(channel) => channel,
+        Err(OpenError::Refused(refusal)) => return Ok(refused(&refusal, format)),
+        Err(error) => return Err(error.into()),
+    };
+    granted("open", channel.contract(), format);
     if !probe {
         // The reservation lives as long as the program that asked for it.
         loop {
@@ -161,9 +165,10 @@ fn list(format: Format) -> Result<Exit, Failure> {
 
 fn modify(channel: u64, rate: BitRate, period: Span, format: Format) -> Result<Exit, Failure> {
     let octets = unit_octets(rate, period)?;
-    let contract = connect()?.modify_channel(channel, octets)?;
-    let json = serde_json::to_value(&contract).unwrap_or_default();
-    let text = format!("channel {channel} may now send units of {} octets", contract.unit_octets_max);
-    say(format, json!({ "contract": json }), &text);
+    match connect()?.modify_channel(channel, octets) {
+        Ok(contract) => granted(&format!("channel {channel}"), &contract, format),
+        Err(OpenError::Refused(refusal)) => return Ok(refused(&refusal, format)),
+        Err(error) => return Err(error.into()),
+    }
     Ok(Exit::Done)
 }

@@ -9,7 +9,7 @@ use crate::transport::channel::{self, ChannelRequest, OpenError};
 use crate::transport::udp::{UdpSink, resolve};
 use crate::transport::{Over, Promise, Refusal, UnitSink};
 use crate::video::Video;
-use rota_units::{BitRate, Instant, Span, parse_rate};
+use rota_units::{BitRate, Instant, Span, parse_rate, parse_span};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -41,6 +41,9 @@ pub struct Args {
     /// Frames a second, where the file does not state them or states them wrongly
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000), value_name = "N")]
     fps: Option<u64>,
+    /// From one unit to the next, where it is not a frame time: the cycle, a multiple or a whole part of it
+    #[arg(long, value_parser = parse_span, value_name = "TIME", conflicts_with = "fps")]
+    period: Option<Span>,
     /// Make each unit of so many copies of its access unit, to load a faster link
     #[arg(long, default_value_t = 1, value_name = "K")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
@@ -102,7 +105,7 @@ impl Supply {
     fn open(args: &Args, period: &mut Span) -> Result<Self, Failure> {
         if let Some(path) = &args.video {
             let video = Video::read(path).map_err(|e| Failure::failed(e.to_string()))?;
-            if let (None, Some(rate)) = (args.fps, video.rate()) {
+            if let (None, None, Some(rate)) = (args.fps, args.period, video.rate()) {
                 *period = Span::from_nanos(rate.period_ns());
             }
             return Ok(Self::Clip { video, repeat: args.repeat_unit, unit: Vec::new() });
@@ -155,9 +158,11 @@ impl Supply {
 
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
-    let mut period = match args.fps {
-        Some(fps) => Span::from_nanos(1_000_000_000 / fps),
-        None => PERIOD_DEFAULT,
+    let mut period = match (args.fps, args.period) {
+        (Some(fps), _) => Span::from_nanos(1_000_000_000 / fps),
+        (None, Some(Span::ZERO)) => return Err(Failure::wrong_use("--period 0 is no time between units")),
+        (None, Some(period)) => period,
+        (None, None) => PERIOD_DEFAULT,
     };
     let mut supply = Supply::open(args, &mut period)?;
     let count = match (args.frames, args.seconds) {

@@ -60,6 +60,9 @@ pub enum OpenError {
     Node(#[from] NodeError),
 }
 
+/// Octets of the largest unit of any channel.
+const UNIT_OCTETS_MAX: u32 = 5_000_000;
+
 /// What a sending channel should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRequest {
@@ -69,9 +72,11 @@ pub struct OpenRequest {
     pub service: u16,
     /// Largest unit, in octets.
     pub unit_octets_max: u32,
-    /// One unit in each period.
+    /// The largest unit that the channel may ever grow to, for which memory is kept at both ends.
+    pub room_octets: u32,
+    /// One unit in each period: the segment's cycle, a multiple or a whole part of it.
     pub period: Span,
-    /// Units that may wait between program and node.
+    /// Units that may wait between program and node; the node makes as many as the contract needs at least.
     pub buffers: u16,
     /// Whether slots must come at strict periods.
     pub periodic: bool,
@@ -82,11 +87,18 @@ pub struct OpenRequest {
 }
 
 impl OpenRequest {
-    /// A periodic channel with four buffers, no name, and ten seconds for admission.
+    /// A periodic channel with four buffers, no room to grow, no name, and ten seconds for admission.
     pub fn new(to: &str, service: u16, unit_octets_max: u32, period: Span) -> Self {
         let (buffers, timeout) = (4, Span::from_millis(10_000));
-        let to = to.to_owned();
-        Self { to, service, unit_octets_max, period, buffers, periodic: true, name: None, timeout }
+        let (to, room_octets, name) = (to.to_owned(), unit_octets_max, None);
+        Self { to, service, unit_octets_max, room_octets, period, buffers, periodic: true, name, timeout }
+    }
+
+    /// The same with room to grow by so many times, as far as units can be.
+    #[must_use]
+    pub fn with_room_for(self, times: u32) -> Self {
+        let room_octets = self.unit_octets_max.saturating_mul(times).min(UNIT_OCTETS_MAX);
+        Self { room_octets: room_octets.max(self.unit_octets_max), ..self }
     }
 }
 
@@ -128,11 +140,13 @@ impl Node {
     /// [`OpenError`]: refused with a counter-offer, no such station, no listener, or no node.
     pub fn open(&self, request: &OpenRequest) -> Result<SendChannel, OpenError> {
         let (session, _) = Session::begin(&self.control)?;
-        let OpenRequest { to, service, unit_octets_max, period, buffers, periodic, name, timeout } = request;
+        let OpenRequest { to, service, unit_octets_max, room_octets, .. } = request;
+        let OpenRequest { period, buffers, periodic, name, timeout, .. } = request;
         let open = Request::Open {
             to: to.clone(),
             service: *service,
             unit_octets_max: *unit_octets_max,
+            room_octets: *room_octets,
             period_ns: period.as_nanos(),
             buffers: *buffers,
             periodic: *periodic,
@@ -213,17 +227,13 @@ impl Node {
         }
     }
 
-    /// Changes the reservation of a channel of this station.
+    /// Changes what a sending channel of this station may send, whoever opened it: to less, or to more as
+    /// far as it was opened with room for. Its units stay in time meanwhile; who has it is told.
     ///
     /// # Errors
     /// [`OpenError::Refused`] when the new size does not fit; the old contract then stays.
     pub fn modify_channel(&mut self, channel: u64, unit_octets_max: u32) -> Result<ContractInfo, OpenError> {
-        let modify = Request::Modify { channel, unit_octets_max };
-        match self.session.request(&modify, LOCAL_TIMEOUT)?.body {
-            Reply::Modified { contract, .. } => Ok(contract),
-            Reply::Refused(refusal) => Err(OpenError::Refused(Box::new(refusal))),
-            other => Err(unexpected(other).into()),
-        }
+        modify(&self.session, channel, unit_octets_max)
     }
 
     /// Keeps the token going round for a while although nobody has data, to measure hops.
@@ -236,6 +246,20 @@ impl Node {
             Reply::Done => Ok(()),
             other => Err(unexpected(other)),
         }
+    }
+}
+
+/// Asks over any connection for a change of a channel.
+pub(crate) fn modify(
+    session: &Session,
+    channel: u64,
+    unit_octets_max: u32,
+) -> Result<ContractInfo, OpenError> {
+    let modify = Request::Modify { channel, unit_octets_max };
+    match session.request(&modify, LOCAL_TIMEOUT)?.body {
+        Reply::Modified { contract, .. } => Ok(contract),
+        Reply::Refused(refusal) => Err(OpenError::Refused(Box::new(refusal))),
+        other => Err(unexpected(other).into()),
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Tick {
 #[derive(Clone, Debug)]
 pub struct Pacer {
     period: Span,
+    /// How often slots come that say where the turns are: each period, or more often.
+    grid: Span,
     next: Instant,
     strangers: u32,
 }
@@ -32,13 +34,20 @@ impl Pacer {
     /// A pacer that follows this host's clock only; its first turn is at `first`.
     pub fn free_running(period: Span, first: Instant) -> Self {
         assert!(period > Span::ZERO, "a period is longer than nothing");
-        Self { period, next: first, strangers: 0 }
+        Self { period, grid: period, next: first, strangers: 0 }
     }
 
     /// A pacer locked to a channel's slots, given the instant of one of them: turns come a quarter of a
     /// period before each slot, the first one after `now`.
     pub fn locked(period: Span, slot_at: Instant, now: Instant) -> Self {
-        let mut pacer = Self::free_running(period, slot_at.minus(period.div_down(4)));
+        Self::locked_every(period, period, slot_at, now)
+    }
+
+    /// The same for a channel whose slots come once a `cycle`, of which `period` is a multiple or a whole
+    /// part. Of a longer period only some slots have a turn before them, by a quarter of a cycle.
+    pub fn locked_every(period: Span, cycle: Span, slot_at: Instant, now: Instant) -> Self {
+        let grid = if cycle > Span::ZERO { period.min(cycle) } else { period };
+        let mut pacer = Self { grid, ..Self::free_running(period, slot_at.minus(grid.div_down(4))) };
         pacer.skip_to(now);
         pacer
     }
@@ -47,9 +56,9 @@ impl Pacer {
     /// gently, by at most 1/64 of a period each; a phase that is off by more than an eighth of a period four
     /// times in a row is taken over at once, because slots move when other channels close.
     pub fn observe_slot(&mut self, slot_at: Instant) {
-        let wanted = slot_at.minus(self.period.div_down(4));
+        let wanted = slot_at.minus(self.grid.div_down(4));
         let (off, later) = self.phase_of(wanted);
-        if off > self.period.div_down(8) {
+        if off > self.grid.div_down(8) {
             self.strangers += 1;
             if self.strangers < STRANGERS_MAX {
                 return;
@@ -59,7 +68,7 @@ impl Pacer {
             return;
         }
         self.strangers = 0;
-        self.shift(off.min(self.period.div_down(64)), later);
+        self.shift(off.min(self.grid.div_down(64)), later);
     }
 
     /// When the next turn is due.
@@ -92,13 +101,13 @@ impl Pacer {
     /// Moves the next turn to the first one after `now`, without counting what is passed over.
     fn skip_to(&mut self, now: Instant) {
         if self.next <= now {
-            self.next += self.period * (now.since(self.next).count_down(self.period) + 1);
+            self.next += self.grid * (now.since(self.next).count_down(self.grid) + 1);
         }
     }
 
-    /// How far the turns are from `wanted`, folded into half a period, and whether they should come later.
+    /// How far the turns are from `wanted`, folded into half a period of the slots, and whether they should come later.
     fn phase_of(&self, wanted: Instant) -> (Span, bool) {
-        let period = self.period.as_nanos();
+        let period = self.grid.as_nanos();
         let (from, to) = (self.next.as_nanos() % period, wanted.as_nanos() % period);
         let forward = (to + period - from) % period;
         if forward <= period / 2 {
@@ -141,6 +150,27 @@ mod tests {
         assert_eq!(pacer.due(), at(1_024), "slots at 1000, 1032, …: 8 ms before the next");
         let pacer = Pacer::locked(PERIOD, at(1_000), at(1_024));
         assert_eq!(pacer.due(), at(1_056), "the turn at 1024 is now, so the next one");
+    }
+
+    #[test]
+    fn a_longer_period_follows_every_slot_and_turns_before_some() {
+        let mut pacer = Pacer::locked_every(PERIOD * 3, PERIOD, at(1_000), at(1_003));
+        assert_eq!(pacer.take(at(1_024)), Some(Tick { due: at(1_024), skipped: 0 }));
+        (1..3).for_each(|cycle| pacer.observe_slot(at(1_000 + 32 * cycle)));
+        assert_eq!(pacer.due(), at(1_120));
+        pacer.observe_slot(at(1_097));
+        assert_eq!(pacer.due(), at(1_120) + Span::from_micros(500), "a slot between its own, and drift");
+    }
+
+    #[test]
+    fn a_shorter_period_turns_before_and_between_slots() {
+        let mut pacer = Pacer::locked_every(PERIOD.div_down(4), PERIOD, at(1_000), at(1_000));
+        let turns = [1_006, 1_014, 1_022, 1_030, 1_038];
+        for turn in turns {
+            assert_eq!(pacer.take(at(turn)).map(|tick| tick.due), Some(at(turn)));
+        }
+        pacer.observe_slot(at(1_032));
+        assert_eq!(pacer.due(), at(1_046));
     }
 
     #[test]

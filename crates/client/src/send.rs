@@ -6,6 +6,7 @@ use rota_shm::control::{ContractInfo, Reply, Request};
 use rota_shm::{ChannelCounter, ChannelState, ClientSource, CloseCause, TryWriteError};
 use rota_units::{Instant, Span};
 
+use crate::node::{OpenError, modify};
 use crate::now;
 use crate::pacer::Pacer;
 use crate::session::{LOCAL_TIMEOUT, Session};
@@ -88,9 +89,41 @@ impl SendChannel {
         self.channel
     }
 
-    /// What was promised.
+    /// What was promised, as far as this program has been told.
     pub fn contract(&self) -> &ContractInfo {
         &self.contract
+    }
+
+    /// Asks for units of another size, up to the room the channel was opened with. Units keep leaving in
+    /// time meanwhile. Who asks for less should have stopped sending more.
+    ///
+    /// # Errors
+    /// [`OpenError::Refused`] with the margin and what would be granted; the contract then stays as it was.
+    pub fn modify(&mut self, unit_octets_max: u32) -> Result<&ContractInfo, OpenError> {
+        self.contract = modify(&self.session, self.channel, unit_octets_max)?;
+        Ok(&self.contract)
+    }
+
+    /// Whether somebody else has changed the channel since the last call: the contract that then stands.
+    pub fn changed(&mut self) -> Option<&ContractInfo> {
+        let mut newest = None;
+        // An end that is told here is told by the board too.
+        while let Ok(message) = self.session.next(Span::ZERO) {
+            if let Reply::Changed { contract, .. } = message.body {
+                newest = Some(contract);
+            }
+        }
+        self.contract = newest?;
+        Some(&self.contract)
+    }
+
+    /// Whether the contract carries a unit of so many octets, if need be the one that stands by now.
+    fn carries(&mut self, octets: usize) -> Result<(), SendError> {
+        let fits = |contract: &ContractInfo| octets <= contract.unit_octets_max as usize;
+        if fits(&self.contract) || self.changed().is_some_and(fits) {
+            return Ok(());
+        }
+        Err(SendError::TooLong { octets, octets_max: self.contract.unit_octets_max })
     }
 
     /// Hands over one unit, waiting for a free buffer as long as it takes. `schedule` is when the unit is
@@ -132,6 +165,7 @@ impl SendChannel {
         if let ChannelState::Closed(cause) = self.source.board.state() {
             return Err(SendError::Closed(cause));
         }
+        self.carries(unit.len())?;
         let answer = self.source.ring.try_write(unit, schedule);
         self.written(answer)
     }
@@ -156,15 +190,15 @@ impl SendChannel {
         self.source.board.slot().map(|mark| Slot { number: mark.number, at: mark.at })
     }
 
-    /// A pacer locked to this channel's slots; waits for the first of them. For a channel whose period is the
-    /// cycle's.
+    /// A pacer locked to this channel's slots; waits for the first of them.
     ///
     /// # Errors
     /// [`WaitError`].
     pub fn pacer(&mut self, timeout: Span) -> Result<Pacer, WaitError> {
         let slot = self.wait_slot(timeout)?;
         let period = Span::from_nanos(self.contract.period_ns.max(1));
-        Ok(Pacer::locked(period, slot.at, now()))
+        let cycle = Span::from_nanos(self.contract.cycle_ns);
+        Ok(Pacer::locked_every(period, cycle, slot.at, now()))
     }
 
     /// Tells a pacer about the newest slot, if there was one since the last call: to be called once in each

@@ -35,8 +35,8 @@ impl Session {
         }
     }
 
-    /// Sends a request and waits for its reply; news about channels that come in between are dropped, the
-    /// board tells the same.
+    /// Sends a request and waits for its reply; news about channels that come in between are dropped: of an
+    /// end the board tells as well, and who changes a channel knows.
     pub(crate) fn request(&self, request: &Request, timeout: Span) -> Result<Message<Reply>, NodeError> {
         match self.connection.send_request(request) {
             // A node that turned us away has said why before it hung up.
@@ -52,8 +52,10 @@ impl Session {
                 Err(SocketError::TimedOut(_)) => return Err(SocketError::TimedOut(timeout).into()),
                 other => other?,
             };
-            if closing || !matches!(message.body, Reply::Closed { .. }) {
-                return Ok(message);
+            match message.body {
+                Reply::Changed { .. } => {}
+                Reply::Closed { .. } if !closing => {}
+                _ => return Ok(message),
             }
         }
     }

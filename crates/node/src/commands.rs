@@ -2,12 +2,21 @@
 
 use crate::status::Snapshot;
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use rota_proto::{ChannelEvent, ChannelId, Listener, OpenError};
+use rota_proto::{ChannelEvent, ChannelId, Listener, OpenError, ResizeError};
 use rota_shm::{Board, RxWriter, TxReader};
 use rota_units::{Instant, Span};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// What a channel is to be.
+#[derive(Clone, Copy)]
+pub(crate) struct Opening {
+    pub(crate) unit_octets_max: u32,
+    pub(crate) room_octets: u32,
+    pub(crate) period: Span,
+    pub(crate) periodic: bool,
+}
 
 /// To the data thread.
 pub(crate) enum Command {
@@ -15,9 +24,7 @@ pub(crate) enum Command {
         ask: u64,
         to: String,
         service: u16,
-        unit_octets_max: u32,
-        period: Span,
-        periodic: bool,
+        request: Opening,
     },
     AttachSource {
         channel: ChannelId,
@@ -47,7 +54,7 @@ pub(crate) enum Command {
     Abort {
         channel: ChannelId,
     },
-    Shrink {
+    Resize {
         ask: u64,
         channel: ChannelId,
         unit_octets_max: u32,
@@ -78,9 +85,10 @@ pub(crate) enum Note {
         ask: u64,
         result: Result<(), Vec<String>>,
     },
-    Shrunk {
+    /// Whether the change of a channel was asked for; what came of it is an event.
+    Resizing {
         ask: u64,
-        done: bool,
+        result: Result<(), ResizeError>,
     },
     Snapshot {
         ask: u64,

@@ -1,5 +1,7 @@
 //! The control thread: connections of programs, their requests, and the news they wait for.
 
+mod modify;
+
 use crate::commands::{AskError, Command, ControlEnd, Note};
 use crate::session::{Asked, Listening, Owned, Session, board_cause, contract_info};
 use crate::status::{Facts, Snapshot};
@@ -242,7 +244,7 @@ impl Control<'_> {
                 Note::Asked { ask, result } => self.on_asked(ask, result),
                 Note::Channel { event, peer } => self.on_channel(event, peer),
                 Note::Listening { ask, result } => self.on_listening(ask, result),
-                Note::Shrunk { ask, done } => self.on_shrunk(ask, done),
+                Note::Resizing { ask, result } => self.on_resizing(ask, result),
                 Note::Snapshot { ask, snapshot } => self.on_snapshot(ask, &snapshot),
                 Note::Hostile { channel, why } => self.on_hostile(channel, &why),
                 Note::Over => self.over = true,
@@ -260,7 +262,8 @@ impl Control<'_> {
         };
         let session = &mut self.sessions[at];
         let Some(place) = session.asked.iter().position(|(id, _)| *id == ask) else { return };
-        let (_, Asked::Open { to, service, buffers, name }) = session.asked.swap_remove(place) else {
+        let (_, Asked::Open { to, service, buffers, room_octets, name }) = session.asked.swap_remove(place)
+        else {
             return;
         };
         match result {
@@ -278,6 +281,7 @@ impl Control<'_> {
                 board: None,
                 offer: Vec::new(),
                 buffers,
+                room_octets,
                 told: false,
                 closing: false,
             }),
@@ -315,6 +319,8 @@ impl Control<'_> {
         match event {
             ChannelEvent::Opened { channel, label, contract } => self.on_opened(channel, label, contract),
             ChannelEvent::Refused { channel, refusal } => self.on_refused(channel, &refusal),
+            ChannelEvent::Changed { channel, contract } => self.on_changed(channel, contract),
+            ChannelEvent::NotChanged { channel, refusal } => self.on_not_changed(channel, &refusal),
             ChannelEvent::Incoming { channel, listener, from, contract } => {
                 self.on_incoming(channel, listener, from, peer, contract);
             }
@@ -334,7 +340,8 @@ impl Control<'_> {
         };
         let session = &mut self.sessions[at];
         let owned = &mut session.channels[place];
-        let shape = SourceShape { buffers: owned.buffers, unit_octets_max: contract.unit_octets_max };
+        let buffers = owned.buffers.max(contract.buffers);
+        let shape = SourceShape { buffers, unit_octets_max: owned.room_octets };
         let source = match NodeSource::create(shape) {
             Ok(source) => source,
             Err(error) => {
@@ -356,17 +363,7 @@ impl Control<'_> {
     fn on_refused(&mut self, channel: ChannelId, refusal: &Refusal) {
         let Some((at, place)) = self.owner(channel) else { return };
         self.sessions[at].channels.swap_remove(place);
-        let info = RefusalInfo {
-            test: refusal.test.name().into(),
-            node: self.facts.name.clone(),
-            port: self.facts.interface.clone(),
-            sentence: refusal.to_string(),
-            margin_ns: refusal.margin.as_nanos(),
-            margin_bps: refusal.margin_bps,
-            counter_offer_bps: refusal.counter_offer_bps.unwrap_or(0),
-            counter_offer_octets: refusal.counter_offer.map_or(0, |octets| octets.get() as u32),
-            tsn_code: refusal.tsn_code,
-        };
+        let info = RefusalInfo::new(refusal, &self.facts.name, &self.facts.interface);
         self.sessions[at].reply(&Reply::Refused(info), &[]);
     }
 
@@ -389,7 +386,9 @@ impl Control<'_> {
         let session = &mut self.sessions[at];
         let listened = session.listens.swap_remove(place);
         let Listening { service, buffers, .. } = listened.0;
-        let slots = rx_slots_for(buffers.max(4), contract.unit_octets_max, 1_400);
+        // What it may grow to, which the sender's first word tells.
+        let buffers = buffers.max(4).max(contract.buffers);
+        let slots = rx_slots_for(buffers, contract.unit_octets_max, 1_400);
         let Ok(sink) = NodeSink::create(SinkShape { slots, unit_octets_max: contract.unit_octets_max })
         else {
             self.data.say(Command::Abort { channel });
@@ -415,6 +414,7 @@ impl Control<'_> {
             board: Some(sink.board.clone()),
             offer,
             buffers,
+            room_octets: contract.unit_octets_max,
             told: false,
             closing: false,
         };
@@ -442,6 +442,10 @@ impl Control<'_> {
     }
 
     fn on_closed(&mut self, channel: ChannelId, cause: CloseCause, final_unit: Option<u64>) {
+        // Who still waits for a change of it must not wait for ever.
+        for asker in self.modifiers(channel) {
+            self.sessions[asker].error(no_channel(channel.0), true);
+        }
         let Some((at, place)) = self.owner(channel) else { return };
         let session = &mut self.sessions[at];
         let owned = session.channels.swap_remove(place);
@@ -472,30 +476,6 @@ impl Control<'_> {
             board.set_state(ChannelState::Closed(rota_shm::CloseCause::Hostile), None);
         }
         self.sessions[at].error(format!("channel {} was ended: {why}", channel.0), true);
-    }
-
-    fn on_shrunk(&mut self, ask: u64, done: bool) {
-        let Some(at) = self.session_asking(ask) else { return };
-        let Some(Asked::Modify { channel, unit_octets_max }) = self.asked(ask) else { return };
-        if !done {
-            if self.owner(ChannelId(channel)).is_none() {
-                self.sessions[at].error(no_channel(channel), true);
-                return;
-            }
-            let sentence = format!(
-                "channel {channel} cannot be changed to units of {unit_octets_max} octets: only a smaller \
-                 size than its own is built yet"
-            );
-            self.sessions[at].error(sentence, true);
-            return;
-        }
-        let mut contract = Contract::default();
-        if let Some((owner, place)) = self.owner(ChannelId(channel)) {
-            let owned = &mut self.sessions[owner].channels[place];
-            owned.contract.unit_octets_max = unit_octets_max;
-            contract = owned.contract;
-        }
-        self.sessions[at].reply(&Reply::Modified { channel, contract: contract_info(&contract) }, &[]);
     }
 
     /// Answers all who asked before the copy was made.

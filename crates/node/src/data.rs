@@ -1,6 +1,6 @@
 //! The data thread: *handle one thing, poll until drained, sleep until the deadline.*
 
-use crate::commands::{AskError, Command, DataEnd, Note};
+use crate::commands::{AskError, Command, DataEnd, Note, Opening};
 use crate::counters::{self, Published, View};
 use crate::gate::{Egress, EgressError};
 use crate::pool::Pool;
@@ -69,6 +69,8 @@ struct Source {
     offered: Option<UnitRef>,
     units: u64,
     slots: u64,
+    /// When the newest slot began: several units may leave in one.
+    slot_at: Instant,
 }
 
 struct Sink {
@@ -428,7 +430,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     fn slot(&mut self, at: Instant, channel: ChannelId, unit: Option<(u64, UnitFate)>) {
         let Some(index) = self.sources.0.iter().position(|source| source.channel == channel) else { return };
         let source = &mut self.sources.0[index];
-        source.slots += 1;
+        source.slots += u64::from(source.slot_at != at);
+        source.slot_at = at;
         if let Some((number, fate)) = unit {
             if let Some(offered) = source.offered.take() {
                 source.ring.release(&offered);
@@ -463,8 +466,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     fn command(&mut self, at: Instant, command: Command) -> Result<(), Stopped> {
         match command {
-            Command::Open { ask, to, service, unit_octets_max, period, periodic } => {
-                let result = self.open(at, &to, service, unit_octets_max, period, periodic);
+            Command::Open { ask, to, service, request } => {
+                let result = self.open(at, &to, service, &request);
                 self.control.say(Note::Asked { ask, result });
             }
             Command::AttachSource { channel, ring, board, doorbell } => {
@@ -490,9 +493,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.node.abort(at, channel);
                 self.forget(channel);
             }
-            Command::Shrink { ask, channel, unit_octets_max } => {
-                let done = self.node.shrink(at, channel, unit_octets_max);
-                self.control.say(Note::Shrunk { ask, done });
+            Command::Resize { ask, channel, unit_octets_max } => {
+                let result = self.node.resize(at, channel, unit_octets_max);
+                self.control.say(Note::Resizing { ask, result });
             }
             Command::Circulate { until } => {
                 self.hops.reset();
@@ -528,8 +531,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.poller
             .add(doorbell.as_fd(), token, Trigger::Edge)
             .map_err(system("a doorbell cannot be waited on"))?;
-        let (offered, units, slots) = (None, 0, 0);
-        self.sources.0.push(Source { channel, ring, board, doorbell, token, offered, units, slots });
+        let (offered, units, slots, slot_at) = (None, 0, 0, Instant::ZERO);
+        let source = Source { channel, ring, board, doorbell, token, offered, units, slots, slot_at };
+        self.sources.0.push(source);
         self.offer(at, self.sources.0.len() - 1);
         Ok(())
     }
@@ -539,16 +543,15 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         at: Instant,
         to: &str,
         service: u16,
-        unit_octets_max: u32,
-        period: Span,
-        periodic: bool,
+        request: &Opening,
     ) -> Result<ChannelId, AskError> {
         let link = self.node.link();
         if link.name() == to {
             return Err(AskError::Wrong(rota_proto::OpenError::OwnStation(link.station())));
         }
         let to = Destination::Station(self.station(to).map_err(|known| AskError::Unknown { known })?);
-        let request = OpenRequest { to, service, unit_octets_max, period, periodic };
+        let Opening { unit_octets_max, room_octets, period, periodic } = *request;
+        let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic };
         self.node.open(at, &request).map_err(AskError::Wrong)
     }
 

@@ -1,6 +1,6 @@
 //! One program's connection: what it opened, what it listens to.
 
-use crate::commands::{Command, ControlEnd};
+use crate::commands::{Command, ControlEnd, Opening};
 use crate::status::Facts;
 use rota_proto::{ChannelId, CloseCause, Contract, Listener};
 use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request};
@@ -16,6 +16,7 @@ pub(crate) enum Asked {
         to: String,
         service: u16,
         buffers: u16,
+        room_octets: u32,
         name: Option<String>,
     },
     Listen {
@@ -26,7 +27,6 @@ pub(crate) enum Asked {
     List,
     Modify {
         channel: u64,
-        unit_octets_max: u32,
     },
     /// Another session's channel is to be closed.
     Close {
@@ -61,6 +61,8 @@ pub(crate) struct Owned {
     /// The files of an incoming channel, until its program is told of it.
     pub(crate) offer: Vec<OwnedFd>,
     pub(crate) buffers: u16,
+    /// The largest unit that its memory holds.
+    pub(crate) room_octets: u32,
     pub(crate) told: bool,
     pub(crate) closing: bool,
 }
@@ -124,14 +126,23 @@ impl Session {
         }
         match request {
             Request::Hello { .. } => self.error("the connection has already been greeted", true),
-            Request::Open { to, service, unit_octets_max, period_ns, buffers, periodic, name } => {
+            Request::Open {
+                to,
+                service,
+                unit_octets_max,
+                room_octets,
+                period_ns,
+                buffers,
+                periodic,
+                name,
+            } => {
                 if buffers == 0 || buffers > 64 {
                     return self.error(format!("{buffers} buffers cannot be had; 1 to 64 can"), true);
                 }
-                self.asked.push((ask, Asked::Open { to: to.clone(), service, buffers, name }));
+                let asked = Asked::Open { to: to.clone(), service, buffers, room_octets, name };
                 let period = Span::from_nanos(period_ns);
-                data.say(Command::Open { ask, to, service, unit_octets_max, period, periodic });
-                true
+                let request = Opening { unit_octets_max, room_octets, period, periodic };
+                self.ask(ask, asked, Command::Open { ask, to, service, request }, data)
             }
             Request::Mapped { channel } => self.mapped(ChannelId(channel), data),
             Request::Listen { service, from, buffers } => {
@@ -147,8 +158,8 @@ impl Session {
             Request::List => self.wait_for(ask, Asked::List),
             Request::Status => self.wait_for(ask, Asked::Status),
             Request::Modify { channel, unit_octets_max } => {
-                let command = Command::Shrink { ask, channel: ChannelId(channel), unit_octets_max };
-                self.ask(ask, Asked::Modify { channel, unit_octets_max }, command, data)
+                let command = Command::Resize { ask, channel: ChannelId(channel), unit_octets_max };
+                self.ask(ask, Asked::Modify { channel }, command, data)
             }
             Request::Circulate { duration_ns } => {
                 let until = now + Span::from_nanos(duration_ns.min(60_000_000_000));
@@ -237,6 +248,8 @@ pub(crate) fn contract_info(contract: &Contract) -> ContractInfo {
         bound_ns: contract.bound.as_nanos(),
         slot_offset_ns: contract.offset.as_nanos(),
         tht_ns: contract.tht.as_nanos(),
+        cycle_ns: contract.cycle.as_nanos(),
+        buffers: contract.buffers,
     }
 }
 

@@ -15,8 +15,8 @@ mod model;
 use crate::cause::CloseCause;
 use crate::io::{ChannelId, Destination, StationId, UnitDescriptor};
 use crate::planted::{Bug, planted};
-use crate::rether::{LinkEvent, Rether};
-use rota_admission::Refusal;
+use crate::rether::{Asked, LinkEvent, Rether};
+use rota_admission::{Admitted, Pace, Refusal};
 use rota_units::{Instant, Span};
 use rota_wire::{Signal, UnitHeader, Verb};
 use std::collections::VecDeque;
@@ -30,7 +30,9 @@ pub struct OpenRequest {
     pub service: u16,
     /// The largest unit, octets.
     pub unit_octets_max: u32,
-    /// One unit every so long; must be the segment's TRT.
+    /// The largest unit that it may ever grow to, for which both ends keep memory; at least the former.
+    pub room_octets: u32,
+    /// One unit every so long: the segment's TRT, a multiple or a whole part of it (see [`Pace`]).
     pub period: Span,
     /// Whether the sender needs the strict period.
     pub periodic: bool,
@@ -51,11 +53,27 @@ pub enum OpenError {
     /// A unit of no octets, or above what fragments can number.
     #[error("a unit of {0} octets in each period cannot be carried; 1 to 5000000 can: choose a lower rate")]
     UnitSize(u32),
-    /// Another period than the segment's.
+    /// A period that does not go with the segment's cycle.
     #[error(
-        "the period must be the segment's cycle of {0}; 'rota node --trt' sets it, alike on all stations"
+        "a period of {}ns is no multiple and no whole part of the segment's cycle of {}ns; the nearest that \
+         is one is {}ns", .asked.as_nanos(), .trt.as_nanos(), .nearest.as_nanos()
     )]
-    Period(Span),
+    Period {
+        /// What was asked for.
+        asked: Span,
+        /// The segment's cycle.
+        trt: Span,
+        /// What would be right.
+        nearest: Span,
+    },
+    /// Less memory than units.
+    #[error("room for units of {room} octets is less than the {unit} that are asked for now")]
+    Room {
+        /// The room asked for.
+        room: u32,
+        /// The units asked for.
+        unit: u32,
+    },
     /// This station is still looking for its segment.
     #[error("this station has not joined its segment yet, which takes about a second: try again")]
     NotJoined,
@@ -65,6 +83,22 @@ pub enum OpenError {
     /// No more channels.
     #[error("this node already has {0} channels, which is its limit")]
     TooMany(usize),
+}
+
+/// Why a channel was not even asked to change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResizeError {
+    /// This node does not send on it, or it is not open.
+    #[error("this station sends on no open channel {}; 'rota channel list' shows them", .0.0)]
+    NoChannel(ChannelId),
+    /// Larger than the memory of both ends, or nothing.
+    #[error("units of {asked} octets do not fit the channel's memory: it was opened with room for {room}")]
+    Room {
+        /// What was asked for.
+        asked: u32,
+        /// What it was opened with.
+        room: u32,
+    },
 }
 
 /// What a channel was promised.
@@ -80,6 +114,10 @@ pub struct Contract {
     pub offset: Span,
     /// Its share of each cycle.
     pub tht: Span,
+    /// The segment's cycle: how often its slots come.
+    pub cycle: Span,
+    /// Units for which the sender needs buffers, so that each can wait for its slot.
+    pub buffers: u16,
 }
 
 /// A program that takes a channel to a service.
@@ -137,6 +175,20 @@ pub enum ChannelEvent {
         /// What was promised.
         contract: Contract,
     },
+    /// It carries units of another size from now on; told at both ends.
+    Changed {
+        /// Which.
+        channel: ChannelId,
+        /// What is promised from now on.
+        contract: Contract,
+    },
+    /// It was not granted more, and keeps its contract.
+    NotChanged {
+        /// Which.
+        channel: ChannelId,
+        /// Which test, by how much, and what would be granted.
+        refusal: Refusal,
+    },
     /// It is over.
     Closed {
         /// Which.
@@ -177,6 +229,7 @@ struct Outgoing {
     to: StationId,
     label: u16,
     request: OpenRequest,
+    pace: Pace,
     state: Sending,
     contract: Contract,
     units: u64,
@@ -281,9 +334,15 @@ impl Channels {
         if request.unit_octets_max == 0 || request.unit_octets_max > UNIT_OCTETS_MAX {
             return Err(OpenError::UnitSize(request.unit_octets_max));
         }
-        if request.period != link.settings().trt {
-            return Err(OpenError::Period(link.settings().trt));
+        let (asked, room, trt) = (request.unit_octets_max, request.room_octets, link.settings().trt);
+        if room < asked || room > UNIT_OCTETS_MAX {
+            return Err(OpenError::Room { room, unit: asked });
         }
+        let pace = Pace::of(request.period, trt).map_err(|nearest| OpenError::Period {
+            asked: request.period,
+            trt,
+            nearest,
+        })?;
         if self.outgoing.len() >= CHANNELS_MAX {
             return Err(OpenError::TooMany(CHANNELS_MAX));
         }
@@ -293,7 +352,8 @@ impl Channels {
             id,
             to,
             label,
-            request: request.clone(),
+            request: OpenRequest { period: pace.period(trt), ..request.clone() },
+            pace,
             state: Sending::Connecting,
             contract: Contract::default(),
             units: 0,
@@ -357,6 +417,17 @@ impl Channels {
             Sending::Draining | Sending::Releasing | Sending::Closing => {}
         }
         self.tick(now, link);
+    }
+
+    /// Asks for units of another size; the answer comes as an event.
+    pub(crate) fn resize(&mut self, id: ChannelId, asked: u32, link: &mut Rether) -> Result<(), ResizeError> {
+        let is_open = |channel: &&Outgoing| channel.id == id && matches!(channel.state, Sending::Open { .. });
+        let channel = self.outgoing.iter().find(is_open).ok_or(ResizeError::NoChannel(id))?;
+        let room = channel.request.room_octets;
+        if asked == 0 || asked > room {
+            return Err(ResizeError::Room { asked, room });
+        }
+        if link.resize(id, asked) { Ok(()) } else { Err(ResizeError::NoChannel(id)) }
     }
 
     /// The program behind the channel is dead: nothing more is sent, its reservation is freed.
@@ -465,14 +536,20 @@ impl Channels {
                 let channel = self.outgoing.iter_mut().find(|c| c.id.0 == signal.channel && c.to == from);
                 if let Some(channel) = channel.filter(|c| c.state == Sending::Connecting) {
                     channel.state = Sending::Reserving;
-                    let (id, label, request) = (channel.id, channel.label, &channel.request);
-                    link.reserve(now, id, from, label, request.unit_octets_max, request.periodic);
+                    let OpenRequest { unit_octets_max, periodic, .. } = channel.request;
+                    let (label, pace) = (channel.label, channel.pace);
+                    let asked = Asked { to: from, label, unit_octets_max, pace, periodic };
+                    link.reserve(now, channel.id, &asked);
                 }
             }
             Verb::Refuse => self.on_refuse(now, from, signal, link),
             Verb::OpenedAck => {
                 let channel = self.outgoing.iter_mut().find(|c| c.id.0 == signal.channel && c.to == from);
-                if let Some(Outgoing { state: Sending::Open { acknowledged }, .. }) = channel {
+                // An answer to an older word does not stand for one to the newest.
+                let is_answer = |channel: &&mut Outgoing| channel.signal(Verb::Opened).is_answered_by(signal);
+                if let Some(Outgoing { state: Sending::Open { acknowledged }, .. }) =
+                    channel.filter(is_answer)
+                {
                     *acknowledged = true;
                 }
             }
@@ -500,7 +577,7 @@ impl Channels {
         // One listener takes one channel; a program that wants more listens again.
         let listener = self.listeners.swap_remove(at).id;
         let id = self.next_id();
-        let contract = contract_of(signal);
+        let contract = contract_of(signal, link);
         let (remote, label) = (signal.channel, signal.label);
         // An old channel under the same label is over: its sender would not use the label again.
         while let Some(old) = self.incoming.iter().position(|c| c.from == from && c.label == label) {
@@ -548,13 +625,17 @@ impl Channels {
             link.send_signal(now, from, Signal { code: CloseCause::PeerGone.code(), ..gone });
             return;
         };
-        channel.contract = contract_of(signal);
+        let contract = contract_of(signal, link);
+        let is_news = channel.contract != contract;
+        channel.contract = contract;
+        let id = channel.id;
         if !channel.opened {
             channel.opened = true;
-            let (channel, contract) = (channel.id, channel.contract);
-            self.events.push_back(ChannelEvent::IncomingOpened { channel, contract });
+            self.events.push_back(ChannelEvent::IncomingOpened { channel: id, contract });
+        } else if is_news {
+            self.events.push_back(ChannelEvent::Changed { channel: id, contract });
         }
-        link.send_signal(now, from, Signal::new(Verb::OpenedAck, signal.channel, signal.label));
+        link.send_signal(now, from, Signal { verb: Verb::OpenedAck, ..*signal });
     }
 
     fn on_close(&mut self, now: Instant, from: StationId, signal: &Signal, link: &mut Rether) {
@@ -635,9 +716,7 @@ impl Channels {
         match event {
             LinkEvent::Reserved { channel: id, admitted } => {
                 let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
-                let (bound, offset, tht) = (admitted.bound, admitted.offset, admitted.tht);
-                let (unit_octets_max, period) = (channel.request.unit_octets_max, channel.request.period);
-                channel.contract = Contract { unit_octets_max, period, bound, offset, tht };
+                channel.promise(&admitted, link);
                 if channel.state == Sending::Reserving {
                     channel.state = Sending::Open { acknowledged: false };
                     channel.tries = 0;
@@ -652,6 +731,20 @@ impl Channels {
                     channel.refusal = Some(refusal);
                 }
                 self.begin_closing(now, id, CloseCause::Refused, true);
+            }
+            LinkEvent::Resized { channel: id, unit_octets_max, admitted } => {
+                let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
+                channel.request.unit_octets_max = unit_octets_max;
+                channel.promise(&admitted, link);
+                if matches!(channel.state, Sending::Open { .. }) {
+                    channel.state = Sending::Open { acknowledged: false };
+                    (channel.tries, channel.again) = (0, now);
+                }
+                let contract = channel.contract;
+                self.events.push_back(ChannelEvent::Changed { channel: id, contract });
+            }
+            LinkEvent::NotResized { channel, refusal } => {
+                self.events.push_back(ChannelEvent::NotChanged { channel, refusal });
             }
             LinkEvent::ReservationLost { channel } => {
                 self.begin_closing(now, channel, CloseCause::ReservationLost, false);
@@ -716,21 +809,38 @@ impl Channels {
     }
 }
 
-fn contract_of(signal: &Signal) -> Contract {
+fn contract_of(signal: &Signal, link: &Rether) -> Contract {
+    let (period, cycle) = (Span::from_nanos(u64::from(signal.period_ns)), link.settings().trt);
     Contract {
         unit_octets_max: signal.unit_octets_max,
-        period: Span::from_nanos(u64::from(signal.period_ns)),
+        period,
         bound: Span::from_nanos(signal.bound_ns),
+        cycle,
+        buffers: Pace::of(period, cycle).unwrap_or(Pace::EVERY_CYCLE).buffers(),
         ..Contract::default()
     }
 }
 
 impl Outgoing {
+    fn promise(&mut self, admitted: &Admitted, link: &Rether) {
+        self.contract = Contract {
+            unit_octets_max: self.request.unit_octets_max,
+            period: self.request.period,
+            bound: admitted.bound,
+            offset: admitted.offset,
+            tht: admitted.tht,
+            cycle: link.settings().trt,
+            buffers: self.pace.buffers(),
+        };
+    }
+
     fn signal(&self, verb: Verb) -> Signal {
+        // Who is asked to listen makes room for what the channel may grow to.
+        let OpenRequest { unit_octets_max, room_octets, .. } = self.request;
         Signal {
             code: self.cause.code(),
             service: self.request.service,
-            unit_octets_max: self.request.unit_octets_max,
+            unit_octets_max: if verb == Verb::Connect { room_octets } else { unit_octets_max },
             period_ns: self.request.period.as_nanos() as u32,
             bound_ns: self.contract.bound.as_nanos(),
             final_unit: self.units,

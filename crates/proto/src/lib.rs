@@ -17,7 +17,7 @@ pub mod rether;
 mod rng;
 
 pub use cause::CloseCause;
-pub use channels::{ChannelEvent, Contract, Listener, OpenError, OpenRequest};
+pub use channels::{ChannelEvent, Contract, Listener, OpenError, OpenRequest, ResizeError};
 pub use io::{
     ChannelId, Delivery, Destination, FrameBuf, GateOrder, Grant, HostTag, Input, Lane, Output, Payloads,
     PortId, StationId, UnitDescriptor, UnitFate, UnitRef,

@@ -1,6 +1,6 @@
 //! The machines of one station, composed.
 
-use crate::channels::{ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest};
+use crate::channels::{ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest, ResizeError};
 use crate::io::{ChannelId, Delivery, FrameBuf, Input, Output, PortId, StationId, UnitFate};
 use crate::rether::{Arrived, Counters, ModeName, Refused, Rether, Settings};
 use rota_units::{Instant, Span};
@@ -170,9 +170,20 @@ impl Node {
         self.settle(now);
     }
 
-    /// Shrinks what a channel may send in a slot. False when there is no such channel or it would grow.
-    pub fn shrink(&mut self, now: Instant, channel: ChannelId, unit_octets_max: u32) -> bool {
-        unit_octets_max > 0 && self.link.resize(now, channel, unit_octets_max)
+    /// Asks for units of another size, up to the room it was opened with; the answer comes as an event, and
+    /// until then, or when it is a refusal, the old contract stands.
+    ///
+    /// # Errors
+    /// [`ResizeError`], without asking anybody.
+    pub fn resize(
+        &mut self,
+        now: Instant,
+        channel: ChannelId,
+        unit_octets_max: u32,
+    ) -> Result<(), ResizeError> {
+        let asked = self.channels.resize(channel, unit_octets_max, &mut self.link);
+        self.settle(now);
+        asked
     }
 
     /// Somebody else than its program ends it: sends what is ready, tells both programs.

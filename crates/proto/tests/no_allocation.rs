@@ -119,7 +119,9 @@ fn a_running_ring_allocates_nothing() {
     pair.run(Span::from_millis(1_500));
     pair.nodes[1].listen(7);
     let to = Destination::Station(pair.nodes[1].link().station());
-    let request = OpenRequest { to, service: 7, unit_octets_max: 6_250, period: TRT_30_HZ, periodic: true };
+    let (unit_octets_max, room_octets) = (6_250, 6_250);
+    let period = TRT_30_HZ;
+    let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: true };
     let now = pair.now;
     pair.nodes[0].open(now, &request).expect("a sound request");
     pair.drain(0);

@@ -3,8 +3,8 @@
 mod rig;
 
 use rig::{ME, Rig, TRT, mac, ms};
-use rota_admission::{NrtPolicy, Request, admit};
-use rota_proto::{ChannelEvent, ChannelId, Settings};
+use rota_admission::{NrtPolicy, Pace, Request, admit};
+use rota_proto::{ChannelEvent, ChannelId, ResizeError, Settings};
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{Kind, Phase, Token, UnitHeader, Verb};
@@ -348,7 +348,8 @@ fn closing_the_first_slot_of_a_shared_visit_hands_its_hop_to_the_next() {
     rig.rest();
     rig.run(ms(1));
     // What the second session would have been given had it been alone (REPAIR-A7).
-    let request = Request { station: ME, unit_octets: Octets::new(5_000), periodic: true };
+    let request =
+        Request { station: ME, unit_octets: Octets::new(5_000), pace: Pace::EVERY_CYCLE, periodic: true };
     let alone = admit(&[], &request, &rig.settings.params(3)).expect("fits").tht.as_nanos();
     assert_eq!(slots_of(&rig), [(ME, alone)]);
     assert!(alone > before[1].1);
@@ -380,12 +381,13 @@ impl<I: Iterator<Item = u16>> CollectSet for I {
 }
 
 #[test]
-fn shrinking_frees_time_at_once_and_growing_is_refused() {
+fn shrinking_frees_time_at_once() {
     let (mut rig, channel) = Rig::master(6_250, true);
     let before = slots_of(&rig)[0].1;
-    assert!(!rig.node.shrink(rig.now, channel, 6_251), "a larger one was not admitted");
-    assert!(!rig.node.shrink(rig.now, channel, 0));
-    assert!(rig.node.shrink(rig.now, channel, 3_000));
+    let room = |asked| Err(ResizeError::Room { asked, room: 25_000 });
+    assert_eq!(rig.node.resize(rig.now, channel, 25_001), room(25_001));
+    assert_eq!(rig.node.resize(rig.now, channel, 0), room(0));
+    assert_eq!(rig.node.resize(rig.now, channel, 3_000), Ok(()));
     rig.rest();
     rig.run(ms(1));
     let link = rig.settings.link;

@@ -24,4 +24,4 @@ pub use hosts::{Host, HostProfile, Receipt};
 pub use rota_proto::Settings;
 pub use scenario::{Load, Outcome, Reservation, Run, Scenario, ScenarioError};
 pub use traffic::{Purpose, Shape, Source};
-pub use world::{Custody, Flow, FlowState, Fragments, Plant, Topology, World, WorldSpec, mac};
+pub use world::{Custody, Flow, FlowState, Fragments, Opening, Plant, Topology, World, WorldSpec, mac};

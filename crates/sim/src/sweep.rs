@@ -85,9 +85,11 @@ impl Campaign {
             }
         };
         let span = scenario.duration.as_nanos() / 1_000_000;
+        let mut periods = Stream::named(seed, "campaign periods");
         for _ in 0..random.between(1, 4) {
             let unit = random.between(100, 6_250) as u32;
-            scenario.reservations.push(reservation(&mut random, &scenario, unit, span / 3));
+            let period = period(&mut periods, scenario.world.settings.trt);
+            scenario.reservations.push(reservation(&mut random, &scenario, unit, period, span / 3));
         }
         for _ in 0..random.below(3) {
             let (from, to) = pair(&mut random, stations);
@@ -106,14 +108,23 @@ fn pair(random: &mut Stream, stations: usize) -> (usize, usize) {
     (from, (from + 1 + random.below(stations as u64 - 1) as usize) % stations)
 }
 
+/// Half of all channels have the cycle's period, the others up to four times or down to a fourth of it.
+fn period(random: &mut Stream, trt: Span) -> Span {
+    match random.below(12) {
+        k @ 1..=3 => trt * (k + 1),
+        k @ 4..=6 => Span::from_nanos(trt.as_nanos().div_ceil(k - 2)),
+        _ => trt,
+    }
+}
+
 /// A channel that is opened within `late` milliseconds and perhaps closed.
-fn reservation(random: &mut Stream, scenario: &Scenario, unit: u32, late: u64) -> Reservation {
+fn reservation(random: &mut Stream, scenario: &Scenario, unit: u32, period: Span, late: u64) -> Reservation {
     let (from, to) = pair(random, scenario.world.stations);
     let open = Span::from_millis(random.below(late));
     let close = (random.below(4) == 0).then(|| open + Span::from_millis(random.between(1, late * 2)));
-    let shape = Shape::Periodic { period: scenario.world.settings.trt, octets: unit };
+    let shape = Shape::Periodic { period, octets: unit };
     let periodic = random.below(4) > 0;
-    Reservation { from, to, unit, periodic, must_admit: false, open, close, shape }
+    Reservation { from, to, unit, period, periodic, must_admit: false, open, close, shape }
 }
 
 /// Runs one seed of a scenario to its end. A panic is a violation like others (S7).

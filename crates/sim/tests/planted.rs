@@ -241,7 +241,14 @@ fn r2_r8_units_without_token_and_without_slot() {
 fn reserve_unseen(world: &mut World, from: usize, unit_octets_max: u32, period: Span) {
     let to = rota_proto::Destination::Station(world.station(4));
     world.with(4, |node, _| node.listen(77));
-    let request = rota_proto::OpenRequest { to, service: 77, unit_octets_max, period, periodic: true };
+    let request = rota_proto::OpenRequest {
+        to,
+        service: 77,
+        unit_octets_max,
+        room_octets: unit_octets_max,
+        period,
+        periodic: true,
+    };
     let opened = world.with(from, |node, now| node.open(now, &request));
     assert!(matches!(opened, Some(Ok(_))), "{opened:?}");
     world.run_for(ms(1_500));

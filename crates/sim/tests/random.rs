@@ -177,10 +177,13 @@ fn scenario(tape: &mut Tape<'_>) -> Scenario {
     let some = stations.clamp(2, 250);
     for _ in 0..tape.below(4) {
         let shape = shape(tape);
+        let trt = scenario.world.settings.trt;
+        let period = if tape.is(4) { tape.span(200_000) } else { trt * (1 + tape.below(4)) };
         scenario.reservations.push(Reservation {
             from: tape.host(some),
             to: tape.host(some),
             unit: if tape.is(6) { tape.small(6_000) } else { shape.octets_max() },
+            period,
             periodic: tape.is(2),
             must_admit: tape.is(4),
             open: tape.span(200_000),

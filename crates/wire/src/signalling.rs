@@ -14,7 +14,7 @@ pub enum Verb {
     Refuse,
     /// "The channel is reserved; this is its contract."
     Opened,
-    /// "I have noted the contract."
+    /// "I have noted the contract", which it repeats.
     OpenedAck,
     /// "The channel ends; `final_unit` was the last one."
     Close,
@@ -65,7 +65,7 @@ pub struct Signal {
     pub label: u16,
     /// The channel.
     pub channel: u64,
-    /// The largest unit, octets.
+    /// The largest unit, octets; in [`Verb::Connect`] the largest that the channel may ever grow to.
     pub unit_octets_max: u32,
     /// One unit each so many ns.
     pub period_ns: u32,
@@ -80,6 +80,11 @@ impl Signal {
     pub const fn new(verb: Verb, channel: u64, label: u16) -> Self {
         let (code, service, unit_octets_max, period_ns, bound_ns, final_unit) = (0, 0, 0, 0, 0, 0);
         Self { verb, code, service, label, channel, unit_octets_max, period_ns, bound_ns, final_unit }
+    }
+
+    /// Whether an acknowledgement repeats the contract that this signal tells.
+    pub const fn is_answered_by(&self, answer: &Self) -> bool {
+        self.unit_octets_max == answer.unit_octets_max && self.bound_ns == answer.bound_ns
     }
 
     /// Reads the body.

@@ -34,9 +34,10 @@ fn pair(random: &mut Stream, scenario: &Scenario) -> (usize, usize) {
 /// A channel between any two stations, from `open` to `close`.
 fn channel(random: &mut Stream, scenario: &mut Scenario, unit: u32, open: Span, close: Option<Span>) {
     let (from, to) = pair(random, scenario);
-    let shape = Shape::Periodic { period: scenario.world.settings.trt, octets: unit };
+    let period = scenario.world.settings.trt;
+    let shape = Shape::Periodic { period, octets: unit };
     let periodic = random.below(4) > 0;
-    let channel = Reservation { from, to, unit, periodic, must_admit: false, open, close, shape };
+    let channel = Reservation { from, to, unit, period, periodic, must_admit: false, open, close, shape };
     scenario.reservations.push(channel);
 }
 

@@ -8,7 +8,7 @@ fn params(mbit: u64, stations: u16) -> SegmentParams {
 }
 
 fn request(station: u16, octets: u64) -> Request {
-    Request { station, unit_octets: Octets::new(octets), periodic: true }
+    Request { station, unit_octets: Octets::new(octets), pace: Pace::EVERY_CYCLE, periodic: true }
 }
 
 /// Admits streams of `octets` on stations 1..=`talkers` in turn until one is refused.
@@ -47,7 +47,7 @@ fn what_is_left_beside_five_streams_is_offered() {
     let (slots, refusal) = fill(&params, 4, 6_250);
     let offer = refusal.counter_offer.expect("some octets are left").get();
     assert!(offer > 200 && offer < 2_000, "{refusal}");
-    assert_eq!(refusal.counter_offer_bps, Some(params.rate_of_down(Octets::new(offer))));
+    assert_eq!(refusal.counter_offer_bps, Some(params.rate_of_down(Octets::new(offer), Pace::EVERY_CYCLE)));
     assert!(admit(&slots, &request(2, offer), &params).is_ok());
     assert!(admit(&slots, &request(2, offer + 1), &params).is_err());
 }

@@ -30,6 +30,7 @@ fn quiet(args: &Args) -> Scenario {
             from,
             to: usize::from(args.stations) - 1 - from,
             unit: 1_400,
+            period: trt,
             periodic: true,
             must_admit: true,
             open: Span::from_millis(500 * from as u64),

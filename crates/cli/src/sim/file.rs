@@ -437,6 +437,7 @@ impl ReservationTable {
             from: station_index(self.from, stations, part, index, "from")?,
             to: station_index(self.to, stations, part, index, "to")?,
             unit: small(unit, part, index, "unit")?,
+            period,
             periodic: self.strict,
             must_admit: self.must_admit,
             open: self.open.map_or(Span::ZERO, |time| time.0),

@@ -60,6 +60,8 @@ struct ChannelSink {
     channel: SendChannel,
     pacer: Pacer,
     is_live: bool,
+    /// Units that leave together in one slot.
+    in_slot: u64,
     stalls: StallLog,
 }
 
@@ -68,7 +70,8 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
     let too_large = |_| Failure::wrong_use(format!("a unit of {} octets is too large", request.unit_octets));
     let octets = u32::try_from(request.unit_octets).map_err(too_large)?;
     let node = connect()?;
-    let ask = OpenRequest::new(&request.to, request.service, octets, request.period);
+    // Room to grow, for 'rota channel modify'.
+    let ask = OpenRequest::new(&request.to, request.service, octets, request.period).with_room_for(2);
     let mut channel = node.open(&ask).map_err(|error| match error {
         rota::OpenError::Refused(info) => OpenError::Refused {
             sentence: info.sentence.clone(),
@@ -80,13 +83,11 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
         },
         other => OpenError::Failed(other.into()),
     })?;
-    // Slots come once a cycle; a source with another period keeps its own time, and units wait for slots.
-    let pacer = if channel.contract().period_ns == request.period.as_nanos() {
-        channel.pacer(FIRST_SLOT_PATIENCE).map_err(Failure::from)?
-    } else {
-        Pacer::free_running(request.period, clock::now())
-    };
-    Ok(Box::new(ChannelSink { channel, pacer, is_live: request.is_live, stalls: StallLog::default() }))
+    let pacer = channel.pacer(FIRST_SLOT_PATIENCE).map_err(Failure::from)?;
+    let contract = channel.contract();
+    let in_slot = contract.cycle_ns.div_ceil(contract.period_ns.max(1)).max(1);
+    let (is_live, stalls) = (request.is_live, StallLog::default());
+    Ok(Box::new(ChannelSink { channel, pacer, is_live, in_slot, stalls }))
 }
 
 impl UnitSink for ChannelSink {
@@ -109,7 +110,7 @@ impl UnitSink for ChannelSink {
 
     fn send(&mut self, _number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure> {
         let sent = if self.is_live {
-            if self.channel.waiting() > 0 {
+            if self.channel.waiting() >= self.in_slot {
                 // The unit before has missed its slot and takes this one's; a queue would make every later
                 // frame as late as that one, so a live source leaves one frame out instead.
                 return Ok(false);

@@ -218,6 +218,8 @@ impl World {
             bound_ns: 2 * period_ns,
             slot_offset_ns: 0,
             tht_ns: 1,
+            cycle_ns: period_ns,
+            buffers: 2,
         };
         let source = NodeSource::create(SourceShape { buffers, unit_octets_max }).unwrap();
         let slots = rx_slots_for(units, unit_octets_max, FRAGMENT_OCTETS as u32);

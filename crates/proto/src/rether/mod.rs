@@ -51,6 +51,7 @@ pub use join::Refused;
 pub use members::{Member, STATIONS_MAX};
 #[cfg(feature = "model")]
 pub use model::Visit;
+pub(crate) use reserve::Asked;
 pub use reserve::LinkEvent;
 pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ};
 
@@ -66,7 +67,7 @@ use keys::KeyRing;
 use members::Members;
 use outbox::Pending;
 use queue::{NrtQueue, Origin};
-use reserve::Session;
+use reserve::{Part, Session};
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, Key, Signal, Token};
 use std::collections::VecDeque;
@@ -249,6 +250,8 @@ pub struct Rether {
     changes: Changes,
     gate: GateOrder,
     sessions: Vec<Session>,
+    /// What each of this station's slots in the token is for, in their order.
+    parts: Vec<Part>,
     signals: Vec<Option<(StationId, Signal)>>,
     nrt: NrtQueue,
     outbox: VecDeque<Pending>,
@@ -305,6 +308,7 @@ impl Rether {
             changes: Changes::default(),
             gate: GateOrder::Pass,
             sessions: Vec::with_capacity(rota_wire::MAX_SLOTS),
+            parts: Vec::with_capacity(rota_wire::MAX_SLOTS),
             signals: Vec::with_capacity(256),
             nrt: NrtQueue::new(queue),
             outbox: VecDeque::with_capacity(1024),

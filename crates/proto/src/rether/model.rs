@@ -4,6 +4,7 @@
 //! The patterns name every field, so that a new one does not compile before somebody has decided about it.
 
 use super::hold::{Hold, Watch};
+use super::reserve::Fate;
 use super::visit::Stage;
 use super::{Initiating, Joining, Mode, Rether, Settings, Stamp, Yielding};
 use crate::io::{GateOrder, StationId};
@@ -130,6 +131,7 @@ impl Rether {
             changes: _,
             gate,
             sessions: _,
+            parts: _,
             signals: _,
             nrt: _,
             outbox,
@@ -261,9 +263,21 @@ impl Rether {
             visit.word(session.channel.0);
             visit.word(u64::from(session.to) << 16 | u64::from(session.label));
             visit.word(u64::from(session.unit_octets_max) << 4 | session.state as u64);
-            visit.word(session.tht.as_nanos());
+            visit.word(session.pace.units() << 16 | session.pace.cycles());
             visit.word(session.ready.len() as u64);
-            visit.word(u64::from(session.fragments_sent) << 32 | session.resize.map_or(0, u64::from));
+            visit.word(u64::from(session.fragments_sent));
+            visit.word(session.resize.map_or(0, |(octets, _)| u64::from(octets)));
+            visit.word(session.resize.and_then(|(_, behind)| behind).map_or(0, |unit| unit + 1));
+        }
+        for part in &self.parts {
+            visit.word(part.channel.0);
+            let (fate, share) = match part.fate {
+                Fate::Stays => (0, 0),
+                Fate::Relieved(share) => (1, share),
+                Fate::Due(share) => (2, share),
+            };
+            visit.word(u64::from(part.share) << 2 | fate);
+            visit.word(u64::from(share));
         }
         for (to, signal) in self.signals.iter().flatten() {
             let mut octets = [0; 256];
@@ -300,8 +314,9 @@ fn visit_hold(visit: &mut dyn Visit, hold: &Hold, cap: Span) {
     visit.word(u64::from(*sent));
     match stage {
         Stage::Begin => visit.word(0),
-        Stage::Slot { index, opens, fragments } => {
-            visit.word(1 | (*index as u64) << 3 | *fragments << 32);
+        Stage::Slot { index, opens, used, units } => {
+            visit.word(1 | (*index as u64) << 3 | *units << 32);
+            visit.word(used.get());
             visit.until(*opens);
         }
         Stage::Nrt { left, sent } => visit.word(2 | u64::from(*sent) << 3 | u64::from(*left) << 4),

@@ -1,15 +1,15 @@
 //! Reservations of this station: its sessions, their slots in the token, and what the holder of a token does
 //! to the reservation list (paper section 2.3).
 //!
-//! Fulfils RETHER-2.3-1, RETHER-2.3-7, RETHER-2.3-9, RETHER-2.3-10, RETHER-2.3-11, RETHER-2.4-7,
-//! RETHER-3.1-4, RETHER-3.1-5, REPAIR-A2, REPAIR-A5, REPAIR-A7.
+//! Fulfils RETHER-2.3-1, RETHER-2.3-7, RETHER-2.3-9, RETHER-2.3-10, RETHER-2.3-11, RETHER-2.3-13,
+//! RETHER-2.4-7, RETHER-3.1-4, RETHER-3.1-5, REPAIR-A2, REPAIR-A5, REPAIR-A7.
 
 use super::counters::next_stamp;
 use super::outbox::Pending;
 use super::{Mode, Rether};
 use crate::io::{ChannelId, Output, StationId, UnitFate, UnitRef};
 use crate::planted::{Bug, planted};
-use rota_admission::{Admitted, Refusal, Request, admit};
+use rota_admission::{Admitted, Growth, Pace, Refusal, Request, admit, grow, shrunk, standing};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token, Verdict};
 use std::collections::VecDeque;
@@ -32,6 +32,22 @@ pub enum LinkEvent {
         /// Whose.
         channel: ChannelId,
         /// Why, and what would fit.
+        refusal: Refusal,
+    },
+    /// A session carries units of another size from now on.
+    Resized {
+        /// Whose.
+        channel: ChannelId,
+        /// The new largest unit, octets.
+        unit_octets_max: u32,
+        /// The proof's figures with the slots that it now has.
+        admitted: Admitted,
+    },
+    /// A session was not granted more; it keeps what it had.
+    NotResized {
+        /// Whose.
+        channel: ChannelId,
+        /// Why, and what would be granted.
         refusal: Refusal,
     },
     /// A reservation is gone: this station was declared dead, or the ring was dissolved under it.
@@ -69,6 +85,21 @@ pub enum LinkEvent {
     ModeChanged,
 }
 
+/// What a session asks the token for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    /// Whom it reaches.
+    pub(crate) to: StationId,
+    /// Its label on the wire.
+    pub(crate) label: u16,
+    /// The largest unit, octets.
+    pub(crate) unit_octets_max: u32,
+    /// How its units go with the cycles.
+    pub(crate) pace: Pace,
+    /// Whether it needs the strict period.
+    pub(crate) periodic: bool,
+}
+
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionState {
@@ -80,6 +111,36 @@ pub(super) enum SessionState {
     Closing,
 }
 
+/// What one of this station's slots in the token is for; the list of them is in the order of the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) channel: ChannelId,
+    /// Octets of each unit that it carries in a cycle.
+    pub(super) share: u32,
+    pub(super) fate: Fate,
+}
+
+/// How long a slot stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// As long as its session.
+    Stays,
+    /// It is cut to this share, or closed, once the slot that relieves it has had its first turn.
+    Relieved(u32),
+    /// It is cut to this share, or closed, at the next visit.
+    Due(u32),
+}
+
+impl Part {
+    /// What it carries when all that was granted is done.
+    fn share_in_the_end(&self) -> u32 {
+        match self.fate {
+            Fate::Stays => self.share,
+            Fate::Relieved(share) | Fate::Due(share) => share,
+        }
+    }
+}
+
 /// One periodic sender of this station.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
@@ -87,14 +148,14 @@ pub(super) struct Session {
     pub(super) to: StationId,
     pub(super) label: u16,
     pub(super) unit_octets_max: u32,
+    pub(super) pace: Pace,
     pub(super) periodic: bool,
     pub(super) state: SessionState,
-    pub(super) tht: Span,
     pub(super) ready: VecDeque<UnitRef>,
     /// How many fragments of the first ready unit have left.
     pub(super) fragments_sent: u16,
-    /// A new size asked for while reserved.
-    pub(super) resize: Option<u32>,
+    /// A new size asked for, and the last unit that was ready then.
+    pub(super) resize: Option<(u32, Option<u64>)>,
 }
 
 impl Rether {
@@ -104,31 +165,23 @@ impl Rether {
     }
 
     /// Asks for a reservation; the answer comes as an event after a token visit.
-    pub(crate) fn reserve(
-        &mut self,
-        now: Instant,
-        channel: ChannelId,
-        to: StationId,
-        label: u16,
-        unit_octets_max: u32,
-        periodic: bool,
-    ) {
+    pub(crate) fn reserve(&mut self, now: Instant, channel: ChannelId, asked: &Asked) {
+        let Asked { to, label, unit_octets_max, pace, periodic } = *asked;
         let state = SessionState::Waiting;
         let ready = VecDeque::with_capacity(READY_MAX);
-        let (tht, fragments_sent, resize) = (Span::ZERO, 0, None);
-        let session = Session {
+        let (fragments_sent, resize) = (0, None);
+        self.sessions.push(Session {
             channel,
             to,
             label,
             unit_octets_max,
+            pace,
             periodic,
             state,
-            tht,
             ready,
             fragments_sent,
             resize,
-        };
-        self.sessions.push(session);
+        });
         self.ask_for_token(now);
     }
 
@@ -146,14 +199,12 @@ impl Rether {
         }
     }
 
-    /// Changes what a session may send in its slot, at the next visit.
-    pub(crate) fn resize(&mut self, now: Instant, channel: ChannelId, unit_octets_max: u32) -> bool {
+    /// Changes the largest unit of a session: less at the next visit, more at the next of its own slots. The
+    /// answer comes as an event. False when it has no such session.
+    pub(crate) fn resize(&mut self, channel: ChannelId, unit_octets_max: u32) -> bool {
         let Some(session) = self.session(channel) else { return false };
-        if unit_octets_max > session.resize.unwrap_or(session.unit_octets_max) {
-            return false;
-        }
-        session.resize = Some(unit_octets_max);
-        self.ask_for_token(now);
+        // Its slot brings the token within a cycle: there is no need to ask for it.
+        session.resize = Some((unit_octets_max, session.ready.back().map(|unit| unit.number)));
         true
     }
 
@@ -197,7 +248,8 @@ impl Rether {
         self.drop_slots(token, |slot, dead| dies(slot, dead) || !self.is_member(slot.station));
         self.heal_own_slots(token);
         self.close_sessions(token);
-        self.resize_sessions(token);
+        self.cut_relieved(token);
+        self.shrink_sessions(token);
         self.admit_sessions(token);
         if self.master(token) == self.station {
             self.admit_joiners(now, token);
@@ -220,8 +272,7 @@ impl Rether {
 
     /// Slots under our number that no session of ours owns: left over from an earlier boot.
     fn heal_own_slots(&self, token: &mut Token) {
-        let owned = self.sessions.iter().filter(|s| s.state != SessionState::Waiting).count();
-        while let Some(surplus) = self.own_slot(token, owned) {
+        while let Some(surplus) = self.own_slot(token, self.parts.len()) {
             self.remove_slot(token, surplus);
         }
     }
@@ -234,12 +285,50 @@ impl Rether {
 
     fn close_sessions(&mut self, token: &mut Token) {
         while let Some(at) = self.sessions.iter().position(|s| s.state == SessionState::Closing) {
-            let nth = self.sessions[..at].iter().filter(|s| s.state != SessionState::Waiting).count();
+            let channel = self.sessions.remove(at).channel;
+            self.close_parts(token, |part| part.channel == channel);
+            self.event(LinkEvent::Released { channel });
+        }
+    }
+
+    /// Slots that another has relieved, which has had its first turn.
+    fn cut_relieved(&mut self, token: &mut Token) {
+        while let Some(nth) = self.parts.iter().position(|part| matches!(part.fate, Fate::Due(_))) {
+            let part = self.parts[nth];
+            let share = part.share_in_the_end();
+            self.cut_part(token, nth, share);
+            if let Some(at) = self.sessions.iter().position(|session| session.channel == part.channel) {
+                let octets = self.sessions[at].unit_octets_max;
+                self.resized(token, at, octets);
+            }
+        }
+    }
+
+    /// A slot gets shorter, or is closed when it carries nothing more; those behind it get earlier.
+    fn cut_part(&mut self, token: &mut Token, nth: usize, share: u32) {
+        let Part { channel, share: old, .. } = self.parts[nth];
+        let Some(index) = self.own_slot(token, nth) else { return };
+        if share == 0 {
+            self.remove_slot(token, index);
+            self.parts.remove(nth);
+            return;
+        }
+        let pace = self.session(channel).map_or(Pace::EVERY_CYCLE, |session| session.pace);
+        let params = self.settings.params(self.ring_size());
+        let joined =
+            |share: u32| rota_admission::tht_shared_joined(&params, Octets::new(u64::from(share)), pace);
+        let saved = joined(old).minus(joined(share));
+        let slot = &mut token.slots.as_mut_slice()[index];
+        slot.tht_ns = Span::from_nanos(u64::from(slot.tht_ns)).minus(saved).as_nanos() as u32;
+        (self.parts[nth].share, self.parts[nth].fate) = (share, Fate::Stays);
+    }
+
+    fn close_parts(&mut self, token: &mut Token, doomed: impl Fn(&Part) -> bool) {
+        while let Some(nth) = self.parts.iter().position(&doomed) {
             if let Some(slot) = self.own_slot(token, nth) {
                 self.remove_slot(token, slot);
             }
-            let session = self.sessions.remove(at);
-            self.event(LinkEvent::Released { channel: session.channel });
+            self.parts.remove(nth);
         }
     }
 
@@ -264,24 +353,117 @@ impl Rether {
         }
     }
 
-    /// A smaller reservation always fits; a larger one is not built and was refused when it was asked for.
-    fn resize_sessions(&mut self, token: &mut Token) {
+    /// What a session of ours asks for, with units of so many octets.
+    fn request_of(&self, session: &Session, octets: u32) -> Request {
+        let unit_octets = Octets::new(u64::from(octets));
+        Request { station: self.station, unit_octets, pace: session.pace, periodic: session.periodic }
+    }
+
+    /// The slots of a session as admission names them, behind the indices of their parts.
+    fn parts_of(&self, token: &Token, channel: ChannelId) -> (Vec<usize>, Vec<rota_admission::Part>) {
+        let of = |(nth, part): (usize, &Part)| {
+            let index = self.own_slot(token, nth)?;
+            let share = Octets::new(u64::from(part.share_in_the_end()));
+            let is_theirs = part.channel == channel && share > Octets::ZERO;
+            is_theirs.then_some((nth, rota_admission::Part { index, share }))
+        };
+        self.parts.iter().enumerate().filter_map(of).unzip()
+    }
+
+    /// A session that is to change its size and can: the change before is done.
+    fn resizing(&self, at: usize) -> Option<(u32, Option<u64>)> {
+        let session = &self.sessions[at];
+        let is_settled =
+            || self.parts.iter().all(|part| part.channel != session.channel || part.fate == Fate::Stays);
+        session.resize.filter(|_| session.state == SessionState::Reserved && is_settled())
+    }
+
+    fn resized(&mut self, token: &Token, at: usize, octets: u32) {
+        let channel = self.sessions[at].channel;
+        self.sessions[at].unit_octets_max = octets;
+        let (slots, count) = admission_slots(token);
+        let request = self.request_of(&self.sessions[at], octets);
+        let (_, parts) = self.parts_of(token, channel);
+        let params = self.settings.params(self.ring_size());
+        let admitted = standing(&slots[..count], &parts, &request, &params);
+        self.event(LinkEvent::Resized { channel, unit_octets_max: octets, admitted });
+    }
+
+    /// A smaller reservation always fits. Units that were ready under the old one leave under it.
+    fn shrink_sessions(&mut self, token: &mut Token) {
         for at in 0..self.sessions.len() {
-            let Some(octets) = self.sessions[at].resize.take() else { continue };
-            let nth = self.sessions[..at].iter().filter(|s| s.state != SessionState::Waiting).count();
-            let Some(slot) = self.own_slot(token, nth) else { continue };
-            let old = self.unit_time(self.sessions[at].unit_octets_max);
-            let new = self.unit_time(octets);
-            let saved = old.minus(new).as_nanos() as u32;
-            let slot = &mut token.slots.as_mut_slice()[slot];
-            slot.tht_ns = slot.tht_ns.saturating_sub(saved);
-            self.sessions[at].unit_octets_max = octets;
-            self.sessions[at].tht = Span::from_nanos(u64::from(slot.tht_ns));
+            let session = &self.sessions[at];
+            let fits = |(octets, behind): &(u32, Option<u64>)| {
+                let front = session.ready.front().map(|unit| unit.number);
+                let have_left = front.is_none_or(|front| behind.is_none_or(|behind| front > behind));
+                *octets <= session.unit_octets_max && have_left
+            };
+            let Some((octets, _)) = self.resizing(at).filter(fits) else { continue };
+            let channel = session.channel;
+            let request = self.request_of(session, octets);
+            let params = self.settings.params(self.ring_size());
+            let (nths, parts) = self.parts_of(token, channel);
+            // From the last one on, so that those before it keep their places.
+            for (of, nth) in nths.into_iter().enumerate().rev() {
+                let share = shrunk(&parts, of, &request, &params);
+                self.cut_part(token, nth, share.get() as u32);
+            }
+            self.sessions[at].resize = None;
+            self.resized(token, at, octets);
         }
     }
 
-    fn unit_time(&self, octets: u32) -> Span {
-        self.settings.link.unit_span_up(Octets::new(u64::from(octets)))
+    /// A larger reservation is tested like a new one. It is decided while this cycle's slots of the session
+    /// are still ahead, so that the new slot has its turn in this cycle too and no unit waits for longer than
+    /// one of the old slots would have let it.
+    pub(super) fn grow_sessions(&mut self, token: &mut Token) {
+        for at in 0..self.sessions.len() {
+            let session = &self.sessions[at];
+            let larger = |(octets, _): &(u32, Option<u64>)| *octets > session.unit_octets_max;
+            let Some((octets, _)) = self.resizing(at).filter(larger) else { continue };
+            let channel = session.channel;
+            let (request, periodic) = (self.request_of(session, octets), session.periodic);
+            let from = Octets::new(u64::from(session.unit_octets_max));
+            let params = self.settings.params(self.ring_size());
+            let (slots, count) = admission_slots(token);
+            let (nths, parts) = self.parts_of(token, channel);
+            let (Some(last), Some(&nth)) = (parts.last(), nths.last()) else { continue };
+            self.sessions[at].resize = None;
+            match grow(&slots[..count], &parts, from, &request, &params) {
+                Ok(Growth::Nothing) => {}
+                Ok(Growth::Widened { share, tht }) => {
+                    token.slots.as_mut_slice()[last.index].tht_ns = tht.as_nanos() as u32;
+                    self.parts[nth].share = share.get() as u32;
+                }
+                Ok(Growth::Added { share, tht, kept }) => {
+                    self.parts[nth].fate = Fate::Relieved(kept.get() as u32);
+                    self.append(token, channel, share, tht, periodic);
+                }
+                Err(refusal) => {
+                    self.event(LinkEvent::NotResized { channel, refusal });
+                    continue;
+                }
+            }
+            self.resized(token, at, octets);
+        }
+    }
+
+    /// A slot at the end of the list, behind which nobody is.
+    fn append(&mut self, token: &mut Token, channel: ChannelId, share: Octets, tht: Span, periodic: bool) {
+        let slot = Slot { station: self.station, tht_ns: tht.as_nanos() as u32, periodic };
+        assert!(token.slots.push(slot), "admission counts slots");
+        self.parts.push(Part { channel, share: share.get() as u32, fate: Fate::Stays });
+    }
+
+    /// A slot has had its turn: the one that it relieves can be cut.
+    pub(super) fn relieved(&mut self, nth: usize) {
+        let Some(&Part { channel, fate: Fate::Stays, .. }) = self.parts.get(nth) else { return };
+        let is_newest = self.parts.iter().rposition(|part| part.channel == channel) == Some(nth);
+        for part in self.parts.iter_mut().filter(|part| part.channel == channel && is_newest) {
+            if let Fate::Relieved(share) = part.fate {
+                part.fate = Fate::Due(share);
+            }
+        }
     }
 
     /// The admission test of the paper's equation 3, with the reservations that stand in the token.
@@ -293,8 +475,7 @@ impl Rether {
             let (slots, count) = admission_slots(token);
             let count = if planted(Bug::ReservationsForgotten) { 0 } else { count };
             let session = &self.sessions[at];
-            let octets = Octets::new(u64::from(session.unit_octets_max));
-            let request = Request { station: self.station, unit_octets: octets, periodic: session.periodic };
+            let request = self.request_of(session, session.unit_octets_max);
             let mut params = self.settings.params(self.ring_size());
             if planted(Bug::NrtFloorDropped) {
                 params.trt += rota_admission::nrt_need(&params, Span::ZERO, true).total();
@@ -302,17 +483,13 @@ impl Rether {
             let (channel, periodic) = (session.channel, session.periodic);
             match admit(&slots[..count], &request, &params) {
                 Ok(admitted) => {
+                    let share = request.pace.share(request.unit_octets, &params.link.framing);
                     let frame = self.settings.link.frame_span_max();
                     let short = if planted(Bug::SlotTooShort) { frame } else { Span::ZERO };
-                    let tht_ns = admitted.tht.minus(short).as_nanos() as u32;
-                    assert!(
-                        token.slots.push(Slot { station: self.station, tht_ns, periodic }),
-                        "admission counts slots"
-                    );
+                    self.append(token, channel, share, admitted.tht.minus(short), periodic);
                     if planted(Bug::SlotInFront) {
                         token.slots.as_mut_slice().rotate_right(1);
                     }
-                    self.sessions[at].tht = admitted.tht;
                     self.sessions[at].state = SessionState::Reserved;
                     self.event(LinkEvent::Reserved { channel, admitted });
                 }
@@ -320,14 +497,12 @@ impl Rether {
             }
         }
         self.sessions.retain(|session| session.state != SessionState::Waiting);
-        // Reserved sessions stand in the order of their slots: new ones were pushed last in both lists.
     }
 
     /// After a newer list: have others taken our slots away?
     pub(super) fn check_own_slots(&mut self, token: &Token) {
         let slots = token.slots.as_slice().iter().filter(|slot| slot.station == self.station).count();
-        let owned = self.sessions.iter().filter(|session| session.state != SessionState::Waiting).count();
-        if slots < owned {
+        if slots < self.parts.len() {
             self.lose_reservations();
         }
     }
@@ -341,6 +516,7 @@ impl Rether {
             }
             session.state == SessionState::Waiting
         });
+        self.parts.clear();
         for (channel, state) in lost {
             self.event(match state {
                 SessionState::Closing => LinkEvent::Released { channel },
@@ -365,6 +541,7 @@ impl Rether {
     pub(crate) fn leave(&mut self, _now: Instant) {
         self.leaving = true;
         self.sessions.clear();
+        self.parts.clear();
         self.changes.leavers.insert(self.station);
         self.outbox.push_back(Pending::Leaving);
     }

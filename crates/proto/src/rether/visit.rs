@@ -8,13 +8,12 @@
 //!
 //! Fulfils RETHER-2.1-6, RETHER-2.1-7, RETHER-2.1-8, RETHER-2.2.3-2, RETHER-2.2.3-3, RETHER-2.2.3-4,
 //! RETHER-2.2.3-7, RETHER-2.2.3-9, RETHER-2.2.3-12, RETHER-2.2.3-13, RETHER-2.2.3-14, RETHER-2.2.3-15,
-//! RETHER-2.2.3-16, RETHER-2.2.3-17, RETHER-3.1-7, RETHER-3.2-1, RETHER-3.2-4, REPAIR-A1.
+//! RETHER-2.2.3-16, RETHER-2.2.3-17, RETHER-2.3-12, RETHER-3.1-7, RETHER-3.2-1, RETHER-3.2-4, REPAIR-A1.
 
 use super::counters::next_stamp;
 use super::hold::Hold;
 use super::outbox::{Pending, Proof};
 use super::queue::Origin;
-use super::reserve::SessionState;
 use super::{Rether, Stamp};
 use crate::io::{FrameBuf, Grant, Lane, Output, StationId, UnitFate};
 use crate::planted::{Bug, planted};
@@ -30,8 +29,8 @@ use rota_wire::{
 pub(super) enum Stage {
     /// The token has just come.
     Begin,
-    /// In the slot with this index; it opens at `opens`.
-    Slot { index: usize, opens: Instant, fragments: u64 },
+    /// In the slot with this index, which opens at `opens`; what it has carried so far.
+    Slot { index: usize, opens: Instant, used: Octets, units: u64 },
     /// In a non-real-time visit that may send so many more frames.
     Nrt { left: u32, sent: bool },
     /// The token rests until the next cycle.
@@ -72,7 +71,9 @@ impl Rether {
             }
             let step = match hold.stage {
                 Stage::Begin => self.begin_visit(now),
-                Stage::Slot { index, opens, fragments } => self.slot(now, frame, index, opens, fragments),
+                Stage::Slot { index, opens, used, units } => {
+                    self.slot(now, frame, index, opens, (used, units))
+                }
                 Stage::Nrt { left, sent } => self.nrt(now, left, sent),
                 Stage::Rest { until } => self.rest(now, until),
                 Stage::Leave { to } => self.leave_visit(now, to),
@@ -102,6 +103,9 @@ impl Rether {
     fn begin_visit(&mut self, now: Instant) -> Step {
         let Some(mut hold) = self.hold.take() else { return Step::Wait };
         self.settle_token(now, &mut hold.token);
+        if hold.token.phase == Phase::RealTime {
+            self.grow_sessions(&mut hold.token);
+        }
         let token = hold.token;
         let fresh = hold.stamp.seq == 1;
         let mine = hold.stamp.generation.station == self.station;
@@ -222,6 +226,7 @@ impl Rether {
             self.hold = Some(hold);
             return self.destroy_token(now);
         }
+        self.grow_sessions(&mut hold.token);
         let strict = hold.token.slots.is_strict();
         let mut cycles = 1;
         if self.clock.known && strict && !planted(Bug::StrictStartNow) {
@@ -282,15 +287,21 @@ impl Rether {
         let offset: Span = slots[..index].iter().map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
         // Every slot of a strict ring waits for c_k + Off_i.
         let opens = if strict { (self.clock.start + offset).max(card_free) } else { card_free };
-        self.stage(Stage::Slot { index, opens: opens.max(now), fragments: 0 })
+        self.stage(Stage::Slot { index, opens: opens.max(now), used: Octets::ZERO, units: 0 })
     }
 
-    /// The index of the session that owns this slot.
-    fn session_of_slot(&self, index: usize) -> Option<usize> {
+    /// Which of this station's slots this one is.
+    fn nth_own_slot(&self, index: usize) -> Option<usize> {
         let token = &self.hold.as_ref()?.token;
-        let nth = token.slots.as_slice()[..index].iter().filter(|slot| slot.station == self.station).count();
-        let mut owners = self.sessions.iter().enumerate().filter(|(_, s)| s.state != SessionState::Waiting);
-        owners.nth(nth).map(|(at, _)| at)
+        let before = token.slots.as_slice().get(..index)?;
+        Some(before.iter().filter(|slot| slot.station == self.station).count())
+    }
+
+    /// The session that this slot is for, and what of each of its units the slot carries.
+    fn session_of_slot(&self, index: usize) -> Option<(usize, Octets)> {
+        let part = self.parts.get(self.nth_own_slot(index)?)?;
+        let session = self.sessions.iter().position(|session| session.channel == part.channel)?;
+        Some((session, Octets::new(u64::from(part.share))))
     }
 
     fn slot(
@@ -299,56 +310,58 @@ impl Rether {
         frame: &mut FrameBuf<'_>,
         index: usize,
         opens: Instant,
-        fragments: u64,
+        carried: (Octets, u64),
     ) -> Step {
         if now < opens || !self.card_has_room(now) {
             return Step::Wait;
         }
-        let Some(session) = self.session_of_slot(index) else { return self.end_slot(now, index) };
+        let (used, units) = carried;
+        let Some((session, share)) = self.session_of_slot(index) else { return self.end_slot(now, index) };
         let channel = self.sessions[session].channel;
-        let Some(grant) = self.slot_grant(session, fragments) else { return self.end_slot(now, index) };
+        let Some(grant) = self.slot_grant(session, share, used) else { return self.end_slot(now, index) };
         if self.sessions[session].ready.is_empty() {
-            self.outputs.push_back(Output::Slot { channel, at: opens, unit: None });
+            if units == 0 {
+                self.outputs.push_back(Output::Slot { channel, at: opens, unit: None });
+            }
             return self.end_slot(now, index);
         }
         let next = u64::from(self.fragment_octets(session)) + OUR_OCTETS;
         if !grant.fits(now, self.payload_time(next)) {
-            // The unit is larger than the reservation: the rest waits for the next slot.
+            // The rest of the unit waits for the session's next slot.
             return self.end_slot(now, index);
         }
         let Some((output, last)) = self.write_fragment(now, frame, session, &grant) else {
             self.drop_unit(session, opens);
             return self.end_slot(now, index);
         };
+        let used = used + self.settings.link.framing.wire_octets(next);
         if last {
             let state = &mut self.sessions[session];
             state.fragments_sent = 0;
             let again = state.ready.front().copied().filter(|_| planted(Bug::UnitRepeated));
             let unit = again.or_else(|| state.ready.pop_front()).map(|unit| (unit.number, UnitFate::Sent));
+            let is_over = units + 1 >= state.pace.units();
             self.counters.units_sent += 1;
             self.outputs.push_back(Output::Slot { channel, at: opens, unit });
-            self.end_slot(now, index);
-        } else {
-            self.stage(Stage::Slot { index, opens, fragments: fragments + 1 });
+            if is_over {
+                self.end_slot(now, index);
+                return Step::Send(output);
+            }
         }
+        self.stage(Stage::Slot { index, opens, used, units: units + u64::from(last) });
         Step::Send(output)
     }
 
-    /// The right to send what is left of a session's share of this cycle, after so many fragments.
-    fn slot_grant(&self, session: usize, fragments: u64) -> Option<Grant> {
+    /// The right to send what is left of a slot's share of this cycle.
+    fn slot_grant(&self, session: usize, share: Octets, used: Octets) -> Option<Grant> {
         let hold = self.hold.as_ref()?;
-        let framing = self.settings.link.framing;
-        let payload_max = framing.unit_payload_max();
-        let reserved = u64::from(self.sessions[session].unit_octets_max);
-        // What is left is counted in whole fragments and a last one, as admission charged it.
-        let left = reserved.saturating_sub(fragments * payload_max);
-        let rest = framing.frames_of(Octets::new(reserved)).saturating_sub(fragments);
-        let rest = rest + u64::from(planted(Bug::FragmentTooMany));
-        let largest =
-            if rest == 0 { Span::ZERO } else { self.payload_time(left.min(payload_max) + OUR_OCTETS) };
+        let link = &self.settings.link;
+        let more = if planted(Bug::FragmentTooMany) { link.framing.frame_wire_octets_max().get() } else { 0 };
+        let all = link.framing.unit_wire_octets(share).get() * self.sessions[session].pace.units() + more;
+        let budget = link.rate.span_of_up(Octets::new(all.saturating_sub(used.get())));
         let stamp = (hold.stamp.generation, hold.stamp.seq);
         let (port, not_after) = (self.port, hold.lease_end);
-        Some(Grant { port, lane: Lane::RealTime, budget: largest * rest, not_after, stamp })
+        Some(Grant { port, lane: Lane::RealTime, budget, not_after, stamp })
     }
 
     /// Octets of the next fragment of a session's first ready unit.
@@ -398,6 +411,9 @@ impl Rether {
     }
 
     fn end_slot(&mut self, now: Instant, index: usize) -> Step {
+        if let Some(nth) = self.nth_own_slot(index) {
+            self.relieved(nth);
+        }
         if let Some(hold) = &mut self.hold {
             hold.token.position = index as u16 + 1;
         }

@@ -134,8 +134,14 @@ impl Rig {
         Self::plain().into_master(octets, periodic)
     }
 
-    pub fn into_master(mut self, octets: u32, periodic: bool) -> (Self, ChannelId) {
-        let channel = self.open(octets, periodic);
+    pub fn into_master(self, octets: u32, periodic: bool) -> (Self, ChannelId) {
+        let period = self.settings.trt;
+        self.into_master_every(period, octets, periodic)
+    }
+
+    /// The same with another period.
+    pub fn into_master_every(mut self, period: Span, octets: u32, periodic: bool) -> (Self, ChannelId) {
+        let channel = self.open_every(period, octets, periodic);
         assert_eq!(self.state(), "initiating");
         self.ack_switch(1);
         self.ack_switch(3);
@@ -393,7 +399,13 @@ impl Rig {
 
     pub fn signal(&mut self, from: u16, verb: Verb, channel: ChannelId) {
         let mut body = [0; 38];
-        Signal::new(verb, channel.0, 1).emit(&mut body);
+        // An acknowledgement repeats the contract that it has heard.
+        let (unit_octets_max, bound_ns) = match self.node.contract(channel) {
+            Some(contract) => (contract.unit_octets_max, contract.bound.as_nanos()),
+            None => (0, 0),
+        };
+        let bare = Signal::new(verb, channel.0, 1);
+        Signal { unit_octets_max, bound_ns, ..bare }.emit(&mut body);
         if self.state() == "plain" {
             self.hear(from, Kind::Signal, &body);
         } else {
@@ -405,8 +417,14 @@ impl Rig {
 
     /// Asks for a channel to station 3, which accepts.
     pub fn open(&mut self, octets: u32, periodic: bool) -> ChannelId {
-        let (to, period) = (Destination::Station(3), self.settings.trt);
-        let request = OpenRequest { to, service: 5, unit_octets_max: octets, period, periodic };
+        self.open_every(self.settings.trt, octets, periodic)
+    }
+
+    /// The same with another period.
+    pub fn open_every(&mut self, period: Span, octets: u32, periodic: bool) -> ChannelId {
+        let to = Destination::Station(3);
+        let (service, unit_octets_max, room_octets) = (5, octets, octets * 4);
+        let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic };
         let channel = self.node.open(self.now, &request).expect("a sound request");
         self.drain();
         self.signal(3, Verb::Accept, channel);

@@ -17,6 +17,10 @@ pub struct ContractInfo {
     pub slot_offset_ns: u64,
     /// Time on the medium reserved in each cycle (the paper's token holding time).
     pub tht_ns: u64,
+    /// The segment's cycle: how often the channel's slot comes.
+    pub cycle_ns: u64,
+    /// Units for which the sender needs buffers so that none waits for one; the node made at least as many.
+    pub buffers: u16,
 }
 
 /// Why a request does not fit, and what would.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::info::{ChannelInfo, ContractInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 1;
+pub const CONTROL_VERSION: u32 = 2;
 /// Longest message.
 pub const MESSAGE_OCTETS_MAX: usize = 64 * 1024;
 
@@ -27,9 +27,11 @@ pub enum Request {
         service: u16,
         /// Largest unit.
         unit_octets_max: u32,
-        /// One unit in each period.
+        /// The largest unit that it may ever grow to, for which both ends keep memory.
+        room_octets: u32,
+        /// One unit in each period: the cycle, a multiple or a whole part of it.
         period_ns: u64,
-        /// Units that may wait in shared memory.
+        /// Units that may wait in shared memory; at least as many as the contract needs are made.
         buffers: u16,
         /// Whether the channel needs strict cycles.
         periodic: bool,
@@ -144,8 +146,15 @@ pub enum Reply {
     Counters,
     /// To [`Request::Mapped`] and [`Request::Circulate`].
     Done,
-    /// To [`Request::Modify`].
+    /// To [`Request::Modify`]; a refusal leaves the contract as it was.
     Modified {
+        /// The channel.
+        channel: u64,
+        /// What is promised from now on.
+        contract: ContractInfo,
+    },
+    /// A channel carries units of another size from now on, as somebody asked for.
+    Changed {
         /// The channel.
         channel: u64,
         /// What is promised from now on.

@@ -30,20 +30,29 @@ pub struct FlowReport {
 #[derive(Clone, Debug, Default)]
 struct Watch {
     report: FlowReport,
-    /// Units whose time has not come, and whether they are there already.
-    pending: VecDeque<(u64, bool)>,
+    /// Units whose time has not come.
+    pending: VecDeque<Pending>,
     newest: Option<u64>,
     slot: Option<Instant>,
     /// Its program has sent a unit larger than the contract, whose rest takes a slot of its own.
     too_large: bool,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    number: u64,
+    /// What was promised when it was ready: a change of the contract does not change it.
+    bound: Span,
+    /// It is there already.
+    there: bool,
+}
+
 /// Watches every flow.
 #[derive(Debug, Default)]
 pub struct Deliveries {
     flows: Vec<Watch>,
-    /// When which flow's oldest pending unit was due, and when it was ready.
-    due: BinaryHeap<Reverse<(Instant, usize, Instant)>>,
+    /// When which flow's pending unit is due, when it was ready, and its number.
+    due: BinaryHeap<Reverse<(Instant, usize, Instant, u64)>>,
 }
 
 impl Deliveries {
@@ -53,13 +62,16 @@ impl Deliveries {
     }
 
     fn judge_due(&mut self, view: &View<'_>, findings: &mut Findings) {
-        while let Some(Reverse((due, flow, ready))) = self.due.peek().copied() {
+        while let Some(Reverse((due, flow, ready, number))) = self.due.peek().copied() {
             if due >= view.now {
                 return;
             }
             self.due.pop();
             let watch = &mut self.flows[flow];
-            let Some((number, false)) = watch.pending.pop_front() else { continue };
+            let at = watch.pending.iter().position(|unit| unit.number == number);
+            let Some(Pending { there: false, .. }) = at.and_then(|at| watch.pending.remove(at)) else {
+                continue;
+            };
             let channel = &view.flows[flow];
             // What was on its way when its channel ended is judged by how the channel ended.
             let ended = channel.state != FlowState::Open && channel.since <= due;
@@ -90,8 +102,9 @@ impl Checker for Deliveries {
                     let watch = &mut self.flows[flow];
                     (watch.report.bound, watch.report.ready) = (contract.bound, watch.report.ready + 1);
                     if octets <= contract.unit_octets_max {
-                        watch.pending.push_back((number, false));
-                        self.due.push(Reverse((view.now + contract.bound, flow, view.now)));
+                        let bound = contract.bound;
+                        watch.pending.push_back(Pending { number, bound, there: false });
+                        self.due.push(Reverse((view.now + bound, flow, view.now, number)));
                     } else {
                         watch.too_large = true;
                     }
@@ -112,12 +125,13 @@ impl Checker for Deliveries {
                         continue;
                     }
                     watch.report.whole += 1;
-                    if receipt.delay > watch.report.bound {
+                    let unit = watch.pending.iter_mut().find(|unit| unit.number == receipt.number);
+                    let bound = unit.as_ref().map_or(watch.report.bound, |unit| unit.bound);
+                    if receipt.delay > bound {
                         continue;
                     }
-                    let unit = watch.pending.iter_mut().find(|(number, _)| *number == receipt.number);
-                    if let Some((_, there)) = unit {
-                        *there = true;
+                    if let Some(unit) = unit {
+                        unit.there = true;
                     }
                     let ready = receipt.at.minus(receipt.delay);
                     if !view.windows.excuse(ready, receipt.at, from, to) {
@@ -156,6 +170,8 @@ impl Deliveries {
         let slots: Vec<Slot> = super::ledger::admission_slots(&slots);
         let params = view.settings.params(view.hosts.len() as u16);
         let bound = if strict { params.trt } else { gap_early(&params, &slots) };
+        // A unit of several cycles is told of when its last fragment leaves.
+        let bound = bound + channel.contract.period.minus(params.trt);
         let slack = params.link.host_slack + params.transit();
         if gap > bound + slack {
             let what = format!("slots of flow {flow} began {gap} apart; {bound} is the bound");

@@ -1,15 +1,19 @@
 //! R2: in token mode only a holder sends. R8: nobody sends a unit for which the token shows no slot.
 
 use super::{Checker, Findings, Seen, View};
-use rota_proto::ModeName;
+use rota_proto::{ModeName, Node};
 use rota_wire::{FrameView, Kind};
 
 /// Watches what leaves the stations.
 #[derive(Debug, Default)]
-pub struct RightToSend;
+pub struct RightToSend {
+    /// Which hosts had a slot after the event before.
+    slotted: Vec<bool>,
+}
 
 impl Checker for RightToSend {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
+        self.slotted.resize(view.hosts.len(), false);
         for seen in view.seen {
             let Seen::Sent { host, frame, holding } = seen else { continue };
             let Some(node) = &view.hosts[*host].node else { continue };
@@ -19,11 +23,9 @@ impl Checker for RightToSend {
                     if !holding {
                         findings.add(view.now, "R2", format!("host {host} sent a fragment without a token"));
                     }
-                    let station = node.link().station();
-                    let list = node.link().list();
-                    let slots = list.map_or(&[][..], |list| list.slots.as_slice());
-                    // The unit may leave in the hold that closes its slot, but then a list was seen before.
-                    if list.is_some() && !slots.iter().any(|slot| slot.station == station) {
+                    // The unit may leave in the event that closes its slot: it had one before then.
+                    let is_slotted = has_slot(node) || self.slotted[*host];
+                    if node.link().list().is_some() && !is_slotted {
                         findings.add(view.now, "R8", format!("host {host} sent a unit without a slot"));
                     }
                 }
@@ -37,5 +39,13 @@ impl Checker for RightToSend {
                 _ => {}
             }
         }
+        for host in view.acted() {
+            self.slotted[host] = view.hosts[host].node.as_ref().is_some_and(has_slot);
+        }
     }
+}
+
+fn has_slot(node: &Node) -> bool {
+    let (station, list) = (node.link().station(), node.link().list());
+    list.is_some_and(|list| list.slots.as_slice().iter().any(|slot| slot.station == station))
 }

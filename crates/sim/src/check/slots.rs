@@ -4,6 +4,7 @@
 use super::{Checker, Findings, Seen, View};
 use crate::media::Frame;
 use crate::world::FlowState;
+use rota_admission::Pace;
 use rota_units::{Octets, Span};
 use rota_wire::{ETHERNET_HEADER_OCTETS, FrameView, Generation, Kind};
 
@@ -62,8 +63,11 @@ impl Slots {
 }
 
 fn check_length(view: &View<'_>, flow: usize, findings: &mut Findings) {
-    let (from, unit) = (view.flows[flow].from, view.flows[flow].contract.unit_octets_max);
-    let needed = view.settings.link.unit_span_joined_up(Octets::new(unit.into()));
+    let (from, contract) = (view.flows[flow].from, &view.flows[flow].contract);
+    let (link, unit) = (&view.settings.link, Octets::new(contract.unit_octets_max.into()));
+    // What of its units leaves in one cycle.
+    let pace = Pace::of(contract.period, contract.cycle).unwrap_or(Pace::EVERY_CYCLE);
+    let needed = link.unit_span_joined_up(pace.share(unit, &link.framing)) * pace.units();
     if !own_slots(view, from).any(|slot| slot >= needed) {
         let what = format!("no slot of host {from} holds the {needed} of a unit of flow {flow}");
         findings.add(view.now, "R3", what);

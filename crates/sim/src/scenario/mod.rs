@@ -9,7 +9,7 @@ use crate::faults::{Fault, Mix, Moment, Timed};
 use crate::media::csma_cd::slot;
 use crate::traffic::Shape;
 use crate::world::{Topology, WorldSpec};
-use rota_admission::{Admitted, Request, Slot, admit};
+use rota_admission::{Admitted, Pace, Request, Slot, admit};
 use rota_proto::{Settings, SettingsError};
 use rota_units::{BitRate, Octets, Span};
 
@@ -22,6 +22,8 @@ pub struct Reservation {
     pub to: usize,
     /// Octets of the largest unit.
     pub unit: u32,
+    /// From one unit to the next: the cycle, a multiple or a whole part of it.
+    pub period: Span,
     /// Whether it asks for the strict period.
     pub periodic: bool,
     /// Whether a refusal is an error of the scenario.
@@ -35,10 +37,11 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    fn request(&self) -> Request {
+    fn request(&self, trt: Span) -> Request {
         Request {
             station: self.from as u16 + 1,
             unit_octets: Octets::new(u64::from(self.unit)),
+            pace: Pace::of(self.period, trt).unwrap_or(Pace::EVERY_CYCLE),
             periodic: self.periodic,
         }
     }
@@ -134,6 +137,15 @@ impl Scenario {
                 let sentence =
                     format!("a unit of {} octets cannot be carried; 1 to 5000000 can", channel.unit);
                 return error("reservation", index, "unit", sentence);
+            }
+            if let Err(nearest) = Pace::of(channel.period, self.world.settings.trt) {
+                let (asked, trt) = (channel.period.as_nanos(), self.world.settings.trt.as_nanos());
+                let sentence = format!(
+                    "{asked}ns is no multiple and no whole part of the cycle of {trt}ns; the nearest that is \
+                     one is {}ns",
+                    nearest.as_nanos()
+                );
+                return error("reservation", index, "period", sentence);
             }
         }
         for (index, load) in self.traffic.iter().enumerate() {
@@ -264,13 +276,6 @@ impl Scenario {
         if period < Span::from_micros(1) {
             return error(field, format!("a period of {period} is too short to be simulated; 1us is not"));
         }
-        if part == "reservation" && period < self.world.settings.trt {
-            let trt = self.world.settings.trt;
-            return error(
-                "period",
-                format!("a channel carries one unit a cycle of {trt}, not one in {period}"),
-            );
-        }
         Ok(())
     }
 
@@ -280,7 +285,7 @@ impl Scenario {
         let mut slots: Vec<Slot> = Vec::new();
         let mut all = Vec::new();
         for (index, channel) in self.reservations.iter().enumerate() {
-            let request = channel.request();
+            let request = channel.request(params.trt);
             if let Ok(admitted) = admit(&slots, &request, &params) {
                 let slot = Slot { station: request.station, tht: admitted.tht, periodic: request.periodic };
                 slots.push(slot);
@@ -295,7 +300,7 @@ impl Scenario {
         let params = self.world.settings.params(self.world.stations as u16);
         let mut slots: Vec<Slot> = Vec::new();
         for (index, channel) in self.reservations.iter().enumerate().filter(|(_, one)| one.must_admit) {
-            let request = channel.request();
+            let request = channel.request(self.world.settings.trt);
             match admit(&slots, &request, &params) {
                 Ok(admitted) => slots.push(Slot {
                     station: request.station,

@@ -1,6 +1,6 @@
 //! One run of a scenario: the script of what is opened and what goes wrong, and what came of it.
 
-use super::Scenario;
+use super::{Reservation, Scenario};
 use crate::check::Violation;
 use crate::check::bounds::Measured;
 use crate::check::{FlowReport, Recoveries, agree};
@@ -8,7 +8,7 @@ use crate::engine::Stream as Random;
 use crate::faults::{Fault, Tally, Timed};
 use crate::media::MediumCounters;
 use crate::traffic::{Purpose, Shape};
-use crate::world::{FlowState, Fragments, World};
+use crate::world::{FlowState, Fragments, Opening, World};
 use rota_units::{Instant, Span};
 use std::collections::BTreeMap;
 
@@ -292,7 +292,9 @@ impl<'a> Run<'a> {
             }
         }
         // Not joined yet, or the other is not known yet: the next look tries again.
-        let opened = self.world.open_flow(channel.from, channel.to, channel.unit, channel.periodic);
+        let Reservation { unit: octets, period, periodic, .. } = *channel;
+        let opening = Opening { octets, room: octets, period, periodic };
+        let opened = self.world.open_flow_as(channel.from, channel.to, &opening);
         if let Ok(flow) = opened {
             self.flows[index] = Some(flow);
             self.streams[index].opened += 1;

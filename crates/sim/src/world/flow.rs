@@ -3,10 +3,12 @@
 use super::World;
 use crate::check::Seen;
 use crate::hosts::Receipt;
+use rota_admission::SegmentParams;
 use rota_proto::{
-    ChannelEvent, ChannelId, Contract, Destination, Input, OpenError, OpenRequest, UnitFate, UnitRef,
+    ChannelEvent, ChannelId, Contract, Destination, Input, OpenError, OpenRequest, ResizeError, UnitFate,
+    UnitRef,
 };
-use rota_units::Instant;
+use rota_units::{Instant, Span};
 use std::collections::VecDeque;
 
 /// Units that may be on their way; a flow that does not move forgets the oldest.
@@ -44,6 +46,10 @@ pub struct Flow {
     pub contract: Contract,
     /// Whether it asked for the strict period.
     pub periodic: bool,
+    /// How often its program asked for units of another size.
+    pub asked: u64,
+    /// How often it was not granted more.
+    pub kept: u64,
     /// The number of its next unit.
     pub next: u64,
     /// Which boot of the receiver it goes to.
@@ -51,13 +57,39 @@ pub struct Flow {
     /// Units that were not made because an older one had not left in its period.
     pub skipped: u64,
     ready: VecDeque<(u64, Instant)>,
-    /// The last unit left more than a rotation after it was ready.
+    /// The last unit left later after it was ready than its slots come, or than its period.
     late: bool,
+    /// When the last slot in which a unit left began: several may leave in one.
+    slot: Instant,
+    /// Its first slot has come: programs begin with it, as the promise does.
+    begun: bool,
     /// Units that wait at the sender.
     unsent: VecDeque<(u64, Instant)>,
 }
 
+/// What a program asks for when it opens a channel.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// Octets of the largest unit.
+    pub octets: u32,
+    /// The largest unit that it may ever ask for.
+    pub room: u32,
+    /// From one unit to the next.
+    pub period: Span,
+    /// Whether it asks for the strict period.
+    pub periodic: bool,
+}
+
 impl Flow {
+    /// How long a unit of a healthy flow may wait for the slot in which it leaves, half of J included.
+    fn patience(&self, params: &SegmentParams) -> Span {
+        let slack = params.link.host_slack;
+        let wait = self.contract.period.max(self.contract.cycle);
+        // Off_i, where the bound has it.
+        let offset = self.contract.bound.minus(wait + self.contract.tht + params.transit() + slack);
+        wait + offset + slack.div_down(2)
+    }
+
     /// When a unit was ready, and nothing before it is asked for again.
     fn take_ready(&mut self, number: u64) -> Option<Instant> {
         while let Some((first, at)) = self.ready.front().copied() {
@@ -85,6 +117,16 @@ impl World {
         octets: u32,
         periodic: bool,
     ) -> Result<usize, OpenError> {
+        let period = self.spec.settings.trt;
+        self.open_flow_as(from, to, &Opening { octets, room: octets, period, periodic })
+    }
+
+    /// Opens a channel as a program asks for it.
+    ///
+    /// # Errors
+    /// As [`rota_proto::Node::open`].
+    pub fn open_flow_as(&mut self, from: usize, to: usize, opening: &Opening) -> Result<usize, OpenError> {
+        let Opening { octets, room, period, periodic } = *opening;
         let flow = self.flows.len();
         // The service names the flow at its receiver.
         let service = flow as u16 + 1;
@@ -93,7 +135,8 @@ impl World {
             to: Destination::Station(self.station(to)),
             service,
             unit_octets_max: octets,
-            period: self.spec.settings.trt,
+            room_octets: room,
+            period,
             periodic,
         };
         let opened = self.with(from, |node, now| node.open(now, &request));
@@ -117,11 +160,15 @@ impl World {
             label: None,
             contract,
             periodic,
+            asked: 0,
+            kept: 0,
             next,
             receiver_boots: self.hosts[to].boots,
             skipped,
             ready,
             late: false,
+            slot: Instant::ZERO,
+            begun: false,
             unsent,
         });
         Ok(flow)
@@ -139,20 +186,34 @@ impl World {
         self.with(from, |node, now| node.close(now, channel));
     }
 
+    /// The program of a flow asks for units of another size.
+    ///
+    /// # Errors
+    /// As [`rota_proto::Node::resize`].
+    pub fn resize_flow(&mut self, flow: usize, octets: u32) -> Result<(), ResizeError> {
+        let (from, channel) = (self.flows[flow].from, self.flows[flow].channel);
+        self.flows[flow].asked += 1;
+        let asked = self.with(from, |node, now| node.resize(now, channel, octets));
+        asked.unwrap_or(Err(ResizeError::NoChannel(channel)))
+    }
+
     /// A unit of a flow is ready at its sender. The program makes none when its last one left late and more
     /// wait behind it: what a recovery ate is skipped, not queued (theory a.6), or every later unit would
     /// be one rotation late for ever.
     pub fn flow_unit(&mut self, flow: usize, octets: u32) {
         let now = self.now();
-        let patience = self.spec.settings.trt;
+        let params = self.spec.settings.params(self.spec.stations as u16);
         let state = &mut self.flows[flow];
+        let patience = state.patience(&params);
         let (from, channel, number) = (state.from, state.channel, state.next);
-        if state.state != FlowState::Open {
+        if state.state != FlowState::Open || !state.begun {
             return;
         }
         let overdue = state.unsent.front().is_some_and(|(_, ready)| now.since(*ready) > patience + patience);
         if overdue || (state.late && !state.unsent.is_empty()) {
-            (state.skipped, state.late) = (state.skipped + 1, false);
+            state.skipped += 1;
+            // Of several units a cycle all are skipped until one leaves in time again.
+            state.late &= state.contract.period < state.contract.cycle;
             return;
         }
         state.unsent.push_back((number, now));
@@ -180,17 +241,20 @@ impl World {
     ) {
         let of = |flow: &Flow| flow.from == host && flow.channel == channel && flow.state == FlowState::Open;
         let Some(flow) = self.flows.iter().rposition(of) else { return };
+        let patience = self.flows[flow].patience(&self.spec.settings.params(self.spec.stations as u16));
+        self.flows[flow].begun = true;
         let unsent = &mut self.flows[flow].unsent;
         if let Some((number, _)) = unit {
-            let trt = self.spec.settings.trt;
             let mut late = false;
             while let Some((first, ready)) = unsent.front().copied()
                 && first <= number
             {
-                late = began.since(ready) > trt;
+                late = began.since(ready) > patience;
                 unsent.pop_front();
             }
-            self.flows[flow].late = late;
+            let this = &mut self.flows[flow];
+            this.late = late || (this.late && this.slot == began);
+            this.slot = began;
         }
         self.seen.push(Seen::Slot { flow, began, unit: unit.map(|(number, _)| number) });
     }
@@ -217,6 +281,16 @@ impl World {
                     self.flows[flow].label = Some(*label);
                     self.flows[flow].contract = *contract;
                     self.flow_is(flow, FlowState::Open);
+                }
+            }
+            ChannelEvent::Changed { channel, contract } => {
+                if let Some(flow) = of(&self.flows, channel) {
+                    self.flows[flow].contract = *contract;
+                }
+            }
+            ChannelEvent::NotChanged { channel, .. } => {
+                if let Some(flow) = of(&self.flows, channel) {
+                    self.flows[flow].kept += 1;
                 }
             }
             ChannelEvent::Refused { channel, .. } => {

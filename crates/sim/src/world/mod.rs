@@ -7,7 +7,7 @@ mod flow;
 mod station;
 
 pub use custody::{Custody, Fragments};
-pub use flow::{Flow, FlowState};
+pub use flow::{Flow, FlowState, Opening};
 
 use crate::check::{All, Blow, Checker, Findings, Recovery, Scope, Seen, View, Violation, Windows, stamp};
 use crate::clocks::Clock;

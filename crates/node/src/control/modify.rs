@@ -1,0 +1,52 @@
+//! Channels that change while they live: who asked, what came of it, and who is told.
+
+use super::Control;
+use crate::session::{Asked, contract_info};
+use rota_admission::Refusal;
+use rota_proto::{ChannelId, Contract, ResizeError};
+use rota_shm::control::{RefusalInfo, Reply};
+
+impl Control<'_> {
+    /// A request to change a channel was taken, and is answered when the token has decided, or was wrong.
+    pub(super) fn on_resizing(&mut self, ask: u64, result: Result<(), ResizeError>) {
+        let Err(error) = result else { return };
+        let Some(at) = self.session_asking(ask) else { return };
+        self.sessions[at].asked.retain(|(id, _)| *id != ask);
+        self.sessions[at].error(error.to_string(), true);
+    }
+
+    /// The sessions that asked for a change of a channel; their questions count as answered.
+    pub(super) fn modifiers(&mut self, channel: ChannelId) -> Vec<usize> {
+        let mut askers = Vec::new();
+        for (at, session) in self.sessions.iter_mut().enumerate() {
+            let before = session.asked.len();
+            session.asked.retain(|(_, asked)| *asked != Asked::Modify { channel: channel.0 });
+            askers.extend(std::iter::repeat_n(at, before - session.asked.len()));
+        }
+        askers
+    }
+
+    /// The contract is another from now on: who asked hears it, and the program that has the channel.
+    pub(super) fn on_changed(&mut self, channel: ChannelId, contract: Contract) {
+        let info = contract_info(&contract);
+        let askers = self.modifiers(channel);
+        for &asker in &askers {
+            self.sessions[asker].reply(&Reply::Modified { channel: channel.0, contract: info.clone() }, &[]);
+        }
+        let Some((at, place)) = self.owner(channel) else { return };
+        let owned = &mut self.sessions[at].channels[place];
+        owned.contract = contract;
+        // A receiver that has not been told of the channel yet is told with the contract that then stands.
+        if owned.told && !askers.contains(&at) {
+            self.sessions[at].reply(&Reply::Changed { channel: channel.0, contract: info }, &[]);
+        }
+    }
+
+    /// It was not granted more; only who asked is told, because nothing has changed.
+    pub(super) fn on_not_changed(&mut self, channel: ChannelId, refusal: &Refusal) {
+        let info = RefusalInfo::new(refusal, &self.facts.name, &self.facts.interface);
+        for asker in self.modifiers(channel) {
+            self.sessions[asker].reply(&Reply::Refused(info.clone()), &[]);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Sessions whose period is not the cycle's, and sessions that change while they live.
+
+mod rig;
+
+use rig::{ME, Rig, TRT, ms};
+use rota_proto::{ChannelEvent, ChannelId, Contract, Destination, OpenError, OpenRequest};
+use rota_units::Span;
+use rota_wire::{Kind, Phase, Slot, UnitHeader, Verb};
+
+/// Unit and fragment of each data frame since the rig was cleared.
+fn fragments(rig: &Rig) -> Vec<(u16, u16)> {
+    let data = rig.sent.iter().filter(|sent| sent.header.kind == Kind::Data);
+    let headers = data.map(|sent| UnitHeader::parse(&sent.body).expect("sound").0);
+    headers.map(|header| (header.number, header.fragment)).collect()
+}
+
+fn master(period: Span, octets: u32) -> (Rig, ChannelId) {
+    let (mut rig, channel) = Rig::plain().into_master_every(period, octets, true);
+    // Well inside a cycle: what follows runs across whole ones.
+    rig.run(ms(8));
+    quiet(&mut rig, channel);
+    rig.clear();
+    (rig, channel)
+}
+
+/// The word that the channel is open has gone out and is answered; the token rests.
+fn quiet(rig: &mut Rig, channel: ChannelId) {
+    rig.run(ms(1));
+    rig.rest();
+    rig.signal(3, Verb::OpenedAck, channel);
+    rig.run(ms(1));
+    rig.rest();
+}
+
+fn slots(rig: &Rig) -> Vec<(u16, u64)> {
+    let list = rig.node.link().list().expect("a ring has a list");
+    list.slots.as_slice().iter().map(|slot| (slot.station, u64::from(slot.tht_ns))).collect()
+}
+
+fn changed(rig: &Rig, channel: ChannelId) -> Option<Contract> {
+    rig.events.iter().rev().find_map(|event| match event {
+        ChannelEvent::Changed { channel: id, contract } if *id == channel => Some(*contract),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_unit_each_three_cycles_leaves_a_third_in_each() {
+    let (mut rig, channel) = master(TRT * 3, 8_000);
+    let contract = *rig.node.contract(channel).expect("it is open");
+    assert_eq!((contract.period, contract.cycle, contract.buffers), (TRT * 3, TRT, 2));
+    assert!(contract.bound > TRT * 3 && contract.bound < TRT * 3 + ms(10), "{contract:?}");
+    rig.unit(channel, 0, 8_000);
+    for sent in [2, 4, 6] {
+        rig.run(TRT);
+        assert_eq!(fragments(&rig).len(), sent, "{:?}", fragments(&rig));
+    }
+    // The next unit waits for a slot of its own even when the one before leaves room.
+    rig.clear();
+    rig.unit(channel, 1, 1_500);
+    rig.unit(channel, 2, 8_000);
+    rig.run(TRT);
+    assert_eq!(fragments(&rig), [(1, 0), (1, 1)]);
+}
+
+#[test]
+fn two_units_each_cycle_leave_in_one_slot() {
+    let (mut rig, channel) = master(Span::from_nanos(16_666_666), 2_000);
+    let contract = *rig.node.contract(channel).expect("it is open");
+    assert_eq!((contract.period.as_nanos(), contract.buffers), (16_666_667, 4));
+    (0..3).for_each(|unit| rig.unit(channel, unit, 2_000));
+    rig.run(TRT);
+    assert_eq!(fragments(&rig), [(0, 0), (0, 1), (1, 0), (1, 1)]);
+    rig.run(TRT);
+    assert_eq!(fragments(&rig).len(), 6);
+    assert_eq!(rig.count(Kind::Token), 0, "no hop between them");
+}
+
+#[test]
+fn another_period_is_refused_with_the_nearest_that_is_right() {
+    let mut rig = Rig::plain();
+    let request = OpenRequest {
+        to: Destination::Station(3),
+        service: 5,
+        unit_octets_max: 100,
+        room_octets: 100,
+        period: ms(40),
+        periodic: true,
+    };
+    let refused = rig.node.open(rig.now, &request).unwrap_err();
+    assert_eq!(refused, OpenError::Period { asked: ms(40), trt: TRT, nearest: TRT });
+    assert!(refused.to_string().ends_with("the nearest that is one is 33333333ns"), "{refused}");
+}
+
+#[test]
+fn the_last_slot_of_the_list_grows_where_it_stands() {
+    let (mut rig, channel) = master(TRT, 3_000);
+    let (before, old) = (slots(&rig), *rig.node.contract(channel).expect("open"));
+    assert_eq!(rig.node.resize(rig.now, channel, 9_000), Ok(()));
+    rig.run(TRT);
+    let after = slots(&rig);
+    assert!(after.len() == 1 && after[0].1 > before[0].1, "{before:?} {after:?}");
+    let new = changed(&rig, channel).expect("the program is told");
+    assert_eq!((new.unit_octets_max, new.tht.as_nanos()), (9_000, after[0].1));
+    assert!(new.bound > old.bound && rig.node.contract(channel) == Some(&new));
+    quiet(&mut rig, channel);
+    rig.clear();
+    rig.unit(channel, 0, 9_000);
+    rig.run(TRT);
+    assert_eq!(fragments(&rig).len(), 7, "all in one slot");
+}
+
+/// The master's ring with a slot of another station behind its own, in front of a new cycle.
+fn followed(octets: u32, other: Span) -> (Rig, ChannelId) {
+    let (mut rig, channel) = Rig::master(octets, true);
+    let mut own = rig.node.link().list().expect("a ring").slots;
+    rig.run(ms(8));
+    assert!(own.push(Slot { station: 3, tht_ns: other.as_nanos() as u32, periodic: true }));
+    rig.pass_back(1, 1, |token| {
+        (token.slots, token.phase, token.rested) = (own, Phase::Home, true);
+    });
+    quiet(&mut rig, channel);
+    rig.clear();
+    (rig, channel)
+}
+
+/// One cycle: the other station has its slot, passes the token on, and it comes home.
+fn cycle(rig: &mut Rig) {
+    rig.run(TRT);
+    let behind = rig.last_token().slots.as_slice().len() == 3;
+    if behind {
+        rig.pass_back(3, 1, |token| (token.position, token.phase) = (2, Phase::RealTime));
+        rig.run(ms(12));
+    }
+    if rig.state() != "holding" {
+        rig.pass_back(1, 1, |token| {
+            (token.position, token.phase, token.rested) =
+                (token.slots.as_slice().len() as u16, Phase::Home, true);
+        });
+    }
+}
+
+#[test]
+fn a_slot_with_others_behind_it_gets_a_second_one_at_the_end() {
+    let (mut rig, channel) = followed(6_250, ms(4));
+    let before = slots(&rig);
+    rig.unit(channel, 0, 6_250);
+    assert_eq!(rig.node.resize(rig.now, channel, 9_000), Ok(()));
+    cycle(&mut rig);
+    let after = slots(&rig);
+    let stations: Vec<u16> = after.iter().map(|slot| slot.0).collect();
+    assert_eq!(stations, [ME, 3, ME], "{after:?}");
+    assert!(after[0].1 < before[0].1, "the first keeps whole fragments");
+    assert_eq!(after[1], before[1]);
+    assert_eq!(fragments(&rig).len(), 5, "the unit that waited left in this cycle: {:?}", fragments(&rig));
+    assert_eq!(changed(&rig, channel).expect("told").unit_octets_max, 9_000);
+    rig.clear();
+    rig.unit(channel, 1, 9_000);
+    cycle(&mut rig);
+    assert_eq!(fragments(&rig), (0..7).map(|fragment| (1, fragment)).collect::<Vec<_>>());
+    // Less again: the second slot goes.
+    rig.signal(3, Verb::OpenedAck, channel);
+    assert_eq!(rig.node.resize(rig.now, channel, 5_000), Ok(()));
+    cycle(&mut rig);
+    assert_eq!(slots(&rig).len(), 2);
+}
+
+#[test]
+fn a_slot_of_less_than_a_fragment_stands_until_its_successor_has_had_its_turn() {
+    let (mut rig, channel) = followed(500, ms(4));
+    assert_eq!(rig.node.resize(rig.now, channel, 1_000), Ok(()));
+    rig.run(TRT);
+    assert_eq!(slots(&rig).len(), 3, "both stand");
+    rig.pass_back(3, 1, |token| (token.position, token.phase) = (2, Phase::RealTime));
+    rig.run(ms(12));
+    rig.pass_back(1, 1, |token| (token.phase, token.rested) = (Phase::Home, true));
+    rig.run(TRT);
+    let stations: Vec<u16> = slots(&rig).iter().map(|slot| slot.0).collect();
+    assert_eq!(stations, [3, ME], "the old one is closed, the other station is earlier");
+}
+
+#[test]
+fn a_refusal_to_grow_leaves_the_contract_as_it_is() {
+    let (mut rig, channel) = followed(6_250, ms(12));
+    let (before, old) = (slots(&rig), *rig.node.contract(channel).expect("open"));
+    assert_eq!(rig.node.resize(rig.now, channel, 25_000), Ok(()));
+    cycle(&mut rig);
+    let refusal = rig.events.iter().find_map(|event| match event {
+        ChannelEvent::NotChanged { channel: id, refusal } if *id == channel => Some(refusal.clone()),
+        _ => None,
+    });
+    let refusal = refusal.expect("told");
+    assert!(refusal.margin > Span::ZERO, "{refusal}");
+    let offer = refusal.counter_offer.expect("at least what stands").get() as u32;
+    assert!((6_250..25_000).contains(&offer), "{refusal}");
+    assert_eq!((slots(&rig), *rig.node.contract(channel).expect("open")), (before, old));
+    assert_eq!(rig.node.resize(rig.now, channel, offer), Ok(()));
+    cycle(&mut rig);
+    assert_eq!(changed(&rig, channel).expect("granted").unit_octets_max, offer);
+}
