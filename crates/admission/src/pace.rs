@@ -1,4 +1,4 @@
-//! Periods that are not the cycle's own: one unit in several cycles, or several units in one (`RETHER-2.3-12`).
+//! Periods that are not the cycle's own: one unit in several cycles, or several in one (`RETHER-2.3-12`).
 
 use crate::link::Framing;
 use rota_units::{Octets, Span};

@@ -17,22 +17,22 @@
 //! **TRT + Off_i + THT_i + T + J**. It also holds on a strict ring, so it is what a session that did not
 //! ask for the strict period is promised: the ring may stop being strict while it lives.
 //!
-//! **Other periods.** A unit each k·TRT leaves in ⌈n/k⌉ of its n fragments a cycle, and k units each TRT leave
+//! **Other periods.** A unit each k·TRT leaves in ⌈n/k⌉ of its n fragments a cycle; k units each TRT leave
 //! together in one slot. *Lemma:* in any window of TRT on a strict ring each slot of the session begins once,
 //! so the slots of k windows carry one whole unit, or those of one window k units.
 //!
 //! - *Long period:* let unit q be ready at t_q. By induction its predecessor left in slots that began by
 //!   t_(q−1) + k·TRT ≤ t_q; no slot carries two units, so those that begin in (t_q, t_q + k·TRT] are its own.
 //! - *Short period:* of the units ready in a window of TRT there are at most k; were those before it gone by
-//!   its end, so are these by the end of the next. The j-th of a slot was ready (j−1)·TRT/k after the first or
-//!   later and starts at most that much after it, since k units fit the rotation: the first is the worst.
+//!   its end, so are these by the end of the next. The j-th of a slot was ready (j−1)·TRT/k or more after the
+//!   first and starts at most that much after it, since k units fit the rotation: the first is the worst.
 //!
 //! Hence delivered ≤ ready + **k·TRT + THT_1 + T + J** and **TRT + THT_1 + T + J**, where THT_1 holds one
 //! unit's share. With early restart the m-th visit after t comes by c + m·TRT + Off_i: Off_i is added.
 //! The proof asks only that the session's slots carry the share together: a session may have several slots
 //! (see [`crate::grow`]); THT_1 is then the whole of its longest and Off_i that of its last.
 //!
-//! The promise begins with the session's first slot, which the client is shown: a slot that is appended behind
+//! The promise begins with the session's first slot, which the client is shown: a slot appended behind
 //! the round of ordinary visits has no turn in that cycle, and what is ready before it may wait for longer.
 //!
 //! *Transit.* Frames reach the switch one after another, e_{i+1} ≥ e_i + w_{i+1}, because one station

@@ -131,11 +131,6 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_covers_all_slots_of_one_visit() {
-        let slots = fill(&[(1, 3000), (1, 3000), (2, 5000), (1, 100)]);
-    }
-
-    #[test]
     fn a_slot_that_is_not_there_closes_nothing() {
         let mut slots = fill(&[(1, 3000)]);
         assert_eq!(close_slot(&mut slots, 7, &params()), 1);

@@ -105,7 +105,8 @@ impl Pacer {
         }
     }
 
-    /// How far the turns are from `wanted`, folded into half a period of the slots, and whether they should come later.
+    /// How far the turns are from `wanted`, folded into half a period of the slots, and whether they should
+    /// come later.
     fn phase_of(&self, wanted: Instant) -> (Span, bool) {
         let period = self.grid.as_nanos();
         let (from, to) = (self.next.as_nanos() % period, wanted.as_nanos() % period);
