@@ -197,6 +197,7 @@ impl Rether {
         self.claim = None;
         let seen = self.list_stamp;
         self.seen = fresh;
+        self.granted = true;
         // The claimant repeats itself until it has its token: silence means that it died as well.
         self.silence_at = now + self.settings.silence(self.rank());
         self.outbox.push_back(Pending::ClaimGrant { to: mac, generation: claim.generation, seen });

@@ -152,7 +152,7 @@ impl Rether {
             self.other_ring = None;
         }
         self.seen = stamp;
-        self.nacked = false;
+        (self.nacked, self.granted) = (false, false);
         self.note_deaths(at, &token.dead);
         self.list = Some(*token);
         self.list_stamp = stamp;

@@ -236,6 +236,8 @@ pub struct Rether {
     leaving: bool,
     /// A claim was answered by a greater generation, and no token of it has been heard yet.
     nacked: bool,
+    /// The last thing this station heard of the token is a claim that it granted.
+    granted: bool,
     /// Since when a station of this ring's dead has been heard in a ring of a greater generation.
     other_ring: Option<Instant>,
     /// The key of the ring that this station has just dissolved, for the farewell that proves it.
@@ -298,6 +300,7 @@ impl Rether {
             mode_repeats: 0,
             leaving: false,
             nacked: false,
+            granted: false,
             other_ring: None,
             farewell: None,
             last_request: Instant::ZERO,

@@ -121,6 +121,7 @@ impl Rether {
             mode_repeats,
             leaving,
             nacked,
+            granted,
             other_ring,
             farewell,
             last_request,
@@ -149,7 +150,10 @@ impl Rether {
         for (epoch, key) in keys.ring.iter().flatten().chain(farewell) {
             visit.key(*epoch, key);
         }
-        flag(visit, &[*leaving, *nacked, *last_visit_idle, *gate == GateOrder::Divert, clock.known]);
+        flag(
+            visit,
+            &[*leaving, *nacked, *granted, *last_visit_idle, *gate == GateOrder::Divert, clock.known],
+        );
         visit.word(u64::from(*mode_repeats) << 16 | asked_by.map_or(0, u64::from));
         kept_list(visit, list.as_ref());
         stamp(visit, *list_stamp);

@@ -233,6 +233,7 @@ impl Rether {
 
     pub(super) fn join_ring(&mut self, now: Instant) {
         self.nacked = false;
+        self.granted = false;
         self.hold = None;
         self.watch = None;
         self.claim = None;
@@ -440,7 +441,7 @@ impl Rether {
         // to plain mode only by its own word (`on_ring_mode`); one that has lost its token is told here.
         let asks = match &self.mode {
             // Whoever has granted a claim and heard of no token since has lost it like the claimant.
-            Mode::Ring => (self.claim.is_some() || self.seen.seq == 0) && known,
+            Mode::Ring => (self.claim.is_some() || self.granted) && known,
             Mode::Joining(joining) => joining.ring,
             _ => true,
         };
@@ -462,6 +463,7 @@ impl Rether {
     /// Back to plain Ethernet (paper section 2.2.4).
     pub(super) fn leave_ring(&mut self, now: Instant) {
         self.hold = None;
+        self.granted = false;
         self.watch = None;
         self.claim = None;
         self.list = None;
