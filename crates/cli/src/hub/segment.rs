@@ -192,7 +192,7 @@ impl Segment {
             let event = match step {
                 Step::Later(event) => Event::Medium(event),
                 Step::Arrive { to, from, frame } => Event::Arrive { to, from, frame },
-                // Only the simulator asks for that, and counts each copy; the medium's own counters are enough.
+                // Only the simulator asks whether a card is empty, and follows each copy to its end.
                 Step::CardEmpty { .. } | Step::Split { .. } | Step::Gone { .. } => continue,
             };
             self.engine.schedule(at, event);
