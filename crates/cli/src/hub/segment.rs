@@ -192,8 +192,8 @@ impl Segment {
             let event = match step {
                 Step::Later(event) => Event::Medium(event),
                 Step::Arrive { to, from, frame } => Event::Arrive { to, from, frame },
-                // Only a station of the simulator asks for that.
-                Step::CardEmpty { .. } => continue,
+                // Only the simulator asks for that, and keeps books of what ends where.
+                Step::CardEmpty { .. } | Step::Split { .. } | Step::Gone { .. } => continue,
             };
             self.engine.schedule(at, event);
         }
