@@ -89,7 +89,8 @@ pub fn text(scenario: &Scenario, outcome: &Outcome) -> String {
     for stream in &outcome.streams {
         let units = &stream.units;
         put(format!(
-            "  stream {}: {} of {} units whole, worst {} of {}, gap {}, {} excused, {} MISSED, opened {}, refused {}",
+            "  stream {}: {} of {} units whole, worst {} of {}, gap {}, {} excused, {} MISSED, \
+             opened {}, refused {}",
             stream.reservation + 1,
             units.whole,
             units.ready,
@@ -156,6 +157,34 @@ fn medium(scenario: &Scenario, outcome: &Outcome) -> Vec<String> {
     lines
 }
 
+fn medium_json(outcome: &Outcome) -> Value {
+    let medium = &outcome.medium;
+    json!({
+        "sent": medium.sent,
+        "copies": medium.copies,
+        "arrived": medium.arrived,
+        "card_drops": medium.card_drops,
+        "port_drops": medium.port_drops,
+        "discarded": medium.discarded,
+        "aborted": medium.aborted,
+        "aborted_under_token": outcome.ring_aborts,
+    })
+}
+
+fn fragments_json(outcome: &Outcome) -> Value {
+    let fragments = &outcome.fragments;
+    let ended = End::NAMES.iter().zip(fragments.ended);
+    let ended: serde_json::Map<String, Value> =
+        ended.map(|(name, count)| (name.replace(' ', "_"), json!(count))).collect();
+    json!({
+        "sent": fragments.sent,
+        "copied": fragments.copied,
+        "delivered": fragments.delivered,
+        "on_their_way": fragments.on_their_way(),
+        "ended": ended,
+    })
+}
+
 /// For programs.
 pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
     let settings = &scenario.world.settings;
@@ -184,9 +213,6 @@ pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
     });
     let happened: serde_json::Map<String, Value> =
         outcome.tally.iter().map(|(name, _, count)| (name.replace(' ', "_"), json!(count))).collect();
-    let ended = End::NAMES.iter().zip(outcome.fragments.ended);
-    let ended: serde_json::Map<String, Value> =
-        ended.map(|(name, count)| (name.replace(' ', "_"), json!(count))).collect();
     json!({
         "scenario": scenario.name,
         "seed": outcome.seed,
@@ -204,23 +230,8 @@ pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
             "excused_ns": outcome.excused.as_nanos(),
             "span_ns": outcome.span.as_nanos(),
         },
-        "medium": {
-            "sent": outcome.medium.sent,
-            "copies": outcome.medium.copies,
-            "arrived": outcome.medium.arrived,
-            "card_drops": outcome.medium.card_drops,
-            "port_drops": outcome.medium.port_drops,
-            "discarded": outcome.medium.discarded,
-            "aborted": outcome.medium.aborted,
-            "aborted_under_token": outcome.ring_aborts,
-        },
-        "fragments": {
-            "sent": outcome.fragments.sent,
-            "copied": outcome.fragments.copied,
-            "delivered": outcome.fragments.delivered,
-            "on_their_way": outcome.fragments.on_their_way(),
-            "ended": ended,
-        },
+        "medium": medium_json(outcome),
+        "fragments": fragments_json(outcome),
         "streams": streams.collect::<Vec<_>>(),
         "happened": happened,
         "violations": outcome.violations.iter().map(|found| json!({

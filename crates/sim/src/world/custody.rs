@@ -1,5 +1,6 @@
-//! S10: what became of every fragment of every channel. Each copy of a frame is in somebody's hands until it
-//! is delivered or ends under a name; what was sent and copied is what was delivered, ended, or is on its way.
+//! S10: what became of every fragment of every channel. Each copy of a frame is in somebody's hands until
+//! it is delivered or ends under a name; what was sent and copied is what was delivered, ended, or is on its
+//! way.
 
 use super::World;
 use crate::media::{End, Frame};
