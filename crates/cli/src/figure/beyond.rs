@@ -143,8 +143,8 @@ pub fn rates(measured: &Measured) -> Figure {
         key: "beyond-rates",
         title: "Beyond the paper: what can be reserved at 10 ms of mean access delay, 20 stations".into(),
         subtitle: "two stations exchange 100 octets continuously, one packet a visit; a hop is two token \
-                   frames over a switch and 10 µs (assumed modern host: a = 1, b = 3 µs) or 50 µs (as admission \
-                   charges: a = 2, b = 50)"
+                   frames over a switch and 10 µs (assumed modern host: a = 1, b = 3 µs) or 50 µs (as \
+                   admission charges: a = 2, b = 50)"
             .into(),
         panels,
         verdict: rates_verdict(&node),
