@@ -43,24 +43,12 @@ bugs! {
     NoGrants,
     /// A claim gets no generation of its own.
     GenerationNotRaised,
-    /// A claim that is behind gets no answer.
-    NackNotSent,
-    /// A claimant that is told that it is behind goes on.
-    NackIgnored,
     /// A claim that is behind is granted.
     LowerClaimGranted,
     /// A granter keeps the token that it holds, and goes on.
     GrantWithoutFence,
     /// Claims are never sent.
     ClaimNotSent,
-    /// Grants are ignored.
-    GrantIgnored,
-    /// Stations on the dead list are neither asked nor waited for.
-    DeadNotAsked,
-    /// Every station is as patient as every other.
-    SilenceWithoutRank,
-    /// Generations may jump as far as they like.
-    JumpBelieved,
 
     /// A slot may send one fragment more than was reserved.
     FragmentTooMany,
@@ -93,8 +81,6 @@ bugs! {
     ChallengeNotAsked,
     /// A doubled or replayed frame under the segment's key is believed.
     ReplayBelieved,
-    /// A Form is believed without this station's newest nonce in it.
-    NonceNotChecked,
     /// The ring's key does not change when a station joins.
     KeyKeptAtJoin,
 

@@ -70,9 +70,7 @@ impl Rether {
     pub(super) fn claim_tick(&mut self, now: Instant) {
         let Some(claim) = &self.claim else { return };
         // Dead stations are asked too: the dead set skips token passing only.
-        let dead = |s: StationId| planted(Bug::DeadNotAsked) && self.is_dead(s);
-        let members = self.members.as_slice().iter();
-        let asked = members.filter(|member| member.station != 0 && !dead(member.station));
+        let asked = self.members.as_slice().iter().filter(|member| member.station != 0);
         let silent = asked.filter(|member| !claim.granted.contains(member.station)).count();
         let Some(claim) = &mut self.claim else { return };
         if silent == 0 || planted(Bug::NoGrants) || claim.drained.is_some_and(|at| now >= at) {
@@ -206,7 +204,7 @@ impl Rether {
     pub(super) fn on_grant(&mut self, now: Instant, from: StationId, grant: &ClaimGrant) {
         let epoch = self.keys.current_epoch();
         let Some(claim) = &mut self.claim else { return };
-        if grant.generation != claim.generation || planted(Bug::GrantIgnored) {
+        if grant.generation != claim.generation {
             return;
         }
         claim.granted.insert(from);
@@ -225,8 +223,7 @@ impl Rether {
     /// A greater generation lives: our claim is void, and the ring we cannot hear is asked to take us in.
     pub(super) fn on_nack(&mut self, now: Instant, nack: &Nack) {
         let Some(claim) = &self.claim else { return };
-        let behind = nack.generation > claim.generation && !planted(Bug::NackIgnored);
-        if !behind || self.is_jump(nack.generation) {
+        if nack.generation <= claim.generation || self.is_jump(nack.generation) {
             return;
         }
         self.claim = None;

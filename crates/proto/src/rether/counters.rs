@@ -49,8 +49,7 @@ impl Rether {
     /// Whether a generation is further ahead than anybody's honest count. Whoever has seen none believes any.
     pub(super) fn is_jump(&mut self, generation: Generation) -> bool {
         let known = self.seen.generation.counter;
-        let jumps =
-            !planted(Bug::JumpBelieved) && known != 0 && generation.counter.saturating_sub(known) > JUMP_MAX;
+        let jumps = known != 0 && generation.counter.saturating_sub(known) > JUMP_MAX;
         self.counters.jumps_refused += u64::from(jumps);
         jumps
     }

@@ -7,7 +7,6 @@ use super::outbox::Pending;
 use super::reserve::LinkEvent;
 use super::{Mode, Rether};
 use crate::io::{GateOrder, StationId};
-use crate::planted::{Bug, planted};
 use rota_units::Instant;
 use rota_wire::bodies::FORM_MEMBERS_MAX;
 use rota_wire::{Form, FormMember, MAX_STATIONS, MacAddr};
@@ -125,8 +124,7 @@ impl Rether {
         members: &[FormMember],
     ) {
         let mine = members.iter().find(|member| member.mac == self.me.mac);
-        let nonce = |me: &&FormMember| me.nonce == self.nonce || planted(Bug::NonceNotChecked);
-        let named = mine.filter(nonce).is_some_and(|me| me.incarnation == self.incarnation);
+        let named = mine.is_some_and(|me| me.incarnation == self.incarnation && me.nonce == self.nonce);
         if !named {
             // To a stranger it says that a ring runs.
             if matches!(self.mode, Mode::Ring) {

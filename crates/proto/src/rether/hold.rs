@@ -353,9 +353,7 @@ impl Rether {
 
     /// Position among the live stations: the first to notice silence claims first.
     pub(super) fn rank(&self) -> u64 {
-        let ranked = !planted(Bug::SilenceWithoutRank);
-        let before = self.members.as_slice().iter().filter(|m| m.station != 0 && m.station < self.station);
-        before.filter(|_| ranked).count() as u64
+        self.members.as_slice().iter().filter(|m| m.station != 0 && m.station < self.station).count() as u64
     }
 
     pub(super) fn is_awake(&self, now: Instant) -> bool {

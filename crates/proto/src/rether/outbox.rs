@@ -101,7 +101,6 @@ impl Rether {
             Pending::Form { part } => (all, Kind::Form, Proof::Bootstrap, self.form_body(*part)?.emit(body)),
             Pending::Token => return self.write_token(now, frame),
             Pending::TokenAck { .. } if planted(Bug::AckNotSent) => return None,
-            Pending::Nack { .. } if planted(Bug::NackNotSent) => return None,
             Pending::Claim { .. } if planted(Bug::ClaimNotSent) => return None,
             Pending::TokenAck { to, stamp } => {
                 (self.members.get(*to)?.mac, Kind::TokenAck, Proof::Ring(*stamp), 0)

@@ -30,7 +30,7 @@ impl Checker for Cycles {
             // off by less than a thousandth.
             let link = &view.settings.link;
             let slack = if view.hosts[*host].profile.is_ideal() { Span::ZERO } else { link.host_slack };
-            let trt = view.settings.trt;
+            let trt = Span::from_nanos(list.trt_ns.into());
             let bound = trt + trt.div_down(1_000) + link.frame_span_max() + slack;
             let lasted = view.now.since(began);
             if lasted > bound && !view.windows.excuse(began, view.now, usize::MAX, usize::MAX) {
