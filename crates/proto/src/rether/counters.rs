@@ -57,7 +57,9 @@ impl Rether {
     /// A station that has just booted hears how far the others have got, or its first token would be an old
     /// one to them.
     pub(super) fn learn_generation(&mut self, generation: Generation) {
-        if generation > self.seen.generation && !self.is_jump(generation) {
+        // Near their end generations begin anew on plain Ethernet: who still has an old one is not followed.
+        let lasts = generation.counter < GENERATION_END - JUMP_MAX;
+        if lasts && generation > self.seen.generation && !self.is_jump(generation) {
             self.seen = Stamp { generation, seq: 0 };
         }
     }
