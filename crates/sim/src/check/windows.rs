@@ -33,7 +33,8 @@ impl Recovery {
             silence: settings.silence(0).max(settings.death_timeout + settings.hop_timeout * 16),
             switch: settings.switch_timeout(255) * (u64::from(settings.switch_tries) + 1),
             rank: settings.silence(1).minus(settings.silence(0)),
-            one_way: settings.delay_max,
+            // On a shared wire what repairs a loss collides as well; no paper bounds that, so two cycles.
+            one_way: settings.delay_max + if settings.half_duplex { settings.trt * 2 } else { Span::ZERO },
         }
     }
 

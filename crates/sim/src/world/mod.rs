@@ -530,7 +530,12 @@ impl World {
         let aborts = self.medium.counters().aborted;
         if aborts > self.aborts {
             let more = aborts - std::mem::replace(&mut self.aborts, aborts);
-            self.ring_aborts += if self.agreed_mode() == Some(ModeName::Token) { more } else { 0 };
+            if self.agreed_mode() == Some(ModeName::Token) {
+                self.ring_aborts += more;
+                // Whoever collides backs off, and nothing under the token bounds for how long.
+                let span = self.token_lost() + self.recovery.slot();
+                self.windows.open(self.now(), span, Scope::All);
+            }
         }
     }
 
