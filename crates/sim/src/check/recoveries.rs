@@ -183,12 +183,13 @@ pub(crate) fn stamp(frame: &FrameView<'_>) -> (Generation, u64) {
     (frame.header().generation, frame.header().seq)
 }
 
-/// Whether all stations that run share one generation, or none runs a ring.
+/// Whether all stations that run share one generation, or none runs a ring. Who asks to be let in is outside
+/// until its hold-off ends.
 fn is_one_ring(view: &View<'_>) -> bool {
     let running = view.hosts.iter().filter(|host| host.is_running(view.now));
-    let mut rings = running.filter_map(|host| host.node.as_ref()).map(|node| {
-        let link = node.link();
-        (link.mode() == ModeName::Token).then(|| link.generation())
-    });
+    let links = running.filter_map(|host| host.node.as_ref()).map(|node| node.link());
+    let mut rings = links
+        .filter(|link| link.mode() != ModeName::Joining)
+        .map(|link| (link.mode() == ModeName::Token).then(|| link.generation()));
     rings.next().is_none_or(|first| rings.all(|ring| ring == first))
 }
