@@ -246,11 +246,12 @@ impl Rether {
             self.introduce(now);
         }
         self.counters.cycles += 1;
-        // The lease is renewed only by another station's hands, so a drowsy token must go round in time.
+        // The lease is renewed only by another station's hands, so a drowsy token must go round in time, with
+        // enough of it left for a machine that stalls.
         let lease_left = hold.lease_end.since(now);
         // Once in a while everybody is visited, or a dead station without a slot would never be noticed.
         let must_go = self.clock.cycle.is_multiple_of(ROUND_CYCLES)
-            || lease_left < trt * 2
+            || lease_left < (trt * 2).max(self.settings.lease.div_down(2))
             || !self.nrt.is_empty()
             || self.asked_by.is_some()
             || self.is_awake(now);

@@ -152,12 +152,14 @@ impl RecoveryTimes {
             // A drowsy ring rests for many cycles whatever was lost before.
             [(_, Blow::TokenLost(_))] if !struck_since => return,
             [(_, Blow::TokenLost(_))] => (&mut self.worst.token_lost, Some(recovery.token_loss(1))),
-            [(_, Blow::Death)] => (&mut self.worst.death, Some(recovery.crash(1))),
-            [(_, Blow::Parting(dead))] => (&mut self.worst.parting, Some(recovery.crash(dead))),
+            [(_, Blow::Death)] => (&mut self.worst.death, Some(recovery.crash(1) + recovery.rest())),
+            [(_, Blow::Parting(dead))] => {
+                (&mut self.worst.parting, Some(recovery.crash(dead) + recovery.rest()))
+            }
             [(_, Blow::Meeting)] => return,
             [_] => (&mut self.worst.more, None),
             [(_, one), (_, other)] if one.is_bounded() && other.is_bounded() => {
-                (&mut self.worst.two, Some(recovery.two()))
+                (&mut self.worst.two, Some(recovery.two() + recovery.rest() * 2))
             }
             _ => (&mut self.worst.more, None),
         };

@@ -10,6 +10,7 @@ use rota_units::{Instant, Span};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
     trt: Span,
+    lease: Span,
     hop_timeout: Span,
     death: Span,
     step: Span,
@@ -25,6 +26,7 @@ impl Recovery {
     pub fn new(settings: &Settings) -> Self {
         Self {
             trt: settings.trt,
+            lease: settings.lease,
             hop_timeout: settings.hop_timeout,
             death: settings.death_timeout,
             step: settings.lease + settings.delay_max,
@@ -68,6 +70,11 @@ impl Recovery {
     /// claim that ends a silence.
     pub fn meeting(&self) -> Span {
         self.crash(1) + self.trt
+    }
+
+    /// How long a drowsy token may rest before it goes round and finds somebody dead.
+    pub fn rest(&self) -> Span {
+        if self.lease > self.trt * 2 { self.lease } else { Span::ZERO }
     }
 
     /// What a hop may take beyond the time that it is due.
