@@ -47,8 +47,8 @@ fn ordinary_access_keeps_its_bound_under_all_three_policies() {
     }
 }
 
-/// The token waits behind an ordinary frame at every hop: stations once took each wait for a later beginning of
-/// the cycle, and where cycles restart early all of them began later and later.
+/// The token waits behind an ordinary frame at every hop: stations once took each wait for a later beginning
+/// of the cycle, and where cycles restart early all of them began later and later.
 #[test]
 fn cycles_that_restart_early_keep_the_period_with_several_frames_a_visit() {
     let mut spec = WorldSpec::new(5);

@@ -110,7 +110,7 @@ impl Rether {
             seen,
             list,
             list_stamp,
-            clock,
+            clock: _,
             hold,
             watch,
             owed_ack: _,
@@ -150,15 +150,10 @@ impl Rether {
         for (epoch, key) in keys.ring.iter().flatten().chain(farewell) {
             visit.key(*epoch, key);
         }
-        flag(
-            visit,
-            &[*leaving, *nacked, *granted, *last_visit_idle, *gate == GateOrder::Divert, clock.known],
-        );
+        flag(visit, &[*leaving, *nacked, *granted, *last_visit_idle, *gate == GateOrder::Divert]);
         visit.word(u64::from(*mode_repeats) << 16 | asked_by.map_or(0, u64::from));
         kept_list(visit, list.as_ref());
         stamp(visit, *list_stamp);
-        visit.cycle(clock.cycle);
-        visit.since(clock.start, settings.trt * 8);
         visit.since(*last_request, settings.trt);
         visit.until(*awake_until);
         visit.since(other_ring.unwrap_or(Instant::ZERO), settings.trt * 4);
@@ -167,6 +162,9 @@ impl Rether {
     }
 
     fn visit_parts(&self, visit: &mut dyn Visit) {
+        flag(visit, &[self.clock.known]);
+        visit.cycle(self.clock.cycle);
+        visit.since(self.clock.start, self.settings.trt * 8);
         self.visit_mode(visit);
         self.visit_claim(visit);
         self.visit_members(visit);

@@ -153,8 +153,8 @@ impl World {
         self.windows.merging_until = self.windows.merging_until.max(until + merge);
     }
 
-    /// Each part has a ring again after it has found the others silent, and keeps its promises until they meet.
-    /// Between the parts nothing is promised.
+    /// Each part has a ring again after it has found the others silent, and keeps its promises until they
+    /// meet. Between the parts nothing is promised.
     fn parted(&mut self, part: &[usize], until: Instant) {
         let (now, stations) = (self.now(), self.hosts.len());
         let recovery = self.recovery.crash(stations as u64) + self.recovery.slot();
