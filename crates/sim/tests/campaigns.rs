@@ -1,5 +1,5 @@
-//! Five thousand random worlds: every fault of the link and the station, all checkers, nothing broken; and the
-//! worst recoveries of hosts that never stall, in cycles.
+//! Five thousand random worlds: every fault of the link and the station, all checkers, nothing broken; and
+//! the worst recoveries of hosts that never stall, in cycles.
 
 use rota_sim::check::Recoveries;
 use rota_sim::sweep::{self, Campaign};

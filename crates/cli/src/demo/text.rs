@@ -203,9 +203,13 @@ fn first_broken(outcome: &DemoOutcome) -> String {
     let reserved = outcome.runs.iter().filter(|run| run.mode == Mode::Reserved);
     let mut fates = reserved.flat_map(|run| &run.streams).flat_map(|s| s.judged().map(move |fate| (s, fate)));
     let found = fates.find_map(|(stream, fate)| Some((stream, fate, fate.cause.filter(|c| is_broken(*c))?)));
-    found.map_or(String::new(), |(stream, fate, cause)| {
+    if let Some((stream, fate, cause)) = found {
         let bound = stream.bound.map_or(String::new(), |bound| format!(" of {bound}"));
-        format!("First: frame {} of stream {}: {}{bound}.", fate.unit, stream.id, cause_words(cause))
+        return format!("First: frame {} of stream {}: {}{bound}.", fate.unit, stream.id, cause_words(cause));
+    }
+    let mut failed = outcome.runs.iter().flat_map(|run| &run.failed).filter(|failed| failed.has_begun);
+    failed.next().map_or(String::new(), |failed| {
+        format!("First: the channel of stream {}: it broke off: {}", failed.id, failed.sentence)
     })
 }
 
