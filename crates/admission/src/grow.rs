@@ -146,7 +146,7 @@ mod tests {
 
     fn request(octets: u64) -> Request {
         let unit_octets = Octets::new(octets);
-        Request { station: 1, unit_octets, pace: Pace::EVERY_CYCLE, periodic: true }
+        Request { station: 1, unit_octets, pace: Pace::EVERY_CYCLE, periodic: true, receives: false }
     }
 
     /// A session of station 1, and behind it one of each of `others`.

@@ -38,6 +38,12 @@
 //! *Transit.* Frames reach the switch one after another, e_{i+1} ≥ e_i + w_{i+1}, because one station
 //! sends at a time. One egress port then has d_i ≤ e_i + w_max by induction. Frames outside the token's
 //! order (list, wake) add their own length once.
+//!
+//! *The token's own way.* A switch stores and forwards, so a token behind a frame to its own receiver waits
+//! once more for that frame, w_max at most. In the ordinary round the time left pays for it; on the way
+//! home it makes a cycle begin late once, which T holds. Before a slot it happens only where somebody in
+//! the list sends to the slot's owner; such a visit is charged w_max more, so that what begins late ends in
+//! time and nothing adds up. A sender that comes later stands behind it in the list.
 
 use crate::link::{Framing, LinkModel};
 use crate::nrt_latency::{NrtNeed, NrtPolicy, nrt_need};
@@ -128,9 +134,10 @@ impl SegmentParams {
         self.list_broadcast + self.link.frame_span_min() * u64::from(self.stations)
     }
 
-    /// From the last octet leaving the sender to the last octet reaching the receiver.
+    /// From the last octet leaving the sender to the last octet reaching the receiver, and what the token that
+    /// began the cycle may have waited behind a frame to the master.
     pub fn transit(&self) -> Span {
-        self.link.frame_span_max() + self.cycle_overhead()
+        self.link.frame_span_max() * 2 + self.cycle_overhead()
     }
 
     /// The largest unit whose fragments can be numbered.
@@ -203,6 +210,8 @@ pub struct Request {
     pub pace: Pace,
     /// Whether it needs exactly one visit a period.
     pub periodic: bool,
+    /// Whether anybody in the list sends to it: then the token may come to it behind such a frame.
+    pub receives: bool,
 }
 
 /// What was granted; append `Slot { station, tht, periodic }` to the list (`RETHER-2.3-7`).
@@ -272,7 +281,9 @@ pub(crate) fn fit(
         return Err(Failure { test: Test::UnitTooLarge, margin: alone.minus(slot_max) });
     }
     let joined = slots.last().is_some_and(|last| last.station == request.station);
-    let tht = if joined { tht_shared_joined(params, share, pace) } else { alone };
+    // A visit that begins late by a frame must still end in its time, or every slot behind it is late too.
+    let lead = if request.receives { params.link.frame_span_max() } else { Span::ZERO };
+    let tht = if joined { tht_shared_joined(params, share, pace) } else { alone + lead };
     let offset = offset_of(slots, slots.len());
     let strict = request.periodic || is_strict(slots);
     let need = nrt_need(params, offset + tht, strict);

@@ -53,13 +53,15 @@ pub fn close_slot(slots: &mut [Slot], index: usize, params: &SegmentParams) -> u
         return len;
     }
     let visit_cost = params.link.per_visit + params.link.hop;
+    // The visit may be one that a frame to its station can delay; the closed slot paid for at least as much.
+    let taken_over = (visit_cost + params.link.frame_span_max()).min(slots[index].tht);
     let was_joined = is_joined(slots, index + 1);
     slots.copy_within(index + 1.., index);
     let left = &mut slots[..len - 1];
     let joined = is_joined(left, index);
     if let Some(next) = left.get_mut(index) {
         match (was_joined, joined) {
-            (true, false) => next.tht += visit_cost,
+            (true, false) => next.tht += taken_over,
             (false, true) => next.tht = next.tht.minus(visit_cost),
             (true, true) | (false, false) => {}
         }
@@ -103,6 +105,7 @@ mod tests {
                 unit_octets: Octets::new(octets),
                 pace: Pace::EVERY_CYCLE,
                 periodic: true,
+                receives: false,
             };
             if let Ok(admitted) = admit(&slots, &request, &params) {
                 slots.push(Slot { station, tht: admitted.tht, periodic: true });
@@ -118,7 +121,8 @@ mod tests {
         assert_eq!(slots[1].tht, tht_rt_joined(&params, unit));
         let len = close_slot(&mut slots, 0, &params);
         assert_eq!(len, 2);
-        assert_eq!(slots[0].tht, tht_rt(&params, unit));
+        // And what a visit is charged to which frames may be on their way.
+        assert_eq!(slots[0].tht, tht_rt(&params, unit) + params.link.frame_span_max());
     }
 
     #[test]

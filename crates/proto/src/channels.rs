@@ -304,6 +304,11 @@ impl Channels {
         ChannelId((self.origin << 32) | self.counter)
     }
 
+    /// Whether anybody sends here, or is about to.
+    pub(crate) fn has_incoming(&self) -> bool {
+        !self.incoming.is_empty()
+    }
+
     pub(crate) fn listen(&mut self, listener: Listener) {
         self.listeners.push(listener);
     }

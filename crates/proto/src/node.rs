@@ -127,6 +127,7 @@ impl Node {
 
     /// The next thing to do; `None` when drained. Frames are written into `frame`.
     pub fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        self.link.receives = self.channels.has_incoming();
         let output = self.link.poll(now, frame);
         if let Some(Output::Slot { channel, unit: Some((_, fate)), .. }) = output {
             if fate == UnitFate::Sent {

@@ -348,8 +348,13 @@ fn closing_the_first_slot_of_a_shared_visit_hands_its_hop_to_the_next() {
     rig.rest();
     rig.run(ms(1));
     // What the second session would have been given had it been alone (REPAIR-A7).
-    let request =
-        Request { station: ME, unit_octets: Octets::new(5_000), pace: Pace::EVERY_CYCLE, periodic: true };
+    let request = Request {
+        station: ME,
+        unit_octets: Octets::new(5_000),
+        pace: Pace::EVERY_CYCLE,
+        periodic: true,
+        receives: true,
+    };
     let alone = admit(&[], &request, &rig.settings.params(3)).expect("fits").tht.as_nanos();
     assert_eq!(slots_of(&rig), [(ME, alone)]);
     assert!(alone > before[1].1);

@@ -57,6 +57,36 @@ fn cycles_that_restart_early_keep_the_period_with_several_frames_a_visit() {
     assert_eq!(world.violations(), []);
 }
 
+/// Everybody sends to the next holder, so that the token waits behind the last frame at every hop: a slot whose
+/// owner receives is charged for that, and what does not fit any more is refused. Without the charge five
+/// streams were admitted and every tenth unit was late, on a healthy segment.
+#[test]
+fn a_token_that_waits_behind_frames_to_its_own_receiver_makes_nothing_late() {
+    for (octets, strict, back) in [(6_250, true, false), (6_250, false, false), (3_000, true, true)] {
+        let mut world = World::new(4, WorldSpec::new(5));
+        world.run_for(ms(2_000));
+        let mut flows = Vec::new();
+        for from in 0..5 {
+            let to = if back { (from + 4) % 5 } else { (from + 1) % 5 };
+            flows.push(world.open_flow(from, to, octets, strict).expect("a sound request"));
+            world.run_for(ms(700));
+            world.load(from, (from + 1) % 5, Shape::Greedy { octets: 1_514, backlog: 6 }, Instant::FAR);
+        }
+        let open = |world: &World, flow: &&usize| world.flows()[**flow].state == FlowState::Open;
+        assert_eq!(
+            flows.iter().filter(|flow| open(&world, flow)).count(),
+            if octets > 6_000 { 4 } else { 5 }
+        );
+        for _ in 0..200 {
+            flows.iter().for_each(|flow| world.flow_unit(*flow, octets));
+            world.run_for(TRT);
+        }
+        assert_eq!(world.violations(), [], "{octets} octets, strict {strict}");
+        let reports = flows.iter().map(|flow| world.checks().deliveries.report(*flow).whole);
+        assert!(reports.sum::<u64>() > 700);
+    }
+}
+
 #[test]
 fn the_switch_keeps_its_bound_on_a_switch_and_on_a_shared_wire_full_of_collisions() {
     let shared = WorldSpec::csma_cd(5, BitRate::from_mbit(10), WorldSpec::CARD_OF_ITS_TIME);

@@ -105,7 +105,8 @@ fn a_station_that_stalls_the_ring_again_and_again_waits_ever_longer() {
         each.push(claims(&world) - before);
     }
     assert!(each[0] >= 3, "three strikes: {each:?}");
-    assert!(each[2..].iter().all(|claims| *claims <= 2), "{each:?}");
+    // Each time that it is let in it takes three strikes to leave it out again.
+    assert!(each[1] < each[0] && each[2..].iter().sum::<u64>() <= 4, "{each:?}");
     assert_eq!(world.agreed_mode(), Some(ModeName::Token));
     // Its stalls are late tokens to everybody else, which no window excuses; but never two holders.
     assert!(world.violations().iter().all(|found| !found.rule.starts_with('S')));

@@ -8,7 +8,8 @@ fn params(mbit: u64, stations: u16) -> SegmentParams {
 }
 
 fn request(station: u16, octets: u64) -> Request {
-    Request { station, unit_octets: Octets::new(octets), pace: Pace::EVERY_CYCLE, periodic: true }
+    let unit_octets = Octets::new(octets);
+    Request { station, unit_octets, pace: Pace::EVERY_CYCLE, periodic: true, receives: false }
 }
 
 /// Admits streams of `octets` on stations 1..=`talkers` in turn until one is refused.

@@ -236,6 +236,8 @@ pub struct Rether {
     leaving: bool,
     /// A claim was answered by a greater generation, and no token of it has been heard yet.
     nacked: bool,
+    /// Whether anybody has a channel to this station.
+    pub(crate) receives: bool,
     /// The last thing this station heard of the token is a claim that it granted.
     granted: bool,
     /// Since when a station of this ring's dead has been heard in a ring of a greater generation.
@@ -300,6 +302,7 @@ impl Rether {
             mode_repeats: 0,
             leaving: false,
             nacked: false,
+            receives: false,
             granted: false,
             other_ring: None,
             farewell: None,

@@ -121,6 +121,7 @@ impl Rether {
             mode_repeats,
             leaving,
             nacked,
+            receives: _,
             granted,
             other_ring,
             farewell,

@@ -356,7 +356,8 @@ impl Rether {
     /// What a session of ours asks for, with units of so many octets.
     fn request_of(&self, session: &Session, octets: u32) -> Request {
         let unit_octets = Octets::new(u64::from(octets));
-        Request { station: self.station, unit_octets, pace: session.pace, periodic: session.periodic }
+        let (station, receives) = (self.station, self.receives);
+        Request { station, unit_octets, pace: session.pace, periodic: session.periodic, receives }
     }
 
     /// The slots of a session as admission names them, behind the indices of their parts.

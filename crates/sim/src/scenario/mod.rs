@@ -37,11 +37,12 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    fn request(&self, trt: Span) -> Request {
+    fn request(&self, trt: Span, receives: bool) -> Request {
         Request {
             station: self.from as u16 + 1,
             unit_octets: Octets::new(u64::from(self.unit)),
             pace: Pace::of(self.period, trt).unwrap_or(Pace::EVERY_CYCLE),
+            receives,
             periodic: self.periodic,
         }
     }
@@ -279,13 +280,18 @@ impl Scenario {
         Ok(())
     }
 
+    /// Whether a reservation before this one sends to the host.
+    fn sends_to(&self, index: usize, host: usize) -> bool {
+        self.reservations[..index].iter().any(|one| one.to == host)
+    }
+
     /// The reservations that fit, one after another in the order of the file, with what each is promised.
     pub fn admitted(&self) -> Vec<(usize, Slot, Admitted)> {
         let params = self.world.settings.params(self.world.stations as u16);
         let mut slots: Vec<Slot> = Vec::new();
         let mut all = Vec::new();
         for (index, channel) in self.reservations.iter().enumerate() {
-            let request = channel.request(params.trt);
+            let request = channel.request(params.trt, self.sends_to(index, channel.from));
             if let Ok(admitted) = admit(&slots, &request, &params) {
                 let slot = Slot { station: request.station, tht: admitted.tht, periodic: request.periodic };
                 slots.push(slot);
@@ -300,7 +306,7 @@ impl Scenario {
         let params = self.world.settings.params(self.world.stations as u16);
         let mut slots: Vec<Slot> = Vec::new();
         for (index, channel) in self.reservations.iter().enumerate().filter(|(_, one)| one.must_admit) {
-            let request = channel.request(self.world.settings.trt);
+            let request = channel.request(self.world.settings.trt, self.sends_to(index, channel.from));
             match admit(&slots, &request, &params) {
                 Ok(admitted) => slots.push(Slot {
                     station: request.station,
