@@ -326,6 +326,22 @@ fn silent_stations_are_dead_only_after_the_drain_time() {
     assert!(rig.now.since(began) >= rig.settings.drain(2, true), "two silent stations, one of them master");
 }
 
+/// A stopped claimant that goes on when its drain would be over: others may have claimed meanwhile.
+#[test]
+fn a_claimant_that_stood_still_asks_again_instead_of_making_a_token() {
+    let mut rig = Rig::ring();
+    while rig.state() != "claiming" {
+        rig.run(ms(1));
+    }
+    rig.run(ms(150));
+    assert_eq!((rig.state(), rig.count(Kind::Token)), ("claiming", 0), "it drains");
+    let claims = rig.node.link().counters().claims;
+    rig.now = rig.now + ms(5_000);
+    rig.run(ms(1));
+    assert_eq!((rig.state(), rig.count(Kind::Token)), ("claiming", 0));
+    assert_eq!(rig.node.link().counters().claims, claims + 1);
+}
+
 #[test]
 fn a_nack_voids_the_claim_and_the_station_asks_to_be_let_in() {
     let mut rig = Rig::ring();

@@ -25,6 +25,8 @@ pub(super) struct ClaimRound {
     pub(super) list: Option<Token>,
     pub(super) same_key: bool,
     pub(super) tries: u8,
+    /// When it last asked.
+    pub(super) asked: Instant,
     pub(super) again: Instant,
     pub(super) drained: Option<Instant>,
 }
@@ -51,7 +53,7 @@ impl Rether {
         // Our own fence: from here on every older token is refused here.
         self.seen = Stamp { generation, seq: 0 };
         let granted = StationSet::EMPTY;
-        let (same_key, tries, again, drained) = (true, 0, now, None);
+        let (same_key, tries, asked, again, drained) = (true, 0, now, now, None);
         let watched = suspect.is_some();
         self.claim = Some(ClaimRound {
             generation,
@@ -62,6 +64,7 @@ impl Rether {
             list,
             same_key,
             tries,
+            asked,
             again,
             drained,
         });
@@ -69,20 +72,27 @@ impl Rether {
 
     pub(super) fn claim_tick(&mut self, now: Instant) {
         let Some(claim) = &self.claim else { return };
+        if now.since(claim.asked) > self.claim_repeat() + self.settings.hop_timeout {
+            // It stood still, and what it was granted is old: others may have claimed meanwhile.
+            self.begin_claim(now);
+        }
+        let Some(claim) = &self.claim else { return };
         // Dead stations are asked too: the dead set skips token passing only.
         let asked = self.members.as_slice().iter().filter(|member| member.station != 0);
         let silent = asked.filter(|member| !claim.granted.contains(member.station)).count();
+        let repeat = self.claim_repeat();
         let Some(claim) = &mut self.claim else { return };
         if silent == 0 || planted(Bug::NoGrants) || claim.drained.is_some_and(|at| now >= at) {
             self.make_token(now);
         } else if now >= claim.again {
             let generation = claim.generation;
+            claim.asked = now;
             if claim.tries < self.settings.claim_tries {
                 claim.tries += 1;
                 claim.again = now + self.settings.claim_interval;
             } else {
                 // Repeated while it drains, so that those who granted notice when this station dies too.
-                claim.again = now + self.settings.claim_interval.max(self.settings.trt.div_down(2));
+                claim.again = now + repeat;
                 if claim.drained.is_none() {
                     self.begin_drain(now);
                     return;
@@ -90,6 +100,11 @@ impl Rether {
             }
             self.outbox.push_back(Pending::Claim { generation });
         }
+    }
+
+    /// How often it asks while it drains.
+    fn claim_repeat(&self) -> Span {
+        self.settings.claim_interval.max(self.settings.trt.div_down(2))
     }
 
     /// Nobody answers any more: waits until the silent can hold the old token no longer.

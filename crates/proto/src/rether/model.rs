@@ -216,6 +216,7 @@ impl Rether {
         kept_list(visit, claim.list.as_ref());
         visit.word(u64::from(claim.tries));
         visit.until(claim.again);
+        visit.since(claim.asked, self.settings.trt);
         visit.until(claim.drained.unwrap_or(Instant::FAR));
     }
 
