@@ -8,7 +8,6 @@ mod holders;
 mod isolation;
 mod ledger;
 mod modes;
-mod ordinary;
 mod quiet;
 mod recoveries;
 mod right;
@@ -24,7 +23,6 @@ pub use holders::OneHolder;
 pub use isolation::Got;
 pub use ledger::Ledgers;
 pub use modes::OneMode;
-pub use ordinary::Ordinary;
 pub use quiet::agree;
 pub(crate) use recoveries::stamp;
 pub use recoveries::{Blow, Recoveries, RecoveryTimes};
@@ -192,7 +190,6 @@ pub struct All {
     slots: Slots,
     cycles: Cycles,
     waste: Waste,
-    ordinary: Ordinary,
     bounds: bounds::Bounds,
     /// The deliveries, to be reported at the end.
     pub deliveries: Deliveries,
@@ -210,7 +207,6 @@ impl Checker for All {
         self.slots.after(view, findings);
         self.cycles.after(view, findings);
         self.waste.after(view, findings);
-        self.ordinary.after(view, findings);
         self.bounds.after(view, findings);
         self.deliveries.after(view, findings);
     }
