@@ -67,9 +67,9 @@ impl Recovery {
     }
 
     /// One generation everywhere after two parts can hear each other: the list of one within a cycle, or a
-    /// claim that ends a silence.
+    /// claim that ends a silence, and a cycle more until its token has been everywhere.
     pub fn meeting(&self) -> Span {
-        self.crash(1) + self.trt
+        self.crash(1) + self.trt * 2
     }
 
     /// How long a drowsy token may rest before it goes round and finds somebody dead.
