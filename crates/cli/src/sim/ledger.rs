@@ -26,11 +26,10 @@ pub struct Line<'a> {
 /// # Errors
 /// A line that is none, with its number.
 pub fn next_seed(path: &Path, timers: &str) -> Result<u64, Failure> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(Failure::failed(format!("cannot read {}: {error}", path.display()))),
-    };
+    // Opened for writing at once: nobody wants to hear after a night that its result has no place.
+    open(path)?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
     parse(&text, timers).map_err(|line| {
         let sentence = "is no line of a ledger; it would be like \"commit,timers,from,to,…\" with numbers";
         Failure::wrong_use(format!("{}:{line}: {sentence}", path.display()))
@@ -54,7 +53,7 @@ fn parse(text: &str, timers: &str) -> Result<u64, usize> {
 /// The file cannot be written.
 pub fn append(path: &Path, line: &Line<'_>) -> Result<(), Failure> {
     let wrong = |error: std::io::Error| Failure::failed(format!("cannot write {}: {error}", path.display()));
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(wrong)?;
+    let mut file = open(path)?;
     if file.metadata().map_err(wrong)?.len() == 0 {
         writeln!(file, "{HEAD}").map_err(wrong)?;
     }
@@ -63,6 +62,11 @@ pub fn append(path: &Path, line: &Line<'_>) -> Result<(), Failure> {
     let worst: Vec<String> = recoveries.all().iter().map(|(_, worst)| worst.as_nanos().to_string()).collect();
     let worst = worst.join(",");
     writeln!(file, "{commit},{timers},{from},{to},{hops},{seconds},{broken},{first},{worst}").map_err(wrong)
+}
+
+fn open(path: &Path) -> Result<std::fs::File, Failure> {
+    let wrong = |error: std::io::Error| Failure::failed(format!("cannot write {}: {error}", path.display()));
+    std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(wrong)
 }
 
 #[cfg(test)]
