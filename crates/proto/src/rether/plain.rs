@@ -55,6 +55,8 @@ impl Rether {
 
     /// Looks for the segment as if just booted; meanwhile ordinary traffic flows.
     pub(super) fn start_over(&mut self, now: Instant) {
+        // Whom the last ring thought dead is nobody's affair any more.
+        self.list = None;
         self.lose_reservations();
         self.station = 0;
         self.mode = Mode::Joining(Joining { ring: false, card_empty: false, tries: 0, again: now });
