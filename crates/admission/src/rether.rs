@@ -134,8 +134,8 @@ impl SegmentParams {
         self.list_broadcast + self.link.frame_span_min() * u64::from(self.stations)
     }
 
-    /// From the last octet leaving the sender to the last octet reaching the receiver, and what the token that
-    /// began the cycle may have waited behind a frame to the master.
+    /// From the last octet leaving the sender to the last octet reaching the receiver, and what the token
+    /// that began the cycle may have waited behind a frame to the master.
     pub fn transit(&self) -> Span {
         self.link.frame_span_max() * 2 + self.cycle_overhead()
     }

@@ -57,9 +57,9 @@ fn cycles_that_restart_early_keep_the_period_with_several_frames_a_visit() {
     assert_eq!(world.violations(), []);
 }
 
-/// Everybody sends to the next holder, so that the token waits behind the last frame at every hop: a slot whose
-/// owner receives is charged for that, and what does not fit any more is refused. Without the charge five
-/// streams were admitted and every tenth unit was late, on a healthy segment.
+/// Everybody sends to the next holder, so that the token waits behind the last frame at every hop: a slot
+/// whose owner receives is charged for that, and what does not fit any more is refused. Without the charge
+/// five streams were admitted and every tenth unit was late, on a healthy segment.
 #[test]
 fn a_token_that_waits_behind_frames_to_its_own_receiver_makes_nothing_late() {
     for (octets, strict, back) in [(6_250, true, false), (6_250, false, false), (3_000, true, true)] {

@@ -56,13 +56,13 @@ fn eight_hundred_worlds_with_the_products_timers_hold_every_invariant() {
     assert!(worst.death > Span::ZERO, "{worst:?}");
 }
 
-/// Two holders after a claimant had stood still, a token for the dead, a channel that its receiver had forgotten,
-/// stamps read after a clock had changed its rate; found by long runs.
+/// Two holders after a claimant had stood still, a token for the dead, a channel that its receiver had
+/// forgotten, stamps read after a clock had changed its rate; found by long runs.
 #[test]
 fn seeds_that_once_broke_a_rule_keep_it() {
     const PROVEN: [u64; 14] = [
         965, 2_458, 2_500, 2_893, 14_062, 36_792, 108_913, 133_787, 144_142, 174_742, 183_693, 212_942,
-        220_625,
+        213_425, 220_625,
     ];
     let all = PROVEN.map(|seed| (Campaign::Proven, seed));
     for (campaign, seed) in all.into_iter().chain([(Campaign::Product, 736), (Campaign::Product, 1_333)]) {
