@@ -72,8 +72,9 @@ impl Rether {
 
     pub(super) fn claim_tick(&mut self, now: Instant) {
         let Some(claim) = &self.claim else { return };
-        if now.since(claim.asked) > self.claim_repeat() + self.settings.hop_timeout {
-            // It stood still, and what it was granted is old: others may have claimed meanwhile.
+        if now.since(claim.asked) > self.settings.drain(1, false) {
+            // It stood still, and what it was granted is old: whoever claimed meanwhile had to wait for this
+            // station so long before it could make a token.
             self.begin_claim(now);
         }
         let Some(claim) = &self.claim else { return };
@@ -104,7 +105,8 @@ impl Rether {
 
     /// How often it asks while it drains.
     fn claim_repeat(&self) -> Span {
-        self.settings.claim_interval.max(self.settings.trt.div_down(2))
+        let half = self.settings.trt.min(self.settings.drain(1, false)).div_down(2);
+        self.settings.claim_interval.max(half)
     }
 
     /// Nobody answers any more: waits until the silent can hold the old token no longer.

@@ -176,7 +176,7 @@ impl Rether {
     /// has been apart. Rings with one key meet by their lists; where keys have changed apart, the ring of
     /// the smaller generation dissolves and its stations ask to be let in (REPAIR-B12).
     fn on_ring_announce(&mut self, now: Instant, station: StationId, generation: Generation) {
-        if generation.counter <= self.seen.generation.counter {
+        if generation <= self.seen.generation {
             if generation == self.seen.generation {
                 self.revive(now, station);
             }

@@ -15,7 +15,7 @@ const TRT_MIN: Span = Span::from_millis(1);
 /// The longest cycle: ordinary traffic waits for several.
 const TRT_MAX: Span = Span::from_millis(1_000);
 /// Raised with every change that a station of the version before would misread.
-const PROTOCOL_VERSION: u64 = 2;
+const PROTOCOL_VERSION: u64 = 3;
 /// Default N.
 pub const STATIONS_STATED: u16 = 14;
 /// What a host that does not stall adds to the one-way delay of a control frame.
@@ -280,6 +280,7 @@ impl Settings {
             u64::from(self.join_tries),
             u64::from(self.switch_tries),
             u64::from(self.claim_tries),
+            u64::from(self.half_duplex),
         ];
         let spans = [
             self.trt,
