@@ -1,4 +1,4 @@
-//! What CI runs after the tests: form, lints, house rules, documentation, a simulator sweep.
+//! What CI runs after the tests, which sweep the simulator: form, lints, house rules, documentation.
 
 use crate::checks::requirements;
 use crate::tree::Tree;
@@ -8,8 +8,6 @@ use std::time::Instant;
 
 /// Where `.ci/run` keeps what the test run printed.
 const TEST_LOGS: &[&str] = &["target/ci-tests.log", "target/ci-tests-stderr.log"];
-/// The longest sweep that fits the time CI has.
-const SWEEP_SEEDS: &str = "200";
 
 type Step = fn(&Path) -> Result<(), String>;
 
@@ -23,7 +21,6 @@ pub fn run(root: &Path) -> Result<(), String> {
         ("tidy", tidy),
         ("clippy", clippy),
         ("doc", doc),
-        ("sweep", sweep),
         ("tests that did not run", skipped),
     ];
     let mut failed = vec![];
@@ -72,30 +69,6 @@ fn tidy(root: &Path) -> Result<(), String> {
         ),
     }
     crate::print(&report)
-}
-
-/// A sweep over seeds, once the simulator has one (`crates/sim/examples/sweep.rs`).
-fn sweep(root: &Path) -> Result<(), String> {
-    if !root.join("crates/sim/examples/sweep.rs").exists() {
-        println!("ci: SKIPPED: crates/sim has no example named sweep yet");
-        return Ok(());
-    }
-    cargo(
-        root,
-        &[
-            "run",
-            "--release",
-            "--locked",
-            "--package",
-            "rota-sim",
-            "--example",
-            "sweep",
-            "--",
-            "--seeds",
-            SWEEP_SEEDS,
-        ],
-        &[],
-    )
 }
 
 /// Repeats at the very end which tests had to be skipped, so that nobody takes them for passed.

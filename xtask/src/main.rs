@@ -15,7 +15,7 @@ use tree::{Report, Tree};
 
 const USAGE: &str = "usage: cargo xtask COMMAND
   tidy          check the house rules
-  ci            what CI runs after the tests: fmt, tidy, clippy, doc, a simulator sweep
+  ci            what CI runs after the tests: fmt, tidy, clippy, doc
   dependencies  fill the columns of docs/dependencies.md that cargo knows
   fuzz-targets  write the cargo-fuzz targets from the fuzz functions";
 
