@@ -6,10 +6,10 @@
 //! together (see `rether.rs`), so its own units stay in time through the change too.
 
 use crate::rether::{
-    Admitted, Failure, Request, SegmentParams, bound, fit, gap_strict, largest, refusal, tht_rt, tht_shared,
+    Admitted, Failure, Request, SegmentParams, bound, fit, gap_strict, largest, refusal, share_of, tht_shared,
 };
 use crate::slots::{Slot, is_strict, offset_of, reserved};
-use crate::{Pace, Refusal, Test, gap_early, nrt_need};
+use crate::{Pace, Refusal, gap_early, nrt_need};
 use rota_units::{Octets, Span};
 
 /// One of a session's slots, as its station's ledger knows it.
@@ -72,19 +72,14 @@ fn evaluate(
     request: &Request,
     params: &SegmentParams,
 ) -> Result<Growth, Failure> {
-    let unit = request.unit_octets;
-    if unit > params.unit_octets_max() {
-        let excess = tht_rt(params, unit).minus(tht_rt(params, params.unit_octets_max()));
-        return Err(Failure { test: Test::UnitTooLarge, margin: excess });
-    }
-    let (framing, pace) = (&params.link.framing, request.pace);
+    let share = share_of(request, params)?;
+    let framing = &params.link.framing;
     let fragment = framing.unit_payload_max();
-    let share = pace.share(unit, framing);
     let Some((last, others)) = parts.split_last() else {
         let admitted = fit(slots, request, share, params)?;
         return Ok(Growth::Added { share, tht: admitted.tht, kept: Octets::ZERO });
     };
-    let whole: u64 = others.iter().map(|part| part.share.get() / fragment).sum();
+    let whole = whole_fragments(others, fragment);
     // What the last slot and a new one must carry; in whole fragments as soon as there are two.
     let rest = framing.frames_of(share).saturating_sub(whole);
     let wanted = if others.is_empty() { share } else { Octets::new(rest * fragment) };
@@ -101,12 +96,16 @@ fn evaluate(
     Ok(Growth::Added { share, tht: admitted.tht, kept: Octets::new(keeps * fragment) })
 }
 
+fn whole_fragments(parts: &[Part], fragment: u64) -> u64 {
+    parts.iter().map(|part| part.share.get() / fragment).sum()
+}
+
 /// What a session's `part`-th slot carries when its units shrink to that of `request`; zero closes the slot.
 pub fn shrunk(parts: &[Part], part: usize, request: &Request, params: &SegmentParams) -> Octets {
     let framing = &params.link.framing;
     let fragment = framing.unit_payload_max();
     let share = request.pace.share(request.unit_octets, framing);
-    let before: u64 = parts[..part].iter().map(|part| part.share.get() / fragment).sum();
+    let before = whole_fragments(&parts[..part], fragment);
     let rest = framing.frames_of(share).saturating_sub(before);
     let wanted = if part == 0 { share } else { Octets::new(rest * fragment) };
     // The first slot of several was cut to whole fragments, and stays so as long as others follow.
@@ -136,7 +135,7 @@ pub fn standing(slots: &[Slot], parts: &[Part], request: &Request, params: &Segm
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{admit, close_slot, still_fits, tht_shared_joined};
+    use crate::{admit, close_slot, still_fits, tht_rt, tht_shared_joined};
     use proptest::prelude::*;
     use rota_units::BitRate;
 

@@ -255,13 +255,17 @@ pub fn admit(slots: &[Slot], request: &Request, params: &SegmentParams) -> Resul
 }
 
 fn evaluate(slots: &[Slot], request: &Request, params: &SegmentParams) -> Result<Admitted, Failure> {
+    fit(slots, request, share_of(request, params)?, params)
+}
+
+/// What of a unit goes in a cycle, if its fragments can be numbered.
+pub(crate) fn share_of(request: &Request, params: &SegmentParams) -> Result<Octets, Failure> {
     let unit = request.unit_octets;
     if unit > params.unit_octets_max() {
         let excess = tht_rt(params, unit).minus(tht_rt(params, params.unit_octets_max()));
         return Err(Failure { test: Test::UnitTooLarge, margin: excess });
     }
-    let share = request.pace.share(unit, &params.link.framing);
-    fit(slots, request, share, params)
+    Ok(request.pace.share(unit, &params.link.framing))
 }
 
 /// Whether a slot with this share fits at the end of the list.

@@ -5,7 +5,7 @@ mod support;
 
 use rota_proto::Settings;
 use rota_sim::check::FlowReport;
-use rota_sim::{FlowState, Opening, World, WorldSpec};
+use rota_sim::{FlowState, Opening, Stream, World, WorldSpec};
 use rota_units::{BitRate, Octets, Span};
 use support::ms;
 
@@ -148,24 +148,12 @@ fn what_does_not_fit_leaves_the_session_as_it_was() {
     assert_eq!(report(&world, flow).missed, 0);
 }
 
-/// A seeded choice.
-struct Choices(u64);
-
-impl Choices {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
-
 #[test]
 fn random_changes_keep_every_list_within_the_rotation_and_every_unit_in_time() {
     let (mut grown, mut kept) = (0, 0);
     for seed in 1..=24 {
         let mut world = world(seed, if seed % 2 == 0 { 10 } else { 100 });
-        let mut choices = Choices(seed * 7_919);
+        let mut choices = Stream::named(seed, "choices");
         let mut program = Program::new(0);
         let mut sizes: Vec<u32> = Vec::new();
         for _ in 0..40 {

@@ -216,10 +216,7 @@ fn refuses_or_runs(seed: u64, scenario: &Scenario) -> Result<bool, TestCaseError
         return Ok(true);
     }
     let mut run = Run::new(seed, scenario);
-    while run.world.now() < run.until() && run.world.speed().0 < EVENTS_MAX {
-        let next = run.world.now() + Span::from_millis(2);
-        run.advance(next.min(run.until()));
-    }
+    run.advance_within(EVENTS_MAX);
     let stuck = run.world.violations().iter().find(|found| found.rule == "S7");
     prop_assert!(stuck.is_none(), "{stuck:?}");
     Ok(false)

@@ -221,6 +221,15 @@ impl<'a> Run<'a> {
         self.world.run_until(until);
     }
 
+    /// Runs to the end of everything, or until so many events have happened: a random scenario may bring any
+    /// number.
+    pub fn advance_within(&mut self, events: u64) {
+        while self.world.now() < self.until() && self.world.speed().0 < events {
+            let next = self.world.now() + Span::from_millis(2);
+            self.advance(next.min(self.until()));
+        }
+    }
+
     /// What goes wrong in this run.
     pub fn faults(&self) -> &[Timed] {
         &self.faults

@@ -142,15 +142,24 @@ impl World {
     }
 
     fn cut(&mut self, fault: &Fault, until: Instant, random: &Stream) {
-        let now = self.now();
-        let merge = self.recovery.merge(self.hosts.len() as u64) + self.recovery.slot();
         self.begin_on_wires(fault, until, random);
         if let Fault::Partition { part } = fault {
             self.parted(part, until);
             return;
         }
+        self.parts_meet(until);
+    }
+
+    /// Until `until` some do not hear others, and from then on they become one ring again.
+    fn parts_meet(&mut self, until: Instant) {
+        let (now, merge) = (self.now(), self.merge());
         self.windows.open(now, until.since(now) + merge, Scope::All);
         self.windows.merging_until = self.windows.merging_until.max(until + merge);
+    }
+
+    /// One ring again, and every unit in its slot.
+    fn merge(&self) -> Span {
+        self.recovery.merge(self.hosts.len() as u64) + self.recovery.slot()
     }
 
     /// Each part has a ring again after it has found the others silent, and keeps its promises until they
@@ -252,9 +261,7 @@ impl World {
                 if self.flaps >> (index % 64) & 1 == 1 {
                     let until = now + period.div_down(2);
                     self.wires.unplug(*host, until, &Stream::named(self.seed, "flap"));
-                    let merge = self.recovery.merge(self.hosts.len() as u64) + self.recovery.slot();
-                    self.windows.open(now, until.since(now) + merge, Scope::All);
-                    self.windows.merging_until = self.windows.merging_until.max(until + merge);
+                    self.parts_meet(until);
                 }
             }
             _ => {}
@@ -272,10 +279,7 @@ impl World {
             Fault::Drift { host, .. } => self.set_clock(*host, 1_000_000_000),
             Fault::Partition { .. } => {
                 self.tally.count(Happened::Merged);
-                let merge = self.recovery.merge(self.hosts.len() as u64) + self.recovery.slot();
-                let now = self.now();
-                self.windows.open(now, merge, Scope::All);
-                self.windows.merging_until = self.windows.merging_until.max(now + merge);
+                self.parts_meet(self.now());
                 self.seen.push(Seen::Struck { blow: Blow::Meeting });
                 self.check();
             }
@@ -309,9 +313,8 @@ impl World {
                 self.start(host);
             }
         }
-        let everybody = self.recovery.merge(self.hosts.len() as u64) + self.recovery.slot();
         if self.windows.cover(now) {
-            self.windows.open(now, everybody, Scope::All);
+            self.windows.open(now, self.merge(), Scope::All);
         }
         debug_assert!(now >= EPOCH, "time begins there");
     }
