@@ -1,8 +1,9 @@
 //! Fuzz targets as plain functions: a fuzzer or a committed corpus calls them with any octets.
 
 use crate::{
-    Announce, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView, JoinAnswer, Key, Kind, ModeNotice, Nack,
-    Signal, Switch, SwitchAck, Token, UnitHeader, host_level, verify,
+    Announce, CIRCUIT_HEADER_OCTETS, CircuitHeader, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView,
+    JoinAnswer, Key, Kind, ModeNotice, Nack, Signal, Switch, SwitchAck, Token, UnitHeader, host_level,
+    verify,
 };
 
 /// Any octets as a received frame, and its body as the kind it claims to be. What parses must emit the
@@ -19,6 +20,18 @@ pub fn fuzz_bodies(data: &[u8]) {
     if let Some((kind, body)) = data.split_first() {
         fuzz_body(Kind::from_code(*kind), body);
     }
+}
+
+/// Any octets as a message of a reliable circuit. What parses must emit the same octets.
+pub fn fuzz_circuit(data: &[u8]) {
+    let Ok((header, message)) = CircuitHeader::parse(data) else { return };
+    let mut out = [0u8; CIRCUIT_HEADER_OCTETS];
+    assert_eq!(header.emit(&mut out), CIRCUIT_HEADER_OCTETS);
+    assert_eq!(
+        (&out[..], message),
+        data.split_at(CIRCUIT_HEADER_OCTETS),
+        "what was read is what was written"
+    );
 }
 
 fn fuzz_body(kind: Kind, body: &[u8]) {
