@@ -112,6 +112,11 @@ impl Receiver {
         None
     }
 
+    /// Whether [`Receiver::handle`] would hand this message to the program.
+    pub fn is_news(&self, header: &CircuitHeader) -> bool {
+        self.clone().handle(header).is_some()
+    }
+
     /// The program is done with the message in its hands, which is acknowledged only now: a program that
     /// dies before has not had it.
     pub fn confirm(&mut self) {

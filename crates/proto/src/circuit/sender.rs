@@ -102,6 +102,11 @@ impl Sender {
         self.stale
     }
 
+    /// How long to wait for an answer from now on.
+    pub const fn set_resend(&mut self, resend: Span) {
+        self.resend = resend;
+    }
+
     /// Takes up the next message; its octets stay with the caller until it is settled. Returns its number, or
     /// `None` while another one is on its way.
     pub const fn offer(&mut self) -> Option<u64> {
