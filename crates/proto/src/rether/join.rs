@@ -136,7 +136,14 @@ impl Rether {
                     self.start_over(now);
                 }
             }
-            why => self.refuse(now, mac, why, true),
+            why => {
+                self.refuse(now, mac, why, true);
+                // Whoever answers runs a ring: no number of refusals proves that there is none.
+                self.ring_is_there(now);
+                if let Mode::Joining(joining) = &mut self.mode {
+                    joining.tries = 0;
+                }
+            }
         }
     }
 
