@@ -81,3 +81,25 @@ impl KeyRing {
         self.ring.iter().flatten().any(|(known, key)| *known == epoch && verify(view, key))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_wire::MacAddr;
+
+    fn member(station: u16, incarnation: u32) -> FormMember {
+        FormMember { station, mac: MacAddr([2, 0, 0, 0, 0, station as u8]), incarnation, nonce: 7 }
+    }
+
+    #[test]
+    fn a_key_is_replaced_when_it_is_the_same_key_not_when_its_epoch_was_seen() {
+        let mut keys = KeyRing::new(&Key::new([1; 32]), 1);
+        let (old, new) = ([member(1, 1), member(2, 1)], [member(1, 1), member(2, 2)]);
+        keys.form(2, 5, old.iter().copied());
+        keys.form(1, 5, new.iter().copied());
+        assert!(keys.is_replaced(2, 5, &old));
+        // Epochs began anew where all had forgotten their keys: another ring, and this epoch once more.
+        assert!(!keys.is_replaced(2, 5, &[member(1, 3), member(2, 2)]));
+        assert!(!keys.is_replaced(1, 5, &new), "the present key");
+    }
+}
