@@ -30,13 +30,13 @@ impl Checker for Waste {
         self.last.resize(view.hosts.len(), Last::default());
         for seen in view.seen {
             match seen {
-                Seen::Sent { host, frame, .. } => {
+                Seen::Sent { host, frame, kind: Some(Kind::Token), .. } => {
                     let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { continue };
                     // Who has gone back to plain mode meanwhile tells so behind all that its queue held.
                     let to = view.hosts.iter().filter(|to| frame.destination_mac() == to.mac);
                     let mut to = to.filter_map(|to| to.node.as_ref());
                     let rings = to.any(|node| node.link().mode() == ModeName::Token);
-                    if frame.header().kind == Kind::Token && rings {
+                    if rings {
                         let token = (frame.header().generation, frame.header().seq);
                         self.token(view, *host, token, findings);
                     }
