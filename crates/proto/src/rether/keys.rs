@@ -59,7 +59,7 @@ impl KeyRing {
     }
 
     /// Whether the ring of these members had a key that a newer one has replaced. The epoch alone does not
-    /// say so: where a ring forgot its keys, epochs begin anew, and two stations may have seen different ones.
+    /// say so: epochs begin anew in a ring that forgot its keys, and two stations may have seen others.
     pub(super) fn is_replaced(&self, epoch: u8, mode_epoch: u32, members: &[FormMember]) -> bool {
         let [Some((current, _)), Some((old, replaced))] = &self.ring else { return false };
         *old == epoch
