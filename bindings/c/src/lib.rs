@@ -5,4 +5,6 @@
 //! The ten calls of SHIPNET (`csrc/llcio.c`) and the six of RETHER (`csrc/rether.c`) are plain C upon this face.
 
 mod channel;
+mod circuit;
 mod face;
+mod llc;

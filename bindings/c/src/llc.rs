@@ -7,8 +7,8 @@ use rota::Span;
 use rota::llc::{Address, Llc, LlcError, Outcome, Progress, Received, Socket, TransmitOptions};
 
 use crate::channel::{control_name, need};
-use crate::face::{Done, Fault, Octets, Out, Status, export, hand_over, octets, octets_mut, tell, values};
 use crate::face::values_mut;
+use crate::face::{Done, Fault, Octets, Out, Status, export, hand_over, octets, octets_mut, tell, values};
 
 impl From<LlcError> for Fault {
     fn from(error: LlcError) -> Self {

@@ -83,11 +83,19 @@ impl Line {
     fn new(socket: Socket, priority: u8) -> Self {
         // SHIPNET-F3: one priority for all that a circuit says.
         let options = TransmitOptions { priority, ..TransmitOptions::default() };
-        Self { socket, options, incoming: vec![0; MESSAGE_OCTETS_MAX], outgoing: vec![0; CIRCUIT_HEADER_OCTETS] }
+        Self {
+            socket,
+            options,
+            incoming: vec![0; MESSAGE_OCTETS_MAX],
+            outgoing: vec![0; CIRCUIT_HEADER_OCTETS],
+        }
     }
 
     /// The next circuit packet from somebody who may speak; its length is told with it.
-    fn next(&mut self, from: Option<Address>) -> Result<Option<(CircuitHeader, Address, usize)>, CircuitError> {
+    fn next(
+        &mut self,
+        from: Option<Address>,
+    ) -> Result<Option<(CircuitHeader, Address, usize)>, CircuitError> {
         // What became of a packet does not matter: without an answer it is sent again.
         while self.socket.completion().is_some() {}
         while let Some(received) = self.socket.receive(&mut self.incoming)? {

@@ -202,6 +202,7 @@ impl Rether {
         said.trt_ns = self.settings.trt.as_nanos() as u32;
         said.rate_bps = self.settings.link.rate.as_bps();
         (said.settings, said.answers) = (self.digest, self.answers);
+        said.llc_address = self.settings.llc.address;
         said
     }
 
@@ -241,8 +242,8 @@ impl Rether {
             watch.written = true;
             watch.token.residual_ns = residual;
         }
-        let (token, stamp, to) = (watch.token, watch.stamp, watch.to);
-        let octets = token.emit(&mut frame.bytes[BODY..]);
+        let (stamp, to) = (watch.stamp, watch.to);
+        let octets = watch.token.emit(&mut frame.bytes[BODY..]);
         let mac = self.members.get(to)?.mac;
         self.seal(frame, mac, Kind::Token, PayloadKind::None, Proof::Ring(stamp), octets)
     }

@@ -6,7 +6,7 @@ use crate::check::{Scope, Seen};
 use crate::faults::kind_of;
 use crate::hosts::{INBOX_MAX, Pattern};
 use crate::media::{End, Frame};
-use rota_proto::{FrameBuf, GateOrder, Input, ModeName, Node, Output, PortId};
+use rota_proto::{FrameBuf, GateOrder, Input, ModeName, Node, Output, PortId, Received};
 use rota_units::{Instant, Span};
 use rota_wire::Kind;
 
@@ -142,7 +142,10 @@ impl World {
         let refused = refusals(node);
         let hops = node.link().counters().tokens_accepted;
         let input = Input::Frame { port: PortId(0), at: (!host.stampless).then_some(stamp), data: frame };
-        let delivery = node.handle(now, input);
+        let delivery = match node.handle(now, input) {
+            Some(Received::Fragment(delivery)) => Some(delivery),
+            Some(Received::Message(_)) | None => None,
+        };
         let accepted = node.link().counters().tokens_accepted > hops;
         let refused = refusals(node) > refused;
         self.hops += u64::from(accepted);
@@ -294,15 +297,17 @@ impl World {
         let now = self.engine.now();
         let host = &mut self.hosts[from];
         let local = host.clock.read(now);
-        self.fragment_sent(from, &frame);
+        let kind = kind_of(&frame, self.spec.settings.ether_type);
+        if kind == Some(Kind::Data) {
+            self.fragment_sent(from, &frame);
+        }
         let host = &mut self.hosts[from];
         let holding = host.node.as_ref().is_some_and(|node| node.link().holds_token(local));
-        let acknowledges = || kind_of(&frame, self.spec.settings.ether_type) == Some(Kind::SwitchAck);
-        if host.ordinary_until > now && acknowledges() {
+        if host.ordinary_until > now && kind == Some(Kind::SwitchAck) {
             let what = format!("host {from} says that its card is empty, and it is not");
             self.findings.add(now, "R7", what);
         }
-        self.seen.push(Seen::Sent { host: from, frame: frame.clone(), holding });
+        self.seen.push(Seen::Sent { host: from, frame: frame.clone(), kind, holding });
         if host.profile.is_ideal() {
             self.send(from, frame);
             return;
