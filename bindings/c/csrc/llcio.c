@@ -210,9 +210,9 @@ static void *complete(void *unused)
                 look(e, &e->r);
             if (e->x.signal)
                 look(e, &e->x);
-            called |= call(&e->r);
-            /* The function may have taken as long as it liked, but nobody closes a socket under it. */
+            /* What was sent was sent before its answer came. Nobody closes a socket under a signal function. */
             called |= call(&e->x);
+            called |= call(&e->r);
             if (wanted(&e->x, &due) | wanted(&e->r, &due)) {
                 fds[n].fd = e->fd;
                 fds[n++].events = POLLIN;
