@@ -38,7 +38,8 @@ struct SendArgs {
     #[arg(long, value_parser = address, value_name = "ADDRESS")]
     to: Address,
     /// 0 (lowest) to 7 (highest)
-    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=7))]
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=7))]
     priority: u8,
     /// Ask the other station to acknowledge each message
     #[arg(long)]
@@ -53,7 +54,8 @@ struct SendArgs {
     #[arg(long, default_value_t = 1, value_name = "N")]
     count: u64,
     /// How many messages may be under way: 1 sends one at a time
-    #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
     window: u16,
     /// Send so many octets of zeros instead of a text
     #[arg(long, value_name = "OCTETS", conflicts_with = "text")]
@@ -100,7 +102,8 @@ struct PingArgs {
     #[arg(long, default_value_t = 100, value_name = "OCTETS")]
     size: usize,
     /// 0 (lowest) to 7 (highest)
-    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=7))]
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=7))]
     priority: u8,
     /// How long an answer may take
     #[arg(long, value_parser = parse_span, default_value = "1s", value_name = "TIME")]

@@ -18,8 +18,8 @@
 //! # }
 //! ```
 //!
-//! Nothing here blocks but [`Socket::wait`]. Many messages may be under way at once; each has a number, and its
-//! [`Outcome`] comes in [`Socket::completion`]. A socket is closed when it is dropped.
+//! Nothing here blocks but [`Socket::wait`]. Many messages may be under way at once; each has a number, and
+//! its [`Outcome`] comes in [`Socket::completion`]. A socket is closed when it is dropped.
 
 use crate::node::NodeError;
 use crate::now;
@@ -256,8 +256,8 @@ impl Socket {
     /// Hands over a message; returns its number: 0, 1, 2, … Never blocks: many may be under way.
     ///
     /// # Errors
-    /// [`LlcError::PacketTooLarge`], [`LlcError::Busy`], [`LlcError::InvalidSocket`] for a destination that is
-    /// none, [`LlcError::Priority`].
+    /// [`LlcError::PacketTooLarge`], [`LlcError::Busy`], [`LlcError::InvalidSocket`] for a destination that
+    /// is none, [`LlcError::Priority`].
     pub fn transmit(
         &mut self,
         to: Address,
@@ -388,8 +388,8 @@ impl Socket {
 
     /// Gives up every message that is not over; no outcome of them is told.
     pub fn cancel_transmit(&mut self) {
-        if matches!(self.session.request(&Request::LlcCancel, LOCAL_TIMEOUT), Ok(message) if message.body == Reply::Done)
-        {
+        let answer = self.session.request(&Request::LlcCancel, LOCAL_TIMEOUT);
+        if answer.is_ok_and(|message| message.body == Reply::Done) {
             self.under_way.clear();
             self.done.clear();
         }

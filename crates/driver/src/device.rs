@@ -170,8 +170,8 @@ pub trait FrameDevice {
         None
     }
 
-    /// Takes the oldest IEEE 802.2 frame into `buf`, where they do not come with [`FrameDevice::receive`]; its
-    /// length.
+    /// Takes the oldest IEEE 802.2 frame into `buf`, where they do not come with [`FrameDevice::receive`];
+    /// its length.
     ///
     /// # Errors
     /// As [`FrameDevice::receive`].

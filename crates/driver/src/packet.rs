@@ -46,8 +46,8 @@ pub struct PacketOptions {
     pub qdisc_bypass: bool,
     /// Refuse an interface that another rota process has, and keep others from it. On by default.
     pub exclusive: bool,
-    /// Receive IEEE 802.2 frames too, through a socket of their own: no other traffic of the host then passes a
-    /// filter of ours, and the token never waits behind them. Off by default.
+    /// Receive IEEE 802.2 frames too, through a socket of their own: no other traffic of the host then passes
+    /// a filter of ours, and the token never waits behind them. Off by default.
     pub llc: bool,
     /// The link's rate, if known better than the driver knows it.
     pub rate: Option<BitRate>,

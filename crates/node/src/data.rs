@@ -16,7 +16,7 @@ use rota_proto::{
     ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest, Output,
     Payloads, PortId, Received, StationId, UnitFate,
 };
-use rota_shm::{Board, ChannelCounter, RxWriter, SlotMark, TxReader, UnitDescriptor, UnitRef};
+use rota_shm::{Board, ChannelCounter, NodeSocket, RxWriter, SlotMark, TxReader, UnitDescriptor, UnitRef};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, host_level};
 use std::fs::File;
@@ -540,16 +540,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 let result = self.node.resize(at, channel, unit_octets_max);
                 self.control.say(Note::Resizing { ask, result });
             }
-            Command::AttachSocket { ask, socket, memory } => {
-                let token = self.next_token;
-                self.next_token += 1;
-                self.rings
-                    .sockets
-                    .attach(socket, token, *memory, &self.poller)
-                    .map_err(system("a doorbell cannot be waited on"))?;
-                self.node.llc_open(socket);
-                self.control.say(Note::Done { ask });
-            }
+            Command::AttachSocket { ask, socket, memory } => self.attach_socket(ask, socket, *memory)?,
             Command::DetachSocket { socket } => {
                 self.node.llc_close(at, socket);
                 self.rings.sockets.detach(socket, &self.poller);
@@ -576,6 +567,16 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.leaving = Some(at + LEAVE_WAIT);
             }
         }
+        Ok(())
+    }
+
+    fn attach_socket(&mut self, ask: u64, socket: u8, memory: NodeSocket) -> Result<(), Stopped> {
+        let token = self.next_token;
+        self.next_token += 1;
+        let attached = self.rings.sockets.attach(socket, token, memory, &self.poller);
+        attached.map_err(system("a doorbell cannot be waited on"))?;
+        self.node.llc_open(socket);
+        self.control.say(Note::Done { ask });
         Ok(())
     }
 

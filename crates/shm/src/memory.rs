@@ -247,8 +247,8 @@ impl NodeSocket {
     }
 }
 
-/// Puts one octet on a socket's bell. Never blocks, whatever the client does with its end; when it is full, it
-/// is readable anyway.
+/// Puts one octet on a socket's bell. Never blocks, whatever the client does with its end; when it is full,
+/// it is readable anyway.
 pub fn ring_bell(bell: &OwnedFd) {
     let _ = send(bell.as_raw_fd(), &[1], MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
 }
@@ -264,8 +264,8 @@ impl ClientSocket {
         self.bell.as_fd()
     }
 
-    /// Takes what is on the bell and asks for one octet more. Whoever is about to poll looks for what it wants
-    /// after this, not before.
+    /// Takes what is on the bell and asks for one octet more. Whoever is about to poll looks for what it
+    /// wants after this, not before.
     pub fn arm_bell(&self) {
         let mut away = [0; 64];
         while recv(self.bell.as_raw_fd(), &mut away, MsgFlags::MSG_DONTWAIT).is_ok_and(|got| got > 0) {}

@@ -83,8 +83,8 @@ impl MessageProgress {
         !matches!(self, Self::Pending | Self::InProgress)
     }
 
-    /// The word on the board: the number, so that an older message's word is not taken for it, then a code and
-    /// a detail.
+    /// The word on the board: the number, so that an older message's word is not taken for it, then a code
+    /// and a detail.
     pub(crate) fn word(self, number: u64) -> u64 {
         let (code, detail) = match self {
             Self::Pending => (0, 0),

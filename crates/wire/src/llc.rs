@@ -204,7 +204,8 @@ pub struct LlcView<'a> {
 
 /// Whether a frame claims to be 802.3 with a length field, which includes the reserved lengths.
 pub fn is_llc(frame: &[u8]) -> bool {
-    matches!(frame.get(12..14), Some(&[high, low]) if usize::from(u16::from_be_bytes([high, low])) < ETHER_TYPE_MIN)
+    let field = frame.get(12..14).map(|octets| u16::from_be_bytes([octets[0], octets[1]]));
+    field.is_some_and(|field| usize::from(field) < ETHER_TYPE_MIN)
 }
 
 impl<'a> LlcView<'a> {

@@ -240,7 +240,7 @@ impl Llc {
             Some(at) => self.heard[at] = heard,
             None if self.heard.len() < HEARD_MAX => self.heard.push(heard),
             None => {
-                // The longest silent one is forgotten: its next command counts as new, which it most likely is.
+                // The longest silent one is forgotten: its next command counts as new, as it most likely is.
                 if let Some(oldest) = self.heard.iter_mut().min_by_key(|heard| heard.at) {
                     *oldest = heard;
                 }

@@ -573,7 +573,7 @@ impl Rether {
 
     /// In token mode nobody says hello: who joins learns names from announcements sent under the token.
     fn introduce(&mut self, now: Instant) {
-        let entry = queue::Entry { origin: Origin::Announce, octets: 134 };
+        let entry = queue::Entry { origin: Origin::Announce, octets: 135 };
         if self.nrt.levels[7].contains(&entry) {
             return;
         }

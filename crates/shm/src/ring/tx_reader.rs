@@ -118,8 +118,8 @@ impl TxReader {
         self.read(self.taken).map(Some)
     }
 
-    /// The oldest unit that was not shown yet. Units may then be finished in any order, which rings of at most
-    /// 64 slots allow.
+    /// The oldest unit that was not shown yet. Units may then be finished in any order, which rings of at
+    /// most 64 slots allow.
     ///
     /// # Errors
     /// [`Hostile`] as with [`TxReader::peek`], and for a unit whose number is not its place in the ring.
