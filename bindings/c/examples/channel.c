@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rota.h>
 
@@ -37,14 +38,14 @@ static int receive(uint16_t service)
     return status == ROTA_ENDED ? 0 : 1;
 }
 
-static int send(const char *to, uint16_t service)
+static int transmit(const char *to, uint16_t service)
 {
     static char unit[OCTETS];
     rota_channel *channel;
     rota_refusal refusal;
     rota_request request;
     uint64_t sent;
-    int k;
+    int k, status;
     memset(&request, 0, sizeof request);
     request.to = to;
     request.service = service;
@@ -56,7 +57,10 @@ static int send(const char *to, uint16_t service)
     printf("refused: %s\n", refusal.sentence);
     printf("would fit: %" PRIu32 " octets\n", refusal.counter_offer_octets);
     request.unit_octets_max = OCTETS;
-    if (rota_channel_open(NULL, &request, &channel, &refusal))
+    /* The listener is free again when its station has heard of the refusal: a moment later. */
+    for (k = 0; (status = rota_channel_open(NULL, &request, &channel, &refusal)) == ROTA_NO_LISTENER && k < 50; k++)
+        usleep(20000);
+    if (status)
         return die("open");
     printf("accepted: each unit within %" PRIu64 " ns\n", rota_channel_bound_ns(channel));
     for (k = 0; k < UNITS; k++) {
@@ -75,7 +79,7 @@ int main(int argc, char **argv)
     if (argc == 3 && !strcmp(argv[1], "recv"))
         return receive(atoi(argv[2]));
     if (argc == 4 && !strcmp(argv[1], "send"))
-        return send(argv[2], atoi(argv[3]));
+        return transmit(argv[2], atoi(argv[3]));
     fprintf(stderr, "usage: channel recv SERVICE | channel send STATION SERVICE\n");
     return 2;
 }

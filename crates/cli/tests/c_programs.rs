@@ -81,8 +81,7 @@ fn sendrel_and_recvrel(lab: &Lab, folder: &Path) {
     assert_eq!((sender.code(), sent.len()), (1, 99), "{}{}", sender.out, sender.err);
     // It ends when nothing more comes for 100 units of time.
     let ended = receiver.finish();
-    let received: Vec<&str> =
-        ended.out.lines().filter_map(|line| line.strip_prefix(" received: ")).collect();
+    let received: Vec<&str> = ended.out.lines().filter_map(|line| line.strip_prefix(" received: ")).collect();
     let wanted = |k: usize| format!("{} MESSAGE.... ", (k + 1) % 2);
     assert_eq!(ended.code(), 1, "{}", ended.err);
     assert_eq!(received, (0..99).map(wanted).collect::<Vec<_>>(), "each once, in order: {}", ended.out);
@@ -102,13 +101,18 @@ fn the_papers_sendrel_and_recvrel_exchange_their_messages() {
     sendrel_and_recvrel(&lab, &folder);
 }
 
-/// SHIPNET-F1: on a wire that loses a message in ten and doubles every fifth, stale acknowledgements come.
+/// SHIPNET-F1: on a wire that doubles a frame in five, and loses some, stale acknowledgements come. A doubled frame is
+/// right behind its first: a single bit cannot bear that frames overtake each other, as our own circuit can.
 #[test]
 fn the_papers_circuit_survives_loss_and_doubles() {
     let Ok(folder) = plain() else { return skipped("make cannot be run") };
     let Some(lab) = Lab::with_hub("rel-loss", 2) else { return };
     let lab = lab.with_nodes(address);
-    lab.follow(&format!("{}{}", fault("duplicate", "rate = \"20%\""), fault("loss", "rate = \"2%\"")));
+    lab.follow(&format!(
+        "{}{}",
+        fault("duplicate", "share = \"20%\"\ncopies = 1\nmax = \"1us\""),
+        fault("loss", "share = \"2%\"")
+    ));
     sendrel_and_recvrel(&lab, &folder.join("examples"));
 }
 
@@ -142,9 +146,12 @@ fn the_examples_of_rota_h_and_rether_h_do_what_they_say() {
     assert!(words.iter().zip(sent.lines()).all(|(word, line)| line.starts_with(word)), "{sent}");
     assert!(!sent.contains("would fit: 0 "), "{sent}");
     let (received, sent) = pair(&lab, &folder, &["session", "recv", "77"], &["session", "send", "n2", "77"]);
-    assert!(received.ends_with("last 19, right\n") && sent.starts_with("session 77: each unit"), "{received}{sent}");
+    assert!(
+        received.ends_with("last 19, right\n") && sent.starts_with("session 77: each unit"),
+        "{received}{sent}"
+    );
     let (received, _) = pair(&lab, &folder, &["messages", "recv", "4"], &["messages", "send", "4", "100"]);
-    assert_eq!(received, "2000 messages, last 1999, in order\n");
+    assert_eq!(received, "500 messages, last 499, in order\n");
 }
 
 /// SHIPNET-3-4 as a library call, on a real wire at the loss that the simulated circuit is held to.
@@ -153,14 +160,19 @@ fn a_circuit_loses_nothing_at_30_percent_loss_with_doubles() {
     let Ok(folder) = plain() else { return skipped("make cannot be run") };
     let Some(lab) = Lab::with_hub("circuit", 2) else { return };
     let lab = lab.with_nodes(address);
-    lab.follow(&format!("{}{}", fault("loss", "rate = \"30%\""), fault("duplicate", "rate = \"10%\"")));
+    lab.follow(&format!(
+        "{}{}",
+        fault("loss", "share = \"30%\""),
+        fault("duplicate", "share = \"10%\"\ncopies = 1\nmax = \"2ms\"")
+    ));
     let folder = folder.join("examples");
     let (received, sent) =
         pair(&lab, &folder, &["circuit", "recv", "6", "400"], &["circuit", "send", "6", "100", "400"]);
     assert_eq!(received, "400 messages, each once, in order\n");
     assert_eq!(sent, "400 messages taken\n");
-    let lost = lab.down();
-    assert!(lost.to_string().contains("lost"), "the hub says what it did: {lost}");
+    let hub = lab.down();
+    let happened = |what: &str| hub["happened"][what].as_u64().unwrap_or_else(|| panic!("{what}: {hub}"));
+    assert!(happened("frame_lost") > 100 && happened("frame_duplicated") > 50, "{hub}");
 }
 
 #[test]

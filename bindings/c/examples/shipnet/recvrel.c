@@ -1,7 +1,7 @@
 /* "recvrel" - receiver for the reliable communication service
  *
  * From TR-88-15, section 3.2. Repaired where the scan had broken it ("seqn" stood as "segn", "LLCon(1)" as "LLCon(l)",
- * braces as "(", "[" and "i"), and where marked: F2, F3. It ends by the time-out of its last LLCrecv, as it
+ * braces as "(", "[" and "i"), and where marked: F2, F3, F4. It ends by the time-out of its last LLCrecv, as it
  * always did: its sender sends MSND - 1 messages.
  */
 #include <stdio.h>
@@ -85,11 +85,13 @@ main()                           /* receiver for reliable communication */
         /* is this the next message ? */
         if (din.seqn != ack.seqack ) {
             ack.seqack = din.seqn;              /* set the acknowledgement seq.number */
+            /* F4: the paper processed the message behind its acknowledgement. The receive that is posted already
+               has the same buffer, and what the acknowledgement calls for may be in it before. */
+            /***.......PROCESS THE MESSAGE ......***/
+            printf(" received: %d %s \n", din.seqn, din.message);
             /* send the acknowledgement */
             if(opstat(LLCxmit(ns, netadr, &ack, sizeof(ack)), "xmit")) down('r');
             while (!dones) ;                    /* wait until done */
-            /***.......PROCESS THE MESSAGE ......***/
-            printf(" received: %d %s \n", din.seqn, din.message);
         }
         else {                                  /* retransmitted message */
             printf(" the same message \n");
