@@ -101,8 +101,9 @@ fn the_papers_sendrel_and_recvrel_exchange_their_messages() {
     sendrel_and_recvrel(&lab, &folder);
 }
 
-/// SHIPNET-F1: on a wire that doubles a frame in five, and loses some, stale acknowledgements come. A doubled frame is
-/// right behind its first: a single bit cannot bear that frames overtake each other, as our own circuit can.
+/// SHIPNET-F1: on a wire that doubles a frame in five, and loses some, stale acknowledgements come. A doubled
+/// frame is right behind its first: a single bit cannot bear that frames overtake each other, as our own
+/// circuit can.
 #[test]
 fn the_papers_circuit_survives_loss_and_doubles() {
     let Ok(folder) = plain() else { return skipped("make cannot be run") };
@@ -120,7 +121,8 @@ fn fault(kind: &str, fields: &str) -> String {
     format!("[[fault]]\nkind = \"{kind}\"\nat = \"0s\"\n{fields}\n")
 }
 
-// SHIPNET-2-7 to SHIPNET-2-12, SHIPNET-2-14, SHIPNET-2-18, SHIPNET-2-19, SHIPNET-2-21 to SHIPNET-2-25, SHIPNET-3-1.
+// SHIPNET-2-7 to SHIPNET-2-12, SHIPNET-2-14, SHIPNET-2-18, SHIPNET-2-19, SHIPNET-2-21 to SHIPNET-2-25,
+// SHIPNET-3-1.
 #[test]
 fn every_misuse_of_the_ten_calls_has_its_status() {
     let Some((lab, folder)) = stations("misuse", plain()) else { return };

@@ -142,7 +142,8 @@ pub struct CircuitSender {
 }
 
 impl CircuitSender {
-    /// A circuit to a socket, all of one priority. With the `mark` of a former life it goes on where that ended.
+    /// A circuit to a socket, all of one priority. With the `mark` of a former life it goes on where that
+    /// ended.
     ///
     /// # Errors
     /// [`CircuitError::Random`].

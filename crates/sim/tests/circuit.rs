@@ -1,5 +1,5 @@
-//! SHIPNET-3-4, SHIPNET-F1, SHIPNET-F2: the reliable circuit on a wire that loses, doubles and delays, between two
-//! programs that die at any moment and come back, with or without what they had kept.
+//! SHIPNET-3-4, SHIPNET-F1, SHIPNET-F2: the reliable circuit on a wire that loses, doubles and delays,
+//! between two programs that die at any moment and come back, with or without what they had kept.
 
 use rota_proto::circuit::{
     CIRCUIT_HEADER_OCTETS, CircuitHeader, CircuitVerb, Fate, Mark, Receiver, Sender, SenderOutput,

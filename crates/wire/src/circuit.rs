@@ -1,7 +1,8 @@
 //! What the two ends of a reliable virtual circuit say to each other, at the front of an LLC message.
 //!
 //! The paper's circuit has one octet, the alternating bit. Ours names who speaks to whom, and
-//! its number is as wide as the bit is narrow, so that neither a restart nor an old duplicate is mistaken for news.
+//! its number is as wide as the bit is narrow, so that neither a restart nor an old duplicate is mistaken for
+//! news.
 
 use crate::fields::{Malformed, Reader, Writer};
 
