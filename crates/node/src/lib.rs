@@ -18,6 +18,7 @@ mod key;
 mod pool;
 mod quota;
 mod session;
+mod sockets;
 mod status;
 
 pub use gate::{Egress, EgressError, NoGate};
@@ -27,6 +28,7 @@ pub use quota::Quota;
 use commands::Wiring;
 use rota_driver::device::FrameDevice;
 use rota_driver::realtime::{Realtime, Wish};
+pub use rota_proto::LlcSettings;
 pub use rota_proto::{STATIONS_MAX, STATIONS_STATED, Settings, SettingsError};
 use rota_shm::MemoryError;
 use rota_shm::control::{ControlName, Listener, SocketError};
