@@ -1,4 +1,4 @@
-//! Link control between whole nodes, in plain mode and under the token, on a wire that loses what a test says.
+//! Link control between whole nodes, in plain mode and under the token, on a wire that loses what it is told.
 
 use rota_proto::{
     ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, LLC_BROADCAST,
@@ -193,13 +193,13 @@ impl Lan {
     }
 
     fn outcome(&self, message: u64) -> Option<LlcOutcome> {
-        let found = self.events.iter().find_map(|(_, event)| match event {
+        let told = self.events.iter().filter_map(|(_, event)| match event {
             LlcEvent::Done { number, outcome, .. } if *number == message => Some(*outcome),
             _ => None,
         });
-        let told = |(_, event): &&(usize, LlcEvent)| matches!(event, LlcEvent::Done { number, .. } if *number == message);
-        assert!(self.events.iter().filter(told).count() <= 1, "an outcome is told once");
-        found
+        let told: Vec<LlcOutcome> = told.collect();
+        assert!(told.len() <= 1, "an outcome is told once: {told:?}");
+        told.first().copied()
     }
 
     fn got(&self, message: u64) -> Vec<(usize, usize)> {
