@@ -52,6 +52,7 @@ static rota_llc *llc; /* NULL: off */
 static int room, opened;
 static pthread_t thread;
 static int threaded, stopping, wake = -1;
+static uint64_t sleeps_until; /* when the completion thread looks again, unless it is woken */
 
 static int on_thread(void) { return threaded && pthread_equal(thread, pthread_self()); }
 
@@ -93,16 +94,20 @@ static int is_taken(const struct side *side)
     return (told(side) & STBUSY) && !(on_thread() && side->calling && side->over);
 }
 
+/* Wakes the completion thread. */
+static void kick(void)
+{
+    uint64_t one = 1;
+    if (threaded)
+        (void)!write(wake, &one, sizeof one);
+}
+
 static void begin(struct side *side, uint64_t now)
 {
     side->over = 0;
     /* The node itself keeps the time of a transmission, and says so: `now` is 0 then. */
     side->due_ns = now && side->time_ns ? now + side->time_ns : 0;
     tell(side, STPEND);
-    if (side->signal && !on_thread()) {
-        uint64_t one = 1;
-        (void)!write(wake, &one, sizeof one);
-    }
 }
 
 static void finish(struct side *side, unsigned int result)
@@ -185,13 +190,23 @@ static int call(struct side *side)
     return 1;
 }
 
-static int wanted(const struct side *side, uint64_t *due)
+/* Looks at both directions of a socket that has a signal function; whether one was called. */
+static int attend(struct entry *e, uint64_t now)
 {
-    if (!side->signal || !(told(side) & STBUSY))
-        return 0;
-    if (side->due_ns && side->due_ns < *due)
-        *due = side->due_ns;
-    return 1;
+    if (e->r.signal)
+        look(e, &e->r);
+    if (told(&e->x) & STBUSY)
+        look(e, &e->x);
+    else if (!e->r.signal || !(told(&e->r) & STBUSY)) {
+        /* Somebody rang, and nobody waits for it: asking silences the bell until it rings for news. */
+        rota_socket_completion(e->socket, NULL, NULL);
+        if (now >= e->look_ns) {
+            e->look_ns = now + ALIVE_EVERY_NS;
+            e->dead |= !rota_socket_is_alive(e->socket);
+        }
+    }
+    /* What was sent was sent before its answer came. Nobody closes a socket under a signal function. */
+    return call(&e->x) | call(&e->r);
 }
 
 static void *complete(void *unused)
@@ -200,37 +215,36 @@ static void *complete(void *unused)
     (void)unused;
     pthread_mutex_lock(&lock);
     while (!stopping) {
-        uint64_t due = rota_now() + ALIVE_EVERY_NS * 10ull, now, count;
-        int k, n = 1, called = 0;
+        uint64_t now, count;
+        int k, n = 1, busy = 0, called = 0;
+        sleeps_until = ~0ull;
         for (k = 0; k < SAPS; k++) {
             struct entry *e = &table[k];
-            if (!e->socket)
+            if (!e->socket || e->fd < 0)
                 continue;
-            if (e->r.signal)
-                look(e, &e->r);
-            if (e->x.signal)
-                look(e, &e->x);
-            /* What was sent was sent before its answer came. Nobody closes a socket under a signal function. */
-            called |= call(&e->x);
-            called |= call(&e->r);
-            if (wanted(&e->x, &due) | wanted(&e->r, &due)) {
-                fds[n].fd = e->fd;
-                fds[n++].events = POLLIN;
-            }
+            called |= attend(e, rota_now());
+            busy |= (told(&e->x) | told(&e->r)) & STBUSY;
+            if (e->r.signal && (told(&e->r) & STBUSY) && e->r.due_ns && e->r.due_ns < sleeps_until)
+                sleeps_until = e->r.due_ns;
+            /* A dead node's descriptor is readable for ever. */
+            fds[n].fd = e->dead ? -1 : e->fd;
+            fds[n++].events = POLLIN;
         }
         if (called)
             continue;
         fds[0].fd = wake;
         fds[0].events = POLLIN;
         now = rota_now();
+        /* While something is pending it is looked now and then whether its node lives. */
+        if (busy && sleeps_until > now + ALIVE_EVERY_NS * 10ull)
+            sleeps_until = now + ALIVE_EVERY_NS * 10ull;
         pthread_mutex_unlock(&lock);
         {
-            uint64_t left = due > now ? due - now : 0;
+            uint64_t left = sleeps_until > now ? sleeps_until - now : 0;
             struct timespec ts;
             ts.tv_sec = left / 1000000000u;
             ts.tv_nsec = left % 1000000000u;
-            /* With nothing to wait for there is no time either. */
-            if (ppoll(fds, n, n > 1 ? &ts : NULL, NULL) > 0 && fds[0].revents)
+            if (ppoll(fds, n, sleeps_until == ~0ull ? NULL : &ts, NULL) > 0 && fds[0].revents)
                 (void)!read(wake, &count, sizeof count);
         }
         pthread_mutex_lock(&lock);
@@ -293,9 +307,8 @@ int LLCoff(void)
     if (!llc)
         return leave(OPINVAL);
     if (threaded) {
-        uint64_t one = 1;
         stopping = 1;
-        (void)!write(wake, &one, sizeof one);
+        kick();
         pthread_mutex_unlock(&lock);
         pthread_join(thread, NULL);
         pthread_mutex_lock(&lock);
@@ -356,6 +369,7 @@ int LLCclose(int sock)
     memset(e, 0, sizeof *e);
     opened--;
     rota_socket_close(socket);
+    kick();
     return leave(OPACC);
 }
 
@@ -382,8 +396,7 @@ int LLCoption8(int sock, LLCsignal xsignal, LLCsignal rsignal, unsigned int xtim
         threaded = 1;
     }
     /* Asking for the descriptor makes the node ring it, which costs: only where a thread will listen. */
-    if (xsignal || rsignal)
-        e->fd = rota_socket_fd(e->socket);
+    e->fd = xsignal || rsignal ? rota_socket_fd(e->socket) : -1;
     e->x.signal = xsignal;
     e->r.signal = rsignal;
     e->x.time_ns = xtime * (LLCTICK * 1000000ull);
@@ -392,6 +405,7 @@ int LLCoption8(int sock, LLCsignal xsignal, LLCsignal rsignal, unsigned int xtim
     e->options.priority = priority;
     e->options.ack = ack != 0;
     e->options.tries = tries ? tries : 1;
+    kick();
     return leave(OPACC);
 }
 
@@ -440,6 +454,12 @@ int LLCrecv(int sock, void *source, void *packet, unsigned int size)
     e->packet = packet;
     e->size = size;
     begin(&e->r, rota_now());
+    /* It may be here already; else asking for it has armed the bell that wakes the thread. */
+    if (e->r.signal && !on_thread()) {
+        look(e, &e->r);
+        if (e->r.over || (e->r.due_ns && e->r.due_ns < sleeps_until))
+            kick();
+    }
     return leave(OPACC);
 }
 

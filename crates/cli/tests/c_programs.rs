@@ -43,7 +43,8 @@ fn stations(test: &str, built: &Built) -> Option<(Lab, PathBuf)> {
             return None;
         }
     };
-    let lab = Lab::without_nodes(test, 2, &[])?;
+    // At 10 Mbit/s a host sends faster than its port, which then drops datagrams.
+    let lab = Lab::without_nodes(test, 2, &["--rate", "100mbit"])?;
     Some((lab.with_nodes(address), folder))
 }
 
@@ -156,6 +157,23 @@ fn the_examples_of_rota_h_and_rether_h_do_what_they_say() {
     assert_eq!(received, "500 messages, last 499, in order\n");
 }
 
+/// SHIPNET-F2: kill -9 the receiver in the middle; the next one knows nothing, and nothing comes twice.
+#[test]
+fn a_circuit_says_what_a_receiver_s_death_left_in_doubt() {
+    let Some((lab, folder)) = stations("circuit-death", plain()) else { return };
+    let mut first = start(&lab, 2, &folder, &["circuit", "recv", "6", "1000000"]);
+    first.wait_for_word("listening");
+    let sender = start(&lab, 1, &folder, &["circuit", "send", "6", "100", "1000000"]);
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    first.kill();
+    let second = start(&lab, 2, &folder, &["circuit", "recv", "6", "1"]);
+    // The sender always has a message on its way, so the new receiver always meets one in doubt.
+    let ended = sender.finish();
+    let doubt = "the receiver began anew: message ";
+    assert!(ended.code() == 1 && ended.err.contains(doubt), "{}{}", ended.out, ended.err);
+    assert_eq!(second.out(), "", "what is in doubt is not sent again");
+}
+
 /// SHIPNET-3-4 as a library call, on a real wire at the loss that the simulated circuit is held to.
 #[test]
 fn a_circuit_loses_nothing_at_30_percent_loss_with_doubles() {
@@ -209,4 +227,50 @@ fn the_ten_calls_stay_below_16_kb_of_code() {
         told.lines().last().unwrap().split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let (code, data) = (numbers[0], numbers[1]);
     assert!(code + data <= 16 * 1024 && code > 1_000, "{told}");
+}
+
+/// What a stranger does: installs, asks pkg-config, compiles in whatever dialect, and reads the pages.
+#[test]
+fn what_make_installs_compiles_in_every_dialect_and_is_documented() {
+    let Ok(folder) = plain() else { return skipped("make cannot be run") };
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c-stranger");
+    let _ = std::fs::remove_dir_all(&scratch);
+    make("c", "", &["install", &format!("PREFIX={}", scratch.display())]).unwrap();
+    let program = scratch.join("stranger.c");
+    let calls = "#include <llcio.h>\n#include <rether.h>\n#include <rota.h>\n\
+        int signal_function(void) { return 0; }\n\
+        int main(void) { int id = 0; return LLCoption(2, signal_function, 0, 0, 0, 7, 1, 3) != OPINVAL\n\
+        || LLCoption(2, 0, 0, 0, 0, 7, 1) != OPINVAL || retherAdmit(id) != RETHER_EINVAL\n\
+        || rota_socket_close(0) != ROTA_WRONG_USE || !rota_error()[0]; }\n";
+    std::fs::write(&program, calls).unwrap();
+    let (lib, include) = (scratch.join("lib"), scratch.join("include"));
+    for dialect in ["gnu89", "gnu99", "c11", "gnu17", "gnu2x"] {
+        let mut compiler = Command::new("cc");
+        compiler.args([&format!("-std={dialect}"), "-Wall", "-Wextra", "-Werror"]).arg(&program);
+        compiler.arg("-I").arg(&include).arg("-L").arg(&lib).arg("-lrota-llc").arg("-o");
+        let out = compiler.arg(scratch.join(dialect)).output().unwrap();
+        assert!(out.status.success(), "{dialect}: {}", text(&out.stderr));
+        // No node runs here, and none is needed to be told so.
+        let ran = Command::new(scratch.join(dialect)).env("LD_LIBRARY_PATH", &lib).status().unwrap();
+        assert!(ran.success(), "{dialect}: {ran}");
+    }
+    for (place, wanted) in [(folder.clone(), folder.clone()), (lib.join("pkgconfig"), lib)] {
+        let Ok(out) =
+            Command::new("pkg-config").args(["--libs", "rota-llc"]).env("PKG_CONFIG_PATH", place).output()
+        else {
+            return skipped("there is no pkg-config, so that rota-llc.pc was not tried");
+        };
+        let flags = text(&out.stdout);
+        assert!(
+            flags.contains("-lrota-llc") && flags.contains(&format!("-L{}", wanted.display())),
+            "{flags}"
+        );
+    }
+    for page in ["llcio.3", "rota.3", "rether.3"] {
+        let page = scratch.join("share/man/man3").join(page);
+        let Ok(out) = Command::new("groff").args(["-man", "-ww", "-z"]).arg(&page).output() else {
+            return skipped("there is no groff, so that the pages were not checked");
+        };
+        assert!(out.status.success() && out.stderr.is_empty(), "{}", text(&out.stderr));
+    }
 }
