@@ -7,7 +7,7 @@ use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Reques
 use rota_shm::{Board, ChannelState, NodeSource};
 use rota_units::{Instant, Span};
 use std::cell::Cell;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// What a program waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,10 @@ pub(crate) enum Asked {
     },
     Status,
     List,
+    Incidents,
+    Incident {
+        number: u64,
+    },
     Modify {
         channel: u64,
     },
@@ -166,6 +170,12 @@ impl Session {
                 data.say(Command::Circulate { until });
                 self.reply(&Reply::Done, &[])
             }
+            Request::Incidents => self.wait_for(ask, Asked::Incidents),
+            Request::Incident { number } => self.wait_for(ask, Asked::Incident { number }),
+            Request::Trace => match &facts.log {
+                Some(log) => self.reply(&Reply::Trace, &[log.as_fd()]),
+                None => self.error("this node keeps no events: it was started with --trace-events 0", false),
+            },
             Request::Counters => self.reply(&Reply::Counters, &[facts.counters.descriptor()]),
         }
     }
