@@ -16,7 +16,6 @@ mod clock;
 mod demo;
 mod exit;
 mod figure;
-#[allow(dead_code)] // until `rota top` and `rota trace` ask it
 mod filter;
 mod hub;
 mod lab;
@@ -31,6 +30,7 @@ mod send;
 mod sim;
 mod stall;
 mod status;
+mod trace;
 mod transport;
 mod video;
 
@@ -85,6 +85,8 @@ enum Command {
     Channel(channel::Args),
     /// Mode, members and reservations of this station
     Status(status::Args),
+    /// The last events, filtered, as a capture, and what the flight recorder kept
+    Trace(trace::Args),
     /// Measure this machine
     Bench(bench::Args),
     /// Measure what a frame, a visit and a hop cost on an interface, for admission
@@ -106,6 +108,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Recv(args) => recv::run(&args, format),
         Command::Channel(args) => channel::run(&args, format),
         Command::Status(args) => status::run(&args, format),
+        Command::Trace(args) => trace::run(&args, format),
         Command::Bench(args) => bench::run(&args, format),
         Command::Calibrate(args) => calibrate::run(&args, format),
         Command::Load(args) => load::run(&args, format),
