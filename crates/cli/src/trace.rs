@@ -58,7 +58,7 @@ struct Show {
     #[arg(long, value_name = "N")]
     last: Option<usize>,
     /// Which events, as in tcpdump
-    #[arg(value_name = "FILTER", allow_hyphen_values = true)]
+    #[arg(value_name = "FILTER")]
     filter: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ struct Follow {
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Which events, as in tcpdump
-    #[arg(value_name = "FILTER", allow_hyphen_values = true)]
+    #[arg(value_name = "FILTER")]
     filter: Vec<String>,
 }
 

@@ -26,6 +26,8 @@ const DATA: u8 = 13;
 const LEAVING: u8 = 3;
 const BROADCAST: [u8; 6] = [0xff; 6];
 const CHANNELS_MAX: usize = 512;
+/// Who there is is looked up again at most this often for a station that is not known.
+const LOOK_EVERY: Span = Span::from_millis(100);
 /// The control thread is woken for an incident at most this often.
 const INCIDENT_EVERY: Span = Span::from_millis(100);
 
@@ -43,6 +45,7 @@ struct Known {
 struct Seen {
     mode: ModeName,
     station: StationId,
+    members: usize,
     dead: StationSet,
     claims: u64,
     regenerated: u64,
@@ -67,6 +70,7 @@ pub(crate) struct Tracer {
     /// Generation and sequence of the token that was last sent.
     last_token: [u8; 12],
     link_down: bool,
+    look_again: Instant,
     /// The event that an incident is about, until the control thread has been told.
     incident: Option<u64>,
     next_incident: Instant,
@@ -77,6 +81,7 @@ impl Tracer {
         let seen = Seen {
             mode: ModeName::Joining,
             station: 0,
+            members: 0,
             dead: StationSet::default(),
             claims: 0,
             regenerated: 0,
@@ -96,6 +101,7 @@ impl Tracer {
             known: Vec::with_capacity(CHANNELS_MAX),
             last_token: [0; 12],
             link_down: false,
+            look_again: Instant::ZERO,
             incident: None,
             next_incident: Instant::ZERO,
         }
@@ -150,6 +156,12 @@ impl Tracer {
         record.verdict = verdict;
         let believed =
             !matches!(verdict, TraceVerdict::Unauthentic | TraceVerdict::Malformed | TraceVerdict::Replayed);
+        // Its number was drawn after it was last looked who there is.
+        let is_new = record.src != 0 && record.src != self.seen.station && !self.alive.contains(record.src);
+        if believed && is_new && dequeued >= self.look_again {
+            self.look_again = dequeued + LOOK_EVERY;
+            self.members(dequeued, node);
+        }
         if believed && record.kind == ANNOUNCE && frame.get(ANNOUNCED_STATE_AT) == Some(&LEAVING) {
             self.left.insert(record.src);
         }
@@ -283,6 +295,7 @@ impl Tracer {
         let seen = Seen {
             mode: link.mode(),
             station: link.station(),
+            members: link.members().len(),
             dead: link.list().map_or_else(StationSet::default, |list| list.dead),
             claims: counters.claims,
             regenerated: counters.tokens_regenerated,
@@ -315,7 +328,9 @@ impl Tracer {
             let none = TraceRecord::default();
             self.note(&TraceRecord { event, number, extra, src, at_ns, noted_ns: at_ns, ..none });
         }
-        if before.station != seen.station || before.dead != seen.dead {
+        let same = (before.mode, before.station, before.members, before.dead)
+            == (seen.mode, seen.station, seen.members, seen.dead);
+        if !same {
             self.members(now, node);
         }
     }

@@ -33,8 +33,11 @@ pub fn save(path: &Path, entries: &[Entry], interface: &str, station: &str) -> R
 
 /// The octets of the file.
 pub fn capture(entries: &[Entry], interface: &str, station: &str) -> Vec<u8> {
-    let last_frame = entries.iter().rposition(Entry::is_frame).map_or(0, |at| at + 1);
-    let after: Vec<String> = entries[last_frame..].iter().map(text::line).collect();
+    // Noted in the order in which they were dealt with; a frame's stamp is of when it came.
+    let mut entries: Vec<&Entry> = entries.iter().collect();
+    entries.sort_by_key(|entry| entry.record.at_ns);
+    let last_frame = entries.iter().rposition(|entry| entry.is_frame()).map_or(0, |at| at + 1);
+    let after: Vec<String> = entries[last_frame..].iter().map(|entry| text::line(entry)).collect();
     let mut file = section(&after);
     file.extend(interface_block(interface, station));
     let mut before = Vec::new();

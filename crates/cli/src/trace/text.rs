@@ -96,9 +96,9 @@ pub fn what(entry: &Entry) -> String {
             }
         },
         TraceEvent::Stall => {
-            let how =
-                if record.verdict == TraceVerdict::TimerLate { "a timer was" } else { "a frame waited" };
-            format!("this host stood still for {}: {how} that long", span(b.saturating_sub(a)))
+            let timer = record.verdict == TraceVerdict::TimerLate;
+            let how = if timer { "a timer fired that late" } else { "a frame waited that long" };
+            format!("this host stood still for {}: {how}", span(b.saturating_sub(a)))
         }
         TraceEvent::LinkDown => "the link went down".into(),
         TraceEvent::LinkUp => "the link is up again".into(),
