@@ -236,7 +236,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.stalls.on_timer(woke, turned);
             self.measured.turns += 1;
             self.tracer.turn(turned, &self.node, &self.stalls);
-            if let Some(event) = self.tracer.incident(turned) {
+            while let Some(event) = self.tracer.incident(turned) {
                 self.control.say(Note::Incident { event });
             }
             let Self { node, measured, own_frames, stalls, published, .. } = self;

@@ -29,6 +29,7 @@ struct Kept {
 /// The event of an incident that is still going on.
 struct Pending {
     event: u64,
+    kind: String,
     from: Instant,
 }
 
@@ -36,45 +37,43 @@ struct Pending {
 pub(crate) struct Incidents {
     log: Option<TraceReader>,
     kept: VecDeque<Kept>,
-    pending: Option<Pending>,
+    pending: Vec<Pending>,
     number: u64,
 }
 
 impl Incidents {
     pub(crate) fn new(log: Option<TraceReader>) -> Self {
-        Self { log, kept: VecDeque::new(), pending: None, number: 0 }
+        Self { log, kept: VecDeque::new(), pending: Vec::new(), number: 0 }
     }
 
     /// The data thread says that something happened.
     pub(crate) fn begin(&mut self, now: Instant, event: u64) {
-        if self.pending.is_some() {
+        let Some(record) = self.look(event) else { return };
+        if self.pending.iter().any(|pending| pending.kind == record.event) {
             // Part of the one that goes on.
             return;
         }
-        let Some(record) = self.look(event) else { return };
-        let again = self.kept.back_mut().filter(|kept| {
-            let since = record.at_ns.saturating_sub(kept.info.last_ns);
-            kept.info.event == record.event && since < AGAIN.as_nanos()
-        });
+        let alike = self.kept.iter_mut().rfind(|kept| kept.info.event == record.event);
+        let again = alike.filter(|kept| record.at_ns.saturating_sub(kept.info.last_ns) < AGAIN.as_nanos());
         if let Some(kept) = again {
             kept.info.more += 1;
             kept.info.last_ns = record.at_ns;
             return;
         }
-        self.pending = Some(Pending { event, from: now });
+        self.pending.push(Pending { event, kind: record.event, from: now });
     }
 
     /// Keeps the incident when enough has followed; returns when to look again.
     pub(crate) fn turn(&mut self, now: Instant) -> Instant {
-        let (Some(pending), Some(log)) = (&self.pending, &mut self.log) else { return Instant::FAR };
-        let followed = log.head().saturating_sub(pending.event);
-        if now < pending.from + AFTER && followed < log.wanted() / 2 {
-            return now + LOOK_EVERY;
+        let Some(log) = &self.log else { return Instant::FAR };
+        let (head, half) = (log.head(), log.wanted() / 2);
+        let is_over =
+            |pending: &mut Pending| now >= pending.from + AFTER || head.saturating_sub(pending.event) >= half;
+        let over: Vec<u64> = self.pending.extract_if(.., is_over).map(|pending| pending.event).collect();
+        for event in over {
+            self.keep(event);
         }
-        let event = pending.event;
-        self.pending = None;
-        self.keep(event);
-        Instant::FAR
+        if self.pending.is_empty() { Instant::FAR } else { now + LOOK_EVERY }
     }
 
     fn look(&mut self, event: u64) -> Option<IncidentInfo> {
@@ -231,6 +230,20 @@ mod tests {
         let list = incidents.list();
         assert_eq!((list.len(), list[0].number, list[15].number), (KEPT_MAX, 7, 22));
         assert!(incidents.one(6).is_none() && incidents.one(7).is_some());
+    }
+
+    #[test]
+    fn one_kind_of_incident_does_not_hide_another() {
+        let (mut file, mut incidents) = log(64);
+        let late = push(&mut file, TraceEvent::Missed, ms(0));
+        incidents.begin(ms(0), late);
+        let lost = push(&mut file, TraceEvent::Lost, ms(1));
+        incidents.begin(ms(1), lost);
+        let late = push(&mut file, TraceEvent::Missed, ms(2));
+        incidents.begin(ms(2), late);
+        incidents.turn(ms(300));
+        let words: Vec<String> = incidents.list().into_iter().map(|info| info.event).collect();
+        assert_eq!(words, ["missed", "lost"]);
     }
 
     #[test]

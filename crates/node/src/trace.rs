@@ -28,7 +28,7 @@ const BROADCAST: [u8; 6] = [0xff; 6];
 const CHANNELS_MAX: usize = 512;
 /// Who there is is looked up again at most this often for a station that is not known.
 const LOOK_EVERY: Span = Span::from_millis(100);
-/// The control thread is woken for an incident at most this often.
+/// The control thread is woken for each kind of incident at most this often.
 const INCIDENT_EVERY: Span = Span::from_millis(100);
 
 /// What is known of an open channel.
@@ -38,6 +38,15 @@ struct Known {
     label: u16,
     bound: Span,
     judge: Judge,
+}
+
+/// Something of which an incident should be kept.
+#[derive(Clone, Copy, Default)]
+struct Alarm {
+    /// Its event, until the control thread has been told.
+    event: Option<u64>,
+    /// When the next one of its kind may be told.
+    next: Instant,
 }
 
 /// What changed between two turns.
@@ -71,9 +80,8 @@ pub(crate) struct Tracer {
     last_token: [u8; 12],
     link_down: bool,
     look_again: Instant,
-    /// The event that an incident is about, until the control thread has been told.
-    incident: Option<u64>,
-    next_incident: Instant,
+    /// What went wrong, by its kind: many late units must not hide one lost station.
+    alarms: [Alarm; 4],
 }
 
 impl Tracer {
@@ -102,33 +110,30 @@ impl Tracer {
             last_token: [0; 12],
             link_down: false,
             look_again: Instant::ZERO,
-            incident: None,
-            next_incident: Instant::ZERO,
+            alarms: [Alarm::default(); 4],
         }
     }
 
     /// The event of which the control thread should keep what is around it, once.
     pub(crate) fn incident(&mut self, now: Instant) -> Option<u64> {
-        if self.incident.is_none() || now < self.next_incident {
-            return None;
-        }
-        self.next_incident = now + INCIDENT_EVERY;
-        self.incident.take()
+        let due = self.alarms.iter_mut().find(|alarm| alarm.event.is_some() && now >= alarm.next)?;
+        due.next = now + INCIDENT_EVERY;
+        due.event.take()
     }
 
     fn note(&mut self, record: &TraceRecord<'_>) {
         let Some(file) = &mut self.file else { return };
         let index = file.push(record);
-        let starts = match record.event {
-            TraceEvent::Missed | TraceEvent::Refused => true,
+        let alarm = match record.event {
+            TraceEvent::Missed => 0,
+            TraceEvent::Refused => 1,
             // Who says goodbye is not lost.
-            TraceEvent::Lost => record.number == 0,
-            TraceEvent::Closed => record.extra[0] == 1,
-            _ => false,
+            TraceEvent::Lost if record.number == 0 => 2,
+            TraceEvent::Closed if record.extra[0] == 1 => 3,
+            _ => return,
         };
-        if starts && self.incident.is_none() {
-            self.incident = Some(index);
-        }
+        // The first of several.
+        self.alarms[alarm].event.get_or_insert(index);
     }
 
     // ---- frames ---------------------------------------------------------------------------------------

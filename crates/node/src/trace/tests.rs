@@ -156,6 +156,12 @@ fn only_what_went_wrong_starts_an_incident_and_not_too_often() {
     assert_eq!(log.tracer.incident(at(1_099 * MS)), None);
     assert_eq!(log.tracer.incident(at(1_100 * MS)), Some(4), "later, but not forgotten");
     assert_eq!(log.tracer.incident(at(2_000 * MS)), None, "once");
+    for number in 0..20 {
+        log.tracer.note(&TraceRecord { event: TraceEvent::Missed, number, ..TraceRecord::default() });
+    }
+    log.tracer.station_event(TraceEvent::Lost, 6, 0, 5);
+    let told = [log.tracer.incident(at(3_000 * MS)), log.tracer.incident(at(3_000 * MS))];
+    assert_eq!(told, [Some(5), Some(25)], "many late units do not hide one lost station");
 }
 
 #[test]
