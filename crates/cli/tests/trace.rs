@@ -1,5 +1,5 @@
 //! `rota trace` on real nodes: what it shows, follows and saves, and what the flight recorder tells of faults
-//! that were really made.
+//! that were really made (SHIPNET-2-27, SHIPNET-2-29).
 
 mod common;
 
