@@ -85,6 +85,7 @@ field("trt", ProtoField.uint32, "TRT (ns)", base.DEC)
 field("rate", ProtoField.uint64, "Rate (bit/s)", base.DEC)
 field("settings", ProtoField.uint64, "Digest of the settings", base.HEX)
 field("answers", ProtoField.uint64, "Answers the challenge", base.HEX)
+field("llc_address", ProtoField.uint8, "LLC node address", base.DEC)
 field("name_octets", ProtoField.uint8, "Name octets", base.DEC)
 field("name", ProtoField.string, "Name", base.UNICODE)
 field("initiator", ProtoField.uint16, "Initiator", base.DEC)
@@ -238,6 +239,7 @@ BODIES[1] = function(r)
     r:all { { "node", 8 }, { "nonce", 8 }, { "boot", 8 } }
     local state = r:uint("state", 1)
     r:all { { "mode_epoch", 4 }, { "trt", 4 }, { "rate", 8 }, { "settings", 8 }, { "answers", 8 } }
+    r:take("llc_address", 1)
     local octets = r:uint("name_octets", 1)
     local name = octets and octets > 0 and r:take("name", octets)
     return (name and name:string(ENC_UTF_8) .. ", " or "") .. (STATES[state] or "?")
@@ -370,3 +372,53 @@ local function register()
 end
 rota.prefs_changed = register
 register()
+
+-- Fragments of long messages of logical link control. Wireshark decodes 802.2 and SNAP itself, but lets no
+-- script have an OUI of its own; so this looks at every frame behind its own dissectors.
+local fragment = Proto("rota_llc", "Rota fragment of an LLC message")
+local g = {
+    dsap = ProtoField.uint8("rota_llc.dsap", "DSAP of the message", base.HEX),
+    ssap = ProtoField.uint8("rota_llc.ssap", "SSAP of the message", base.HEX),
+    version = ProtoField.uint8("rota_llc.version", "Version", base.DEC, nil, 0xf0),
+    last = ProtoField.bool("rota_llc.last", "Last fragment", 8, nil, 0x08),
+    priority = ProtoField.uint8("rota_llc.priority", "Priority", base.DEC, nil, 0x07),
+    index = ProtoField.uint8("rota_llc.index", "Index", base.DEC),
+    message = ProtoField.uint16("rota_llc.message", "Message", base.DEC),
+    total = ProtoField.uint16("rota_llc.total", "Octets of the whole message", base.DEC),
+    data = ProtoField.bytes("rota_llc.data", "Fragment"),
+}
+fragment.fields = { g.dsap, g.ssap, g.version, g.last, g.priority, g.index, g.message, g.total, g.data }
+local oui, length = Field.new("llc.oui"), Field.new("eth.len")
+
+function fragment.dissector(tvb, pinfo, root)
+    local who, octets = oui(), length()
+    if not who or not octets or who.value ~= 0x02524f then
+        return
+    end
+    -- Behind OUI and PID; an acknowledgement has a status there and no fragment.
+    local at = who.offset + 5
+    if tvb:len() < at + 8 or tvb(who.offset + 3, 2):uint() ~= 1 or math.floor(tvb(at + 2, 1):uint() / 16) ~= 1 then
+        return
+    end
+    local past = math.min(tvb:len(), who.offset - 3 + octets.value)
+    if past < at + 8 then
+        return
+    end
+    local tree = root:add(fragment, tvb(at, past - at))
+    tree:add(g.dsap, tvb(at, 1))
+    tree:add(g.ssap, tvb(at + 1, 1))
+    tree:add(g.version, tvb(at + 2, 1))
+    tree:add(g.last, tvb(at + 2, 1))
+    tree:add(g.priority, tvb(at + 2, 1))
+    tree:add(g.index, tvb(at + 3, 1))
+    tree:add(g.message, tvb(at + 4, 2))
+    tree:add(g.total, tvb(at + 6, 2))
+    if past > at + 8 then
+        tree:add(g.data, tvb(at + 8, past - at - 8))
+    end
+    local index, message = tvb(at + 3, 1):uint(), tvb(at + 4, 2):uint()
+    tree:append_text(", message " .. message .. ", fragment " .. index)
+    pinfo.cols.info:append(", Rota message " .. message .. " fragment " .. index)
+end
+
+register_postdissector(fragment)

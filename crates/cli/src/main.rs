@@ -20,6 +20,7 @@ mod filter;
 mod hub;
 mod lab;
 mod link_rate;
+mod llc;
 mod load;
 mod measure;
 mod node;
@@ -83,6 +84,8 @@ enum Command {
     Recv(recv::Args),
     /// Open, list or close channels by hand
     Channel(channel::Args),
+    /// Messages between sockets of stations (IEEE 802.2)
+    Llc(llc::Args),
     /// Mode, members and reservations of this station
     Status(status::Args),
     /// The last events, filtered, as a capture, and what the flight recorder kept
@@ -107,6 +110,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Send(args) => send::run(&args, format),
         Command::Recv(args) => recv::run(&args, format),
         Command::Channel(args) => channel::run(&args, format),
+        Command::Llc(args) => llc::run(&args, format),
         Command::Status(args) => status::run(&args, format),
         Command::Trace(args) => trace::run(&args, format),
         Command::Bench(args) => bench::run(&args, format),

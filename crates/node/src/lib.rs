@@ -19,6 +19,7 @@ mod key;
 mod pool;
 mod quota;
 mod session;
+mod sockets;
 mod status;
 mod trace;
 
@@ -29,6 +30,7 @@ pub use quota::Quota;
 use commands::Wiring;
 use rota_driver::device::FrameDevice;
 use rota_driver::realtime::{Realtime, Wish};
+pub use rota_proto::LlcSettings;
 pub use rota_proto::{STATIONS_MAX, STATIONS_STATED, Settings, SettingsError};
 use rota_shm::control::{ControlName, Listener, SocketError};
 use rota_shm::{MemoryError, TraceFile};

@@ -6,7 +6,7 @@ use crate::quota::Quota;
 use hdrhistogram::Histogram;
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
-use rota_proto::{ModeName, Status};
+use rota_proto::{LlcSettings, ModeName, Status};
 use rota_shm::control::{MemberInfo, ReservationInfo, RunMode, StatusInfo, TokenInfo};
 use rota_shm::{CounterTable, TraceFile};
 use rota_wire::{MacAddr, Verdict};
@@ -43,6 +43,7 @@ pub(crate) struct Facts {
     pub(crate) counters: CounterTable,
     pub(crate) log: Option<OwnedFd>,
     pub(crate) quota: Quota,
+    pub(crate) llc: LlcSettings,
 }
 
 impl Facts {
@@ -61,6 +62,7 @@ impl Facts {
             lab_key: spec.key.lab,
             counters,
             quota: spec.quota,
+            llc: spec.settings.llc.clone(),
         })
     }
 }

@@ -1,9 +1,13 @@
 //! The machines of one station, composed.
 
 use crate::channels::{ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest, ResizeError};
-use crate::io::{ChannelId, Delivery, FrameBuf, Input, Output, PortId, StationId, UnitFate};
+use crate::io::{
+    ChannelId, Delivery, FrameBuf, HostTag, Input, LLC_TAGS, Output, PortId, Received, StationId, UnitFate,
+};
+use crate::llc::{Llc, LlcBusy, LlcEvent, LlcRequest};
 use crate::rether::{Arrived, Counters, ModeName, Refused, Rether, Settings};
 use rota_units::{Instant, Span};
+use rota_wire::llc::is_llc;
 use rota_wire::{Key, MacAddr, UNIT_HEADER_OCTETS};
 
 /// Who this station is.
@@ -56,6 +60,7 @@ pub struct Status {
 pub struct Node {
     link: Rether,
     channels: Channels,
+    llc: Llc,
 }
 
 impl Node {
@@ -63,14 +68,18 @@ impl Node {
     /// at each boot.
     pub fn new(now: Instant, identity: Identity, secret: &Key, settings: Settings, seed: u64) -> Self {
         let channels = Channels::new(identity.node_id, seed);
-        Self { link: Rether::new(now, PortId(0), identity, secret, settings, seed), channels }
+        let llc = Llc::new(now, PortId(0), identity.mac, settings.llc.clone());
+        Self { link: Rether::new(now, PortId(0), identity, secret, settings, seed), channels, llc }
     }
 
-    /// One frame, request or indication. A fragment for a local channel comes back, to be copied
-    /// out of the frame.
-    pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Option<Delivery> {
+    /// One frame, request or indication. What is for a program of this host comes back, to be copied out
+    /// before the next call.
+    pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Option<Received> {
         let delivery = match input {
-            Input::Frame { at, data, .. } => self.on_frame(now, at, data),
+            Input::Frame { data, .. } if is_llc(data) => {
+                self.llc.on_frame(now, data, &mut self.link).map(Received::Message)
+            }
+            Input::Frame { at, data, .. } => self.on_frame(now, at, data).map(Received::Fragment),
             Input::CardEmpty { .. } => {
                 self.link.on_card_empty(now);
                 None
@@ -114,6 +123,7 @@ impl Node {
     /// Timers. Harmless when early.
     pub fn handle_deadline(&mut self, now: Instant) {
         self.link.handle_deadline(now);
+        self.llc.tick(now, &mut self.link);
         self.channels.tick(now, &mut self.link);
         self.settle(now);
     }
@@ -128,7 +138,7 @@ impl Node {
     /// The next thing to do; `None` when drained. Frames are written into `frame`.
     pub fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         self.link.receives = self.channels.has_incoming();
-        let output = self.link.poll(now, frame);
+        let output = self.poll_link(now, frame);
         if let Some(Output::Slot { channel, unit: Some((_, fate)), .. }) = output {
             if fate == UnitFate::Sent {
                 self.channels.count_unit(channel);
@@ -136,17 +146,65 @@ impl Node {
             self.channels.tick(now, &mut self.link);
         }
         self.settle(now);
-        output.or_else(|| self.channels.has_event().then_some(Output::Event))
+        output.or_else(|| (self.channels.has_event() || self.llc.has_event()).then_some(Output::Event))
+    }
+
+    /// What leaves the queue for link control is written by it; an entry that has become pointless is none.
+    fn poll_link(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        loop {
+            match self.link.poll(now, frame) {
+                Some(Output::TransmitHost { tag: HostTag(tag), .. }) if tag >= LLC_TAGS => {
+                    let written = self.llc.transmit(now, tag as u16, frame, &mut self.link);
+                    if written.is_some() {
+                        return written;
+                    }
+                }
+                other => return other,
+            }
+        }
     }
 
     /// When to call [`Self::handle_deadline`].
     pub fn deadline(&self) -> Instant {
-        self.link.deadline().min(self.channels.deadline())
+        self.link.deadline().min(self.channels.deadline()).min(self.llc.deadline())
     }
 
     /// What happened to channels, after [`Output::Event`]: take events until there are none.
     pub fn next_event(&mut self) -> Option<ChannelEvent> {
         self.channels.next_event()
+    }
+
+    /// What happened to messages, after [`Output::Event`]: take events until there are none.
+    pub fn next_llc_event(&mut self) -> Option<LlcEvent> {
+        self.llc.next_event()
+    }
+
+    /// Link control, to look at.
+    pub fn llc(&self) -> &Llc {
+        &self.llc
+    }
+
+    /// A program has this socket from now on.
+    pub fn llc_open(&mut self, socket: u8) {
+        self.llc.open(socket);
+    }
+
+    /// Nobody has this socket any more; what it still wanted sent is given up.
+    pub fn llc_close(&mut self, now: Instant, socket: u8) {
+        self.llc.close(now, socket, &mut self.link);
+    }
+
+    /// A message to be sent; what becomes of it comes as an event.
+    ///
+    /// # Errors
+    /// [`LlcBusy`]: offer it again when an event has told of another one's end.
+    pub fn llc_send(&mut self, now: Instant, request: &LlcRequest) -> Result<(), LlcBusy> {
+        self.llc.send(now, request, &mut self.link)
+    }
+
+    /// Gives up whatever a socket still wants sent; nothing is told of it.
+    pub fn llc_cancel(&mut self, now: Instant, socket: u8) {
+        self.llc.cancel(now, socket, &mut self.link);
     }
 
     /// Opens a channel; the outcome comes as an event.

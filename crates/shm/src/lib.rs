@@ -25,6 +25,7 @@ mod hostile;
 pub mod layout;
 mod memfd;
 mod memory;
+mod message;
 // The only room of this crate where `unsafe` may stand.
 #[allow(unsafe_code)]
 mod raw;
@@ -34,9 +35,10 @@ pub mod trace;
 pub use board::{Board, BoardView, ChannelCounter, ChannelState, CloseCause, SlotMark};
 pub use counters::{CounterReader, CounterTable};
 pub use memory::{
-    ClientSink, ClientSource, MemoryError, NodeSink, NodeSource, SinkShape, SourceShape, open_sink,
-    open_source,
+    ClientSink, ClientSocket, ClientSource, MemoryError, NodeSink, NodeSocket, NodeSource, SinkShape,
+    SocketShape, SourceShape, open_sink, open_socket, open_source, ring_bell,
 };
+pub use message::{MessageFailure, MessageProgress, MessageRoute};
 pub use raw::{Waited, max_slice};
 pub use ring::{
     Hostile, NextUnit, RxCounts, RxReader, RxUnit, RxWriter, TryWriteError, TxReader, TxWriter,

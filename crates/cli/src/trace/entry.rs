@@ -4,6 +4,8 @@ use crate::filter::{Fields, KINDS, MODES, Party};
 use rota::{Lost, TRACE_SNAP_OCTETS, TraceEvent, TraceReader, TraceRecord, TraceVerdict};
 use rota_driver::clock::Sandwich;
 
+/// OUI and PID of a fragment of a long LLC message (docs/wire.md).
+const FRAGMENT: [u8; 5] = [0x02, 0x52, 0x4f, 0, 1];
 /// The name of everybody.
 const EVERYBODY: &str = "broadcast";
 
@@ -69,6 +71,13 @@ impl Entry {
         at_ns.saturating_add(self.wall_ns)
     }
 
+    /// Where an LLC frame names its two access points: those of a fragment stand behind its SNAP header.
+    fn saps_at(&self) -> usize {
+        let is_fragment =
+            self.octets.get(14..16) == Some(&[0xaa, 0xaa]) && self.octets.get(17..22) == Some(&FRAGMENT);
+        if is_fragment { 22 } else { 14 }
+    }
+
     fn mode(&self) -> Option<&'static str> {
         let number = usize::try_from(self.record.number).ok()?;
         MODES.get(number).copied().filter(|_| self.record.event == TraceEvent::ModeChange)
@@ -76,10 +85,9 @@ impl Entry {
 
     /// What a filter can ask of it.
     pub fn fields(&self) -> Fields<'_> {
-        let saps = match self.octets.get(14..16) {
-            Some([to, from]) if self.record.kind == TraceRecord::LLC => Some([*to, *from]),
-            _ => None,
-        };
+        let saps = self.octets.get(self.saps_at()..self.saps_at() + 2);
+        // The lowest bit of the source marks responses.
+        let saps = saps.filter(|_| self.record.kind == TraceRecord::LLC).map(|saps| [saps[0], saps[1] & !1]);
         Fields {
             src: self.src.as_ref().map(Who::party),
             dst: self.dst.as_ref().map(Who::party),

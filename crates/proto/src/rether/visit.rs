@@ -57,6 +57,9 @@ impl Rether {
         if let Some(output) = self.write_pending(now, frame) {
             return Some(output);
         }
+        if let Some(output) = self.next_ungated() {
+            return Some(output);
+        }
         self.work(now, frame)
     }
 
@@ -518,6 +521,10 @@ impl Rether {
                 self.counters.host_frames_sent += 1;
                 self.charge_octets(now, entry.octets);
                 Step::Send(Output::TransmitHost { port: self.port, tag })
+            }
+            Origin::Llc(slot) => {
+                self.charge_octets(now, entry.octets);
+                Step::Send(self.llc_frame(slot))
             }
             Origin::Announce => {
                 self.charge_octets(now, entry.octets);

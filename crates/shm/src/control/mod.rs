@@ -13,5 +13,5 @@ pub use info::{
     ChannelInfo, ContractInfo, IncidentInfo, MemberInfo, RefusalInfo, ReservationInfo, RunMode, StatusInfo,
     TokenInfo,
 };
-pub use message::{CONTROL_VERSION, MESSAGE_OCTETS_MAX, MessageError, Reply, Request};
+pub use message::{CONTROL_VERSION, LlcRefusal, MESSAGE_OCTETS_MAX, MessageError, Reply, Request};
 pub use socket::{Connection, ControlName, ControlNameError, Listener, Message, SocketError};
