@@ -1,5 +1,5 @@
-//! `dissector/rota.lua`: its list of kinds is the wire's, and tshark reads with it a frame of each kind and the
-//! committed captures of a lab.
+//! `dissector/rota.lua`: its list of kinds is the wire's, and tshark reads with it a frame of each kind and
+//! the committed captures of a lab.
 
 use rota_wire::Kind;
 use std::path::{Path, PathBuf};

@@ -181,10 +181,7 @@ impl Session {
             }
             Request::Incidents => self.wait_for(ask, Asked::Incidents),
             Request::Incident { number } => self.wait_for(ask, Asked::Incident { number }),
-            Request::Trace => match &facts.log {
-                Some(log) => self.reply(&Reply::Trace, &[log.as_fd()]),
-                None => self.error("this node keeps no events: it was started with --trace-events 0", false),
-            },
+            Request::Trace => self.trace(facts),
             Request::LlcAddress => self.reply(&Reply::LlcAddress { node: facts.llc.address }, &[]),
             Request::LlcOpen { .. } => self.error("the control thread opens sockets", true),
             Request::LlcMapped => self.socket_mapped(ask, data),
@@ -192,14 +189,25 @@ impl Session {
                 self.close_socket(data);
                 self.reply(&Reply::Done, &[])
             }
-            Request::LlcCancel => match &self.socket {
-                Some(OwnedSocket { number, memory: None }) => {
-                    let command = Command::CancelSocket { ask, socket: *number };
-                    self.ask(ask, Asked::Socket, command, data)
-                }
-                _ => self.error("this connection has no open socket", true),
-            },
+            Request::LlcCancel => self.cancel_socket(ask, data),
             Request::Counters => self.reply(&Reply::Counters, &[facts.counters.descriptor()]),
+        }
+    }
+
+    fn trace(&self, facts: &Facts) -> bool {
+        match &facts.log {
+            Some(log) => self.reply(&Reply::Trace, &[log.as_fd()]),
+            None => self.error("this node keeps no events: it was started with --trace-events 0", false),
+        }
+    }
+
+    fn cancel_socket(&mut self, ask: u64, data: &ControlEnd) -> bool {
+        match &self.socket {
+            Some(OwnedSocket { number, memory: None }) => {
+                let command = Command::CancelSocket { ask, socket: *number };
+                self.ask(ask, Asked::Socket, command, data)
+            }
+            _ => self.error("this connection has no open socket", true),
         }
     }
 

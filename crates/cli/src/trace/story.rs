@@ -172,8 +172,8 @@ impl Scene<'_> {
         }
         if let Some(stall) = self.stall() {
             let text = format!(
-                "The assumption that broke: the host of {own} stood still for {stall} (a host stall, recorded \
-                 apart from the frames)."
+                "The assumption that broke: the host of {own} stood still for {stall} (a host stall, \
+                 recorded apart from the frames)."
             );
             return (Assumption::HostStall, text);
         }
@@ -219,8 +219,8 @@ impl Scene<'_> {
             format!("Look at 'rota trace incident' on {}, its sender", called(self.about.src.as_ref()))
         };
         let text = format!(
-            "Nothing that {own} records explains it: no stall here, no change of the link, no token sent again. \
-             {elsewhere}; a host outside the agreement that fills a switch cannot be seen from here."
+            "Nothing that {own} records explains it: no stall here, no change of the link, no token sent \
+             again. {elsewhere}; a host outside the agreement that fills a switch cannot be seen from here."
         );
         (Assumption::Unexplained, text)
     }
@@ -229,8 +229,8 @@ impl Scene<'_> {
         let gone = self.any(&[TraceEvent::Lost, TraceEvent::Claim, TraceEvent::Regenerated]);
         let beside = if gone { " The token was lost or a station fell silent in the same time." } else { "" };
         format!(
-            "The assumption that broke: the wire lost a frame. Rota sends nothing twice on a reserved channel; \
-             the units before and after came.{beside}"
+            "The assumption that broke: the wire lost a frame. Rota sends nothing twice on a reserved \
+             channel; the units before and after came.{beside}"
         )
     }
 
@@ -239,8 +239,8 @@ impl Scene<'_> {
         match lost {
             Some(lost) => self.silent(&called(lost.src.as_ref())),
             None => {
-                let text = "The assumption that broke: the other stations did not hear this one, or it did not \
-                            hear them: frames were lost, or a station fell silent.";
+                let text = "The assumption that broke: the other stations did not hear this one, or it did \
+                            not hear them: frames were lost, or a station fell silent.";
                 (Assumption::StationSilent, text.into())
             }
         }
@@ -256,8 +256,8 @@ impl Scene<'_> {
         match (of(before), of(after)) {
             (Some(before), Some(after)) if before == after => {
                 let text = format!(
-                    "The assumption that broke: a host stall of {name}, or a cut of its link: it came back as the \
-                     same boot, so it had not died."
+                    "The assumption that broke: a host stall of {name}, or a cut of its link: it came back \
+                     as the same boot, so it had not died."
                 );
                 (Assumption::HostStall, text)
             }
@@ -267,9 +267,9 @@ impl Scene<'_> {
             }
             _ => {
                 let text = format!(
-                    "The assumption that broke: {name} stopped answering: a host stall, a death, or a cut of its \
-                     link, which look the same from here. It did not come back while this was recorded; the node \
-                     of {name}, if it lives, has an incident of its own that says which."
+                    "The assumption that broke: {name} stopped answering: a host stall, a death, or a cut of \
+                     its link, which look the same from here. It did not come back while this was recorded; \
+                     the node of {name}, if it lives, has an incident of its own that says which."
                 );
                 (Assumption::StationSilent, text)
             }
@@ -343,8 +343,8 @@ fn refused(about: &Entry) -> String {
     };
     let short = Span::from_nanos(margin);
     format!(
-        "{short} of each cycle were missing ({bps} bit/s); {offer}. No assumption broke: nothing was promised, \
-         and what was promised to others stays."
+        "{short} of each cycle were missing ({bps} bit/s); {offer}. No assumption broke: nothing was \
+         promised, and what was promised to others stays."
     )
 }
 
