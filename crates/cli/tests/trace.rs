@@ -197,6 +197,9 @@ fn a_lost_frame_a_stall_a_refusal_and_a_lost_station_are_told_apart() {
     signal(third, "CONT");
     assert_tells(&lost, &["station_silent", "host_stall"], &["n1 lost station n3", "n3"]);
 
+    let itself = incident(&lab, 3, about("stall", "timer-late"));
+    assert_tells(&itself, &["host_stall"], &["the host of n3 itself stood still for"]);
+
     let folder = lab.file("kept");
     let number = lost["incident"]["number"].to_string();
     let words = ["trace", "incident", &number, "--save", &folder.display().to_string()];

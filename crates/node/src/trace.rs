@@ -25,6 +25,8 @@ const TOKEN: u8 = 5;
 const DATA: u8 = 13;
 const LEAVING: u8 = 3;
 const BROADCAST: [u8; 6] = [0xff; 6];
+/// A host that stands still for so long is an incident, whatever came of it.
+const STALL_KEPT_NS: u64 = 250_000_000;
 const CHANNELS_MAX: usize = 512;
 /// Who there is is looked up again at most this often for a station that is not known.
 const LOOK_EVERY: Span = Span::from_millis(100);
@@ -81,7 +83,7 @@ pub(crate) struct Tracer {
     link_down: bool,
     look_again: Instant,
     /// What went wrong, by its kind: many late units must not hide one lost station.
-    alarms: [Alarm; 4],
+    alarms: [Alarm; 5],
 }
 
 impl Tracer {
@@ -110,7 +112,7 @@ impl Tracer {
             last_token: [0; 12],
             link_down: false,
             look_again: Instant::ZERO,
-            alarms: [Alarm::default(); 4],
+            alarms: [Alarm::default(); 5],
         }
     }
 
@@ -130,6 +132,8 @@ impl Tracer {
             // Who says goodbye is not lost.
             TraceEvent::Lost if record.number == 0 => 2,
             TraceEvent::Closed if record.extra[0] == 1 => 3,
+            // The others take this station for lost, or soon would have.
+            TraceEvent::Stall if record.extra[1].saturating_sub(record.extra[0]) > STALL_KEPT_NS => 4,
             _ => return,
         };
         // The first of several.

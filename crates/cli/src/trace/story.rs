@@ -91,6 +91,10 @@ pub fn headline(about: &Entry, own: &str) -> String {
             )
         }
         (TraceEvent::Lost, _) => format!("{own} lost station {from}, which does not answer any more"),
+        (TraceEvent::Stall, _) => {
+            let [from, to, _] = record.extra;
+            format!("the host of {own} itself stood still for {}", Span::from_nanos(to.saturating_sub(from)))
+        }
         (TraceEvent::Closed, _) => {
             format!("channel {channel} ended on {own} though nobody closed it: {}", about.words)
         }
@@ -162,6 +166,11 @@ impl Scene<'_> {
 
     fn assumption(&self, own: &str) -> (Assumption, String) {
         let record = &self.about.record;
+        if record.event == TraceEvent::Stall {
+            let text = "The assumption that broke: a host stall, for whatever reason; the others may have taken this \
+                        station for lost meanwhile.";
+            return (Assumption::HostStall, text.into());
+        }
         if record.event == TraceEvent::Refused {
             return (Assumption::None, refused(self.about));
         }

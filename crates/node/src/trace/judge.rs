@@ -140,7 +140,9 @@ impl Judge {
     /// A unit with this schedule is sent: how much earlier than one each period allows.
     pub(super) fn sends(&mut self, schedule_ns: u64) -> u64 {
         let schedule = schedule_ns.cast_signed();
-        self.early = self.conforms.saturating_sub(schedule).max(0);
+        let early = self.conforms.saturating_sub(schedule);
+        // Schedules follow slots, which come a little earlier or later; half a period is no such moment.
+        self.early = if early > self.period / 2 { early } else { 0 };
         self.conforms = self.conforms.max(schedule).saturating_add(self.period);
         self.early.cast_unsigned()
     }

@@ -80,6 +80,9 @@ fn a_sender_that_sends_more_than_agreed_is_seen() {
     whole(&mut judge, 1, 2 * MS, 3 * MS);
     let missed = whole(&mut judge, 2, 4 * MS, 30 * MS);
     assert_eq!(missed[0].early_ns, 16 * MS, "two periods of 10 ms have passed for it by then");
+    let mut judge = Judge::new(&contract(), true);
+    whole(&mut judge, 0, 0, MS);
+    assert_eq!(whole(&mut judge, 1, 5 * MS, 30 * MS)[0].early_ns, 0, "a schedule may waver");
 }
 
 struct Log {
@@ -160,6 +163,8 @@ fn only_what_went_wrong_starts_an_incident_and_not_too_often() {
         log.tracer.note(&TraceRecord { event: TraceEvent::Missed, number, ..TraceRecord::default() });
     }
     log.tracer.station_event(TraceEvent::Lost, 6, 0, 5);
+    let moment = TraceRecord { event: TraceEvent::Stall, extra: [0, 90 * MS, 0], ..TraceRecord::default() };
+    log.tracer.note(&moment);
     let told = [log.tracer.incident(at(3_000 * MS)), log.tracer.incident(at(3_000 * MS))];
     assert_eq!(told, [Some(5), Some(25)], "many late units do not hide one lost station");
 }

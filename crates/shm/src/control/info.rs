@@ -158,7 +158,7 @@ pub struct IncidentInfo {
     pub number: u64,
     /// The number of the event that it is about.
     pub index: u64,
-    /// That event's word: missed, refused, lost or closed.
+    /// That event's word: missed, refused, lost, closed or stall.
     pub event: String,
     /// What was found, as a word.
     pub verdict: String,
