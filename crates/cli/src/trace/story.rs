@@ -167,8 +167,8 @@ impl Scene<'_> {
     fn assumption(&self, own: &str) -> (Assumption, String) {
         let record = &self.about.record;
         if record.event == TraceEvent::Stall {
-            let text = "The assumption that broke: a host stall, for whatever reason; the others may have taken \
-                        this station for lost meanwhile.";
+            let text = "The assumption that broke: a host stall, for whatever reason; the others may have \
+                        taken this station for lost meanwhile.";
             return (Assumption::HostStall, text.into());
         }
         if record.event == TraceEvent::Refused {
