@@ -1,5 +1,6 @@
-//! `rota bench shipnet`: the measurements of the SHIPNET paper (1988, sections 6.1 to 6.5) between two station
-//! processes on this machine, beside the paper's columns and beside UDP on the same wire in the same run.
+//! `rota bench shipnet`: the measurements of the SHIPNET paper (1988, sections 6.1 to 6.5) between two
+//! station processes on this machine, beside the paper's columns and beside UDP on the same wire in the
+//! same run.
 
 mod latency;
 pub mod peer;
