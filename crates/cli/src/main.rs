@@ -29,6 +29,7 @@ mod send;
 mod sim;
 mod stall;
 mod status;
+mod top;
 mod transport;
 mod video;
 
@@ -83,6 +84,8 @@ enum Command {
     Channel(channel::Args),
     /// Mode, members and reservations of this station
     Status(status::Args),
+    /// The monitor: who uses the wire, what is reserved, how much slack is left
+    Top(top::Args),
     /// Measure this machine
     Bench(bench::Args),
     /// Measure what a frame, a visit and a hop cost on an interface, for admission
@@ -104,6 +107,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Recv(args) => recv::run(&args, format),
         Command::Channel(args) => channel::run(&args, format),
         Command::Status(args) => status::run(&args, format),
+        Command::Top(args) => top::run(&args, format),
         Command::Bench(args) => bench::run(&args, format),
         Command::Calibrate(args) => calibrate::run(&args, format),
         Command::Load(args) => load::run(&args, format),

@@ -2,9 +2,10 @@
 
 use crate::channels::{ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest, ResizeError};
 use crate::io::{ChannelId, Delivery, FrameBuf, Input, Output, PortId, StationId, UnitFate};
+use crate::report::{HostSigns, Reports};
 use crate::rether::{Arrived, Counters, ModeName, Refused, Rether, Settings};
 use rota_units::{Instant, Span};
-use rota_wire::{Key, MacAddr, UNIT_HEADER_OCTETS};
+use rota_wire::{ChannelReport, Key, MacAddr, Report, ReportHead, UNIT_HEADER_OCTETS};
 
 /// Who this station is.
 #[derive(Clone, Debug)]
@@ -56,6 +57,7 @@ pub struct Status {
 pub struct Node {
     link: Rether,
     channels: Channels,
+    reports: Reports,
 }
 
 impl Node {
@@ -63,7 +65,8 @@ impl Node {
     /// at each boot.
     pub fn new(now: Instant, identity: Identity, secret: &Key, settings: Settings, seed: u64) -> Self {
         let channels = Channels::new(identity.node_id, seed);
-        Self { link: Rether::new(now, PortId(0), identity, secret, settings, seed), channels }
+        let reports = Reports::new(now, settings.report);
+        Self { reports, link: Rether::new(now, PortId(0), identity, secret, settings, seed), channels }
     }
 
     /// One frame, request or indication. A fragment for a local channel comes back, to be copied
@@ -80,6 +83,7 @@ impl Node {
                 None
             }
             Input::UnitReady { channel, unit } => {
+                self.channels.note_offer(channel, unit.octets);
                 self.link.on_unit_ready(channel, unit);
                 None
             }
@@ -95,6 +99,13 @@ impl Node {
                 self.channels.on_signal(now, from, &signal, &mut self.link);
                 None
             }
+            Arrived::Report(from, body) => {
+                match Report::parse(body) {
+                    Ok(report) => self.reports.take(now, from, &report),
+                    Err(_) => self.link.count_malformed(),
+                }
+                None
+            }
             Arrived::Fragment(from, unit, payload) => {
                 let payload_max = self.link.settings().link.framing.unit_payload_max() as u32;
                 let located = self.channels.locate(from, &unit, at, payload_max);
@@ -103,6 +114,8 @@ impl Node {
                     return None;
                 };
                 self.link.count_fragment();
+                let one_clock = self.link.shares_clock(from);
+                self.channels.count_fragment(channel, &descriptor, payload.len(), one_clock);
                 let offset = (rota_wire::ETHERNET_HEADER_OCTETS
                     + rota_wire::LINK_HEADER_OCTETS
                     + UNIT_HEADER_OCTETS) as u16;
@@ -115,6 +128,7 @@ impl Node {
     pub fn handle_deadline(&mut self, now: Instant) {
         self.link.handle_deadline(now);
         self.channels.tick(now, &mut self.link);
+        self.reports.tick(now, &mut self.link, &mut self.channels);
         self.settle(now);
     }
 
@@ -131,7 +145,8 @@ impl Node {
         let output = self.link.poll(now, frame);
         if let Some(Output::Slot { channel, unit: Some((_, fate)), .. }) = output {
             if fate == UnitFate::Sent {
-                self.channels.count_unit(channel);
+                let payload_max = self.link.settings().link.framing.unit_payload_max();
+                self.channels.count_unit(channel, payload_max);
             }
             self.channels.tick(now, &mut self.link);
         }
@@ -141,7 +156,7 @@ impl Node {
 
     /// When to call [`Self::handle_deadline`].
     pub fn deadline(&self) -> Instant {
-        self.link.deadline().min(self.channels.deadline())
+        self.link.deadline().min(self.channels.deadline()).min(self.reports.deadline())
     }
 
     /// What happened to channels, after [`Output::Event`]: take events until there are none.
@@ -231,6 +246,26 @@ impl Node {
     pub fn visit(&self, visit: &mut dyn crate::rether::Visit) {
         self.link.visit(visit);
         self.channels.visit(visit);
+    }
+
+    /// What the parent knows of its host, for reports and monitors.
+    pub fn tell_host(&mut self, signs: HostSigns) {
+        self.reports.tell_host(signs, &self.link);
+    }
+
+    /// What this station would report of itself now.
+    pub fn own_report(&self, now: Instant) -> ReportHead {
+        self.reports.own(now, &self.link, &self.channels)
+    }
+
+    /// The ends of channels at this station, as it would report them.
+    pub fn own_channels(&self) -> impl Iterator<Item = ChannelReport> {
+        (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at))
+    }
+
+    /// What other stations have reported.
+    pub fn reports(&self) -> &Reports {
+        &self.reports
     }
 
     /// The contract of a channel that this node sends on.

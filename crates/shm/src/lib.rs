@@ -25,6 +25,7 @@ mod hostile;
 pub mod layout;
 mod memfd;
 mod memory;
+pub mod monitor;
 // The only room of this crate where `unsafe` may stand.
 #[allow(unsafe_code)]
 mod raw;
@@ -36,6 +37,7 @@ pub use memory::{
     ClientSink, ClientSource, MemoryError, NodeSink, NodeSource, SinkShape, SourceShape, open_sink,
     open_source,
 };
+pub use monitor::{ChannelRow, Flow, Monitor, MonitorTable, SegmentRow, StationRow};
 pub use raw::{Waited, max_slice};
 pub use ring::{
     Hostile, NextUnit, RxCounts, RxReader, RxUnit, RxWriter, TryWriteError, TxReader, TxWriter,

@@ -2,7 +2,7 @@
 
 use crate::{
     Announce, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView, JoinAnswer, Key, Kind, ModeNotice, Nack,
-    Signal, Switch, SwitchAck, Token, UnitHeader, host_level, verify,
+    Report, Signal, Switch, SwitchAck, Token, UnitHeader, host_level, verify,
 };
 
 /// Any octets as a received frame, and its body as the kind it claims to be. What parses must emit the
@@ -43,6 +43,7 @@ fn fuzz_body(kind: Kind, body: &[u8]) {
         Kind::Mode => round_trip!(ModeNotice),
         Kind::Signal => round_trip!(Signal),
         Kind::JoinAnswer => round_trip!(JoinAnswer),
+        Kind::Report => round_trip!(Report),
         Kind::Data => {
             if let Ok((header, payload)) = UnitHeader::parse(body) {
                 assert!(payload.len() <= body.len());

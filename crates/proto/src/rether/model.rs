@@ -140,7 +140,11 @@ impl Rether {
             outputs,
             events,
             counters: _,
+            tally: _,
+            report: _,
+            report_queued,
         } = self;
+        assert!(!report_queued, "reports are off where states are compared");
         assert!(outbox.is_empty() && outputs.is_empty() && events.is_empty(), "a drained machine is shown");
         stamp(visit, *seen);
         visit.word(u64::from(*station) << 32 | u64::from(*mode_epoch));

@@ -555,6 +555,7 @@ impl Rether {
                     self.outputs.push_back(Output::TransmitHost { port: self.port, tag });
                 }
                 super::Origin::Announce => self.outbox.push_back(Pending::Announce),
+                super::Origin::Report => self.outbox.push_back(Pending::Report),
                 super::Origin::Control(index) => {
                     if let Some((to, signal)) = self.signals[usize::from(index)].take() {
                         self.outbox.push_back(Pending::Signal { to, signal });
