@@ -100,11 +100,13 @@ impl<const N: usize> Meter<N> {
         }
         let (first_ns, first) = *self.first.get_or_insert((at_ns, counts));
         self.recent.push_back((at_ns, counts));
-        while self.recent.get(1).is_some_and(|(second, _)| at_ns - second >= window.as_nanos()) {
+        // The newest look but one stays, however short the window.
+        let window = window.as_nanos().max(1);
+        while self.recent.get(1).is_some_and(|(second, _)| at_ns - second >= window) {
             self.recent.pop_front();
         }
         let Some((then_ns, then)) = self.recent.front().copied() else { return true };
-        let whole = at_ns - then_ns >= window.as_nanos();
+        let whole = at_ns - then_ns >= window;
         for (at, figures) in self.figures.iter_mut().enumerate() {
             figures.average =
                 Rate::over(since(&counts, &first, at), Span::from_nanos(at_ns - first_ns), overhead);
@@ -149,6 +151,16 @@ mod tests {
         assert_eq!(figures.now, Rate { packets_per_second: 10.0, rate_bps: 80_000 });
         assert_eq!(figures.average, Rate { packets_per_second: 70.0, rate_bps: 560_000 });
         assert_eq!(figures.maximum, Rate { packets_per_second: 200.0, rate_bps: 1_600_000 });
+    }
+
+    #[test]
+    fn without_a_window_now_is_the_time_between_two_reports() {
+        let mut meter = Meter::<1>::default();
+        for (at, frames) in [(1, 0), (2, 50), (4, 80)] {
+            meter.look(at * SECOND, flow(frames), Span::ZERO, 24);
+        }
+        assert_eq!(meter.figures[0].now.packets_per_second, 15.0);
+        assert_eq!(meter.figures[0].maximum.packets_per_second, 50.0);
     }
 
     #[test]
