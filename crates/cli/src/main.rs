@@ -16,6 +16,8 @@ mod clock;
 mod demo;
 mod exit;
 mod figure;
+#[allow(dead_code)] // until `rota top` and `rota trace` ask it
+mod filter;
 mod hub;
 mod lab;
 mod link_rate;

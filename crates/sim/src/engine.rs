@@ -1,7 +1,7 @@
 //! Virtual time: the order of events, the fingerprint of a run, and randomness by name.
 
 use rota_units::Instant;
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Events that may happen at one instant before the run is called stuck.
@@ -13,37 +13,13 @@ pub trait Stamped {
     fn stamp(&self) -> u64;
 }
 
-struct Entry<E> {
-    at: Instant,
-    order: u64,
-    event: E,
-}
-
-impl<E> PartialEq for Entry<E> {
-    fn eq(&self, other: &Self) -> bool {
-        self.order == other.order
-    }
-}
-
-impl<E> Eq for Entry<E> {}
-
-impl<E> PartialOrd for Entry<E> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<E> Ord for Entry<E> {
-    /// Turned round, because the heap hands out its greatest.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.order).cmp(&(self.at, self.order))
-    }
-}
-
 /// A queue of events in integer nanoseconds; those of one instant keep the order in which they were made.
 pub struct Engine<E> {
     now: Instant,
-    queue: BinaryHeap<Entry<E>>,
+    /// When, in which order, and where in `events_to_come`: what the heap moves about is small.
+    queue: BinaryHeap<Reverse<(Instant, u64, u32)>>,
+    events_to_come: Vec<Option<E>>,
+    free: Vec<u32>,
     order: u64,
     hash: u64,
     events: u64,
@@ -53,7 +29,16 @@ pub struct Engine<E> {
 impl<E: Stamped> Engine<E> {
     /// Nothing has happened yet.
     pub fn new(now: Instant) -> Self {
-        Self { now, queue: BinaryHeap::with_capacity(1024), order: 0, hash: 0, events: 0, at_once: 0 }
+        Self {
+            now,
+            queue: BinaryHeap::with_capacity(1024),
+            events_to_come: Vec::with_capacity(1024),
+            free: Vec::with_capacity(1024),
+            order: 0,
+            hash: 0,
+            events: 0,
+            at_once: 0,
+        }
     }
 
     /// The present.
@@ -74,21 +59,28 @@ impl<E: Stamped> Engine<E> {
     /// Lets something happen at `at`, or now if that is past.
     pub fn schedule(&mut self, at: Instant, event: E) {
         self.order += 1;
-        self.queue.push(Entry { at: at.max(self.now), order: self.order, event });
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.events_to_come.push(None);
+            self.events_to_come.len() as u32 - 1
+        });
+        self.events_to_come[place as usize] = Some(event);
+        self.queue.push(Reverse((at.max(self.now), self.order, place)));
     }
 
     /// When the next event is due, for whoever waits in real time.
     pub fn next_at(&self) -> Option<Instant> {
-        self.queue.peek().map(|entry| entry.at)
+        self.queue.peek().map(|Reverse((at, ..))| *at)
     }
 
     /// The next event up to `until`; time moves to it. With none left, time moves to `until`.
     pub fn next(&mut self, until: Instant) -> Option<E> {
-        if self.queue.peek().is_none_or(|entry| entry.at > until) {
+        if self.next_at().is_none_or(|at| at > until) {
             self.now = self.now.max(until);
             return None;
         }
-        let Entry { at, order, event } = self.queue.pop()?;
+        let Reverse((at, order, place)) = self.queue.pop()?;
+        let event = self.events_to_come[place as usize].take()?;
+        self.free.push(place);
         self.at_once = if at == self.now { self.at_once + 1 } else { 0 };
         self.now = at;
         self.events += 1;

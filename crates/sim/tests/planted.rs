@@ -227,13 +227,15 @@ fn s12_a_lie_that_is_believed() {
 fn r2_r8_units_without_token_and_without_slot() {
     let mut world = ring(None);
     let data = || frame(Kind::Data, 1, 1, 1, |_| 30);
-    world.pretend(Seen::Sent { host: 0, frame: data(), holding: false });
+    let kind = Some(Kind::Data);
+    world.pretend(Seen::Sent { host: 0, frame: data(), kind, holding: false });
     assert_eq!(rules(&world), ["R2"]);
     let mut world = ring(None);
-    world.pretend(Seen::Sent { host: 3, frame: data(), holding: true });
+    world.pretend(Seen::Sent { host: 3, frame: data(), kind, holding: true });
     assert_eq!(rules(&world), ["R8"]);
     let mut world = ring(None);
-    world.pretend(Seen::Sent { host: 3, frame: Rc::from([0u8; 60]), holding: false });
+    let frame = Rc::from([0u8; 60]);
+    world.pretend(Seen::Sent { host: 3, frame, kind: None, holding: false });
     assert_eq!(rules(&world), ["R2"], "ordinary frames too");
 }
 

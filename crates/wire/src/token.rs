@@ -48,7 +48,11 @@ impl StationSet {
 
     /// The stations in rising order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
-        (0..=MAX_STATIONS).filter(|station| self.contains(*station))
+        (0u16..).zip(self.0).flat_map(|(at, word)| {
+            // Only as many turns as there are stations: every hop looks at sets that are mostly empty.
+            let left = core::iter::successors(Some(word), |left| Some(left & left.wrapping_sub(1)));
+            left.take_while(|left| *left != 0).map(move |left| at * 64 + left.trailing_zeros() as u16)
+        })
     }
 
     fn octets_needed(&self) -> usize {
@@ -106,6 +110,11 @@ impl SlotList {
         self.slots[self.len] = slot;
         self.len += 1;
         true
+    }
+
+    fn copy_from(&mut self, other: &Self) {
+        self.slots[..other.len].copy_from_slice(other.as_slice());
+        self.len = other.len;
     }
 
     /// Keeps the slots for which `keep` says so, in order: every other station only gets earlier.
@@ -214,10 +223,8 @@ impl Token {
         let next_nrt = reader.u16()?;
         let idle_visits = reader.u16()?;
         let dead = Self::parse_dead(&mut reader)?;
-        let slots = Self::parse_slots(&mut reader)?;
-        reader.end()?;
         let rested = flags & RESTED != 0;
-        Ok(Self {
+        let mut token = Self {
             mode_epoch,
             cycle,
             residual_ns,
@@ -228,8 +235,22 @@ impl Token {
             next_nrt,
             idle_visits,
             dead,
-            slots,
-        })
+            slots: SlotList::EMPTY,
+        };
+        Self::parse_slots(&mut reader, &mut token.slots)?;
+        reader.end()?;
+        Ok(token)
+    }
+
+    /// Becomes the same as `other`, at the cost of the slots in use: a plain copy moves all of them.
+    pub fn copy_from(&mut self, other: &Self) {
+        let Self { mode_epoch, cycle, residual_ns, trt_ns, phase, rested, .. } = *other;
+        let Self { position, next_nrt, idle_visits, dead, ref slots, .. } = *other;
+        (self.mode_epoch, self.cycle, self.residual_ns, self.trt_ns) =
+            (mode_epoch, cycle, residual_ns, trt_ns);
+        (self.phase, self.rested, self.position, self.next_nrt) = (phase, rested, position, next_nrt);
+        (self.idle_visits, self.dead) = (idle_visits, dead);
+        self.slots.copy_from(slots);
     }
 
     fn parse_dead(reader: &mut Reader<'_>) -> Result<StationSet, Malformed> {
@@ -247,9 +268,8 @@ impl Token {
         Ok(dead)
     }
 
-    fn parse_slots(reader: &mut Reader<'_>) -> Result<SlotList, Malformed> {
+    fn parse_slots(reader: &mut Reader<'_>, slots: &mut SlotList) -> Result<(), Malformed> {
         let count = reader.u16()?;
-        let mut slots = SlotList::EMPTY;
         for _ in 0..count {
             let station = reader.u16()?;
             let periodic = station & PERIODIC != 0;
@@ -258,7 +278,7 @@ impl Token {
                 return Err(Malformed::Field("slot"));
             }
         }
-        Ok(slots)
+        Ok(())
     }
 
     /// Writes the token and returns its length.
@@ -286,3 +306,53 @@ impl Token {
 }
 
 const _: () = assert!(28 + Token::MAX_OCTETS + 16 <= 1500, "a full token fits one frame");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_lists_the_stations_that_it_contains_and_no_others() {
+        let mut set = StationSet::EMPTY;
+        assert_eq!(set.iter().count(), 0);
+        for station in [1, 63, 64, 65, 127, 128, 191, 192, MAX_STATIONS, MAX_STATIONS + 1] {
+            set.insert(station);
+        }
+        set.remove(65);
+        let contained: Vec<u16> = (0..=u16::MAX).filter(|station| set.contains(*station)).collect();
+        assert_eq!(set.iter().collect::<Vec<_>>(), contained);
+        assert_eq!(contained, [1, 63, 64, 127, 128, 191, 192, 255]);
+        let mut all = StationSet::EMPTY;
+        (0..=MAX_STATIONS).for_each(|station| all.insert(station));
+        assert!(all.iter().eq(0..=MAX_STATIONS));
+    }
+
+    #[test]
+    fn a_token_copied_into_a_longer_one_is_the_same_token() {
+        let slot = |station| Slot { station, tht_ns: 1_000_000 + u32::from(station), periodic: station > 2 };
+        let token = |slots: u16| {
+            let mut dead = StationSet::EMPTY;
+            dead.insert(slots + 1);
+            let mut list = SlotList::EMPTY;
+            (1..=slots).for_each(|station| assert!(list.push(slot(station))));
+            Token {
+                mode_epoch: 7 + u32::from(slots),
+                cycle: 8 + u32::from(slots),
+                residual_ns: 9 + u32::from(slots),
+                trt_ns: 10 + u32::from(slots),
+                phase: if slots > 2 { Phase::NonRealTime } else { Phase::Home },
+                rested: slots > 2,
+                position: 11 + slots,
+                next_nrt: 12 + slots,
+                idle_visits: 13 + slots,
+                dead,
+                slots: list,
+            }
+        };
+        for (from, into) in [(2, 5), (5, 2), (0, 3)] {
+            let mut copy = token(into);
+            copy.copy_from(&token(from));
+            assert_eq!(copy, token(from));
+        }
+    }
+}

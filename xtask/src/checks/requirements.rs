@@ -6,13 +6,15 @@ use crate::source::is_word;
 use crate::tree::{Report, Tree, has_extension};
 use std::collections::{BTreeMap, BTreeSet};
 
-const SPEC: &str = "specs/rether.md";
-/// What the paper asks, and what had to be repaired in it.
-const PREFIXES: &[&str] = &["RETHER-", "REPAIR-"];
+/// The papers' pages.
+const SPECS: &[&str] = &["specs/rether.md", "specs/shipnet.md"];
+/// What the papers ask, and what had to be repaired in the first; SHIPNET numbers its repairs itself.
+const PREFIXES: &[&str] = &["RETHER-", "REPAIR-", "SHIPNET-"];
 
 /// One row of a requirement table.
 #[derive(Debug, PartialEq, Eq)]
 struct Requirement {
+    spec: &'static str,
     id: String,
     line: usize,
     status: String,
@@ -28,19 +30,15 @@ impl Requirement {
 
 /// Checks the citations in the whole project and the tables of the specification.
 pub fn check(tree: &Tree, report: &mut Report) {
-    let Some(text) = tree.texts.get(SPEC) else {
-        for (path, line, id) in citations(tree) {
-            report.violation(path, line, format!("{id} is cited, but {SPEC} does not exist"));
-        }
-        report.note(format!("{SPEC} does not exist yet: no requirement was checked"));
-        return;
-    };
-    let requirements = parse(text, report);
+    let requirements = parse_all(tree, report);
+    if requirements.is_empty() {
+        report.note(format!("none of {} holds a requirement: none was checked", SPECS.join(", ")));
+    }
     let known: BTreeSet<&str> = requirements.iter().map(|r| r.id.as_str()).collect();
     let mut named_in_code = BTreeSet::new();
     for (path, line, id) in citations(tree) {
         if !known.contains(id) {
-            report.violation(path, line, format!("{id} is cited, but {SPEC} has no such requirement"));
+            report.violation(path, line, format!("{id} is cited, but specs/ has no such requirement"));
         }
         if has_extension(path, "rs") {
             named_in_code.insert(id);
@@ -50,34 +48,52 @@ pub fn check(tree: &Tree, report: &mut Report) {
     for requirement in &requirements {
         check_one(requirement, tree, &tests, report);
     }
-    let built = requirements.iter().filter(|r| r.is_built()).count();
+    for spec in SPECS {
+        let of_spec = || requirements.iter().filter(|r| r.spec == *spec);
+        let built = of_spec().filter(|r| r.is_built()).count();
+        report.note(format!("{spec}: {} requirements, {built} built", of_spec().count()));
+    }
     let silent: Vec<&str> = requirements
         .iter()
         .filter(|r| r.is_built() && !named_in_code.contains(r.id.as_str()))
         .map(|r| r.id.as_str())
         .collect();
-    report.note(format!("{SPEC}: {} requirements, {built} built", requirements.len()));
     if !silent.is_empty() {
         report.note(format!("built, but named in no Rust file: {}", silent.join(" ")));
     }
 }
 
+/// The requirements of all pages that exist; an id stands in one of them only.
+fn parse_all(tree: &Tree, report: &mut Report) -> Vec<Requirement> {
+    let mut all: Vec<Requirement> = vec![];
+    for spec in SPECS {
+        let Some(text) = tree.texts.get(*spec) else { continue };
+        for requirement in parse(spec, text, report) {
+            if all.iter().any(|r| r.id == requirement.id) {
+                report.violation(spec, requirement.line, format!("{} is defined twice", requirement.id));
+            }
+            all.push(requirement);
+        }
+    }
+    all
+}
+
 fn check_one(requirement: &Requirement, tree: &Tree, tests: &BTreeSet<String>, report: &mut Report) {
-    let (id, line) = (&requirement.id, requirement.line);
+    let (spec, id, line) = (requirement.spec, &requirement.id, requirement.line);
     if requirement.is_built() && requirement.code.is_empty() {
-        report.violation(SPEC, line, format!("{id} is built, but names no code in backticks"));
+        report.violation(spec, line, format!("{id} is built, but names no code in backticks"));
     }
     if requirement.is_built() && requirement.tests.is_empty() {
-        report.violation(SPEC, line, format!("{id} is built, but names no test in backticks"));
+        report.violation(spec, line, format!("{id} is built, but names no test in backticks"));
     }
     for path in &requirement.code {
         if !names_code(tree, path) {
-            report.violation(SPEC, line, format!("{id} names the code {path}, which does not exist"));
+            report.violation(spec, line, format!("{id} names the code {path}, which does not exist"));
         }
     }
     for test in &requirement.tests {
         if !tests.contains(last_segment(test)) {
-            report.violation(SPEC, line, format!("{id} names the test {test}, but no #[test] has that name"));
+            report.violation(spec, line, format!("{id} names the test {test}, but no #[test] has that name"));
         }
     }
 }
@@ -90,15 +106,14 @@ fn names_code(tree: &Tree, path: &str) -> bool {
 
 /// Checks against the output of the test run that every test a built requirement names has passed.
 pub fn check_ran(tree: &Tree, output: &str, report: &mut Report) {
-    let Some(text) = tree.texts.get(SPEC) else { return };
     let passed = passed(output);
     let skipped: Vec<&str> = output.lines().filter_map(skipped_test).collect();
-    for requirement in parse(text, &mut Report::default()).iter().filter(|r| r.is_built()) {
+    for requirement in parse_all(tree, &mut Report::default()).iter().filter(|r| r.is_built()) {
         for test in &requirement.tests {
             let id = &requirement.id;
             if !passed.iter().any(|path| is_suffix(path, test)) {
                 let sentence = format!("{id} names the test {test}, which did not pass in the test run");
-                report.violation(SPEC, requirement.line, sentence);
+                report.violation(requirement.spec, requirement.line, sentence);
             } else if skipped.contains(&last_segment(test)) {
                 report.note(format!("{id}: its test {test} was SKIPPED on this machine"));
             }
@@ -148,7 +163,7 @@ fn tests(tree: &Tree) -> BTreeSet<String> {
 fn citations(tree: &Tree) -> Vec<(&str, usize, &str)> {
     let mut found = vec![];
     for (path, text) in &tree.texts {
-        if path == SPEC || path.starts_with("xtask/") || path == "specs/README.md" {
+        if SPECS.contains(&path.as_str()) || path.starts_with("xtask/") || path == "specs/README.md" {
             continue;
         }
         for (i, line) in text.lines().enumerate() {
@@ -180,7 +195,7 @@ fn id_at(line: &str, at: usize) -> Option<&str> {
 }
 
 /// Reads the tables; a row whose first cell is an id is a requirement.
-fn parse(text: &str, report: &mut Report) -> Vec<Requirement> {
+fn parse(spec: &'static str, text: &str, report: &mut Report) -> Vec<Requirement> {
     let mut columns: Vec<String> = vec![];
     let mut found: BTreeMap<String, Requirement> = BTreeMap::new();
     for (i, line) in text.lines().enumerate() {
@@ -197,6 +212,7 @@ fn parse(text: &str, report: &mut Report) -> Vec<Requirement> {
             at.and_then(|at| cells.get(at)).copied().unwrap_or("")
         };
         let requirement = Requirement {
+            spec,
             id: id.to_owned(),
             line: i + 1,
             status: cell("status").to_ascii_lowercase(),
@@ -205,14 +221,14 @@ fn parse(text: &str, report: &mut Report) -> Vec<Requirement> {
         };
         if !requirement.is_built() && !requirement.status.starts_with("not") {
             let sentence = format!("{id} has the status '{}'; write 'built' or 'not built'", cell("status"));
-            report.violation(SPEC, i + 1, sentence);
+            report.violation(spec, i + 1, sentence);
         }
         if found.insert(id.to_owned(), requirement).is_some() {
-            report.violation(SPEC, i + 1, format!("{id} is defined twice"));
+            report.violation(spec, i + 1, format!("{id} is defined twice"));
         }
     }
     if found.is_empty() {
-        report.violation(SPEC, 0, "no requirement table was found; specs/README.md shows its form");
+        report.violation(spec, 0, "no requirement table was found; specs/README.md shows its form");
     }
     found.into_values().collect()
 }
@@ -237,7 +253,7 @@ mod tests {
     const CODE: (&str, &str) = ("crates/proto/src/a.rs", "#[test]\nfn passes() {}\nfn helper() {}");
 
     fn tree(rows: &str, citing: &str) -> Tree {
-        Tree::planted(&[(SPEC, &format!("{HEAD}{rows}")), CODE, ("crates/proto/src/b.rs", citing)])
+        Tree::planted(&[(SPECS[0], &format!("{HEAD}{rows}")), CODE, ("crates/proto/src/b.rs", citing)])
     }
 
     fn faults(rows: &str, citing: &str) -> Vec<String> {
@@ -260,6 +276,14 @@ mod tests {
         assert!(faults(GOOD, "// REPAIR-B1")[0].contains("no such requirement"));
         assert!(faults(GOOD, "// RETHER-T9")[0].contains("no such requirement"));
         assert!(faults(&format!("{GOOD}| RETHER-T1 | x | | not built | | |"), "")[0].contains("twice"));
+        let other = "| SHIPNET-2-1 | x | | not built | | |\n";
+        let two = |second: &str| {
+            let second = format!("{HEAD}{second}");
+            let first = format!("{HEAD}{GOOD}");
+            Report::sentences(check, &Tree::planted(&[(SPECS[0], &first), (SPECS[1], &second), CODE]))
+        };
+        assert_eq!(two(other), [""; 0]);
+        assert!(two("| RETHER-T1 | x | | not built | | |\n")[0].contains("twice"));
         let mut report = Report::default();
         check(&Tree::planted(&[("crates/proto/src/b.rs", "// RETHER-T1")]), &mut report);
         assert_eq!(report.violations.len(), 1, "cited without any specification");

@@ -165,7 +165,7 @@ impl Rether {
         self.note_deaths(now, &token.dead);
         self.list = Some(token);
         self.list_stamp = stamp;
-        self.take_token(now, now, stamp, token, None);
+        self.take_token(now, now, stamp, &token, None);
     }
 
     /// A live station that made the claim necessary gets a strike; with three the ring goes on without it.

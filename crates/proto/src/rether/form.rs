@@ -138,7 +138,7 @@ impl Rether {
             return;
         }
         // A form whose key has been replaced since comes from a station that missed the newer one.
-        if self.keys.is_replaced(key_epoch) {
+        if self.keys.is_replaced(key_epoch, mode_epoch, members) {
             return;
         }
         let station = mine.map_or(0, |me| me.station);

@@ -86,7 +86,7 @@ impl Rether {
             self.outbox.push_back(Pending::TokenAck { to: from, stamp });
             acknowledge = None;
         }
-        self.take_token(now, at, stamp, *token, acknowledge);
+        self.take_token(now, at, stamp, token, acknowledge);
     }
 
     /// Makes this station the holder.
@@ -95,7 +95,7 @@ impl Rether {
         now: Instant,
         at: Instant,
         stamp: Stamp,
-        token: Token,
+        token: &Token,
         acknowledge: Option<(StationId, Stamp, Instant)>,
     ) {
         assert!(stamp >= self.seen, "a holder has seen nothing newer than its token");
@@ -109,7 +109,7 @@ impl Rether {
             self.outbox.push_back(Pending::TokenAck { to, stamp });
         }
         self.hold = Some(Hold {
-            token,
+            token: *token,
             stamp,
             accepted: at,
             taken: now,
@@ -126,7 +126,7 @@ impl Rether {
         let Some(generation) = self.next_generation() else { return self.renew(now) };
         let token = self.empty_token();
         self.clock.known = false;
-        self.take_token(now, now, Stamp { generation, seq: 1 }, token, None);
+        self.take_token(now, now, Stamp { generation, seq: 1 }, &token, None);
     }
 
     pub(super) fn empty_token(&self) -> Token {
@@ -146,6 +146,14 @@ impl Rether {
         }
     }
 
+    /// The newest list. Only the slots in use are copied: this happens several times a hop.
+    pub(super) fn note_list(&mut self, token: &Token) {
+        match &mut self.list {
+            Some(list) => list.copy_from(token),
+            None => self.list = Some(*token),
+        }
+    }
+
     /// What every newer token or list tells: who is reserved, when the cycle began, that the ring lives.
     fn take_news(&mut self, at: Instant, stamp: Stamp, token: &Token) {
         if stamp.generation != self.seen.generation {
@@ -154,7 +162,7 @@ impl Rether {
         self.seen = stamp;
         (self.nacked, self.granted) = (false, false);
         self.note_deaths(at, &token.dead);
-        self.list = Some(*token);
+        self.note_list(token);
         self.list_stamp = stamp;
         self.silence_at = at + self.settings.silence(self.rank());
         self.set_clock(at, token);
@@ -249,7 +257,7 @@ impl Rether {
         );
         self.log_hold(&hold, now);
         let stamp = next_stamp(hold.stamp, self.station);
-        self.list = Some(hold.token);
+        self.note_list(&hold.token);
         self.list_stamp = stamp;
         self.seen = stamp;
         self.silence_at = now + self.settings.silence(self.rank());

@@ -136,7 +136,14 @@ impl Rether {
                     self.start_over(now);
                 }
             }
-            why => self.refuse(now, mac, why, true),
+            why => {
+                self.refuse(now, mac, why, true);
+                // Whoever answers runs a ring: no number of refusals proves that there is none.
+                self.ring_is_there(now);
+                if let Mode::Joining(joining) = &mut self.mode {
+                    joining.tries = 0;
+                }
+            }
         }
     }
 
@@ -294,6 +301,11 @@ impl Rether {
                 record.until = now + (HOLD_OFF_MIN * (1 << doublings)).min(HOLD_OFF_MAX);
             }
         }
+    }
+
+    /// Whether a station that stopped the ring too often has to wait before it may take part again.
+    pub fn holds_off(&self, now: Instant, station: StationId) -> bool {
+        self.members.get(station).is_some_and(|member| self.is_held_off(now, member.mac))
     }
 
     fn is_held_off(&self, now: Instant, mac: MacAddr) -> bool {

@@ -37,15 +37,20 @@ impl KeyRing {
         }
     }
 
-    /// Takes up the key of a newly formed ring. Members must come in rising order of stations. The key
-    /// before it stays valid for frames that are still on their way.
-    pub(super) fn form(&mut self, epoch: u8, mode_epoch: u32, members: impl Iterator<Item = FormMember>) {
+    /// The key of a ring of these members, who must come in rising order of stations.
+    fn ring_key(&self, epoch: u8, mode_epoch: u32, members: impl Iterator<Item = FormMember>) -> Key {
         let head = [epoch, 0, 0, 0, 0];
         let mut head20 = [0; 20];
         head20[..5].copy_from_slice(&head);
         head20[5..9].copy_from_slice(&mode_epoch.to_be_bytes());
         let material = core::iter::once(head20).chain(members.map(|member| member.key_material()));
-        let key = self.bootstrap.derive("rota 2026 ring incarnation", material);
+        self.bootstrap.derive("rota 2026 ring incarnation", material)
+    }
+
+    /// Takes up the key of a newly formed ring. Members must come in rising order of stations. The key
+    /// before it stays valid for frames that are still on their way.
+    pub(super) fn form(&mut self, epoch: u8, mode_epoch: u32, members: impl Iterator<Item = FormMember>) {
+        let key = self.ring_key(epoch, mode_epoch, members);
         if self.ring[0].as_ref().is_some_and(|(_, old)| *old == key) {
             return;
         }
@@ -53,9 +58,13 @@ impl KeyRing {
         self.ring[0] = Some((epoch, key));
     }
 
-    /// Whether this was the epoch of a ring key that a newer one has replaced.
-    pub(super) fn is_replaced(&self, epoch: u8) -> bool {
-        self.ring[1].as_ref().is_some_and(|(old, _)| *old == epoch) && self.current_epoch() != epoch
+    /// Whether the ring of these members had a key that a newer one has replaced. The epoch alone does not
+    /// say so: epochs begin anew in a ring that forgot its keys, and two stations may have seen others.
+    pub(super) fn is_replaced(&self, epoch: u8, mode_epoch: u32, members: &[FormMember]) -> bool {
+        let [Some((current, _)), Some((old, replaced))] = &self.ring else { return false };
+        *old == epoch
+            && *current != epoch
+            && self.ring_key(epoch, mode_epoch, members.iter().copied()) == *replaced
     }
 
     /// Forgets the ring's keys: back in plain mode nothing under them is believed.
@@ -70,5 +79,27 @@ impl KeyRing {
             return verify(view, &self.bootstrap);
         }
         self.ring.iter().flatten().any(|(known, key)| *known == epoch && verify(view, key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_wire::MacAddr;
+
+    fn member(station: u16, incarnation: u32) -> FormMember {
+        FormMember { station, mac: MacAddr([2, 0, 0, 0, 0, station as u8]), incarnation, nonce: 7 }
+    }
+
+    #[test]
+    fn a_key_is_replaced_when_it_is_the_same_key_not_when_its_epoch_was_seen() {
+        let mut keys = KeyRing::new(&Key::new([1; 32]), 1);
+        let (old, new) = ([member(1, 1), member(2, 1)], [member(1, 1), member(2, 2)]);
+        keys.form(2, 5, old.iter().copied());
+        keys.form(1, 5, new.iter().copied());
+        assert!(keys.is_replaced(2, 5, &old));
+        // Epochs began anew where all had forgotten their keys: another ring, and this epoch once more.
+        assert!(!keys.is_replaced(2, 5, &[member(1, 3), member(2, 2)]));
+        assert!(!keys.is_replaced(1, 5, &new), "the present key");
     }
 }

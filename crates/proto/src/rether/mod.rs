@@ -423,6 +423,11 @@ impl Rether {
         self.seen.generation.counter
     }
 
+    /// The newest generation that this station has seen: a token of an older one is stale to it.
+    pub fn newest(&self) -> Generation {
+        self.seen.generation
+    }
+
     /// How many ordinary frames wait for the token.
     pub fn queued_frames(&self) -> usize {
         self.nrt.frames()

@@ -255,8 +255,8 @@ impl Rether {
             watch.written = true;
             watch.token.residual_ns = residual;
         }
-        let (token, stamp, to) = (watch.token, watch.stamp, watch.to);
-        let octets = token.emit(&mut frame.bytes[BODY..]);
+        let (stamp, to) = (watch.stamp, watch.to);
+        let octets = watch.token.emit(&mut frame.bytes[BODY..]);
         let mac = self.members.get(to)?.mac;
         self.seal(frame, mac, Kind::Token, PayloadKind::None, Proof::Ring(stamp), octets)
     }

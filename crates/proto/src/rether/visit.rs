@@ -106,19 +106,20 @@ impl Rether {
         if hold.token.phase == Phase::RealTime {
             self.grow_sessions(&mut hold.token);
         }
-        let token = hold.token;
+        self.note_list(&hold.token);
+        let (phase, unreserved) = (hold.token.phase, hold.token.slots.as_slice().is_empty());
         let fresh = hold.stamp.seq == 1;
         let mine = hold.stamp.generation.station == self.station;
+        let next = (phase == Phase::First).then(|| self.next_live(self.station, &hold.token));
         self.hold = Some(hold);
-        self.list = Some(token);
-        if token.slots.as_slice().is_empty() && token.phase != Phase::First {
+        if unreserved && phase != Phase::First {
             return self.destroy_token(now);
         }
-        match token.phase {
+        match phase {
             Phase::First if mine && !fresh => self.end_first_rotation(now),
-            Phase::First => match self.next_live(self.station, &token) {
-                next if next == self.station => self.end_first_rotation(now),
-                next => self.stage(Stage::Leave { to: next }),
+            Phase::First => match next {
+                Some(next) if next != self.station => self.stage(Stage::Leave { to: next }),
+                _ => self.end_first_rotation(now),
             },
             Phase::RealTime => self.enter_slot(now),
             Phase::NonRealTime => self.enter_nrt(),
@@ -149,17 +150,17 @@ impl Rether {
     fn go_home(&mut self, now: Instant) -> Step {
         let Some(hold) = &mut self.hold else { return Step::Wait };
         hold.token.phase = Phase::Home;
-        let token = hold.token;
-        let master = self.master(&token);
+        let (strict, rested) = (hold.token.slots.is_strict(), hold.token.rested);
+        let Some(Hold { token, .. }) = &self.hold else { return Step::Wait };
+        let master = self.master(token);
         if master != self.station {
             return self.stage(Stage::Leave { to: master });
         }
         let until = self.clock.start + self.settings.trt;
-        let strict = token.slots.is_strict();
-        if !self.clock.known || now >= until || (!strict && !token.rested && now > self.clock.start) {
+        if !self.clock.known || now >= until || (!strict && !rested && now > self.clock.start) {
             return self.start_cycle(now);
         }
-        if token.rested {
+        if rested {
             self.counters.rests += 1;
         }
         // A rest is a hold of its own, and what the drain of a silent master waits for.
@@ -180,7 +181,7 @@ impl Rether {
             if let Some(hold) = &mut self.hold {
                 hold.token = token;
             }
-            self.list = Some(token);
+            self.note_list(&token);
             if token.slots.as_slice().is_empty() {
                 return self.destroy_token(now);
             }
@@ -267,7 +268,7 @@ impl Rether {
         hold.token.cycle = self.clock.cycle;
         hold.token.phase = Phase::RealTime;
         hold.token.position = 0;
-        self.list = Some(hold.token);
+        self.note_list(&hold.token);
         self.list_stamp = hold.stamp;
         self.silence_at = now + self.settings.silence(self.rank());
         self.hold = Some(hold);
@@ -282,7 +283,7 @@ impl Rether {
     /// Goes to the slot whose turn it is, or on to its owner, or to the non-real-time round behind the last.
     fn enter_slot(&mut self, now: Instant) -> Step {
         let Some(hold) = &self.hold else { return Step::Wait };
-        let (token, card_free) = (hold.token, hold.card_free);
+        let (token, card_free) = (&hold.token, hold.card_free);
         let index = usize::from(token.position);
         let slots = token.slots.as_slice();
         let Some(slot) = slots.get(index) else { return self.start_round(now, card_free) };
@@ -547,9 +548,9 @@ impl Rether {
         let station = self.station;
         let Some(hold) = &mut self.hold else { return Step::Wait };
         hold.token.idle_visits = if sent { 0 } else { hold.token.idle_visits.saturating_add(1) };
-        let token = hold.token;
-        let next = self.next_live(station, &token);
-        let idle = !awake && token.idle_visits >= self.live_stations(&token);
+        let Some(Hold { token, .. }) = &self.hold else { return Step::Wait };
+        let next = self.next_live(station, token);
+        let idle = !awake && token.idle_visits >= self.live_stations(token);
         if let Some(hold) = &mut self.hold {
             hold.token.next_nrt = next;
             hold.token.rested = idle;
@@ -596,10 +597,8 @@ impl Rether {
     fn go_home_when_free(&mut self, now: Instant, card_free: Instant) -> Step {
         let Some(hold) = &mut self.hold else { return Step::Wait };
         hold.token.phase = Phase::Home;
-        let master = {
-            let token = hold.token;
-            self.master(&token)
-        };
+        let Some(Hold { token, .. }) = &self.hold else { return Step::Wait };
+        let master = self.master(token);
         if master == self.station {
             return self.go_home(now.max(card_free).min(now));
         }

@@ -14,11 +14,8 @@ pub struct Cycles {
 impl Checker for Cycles {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
         for seen in view.seen {
-            let Seen::Sent { host, frame, .. } = seen else { continue };
+            let Seen::Sent { host, frame, kind: Some(Kind::List), .. } = seen else { continue };
             let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { continue };
-            if frame.header().kind != Kind::List {
-                continue;
-            }
             let Ok(list) = Token::parse(frame.body()) else { continue };
             let now = list.slots.is_strict().then_some((*host, list.cycle, view.now));
             let last = std::mem::replace(&mut self.last, now);

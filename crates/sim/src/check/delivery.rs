@@ -33,7 +33,8 @@ struct Watch {
     /// Units whose time has not come.
     pending: VecDeque<Pending>,
     newest: Option<u64>,
-    slot: Option<Instant>,
+    /// When its newest slot began, and whether the ring was strict then.
+    slot: Option<(Instant, bool)>,
     /// Its program has sent a unit larger than the contract, whose rest takes a slot of its own.
     too_large: bool,
 }
@@ -153,8 +154,13 @@ impl Deliveries {
         if channel.state != FlowState::Open {
             return;
         }
+        let list = view.hosts[channel.from].node.as_ref().and_then(|node| node.link().list());
+        let Some(list) = list else { return };
+        let slots: Vec<(u16, u32, bool)> =
+            list.slots.as_slice().iter().map(|slot| (slot.station, slot.tht_ns, slot.periodic)).collect();
+        let strict = slots.iter().any(|slot| slot.2);
         let watch = &mut self.flows[flow];
-        let Some(last) = watch.slot.replace(began) else { return };
+        let Some((last, was_strict)) = watch.slot.replace((began, strict)) else { return };
         let gap = began.since(last);
         // Two slots at once happen when a cycle begins while the last one's slot was late.
         let to_blame = watch.too_large;
@@ -162,11 +168,8 @@ impl Deliveries {
             return;
         }
         watch.report.worst_gap = watch.report.worst_gap.max(gap);
-        let list = view.hosts[channel.from].node.as_ref().and_then(|node| node.link().list());
-        let Some(list) = list else { return };
-        let slots: Vec<(u16, u32, bool)> =
-            list.slots.as_slice().iter().map(|slot| (slot.station, slot.tht_ns, slot.periodic)).collect();
-        let strict = slots.iter().any(|slot| slot.2);
+        // The first slot of a ring that has become strict may follow one that came as early as it could.
+        let strict = strict && was_strict;
         let slots: Vec<Slot> = super::ledger::admission_slots(&slots);
         let params = view.settings.params(view.hosts.len() as u16);
         let bound = if strict { params.trt } else { gap_early(&params, &slots) };

@@ -39,6 +39,7 @@ use crate::media::Frame;
 use crate::world::{Flow, FlowState};
 use rota_proto::Settings;
 use rota_units::Instant;
+use rota_wire::Kind;
 
 /// A rule was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +66,8 @@ pub enum Seen {
         host: usize,
         /// The frame.
         frame: Frame,
+        /// What it is, where it is one of ours: most rules are about few kinds.
+        kind: Option<Kind>,
         /// Whether it held a token.
         holding: bool,
     },

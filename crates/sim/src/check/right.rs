@@ -2,7 +2,7 @@
 
 use super::{Checker, Findings, Seen, View};
 use rota_proto::{ModeName, Node};
-use rota_wire::{FrameView, Kind};
+use rota_wire::Kind;
 
 /// Watches what leaves the stations.
 #[derive(Debug, Default)]
@@ -15,9 +15,8 @@ impl Checker for RightToSend {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
         self.slotted.resize(view.hosts.len(), false);
         for seen in view.seen {
-            let Seen::Sent { host, frame, holding } = seen else { continue };
+            let Seen::Sent { host, kind, holding, .. } = seen else { continue };
             let Some(node) = &view.hosts[*host].node else { continue };
-            let kind = FrameView::parse(frame, view.settings.ether_type).ok().map(|view| view.header().kind);
             match kind {
                 Some(Kind::Data) => {
                     if !holding {

@@ -25,7 +25,9 @@ impl Checker for Slots {
         self.reserved.resize(view.hosts.len(), Span::ZERO);
         for seen in view.seen {
             match seen {
-                Seen::Sent { host, frame, .. } => self.count(view, *host, frame, findings),
+                Seen::Sent { host, frame, kind: Some(Kind::Data), .. } => {
+                    self.count(view, *host, frame, findings)
+                }
                 Seen::Flow { flow, state: FlowState::Open } => check_length(view, *flow, findings),
                 _ => {}
             }
@@ -45,9 +47,6 @@ fn own_slots<'a>(view: &'a View<'_>, host: usize) -> impl Iterator<Item = Span> 
 impl Slots {
     fn count(&mut self, view: &View<'_>, host: usize, frame: &Frame, findings: &mut Findings) {
         let Ok(parsed) = FrameView::parse(frame, view.settings.ether_type) else { return };
-        if parsed.header().kind != Kind::Data {
-            return;
-        }
         let stamp = (view.hosts[host].boots, parsed.header().generation, parsed.header().seq);
         let (known, sent) = &mut self.sent[host];
         if *known != stamp {

@@ -2,6 +2,7 @@
 //! may wait behind what a long hold sends, but not for ever.
 
 use super::{Checker, Findings, Seen, View};
+use crate::hosts::Host;
 use rota_proto::ModeName;
 use rota_wire::{FrameView, Generation, Kind};
 
@@ -12,6 +13,8 @@ const TIMES: u32 = 2;
 struct Last {
     boots: u32,
     claims: u64,
+    /// The newest generation that it had seen before the present event.
+    newest: Generation,
     token: (Generation, u64),
     times: u32,
 }
@@ -27,13 +30,13 @@ impl Checker for Waste {
         self.last.resize(view.hosts.len(), Last::default());
         for seen in view.seen {
             match seen {
-                Seen::Sent { host, frame, .. } => {
+                Seen::Sent { host, frame, kind: Some(Kind::Token), .. } => {
                     let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { continue };
                     // Who has gone back to plain mode meanwhile tells so behind all that its queue held.
                     let to = view.hosts.iter().filter(|to| frame.destination_mac() == to.mac);
                     let mut to = to.filter_map(|to| to.node.as_ref());
                     let rings = to.any(|node| node.link().mode() == ModeName::Token);
-                    if frame.header().kind == Kind::Token && rings {
+                    if rings {
                         let token = (frame.header().generation, frame.header().seq);
                         self.token(view, *host, token, findings);
                     }
@@ -60,9 +63,15 @@ impl Waste {
         let Some(node) = &view.hosts[host].node else { return };
         let (boots, claims) = (view.hosts[host].boots, node.link().counters().claims);
         let last = &mut self.last[host];
-        let more = claims > last.claims && boots == last.boots;
-        (last.boots, last.claims) = (boots, claims);
-        if more && !view.windows.cover(view.now) {
+        let (more, newest) = (claims > last.claims && boots == last.boots, last.newest);
+        (last.boots, last.claims, last.newest) = (boots, claims, node.link().newest());
+        // Who comes back from a ring of a newer generation believes no token of this one: only a claim makes
+        // a generation that is new to both.
+        let stranger = |other: &Host| {
+            let link = other.node.as_ref().map(|node| node.link());
+            link.is_some_and(|link| link.mode() == ModeName::Token && link.newest() > newest)
+        };
+        if more && !view.windows.cover(view.now) && !view.hosts.iter().any(stranger) {
             findings.add(view.now, "R9", format!("host {host} claimed, and nothing had gone wrong"));
         }
     }

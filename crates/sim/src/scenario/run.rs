@@ -24,6 +24,8 @@ enum Action {
     Begin(usize),
     Beat(usize),
     End(usize),
+    /// From here on nothing goes wrong any more.
+    Heal,
 }
 
 /// How one reservation fared, over all channels that it had.
@@ -164,6 +166,7 @@ impl<'a> Run<'a> {
                 self.at(at, Action::Beat(index));
             }
         }
+        self.at(end, Action::Heal);
     }
 
     fn at(&mut self, at: Instant, action: Action) {
@@ -174,8 +177,6 @@ impl<'a> Run<'a> {
     /// Runs to the end and says what came of it.
     pub fn finish(mut self) -> Outcome {
         self.advance(self.end);
-        // From here on nothing goes wrong any more.
-        self.world.heal_all();
         // Most have settled long before the longest hold-off is over.
         let mut settled = Ok(());
         for part in 1..=16 {
@@ -270,6 +271,7 @@ impl<'a> Run<'a> {
                     self.at(next, Action::Beat(index));
                 }
             }
+            Action::Heal => self.world.heal_all(),
             Action::End(index) => {
                 let fault = self.faults[index].fault.clone();
                 self.world.end_fault(index, &fault);

@@ -605,18 +605,26 @@ impl World {
             }
             (Happened::DelayedWithin, Some(_)) => (strike.late + slot, Scope::All),
             // Later than D it counts as lost, and comes all the same.
-            (Happened::DelayedBeyond, Some(_)) => (strike.late + self.token_lost() + slot, Scope::All),
+            (Happened::DelayedBeyond, Some(kind)) => {
+                self.blow_at(kind, token);
+                (strike.late + self.token_lost() + slot, Scope::All)
+            }
             (_, Some(Kind::Data)) => (Span::ZERO, Scope::Pair(from, to)),
             (Happened::Cut, Some(_)) => (self.token_lost() + slot, Scope::All),
             (_, Some(kind)) => {
-                let blow = if kind == Kind::Token { Blow::TokenLost(token) } else { Blow::Other };
-                self.seen.push(Seen::Struck { blow });
+                self.blow_at(kind, token);
                 (self.token_lost() + slot, Scope::All)
             }
             // Ordinary frames were promised nothing.
             (_, None) => return,
         };
         self.windows.open(now, span, scope);
+    }
+
+    /// A control frame did not come, or not within D.
+    fn blow_at(&mut self, kind: Kind, token: (Generation, u64)) {
+        let blow = if kind == Kind::Token { Blow::TokenLost(token) } else { Blow::Other };
+        self.seen.push(Seen::Struck { blow });
     }
 
     /// How long it may take until what a control frame was for happens after all. Losses close together are

@@ -294,15 +294,17 @@ impl World {
         let now = self.engine.now();
         let host = &mut self.hosts[from];
         let local = host.clock.read(now);
-        self.fragment_sent(from, &frame);
+        let kind = kind_of(&frame, self.spec.settings.ether_type);
+        if kind == Some(Kind::Data) {
+            self.fragment_sent(from, &frame);
+        }
         let host = &mut self.hosts[from];
         let holding = host.node.as_ref().is_some_and(|node| node.link().holds_token(local));
-        let acknowledges = || kind_of(&frame, self.spec.settings.ether_type) == Some(Kind::SwitchAck);
-        if host.ordinary_until > now && acknowledges() {
+        if host.ordinary_until > now && kind == Some(Kind::SwitchAck) {
             let what = format!("host {from} says that its card is empty, and it is not");
             self.findings.add(now, "R7", what);
         }
-        self.seen.push(Seen::Sent { host: from, frame: frame.clone(), holding });
+        self.seen.push(Seen::Sent { host: from, frame: frame.clone(), kind, holding });
         if host.profile.is_ideal() {
             self.send(from, frame);
             return;

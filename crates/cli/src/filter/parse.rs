@@ -1,0 +1,216 @@
+//! The reader of filters.
+
+use super::error::harmless;
+use super::words::{EVENTS, KINDS, MODES, VERDICTS, known, meant};
+use super::{Compare, Expr, Field, FilterError, Side};
+
+/// How deep parentheses and `not` may stand in each other.
+const DEPTH_MAX: usize = 64;
+const FIELDS: &str = "src, dst, host, kind, event, verdict, mode, priority, channel, label, len, sap";
+/// Words that begin something else than a bare word.
+const FIELD_WORDS: &[&str] = &[
+    "src", "dst", "host", "station", "kind", "event", "verdict", "mode", "priority", "prio", "level",
+    "channel", "label", "len", "length", "sap", "not", "and", "or",
+];
+const SYMBOLS: &[&str] = &["&&", "||", "==", "!=", "<=", ">=", "(", ")", "!", "=", "<", ">"];
+
+/// A word or symbol, and where it began, in letters from 0.
+#[derive(Clone, Debug)]
+struct Piece {
+    at: usize,
+    text: String,
+    quoted: bool,
+}
+
+pub(super) fn parse(text: &str) -> Result<Option<Expr>, FilterError> {
+    let pieces = pieces(text)?;
+    let mut reader = Reader { text, pieces: &pieces, next: 0 };
+    if pieces.is_empty() {
+        return Ok(None);
+    }
+    let root = reader.either(0)?;
+    match reader.peek() {
+        None => Ok(Some(root)),
+        Some(_) => Err(reader.wrong("'and', 'or' or the end was expected")),
+    }
+}
+
+/// Cuts a text into words and symbols. A name with odd letters may stand in quotes.
+fn pieces(text: &str) -> Result<Vec<Piece>, FilterError> {
+    let letters: Vec<char> = text.chars().collect();
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    while at < letters.len() {
+        let letter = letters[at];
+        if letter.is_whitespace() {
+            at += 1;
+            continue;
+        }
+        let symbol = SYMBOLS.iter().find(|symbol| {
+            let rest = letters[at..].iter().take(symbol.len());
+            rest.eq(symbol.chars().collect::<Vec<_>>().iter())
+        });
+        let (end, after, begin) = if let Some(symbol) = symbol {
+            (at + symbol.len(), at + symbol.len(), at)
+        } else if letter == '"' || letter == '\'' {
+            let end = letters[at + 1..].iter().position(|other| *other == letter).map(|n| at + 1 + n);
+            let end = end.ok_or_else(|| FilterError {
+                text: text.to_owned(),
+                column: at + 1,
+                found: format!("a quotation begins with {letter}"),
+                wanted: format!("another {letter} must end it"),
+            })?;
+            (end, end + 1, at + 1)
+        } else {
+            let is_end = |letter: &char| letter.is_whitespace() || "&|=!<>()\"'".contains(*letter);
+            // A sign that is no symbol is a piece of its own, which nobody will understand.
+            let length = letters[at + 1..].iter().position(is_end).unwrap_or(letters.len() - at - 1);
+            (at + 1 + length, at + 1 + length, at)
+        };
+        let quoted = symbol.is_none() && begin != at;
+        pieces.push(Piece { at, text: letters[begin..end].iter().collect(), quoted });
+        at = after;
+    }
+    Ok(pieces)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    pieces: &'a [Piece],
+    next: usize,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<&Piece> {
+        self.pieces.get(self.next)
+    }
+
+    /// Whether one of these comes next; takes it.
+    fn takes(&mut self, any: &[&str]) -> Option<String> {
+        let found = self.peek().filter(|piece| !piece.quoted && any.contains(&&*piece.text))?.text.clone();
+        self.next += 1;
+        Some(found)
+    }
+
+    /// What comes next is wrong.
+    fn wrong(&self, wanted: impl Into<String>) -> FilterError {
+        let (at, found) = self.peek().map_or_else(
+            || (self.text.chars().count(), "the filter ends".to_owned()),
+            |piece| (piece.at, format!("'{}' stands there", harmless(&piece.text))),
+        );
+        FilterError { text: self.text.to_owned(), column: at + 1, found, wanted: wanted.into() }
+    }
+
+    fn either(&mut self, depth: usize) -> Result<Expr, FilterError> {
+        let mut parts = vec![self.both(depth)?];
+        while self.takes(&["or", "||"]).is_some() {
+            parts.push(self.both(depth)?);
+        }
+        Ok(if parts.len() == 1 { parts.remove(0) } else { Expr::Any(parts) })
+    }
+
+    fn both(&mut self, depth: usize) -> Result<Expr, FilterError> {
+        let mut parts = vec![self.one(depth)?];
+        while self.takes(&["and", "&&"]).is_some() {
+            parts.push(self.one(depth)?);
+        }
+        Ok(if parts.len() == 1 { parts.remove(0) } else { Expr::All(parts) })
+    }
+
+    fn one(&mut self, depth: usize) -> Result<Expr, FilterError> {
+        if depth > DEPTH_MAX {
+            return Err(self.wrong(format!("at most {DEPTH_MAX} may stand in each other")));
+        }
+        if self.takes(&["not", "!"]).is_some() {
+            return Ok(Expr::Not(Box::new(self.one(depth + 1)?)));
+        }
+        let open = self.next;
+        if self.takes(&["("]).is_some() {
+            let inner = self.either(depth + 1)?;
+            if self.takes(&[")"]).is_none() {
+                let column = self.pieces[open].at + 1;
+                return Err(self.wrong(format!("')' was expected for the '(' in column {column}")));
+            }
+            return Ok(inner);
+        }
+        self.test()
+    }
+
+    fn test(&mut self) -> Result<Expr, FilterError> {
+        let Some(piece) = self.peek().filter(|piece| !piece.quoted) else {
+            return Err(self.wrong(format!("a field was expected ({FIELDS}), or a word such as token")));
+        };
+        match &*piece.text {
+            "src" => self.party(Side::Src),
+            "dst" => self.party(Side::Dst),
+            "host" | "station" => self.party(Side::Either),
+            "kind" => self.word(Field::Kind, &[KINDS]),
+            "event" => self.word(Field::Event, &[EVENTS]),
+            "verdict" => self.word(Field::Verdict, &[VERDICTS]),
+            "mode" => self.word(Field::Mode, &[MODES]),
+            "priority" | "prio" | "level" => self.number(Field::Priority, 7),
+            "channel" => self.number(Field::Channel, u64::MAX),
+            "label" => self.number(Field::Label, u16::MAX.into()),
+            "len" | "length" => self.number(Field::Length, u32::MAX.into()),
+            "sap" => self.number(Field::Sap, 255),
+            _ => self.bare(),
+        }
+    }
+
+    fn party(&mut self, side: Side) -> Result<Expr, FilterError> {
+        self.next += 1;
+        let is = self.takes(&["=", "==", "!="]).is_none_or(|sign| sign != "!=");
+        let is_station = |piece: &&Piece| piece.quoted || !SYMBOLS.contains(&&*piece.text);
+        let Some(piece) = self.peek().filter(is_station) else {
+            return Err(self.wrong("a station's name, number or address was expected"));
+        };
+        let called = piece.text.clone();
+        self.next += 1;
+        Ok(Expr::Party(side, is, called))
+    }
+
+    fn word(&mut self, field: Field, lists: &[&[&'static str]]) -> Result<Expr, FilterError> {
+        self.next += 1;
+        let is = self.takes(&["=", "==", "!="]).is_none_or(|sign| sign != "!=");
+        let known = known(lists);
+        let Some(word) = self.takes(&known) else {
+            let guess = self.guess(&known);
+            return Err(self.wrong(format!("{guess}one of these was expected: {}", known.join(", "))));
+        };
+        Ok(Expr::Word(field, is, word))
+    }
+
+    fn bare(&mut self) -> Result<Expr, FilterError> {
+        let known = known(&[KINDS, EVENTS, VERDICTS]);
+        if let Some(word) = self.takes(&known) {
+            return Ok(Expr::Word(Field::Bare, true, word));
+        }
+        let guess = self.guess(&[&known[..], FIELD_WORDS].concat());
+        Err(self.wrong(format!("{guess}a field was expected ({FIELDS}), or a word such as token or late")))
+    }
+
+    fn guess(&self, known: &[&str]) -> String {
+        let meant = self.peek().and_then(|piece| meant(&piece.text, known));
+        meant.map_or_else(String::new, |word| format!("did you mean '{word}'? "))
+    }
+
+    fn number(&mut self, field: Field, largest: u64) -> Result<Expr, FilterError> {
+        self.next += 1;
+        let compare = match self.takes(&["=", "==", "!=", "<", "<=", ">", ">="]).as_deref() {
+            Some("!=") => Compare::Unequal,
+            Some("<") => Compare::Less,
+            Some("<=") => Compare::AtMost,
+            Some(">") => Compare::More,
+            Some(">=") => Compare::AtLeast,
+            _ => Compare::Equal,
+        };
+        let digits = self.peek().filter(|piece| piece.text.bytes().all(|octet| octet.is_ascii_digit()));
+        let number = digits.and_then(|piece| piece.text.parse().ok()).filter(|number| *number <= largest);
+        let Some(number) = number else {
+            let range = if largest == u64::MAX { String::new() } else { format!(" from 0 to {largest}") };
+            return Err(self.wrong(format!("a number{range} was expected")));
+        };
+        self.next += 1;
+        Ok(Expr::Number(field, compare, number))
+    }
+}
