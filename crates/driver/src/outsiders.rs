@@ -88,7 +88,7 @@ impl Outsiders {
             }
         }
         let frames = u64::from(packet_socket::take_seen(fd)?);
-        let octets = if looked == 0 { 0 } else { octets / looked * frames };
+        let octets = octets.checked_div(looked).unwrap_or(0) * frames;
         Ok(Foreign { frames, octets, mac })
     }
 }
@@ -165,13 +165,15 @@ mod tests {
             assert!(passes(&program, &frame([9; 6], [2, 0, 0, 0, 1, 201], 0x0800)));
             assert!(passes(&program, &frame([9; 6], [2, 0, 0, 1, 1, 0], 0x0800)));
             assert!(!passes(&program, &frame([9; 6], [7; 6], 0x88b5)), "ours are proven elsewhere");
-            assert!(!passes(&program, &frame([1, 0x80, 0xc2, 0, 0, 0], [7; 6], 0x0027)), "a switch's talk");
+            let talk = frame([1, 0x80, 0xc2, 0, 0, 0], [7; 6], 0x0027);
+            assert!(!passes(&program, &talk), "between switches");
         }
     }
 
     #[test]
     fn the_line_of_an_interface_is_found() {
-        let table = "Inter-|   Receive  |  Transmit\n face |bytes packets errs\n    lo:  1 2 0 0 0 0 0 0  3 4 0 0\n\
+        let table = "Inter-|   Receive  |  Transmit\n face |bytes packets errs\n    \
+                     lo:  1 2 0 0 0 0 0 0  3 4 0 0\n\
                      eth0: 10 20 0 0 0 0 0 0 30 40 0 0 0 0 0 0\n eth01: 1 1 1 1 1 1 1 1 9 9 0";
         assert_eq!(sent_in(table, "eth0"), Some((40, 30)));
         assert_eq!(sent_in(table, "lo"), Some((4, 3)));

@@ -139,8 +139,8 @@ impl CounterReader {
         self.names.iter().enumerate().map(|(id, name)| (name.as_str(), self.pages.load(entry(id))))
     }
 
-    /// All rows of the monitor, of one moment, into `into`, whose room is used again. False when there are none
-    /// or the node ended while it wrote them; `into` then holds nothing of worth.
+    /// All rows of the monitor, of one moment, into `into`, whose room is used again. False when there are
+    /// none or the node ended while it wrote them; `into` then holds nothing of worth.
     pub fn monitor(&self, into: &mut Monitor) -> bool {
         self.monitor.is_some_and(|at| monitor::read(&self.pages, at, into))
     }

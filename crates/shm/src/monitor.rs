@@ -434,7 +434,7 @@ mod tests {
     fn a_writer_that_died_while_writing_holds_no_reader() {
         let (mut table, reader) = both();
         let write = table.write();
-        std::mem::ManuallyDrop::new(write);
+        let _held = std::mem::ManuallyDrop::new(write);
         assert!(!reader.monitor(&mut Monitor::default()));
     }
 

@@ -3,6 +3,7 @@
 //!
 //! It maps the node's counters file read-only, and asks the node for nothing more than that file.
 
+mod narrow;
 mod picture;
 mod rates;
 mod source;
@@ -12,6 +13,7 @@ mod watch;
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
+use narrow::Narrow;
 use picture::Picture;
 use rota::Span;
 use source::{Look, Source};
@@ -31,6 +33,9 @@ pub struct Args {
     /// How often to look and to draw, such as 10hz or 500ms
     #[arg(long, value_parser = rate, default_value = "2hz", value_name = "RATE")]
     rate: Span,
+    /// Show only loads and channels that pass, in the language of 'rota trace': src n3 and not kind token
+    #[arg(value_name = "FILTER", trailing_var_arg = true)]
+    filter: Vec<String>,
 }
 
 /// An interval, or how many there are in a second.
@@ -54,7 +59,9 @@ fn rate(text: &str) -> Result<Span, String> {
 
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
-    let picture = once(args.rate)?;
+    let filter =
+        Narrow::parse(&args.filter.join(" ")).map_err(|error| Failure::wrong_use(error.to_string()))?;
+    let picture = once(args.rate, filter)?;
     match format {
         Format::Json => {
             let json = serde_json::to_string(&picture).map_err(|e| Failure::failed(e.to_string()))?;
@@ -66,8 +73,9 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 }
 
 /// Looks until every station that reports has done so twice.
-fn once(sampling: Span) -> Result<Picture, Failure> {
+fn once(sampling: Span, filter: Narrow) -> Result<Picture, Failure> {
     let (mut source, mut watch) = (Source::new(), Watch::new(sampling));
+    watch.set_filter(filter);
     let until = rota::now() + ONCE_AT_MOST;
     loop {
         let now = rota::now();

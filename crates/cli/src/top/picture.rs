@@ -1,13 +1,13 @@
 //! What a monitor shows, as one value: the screen, the page, `--once` and `--json` all show this.
 
 use super::rates::Figures;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Names of the kinds of traffic, in the order of the rows.
 pub const KINDS: [&str; 5] = ["token", "real-time", "ordinary", "control", "llc"];
 
 /// One name with its load.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     /// What it is the load of.
     pub name: String,
@@ -16,7 +16,7 @@ pub struct Share {
 }
 
 /// A station.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Station {
     /// Its number.
     pub station: u64,
@@ -55,7 +55,7 @@ pub struct Station {
 }
 
 /// A channel, put together from both its ends.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Channel {
     /// The sender's id of it.
     pub channel: u64,
@@ -98,7 +98,7 @@ pub struct Channel {
 }
 
 /// How long cycles last.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rotation {
     /// The newest, as this station saw it.
     pub last_ns: u64,
@@ -113,27 +113,27 @@ pub struct Rotation {
 }
 
 /// A counter that should be zero.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
     /// Its name.
     pub name: String,
     /// Its value.
     pub value: u64,
     /// What it means when it is not.
-    pub meaning: &'static str,
+    pub meaning: String,
 }
 
 /// Something that somebody should look at.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Warning {
     /// For programs.
-    pub kind: &'static str,
+    pub kind: String,
     /// For people.
     pub sentence: String,
 }
 
 /// Everything.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Picture {
     /// Whether a node runs here and tells.
     pub node: bool,
@@ -144,7 +144,7 @@ pub struct Picture {
     /// Its name.
     pub name: String,
     /// `joining`, `plain`, `switching` or `token`.
-    pub mode: &'static str,
+    pub mode: String,
     /// The cycle.
     pub trt_ns: u64,
     /// The link.
@@ -171,6 +171,8 @@ pub struct Picture {
     pub should_be_zero: Vec<Fault>,
     /// What somebody should look at.
     pub warnings: Vec<Warning>,
+    /// The filter that the loads and channels have passed; empty for none.
+    pub filter: String,
 }
 
 impl Picture {

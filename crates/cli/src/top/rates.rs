@@ -1,11 +1,11 @@
 //! From counts to rates: now, on the average and at most.
 
 use rota::{Flow, Span};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Packets and bits of the wire in a second.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
     /// Frames a second.
     pub packets_per_second: f64,
@@ -44,7 +44,7 @@ impl Rate {
 }
 
 /// A rate at three lengths.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Over the newest interval.
     pub now: Rate,
@@ -52,6 +52,15 @@ pub struct Figures {
     pub average: Rate,
     /// The largest interval since then.
     pub maximum: Rate,
+}
+
+impl std::ops::AddAssign for Figures {
+    /// The sum of the maxima is not the maximum of the sum, but never below it.
+    fn add_assign(&mut self, more: Self) {
+        self.now += more.now;
+        self.average += more.average;
+        self.maximum += more.maximum;
+    }
 }
 
 impl Figures {

@@ -1,7 +1,7 @@
 //! What somebody should look at, in plain words.
 
 use super::picture::{Channel, Picture, Station, Warning};
-use super::rates::{Figures, Rate};
+use super::rates::Rate;
 use super::watch::mac;
 use rota::{Instant, Monitor, Span, StationRow};
 use std::collections::VecDeque;
@@ -22,8 +22,6 @@ const STALL_LONG_NS: u64 = 5_000_000;
 /// What is remembered of a station beside its counts.
 #[derive(Default)]
 pub struct Habits {
-    /// Everything that it sends.
-    pub load: Figures,
     stalls: VecDeque<(Instant, u64)>,
 }
 
@@ -48,7 +46,7 @@ impl Habits {
 }
 
 fn warning(kind: &'static str, sentence: String) -> Warning {
-    Warning { kind, sentence }
+    Warning { kind: kind.into(), sentence }
 }
 
 /// The segment as a whole.
@@ -88,8 +86,8 @@ pub fn of_station(
         let percent = picture.percent(foreign.rate_bps);
         let babbles = percent >= BABBLE_PERCENT;
         let sentence = format!(
-            "a host outside the agreement, {}, {} {:.0} frames a second ({percent:.1} % of the link), heard by \
-             {name}: no bound holds against it",
+            "a host outside the agreement, {}, {} {:.0} frames a second ({percent:.1} % of the link), heard \
+             by {name}: no bound holds against it",
             mac(row.foreign_mac),
             if babbles { "babbles:" } else { "sends" },
             foreign.packets_per_second,
@@ -109,7 +107,7 @@ pub fn of_station(
     if stalls > 0 && station.stall_longest_ns >= STALL_LONG_NS {
         let longest = Span::from_nanos(station.stall_longest_ns);
         let sentence = format!(
-            "the host of {name} stood still {stalls} times in the last ten seconds (its longest ever: {longest})"
+            "the host of {name} stood still {stalls} times in the last ten seconds (longest ever: {longest})"
         );
         warnings.push(warning("stalls", sentence));
     }
@@ -172,7 +170,7 @@ mod tests {
     #[test]
     fn stalls_are_forgotten_after_ten_seconds() {
         let mut habits = Habits::default();
-        let at = |second| Instant::ZERO + Span::from_millis(second * 1_000);
+        let at = |second: u64| Instant::ZERO + Span::from_millis(second * 1_000);
         for (second, stalls) in [(1, 4), (2, 4), (3, 6), (5, 7)] {
             habits.look(at(second), stalls);
         }

@@ -1,5 +1,6 @@
 //! From looks at the counters file to pictures: rates, both ends of each channel, and what they mean.
 
+use super::narrow::Narrow;
 use super::picture::{Channel, Fault, KINDS, Picture, Rotation, Share, Station};
 use super::rates::{Figures, Meter, Rate};
 use super::source::Source;
@@ -22,6 +23,7 @@ const FOREIGN: usize = FLOWS - 1;
 struct Known {
     meter: Meter<FLOWS>,
     habits: Habits,
+    load: Figures,
 }
 
 #[derive(Default)]
@@ -41,6 +43,7 @@ pub struct Watch {
     kinds: [Figures; KINDS.len()],
     levels: [Figures; 8],
     history: VecDeque<u64>,
+    filter: Narrow,
 }
 
 impl Watch {
@@ -55,6 +58,7 @@ impl Watch {
             kinds: Default::default(),
             levels: Default::default(),
             history: VecDeque::new(),
+            filter: Narrow::default(),
         }
     }
 
@@ -67,15 +71,21 @@ impl Watch {
     /// The picture after one look.
     pub fn picture(&mut self, now: Instant, source: &Source) -> Picture {
         if self.life != source.nodes_found {
-            *self = Self { life: source.nodes_found, ..Self::new(self.sampling) };
+            self.life = source.nodes_found;
+            self.forget_maxima();
         }
         let rows = &source.rows;
         let segment = &rows.segment;
         let overhead = segment.frame_overhead_octets;
-        let stations: Vec<Station> =
+        let mut stations: Vec<Station> =
             rows.stations.iter().map(|row| self.station(now, row, overhead)).collect();
+        stations.iter_mut().for_each(|station| self.filter.narrow(station));
+        for station in &mut stations {
+            self.weigh(station);
+        }
         self.stations.retain(|number, _| rows.stations.iter().any(|row| row.station == *number));
-        let channels = self.channels(rows);
+        let mut channels = self.channels(rows);
+        channels.retain(|channel| self.filter.passes(channel));
         self.sum(&stations);
         let named = |names: &[&str], figures: &[Figures]| {
             let pairs = names.iter().zip(figures);
@@ -88,7 +98,7 @@ impl Watch {
             at_ns: segment.written_ns,
             station: segment.station,
             name: stations.iter().find(|s| s.here).map(|s| s.name.clone()).unwrap_or_default(),
-            mode: mode(segment.mode),
+            mode: mode(segment.mode).into(),
             trt_ns: segment.trt_ns,
             link_bps: segment.link_bps,
             load: self.load,
@@ -108,6 +118,7 @@ impl Watch {
             },
             should_be_zero: faults(&source.counters),
             warnings: Vec::new(),
+            filter: self.filter.text.clone(),
         };
         picture.warnings = self.warnings(now, rows, &picture);
         picture
@@ -133,8 +144,6 @@ impl Watch {
         kinds.copy_from_slice(&figures[..KINDS.len()]);
         let mut levels = [Figures::default(); 8];
         levels.copy_from_slice(&figures[KINDS.len()..FOREIGN]);
-        known.habits.load.set_now(total(kinds.iter().map(|kind| kind.now)));
-        known.habits.load.average = total(kinds.iter().map(|kind| kind.average));
         Station {
             station: row.station,
             name: row.name(),
@@ -142,7 +151,7 @@ impl Watch {
             here,
             alive: row.flags & StationRow::ALIVE != 0,
             reports: tells(row),
-            load: known.habits.load,
+            load: Figures::default(),
             kinds,
             levels,
             reserved_ns: row.reserved_ns,
@@ -154,6 +163,26 @@ impl Watch {
             received_frames: row.received.frames,
             received_octets: row.received.octets,
         }
+    }
+
+    /// The station's whole load, of the kinds that the filter has left.
+    fn weigh(&mut self, station: &mut Station) {
+        let Some(known) = self.stations.get_mut(&station.station) else { return };
+        known.load.set_now(total(station.kinds.iter().map(|kind| kind.now)));
+        known.load.average = total(station.kinds.iter().map(|kind| kind.average));
+        station.load = known.load;
+    }
+
+    /// From now on only what passes is shown. What was largest before says nothing about it.
+    pub fn set_filter(&mut self, filter: Narrow) {
+        self.filter = filter;
+        self.forget_maxima();
+    }
+
+    /// Averages and maxima begin anew.
+    pub fn forget_maxima(&mut self) {
+        let filter = std::mem::take(&mut self.filter);
+        *self = Self { life: self.life, filter, ..Self::new(self.sampling) };
     }
 
     fn sum(&mut self, stations: &[Station]) {
@@ -279,7 +308,11 @@ fn faults(counters: &[(String, u64)]) -> Vec<Fault> {
     let value = |name: &str| counters.iter().find(|(known, _)| known == name).map_or(0, |(_, value)| *value);
     rota_node::SHOULD_BE_ZERO
         .iter()
-        .map(|name| Fault { name: (*name).to_owned(), value: value(name), meaning: warn::meaning(name) })
+        .map(|name| Fault {
+            name: (*name).to_owned(),
+            value: value(name),
+            meaning: warn::meaning(name).into(),
+        })
         .collect()
 }
 

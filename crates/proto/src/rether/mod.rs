@@ -265,9 +265,8 @@ pub struct Rether {
     events: VecDeque<LinkEvent>,
     counters: Counters,
     tally: Tally,
-    /// This station's next report; none where it makes none.
-    report: Option<Box<Report>>,
-    report_queued: bool,
+    /// This station's next report, and whether it waits; none where it makes none.
+    report: Option<Box<(Report, bool)>>,
 }
 
 impl Rether {
@@ -328,8 +327,8 @@ impl Rether {
             events: VecDeque::with_capacity(1024),
             counters: Counters::default(),
             tally: Tally::default(),
-            report: (settings.report > Span::ZERO).then(|| Box::new(Report::new(ReportHead::default()))),
-            report_queued: false,
+            report: (settings.report > Span::ZERO)
+                .then(|| Box::new((Report::new(ReportHead::default()), false))),
             settings,
             port,
             me,
@@ -544,16 +543,15 @@ impl Rether {
         }
     }
 
-    /// Queues this station's report, as ordinary traffic of the lowest level where the token rules. On the way
-    /// between the modes nothing that can wait is sent.
+    /// Queues this station's report, as ordinary traffic of the lowest level where the token rules. On the
+    /// way between the modes nothing that can wait is sent.
     pub(crate) fn send_report(&mut self, now: Instant, report: &Report) {
         let Some(place) = &mut self.report else { return };
-        let ring = matches!(self.mode, Mode::Ring);
-        if self.report_queued || self.leaving || !(ring || matches!(self.mode, Mode::Plain)) {
+        let (waits, ring) = (place.1, matches!(self.mode, Mode::Ring));
+        if waits || self.leaving || !(ring || matches!(self.mode, Mode::Plain)) {
             return;
         }
-        **place = *report;
-        self.report_queued = true;
+        **place = (*report, true);
         if !ring {
             self.outbox.push_back(Pending::Report);
             return;

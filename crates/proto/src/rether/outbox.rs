@@ -149,9 +149,10 @@ impl Rether {
                 (self.members.get(*to)?.mac, Kind::Signal, proof, signal.emit(body))
             }
             Pending::Report => {
-                self.report_queued = false;
                 let proof = if self.in_ring() { Proof::Counted } else { Proof::Bootstrap };
-                (all, Kind::Report, proof, self.report.as_ref()?.emit(body))
+                let (report, waits) = &mut **self.report.as_mut()?;
+                *waits = false;
+                (all, Kind::Report, proof, report.emit(body))
             }
         };
         self.seal(frame, to, kind, PayloadKind::None, proof, octets)
