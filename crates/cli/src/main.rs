@@ -21,6 +21,7 @@ mod filter;
 mod hub;
 mod lab;
 mod link_rate;
+mod llc;
 mod load;
 mod measure;
 mod node;
@@ -84,6 +85,8 @@ enum Command {
     Recv(recv::Args),
     /// Open, list or close channels by hand
     Channel(channel::Args),
+    /// Messages between sockets of stations (IEEE 802.2)
+    Llc(llc::Args),
     /// Mode, members and reservations of this station
     Status(status::Args),
     /// The monitor: who uses the wire, what is reserved, how much slack is left
@@ -108,6 +111,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Send(args) => send::run(&args, format),
         Command::Recv(args) => recv::run(&args, format),
         Command::Channel(args) => channel::run(&args, format),
+        Command::Llc(args) => llc::run(&args, format),
         Command::Status(args) => status::run(&args, format),
         Command::Top(args) => top::run(&args, format),
         Command::Bench(args) => bench::run(&args, format),

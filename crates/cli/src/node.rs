@@ -8,6 +8,7 @@ use rota_driver::gate::{EgressGate, ROTA_MARK};
 use rota_driver::packet::{OpenError, PacketDevice, PacketOptions};
 use rota_node::{NodeSpec, Quota, SegmentKey, Settings, SettingsError};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};
+use rota_wire::MacAddr;
 use std::path::PathBuf;
 
 const KEY_FILE: &str = "/etc/rota/segment.key";
@@ -82,6 +83,15 @@ pub struct Args {
     #[arg(long, default_value_t = 128, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(2..=1_000))]
     user_connections: u16,
+    /// This station's node address for messages between sockets (IEEE 802.2), 1 to 254
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=254))]
+    llc_address: Option<u8>,
+    /// A station without Rota that speaks IEEE 802.2, such as 17=02:00:00:00:00:11; may be given often
+    #[arg(long, value_name = "N=MAC", value_parser = llc_peer)]
+    llc_peer: Vec<(u8, MacAddr)>,
+    /// Nobody else uses IEEE 802.2 on this segment: sockets 66, 224, 240 and 254 are free too
+    #[arg(long)]
+    llc_private: bool,
     /// Do not ask for real-time priority
     #[arg(long)]
     no_realtime: bool,
@@ -100,6 +110,15 @@ fn ether_type(text: &str) -> Result<u16, String> {
     } else {
         Ok(value)
     }
+}
+
+fn llc_peer(text: &str) -> Result<(u8, MacAddr), String> {
+    let wrong =
+        || format!("'{text}' names no station; write its node address and its MAC: 17=02:00:00:00:00:11");
+    let (node, mac) = text.split_once('=').ok_or_else(wrong)?;
+    let node = node.parse().ok().filter(|node| (1..=254).contains(node)).ok_or_else(wrong)?;
+    let mac: MacAddr = mac.parse().map_err(|()| wrong())?;
+    if mac.is_group() { Err(format!("{mac} is a group, not a station")) } else { Ok((node, mac)) }
 }
 
 fn nrt_policy(text: &str) -> Result<NrtPolicy, String> {
@@ -138,6 +157,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
     let settings = settings(args, rate)?;
     let mut options = PacketOptions::new(&iface, args.ethertype, ROTA_MARK);
     options.rate = Some(rate);
+    options.llc = true;
     let device = PacketDevice::open_with(&options).map_err(|error| Failure::failed(error.to_string()))?;
     let gate = EgressGate::new(&iface, GATE_FRAMES).map_err(|error| Failure::failed(error.to_string()))?;
     let lab = key.lab;
@@ -180,6 +200,9 @@ fn settings(args: &Args, rate: BitRate) -> Result<Settings, Failure> {
         return Err(Failure::wrong_use(sentence));
     }
     settings.report = args.report;
+    settings.llc.address = args.llc_address.unwrap_or(0);
+    settings.llc.peers.clone_from(&args.llc_peer);
+    settings.llc.private_segment = args.llc_private;
     if let Some(path) = &args.calibration {
         let calibration = calibrate::file::read(path)?;
         if calibration.about.rate != rate {

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+pub mod llc;
 mod node;
 mod pacer;
 mod receive;

@@ -165,6 +165,20 @@ pub trait FrameDevice {
     /// Whether the interface is up and has a carrier.
     fn link_up(&mut self) -> bool;
 
+    /// What to wait on for IEEE 802.2 frames, where they do not come with [`FrameDevice::receive`].
+    fn llc_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Takes the oldest IEEE 802.2 frame into `buf`, where they do not come with [`FrameDevice::receive`];
+    /// its length.
+    ///
+    /// # Errors
+    /// As [`FrameDevice::receive`].
+    fn receive_llc(&mut self, _buf: &mut [u8]) -> Result<Option<usize>, DeviceError> {
+        Ok(None)
+    }
+
     /// What the device has counted.
     fn counters(&mut self) -> DeviceCounters {
         DeviceCounters::default()

@@ -15,6 +15,9 @@ const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 const WHOLE_FRAME: u32 = 0x4_0000;
 
+/// The access point of IEEE 802.1D.
+const SPANNING_TREE: u32 = 0x42;
+
 const fn step(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
@@ -31,6 +34,12 @@ pub(crate) fn ours(ethertype: u16, addresses: &[[u8; 6]]) -> Vec<sock_filter> {
     program.push(step(LOAD_OCTET, 14, 0, 0));
     program.push(step(AND, 0xf0, 0, 0));
     program.push(step(IF_EQUAL, u32::from(LINK_VERSION) << 4, 0, tests));
+    push_addresses(&mut program, addresses);
+    program
+}
+
+/// Tests the destination, and the end of a program: drop, then pass.
+fn push_addresses(program: &mut Vec<sock_filter>, addresses: &[[u8; 6]]) {
     for (k, address) in addresses.iter().enumerate() {
         let left = 4 * (addresses.len() - k - 1) as u8;
         let [a, b, c, d, e, f] = *address;
@@ -41,6 +50,16 @@ pub(crate) fn ours(ethertype: u16, addresses: &[[u8; 6]]) -> Vec<sock_filter> {
     }
     program.push(step(RETURN, 0, 0, 0));
     program.push(step(RETURN, WHOLE_FRAME, 0, 0));
+}
+
+/// A program that passes IEEE 802.2 frames addressed to one of `addresses`, except those of the spanning
+/// tree, which bridges send all the time and which are nobody's here.
+pub(crate) fn llc(addresses: &[[u8; 6]]) -> Vec<sock_filter> {
+    let mut program = Vec::with_capacity(4 + 4 * addresses.len());
+    let tests = 4 * addresses.len() as u8;
+    program.push(step(LOAD_OCTET, 14, 0, 0));
+    program.push(step(IF_EQUAL, SPANNING_TREE, tests, 0));
+    push_addresses(&mut program, addresses);
     program
 }
 
@@ -97,5 +116,14 @@ mod tests {
             assert!(!passes(&program, &frame(own, 0x88b5, 0x20)));
             assert!(!passes(&program, &frame(own, 0x88b5, 0x10)[..14]));
         }
+    }
+
+    #[test]
+    fn of_802_2_frames_the_spanning_tree_stays_outside() {
+        let own = [2, 0, 0, 0, 0, 1];
+        let program = llc(&[own, [0xff; 6]]);
+        assert!(passes(&program, &frame(own, 3, 4)) && passes(&program, &frame([0xff; 6], 3, 4)));
+        assert!(!passes(&program, &frame(own, 3, 0x42)) && !passes(&program, &frame([0xff; 6], 3, 0x42)));
+        assert!(!passes(&program, &frame([2, 0, 0, 0, 0, 2], 3, 4)));
     }
 }

@@ -12,7 +12,8 @@ use crate::sys::packet_socket::{self, LinkAddress};
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{
-    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, setsockopt, socket, sockopt,
+    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, recv, recvmsg, setsockopt, socket,
+    sockopt,
 };
 use rota_units::BitRate;
 use std::io::IoSliceMut;
@@ -45,6 +46,9 @@ pub struct PacketOptions {
     pub qdisc_bypass: bool,
     /// Refuse an interface that another rota process has, and keep others from it. On by default.
     pub exclusive: bool,
+    /// Receive IEEE 802.2 frames too, through a socket of their own: no other traffic of the host then passes
+    /// a filter of ours, and the token never waits behind them. Off by default.
+    pub llc: bool,
     /// The link's rate, if known better than the driver knows it.
     pub rate: Option<BitRate>,
 }
@@ -61,6 +65,7 @@ impl PacketOptions {
             priority: None,
             qdisc_bypass: false,
             exclusive: true,
+            llc: false,
             rate: None,
         }
     }
@@ -116,6 +121,7 @@ pub struct PacketDevice {
     stamps: StampConverter,
     egress: Egress,
     counters: DeviceCounters,
+    llc: Option<OwnedFd>,
     _claim: Option<Claim>,
 }
 
@@ -145,6 +151,7 @@ impl PacketDevice {
         let claim = if options.exclusive { Some(Claim::take(iface)?) } else { None };
         let mtu = raw.mtu()?;
         configure(&raw, options)?;
+        let llc = if options.llc { Some(llc_socket(options)?) } else { None };
         let RawSocket { socket, name, index, mac, .. } = raw;
         let ours = LinkAddress::new(index, options.ethertype);
         let egress = Egress::new(socket.as_fd(), &name, iface, index, mac, mtu, options.rate);
@@ -160,6 +167,7 @@ impl PacketDevice {
             stamps: StampConverter::new(),
             egress,
             counters: DeviceCounters::default(),
+            llc,
             _claim: claim,
             socket,
         };
@@ -279,6 +287,20 @@ impl PacketDevice {
             Stamp::Invalid => self.counters.stamps_invalid += 1,
         }
     }
+}
+
+/// A socket that receives IEEE 802.2 frames for this station and for all.
+fn llc_socket(options: &PacketOptions) -> Result<OwnedFd, OpenError> {
+    let raw = RawSocket::open(&options.iface)?;
+    let fd = raw.socket.as_fd();
+    packet_socket::set_packet_option(fd, libc::PACKET_IGNORE_OUTGOING, 1)
+        .map_err(raw.failed("PACKET_IGNORE_OUTGOING (kernel 4.20 or later)"))?;
+    raw.keep_waiting(options.receive_buffer)?;
+    packet_socket::attach_filter(fd, &filter::llc(&[raw.mac, BROADCAST]))
+        .map_err(raw.failed("the receive filter"))?;
+    let address = LinkAddress::new(raw.index, libc::ETH_P_802_2 as u16);
+    packet_socket::bind(fd, &address).map_err(raw.failed("bind"))?;
+    Ok(raw.socket)
 }
 
 fn configure(raw: &RawSocket, options: &PacketOptions) -> Result<(), OpenError> {
@@ -410,6 +432,26 @@ impl FrameDevice for PacketDevice {
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket.as_fd())
+    }
+
+    fn llc_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.llc.as_ref().map(AsFd::as_fd)
+    }
+
+    fn receive_llc(&mut self, buf: &mut [u8]) -> Result<Option<usize>, DeviceError> {
+        let Some(socket) = &self.llc else { return Ok(None) };
+        match recv(socket.as_raw_fd(), buf, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_TRUNC) {
+            Ok(len) if len > buf.len() => {
+                self.counters.truncated += 1;
+                Err(DeviceError::Truncated { room: buf.len() })
+            }
+            Ok(len) => {
+                self.counters.received += 1;
+                Ok(Some(len))
+            }
+            Err(Errno::EAGAIN | Errno::EINTR) => Ok(None),
+            Err(errno) => Err(self.failure("recv", errno)),
+        }
     }
 
     fn link_up(&mut self) -> bool {

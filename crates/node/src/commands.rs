@@ -3,7 +3,7 @@
 use crate::status::Snapshot;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rota_proto::{ChannelEvent, ChannelId, Listener, OpenError, ResizeError};
-use rota_shm::{Board, RxWriter, TxReader};
+use rota_shm::{Board, NodeSocket, RxWriter, TxReader};
 use rota_units::{Instant, Span};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -59,6 +59,19 @@ pub(crate) enum Command {
         channel: ChannelId,
         unit_octets_max: u32,
     },
+    /// A socket of link control is mapped; answered, so that nothing sent to it afterwards is lost.
+    AttachSocket {
+        ask: u64,
+        socket: u8,
+        memory: Box<NodeSocket>,
+    },
+    DetachSocket {
+        socket: u8,
+    },
+    CancelSocket {
+        ask: u64,
+        socket: u8,
+    },
     Circulate {
         until: Instant,
     },
@@ -98,6 +111,15 @@ pub(crate) enum Note {
     Hostile {
         channel: ChannelId,
         why: String,
+    },
+    /// The same on a socket.
+    HostileSocket {
+        socket: u8,
+        why: String,
+    },
+    /// What was asked is done.
+    Done {
+        ask: u64,
     },
     /// The data thread has ended.
     Over,

@@ -1,5 +1,6 @@
 //! The control thread: connections of programs, their requests, and the news they wait for.
 
+mod llc;
 mod modify;
 
 use crate::commands::{AskError, Command, ControlEnd, Note};
@@ -169,8 +170,14 @@ impl Control<'_> {
         self.next += 1;
         let ask = self.next;
         let had = self.channels_of_user(at);
+        let request = self.sessions[at].connection.try_request();
+        if let Ok(Some(Request::LlcOpen { socket })) = request
+            && self.sessions[at].greeted
+        {
+            return self.llc_open(at, socket);
+        }
         let session = &mut self.sessions[at];
-        let alive = match session.connection.try_request() {
+        let alive = match request {
             Ok(Some(request)) => {
                 let is_more = matches!(request, Request::Open { .. } | Request::Listen { .. });
                 match self.facts.quota.one_more_channel(had) {
@@ -247,6 +254,8 @@ impl Control<'_> {
                 Note::Resizing { ask, result } => self.on_resizing(ask, result),
                 Note::Snapshot { ask, snapshot } => self.on_snapshot(ask, &snapshot),
                 Note::Hostile { channel, why } => self.on_hostile(channel, &why),
+                Note::HostileSocket { socket, why } => self.on_hostile_socket(socket, &why),
+                Note::Done { ask } => self.on_done(ask),
                 Note::Over => self.over = true,
             }
         }

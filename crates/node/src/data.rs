@@ -4,6 +4,7 @@ use crate::commands::{AskError, Command, DataEnd, Note, Opening};
 use crate::counters::{self, Published, View};
 use crate::gate::{Egress, EgressError};
 use crate::pool::Pool;
+use crate::sockets::Sockets;
 use crate::status::{MemberCopy, Snapshot};
 use crate::{NodeSpec, pool};
 use hdrhistogram::Histogram;
@@ -13,9 +14,9 @@ use rota_driver::poller::{Poller, Trigger};
 use rota_driver::stall::StallLog;
 use rota_proto::{
     ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest, Output,
-    Payloads, PortId, StationId, UnitFate,
+    Payloads, PortId, Received, StationId, UnitFate,
 };
-use rota_shm::{Board, ChannelCounter, RxWriter, SlotMark, TxReader, UnitDescriptor, UnitRef};
+use rota_shm::{Board, ChannelCounter, NodeSocket, RxWriter, SlotMark, TxReader, UnitDescriptor, UnitRef};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, host_level};
 use std::fs::File;
@@ -50,6 +51,7 @@ pub(crate) struct Measured {
 const DEVICE: u64 = 0;
 const GATE: u64 = 1;
 const COMMANDS: u64 = 2;
+const LLC: u64 = 3;
 /// Doorbells are numbered from here.
 const DOORBELL: u64 = 16;
 const FRAMES_A_TURN: usize = 64;
@@ -82,16 +84,23 @@ struct Sink {
     pushed: bool,
 }
 
-/// The rings that units are copied from.
-struct Sources(Vec<Source>);
+/// The rings that units and messages are copied from.
+struct Sources {
+    sources: Vec<Source>,
+    sockets: Sockets,
+}
 
 impl Payloads for Sources {
     fn copy_unit(&mut self, channel: ChannelId, number: u64, offset: u32, into: &mut [u8]) -> bool {
-        let source = self.0.iter().find(|source| source.channel == channel);
+        let source = self.sources.iter().find(|source| source.channel == channel);
         source.is_some_and(|source| {
             let offered = source.offered.as_ref().filter(|unit| unit.number == number);
             offered.is_some_and(|unit| source.ring.copy(unit, offset, into))
         })
+    }
+
+    fn copy_message(&mut self, socket: u8, number: u64, offset: u32, into: &mut [u8]) -> bool {
+        self.sockets.copy(socket, number, offset, into)
     }
 }
 
@@ -103,7 +112,7 @@ struct Data<D, G> {
     diverted: bool,
     card_wanted: bool,
     pool: Pool,
-    sources: Sources,
+    rings: Sources,
     sinks: Vec<Sink>,
     poller: Poller,
     control: DataEnd,
@@ -157,6 +166,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         if let Some(fd) = device.wait_fd() {
             poller.add(fd, DEVICE, Trigger::Level).map_err(system("the device cannot be waited on"))?;
         }
+        if let Some(fd) = device.llc_fd() {
+            poller.add(fd, LLC, Trigger::Level).map_err(system("the device cannot be waited on"))?;
+        }
         poller.add(control.wait_fd(), COMMANDS, Trigger::Edge).map_err(system("epoll"))?;
         let seed = getrandom::u64().map_err(|error| {
             Stopped::System("no randomness to be had", io::Error::other(error.to_string()))
@@ -176,7 +188,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             diverted: false,
             card_wanted: false,
             pool: Pool::new(frames),
-            sources: Sources(Vec::with_capacity(256)),
+            rings: Sources { sources: Vec::with_capacity(256), sockets: Sockets::new() },
             sinks: Vec::with_capacity(256),
             poller,
             control,
@@ -220,6 +232,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 match *token {
                     GATE => self.take_host_frames(woke)?,
                     COMMANDS => self.commands(woke)?,
+                    LLC => self.receive_llc()?,
                     _ => {}
                 }
             }
@@ -278,9 +291,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.measured.receive_ns += elapsed(Some(begin), taken);
                 self.measured.handle_ns += elapsed(taken, handled);
             }
-            if let Some(delivery) = delivery {
-                self.deliver(&delivery, &buffer[..received.len]);
-            }
+            self.take(delivery, &buffer[..received.len]);
             let sent_before = self.own_frames;
             self.drain()?;
             // Whoever has just answered waits for the answer's answer: asking the empty socket first would
@@ -290,6 +301,32 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
         }
         Ok(())
+    }
+
+    /// Frames of link control that do not come with the others.
+    fn receive_llc(&mut self) -> Result<(), Stopped> {
+        let mut buffer = [0u8; BUFFER_OCTETS];
+        for _ in 0..FRAMES_A_TURN {
+            let len = match self.device.receive_llc(&mut buffer) {
+                Ok(Some(len)) => len,
+                Ok(None) => break,
+                Err(DeviceError::LinkDown | DeviceError::Truncated { .. }) => continue,
+                Err(error) => return Err(Stopped::Device(error)),
+            };
+            let frame = Input::Frame { port: PortId(0), at: None, data: &buffer[..len] };
+            let received = self.node.handle(now(), frame);
+            self.take(received, &buffer[..len]);
+        }
+        // Answers leave in one go; the programs are woken at the end of the turn.
+        self.drain()
+    }
+
+    fn take(&mut self, received: Option<Received>, frame: &[u8]) {
+        match received {
+            Some(Received::Fragment(delivery)) => self.deliver(&delivery, frame),
+            Some(Received::Message(message)) => self.rings.sockets.deliver(&message, frame, &self.node),
+            None => {}
+        }
     }
 
     /// A moment, while hops are being measured; of few hops only, for reading clocks is part of what it
@@ -312,6 +349,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             schedule_ns: unit.schedule_ns,
             arrived_at: unit.arrived,
             dequeued_at: self.dequeued,
+            route: 0,
         };
         let counter = if sink.ring.push(&descriptor, payload) {
             sink.pushed = true;
@@ -325,6 +363,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// Receivers are woken once a turn, however many frames came.
     fn wake_receivers(&mut self) {
+        self.rings.sockets.wake();
         for sink in self.sinks.iter_mut().filter(|sink| sink.pushed) {
             sink.pushed = false;
             sink.board.count(ChannelCounter::Wakes, 1);
@@ -399,15 +438,17 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// Offers the machine the oldest unit of each ring whose doorbell rang.
     fn look_at_rings(&mut self, at: Instant, ready: &[u64]) {
-        for index in 0..self.sources.0.len() {
-            if ready.contains(&self.sources.0[index].token) {
+        let control = &self.control;
+        self.rings.sockets.look(at, ready, &mut self.node, |note| control.say(note));
+        for index in 0..self.rings.sources.len() {
+            if ready.contains(&self.rings.sources[index].token) {
                 self.offer(at, index);
             }
         }
     }
 
     fn offer(&mut self, at: Instant, index: usize) {
-        let source = &mut self.sources.0[index];
+        let source = &mut self.rings.sources[index];
         if source.offered.is_some() {
             return;
         }
@@ -433,8 +474,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     fn slot(&mut self, at: Instant, channel: ChannelId, unit: Option<(u64, UnitFate)>) {
-        let Some(index) = self.sources.0.iter().position(|source| source.channel == channel) else { return };
-        let source = &mut self.sources.0[index];
+        let Some(index) = self.rings.sources.iter().position(|source| source.channel == channel) else {
+            return;
+        };
+        let source = &mut self.rings.sources[index];
         source.slots += u64::from(source.slot_at != at);
         source.slot_at = at;
         if let Some((number, fate)) = unit {
@@ -454,8 +497,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     fn forget(&mut self, channel: ChannelId) {
-        if let Some(at) = self.sources.0.iter().position(|source| source.channel == channel) {
-            let source = self.sources.0.swap_remove(at);
+        if let Some(at) = self.rings.sources.iter().position(|source| source.channel == channel) {
+            let source = self.rings.sources.swap_remove(at);
             let _ = self.poller.remove(source.doorbell.as_fd());
         }
         self.sinks.retain(|sink| sink.channel != channel);
@@ -502,6 +545,16 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 let result = self.node.resize(at, channel, unit_octets_max);
                 self.control.say(Note::Resizing { ask, result });
             }
+            Command::AttachSocket { ask, socket, memory } => self.attach_socket(ask, socket, *memory)?,
+            Command::DetachSocket { socket } => {
+                self.node.llc_close(at, socket);
+                self.rings.sockets.detach(socket, &self.poller);
+            }
+            Command::CancelSocket { ask, socket } => {
+                let control = &self.control;
+                self.rings.sockets.cancel(at, socket, &mut self.node, |note| control.say(note));
+                self.control.say(Note::Done { ask });
+            }
             Command::Circulate { until } => {
                 self.hops.reset();
                 self.rounds.reset();
@@ -522,6 +575,16 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         Ok(())
     }
 
+    fn attach_socket(&mut self, ask: u64, socket: u8, memory: NodeSocket) -> Result<(), Stopped> {
+        let token = self.next_token;
+        self.next_token += 1;
+        let attached = self.rings.sockets.attach(socket, token, memory, &self.poller);
+        attached.map_err(system("a doorbell cannot be waited on"))?;
+        self.node.llc_open(socket);
+        self.control.say(Note::Done { ask });
+        Ok(())
+    }
+
     fn attach(
         &mut self,
         at: Instant,
@@ -538,8 +601,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             .map_err(system("a doorbell cannot be waited on"))?;
         let (offered, units, slots, slot_at) = (None, 0, 0, Instant::ZERO);
         let source = Source { channel, ring, board, doorbell, token, offered, units, slots, slot_at };
-        self.sources.0.push(source);
-        self.offer(at, self.sources.0.len() - 1);
+        self.rings.sources.push(source);
+        self.offer(at, self.rings.sources.len() - 1);
         Ok(())
     }
 
@@ -601,7 +664,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let begin = self.tick();
             let at = begin.unwrap_or_else(now);
             let bytes = &mut self.transmit_buffer[..];
-            let mut frame = FrameBuf { bytes, payloads: &mut self.sources };
+            let mut frame = FrameBuf { bytes, payloads: &mut self.rings };
             let Some(output) = self.node.poll(at, &mut frame) else { return Ok(()) };
             let built = self.tick();
             self.perform(at, output)?;
@@ -664,6 +727,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     fn events(&mut self) {
+        while let Some(event) = self.node.next_llc_event() {
+            self.rings.sockets.on_event(event);
+        }
+        let control = &self.control;
+        self.rings.sockets.retry(now(), &mut self.node, |note| control.say(note));
         while let Some(event) = self.node.next_event() {
             let peer = match &event {
                 rota_proto::ChannelEvent::Incoming { from, .. } => {

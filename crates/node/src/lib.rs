@@ -20,6 +20,7 @@ mod monitor;
 mod pool;
 mod quota;
 mod session;
+mod sockets;
 mod status;
 
 pub use counters::SHOULD_BE_ZERO;
@@ -30,6 +31,7 @@ pub use quota::Quota;
 use commands::Wiring;
 use rota_driver::device::FrameDevice;
 use rota_driver::realtime::{Realtime, Wish};
+pub use rota_proto::LlcSettings;
 pub use rota_proto::{STATIONS_MAX, STATIONS_STATED, Settings, SettingsError};
 use rota_shm::MemoryError;
 use rota_shm::control::{ControlName, Listener, SocketError};

@@ -4,7 +4,7 @@ use crate::commands::{Command, ControlEnd, Opening};
 use crate::status::Facts;
 use rota_proto::{ChannelId, CloseCause, Contract, Listener};
 use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request};
-use rota_shm::{Board, ChannelState, NodeSource};
+use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
 use std::cell::Cell;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -24,6 +24,8 @@ pub(crate) enum Asked {
         listener: Listening,
     },
     Status,
+    /// The socket of this connection is to be attached, or its messages given up.
+    Socket,
     List,
     Modify {
         channel: u64,
@@ -67,6 +69,12 @@ pub(crate) struct Owned {
     pub(crate) closing: bool,
 }
 
+/// A socket of link control and, until its program has mapped it, its memory.
+pub(crate) struct OwnedSocket {
+    pub(crate) number: u8,
+    pub(crate) memory: Option<Box<NodeSocket>>,
+}
+
 /// One connection.
 pub(crate) struct Session {
     pub(crate) id: u64,
@@ -78,6 +86,7 @@ pub(crate) struct Session {
     /// Each channel it would still take, and the only station it takes it from.
     pub(crate) listens: Vec<(Listening, Option<String>)>,
     pub(crate) asked: Vec<(u64, Asked)>,
+    pub(crate) socket: Option<OwnedSocket>,
     /// It does not read its answers: nobody waits for it.
     deaf: Cell<bool>,
 }
@@ -86,7 +95,7 @@ impl Session {
     pub(crate) fn new(id: u64, user: u32, connection: Connection) -> Self {
         let (channels, listens, asked) = (Vec::new(), Vec::new(), Vec::new());
         let deaf = Cell::new(false);
-        Self { id, user, connection, greeted: false, channels, listens, asked, deaf }
+        Self { id, user, connection, greeted: false, channels, listens, asked, socket: None, deaf }
     }
 
     /// Channels that it has, asks for, or listens for: what counts against its user.
@@ -166,6 +175,20 @@ impl Session {
                 data.say(Command::Circulate { until });
                 self.reply(&Reply::Done, &[])
             }
+            Request::LlcAddress => self.reply(&Reply::LlcAddress { node: facts.llc.address }, &[]),
+            Request::LlcOpen { .. } => self.error("the control thread opens sockets", true),
+            Request::LlcMapped => self.socket_mapped(ask, data),
+            Request::LlcClose => {
+                self.close_socket(data);
+                self.reply(&Reply::Done, &[])
+            }
+            Request::LlcCancel => match &self.socket {
+                Some(OwnedSocket { number, memory: None }) => {
+                    let command = Command::CancelSocket { ask, socket: *number };
+                    self.ask(ask, Asked::Socket, command, data)
+                }
+                _ => self.error("this connection has no open socket", true),
+            },
             Request::Counters => self.reply(&Reply::Counters, &[facts.counters.descriptor()]),
         }
     }
@@ -227,8 +250,28 @@ impl Session {
         self.wait_for(ask, Asked::Close { channel })
     }
 
+    fn socket_mapped(&mut self, ask: u64, data: &ControlEnd) -> bool {
+        let Some((number, mut memory)) =
+            self.socket.as_mut().and_then(|owned| Some((owned.number, owned.memory.take()?)))
+        else {
+            return self.error("no socket of yours waits to be mapped", true);
+        };
+        if let Err(error) = memory.mapped() {
+            self.socket = None;
+            return self.error(error.to_string(), false);
+        }
+        self.ask(ask, Asked::Socket, Command::AttachSocket { ask, socket: number, memory }, data)
+    }
+
+    pub(crate) fn close_socket(&mut self, data: &ControlEnd) {
+        if let Some(OwnedSocket { number, memory: None }) = self.socket.take() {
+            data.say(Command::DetachSocket { socket: number });
+        }
+    }
+
     /// The program is gone: everything it had is freed.
     pub(crate) fn bury(&mut self, data: &ControlEnd) {
+        self.close_socket(data);
         let asked = self.asked.iter().filter(|(_, asked)| matches!(asked, Asked::Listen { .. }));
         let listens = self.listens.iter().map(|(listener, _)| listener.id);
         for listener in listens.chain(asked.map(|(ask, _)| *ask)) {

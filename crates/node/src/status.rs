@@ -6,7 +6,7 @@ use crate::quota::Quota;
 use hdrhistogram::Histogram;
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
-use rota_proto::{ModeName, Status};
+use rota_proto::{LlcSettings, ModeName, Status};
 use rota_shm::CounterTable;
 use rota_shm::control::{MemberInfo, ReservationInfo, RunMode, StatusInfo, TokenInfo};
 use rota_wire::{MacAddr, Verdict};
@@ -41,6 +41,7 @@ pub(crate) struct Facts {
     /// What whoever watches may map.
     pub(crate) counters: CounterTable,
     pub(crate) quota: Quota,
+    pub(crate) llc: LlcSettings,
 }
 
 impl Facts {
@@ -53,6 +54,7 @@ impl Facts {
             lab_key: spec.key.lab,
             counters,
             quota: spec.quota,
+            llc: spec.settings.llc.clone(),
         }
     }
 }

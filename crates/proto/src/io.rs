@@ -1,5 +1,6 @@
 //! What enters and leaves a machine.
 
+use crate::llc::MessageDelivery;
 use rota_units::{Instant, Span};
 use rota_wire::Generation;
 
@@ -28,6 +29,9 @@ pub enum Destination {
     /// Everybody.
     All,
 }
+
+/// Tags from here on name messages of this node's own link control; they never leave the node.
+pub(crate) const LLC_TAGS: u32 = 1 << 31;
 
 /// A unit that waits in a client's ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +170,8 @@ pub enum Output {
         /// The unit that was sent in it, if any, and what became of it.
         unit: Option<(u64, UnitFate)>,
     },
-    /// Something happened to a channel; take it with [`crate::Node::next_event`].
+    /// Something happened to a channel or to a message; take it with [`crate::Node::next_event`] and
+    /// [`crate::Node::next_llc_event`].
     Event,
     /// An idle round came back: so many hops took so long.
     Rotation {
@@ -188,6 +193,15 @@ pub enum Output {
 }
 
 const _: () = assert!(size_of::<Output>() <= 48, "outputs are moved once per frame");
+
+/// What a received frame carried for a program of this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// A fragment of a unit.
+    Fragment(Delivery),
+    /// A message of link control.
+    Message(MessageDelivery),
+}
 
 /// A received fragment for a local channel; its octets stand in the frame that was handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,6 +239,11 @@ pub struct UnitDescriptor {
 pub trait Payloads {
     /// Copies octets of a unit from `offset` on into `into`. False when they cannot be had.
     fn copy_unit(&mut self, channel: ChannelId, number: u64, offset: u32, into: &mut [u8]) -> bool;
+
+    /// The same for a message of a socket of link control. A world without such programs has none.
+    fn copy_message(&mut self, _socket: u8, _number: u64, _offset: u32, _into: &mut [u8]) -> bool {
+        false
+    }
 }
 
 /// Room for one frame, and where the octets of units come from. Bytes are copied once, from the client's

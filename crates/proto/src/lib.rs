@@ -8,6 +8,7 @@
 mod cause;
 mod channels;
 pub mod io;
+pub mod llc;
 pub mod node;
 #[cfg(not(feature = "planted"))]
 mod planted;
@@ -21,7 +22,11 @@ pub use cause::CloseCause;
 pub use channels::{ChannelEvent, Contract, Listener, OpenError, OpenRequest, ResizeError};
 pub use io::{
     ChannelId, Delivery, Destination, FrameBuf, GateOrder, Grant, HostTag, Input, Lane, Output, Payloads,
-    PortId, StationId, UnitDescriptor, UnitFate, UnitRef,
+    PortId, Received, StationId, UnitDescriptor, UnitFate, UnitRef,
+};
+pub use llc::{
+    LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcFailure, LlcOutcome, LlcRequest,
+    LlcSettings, MessageDelivery, MessagePlace,
 };
 pub use node::{Identity, Node, Reservation, Status};
 pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};

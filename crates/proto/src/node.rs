@@ -1,10 +1,14 @@
 //! The machines of one station, composed.
 
 use crate::channels::{ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest, ResizeError};
-use crate::io::{ChannelId, Delivery, FrameBuf, Input, Output, PortId, StationId, UnitFate};
+use crate::io::{
+    ChannelId, Delivery, FrameBuf, HostTag, Input, LLC_TAGS, Output, PortId, Received, StationId, UnitFate,
+};
+use crate::llc::{Llc, LlcBusy, LlcEvent, LlcRequest};
 use crate::report::{HostSigns, Reports};
 use crate::rether::{Arrived, Counters, ModeName, Refused, Rether, Settings};
 use rota_units::{Instant, Span};
+use rota_wire::llc::is_llc;
 use rota_wire::{ChannelReport, Key, MacAddr, Report, ReportHead, UNIT_HEADER_OCTETS};
 
 /// Who this station is.
@@ -58,6 +62,7 @@ pub struct Node {
     link: Rether,
     channels: Channels,
     reports: Reports,
+    llc: Llc,
 }
 
 impl Node {
@@ -66,14 +71,19 @@ impl Node {
     pub fn new(now: Instant, identity: Identity, secret: &Key, settings: Settings, seed: u64) -> Self {
         let channels = Channels::new(identity.node_id, seed);
         let reports = Reports::new(now, settings.report);
-        Self { reports, link: Rether::new(now, PortId(0), identity, secret, settings, seed), channels }
+        let llc = Llc::new(now, PortId(0), identity.mac, settings.llc.clone());
+        Self { link: Rether::new(now, PortId(0), identity, secret, settings, seed), channels, llc, reports }
     }
 
-    /// One frame, request or indication. A fragment for a local channel comes back, to be copied
-    /// out of the frame.
-    pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Option<Delivery> {
+    /// One frame, request or indication. What is for a program of this host comes back, to be copied out
+    /// before the next call.
+    pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Option<Received> {
         let delivery = match input {
-            Input::Frame { at, data, .. } => self.on_frame(now, at, data),
+            Input::Frame { data, .. } if is_llc(data) => {
+                self.link.count_llc(data.len(), false);
+                self.llc.on_frame(now, data, &mut self.link).map(Received::Message)
+            }
+            Input::Frame { at, data, .. } => self.on_frame(now, at, data).map(Received::Fragment),
             Input::CardEmpty { .. } => {
                 self.link.on_card_empty(now);
                 None
@@ -127,6 +137,7 @@ impl Node {
     /// Timers. Harmless when early.
     pub fn handle_deadline(&mut self, now: Instant) {
         self.link.handle_deadline(now);
+        self.llc.tick(now, &mut self.link);
         self.channels.tick(now, &mut self.link);
         self.reports.tick(now, &mut self.link, &mut self.channels);
         self.settle(now);
@@ -142,7 +153,7 @@ impl Node {
     /// The next thing to do; `None` when drained. Frames are written into `frame`.
     pub fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         self.link.receives = self.channels.has_incoming();
-        let output = self.link.poll(now, frame);
+        let output = self.poll_link(now, frame);
         if let Some(Output::Slot { channel, unit: Some((_, fate)), .. }) = output {
             if fate == UnitFate::Sent {
                 let payload_max = self.link.settings().link.framing.unit_payload_max();
@@ -151,17 +162,67 @@ impl Node {
             self.channels.tick(now, &mut self.link);
         }
         self.settle(now);
-        output.or_else(|| self.channels.has_event().then_some(Output::Event))
+        output.or_else(|| (self.channels.has_event() || self.llc.has_event()).then_some(Output::Event))
+    }
+
+    /// What leaves the queue for link control is written by it; an entry that has become pointless is none.
+    fn poll_link(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        loop {
+            match self.link.poll(now, frame) {
+                Some(Output::TransmitHost { tag: HostTag(tag), .. }) if tag >= LLC_TAGS => {
+                    let written = self.llc.transmit(now, tag as u16, frame, &mut self.link);
+                    if let Some(Output::Transmit { len, .. }) = written {
+                        self.link.count_llc(usize::from(len), true);
+                        return written;
+                    }
+                }
+                other => return other,
+            }
+        }
     }
 
     /// When to call [`Self::handle_deadline`].
     pub fn deadline(&self) -> Instant {
-        self.link.deadline().min(self.channels.deadline()).min(self.reports.deadline())
+        let own = self.channels.deadline().min(self.llc.deadline()).min(self.reports.deadline());
+        self.link.deadline().min(own)
     }
 
     /// What happened to channels, after [`Output::Event`]: take events until there are none.
     pub fn next_event(&mut self) -> Option<ChannelEvent> {
         self.channels.next_event()
+    }
+
+    /// What happened to messages, after [`Output::Event`]: take events until there are none.
+    pub fn next_llc_event(&mut self) -> Option<LlcEvent> {
+        self.llc.next_event()
+    }
+
+    /// Link control, to look at.
+    pub fn llc(&self) -> &Llc {
+        &self.llc
+    }
+
+    /// A program has this socket from now on.
+    pub fn llc_open(&mut self, socket: u8) {
+        self.llc.open(socket);
+    }
+
+    /// Nobody has this socket any more; what it still wanted sent is given up.
+    pub fn llc_close(&mut self, now: Instant, socket: u8) {
+        self.llc.close(now, socket, &mut self.link);
+    }
+
+    /// A message to be sent; what becomes of it comes as an event.
+    ///
+    /// # Errors
+    /// [`LlcBusy`]: offer it again when an event has told of another one's end.
+    pub fn llc_send(&mut self, now: Instant, request: &LlcRequest) -> Result<(), LlcBusy> {
+        self.llc.send(now, request, &mut self.link)
+    }
+
+    /// Gives up whatever a socket still wants sent; nothing is told of it.
+    pub fn llc_cancel(&mut self, now: Instant, socket: u8) {
+        self.llc.cancel(now, socket, &mut self.link);
     }
 
     /// Opens a channel; the outcome comes as an event.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rota_units::{Instant, Span};
 
 use crate::layout::BoardHeader;
+use crate::message::MessageProgress;
 use crate::raw::{ReadPages, Waited, WritePages, futex_value, futex_wait, futex_wake};
 
 const STATE: usize = offset_of!(BoardHeader, state);
@@ -18,6 +19,7 @@ const UNITS_SENT: usize = offset_of!(BoardHeader, units_sent);
 const SLOT_SEQUENCE: usize = offset_of!(BoardHeader, slot_sequence);
 const SLOT_NUMBER: usize = offset_of!(BoardHeader, slot_number);
 const SLOT_AT: usize = offset_of!(BoardHeader, slot_at);
+const COMPLETIONS: usize = offset_of!(BoardHeader, completions);
 const COUNTERS: usize = offset_of!(BoardHeader, counters);
 
 /// Where a channel is in its life.
@@ -173,6 +175,10 @@ impl ChannelCounter {
 
 const _: () = assert!(ChannelCounter::ALL.len() <= crate::layout::CHANNEL_COUNTERS);
 
+fn completion_place(number: u64) -> usize {
+    COMPLETIONS + 8 * (number % crate::layout::COMPLETIONS as u64) as usize
+}
+
 /// The newest slot of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotMark {
@@ -241,6 +247,11 @@ impl Board {
         futex_wake(&self.pages, EVENT);
     }
 
+    /// Says what became of a socket's message. Call [`Board::notify`] after the last change of a turn.
+    pub fn set_completion(&self, number: u64, progress: MessageProgress) {
+        self.pages.store_release(completion_place(number), progress.word(number));
+    }
+
     pub(crate) fn set_released(&self, units: u64) {
         self.pages.store_release(RELEASED, units);
     }
@@ -305,6 +316,11 @@ impl BoardView {
             std::hint::spin_loop();
         }
         None
+    }
+
+    /// What became of a socket's message, as long as none of [`crate::layout::COMPLETIONS`] later has.
+    pub fn completion(&self, number: u64) -> MessageProgress {
+        MessageProgress::from_word(number, self.pages.load_acquire(completion_place(number)))
     }
 
     /// One of the channel's counters.

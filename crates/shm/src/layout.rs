@@ -12,7 +12,7 @@ pub const BOARD_MAGIC: u64 = u64::from_be_bytes(*b"RotaChan");
 /// First word of a counters file: "RotaCntr".
 pub const COUNTERS_MAGIC: u64 = u64::from_be_bytes(*b"RotaCntr");
 /// Version of all layouts in this module; the two sides must agree exactly.
-pub const LAYOUT_VERSION: u64 = 1;
+pub const LAYOUT_VERSION: u64 = 2;
 /// Space for payload in one receive slot, in octets.
 pub const FRAGMENT_OCTETS_MAX: usize = 2048;
 /// Largest unit that a channel may carry, in octets.
@@ -21,6 +21,8 @@ pub const UNIT_OCTETS_MAX: u32 = 16 << 20;
 pub const SLOTS_MAX: u32 = 65_536;
 /// Largest memory file, in octets; a request beyond it is refused.
 pub const FILE_OCTETS_MAX: usize = 256 << 20;
+/// Messages that a socket may have under way: each has a word on the board that tells what became of it.
+pub const COMPLETIONS: usize = 64;
 /// Counters on each channel's board.
 pub const CHANNEL_COUNTERS: usize = 16;
 
@@ -64,6 +66,8 @@ pub struct BoardHeader {
     /// See [`crate::ChannelCounter`].
     pub counters: [u64; CHANNEL_COUNTERS],
     reserved_4: [u64; 16],
+    /// What became of a socket's messages, by number modulo [`COMPLETIONS`].
+    pub completions: [u64; COMPLETIONS],
 }
 
 /// Head of the client-written file of a sending channel.
@@ -71,7 +75,9 @@ pub struct BoardHeader {
 pub struct TxHeader {
     /// Units ever published.
     pub head: u64,
-    reserved: [u64; 7],
+    /// How often the client has asked for one octet on its bell; see [`crate::ClientSocket`].
+    pub armed: u64,
+    reserved: [u64; 6],
 }
 
 /// Head of one slot of the client-written ring; the unit's octets follow.
@@ -85,7 +91,9 @@ pub struct TxDescriptor {
     pub octets: u64,
     /// The sender's schedule for the unit, monotonic ns.
     pub schedule_ns: u64,
-    reserved: [u64; 4],
+    /// A packed [`crate::MessageRoute`] on a socket; 0 on a channel.
+    pub route: u64,
+    reserved: [u64; 3],
 }
 
 /// Head of one slot of the node-written receive ring; the fragment's octets follow.
@@ -105,7 +113,8 @@ pub struct RxDescriptor {
     pub place: u64,
     /// Octets (bits 0–15), fragment index (16–31), last (32), stamp valid (33).
     pub shape: u64,
-    reserved: u64,
+    /// A packed [`crate::MessageRoute`] on a socket; 0 on a channel.
+    pub route: u64,
 }
 
 /// Head of a counters file; `count` entries follow.
@@ -141,12 +150,13 @@ pub const TX_HEADER_OCTETS: usize = size_of::<TxHeader>();
 pub const RX_SLOT_OCTETS: usize = size_of::<RxDescriptor>() + FRAGMENT_OCTETS_MAX;
 
 const _: () = {
-    assert!(BOARD_OCTETS == 512 && align_of::<BoardHeader>() == 8);
+    assert!(BOARD_OCTETS == 1024 && align_of::<BoardHeader>() == 8);
     assert!(offset_of!(BoardHeader, tx_released) == 64);
     assert!(offset_of!(BoardHeader, rx_head) == 128);
     assert!(offset_of!(BoardHeader, state) == 192);
     assert!(offset_of!(BoardHeader, event) == 216);
     assert!(offset_of!(BoardHeader, counters) == 256);
+    assert!(offset_of!(BoardHeader, completions) == 512);
     assert!(size_of::<TxHeader>() == 64 && size_of::<TxDescriptor>() == 64);
     assert!(size_of::<RxDescriptor>() == 64 && offset_of!(RxDescriptor, shape) == 48);
     assert!(size_of::<CountersHeader>() == 64 && size_of::<CounterEntry>() == 64);
@@ -197,7 +207,7 @@ mod tests {
         assert_eq!(tx_file_octets(2, 100), Some(64 + 2 * (64 + 128)));
         assert_eq!(tx_file_octets(SLOTS_MAX, UNIT_OCTETS_MAX), None);
         assert_eq!(board_file_octets(u32::MAX), None);
-        assert_eq!(board_file_octets(0), Some(512));
+        assert_eq!(board_file_octets(0), Some(1024));
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod hostile;
 pub mod layout;
 mod memfd;
 mod memory;
+mod message;
 pub mod monitor;
 // The only room of this crate where `unsafe` may stand.
 #[allow(unsafe_code)]
@@ -34,9 +35,10 @@ mod ring;
 pub use board::{Board, BoardView, ChannelCounter, ChannelState, CloseCause, SlotMark};
 pub use counters::{CounterReader, CounterTable};
 pub use memory::{
-    ClientSink, ClientSource, MemoryError, NodeSink, NodeSource, SinkShape, SourceShape, open_sink,
-    open_source,
+    ClientSink, ClientSocket, ClientSource, MemoryError, NodeSink, NodeSocket, NodeSource, SinkShape,
+    SocketShape, SourceShape, open_sink, open_socket, open_source, ring_bell,
 };
+pub use message::{MessageFailure, MessageProgress, MessageRoute};
 pub use monitor::{ChannelRow, Flow, Monitor, MonitorTable, SegmentRow, StationRow};
 pub use raw::{Waited, max_slice};
 pub use ring::{

@@ -1,16 +1,17 @@
 //! A channel's memory files: made and sealed by the node, checked and mapped by the client.
 
 use std::mem::offset_of;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
 
 use crate::board::{Board, BoardView};
 use crate::layout::{
-    BOARD_MAGIC, BOARD_OCTETS, BoardHeader, LAYOUT_VERSION, SLOTS_MAX, UNIT_OCTETS_MAX, board_file_octets,
-    tx_file_octets,
+    BOARD_MAGIC, BOARD_OCTETS, BoardHeader, COMPLETIONS, LAYOUT_VERSION, SLOTS_MAX, UNIT_OCTETS_MAX,
+    board_file_octets, tx_file_octets,
 };
 use crate::memfd::{self, FINAL_SEALS, SIZE_SEALS};
 use crate::raw::{ReadPages, WritePages};
@@ -89,6 +90,44 @@ pub struct NodeSink {
     file: OwnedFd,
 }
 
+/// What a socket's memory must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketShape {
+    /// Messages that the client may have under way, at most [`crate::layout::COMPLETIONS`].
+    pub messages: u16,
+    /// Largest message, in octets.
+    pub message_octets_max: u32,
+    /// Slots of the receive ring.
+    pub rx_slots: u32,
+}
+
+/// The node's side of a socket, which sends and receives.
+pub struct NodeSocket {
+    /// The client's messages.
+    pub messages: TxReader,
+    /// Takes what is received.
+    pub received: RxWriter,
+    /// What the client is told.
+    pub board: Board,
+    /// As [`NodeSource::doorbell`].
+    pub doorbell: OwnedFd,
+    /// Gets one octet, never waiting, for each time that the client has asked for one.
+    pub bell: OwnedFd,
+    files: Option<[OwnedFd; 3]>,
+}
+
+/// The client's side of a socket.
+pub struct ClientSocket {
+    /// Takes the messages.
+    pub messages: TxWriter,
+    /// Gives what was received.
+    pub received: RxReader,
+    /// What the node tells.
+    pub board: BoardView,
+    doorbell: OwnedFd,
+    bell: OwnedFd,
+}
+
 /// The client's side of a sending channel.
 pub struct ClientSource {
     /// Takes the units.
@@ -155,6 +194,119 @@ impl NodeSource {
     }
 }
 
+impl NodeSocket {
+    /// Makes the files, the doorbell and the bell of a socket.
+    ///
+    /// # Errors
+    /// [`MemoryError::Shape`] or [`MemoryError::Kernel`] (out of memory or descriptors).
+    pub fn create(shape: SocketShape) -> Result<Self, MemoryError> {
+        let SocketShape { messages, message_octets_max: unit_octets_max, rx_slots } = shape;
+        let slots = u32::from(messages);
+        let wrong = MemoryError::Shape { slots, unit_octets_max };
+        let fits = (1..=COMPLETIONS as u32).contains(&slots) && (1..=SLOTS_MAX).contains(&rx_slots);
+        let octets = tx_file_octets(slots, unit_octets_max)
+            .filter(|_| fits && (1..=UNIT_OCTETS_MAX).contains(&unit_octets_max))
+            .ok_or(wrong)?;
+        let file = memfd::create("rota-socket", octets).map_err(kernel("make a memory file"))?;
+        memfd::seal(&file, SIZE_SEALS).map_err(kernel("seal a memory file"))?;
+        let pages = ReadPages::map(&file, octets).map_err(kernel("map a memory file"))?;
+        let (board_file, board_pages) = board(unit_octets_max, slots, rx_slots)?;
+        let board = Board::new(board_pages.clone());
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let doorbell = EventFd::from_flags(flags).map_err(kernel("make an eventfd"))?;
+        let cloexec = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let (bell, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, cloexec)
+            .map_err(kernel("make a pair of sockets"))?;
+        Ok(Self {
+            messages: TxReader::new(pages, board.clone(), slots, unit_octets_max),
+            received: RxWriter::new(board_pages, rx_slots),
+            board,
+            doorbell: doorbell.into(),
+            bell,
+            files: Some([file, board_file, theirs]),
+        })
+    }
+
+    /// What goes to the client, in this order: client-written file, node-written file, doorbell, bell. Empty
+    /// once the client has mapped them.
+    pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        let Some([file, board, bell]) = &self.files else { return Vec::new() };
+        vec![file.as_fd(), board.as_fd(), self.doorbell.as_fd(), bell.as_fd()]
+    }
+
+    /// As [`NodeSource::mapped`].
+    ///
+    /// # Errors
+    /// [`MemoryError::Kernel`] when the seals do not hold: the socket must be given up.
+    pub fn mapped(&mut self) -> Result<(), MemoryError> {
+        if let Some([file, ..]) = self.files.take() {
+            memfd::seal(&file, FINAL_SEALS).map_err(kernel("seal a client's memory file"))?;
+        }
+        self.messages.settle();
+        Ok(())
+    }
+}
+
+/// Puts one octet on a socket's bell. Never blocks, whatever the client does with its end; when it is full,
+/// it is readable anyway.
+pub fn ring_bell(bell: &OwnedFd) {
+    let _ = send(bell.as_raw_fd(), &[1], MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
+}
+
+impl ClientSocket {
+    /// As [`ClientSource::ring_doorbell`].
+    pub fn ring_doorbell(&self) {
+        let _ = nix::unistd::write(&self.doorbell, &1u64.to_ne_bytes());
+    }
+
+    /// Readable when something has happened since the bell was armed.
+    pub fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    /// Takes what is on the bell and asks for one octet more. Whoever is about to poll looks for what it
+    /// wants after this, not before.
+    pub fn arm_bell(&self) {
+        let mut away = [0; 64];
+        while recv(self.bell.as_raw_fd(), &mut away, MsgFlags::MSG_DONTWAIT).is_ok_and(|got| got > 0) {}
+        self.messages.arm();
+    }
+}
+
+/// Maps a socket from the descriptors that came with its opening: see [`NodeSocket::descriptors`].
+///
+/// # Errors
+/// [`MemoryError::NotOurs`] when they are something else, [`MemoryError::Kernel`] when mapping fails.
+pub fn open_socket(descriptors: Vec<OwnedFd>) -> Result<ClientSocket, MemoryError> {
+    let Ok([file, board, doorbell, bell]) = <[OwnedFd; 4]>::try_from(descriptors) else {
+        return Err(MemoryError::NotOurs { found: "another number of files", wanted: "four files" });
+    };
+    let (pages, facts) = open_board(board)?;
+    let slots = facts.tx_slots.filter(|slots| (1..=COMPLETIONS as u32).contains(slots));
+    let (Some(slots), Some(rx_slots)) = (slots, facts.rx_slots.filter(|slots| *slots > 0)) else {
+        return Err(MemoryError::NotOurs { found: "a channel", wanted: "a socket" });
+    };
+    let messages = open_tx(&file, slots, facts.unit_octets_max, &pages)?;
+    let received = RxReader::new(pages.clone(), rx_slots, facts.unit_octets_max);
+    Ok(ClientSocket { messages, received, board: BoardView::new(pages), doorbell, bell })
+}
+
+/// Maps the client-written file of a channel or a socket.
+fn open_tx(
+    file: &OwnedFd,
+    slots: u32,
+    unit_octets_max: u32,
+    board: &Arc<ReadPages>,
+) -> Result<TxWriter, MemoryError> {
+    let octets = memfd::fixed_octets(file).map_err(kernel("look at the client-written file"))?;
+    if tx_file_octets(slots, unit_octets_max) != Some(octets) {
+        return Err(MemoryError::NotOurs { found: "a file of another size", wanted: "the ring" });
+    }
+    let mine = WritePages::map(file, octets).map_err(kernel("map the client-written file"))?;
+    mine.read().settle();
+    Ok(TxWriter::new(Arc::new(mine), BoardView::new(board.clone()), slots, unit_octets_max))
+}
+
 impl NodeSink {
     /// Makes the file of a receiving channel.
     ///
@@ -201,15 +353,8 @@ pub fn open_source(descriptors: Vec<OwnedFd>) -> Result<ClientSource, MemoryErro
     let Some(slots) = facts.tx_slots.filter(|&slots| slots > 0) else {
         return Err(MemoryError::NotOurs { found: "a receiving channel", wanted: "a sending channel" });
     };
-    let octets = memfd::fixed_octets(&file).map_err(kernel("look at the client-written file"))?;
-    if tx_file_octets(slots, facts.unit_octets_max) != Some(octets) {
-        return Err(MemoryError::NotOurs { found: "a file of another size", wanted: "the ring" });
-    }
-    let mine = WritePages::map(&file, octets).map_err(kernel("map the client-written file"))?;
-    mine.read().settle();
-    let board = BoardView::new(pages);
-    let ring = TxWriter::new(Arc::new(mine), board.clone(), slots, facts.unit_octets_max);
-    Ok(ClientSource { ring, board, doorbell })
+    let ring = open_tx(&file, slots, facts.unit_octets_max, &pages)?;
+    Ok(ClientSource { ring, board: BoardView::new(pages), doorbell })
 }
 
 /// Maps a receiving channel from the descriptors that came with it: see [`NodeSink::descriptors`].
@@ -265,7 +410,7 @@ fn open_board(file: OwnedFd) -> Result<(Arc<ReadPages>, BoardFacts), MemoryError
         return Err(MemoryError::NotOurs { found: "a file without a board", wanted: "a channel's board" });
     }
     if pages.load(offset_of!(BoardHeader, version)) != LAYOUT_VERSION {
-        return Err(MemoryError::NotOurs { found: "another layout version", wanted: "version 1" });
+        return Err(MemoryError::NotOurs { found: "another layout version", wanted: "version 2" });
     }
     let small = |at| u32::try_from(pages.load(at)).ok();
     let facts = BoardFacts {

@@ -137,7 +137,7 @@ row! {
         slots: u64,
         /// Sent: token, real-time, ordinary, control, LLC.
         kinds: [Flow; 5],
-        /// Ordinary frames sent under the token, by level.
+        /// Ordinary and LLC frames sent under the token, by level.
         levels: [Flow; 8],
         /// Heard of it here.
         received: Flow,

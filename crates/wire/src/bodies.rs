@@ -65,6 +65,8 @@ pub struct Announce {
     pub settings: u64,
     /// The challenge of a [`JoinAnswer`] that this announcement answers; 0 for none.
     pub answers: u64,
+    /// Its node address for logical link control, 1 to 254; 0 for none.
+    pub llc_address: u8,
     name: [u8; MAX_NAME_OCTETS],
     name_octets: u8,
 }
@@ -89,6 +91,7 @@ impl Announce {
             rate_bps,
             settings: 0,
             answers: 0,
+            llc_address: 0,
             name: octets,
             name_octets: end as u8,
         }
@@ -109,6 +112,10 @@ impl Announce {
         let state = StationState::from_code(reader.u8()?)?;
         let (mode_epoch, trt_ns, rate_bps) = (reader.u32()?, reader.u32()?, reader.u64()?);
         let (settings, answers) = (reader.u64()?, reader.u64()?);
+        let llc_address = reader.u8()?;
+        if llc_address == 255 {
+            return Err(Malformed::Field("LLC address"));
+        }
         let name_octets = usize::from(reader.u8()?);
         if name_octets > MAX_NAME_OCTETS {
             return Err(Malformed::Field("name"));
@@ -116,7 +123,7 @@ impl Announce {
         let name = core::str::from_utf8(reader.take(name_octets)?).map_err(|_| Malformed::Field("name"))?;
         reader.end()?;
         let said = Self::new(node_id, nonce, boot_id, state, name);
-        Ok(Self { mode_epoch, trt_ns, rate_bps, settings, answers, ..said })
+        Ok(Self { mode_epoch, trt_ns, rate_bps, settings, answers, llc_address, ..said })
     }
 
     /// Writes the body and returns its length.
@@ -124,7 +131,7 @@ impl Announce {
         let mut writer = Writer::new(body);
         writer.u64(self.node_id).u64(self.nonce).u64(self.boot_id).u8(self.state.code());
         writer.u32(self.mode_epoch).u32(self.trt_ns).u64(self.rate_bps).u64(self.settings).u64(self.answers);
-        writer.u8(self.name_octets).bytes(&self.name[..usize::from(self.name_octets)]);
+        writer.u8(self.llc_address).u8(self.name_octets).bytes(&self.name[..usize::from(self.name_octets)]);
         writer.written()
     }
 }

@@ -1,5 +1,6 @@
 //! Fuzz targets as plain functions: a fuzzer or a committed corpus calls them with any octets.
 
+use crate::llc::{self, Fragment, LlcView};
 use crate::{
     Announce, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView, JoinAnswer, Key, Kind, ModeNotice, Nack,
     Report, Signal, Switch, SwitchAck, Token, UnitHeader, host_level, verify,
@@ -19,6 +20,25 @@ pub fn fuzz_bodies(data: &[u8]) {
     if let Some((kind, body)) = data.split_first() {
         fuzz_body(Kind::from_code(*kind), body);
     }
+}
+
+/// Any octets as a received 802.2 frame, and as a fragment. What parses must emit the same octets.
+pub fn fuzz_llc(data: &[u8]) {
+    let _ = llc::is_llc(data);
+    if let Ok((fragment, payload)) = Fragment::parse(data) {
+        let mut head = [0; llc::FRAGMENT_OCTETS];
+        assert_eq!(fragment.emit(&mut head), data.len() - payload.len());
+        assert_eq!(Fragment::parse(&[&head[..], payload].concat()), Ok((fragment, payload)));
+        assert!(fragment.offset() + payload.len() <= llc::MESSAGE_OCTETS_MAX);
+    }
+    let Ok(view) = LlcView::parse(data) else { return };
+    let mut out = [0; 1_514];
+    let octets = view.information.len();
+    out[llc::LLC_INFORMATION..llc::LLC_INFORMATION + octets].copy_from_slice(view.information);
+    let length = llc::emit_llc(&mut out, view.destination, view.source, &view.header, octets);
+    assert_eq!(out[..llc::LLC_INFORMATION + octets], data[..llc::LLC_INFORMATION + octets]);
+    assert_eq!(LlcView::parse(&out[..length]), Ok(view), "what was written reads back");
+    assert_eq!(length, usize::from(llc::llc_frame_octets(octets)));
 }
 
 fn fuzz_body(kind: Kind, body: &[u8]) {

@@ -12,6 +12,7 @@ mod fields;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod header;
+pub mod llc;
 pub mod report;
 pub mod seal;
 pub mod signalling;

@@ -20,7 +20,7 @@ pub enum Class {
     Ordinary,
     /// Announcements, signalling, forming and leaving, reports.
     Control,
-    /// IEEE 802.2 messages.
+    /// IEEE 802.2 frames.
     Llc,
 }
 
@@ -55,7 +55,7 @@ pub struct ReportHead {
     pub every_ms: u32,
     /// Sent, by [`Class`].
     pub kinds: [Load; Class::ALL.len()],
-    /// Ordinary frames sent under the token, by level; in plain mode nobody sorts them.
+    /// Ordinary and LLC frames sent under the token, by level; in plain mode nobody sorts them.
     pub levels: [Load; 8],
     /// Heard here from hosts that are no live members, while the token ruled.
     pub foreign: Load,

@@ -1,6 +1,6 @@
 //! Replays the committed fuzz corpora on stable; a crash that a fuzzer finds becomes a file there.
 
-use rota_wire::fuzz::{fuzz_bodies, fuzz_frame};
+use rota_wire::fuzz::{fuzz_bodies, fuzz_frame, fuzz_llc};
 use std::path::Path;
 
 /// Runs every file of `fuzz/corpus/name`, each also cut at every length, and says how many there were.
@@ -25,4 +25,9 @@ fn the_corpus_of_frames_replays() {
 #[test]
 fn the_corpus_of_bodies_replays() {
     assert!(replay("bodies", fuzz_bodies) >= 10);
+}
+
+#[test]
+fn the_corpus_of_802_2_frames_replays() {
+    assert!(replay("llc", fuzz_llc) >= 8);
 }

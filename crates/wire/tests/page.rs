@@ -40,6 +40,8 @@ fn the_page_says_what_the_code_writes() {
     assert_eq!(page["Link header"], LINK_HEADER_OCTETS);
     assert_eq!(page["Unit header"], UNIT_HEADER_OCTETS);
     assert_eq!(page["Tag"], TAG_OCTETS);
+    assert_eq!(page["LLC header"], rota_wire::llc::LLC_INFORMATION);
+    assert_eq!(page["LLC fragment"], rota_wire::llc::FRAGMENT_OCTETS);
     let mut out = [0; 1_500];
     assert_eq!(page["Announce"], samples::announce("").emit(&mut out));
     assert_eq!(page["Form"], Form::new(4, 1, 0, 1).emit(&mut out));

@@ -4,7 +4,10 @@ mod samples;
 
 use proptest::prelude::*;
 use rota_wire::bodies::StationState;
-use rota_wire::fuzz::{fuzz_bodies, fuzz_frame};
+use rota_wire::fuzz::{fuzz_bodies, fuzz_frame, fuzz_llc};
+use rota_wire::llc::{
+    Control, Fragment, LLC_INFORMATION, LlcHeader, LlcView, MESSAGE_OCTETS_MAX, emit_llc, is_llc,
+};
 use rota_wire::{
     Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation,
     JoinAnswer, Key, Kind, LinkHeader, Load, MacAddr, ModeNotice, Nack, PayloadKind, Phase, Report,
@@ -75,7 +78,7 @@ prop_compose! {
     ) -> Announce {
         let mut said = Announce::new(node_id, nonce, boot_id, state, &name);
         (said.mode_epoch, said.trt_ns, said.rate_bps) = (mode_epoch, trt_ns, rate_bps);
-        (said.settings, said.answers) = (nonce ^ 1, boot_id ^ 2);
+        (said.settings, said.answers, said.llc_address) = (nonce ^ 1, boot_id ^ 2, boot_id as u8 & 0x7f);
         said
     }
 }
@@ -223,6 +226,7 @@ proptest! {
     #[test]
     fn random_octets_never_panic(data in prop::collection::vec(any::<u8>(), 0..1_600), kind in 0u8..17) {
         fuzz_frame(&data);
+        fuzz_llc(&data);
         fuzz_bodies(&data);
         let mut framed = vec![0; 14];
         framed[12..14].copy_from_slice(&DEFAULT_ETHERTYPE.to_be_bytes());
@@ -246,5 +250,52 @@ proptest! {
             data[at] = octet;
         }
         fuzz_bodies(&data);
+    }
+
+    #[test]
+    fn pdus_read_back(
+        (to, from) in any::<([u8; 6], [u8; 6])>(),
+        (dsap, ssap) in (1u8..=0x7e, 0u8..=0x7f),
+        (kind, bit, poll, response) in (0u8..4, any::<bool>(), any::<bool>(), any::<bool>()),
+        information in prop::collection::vec(any::<u8>(), 3..=1_497),
+    ) {
+        let (mut to, mut from) = (to, from);
+        (to[0], from[0]) = (to[0] & 0xfe, from[0] & 0xfe);
+        let control = match kind {
+            0 => Control::Ui,
+            1 => Control::Xid { poll },
+            2 => Control::Test { poll },
+            _ => Control::Ac { bit, poll },
+        };
+        let header = LlcHeader { dsap: dsap * 2, ssap: ssap * 2, response: response && kind > 0, control };
+        let information = if kind == 1 { vec![0x81, 5, 0] } else { information };
+        let mut frame = vec![0xee; 1_514];
+        frame[LLC_INFORMATION..LLC_INFORMATION + information.len()].copy_from_slice(&information);
+        let length = emit_llc(&mut frame, MacAddr(to), MacAddr(from), &header, information.len());
+        prop_assert!(is_llc(&frame[..length]) && (60..=1_514).contains(&length));
+        let view = LlcView::parse(&frame[..length]).expect("a sound frame");
+        prop_assert_eq!((view.destination, view.source), (MacAddr(to), MacAddr(from)));
+        prop_assert_eq!((view.header, view.information), (header, &information[..]));
+        prop_assert!(LlcView::parse(&frame[..LLC_INFORMATION + information.len() - 1]).is_err());
+        fuzz_llc(&frame[..length]);
+    }
+
+    #[test]
+    fn fragments_read_back(
+        (dsap, ssap, level, message) in (0u8..128, 0u8..128, 0u8..8, any::<u16>()),
+        (total, index) in (1u16..=MESSAGE_OCTETS_MAX as u16, any::<prop::sample::Index>()),
+    ) {
+        let count = usize::from(total).div_ceil(1_484);
+        let index = index.index(count);
+        let octets = (usize::from(total) - index * 1_484).min(1_484);
+        let (dsap, ssap, last) = (dsap * 2, ssap * 2, index + 1 == count);
+        let fragment = Fragment { dsap, ssap, level, index: index as u8, last, message, total };
+        let mut out = vec![7; 13 + octets];
+        prop_assert_eq!(fragment.emit(&mut out), 13);
+        let (read, payload) = Fragment::parse(&out).expect("a sound fragment");
+        prop_assert_eq!((read, payload.len()), (fragment, octets));
+        out.push(0);
+        prop_assert!(Fragment::parse(&out).is_err(), "one octet too many");
+        prop_assert!(Fragment::parse(&out[..out.len() - 2]).is_err(), "one octet too few");
     }
 }

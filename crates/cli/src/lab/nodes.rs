@@ -34,6 +34,9 @@ impl Nodes {
         for station in 1..=lab.spec().stations {
             let mut command = lab.command(station, &program);
             command.args(["node", "--iface", "eth0", "--name", &format!("n{station}")]);
+            if (1..=254).contains(&station) {
+                command.args(["--llc-address", &station.to_string()]);
+            }
             // A lab states its own size where that is more than a segment is taken to have.
             if u16::from(lab.spec().stations) > rota_node::STATIONS_STATED {
                 command.args(["--stations", &lab.spec().stations.to_string()]);

@@ -4,8 +4,8 @@
 use super::picture::{Channel, Station};
 use crate::filter::{Fields, Filter, FilterError, Party};
 
-/// The word by which a filter knows each kind of load, in the order of the rows. The monitor counts all frames
-/// that guard the token as one kind, and all signalling as another.
+/// The word by which a filter knows each kind of load, in the order of the rows. The monitor counts all
+/// frames that guard the token as one kind, and all signalling as another.
 const WORDS: [&str; 5] = ["token", "data", "ordinary", "signal", "llc"];
 const ORDINARY: usize = 2;
 

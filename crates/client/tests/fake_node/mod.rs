@@ -182,6 +182,13 @@ impl World {
                 let _ = connection.send_reply(&Reply::Counters, &[counters.descriptor()]);
                 return;
             }
+            Request::LlcAddress
+            | Request::LlcOpen { .. }
+            | Request::LlcMapped
+            | Request::LlcClose
+            | Request::LlcCancel => {
+                Reply::Error { sentence: "a fake node has no link control".into(), wrong_use: true }
+            }
             Request::Modify { .. } => {
                 Reply::Error { sentence: "a fake node modifies nothing".into(), wrong_use: true }
             }
@@ -295,6 +302,7 @@ fn carry(flow: &mut Flow, loss: Loss) {
                 schedule_ns: unit.schedule.as_nanos(),
                 arrived_at: Some(now()),
                 dequeued_at: now(),
+                route: 0,
             };
             assert!(ring.push(&descriptor, &payload));
         }

@@ -57,7 +57,7 @@ pub use reserve::LinkEvent;
 pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ};
 pub use tally::{ROTATION_PLACES, Rotation, Tally};
 
-use crate::io::{ChannelId, GateOrder, HostTag, Output, PortId, StationId};
+use crate::io::{ChannelId, GateOrder, HostTag, LLC_TAGS, Output, PortId, StationId};
 use crate::node::Identity;
 use crate::planted::{Bug, planted};
 use crate::rng::Rng;
@@ -71,7 +71,7 @@ use outbox::Pending;
 use queue::{NrtQueue, Origin};
 use reserve::{Part, Session};
 use rota_units::{Instant, Span};
-use rota_wire::{Generation, Key, Report, ReportHead, Signal, Token};
+use rota_wire::{Class, Generation, Key, Report, ReportHead, Signal, Token};
 use std::collections::VecDeque;
 
 /// Names a token: its generation and its hop in it.
@@ -517,6 +517,50 @@ impl Rether {
         }
     }
 
+    /// A frame of link control waits. `first` is for the next frame of a message that has begun.
+    pub(crate) fn queue_llc(&mut self, now: Instant, slot: u16, octets: u16, level: u8, first: bool) {
+        let entry = queue::Entry { origin: Origin::Llc(slot), octets };
+        let was_empty = self.nrt.is_empty();
+        if first {
+            self.nrt.push_first(level, entry);
+        } else {
+            self.nrt.push(level, entry);
+        }
+        if was_empty && self.gate == GateOrder::Divert {
+            self.ask_for_token(now);
+        }
+    }
+
+    /// In plain mode the queue holds nothing but frames of link control, and they leave at once.
+    fn next_ungated(&mut self) -> Option<Output> {
+        if self.gate == GateOrder::Divert {
+            return None;
+        }
+        match self.nrt.pop()?.origin {
+            Origin::Llc(slot) => Some(self.llc_frame(slot)),
+            Origin::Host(tag) => Some(Output::TransmitHost { port: self.port, tag }),
+            Origin::Report => {
+                self.outbox.push_back(Pending::Report);
+                None
+            }
+            Origin::Control(_) | Origin::Announce => None,
+        }
+    }
+
+    /// A frame of link control leaves, or has come: its own machine knows of it, and monitors are to.
+    pub(crate) fn count_llc(&mut self, octets: usize, sent: bool) {
+        if sent {
+            self.tally.count_sent(Class::Llc, octets);
+        } else {
+            self.tally.count_heard(Class::Llc, octets);
+        }
+    }
+
+    /// [`crate::Node`] has link control write the frame.
+    fn llc_frame(&self, slot: u16) -> Output {
+        Output::TransmitHost { port: self.port, tag: HostTag(LLC_TAGS | u32::from(slot)) }
+    }
+
     /// Queues signalling of ours: at once in plain mode, at the highest level in token mode.
     pub(crate) fn send_signal(&mut self, now: Instant, to: StationId, signal: Signal) {
         if matches!(self.mode, Mode::Plain | Mode::Joining(_)) {
@@ -588,7 +632,7 @@ impl Rether {
 
     /// In token mode nobody says hello: who joins learns names from announcements sent under the token.
     fn introduce(&mut self, now: Instant) {
-        let entry = queue::Entry { origin: Origin::Announce, octets: 134 };
+        let entry = queue::Entry { origin: Origin::Announce, octets: 135 };
         if self.nrt.levels[7].contains(&entry) {
             return;
         }

@@ -217,6 +217,7 @@ impl Rether {
         said.trt_ns = self.settings.trt.as_nanos() as u32;
         said.rate_bps = self.settings.link.rate.as_bps();
         (said.settings, said.answers) = (self.digest, self.answers);
+        said.llc_address = self.settings.llc.address;
         said
     }
 

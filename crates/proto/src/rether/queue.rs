@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 pub(super) enum Origin {
     /// The host's own TCP/IP.
     Host(HostTag),
+    /// A frame of link control: its place there.
+    Llc(u16),
     /// Signalling of ours: the index of the message.
     Control(u16),
     /// This station introduces itself to one that has joined.
@@ -17,6 +19,9 @@ pub(super) enum Origin {
     /// This station's report.
     Report,
 }
+
+/// Most entries of link control: one for each message and each answer.
+const LLC_FRAMES_MAX: usize = crate::llc::MESSAGES_MAX + crate::llc::ANSWERS_MAX;
 
 /// One frame that waits for the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,14 +40,22 @@ pub(super) struct NrtQueue {
     octets_max: u64,
     frames: usize,
     frames_max: usize,
+    llc_frames: usize,
 }
 
 impl NrtQueue {
     pub(super) fn new(octets_max: Octets) -> Self {
         // Small frames must not fill memory: at most as many frames as the octets hold at 256 octets each.
         let frames_max = usize::try_from(octets_max.get() / 256).unwrap_or(usize::MAX).clamp(16, 65_536);
-        let levels = core::array::from_fn(|_| VecDeque::with_capacity(frames_max));
-        Self { levels, octets: 0, octets_max: octets_max.get().max(4 * 1514), frames: 0, frames_max }
+        let levels = core::array::from_fn(|_| VecDeque::with_capacity(frames_max + LLC_FRAMES_MAX));
+        Self {
+            levels,
+            octets: 0,
+            octets_max: octets_max.get().max(4 * 1514),
+            frames: 0,
+            frames_max,
+            llc_frames: 0,
+        }
     }
 
     /// Queues a frame; false when there is no room. Control frames always find some: they are few and ours.
@@ -51,10 +64,25 @@ impl NrtQueue {
         if full && !planted(Bug::QueueWithoutCap) && matches!(entry.origin, Origin::Host(_)) {
             return false;
         }
-        self.octets += u64::from(entry.octets);
-        self.frames += 1;
+        self.account(&entry);
         self.levels[usize::from(level.min(7))].push_back(entry);
         true
+    }
+
+    /// Queues the next frame of a message that has begun: before its level.
+    pub(super) fn push_first(&mut self, level: u8, entry: Entry) {
+        self.account(&entry);
+        self.levels[usize::from(level.min(7))].push_front(entry);
+    }
+
+    /// What link control has under way is bounded by its own room and takes none from the host.
+    fn account(&mut self, entry: &Entry) {
+        if matches!(entry.origin, Origin::Llc(_)) {
+            self.llc_frames += 1;
+        } else {
+            self.octets += u64::from(entry.octets);
+            self.frames += 1;
+        }
     }
 
     /// The next frame to send.
@@ -70,17 +98,21 @@ impl NrtQueue {
     /// Takes the next frame.
     pub(super) fn pop(&mut self) -> Option<Entry> {
         let entry = self.levels.iter_mut().rev().find_map(VecDeque::pop_front)?;
-        self.octets -= u64::from(entry.octets);
-        self.frames -= 1;
+        if matches!(entry.origin, Origin::Llc(_)) {
+            self.llc_frames -= 1;
+        } else {
+            self.octets -= u64::from(entry.octets);
+            self.frames -= 1;
+        }
         Some(entry)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.frames == 0
+        self.frames + self.llc_frames == 0
     }
 
     pub(super) fn frames(&self) -> usize {
-        self.frames
+        self.frames + self.llc_frames
     }
 }
 

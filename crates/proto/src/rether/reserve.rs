@@ -554,6 +554,10 @@ impl Rether {
                 super::Origin::Host(tag) => {
                     self.outputs.push_back(Output::TransmitHost { port: self.port, tag });
                 }
+                super::Origin::Llc(slot) => {
+                    let output = self.llc_frame(slot);
+                    self.outputs.push_back(output);
+                }
                 super::Origin::Announce => self.outbox.push_back(Pending::Announce),
                 super::Origin::Report => self.outbox.push_back(Pending::Report),
                 super::Origin::Control(index) => {

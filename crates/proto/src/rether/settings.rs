@@ -3,6 +3,7 @@
 //! Fulfils RETHER-2.2.2-9, RETHER-2.4-5.
 
 use super::members::STATIONS_MAX;
+use crate::llc::LlcSettings;
 use rota_admission::{LinkModel, NrtPolicy, RecoveryModel, SegmentParams, Timers};
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::DEFAULT_ETHERTYPE;
@@ -122,6 +123,8 @@ pub struct Settings {
     pub half_duplex: bool,
     /// How much ordinary or real-time wire time may be handed to the card ahead of the nominal schedule.
     pub burst: Span,
+    /// Logical link control, each station's own affair.
+    pub llc: LlcSettings,
 }
 
 impl Settings {
@@ -156,6 +159,7 @@ impl Settings {
             report: Span::ZERO,
             half_duplex: false,
             burst: rate.span_of_up(params.card_burst_octets),
+            llc: LlcSettings::default(),
         }
     }
 

@@ -57,7 +57,7 @@ pub struct Tally {
     pub sent: [Load; Class::ALL.len()],
     /// Heard and proven, by [`Class`].
     pub heard: [Load; Class::ALL.len()],
-    /// The host's frames sent under the token, by level.
+    /// The host's frames and link control's, sent under the token, by level.
     pub levels: [Load; 8],
     /// How long cycles lasted.
     pub rotation: Rotation,
@@ -74,6 +74,10 @@ impl Tally {
 
     pub(super) fn count_host(&mut self, level: usize, octets: u16) {
         self.count_sent(Class::Ordinary, usize::from(octets));
+        self.count_level(level, octets);
+    }
+
+    pub(super) fn count_level(&mut self, level: usize, octets: u16) {
         self.levels[level.min(7)].add(u64::from(octets));
     }
 }

@@ -57,6 +57,9 @@ impl Rether {
         if let Some(output) = self.write_pending(now, frame) {
             return Some(output);
         }
+        if let Some(output) = self.next_ungated() {
+            return Some(output);
+        }
         self.work(now, frame)
     }
 
@@ -521,6 +524,11 @@ impl Rether {
                 self.tally.count_host(level, entry.octets);
                 self.charge_octets(now, entry.octets);
                 Step::Send(Output::TransmitHost { port: self.port, tag })
+            }
+            Origin::Llc(slot) => {
+                self.tally.count_level(level, entry.octets);
+                self.charge_octets(now, entry.octets);
+                Step::Send(self.llc_frame(slot))
             }
             Origin::Announce => {
                 self.charge_octets(now, entry.octets);

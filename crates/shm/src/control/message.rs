@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::info::{ChannelInfo, ContractInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 2;
+pub const CONTROL_VERSION: u32 = 3;
 /// Longest message.
 pub const MESSAGE_OCTETS_MAX: usize = 64 * 1024;
 
@@ -75,6 +75,19 @@ pub enum Request {
     },
     /// Asks for the counters file.
     Counters,
+    /// Asks for this station's node address of link control.
+    LlcAddress,
+    /// Opens a socket of link control. One for each connection.
+    LlcOpen {
+        /// Which: even, 2 to 254.
+        socket: u8,
+    },
+    /// The client has mapped the memory of the socket it opened: seal it and let messages flow.
+    LlcMapped,
+    /// Closes the socket of this connection. What is still to be sent is given up.
+    LlcClose,
+    /// Gives up what the socket of this connection still wants sent.
+    LlcCancel,
 }
 
 /// What a node answers or tells.
@@ -144,8 +157,26 @@ pub enum Reply {
     Status(Box<StatusInfo>),
     /// To [`Request::Counters`]. With the counters file.
     Counters,
-    /// To [`Request::Mapped`] and [`Request::Circulate`].
+    /// To [`Request::Mapped`], [`Request::Circulate`], [`Request::LlcMapped`], [`Request::LlcClose`] and
+    /// [`Request::LlcCancel`].
     Done,
+    /// To [`Request::LlcAddress`].
+    LlcAddress {
+        /// 1 to 254; 0 where the node was given none.
+        node: u8,
+    },
+    /// To [`Request::LlcOpen`]. With client-written file, node-written file, doorbell and bell.
+    LlcOpened {
+        /// This station's node address; 0 where it has none.
+        node: u8,
+    },
+    /// To [`Request::LlcOpen`].
+    LlcRefused {
+        /// Why.
+        why: LlcRefusal,
+        /// The same as one sentence.
+        sentence: String,
+    },
     /// To [`Request::Modify`]; a refusal leaves the contract as it was.
     Modified {
         /// The channel.
@@ -167,6 +198,18 @@ pub enum Reply {
         /// Whether the request itself was wrong (no such station, impossible size).
         wrong_use: bool,
     },
+}
+
+/// Why a socket was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LlcRefusal {
+    /// Odd, zero, or taken on real networks.
+    Invalid,
+    /// Somebody has it open.
+    Duplicate,
+    /// This connection has one already.
+    Second,
 }
 
 /// Why octets are no message.

@@ -125,6 +125,11 @@ impl RxReader {
         self.deliver(into)
     }
 
+    /// Whether there is anything that has not been read.
+    pub fn has_next(&self) -> bool {
+        self.held.is_some() || self.pages.load_acquire(offset_of!(BoardHeader, rx_head)) > self.at
+    }
+
     /// Number of the unit that is due next.
     pub fn expected(&self) -> u64 {
         self.expected
@@ -192,6 +197,7 @@ impl RxReader {
             schedule_ns: pages.load(slot + offset_of!(RxDescriptor, schedule_ns)),
             arrived_at: (shape & STAMPED_BIT != 0).then_some(arrived),
             dequeued_at: Instant::from_nanos(pages.load(slot + offset_of!(RxDescriptor, dequeued_ns))),
+            route: pages.load(slot + offset_of!(RxDescriptor, route)),
         };
         let octets = usize::from(shape as u16);
         let readable = octets.min(FRAGMENT_OCTETS_MAX);

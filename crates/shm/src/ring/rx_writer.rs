@@ -31,6 +31,8 @@ pub struct UnitDescriptor {
     pub arrived_at: Option<Instant>,
     /// When the node took the frame from the kernel.
     pub dequeued_at: Instant,
+    /// Where a message comes from: a packed [`crate::MessageRoute`]; 0 on a channel.
+    pub route: u64,
 }
 
 pub(super) const LAST_BIT: u64 = 1 << 32;
@@ -65,6 +67,7 @@ impl RxWriter {
             schedule_ns,
             arrived_at,
             dequeued_at,
+            route,
         } = *descriptor;
         let place = u64::from(unit_octets) | u64::from(offset) << 32;
         let mut shape = payload.len() as u64 | u64::from(fragment) << 16;
@@ -83,6 +86,7 @@ impl RxWriter {
         pages.store(slot + offset_of!(RxDescriptor, dequeued_ns), dequeued_at.as_nanos());
         pages.store(slot + offset_of!(RxDescriptor, place), place);
         pages.store(slot + offset_of!(RxDescriptor, shape), shape);
+        pages.store(slot + offset_of!(RxDescriptor, route), route);
         pages.copy_in(slot + size_of::<RxDescriptor>(), payload);
         pages.store_release(slot + offset_of!(RxDescriptor, sequence), sequence_shut(index));
         self.pushed += 1;

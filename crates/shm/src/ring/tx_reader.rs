@@ -54,6 +54,8 @@ pub struct UnitRef {
     pub octets: u32,
     /// The sender's schedule for it.
     pub schedule: Instant,
+    /// Where it is to go: a packed [`crate::MessageRoute`]; 0 on a channel.
+    pub route: u64,
     index: u64,
 }
 
@@ -64,6 +66,10 @@ pub struct TxReader {
     slots: u32,
     unit_octets_max: u32,
     taken: u64,
+    /// Units that [`TxReader::look`] has shown.
+    looked: u64,
+    /// Which of the oldest 64 that were shown are finished: bit 0 is the oldest.
+    finished: u64,
     last_number: Option<u64>,
     hostile: Option<Hostile>,
 }
@@ -72,7 +78,17 @@ impl TxReader {
     pub(crate) fn new(pages: ReadPages, board: Board, slots: u32, unit_octets_max: u32) -> Self {
         let slot_octets = tx_slot_octets(unit_octets_max);
         assert!(slots > 0 && pages.octets() >= TX_HEADER_OCTETS + slots as usize * slot_octets);
-        Self { pages, board, slots, unit_octets_max, taken: 0, last_number: None, hostile: None }
+        Self {
+            pages,
+            board,
+            slots,
+            unit_octets_max,
+            taken: 0,
+            looked: 0,
+            finished: 0,
+            last_number: None,
+            hostile: None,
+        }
     }
 
     /// How many units wait.
@@ -99,8 +115,48 @@ impl TxReader {
         if self.waiting()? == 0 {
             return Ok(None);
         }
-        let slot = self.slot(self.taken);
-        let expected = sequence_shut(self.taken);
+        self.read(self.taken).map(Some)
+    }
+
+    /// The oldest unit that was not shown yet. Units may then be finished in any order, which rings of at
+    /// most 64 slots allow.
+    ///
+    /// # Errors
+    /// [`Hostile`] as with [`TxReader::peek`], and for a unit whose number is not its place in the ring.
+    pub fn look(&mut self) -> Result<Option<UnitRef>, Hostile> {
+        debug_assert!(self.slots <= u64::BITS, "a bit for each slot");
+        if self.waiting()? <= self.looked - self.taken {
+            return Ok(None);
+        }
+        let unit = self.read(self.looked)?;
+        if unit.number != self.looked {
+            return self.fail(Hostile::Number { number: unit.number, previous: self.looked });
+        }
+        self.looked += 1;
+        Ok(Some(unit))
+    }
+
+    /// A unit that was shown is over; its slot goes back to the client when all before it are. Call
+    /// [`Board::notify`] after the last change of a turn.
+    pub fn finish(&mut self, number: u64) {
+        if !(self.taken..self.looked).contains(&number) || self.hostile.is_some() {
+            return;
+        }
+        self.finished |= 1 << (number - self.taken);
+        let done = self.finished.trailing_ones();
+        self.taken += u64::from(done);
+        self.finished = self.finished.checked_shr(done).unwrap_or(0);
+        self.board.set_released(self.taken);
+    }
+
+    /// How often the client has asked for an octet on its bell.
+    pub fn armed(&self) -> u64 {
+        self.pages.load_acquire(offset_of!(TxHeader, armed))
+    }
+
+    fn read(&mut self, index: u64) -> Result<UnitRef, Hostile> {
+        let slot = self.slot(index);
+        let expected = sequence_shut(index);
         let found = self.pages.load_acquire(slot + offset_of!(TxDescriptor, sequence));
         if found != expected {
             return self.fail(Hostile::Sequence { found, expected });
@@ -109,6 +165,7 @@ impl TxReader {
         let number = self.pages.load(slot + offset_of!(TxDescriptor, number));
         let octets = self.pages.load(slot + offset_of!(TxDescriptor, octets));
         let schedule = self.pages.load(slot + offset_of!(TxDescriptor, schedule_ns));
+        let route = self.pages.load(slot + offset_of!(TxDescriptor, route));
         let Some(length) = u32::try_from(octets).ok().filter(|&octets| octets <= self.unit_octets_max) else {
             return self.fail(Hostile::Length { octets, octets_max: self.unit_octets_max });
         };
@@ -116,7 +173,7 @@ impl TxReader {
             return self.fail(Hostile::Number { number, previous });
         }
         let schedule = Instant::from_nanos(schedule);
-        Ok(Some(UnitRef { number, octets: length, schedule, index: self.taken }))
+        Ok(UnitRef { number, octets: length, schedule, route, index })
     }
 
     /// Copies part of a unit, from `offset` on. False when the range is not inside the
@@ -125,7 +182,8 @@ impl TxReader {
     #[must_use]
     pub fn copy(&self, unit: &UnitRef, offset: u32, into: &mut [u8]) -> bool {
         let end = (offset as usize).checked_add(into.len());
-        if unit.index != self.taken || end.is_none_or(|end| end > unit.octets as usize) {
+        let held = (self.taken..self.taken + u64::from(self.slots)).contains(&unit.index);
+        if !held || end.is_none_or(|end| end > unit.octets as usize) {
             return false;
         }
         let slot = self.slot(unit.index);

@@ -49,6 +49,19 @@ impl TxWriter {
     /// # Errors
     /// [`TryWriteError`]; nothing is written then.
     pub fn try_write(&mut self, payload: &[u8], schedule: Instant) -> Result<u64, TryWriteError> {
+        self.try_write_to(payload, schedule, 0)
+    }
+
+    /// As [`TxWriter::try_write`], with where the unit is to go: a packed [`crate::MessageRoute`].
+    ///
+    /// # Errors
+    /// [`TryWriteError`]; nothing is written then.
+    pub fn try_write_to(
+        &mut self,
+        payload: &[u8],
+        schedule: Instant,
+        route: u64,
+    ) -> Result<u64, TryWriteError> {
         let octets_max = self.unit_octets_max;
         if payload.len() > octets_max as usize {
             return Err(TryWriteError::TooLong { octets: payload.len(), octets_max });
@@ -65,11 +78,22 @@ impl TxWriter {
         pages.store(slot + offset_of!(TxDescriptor, number), number);
         pages.store(slot + offset_of!(TxDescriptor, octets), payload.len() as u64);
         pages.store(slot + offset_of!(TxDescriptor, schedule_ns), schedule.as_nanos());
+        pages.store(slot + offset_of!(TxDescriptor, route), route);
         pages.copy_in(slot + size_of::<TxDescriptor>(), payload);
         pages.store_release(slot + offset_of!(TxDescriptor, sequence), sequence_shut(number));
         self.written += 1;
         pages.store_release(offset_of!(TxHeader, head), self.written);
         Ok(number)
+    }
+
+    /// Asks the node for one octet on the bell when something has happened.
+    pub(crate) fn arm(&self) {
+        self.pages.add(offset_of!(TxHeader, armed), 1);
+    }
+
+    /// Slots of the ring.
+    pub fn slots(&self) -> u32 {
+        self.slots
     }
 
     /// Units written that the node has not taken yet.

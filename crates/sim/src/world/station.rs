@@ -6,7 +6,7 @@ use crate::check::{Scope, Seen};
 use crate::faults::kind_of;
 use crate::hosts::{INBOX_MAX, Pattern};
 use crate::media::{End, Frame};
-use rota_proto::{FrameBuf, GateOrder, Input, ModeName, Node, Output, PortId};
+use rota_proto::{FrameBuf, GateOrder, Input, ModeName, Node, Output, PortId, Received};
 use rota_units::{Instant, Span};
 use rota_wire::Kind;
 
@@ -142,7 +142,10 @@ impl World {
         let refused = refusals(node);
         let hops = node.link().counters().tokens_accepted;
         let input = Input::Frame { port: PortId(0), at: (!host.stampless).then_some(stamp), data: frame };
-        let delivery = node.handle(now, input);
+        let delivery = match node.handle(now, input) {
+            Some(Received::Fragment(delivery)) => Some(delivery),
+            Some(Received::Message(_)) | None => None,
+        };
         let accepted = node.link().counters().tokens_accepted > hops;
         let refused = refusals(node) > refused;
         self.hops += u64::from(accepted);

@@ -15,7 +15,7 @@ pub fn mac(station: u8) -> MacAddr {
 pub fn announce(name: &str) -> Announce {
     let mut said = Announce::new(0x11, 0x2222, 0x3333, StationState::Plain, name);
     (said.mode_epoch, said.trt_ns, said.rate_bps) = (4, 33_333_333, 10_000_000);
-    (said.settings, said.answers) = (0x5e77, 0xa2);
+    (said.settings, said.answers, said.llc_address) = (0x5e77, 0xa2, 1);
     said
 }
 

@@ -1,0 +1,441 @@
+//! Messages between sockets of stations: IEEE 802.2 logical link control (SHIPNET 1988, paper 004).
+//!
+//! ```no_run
+//! use rota::llc::{Address, Llc, TransmitOptions};
+//! use rota::{ControlName, Span, now};
+//!
+//! # fn main() -> Result<(), rota::llc::LlcError> {
+//! let llc = Llc::connect(&ControlName::default(), 1)?;
+//! let mut socket = llc.open(2)?;
+//! // To socket 4 of the station with node address 5; 255 would reach all.
+//! socket.transmit(Address { socket: 4, node: 5 }, b"a message", &TransmitOptions::default())?;
+//! socket.wait(now() + Span::from_millis(100));
+//! let mut room = [0; 100];
+//! while let Some(received) = socket.receive(&mut room)? {
+//!     println!("{} octets from {:?}", received.octets, received.from);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Nothing here blocks but [`Socket::wait`]. Many messages may be under way at once; each has a number, and
+//! its [`Outcome`] comes in [`Socket::completion`]. A socket is closed when it is dropped.
+
+use crate::node::NodeError;
+use crate::now;
+use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
+use rota_shm::control::{ControlName, LlcRefusal, Reply, Request};
+use rota_shm::{
+    ClientSocket, MemoryError, MessageFailure, MessageProgress, MessageRoute, TryWriteError, Waited,
+    max_slice, open_socket,
+};
+use rota_units::{Instant, Span};
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// The longest message.
+pub const MESSAGE_OCTETS_MAX: usize = 16_384;
+/// The node address that reaches all stations, the sender too.
+pub const BROADCAST: u8 = 255;
+
+pub use rota_shm::MessageFailure as Failure;
+
+/// A socket of a station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address {
+    /// Even, 2 to 254.
+    pub socket: u8,
+    /// The station: 1 to 254, or [`BROADCAST`]; 0 on a received message whose sender has no address.
+    pub node: u8,
+}
+
+/// How a message is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct TransmitOptions {
+    /// 0 (lowest) to 7 (highest).
+    pub priority: u8,
+    /// Whether the other station is to acknowledge it.
+    pub ack: bool,
+    /// With `ack`: how often it is sent at most; 0 means once.
+    pub tries: u8,
+    /// After this it is given up; `None` for never.
+    pub time: Option<Span>,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All of it was handed to the network card.
+    Sent,
+    /// The other station has it.
+    Acknowledged,
+    /// It was given up; [`Socket::failure`] says why.
+    Failed,
+    /// Its time was over first.
+    TimedOut,
+}
+
+/// Where a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It waits for its turn.
+    Pending,
+    /// It was handed to the card in part, or waits for its acknowledgement.
+    InProgress,
+    /// It is over, and its outcome can be had or was had.
+    Done,
+}
+
+/// A message that was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// From whom.
+    pub from: Address,
+    /// Octets that were copied.
+    pub octets: usize,
+    /// Whether there were more, for which there was no room.
+    pub truncated: bool,
+    /// Its priority as far as Ethernet tells: of messages that one frame holds it does not, and this is 0.
+    pub priority: u8,
+}
+
+/// Why an operation was not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum LlcError {
+    /// Odd, zero, taken by others on real networks, or SNAP's.
+    #[error(
+        "socket {0} cannot be used; sockets are even numbers from 2 to 254 without 66, 170, 224, 240, 254"
+    )]
+    InvalidSocket(u8),
+    /// Somebody on this station has it open.
+    #[error("socket {0} is open already on this station")]
+    DuplicateSocket(u8),
+    /// More than were asked for at the beginning.
+    #[error("{0} sockets are open, as many as were asked for; close one, or ask for more at the beginning")]
+    TooManySockets(u16),
+    /// As many messages are under way as a socket may have.
+    #[error("{0} messages of this socket are under way, as many as can be; wait for one to be done")]
+    Busy(u32),
+    /// Longer than a message may be.
+    #[error("a message of {octets} octets is too large; at most {MESSAGE_OCTETS_MAX} can be sent")]
+    PacketTooLarge {
+        /// Its length.
+        octets: usize,
+    },
+    /// A priority above 7.
+    #[error("priority {0} does not exist; 0 to 7 do")]
+    Priority(u8),
+    /// The node of this station: not there, gone, or of another version.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// The socket's memory.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+/// Link control of this station, for one program.
+pub struct Llc {
+    control: ControlName,
+    session: Session,
+    node: u8,
+    sockets_max: u16,
+    open: Arc<AtomicU16>,
+}
+
+impl Llc {
+    /// Finds this station's node; at most `sockets` sockets may be open at a time.
+    ///
+    /// # Errors
+    /// [`LlcError::Node`].
+    pub fn connect(control: &ControlName, sockets: u16) -> Result<Self, LlcError> {
+        let (session, _) = Session::begin(control)?;
+        let node = match session.request(&Request::LlcAddress, LOCAL_TIMEOUT)?.body {
+            Reply::LlcAddress { node } => node,
+            other => return Err(unexpected(other).into()),
+        };
+        let open = Arc::new(AtomicU16::new(0));
+        Ok(Self { control: control.clone(), session, node, sockets_max: sockets, open })
+    }
+
+    /// This station's node address; 0 where the node was started without one.
+    pub fn node_address(&self) -> u8 {
+        self.node
+    }
+
+    /// Whether the node of this station still runs.
+    pub fn is_alive(&self) -> bool {
+        !self.session.is_gone()
+    }
+
+    /// Opens a socket: even, 2 to 254.
+    ///
+    /// # Errors
+    /// [`LlcError::InvalidSocket`], [`LlcError::DuplicateSocket`], [`LlcError::TooManySockets`], or what is
+    /// the matter with the node.
+    pub fn open(&self, sap: u8) -> Result<Socket, LlcError> {
+        if sap == 0 || sap & 1 == 1 {
+            return Err(LlcError::InvalidSocket(sap));
+        }
+        let place = Place::take(&self.open, self.sockets_max)?;
+        // A connection of its own, so that the death of the program closes it.
+        let (session, _) = Session::begin(&self.control)?;
+        let message = session.request(&Request::LlcOpen { socket: sap }, LOCAL_TIMEOUT)?;
+        let files = match message.body {
+            Reply::LlcOpened { .. } => message.descriptors,
+            Reply::LlcRefused { why: LlcRefusal::Duplicate, .. } => {
+                return Err(LlcError::DuplicateSocket(sap));
+            }
+            Reply::LlcRefused { why: LlcRefusal::Invalid, .. } => return Err(LlcError::InvalidSocket(sap)),
+            other => return Err(unexpected(other).into()),
+        };
+        let memory = open_socket(files)?;
+        match session.request(&Request::LlcMapped, LOCAL_TIMEOUT)?.body {
+            Reply::Done => {}
+            other => return Err(unexpected(other).into()),
+        }
+        Ok(Socket {
+            sap,
+            session,
+            memory,
+            under_way: VecDeque::with_capacity(64),
+            done: VecDeque::with_capacity(64),
+            failure: None,
+            buffer: Vec::with_capacity(MESSAGE_OCTETS_MAX),
+            polled: Cell::new(false),
+            lost: 0,
+            _place: place,
+        })
+    }
+}
+
+/// One of the sockets that were asked for.
+#[derive(Debug)]
+struct Place(Arc<AtomicU16>);
+
+impl Place {
+    fn take(open: &Arc<AtomicU16>, max: u16) -> Result<Self, LlcError> {
+        let next = |had| (had < max).then_some(had + 1);
+        open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+            .map(|_| Self(open.clone()))
+            .map_err(LlcError::TooManySockets)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An open socket: it sends and receives at the same time.
+pub struct Socket {
+    sap: u8,
+    session: Session,
+    memory: ClientSocket,
+    /// Messages whose outcome the node has not told, oldest first.
+    under_way: VecDeque<u64>,
+    /// Outcomes that nobody has asked for yet.
+    done: VecDeque<(u64, MessageProgress)>,
+    failure: Option<MessageFailure>,
+    buffer: Vec<u8>,
+    /// Somebody polls the bell.
+    polled: Cell<bool>,
+    lost: u64,
+    _place: Place,
+}
+
+impl Socket {
+    /// Its number.
+    pub fn number(&self) -> u8 {
+        self.sap
+    }
+
+    /// Hands over a message; returns its number: 0, 1, 2, … Never blocks: many may be under way.
+    ///
+    /// # Errors
+    /// [`LlcError::PacketTooLarge`], [`LlcError::Busy`], [`LlcError::InvalidSocket`] for a destination that
+    /// is none, [`LlcError::Priority`].
+    pub fn transmit(
+        &mut self,
+        to: Address,
+        packet: &[u8],
+        options: &TransmitOptions,
+    ) -> Result<u64, LlcError> {
+        let TransmitOptions { priority, ack, tries, time } = *options;
+        if to.socket == 0 || to.socket & 1 == 1 {
+            return Err(LlcError::InvalidSocket(to.socket));
+        }
+        if priority > 7 {
+            return Err(LlcError::Priority(priority));
+        }
+        let until = time.map_or(Instant::ZERO, |time| now() + time);
+        let route = MessageRoute { socket: to.socket, node: to.node, priority, ack, tries }.pack();
+        // The word of a message on the board is used again: what it says must be known before.
+        self.harvest();
+        match self.memory.messages.try_write_to(packet, until, route) {
+            Ok(number) => {
+                self.under_way.push_back(number);
+                self.memory.ring_doorbell();
+                Ok(number)
+            }
+            Err(TryWriteError::Full { slots }) => Err(LlcError::Busy(slots)),
+            Err(TryWriteError::TooLong { octets, .. }) => Err(LlcError::PacketTooLarge { octets }),
+        }
+    }
+
+    /// The next outcome, in the order in which messages were over as far as this program has looked.
+    pub fn completion(&mut self) -> Option<(u64, Outcome)> {
+        if self.done.is_empty() {
+            self.harvest();
+            if self.done.is_empty() && self.rearm() {
+                self.harvest();
+            }
+        }
+        let (number, progress) = self.done.pop_front()?;
+        let outcome = match progress {
+            MessageProgress::Acknowledged => Outcome::Acknowledged,
+            MessageProgress::TimedOut => Outcome::TimedOut,
+            MessageProgress::Failed(failure) => {
+                self.failure = Some(failure);
+                Outcome::Failed
+            }
+            MessageProgress::Pending | MessageProgress::InProgress | MessageProgress::Sent => Outcome::Sent,
+        };
+        Some((number, outcome))
+    }
+
+    /// Why the last message whose outcome was [`Outcome::Failed`] did.
+    pub fn failure(&self) -> Option<Failure> {
+        self.failure
+    }
+
+    /// Where a message is.
+    pub fn progress(&self, number: u64) -> Progress {
+        if !self.under_way.contains(&number) {
+            return Progress::Done;
+        }
+        match self.memory.board.completion(number) {
+            MessageProgress::Pending => Progress::Pending,
+            MessageProgress::InProgress => Progress::InProgress,
+            _ => Progress::Done,
+        }
+    }
+
+    /// Messages handed over whose outcome is not known yet.
+    pub fn pending(&mut self) -> usize {
+        self.harvest();
+        self.under_way.len()
+    }
+
+    /// The oldest message that was received; its octets are copied as far as there is room. Never blocks.
+    ///
+    /// # Errors
+    /// [`LlcError::Node`] when the node has died and nothing is left.
+    pub fn receive(&mut self, into: &mut [u8]) -> Result<Option<Received>, LlcError> {
+        loop {
+            let mut next = self.memory.received.next_unit(&mut self.buffer);
+            if next.is_none() && self.rearm() {
+                next = self.memory.received.next_unit(&mut self.buffer);
+            }
+            let Some(next) = next else {
+                return Ok(None);
+            };
+            self.lost += next.lost_before;
+            if next.unit.missing_octets > 0 {
+                // Overwritten in part while it was read: a message is whole or not there.
+                self.lost += 1;
+                continue;
+            }
+            let route = MessageRoute::unpack(next.unit.route);
+            let octets = self.buffer.len().min(into.len());
+            into[..octets].copy_from_slice(&self.buffer[..octets]);
+            return Ok(Some(Received {
+                from: Address { socket: route.socket, node: route.node },
+                octets,
+                truncated: self.buffer.len() > octets,
+                priority: route.priority,
+            }));
+        }
+    }
+
+    /// Received messages that were overwritten by newer ones before this program took them.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Sleeps until something was received or sent, or until then; returns at once when there is something to
+    /// take already. A node that has died ends it too.
+    pub fn wait(&mut self, until: Instant) {
+        loop {
+            let seen = self.memory.board.event();
+            self.harvest();
+            if !self.done.is_empty() || self.memory.received.has_next() {
+                return;
+            }
+            let left = until.since(now());
+            if left == Span::ZERO {
+                return;
+            }
+            let waited = self.memory.board.wait(seen, left.min(max_slice()));
+            if waited == Waited::TimedOut && self.session.is_gone() {
+                return;
+            }
+        }
+    }
+
+    /// Gives up every message that is not over; no outcome of them is told.
+    pub fn cancel_transmit(&mut self) {
+        let answer = self.session.request(&Request::LlcCancel, LOCAL_TIMEOUT);
+        if answer.is_ok_and(|message| message.body == Reply::Done) {
+            self.under_way.clear();
+            self.done.clear();
+        }
+    }
+
+    /// Whether the node of this station still runs.
+    pub fn is_alive(&self) -> bool {
+        !self.session.is_gone()
+    }
+
+    /// Takes what the board tells of messages under way.
+    fn harvest(&mut self) {
+        let (board, done) = (&self.memory.board, &mut self.done);
+        self.under_way.retain(|number| {
+            let progress = board.completion(*number);
+            if progress.is_over() {
+                done.push_back((*number, progress));
+            }
+            !progress.is_over()
+        });
+    }
+
+    /// Where somebody polls: asks for the next octet on the bell. True when it is worth looking again.
+    fn rearm(&self) -> bool {
+        if self.polled.get() {
+            self.memory.arm_bell();
+        }
+        self.polled.get()
+    }
+}
+
+impl AsFd for Socket {
+    /// A descriptor to poll: readable once there may be something for [`Socket::receive`] or
+    /// [`Socket::completion`], until each of them has answered that there is nothing. Also readable when the
+    /// node has died.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        if !self.polled.replace(true) {
+            self.memory.arm_bell();
+        }
+        self.memory.bell()
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // Waits for the answer, so that the socket can be opened again at once.
+        let _ = self.session.request(&Request::LlcClose, LOCAL_TIMEOUT);
+    }
+}

@@ -1,0 +1,67 @@
+//! Sockets of link control: who has which.
+
+use super::Control;
+use crate::session::{Asked, OwnedSocket};
+use rota_shm::control::{LlcRefusal, Reply};
+use rota_shm::{NodeSocket, SocketShape};
+use rota_wire::llc::MESSAGE_OCTETS_MAX;
+
+/// Messages that a program may have under way.
+const MESSAGES: u16 = 64;
+/// Received messages that may wait for their program; the oldest are overwritten, and it is told.
+const RX_SLOTS: u32 = 1_024;
+
+impl Control<'_> {
+    pub(super) fn llc_open(&mut self, at: usize, socket: u8) {
+        let taken = |session: &crate::session::Session| {
+            session.socket.as_ref().is_some_and(|owned| owned.number == socket)
+        };
+        let (why, sentence) = if !self.facts.llc.may_open(socket) {
+            let rule = "sockets are even numbers from 2 to 254, without 170 (SNAP) and, unless the node says \
+                        --llc-private, without 66, 224, 240 and 254, which others use on real networks";
+            (LlcRefusal::Invalid, format!("socket {socket} cannot be opened: {rule}"))
+        } else if self.sessions[at].socket.is_some() {
+            (LlcRefusal::Second, "this connection has a socket already; each needs one of its own".into())
+        } else if self.sessions.iter().any(taken) {
+            (LlcRefusal::Duplicate, format!("socket {socket} is open in another place of this station"))
+        } else {
+            return self.llc_make(at, socket);
+        };
+        self.sessions[at].reply(&Reply::LlcRefused { why, sentence }, &[]);
+    }
+
+    fn llc_make(&mut self, at: usize, number: u8) {
+        let octets = MESSAGE_OCTETS_MAX as u32;
+        let shape = SocketShape { messages: MESSAGES, message_octets_max: octets, rx_slots: RX_SLOTS };
+        let session = &mut self.sessions[at];
+        match NodeSocket::create(shape) {
+            Ok(memory) => {
+                let reply = Reply::LlcOpened { node: self.facts.llc.address };
+                session.reply(&reply, &memory.descriptors());
+                session.socket = Some(OwnedSocket { number, memory: Some(Box::new(memory)) });
+            }
+            Err(error) => {
+                session.error(error.to_string(), false);
+            }
+        }
+    }
+
+    pub(super) fn on_done(&mut self, ask: u64) {
+        if let Some(at) = self.session_asking(ask)
+            && self.asked(ask) == Some(Asked::Socket)
+        {
+            self.sessions[at].reply(&Reply::Done, &[]);
+        }
+    }
+
+    /// A program wrote something impossible: it has no socket any more, and is told.
+    pub(super) fn on_hostile_socket(&mut self, socket: u8, why: &str) {
+        let data = self.data;
+        for session in &mut self.sessions {
+            if session.socket.as_ref().is_some_and(|owned| owned.number == socket) {
+                session.close_socket(data);
+                session.error(format!("socket {socket} was closed: {why}"), true);
+            }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Sockets of link control: between the rings that programs map and the machine.
+
+use crate::commands::Note;
+use rota_driver::poller::{Poller, Trigger};
+use rota_proto::{
+    LlcAddress, LlcEvent, LlcFailure, LlcOutcome, LlcRequest, MessageDelivery, MessagePlace, Node,
+};
+use rota_shm::layout::{COMPLETIONS, FRAGMENT_OCTETS_MAX};
+use rota_shm::{
+    Board, Hostile, MessageFailure, MessageProgress, MessageRoute, NodeSocket, RxWriter, TxReader,
+    UnitDescriptor, UnitRef, ring_bell,
+};
+use rota_units::Instant;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// One open socket.
+pub(crate) struct Socket {
+    number: u8,
+    messages: TxReader,
+    received: RxWriter,
+    board: Board,
+    doorbell: OwnedFd,
+    bell: OwnedFd,
+    /// What the poller calls its doorbell.
+    pub(crate) token: u64,
+    /// The messages under way, by number modulo their count.
+    under_way: [Option<UnitRef>; COMPLETIONS],
+    /// Read from the ring, but the machine had no room for it.
+    stuck: Option<UnitRef>,
+    deliveries: u64,
+    changed: bool,
+    armed: u64,
+}
+
+/// All of them.
+pub(crate) struct Sockets {
+    all: Vec<Socket>,
+    /// Some have messages that the machine had no room for.
+    stuck: bool,
+}
+
+impl Sockets {
+    pub(crate) fn new() -> Self {
+        Self { all: Vec::with_capacity(128), stuck: false }
+    }
+
+    pub(crate) fn attach(
+        &mut self,
+        number: u8,
+        token: u64,
+        memory: NodeSocket,
+        poller: &Poller,
+    ) -> io::Result<()> {
+        let NodeSocket { messages, received, board, doorbell, bell, .. } = memory;
+        // As the doorbell of a channel: registered edge-triggered and never read.
+        poller.add(doorbell.as_fd(), token, Trigger::Edge)?;
+        self.all.push(Socket {
+            number,
+            messages,
+            received,
+            board,
+            doorbell,
+            bell,
+            token,
+            under_way: [None; COMPLETIONS],
+            stuck: None,
+            deliveries: 0,
+            changed: false,
+            armed: 0,
+        });
+        Ok(())
+    }
+
+    pub(crate) fn detach(&mut self, number: u8, poller: &Poller) {
+        if let Some(at) = self.all.iter().position(|socket| socket.number == number) {
+            let socket = self.all.swap_remove(at);
+            let _ = poller.remove(socket.doorbell.as_fd());
+        }
+    }
+
+    /// Whatever the program still wanted sent is over.
+    pub(crate) fn cancel(&mut self, at: Instant, number: u8, node: &mut Node, hostile: impl Fn(Note)) {
+        let Some(socket) = self.of(number) else { return };
+        socket.offer(at, node, &hostile);
+        node.llc_cancel(at, number);
+        socket.stuck = None;
+        for unit in socket.under_way.iter_mut().filter_map(Option::take) {
+            socket.board.set_completion(unit.number, MessageProgress::TimedOut);
+            socket.messages.finish(unit.number);
+        }
+        socket.changed = true;
+    }
+
+    fn of(&mut self, number: u8) -> Option<&mut Socket> {
+        self.all.iter_mut().find(|socket| socket.number == number)
+    }
+
+    /// Offers the machine what waits in the rings whose doorbell rang.
+    pub(crate) fn look(&mut self, at: Instant, ready: &[u64], node: &mut Node, hostile: impl Fn(Note)) {
+        for socket in self.all.iter_mut().filter(|socket| ready.contains(&socket.token)) {
+            self.stuck |= !socket.offer(at, node, &hostile);
+        }
+    }
+
+    /// Octets of a message, from its program's ring.
+    pub(crate) fn copy(&mut self, number: u8, message: u64, offset: u32, into: &mut [u8]) -> bool {
+        let Some(socket) = self.of(number) else { return false };
+        let unit = socket.under_way[place(message)].filter(|unit| unit.number == message);
+        unit.is_some_and(|unit| socket.messages.copy(&unit, offset, into))
+    }
+
+    /// What the machine tells of messages.
+    pub(crate) fn on_event(&mut self, event: LlcEvent) {
+        match event {
+            LlcEvent::Begun { socket, number } => {
+                if let Some(socket) = self.of(socket) {
+                    socket.board.set_completion(number, MessageProgress::InProgress);
+                    socket.changed = true;
+                }
+            }
+            LlcEvent::Local { from, number, octets, to, level } => {
+                self.deliver_here(from, number, octets, to, level);
+            }
+            LlcEvent::Done { socket, number, outcome } => {
+                if let Some(socket) = self.of(socket) {
+                    socket.under_way[place(number)] = None;
+                    socket.board.set_completion(number, progress(outcome));
+                    socket.messages.finish(number);
+                    socket.changed = true;
+                }
+            }
+        }
+    }
+
+    /// After the machine has told of ends there is room for what found none.
+    pub(crate) fn retry(&mut self, at: Instant, node: &mut Node, hostile: impl Fn(Note)) -> bool {
+        if !std::mem::take(&mut self.stuck) {
+            return false;
+        }
+        for socket in &mut self.all {
+            self.stuck |= !socket.offer(at, node, &hostile);
+        }
+        true
+    }
+
+    /// From one program of this host to another.
+    fn deliver_here(&mut self, from: LlcAddress, message: u64, octets: u32, to: u8, level: u8) {
+        let Some(at) = self.all.iter().position(|socket| socket.number == to) else { return };
+        let mut piece = [0; FRAGMENT_OCTETS_MAX];
+        let route =
+            MessageRoute { socket: from.socket, node: from.node, priority: level, ..MessageRoute::default() };
+        let mut parts = Parts::new(self.all[at].deliveries, octets, route);
+        while let Some((descriptor, begin, end)) = parts.next() {
+            let piece = &mut piece[..end - begin];
+            if !self.copy(from.socket, message, begin as u32, piece) {
+                return;
+            }
+            let _ = self.all[at].received.push(&descriptor, piece);
+        }
+        self.all[at].deliveries += 1;
+        self.all[at].changed = true;
+    }
+
+    /// A message from the wire.
+    pub(crate) fn deliver(&mut self, message: &MessageDelivery, frame: &[u8], node: &Node) {
+        let MessageDelivery { socket, from, level, octets, place } = *message;
+        let octets = usize::from(octets);
+        let payload = match place {
+            MessagePlace::Frame(begin) => frame.get(usize::from(begin)..usize::from(begin) + octets),
+            MessagePlace::Assembled(place) => Some(node.llc().assembled(place, octets)),
+        };
+        let (Some(payload), Some(socket)) = (payload, self.of(socket)) else { return };
+        let route =
+            MessageRoute { socket: from.socket, node: from.node, priority: level, ..MessageRoute::default() };
+        let mut parts = Parts::new(socket.deliveries, octets as u32, route);
+        while let Some((descriptor, begin, end)) = parts.next() {
+            let _ = socket.received.push(&descriptor, &payload[begin..end]);
+        }
+        socket.deliveries += 1;
+        socket.changed = true;
+    }
+
+    /// Programs are woken once a turn, however much has happened.
+    pub(crate) fn wake(&mut self) {
+        for socket in self.all.iter_mut().filter(|socket| socket.changed) {
+            socket.changed = false;
+            socket.board.notify();
+            let armed = socket.messages.armed();
+            if armed != socket.armed {
+                socket.armed = armed;
+                ring_bell(&socket.bell);
+            }
+        }
+    }
+}
+
+impl Socket {
+    /// Hands everything that waits to the machine. False when it had no room for all.
+    fn offer(&mut self, at: Instant, node: &mut Node, hostile: &impl Fn(Note)) -> bool {
+        // Bounded: a ring holds no more.
+        for _ in 0..=COMPLETIONS {
+            let unit = match self.stuck.take().map_or_else(|| self.messages.look(), |unit| Ok(Some(unit))) {
+                Ok(Some(unit)) => unit,
+                Ok(None) => return true,
+                Err(why) => {
+                    hostile(self.hostile(&why));
+                    return true;
+                }
+            };
+            let route = MessageRoute::unpack(unit.route);
+            let limit = unit.schedule;
+            let request = LlcRequest {
+                socket: self.number,
+                number: unit.number,
+                octets: unit.octets,
+                to: LlcAddress { socket: route.socket, node: route.node },
+                level: route.priority.min(7),
+                ack: route.ack,
+                tries: route.tries,
+                until: if limit == Instant::ZERO { Instant::FAR } else { limit },
+            };
+            self.under_way[place(unit.number)] = Some(unit);
+            if node.llc_send(at, &request).is_err() {
+                self.stuck = Some(unit);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn hostile(&self, why: &Hostile) -> Note {
+        Note::HostileSocket { socket: self.number, why: why.to_string() }
+    }
+}
+
+fn place(message: u64) -> usize {
+    (message % COMPLETIONS as u64) as usize
+}
+
+fn progress(outcome: LlcOutcome) -> MessageProgress {
+    let failure = match outcome {
+        LlcOutcome::Sent => return MessageProgress::Sent,
+        LlcOutcome::Acknowledged => return MessageProgress::Acknowledged,
+        LlcOutcome::TimedOut => return MessageProgress::TimedOut,
+        LlcOutcome::Failed(failure) => failure,
+    };
+    MessageProgress::Failed(match failure {
+        LlcFailure::NoSuchNode => MessageFailure::NoSuchNode,
+        LlcFailure::Impossible => MessageFailure::Impossible,
+        LlcFailure::AckFromAll => MessageFailure::AckFromAll,
+        LlcFailure::NoAnswer => MessageFailure::NoAnswer,
+        LlcFailure::Refused(status) => MessageFailure::Refused(status),
+        LlcFailure::Unreadable => MessageFailure::Unreadable,
+    })
+}
+
+/// Cuts a message into what the slots of a receive ring hold.
+struct Parts {
+    descriptor: UnitDescriptor,
+    over: bool,
+}
+
+impl Parts {
+    fn new(number: u64, octets: u32, route: MessageRoute) -> Self {
+        let route = route.pack();
+        let descriptor = UnitDescriptor { number, unit_octets: octets, route, ..UnitDescriptor::default() };
+        Self { descriptor, over: false }
+    }
+
+    /// The next part: its descriptor, and from where to where it goes in the message.
+    fn next(&mut self) -> Option<(UnitDescriptor, usize, usize)> {
+        if std::mem::replace(&mut self.over, true) {
+            return None;
+        }
+        let mut part = self.descriptor;
+        let begin = part.offset as usize;
+        let end = (begin + FRAGMENT_OCTETS_MAX).min(part.unit_octets as usize);
+        part.last = end == part.unit_octets as usize;
+        self.over = part.last;
+        self.descriptor.fragment += 1;
+        self.descriptor.offset = end as u32;
+        Some((part, begin, end))
+    }
+}

@@ -1,0 +1,290 @@
+//! The receiving half: deliveries, acknowledgements, messages put together from fragments.
+
+use super::{BIT_LIFE, Llc, LlcAddress};
+use crate::rether::Rether;
+use rota_units::Instant;
+use rota_wire::MacAddr;
+use rota_wire::llc::{
+    AckStatus, Control, FRAGMENT_PAYLOAD_MAX, Fragment, LLC_INFORMATION, LlcHeader, LlcView,
+    MESSAGE_OCTETS_MAX, SAP_GLOBAL, SAP_NULL, SAP_SNAP, XID_INFORMATION,
+};
+
+/// Senders of acknowledged commands that are remembered.
+pub(super) const HEARD_MAX: usize = 512;
+/// Messages that may be incomplete at a time.
+const ASSEMBLIES: usize = 8;
+
+/// A message for a socket of this station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageDelivery {
+    /// For which socket.
+    pub socket: u8,
+    /// From whom; node 0 where the sender has no address.
+    pub from: LlcAddress,
+    /// Its priority where the wire tells: fragments do, other frames have no room for it.
+    pub level: u8,
+    /// Its length.
+    pub octets: u16,
+    /// Where its octets are.
+    pub place: MessagePlace,
+}
+
+/// Where the octets of a received message are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessagePlace {
+    /// In the frame, from here on.
+    Frame(u16),
+    /// Put together: see [`Llc::assembled`].
+    Assembled(u8),
+}
+
+/// The sender of an acknowledged command.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    sap: u8,
+    mac: MacAddr,
+    /// The sender's boot: after another one its bits begin anew.
+    incarnation: u32,
+    /// The bit of its next command; the other one is a repetition.
+    expected: bool,
+    /// What its last command was answered.
+    status: AckStatus,
+    at: Instant,
+}
+
+/// A message that is being put together.
+#[derive(Clone, Debug)]
+pub(super) struct Assembly {
+    used: bool,
+    mac: MacAddr,
+    of: Fragment,
+    /// One bit for each fragment that has come.
+    seen: u16,
+    at: Instant,
+    octets: Box<[u8; MESSAGE_OCTETS_MAX]>,
+}
+
+const _: () = assert!(MESSAGE_OCTETS_MAX.div_ceil(FRAGMENT_PAYLOAD_MAX) <= 16, "a bit for each fragment");
+
+impl Assembly {
+    pub(super) fn all() -> Vec<Self> {
+        let of = Fragment { dsap: 0, ssap: 0, level: 0, index: 0, last: false, message: 0, total: 0 };
+        let octets = Box::new([0; MESSAGE_OCTETS_MAX]);
+        let (used, mac, seen, at) = (false, MacAddr::BROADCAST, 0, Instant::ZERO);
+        vec![Self { used, mac, of, seen, at, octets }; ASSEMBLIES]
+    }
+
+    pub(super) fn octets(&self) -> &[u8] {
+        &self.octets[..]
+    }
+
+    fn is_of(&self, mac: MacAddr, of: &Fragment) -> bool {
+        let key = |of: &Fragment| (of.dsap, of.ssap, of.message, of.total);
+        self.used && self.mac == mac && key(&self.of) == key(of)
+    }
+}
+
+impl Llc {
+    /// One 802.3 frame. Bad ones are counted, never an error.
+    pub(crate) fn on_frame(
+        &mut self,
+        now: Instant,
+        data: &[u8],
+        link: &mut Rether,
+    ) -> Option<MessageDelivery> {
+        let view = match LlcView::parse(data) {
+            Ok(view) => view,
+            Err(why) => {
+                self.count_malformed(why);
+                return None;
+            }
+        };
+        let for_us = view.destination == self.mac || view.destination == MacAddr::BROADCAST;
+        if !for_us || view.source == self.mac {
+            self.counters.not_for_us += 1;
+            return None;
+        }
+        self.counters.frames_received += 1;
+        let header = view.header;
+        match header.control {
+            Control::Ui => match self.on_message(now, &view, link) {
+                Ok(delivery) => return delivery,
+                Err(_) => self.counters.no_socket += 1,
+            },
+            Control::Xid { .. } | Control::Test { .. } if header.response => self.counters.unasked += 1,
+            Control::Xid { .. } | Control::Test { .. } => self.on_question(now, &view, link),
+            Control::Ac { bit, .. } if header.response => {
+                let status = AckStatus(view.information.first().copied().unwrap_or(u8::MAX));
+                self.on_answer(now, view.source, header.dsap, bit, status, link);
+            }
+            Control::Ac { bit, poll } => return self.on_command(now, &view, bit, poll, link),
+        }
+        None
+    }
+
+    /// The octets of a message, or of a part of it. The status tells an acknowledged sender why not.
+    fn on_message(
+        &mut self,
+        now: Instant,
+        view: &LlcView<'_>,
+        link: &Rether,
+    ) -> Result<Option<MessageDelivery>, AckStatus> {
+        let LlcHeader { dsap, ssap, .. } = view.header;
+        if dsap == SAP_SNAP {
+            return self.on_fragment(now, view, link);
+        }
+        if !self.is_open(dsap) {
+            return Err(AckStatus::UNACTIVATED);
+        }
+        self.counters.messages_received += 1;
+        let from = LlcAddress { socket: ssap, node: self.node_of(view.source, link).0 };
+        let octets = view.information.len() as u16;
+        let place = MessagePlace::Frame(LLC_INFORMATION as u16);
+        Ok(Some(MessageDelivery { socket: dsap, from, level: 0, octets, place }))
+    }
+
+    fn on_fragment(
+        &mut self,
+        now: Instant,
+        view: &LlcView<'_>,
+        link: &Rether,
+    ) -> Result<Option<MessageDelivery>, AckStatus> {
+        let (of, payload) = match Fragment::parse(view.information) {
+            Ok(read) => read,
+            Err(why) => {
+                self.count_malformed(why);
+                return Ok(None);
+            }
+        };
+        if !self.is_open(of.dsap) {
+            return Err(AckStatus::UNACTIVATED);
+        }
+        let Some(at) = self.assembly(now, view.source, &of) else {
+            self.counters.fragments_dropped += 1;
+            return Err(AckStatus::RESOURCES);
+        };
+        let assembly = &mut self.assemblies[at];
+        assembly.at = now;
+        assembly.seen |= 1 << of.index;
+        let begin = of.offset();
+        assembly.octets[begin..begin + payload.len()].copy_from_slice(payload);
+        let fragments = usize::from(of.total).div_ceil(FRAGMENT_PAYLOAD_MAX) as u32;
+        if assembly.seen.count_ones() < fragments {
+            self.wake = self.wake.min(now + BIT_LIFE);
+            return Ok(None);
+        }
+        // The parent reads it before the next frame can claim the room.
+        assembly.used = false;
+        self.counters.messages_received += 1;
+        let from = LlcAddress { socket: of.ssap, node: self.node_of(view.source, link).0 };
+        let place = MessagePlace::Assembled(at as u8);
+        Ok(Some(MessageDelivery { socket: of.dsap, from, level: of.level, octets: of.total, place }))
+    }
+
+    /// Where the fragments of a message go.
+    fn assembly(&mut self, now: Instant, mac: MacAddr, of: &Fragment) -> Option<usize> {
+        if let Some(at) = self.assemblies.iter().position(|assembly| assembly.is_of(mac, of)) {
+            return Some(at);
+        }
+        self.assemblies_tick(now);
+        let at = self.assemblies.iter().position(|assembly| !assembly.used)?;
+        let assembly = &mut self.assemblies[at];
+        (assembly.used, assembly.mac, assembly.of, assembly.seen) = (true, mac, *of, 0);
+        Some(at)
+    }
+
+    /// Gives up messages whose rest has not come for too long.
+    pub(super) fn assemblies_tick(&mut self, now: Instant) {
+        for assembly in self.assemblies.iter_mut().filter(|assembly| assembly.used) {
+            let due = assembly.at + BIT_LIFE;
+            if now >= due {
+                assembly.used = false;
+                self.counters.incomplete += 1;
+            } else {
+                self.wake = self.wake.min(due);
+            }
+        }
+    }
+
+    /// An acknowledged command: taken once however often it comes, answered each time.
+    fn on_command(
+        &mut self,
+        now: Instant,
+        view: &LlcView<'_>,
+        bit: bool,
+        poll: bool,
+        link: &mut Rether,
+    ) -> Option<MessageDelivery> {
+        let (sap, mac) = (view.header.ssap, view.source);
+        let incarnation = self.node_of(mac, link).1;
+        let known = self.heard.iter().position(|heard| heard.sap == sap && heard.mac == mac);
+        let remembered = known
+            .map(|at| self.heard[at])
+            .filter(|heard| heard.incarnation == incarnation && now.since(heard.at) < BIT_LIFE);
+        let repeated = remembered.filter(|heard| heard.expected != bit);
+        let (delivery, status) = match repeated {
+            Some(heard) => {
+                self.counters.duplicates += 1;
+                (None, heard.status)
+            }
+            None => match self.on_message(now, view, link) {
+                Ok(delivery) => (delivery, AckStatus::OK),
+                Err(status) => {
+                    self.counters.no_socket += 1;
+                    (None, status)
+                }
+            },
+        };
+        let heard = Heard { sap, mac, incarnation, expected: !bit, status, at: now };
+        match known {
+            Some(at) => self.heard[at] = heard,
+            None if self.heard.len() < HEARD_MAX => self.heard.push(heard),
+            None => {
+                // The longest silent one is forgotten: its next command counts as new, as it most likely is.
+                if let Some(oldest) = self.heard.iter_mut().min_by_key(|heard| heard.at) {
+                    *oldest = heard;
+                }
+            }
+        }
+        let status = if poll { status.polled() } else { status };
+        let control = Control::Ac { bit: !bit, poll };
+        let header = LlcHeader { dsap: sap, ssap: view.header.dsap, response: true, control };
+        self.answer(now, mac, &header, &[status.0], 7, link);
+        delivery
+    }
+
+    /// XID and TEST: the station's own access point always answers, a socket when somebody has it open.
+    fn on_question(&mut self, now: Instant, view: &LlcView<'_>, link: &mut Rether) {
+        let LlcHeader { dsap, ssap, control, .. } = view.header;
+        let from = match dsap {
+            SAP_NULL | SAP_GLOBAL => SAP_NULL,
+            socket if self.is_open(socket) => socket,
+            _ => {
+                self.counters.no_socket += 1;
+                return;
+            }
+        };
+        let header = LlcHeader { dsap: ssap, ssap: from, response: true, control };
+        let information = match control {
+            Control::Xid { .. } => &XID_INFORMATION[..],
+            _ => view.information,
+        };
+        self.counters.answered += 1;
+        self.answer(now, view.source, &header, information, 0, link);
+    }
+
+    fn answer(
+        &mut self,
+        now: Instant,
+        to: MacAddr,
+        header: &LlcHeader,
+        information: &[u8],
+        level: u8,
+        link: &mut Rether,
+    ) {
+        match self.answers.put(to, header, information) {
+            Some((slot, octets)) => link.queue_llc(now, slot, octets, level, false),
+            None => self.counters.answers_dropped += 1,
+        }
+    }
+}

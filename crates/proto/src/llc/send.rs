@@ -1,0 +1,380 @@
+//! The sending half: queueing, fragments, tries and time limits.
+
+use super::table::{AckLink, LINKS_MAX, Message, Stage};
+use super::{
+    BIT_LIFE, LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcEvent, LlcFailure, LlcOutcome, LlcRequest,
+    is_socket,
+};
+use crate::io::FrameBuf;
+use crate::rether::{ModeName, Rether};
+use rota_units::{Instant, Span};
+use rota_wire::MacAddr;
+use rota_wire::llc::{
+    AckStatus, Control, FRAGMENT_OCTETS, FRAGMENT_PAYLOAD_MAX, Fragment, LLC_INFORMATION,
+    LLC_INFORMATION_MAX, LlcHeader, MESSAGE_OCTETS_MAX, SAP_SNAP, emit_llc, llc_frame_octets,
+};
+
+impl Llc {
+    /// A message to be sent. What becomes of it comes as an event, always.
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        request: &LlcRequest,
+        link: &mut Rether,
+    ) -> Result<(), LlcBusy> {
+        let to = request.to;
+        let fault = if !is_socket(to.socket) || request.octets as usize > MESSAGE_OCTETS_MAX {
+            Some(LlcFailure::Impossible)
+        } else if request.ack && to.node == LLC_BROADCAST {
+            Some(LlcFailure::AckFromAll)
+        } else {
+            None
+        };
+        if let Some(fault) = fault {
+            self.done(request, LlcOutcome::Failed(fault));
+            return Ok(());
+        }
+        if to.node == self.settings.address && to.node != 0 {
+            self.send_home(request);
+            return Ok(());
+        }
+        let Some(mac) = self.mac_of(to.node, link) else {
+            self.done(request, LlcOutcome::Failed(LlcFailure::NoSuchNode));
+            return Ok(());
+        };
+        let Some(slot) = self.free.pop() else { return Err(LlcBusy) };
+        let octets = request.octets as usize;
+        let fragments =
+            if octets <= LLC_INFORMATION_MAX { 1 } else { octets.div_ceil(FRAGMENT_PAYLOAD_MAX) as u8 };
+        self.next_message = self.next_message.wrapping_add(u16::from(fragments > 1));
+        self.messages[usize::from(slot)] = Message {
+            stage: Stage::Held,
+            request: LlcRequest { level: request.level.min(7), ..*request },
+            mac,
+            wire_number: self.next_message,
+            fragments,
+            fragment: 0,
+            tries_left: if request.ack { request.tries.max(1) } else { 1 },
+            begun: false,
+            link: None,
+        };
+        self.wake = self.wake.min(request.until);
+        if request.ack {
+            self.held.push_back(slot);
+            self.release_held(now, link);
+        } else {
+            self.queue(now, slot, false, link);
+        }
+        Ok(())
+    }
+
+    /// A message to this station itself never sees the wire.
+    fn send_home(&mut self, request: &LlcRequest) {
+        let outcome = match (request.ack, self.is_open(request.to.socket)) {
+            (true, true) => LlcOutcome::Acknowledged,
+            (true, false) => LlcOutcome::Failed(LlcFailure::Refused(AckStatus::UNACTIVATED.0)),
+            (false, _) => LlcOutcome::Sent,
+        };
+        self.local(request);
+        self.done(request, outcome);
+    }
+
+    /// Tells the parent to copy a message to a socket of this station, if somebody has it open.
+    fn local(&mut self, request: &LlcRequest) {
+        let LlcRequest { socket, number, octets, to, level, .. } = *request;
+        if self.is_open(to.socket) {
+            self.counters.messages_received += 1;
+            let from = LlcAddress { socket, node: self.settings.address };
+            self.event(LlcEvent::Local { from, number, octets, to: to.socket, level });
+        } else {
+            self.counters.no_socket += 1;
+        }
+    }
+
+    fn done(&mut self, request: &LlcRequest, outcome: LlcOutcome) {
+        let LlcRequest { socket, number, .. } = *request;
+        self.event(LlcEvent::Done { socket, number, outcome });
+    }
+
+    // ---- the queue ------------------------------------------------------------------------------------
+
+    /// Octets of information of a message's next frame.
+    fn information(message: &Message) -> usize {
+        let octets = message.request.octets as usize;
+        if message.is_cut() {
+            let begin = usize::from(message.fragment) * FRAGMENT_PAYLOAD_MAX;
+            FRAGMENT_OCTETS + octets.saturating_sub(begin).min(FRAGMENT_PAYLOAD_MAX)
+        } else {
+            octets
+        }
+    }
+
+    /// Puts a message's next frame into the node's queue: behind its level, or, where the message has begun,
+    /// before it.
+    fn queue(&mut self, now: Instant, slot: u16, first: bool, link: &mut Rether) {
+        let message = &mut self.messages[usize::from(slot)];
+        message.stage = Stage::Queued;
+        let octets = llc_frame_octets(Self::information(message));
+        link.queue_llc(now, slot, octets, message.request.level, first);
+    }
+
+    /// Writes the frame that an entry of the queue stands for.
+    pub(super) fn write_message(
+        &mut self,
+        now: Instant,
+        slot: u16,
+        frame: &mut FrameBuf<'_>,
+        link: &mut Rether,
+    ) -> Option<usize> {
+        let message = self.messages[usize::from(slot)];
+        match message.stage {
+            Stage::Gone => self.set_free(slot),
+            Stage::Queued if now >= message.request.until => {
+                self.messages[usize::from(slot)].stage = Stage::Held;
+                self.finish(now, slot, LlcOutcome::TimedOut, link);
+            }
+            Stage::Queued => return self.write_fragment(now, slot, frame, link),
+            Stage::Free | Stage::Held | Stage::Waiting { .. } => {
+                debug_assert!(false, "only what is queued leaves the queue");
+            }
+        }
+        None
+    }
+
+    fn write_fragment(
+        &mut self,
+        now: Instant,
+        slot: u16,
+        frame: &mut FrameBuf<'_>,
+        link: &mut Rether,
+    ) -> Option<usize> {
+        // Its entry is out of the queue: whatever ends it now frees its place at once.
+        self.messages[usize::from(slot)].stage = Stage::Held;
+        let message = self.messages[usize::from(slot)];
+        let LlcRequest { socket, number, to, level, ack, octets, .. } = message.request;
+        let information = Self::information(&message);
+        let (mut at, mut begin) = (LLC_INFORMATION, 0);
+        let mut header = LlcHeader { dsap: to.socket, ssap: socket, response: false, control: Control::Ui };
+        let last = message.fragment + 1 == message.fragments;
+        if message.is_cut() {
+            let (index, total) = (message.fragment, octets as u16);
+            let of = Fragment {
+                dsap: to.socket,
+                ssap: socket,
+                level,
+                index,
+                last,
+                message: message.wire_number,
+                total,
+            };
+            begin = of.offset() as u32;
+            at += of.emit(&mut frame.bytes[LLC_INFORMATION..]);
+            (header.dsap, header.ssap) = (SAP_SNAP, SAP_SNAP);
+        }
+        if let Some(of) = message.link {
+            header.control = Control::Ac { bit: self.links[usize::from(of)].bit, poll: false };
+        }
+        let into = &mut frame.bytes[at..LLC_INFORMATION + information];
+        if !frame.payloads.copy_message(socket, number, begin, into) {
+            self.finish(now, slot, LlcOutcome::Failed(LlcFailure::Unreadable), link);
+            return None;
+        }
+        let len = emit_llc(frame.bytes, message.mac, self.mac, &header, information);
+        if (ack || !last) && !message.begun {
+            self.messages[usize::from(slot)].begun = true;
+            self.event(LlcEvent::Begun { socket, number });
+        }
+        if ack {
+            self.await_answer(now, slot, link);
+        } else if last {
+            if to.node == LLC_BROADCAST {
+                self.local(&message.request);
+            }
+            self.finish(now, slot, LlcOutcome::Sent, link);
+        } else {
+            self.messages[usize::from(slot)].fragment += 1;
+            self.queue(now, slot, true, link);
+        }
+        Some(len)
+    }
+
+    // ---- acknowledged service -------------------------------------------------------------------------
+
+    fn await_answer(&mut self, now: Instant, slot: u16, link: &Rether) {
+        let again = now + self.ack_time(link);
+        let message = &mut self.messages[usize::from(slot)];
+        message.stage = Stage::Waiting { again };
+        message.tries_left = message.tries_left.saturating_sub(1);
+        self.wake = self.wake.min(again);
+        if let Some(of) = message.link {
+            self.links[usize::from(of)].used = now;
+        }
+    }
+
+    fn ack_time(&self, link: &Rether) -> Span {
+        match link.mode() {
+            ModeName::Plain | ModeName::Joining => self.settings.ack_time,
+            ModeName::Switching | ModeName::Token => self.settings.ack_time_token,
+        }
+    }
+
+    /// An acknowledgement for one of our commands.
+    pub(super) fn on_answer(
+        &mut self,
+        now: Instant,
+        from: MacAddr,
+        sap: u8,
+        bit: bool,
+        status: AckStatus,
+        link: &mut Rether,
+    ) {
+        let outstanding = |of: &AckLink| of.sap == sap && of.mac == from && of.bit != bit;
+        let slot = self.links.iter().find(|of| outstanding(of)).and_then(|of| of.busy);
+        let Some(slot) = slot.filter(|slot| self.messages[usize::from(*slot)].begun) else {
+            self.counters.unasked += 1;
+            return;
+        };
+        let message = &mut self.messages[usize::from(slot)];
+        let last = message.fragment + 1 == message.fragments;
+        if let Some(of) = message.link {
+            self.links[usize::from(of)].bit ^= true;
+        }
+        if !status.is_ok() {
+            self.finish(now, slot, LlcOutcome::Failed(LlcFailure::Refused(status.0)), link);
+        } else if last {
+            self.finish(now, slot, LlcOutcome::Acknowledged, link);
+        } else {
+            message.fragment += 1;
+            message.tries_left = message.request.tries.max(1);
+            // A repetition that is queued already becomes the next fragment.
+            if message.is_waiting() {
+                self.queue(now, slot, true, link);
+            }
+        }
+    }
+
+    /// The direction that a message uses: made when it is first used; none when too many are in use.
+    fn link_for(&mut self, now: Instant, message: &Message, link: &Rether) -> Option<u16> {
+        let sap = if message.is_cut() { SAP_SNAP } else { message.request.socket };
+        if let Some(at) = self.links.iter().position(|of| of.sap == sap && of.mac == message.mac) {
+            return Some(at as u16);
+        }
+        // A foreign station may remember our bit from before we booted; one of ours has heard of our boot.
+        let is_member = link.members().iter().any(|member| member.mac == message.mac);
+        let ready_at = if is_member { now } else { self.born + BIT_LIFE };
+        let fresh = AckLink { sap, mac: message.mac, bit: false, busy: None, ready_at, used: now };
+        if self.links.len() < LINKS_MAX {
+            self.links.push(fresh);
+            return Some(self.links.len() as u16 - 1);
+        }
+        let old = self.links.iter().position(|of| of.busy.is_none() && now.since(of.used) > BIT_LIFE * 2)?;
+        self.links[old] = fresh;
+        Some(old as u16)
+    }
+
+    /// Queues every held message whose direction is free, the highest level first.
+    pub(super) fn release_held(&mut self, now: Instant, link: &mut Rether) {
+        for level in (0..8u8).rev() {
+            for at in 0..self.held.len() {
+                let Some(slot) = self.held.get(at).copied() else { break };
+                let message = self.messages[usize::from(slot)];
+                if message.request.level != level || message.stage != Stage::Held {
+                    continue;
+                }
+                let Some(of) = self.link_for(now, &message, link) else { continue };
+                let direction = &mut self.links[usize::from(of)];
+                if direction.busy.is_some() {
+                    continue;
+                }
+                if direction.ready_at > now {
+                    self.wake = self.wake.min(direction.ready_at);
+                    continue;
+                }
+                direction.busy = Some(slot);
+                self.messages[usize::from(slot)].link = Some(of);
+                self.queue(now, slot, false, link);
+            }
+        }
+        let messages = &self.messages;
+        self.held.retain(|slot| {
+            let message = &messages[usize::from(*slot)];
+            message.stage == Stage::Held && message.link.is_none()
+        });
+    }
+
+    // ---- endings --------------------------------------------------------------------------------------
+
+    /// Tells what became of a message and gives its place and its direction back.
+    fn finish(&mut self, now: Instant, slot: u16, outcome: LlcOutcome, link: &mut Rether) {
+        let message = self.messages[usize::from(slot)];
+        self.done(&message.request, outcome);
+        self.give_up(now, slot, outcome, link);
+    }
+
+    fn give_up(&mut self, now: Instant, slot: u16, outcome: LlcOutcome, link: &mut Rether) {
+        let message = self.messages[usize::from(slot)];
+        if message.stage == Stage::Queued {
+            self.messages[usize::from(slot)].stage = Stage::Gone;
+        } else {
+            self.set_free(slot);
+        }
+        let Some(of) = message.link else {
+            self.held.retain(|held| *held != slot);
+            return;
+        };
+        let direction = &mut self.links[usize::from(of)];
+        direction.busy = None;
+        let answered =
+            matches!(outcome, LlcOutcome::Acknowledged | LlcOutcome::Failed(LlcFailure::Refused(_)));
+        if !answered && message.begun {
+            // Whether the other station has taken the bit is not known: it must forget it first.
+            direction.ready_at = direction.used + BIT_LIFE + BIT_LIFE.div_down(8);
+        }
+        self.release_held(now, link);
+    }
+
+    fn set_free(&mut self, slot: u16) {
+        self.messages[usize::from(slot)] = Message::FREE;
+        self.free.push(slot);
+    }
+
+    /// Gives up whatever a socket still wants sent; nothing is told of it.
+    pub(crate) fn cancel(&mut self, now: Instant, socket: u8, link: &mut Rether) {
+        for slot in 0..self.messages.len() as u16 {
+            let message = &self.messages[usize::from(slot)];
+            if message.request.socket == socket && !matches!(message.stage, Stage::Free | Stage::Gone) {
+                self.give_up(now, slot, LlcOutcome::TimedOut, link);
+            }
+        }
+    }
+
+    /// Timers: tries, time limits, directions that may be used again.
+    pub(crate) fn tick(&mut self, now: Instant, link: &mut Rether) {
+        if now < self.wake {
+            return;
+        }
+        self.wake = Instant::FAR;
+        for slot in 0..self.messages.len() as u16 {
+            let message = self.messages[usize::from(slot)];
+            if matches!(message.stage, Stage::Free | Stage::Gone) {
+                continue;
+            }
+            if now >= message.request.until {
+                self.finish(now, slot, LlcOutcome::TimedOut, link);
+                continue;
+            }
+            self.wake = self.wake.min(message.request.until);
+            let Stage::Waiting { again } = message.stage else { continue };
+            if now < again {
+                self.wake = self.wake.min(again);
+            } else if message.tries_left > 0 {
+                self.counters.frames_repeated += 1;
+                self.queue(now, slot, true, link);
+            } else {
+                self.finish(now, slot, LlcOutcome::Failed(LlcFailure::NoAnswer), link);
+            }
+        }
+        self.release_held(now, link);
+        self.assemblies_tick(now);
+    }
+}
