@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod canon;
+pub mod for_simulator;
 pub mod frame;
 pub mod hunt;
 pub mod paper;

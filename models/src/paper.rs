@@ -7,6 +7,8 @@
 //! it could tell it from another.
 
 use stateright::{Model, Property};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// A station forwards the token so many ticks after it came, at the latest.
 pub const HOLD: u8 = 2;
@@ -269,4 +271,112 @@ impl Model for PaperRing {
     fn properties(&self) -> Vec<Property<Self>> {
         vec![Property::always("one holder", |_, state: &PaperState| state.holders() <= 1)]
     }
+}
+
+/// Milliseconds that a tick lasts in the simulator.
+const TICK_MS: u64 = 4;
+/// Octets that occupy a 10 Mbit/s wire for nearly one tick.
+const TICK_OCTETS: u64 = 4_500;
+/// Of each tick that a frame takes, what the simulator's own wires take behind a full frame.
+const WIRE_US: u64 = 1_600;
+
+/// What a run of this ring is for the simulator: who holds the token for how long the first time, which frame
+/// was lost, doubled or late, and who stood still or died.
+///
+/// The real machine acknowledges by a frame of its own, where this one's forward is heard by both: the k-th
+/// acknowledgement from one station to another is the same here and there, but its timer need not cover a
+/// hold.
+#[derive(Default)]
+struct Told {
+    tick: u64,
+    /// When each frame that is on its way was sent.
+    sent: Vec<(Frame, u64)>,
+    /// Frames that have gone from one station to another.
+    gone: BTreeMap<(&'static str, u8, u8), u64>,
+    /// When each station got its first token, and for how many ticks it held it.
+    held: BTreeMap<u8, (u64, u64)>,
+    stopped: BTreeMap<u8, u64>,
+    lines: Vec<String>,
+}
+
+impl Told {
+    fn of(frame: &Frame) -> (&'static str, u8, u8) {
+        match *frame {
+            Frame::Token { from, to, .. } => ("token", from, to),
+            Frame::Ack { from, to } => ("token-ack", from, to),
+        }
+    }
+
+    /// A frame reaches its receiver, or does not: its place among its like, and the ticks that it took.
+    fn goes(&mut self, frame: &Frame) -> (String, u64) {
+        let (kind, from, to) = Self::of(frame);
+        let count = self.gone.entry((kind, from, to)).or_default();
+        *count += 1;
+        let at = self.sent.iter().position(|(known, _)| known == frame);
+        let took = at.map_or(0, |at| self.tick - self.sent.remove(at).1);
+        (format!("{count} {kind} {} {}", from + 1, to + 1), took)
+    }
+
+    fn action(&mut self, action: &PaperAction) {
+        match action {
+            PaperAction::Tick => self.tick += 1,
+            PaperAction::Deliver(frame) => {
+                if let Frame::Token { to, .. } = frame {
+                    self.held.entry(*to).or_insert((self.tick, 0));
+                }
+                let (which, took) = self.goes(frame);
+                if took > 0 {
+                    self.lines.push(format!("late {which} {}us", took * TICK_MS * 1_000 - WIRE_US));
+                }
+            }
+            PaperAction::LoseAck(frame) => {
+                let (which, _) = self.goes(frame);
+                self.lines.push(format!("lose {which}"));
+            }
+            PaperAction::Double(frame) => {
+                let (which, _) = self.goes(frame);
+                // The second copy comes behind whatever the first one caused.
+                self.lines.push(format!("twice {which} {}ms", u64::from(TIMER) * TICK_MS));
+                self.sent.push((frame.clone(), self.tick));
+            }
+            PaperAction::Forward(of) => {
+                let (got, held) = self.held.entry(*of).or_insert((0, 0));
+                if *held == 0 {
+                    *held = (self.tick - *got).max(1);
+                }
+            }
+            PaperAction::Pause(of) => drop(self.stopped.insert(*of, self.tick)),
+            PaperAction::Resume(of) => {
+                let since = self.stopped.remove(of).unwrap_or(self.tick);
+                let lasts = (self.tick - since).max(1) * TICK_MS;
+                self.lines.push(format!("pause {} at {}ms for {lasts}ms", of + 1, since * TICK_MS));
+            }
+            PaperAction::Crash(of) => {
+                self.lines.push(format!("crash {} at {}ms", of + 1, self.tick * TICK_MS));
+            }
+        }
+    }
+}
+
+/// Writes a counter-example as a schedule for `rota sim`.
+pub fn schedule(ring: &PaperRing, actions: &[PaperAction]) -> String {
+    let mut told = Told::default();
+    let mut state = ring.init_states().remove(0);
+    for action in actions {
+        told.action(action);
+        let Some(next) = ring.next_state(&state, action.clone()) else { break };
+        let fresh = next.net.iter().filter(|(frame, _)| !state.net.iter().any(|(old, _)| old == frame));
+        told.sent.extend(fresh.map(|(frame, _)| (frame.clone(), told.tick)));
+        state = next;
+    }
+    let (stations, hop) = (ring.stations, TICK_MS * 2);
+    let mut text = format!("stations {stations}\nhop {hop}ms\ndeath {}ms\ndelay 1ms\n", hop * 10);
+    for station in 0..stations {
+        let (_, held) = told.held.get(&station).copied().unwrap_or((0, 1));
+        // Nobody sends to the first: what it hears from a later holder would tell it that the token arrived.
+        let to = if station + 1 < stations { stations } else { station };
+        let _ = writeln!(text, "reserve {} {to} {} strict", station + 1, held.max(1) * TICK_OCTETS);
+    }
+    text.extend(told.lines.iter().map(|line| format!("{line}\n")));
+    text
 }

@@ -63,7 +63,7 @@ impl Source {
 
     /// The scenario of the file, if there is one.
     fn read(&self) -> Result<Option<Scenario>, Failure> {
-        self.file.as_deref().map(file::read).transpose()
+        self.file.as_deref().map(file::read_any).transpose()
     }
 
     /// The scenario of the file, or what this seed draws.

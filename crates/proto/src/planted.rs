@@ -41,6 +41,9 @@ bugs! {
     NoDrain,
     /// Whoever notices the silence makes a token at once and asks nobody: the paper's rule.
     NoGrants,
+    /// Who hears no acknowledgement in time leaves its successor out and sends the token on by itself: the
+    /// paper's recovery (section 2.4).
+    PaperRecovery,
     /// A claim gets no generation of its own.
     GenerationNotRaised,
     /// A claim that is behind is granted.

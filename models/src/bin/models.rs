@@ -3,6 +3,7 @@
 //! [channels=N] [idle] [strict] [bug=NAME] [seconds=N] [gib=N] [threads=N] [walks=N]`,
 //! or `models planted [WALKS]`, the table of planted bugs.
 
+use rota_models::for_simulator;
 use rota_models::planted::{ALL, HUNTS, hunt};
 use rota_models::ring::Ring;
 use rota_models::schedule::{read_spec, write};
@@ -89,6 +90,10 @@ fn main() -> ExitCode {
 fn print_schedule(ring: &Ring, actions: &[Action]) {
     match write(&ring.spec, actions) {
         Ok(text) => print!("{text}"),
+        Err(sentence) => eprintln!("models: {sentence}"),
+    }
+    match for_simulator::write(&ring.spec, actions) {
+        Ok(text) => print!("# the same for `rota sim replay FILE.schedule`\n{text}"),
         Err(sentence) => eprintln!("models: {sentence}"),
     }
 }

@@ -12,6 +12,7 @@ use crate::video::Video;
 use faults::FaultTable;
 use rota_admission::shared_buffer;
 use rota_sim::media::csma_cd::Capture;
+use rota_sim::scenario::schedule;
 use rota_sim::{
     Draw, HostProfile, Load, Mix, Reservation, Scenario, ScenarioError, Settings, Shape, Topology, WorldSpec,
     sweep,
@@ -230,6 +231,19 @@ pub fn read(path: &Path) -> Result<Scenario, Failure> {
     let text = read_text(path)?;
     let folder = path.parent().unwrap_or(Path::new("."));
     parse(&text, folder).map_err(|(line, sentence)| Failure::wrong_use(format!("{name}:{line}: {sentence}")))
+}
+
+/// Reads a scenario, or a schedule where the name ends so.
+///
+/// # Errors
+/// One sentence with file, line and what is wrong there.
+pub fn read_any(path: &Path) -> Result<Scenario, Failure> {
+    if path.extension().is_none_or(|extension| extension != "schedule") {
+        return read(path);
+    }
+    let text = read_text(path)?;
+    let name = path.display();
+    schedule::read(&text).map_err(|(line, sentence)| Failure::wrong_use(format!("{name}:{line}: {sentence}")))
 }
 
 fn read_text(path: &Path) -> Result<String, Failure> {

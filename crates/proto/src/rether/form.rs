@@ -9,7 +9,7 @@ use super::{Mode, Rether};
 use crate::io::{GateOrder, StationId};
 use rota_units::Instant;
 use rota_wire::bodies::FORM_MEMBERS_MAX;
-use rota_wire::{Form, FormMember, MAX_STATIONS, MacAddr};
+use rota_wire::{Form, FormMember, Generation, MAX_STATIONS, MacAddr};
 
 /// Parts that name every station number there is.
 const PARTS_MAX: u8 = (MAX_STATIONS as usize).div_ceil(FORM_MEMBERS_MAX) as u8;
@@ -97,7 +97,21 @@ impl Rether {
     }
 
     /// A Form, or a part of one: only when all have come it says who is in the ring.
-    pub(super) fn on_form(&mut self, now: Instant, from: MacAddr, known: bool, form: &Form) {
+    ///
+    /// Whoever forms a ring knows its generation. A Form of an older one than this ring has seen is an old
+    /// Form: perhaps one of a boot that is dead, replayed, whose frame counter nobody remembers.
+    pub(super) fn on_form(
+        &mut self,
+        now: Instant,
+        from: MacAddr,
+        known: bool,
+        generation: Generation,
+        form: &Form,
+    ) {
+        if matches!(self.mode, Mode::Ring) && generation < self.seen.generation {
+            self.counters.frames_replayed += 1;
+            return;
+        }
         if !self.agrees(now, from, form.settings) || newer(self.mode_epoch, form.mode_epoch) {
             return;
         }

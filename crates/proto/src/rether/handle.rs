@@ -75,7 +75,10 @@ impl Rether {
             Kind::Announce => self.on_announce(now, header, mac, &Announce::parse(body).ok()?),
             Kind::Switch => self.on_switch(now, header.source, mac, &Switch::parse(body).ok()?),
             Kind::SwitchAck => self.on_switch_ack(now, header.source, &SwitchAck::parse(body).ok()?),
-            Kind::Form => self.on_form(now, mac, heard == Heard::Known, &Form::parse(body).ok()?),
+            Kind::Form => {
+                let known = heard == Heard::Known;
+                self.on_form(now, mac, known, header.generation, &Form::parse(body).ok()?);
+            }
             Kind::Mode => self.on_mode(now, heard == Heard::Known, ModeNotice::parse(body).ok()?),
             Kind::Claim => self.on_claim(now, header.source, mac, &Claim::parse(body).ok()?),
             Kind::ClaimGrant => self.on_grant(now, header.source, &ClaimGrant::parse(body).ok()?),

@@ -56,7 +56,9 @@ impl Rether {
         stamp: Stamp,
         token: &Token,
     ) {
-        if stamp <= self.seen && !planted(Bug::StaleTokenBelieved) {
+        // In the paper nothing in a token tells it from another.
+        let believes_all = planted(Bug::StaleTokenBelieved) || planted(Bug::PaperRecovery);
+        if stamp <= self.seen && !believes_all {
             self.counters.tokens_stale += 1;
             if stamp.generation == self.seen.generation {
                 // Its sender has missed our answer: the same token again gets the same answer.
@@ -76,7 +78,10 @@ impl Rether {
         if self.is_jump(stamp.generation) {
             return;
         }
-        assert!(self.hold.is_none() || stamp > self.seen, "two tokens in one hand");
+        assert!(
+            self.hold.is_none() || stamp > self.seen || planted(Bug::PaperRecovery),
+            "two tokens in one hand"
+        );
         self.counters.tokens_accepted += 1;
         self.measure_rotation(at, stamp, token);
         self.take_news(at, stamp, token);
@@ -98,7 +103,10 @@ impl Rether {
         token: &Token,
         acknowledge: Option<(StationId, Stamp, Instant)>,
     ) {
-        assert!(stamp >= self.seen, "a holder has seen nothing newer than its token");
+        assert!(
+            stamp >= self.seen || planted(Bug::PaperRecovery),
+            "a holder has seen nothing newer than its token"
+        );
         self.seen = stamp;
         self.watch = None;
         // Coming from where the last one came from, the token has passed that station again since; but a
@@ -333,6 +341,10 @@ impl Rether {
             self.begin_claim(now);
             return;
         }
+        if planted(Bug::PaperRecovery) {
+            self.paper_recovery(now);
+            return;
+        }
         watch.tries += 1;
         let decided = watch.passed + self.settings.death_timeout;
         watch.again = (now + hop_timeout * (1 << watch.tries.min(4))).min(decided);
@@ -341,6 +353,19 @@ impl Rether {
         // A successor that missed the ring's key could not read the token: tell it again.
         self.send_form();
         self.outbox.push_back(Pending::Token);
+    }
+
+    /// Only where [`Bug::PaperRecovery`] is planted: the successor counts as dead, and the token that it was
+    /// sent goes to the next one.
+    fn paper_recovery(&mut self, now: Instant) {
+        let Some(mut watch) = self.watch.take() else { return };
+        watch.token.dead.insert(watch.to);
+        watch.to = self.next_live(self.station, &watch.token);
+        if watch.to != self.station {
+            watch.again = now + self.settings.hop_timeout;
+            self.watch = Some(watch);
+            self.outbox.push_back(Pending::Token);
+        }
     }
 
     /// Keeps the lease and the promised acknowledgement.

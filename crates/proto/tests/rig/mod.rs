@@ -338,7 +338,11 @@ impl Rig {
         }
         let mut body = [0; 200];
         let length = form.emit(&mut body);
-        self.hear(1, Kind::Form, &body[..length]);
+        // Whoever forms a ring knows its generation.
+        let (generation, seq) = (self.node.link().newest(), self.next_seq(1));
+        let header = LinkHeader { seq, generation, ..self.header(1, Kind::Form) };
+        let frame = self.frame(&header, &body[..length], &self.segment_key);
+        self.hear_raw(Some(self.now), &frame);
     }
 
     /// The ring's key, derived here by `docs/wire.md` and not by the code under test.

@@ -97,6 +97,24 @@ pub enum WireFault {
         /// How many.
         count: u64,
     },
+    /// The frames from the `first`-th on that match, `count` of them, are so much later.
+    NthLate {
+        /// From 1.
+        first: u64,
+        /// How many.
+        count: u64,
+        /// How much later.
+        late: Span,
+    },
+    /// The frames from the `first`-th on that match, `count` of them, come once more so much later.
+    NthTwice {
+        /// From 1.
+        first: u64,
+        /// How many.
+        count: u64,
+        /// How much later the second copy comes.
+        late: Span,
+    },
     /// Gilbert's two-state channel: in its bad state half of all frames vanish.
     Gilbert {
         /// From good to bad, of a million frames.
@@ -148,9 +166,9 @@ impl WireFault {
             Self::Loss { .. } | Self::Nth { .. } | Self::Gilbert { .. } => Happened::FrameLost,
             Self::Corrupt { .. } => Happened::Corrupted,
             Self::Resize { .. } => Happened::Resized,
-            Self::Duplicate { .. } => Happened::Duplicated,
-            Self::Delay { .. } if late <= delay_allowed => Happened::DelayedWithin,
-            Self::Delay { .. } => Happened::DelayedBeyond,
+            Self::Duplicate { .. } | Self::NthTwice { .. } => Happened::Duplicated,
+            Self::Delay { .. } | Self::NthLate { .. } if late <= delay_allowed => Happened::DelayedWithin,
+            Self::Delay { .. } | Self::NthLate { .. } => Happened::DelayedBeyond,
             Self::Cut => Happened::Cut,
         }
     }
@@ -280,8 +298,19 @@ impl WirePart {
                 self.burst_left = self.random.below(u64::from(burst)) as u32;
                 drop_at(at, out)
             }
-            WireFault::Nth { first, count } => {
-                (first..first.saturating_add(count)).contains(&self.seen) && drop_at(at, out)
+            WireFault::Nth { first, count } => self.is_nth(first, count) && drop_at(at, out),
+            WireFault::NthLate { first, count, late } => {
+                let nth = self.is_nth(first, count);
+                out[at].late += if nth { late } else { Span::ZERO };
+                nth
+            }
+            WireFault::NthTwice { first, count, late } => {
+                let nth = self.is_nth(first, count);
+                if nth {
+                    let second = Passed { late: out[at].late + late, ..out[at].clone() };
+                    out.push(second);
+                }
+                nth
             }
             WireFault::Gilbert { worse_ppm, better_ppm } => {
                 self.bad ^= self.random.happens(if self.bad { better_ppm } else { worse_ppm });
@@ -310,6 +339,11 @@ impl WirePart {
                 true
             }
         }
+    }
+
+    /// Whether the frame that has just been counted is one of those.
+    fn is_nth(&self, first: u64, count: u64) -> bool {
+        (first..first.saturating_add(count)).contains(&self.seen)
     }
 
     fn flip(&mut self, at: usize, bits: u32, out: &mut [Passed]) -> bool {

@@ -118,7 +118,12 @@ impl Scenario {
         match *fault {
             WireFault::Duplicate { copies, .. } if copies > COPIES_MAX => error("copies", many(copies)),
             WireFault::Corrupt { bits, .. } if bits > COPIES_MAX => error("bits", many(bits)),
-            WireFault::Duplicate { delay: max, .. } | WireFault::Delay { max, .. } if max > RUN_MAX => {
+            WireFault::Duplicate { delay: max, .. }
+            | WireFault::Delay { max, .. }
+            | WireFault::NthLate { late: max, .. }
+            | WireFault::NthTwice { late: max, .. }
+                if max > RUN_MAX =>
+            {
                 error("max", format!("{max} is longer than any run"))
             }
             WireFault::Delay { min, max, .. } if min > max => {

@@ -2,6 +2,7 @@
 
 mod limits;
 mod run;
+pub mod schedule;
 
 pub use run::{Outcome, Run, Stream as StreamOutcome};
 
@@ -84,6 +85,9 @@ pub struct Scenario {
     pub traffic: Vec<Load>,
     /// Faults with their times.
     pub faults: Vec<Timed>,
+    /// The times of faults count from the first cycle that begins so long after the settling time, not from
+    /// its end.
+    pub in_step: Option<Span>,
     /// Random faults.
     pub mix: Option<Mix>,
 }
@@ -119,6 +123,7 @@ impl Scenario {
             reservations: Vec::new(),
             traffic: Vec::new(),
             faults: Vec::new(),
+            in_step: None,
             mix: None,
         }
     }

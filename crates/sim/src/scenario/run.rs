@@ -21,6 +21,8 @@ enum Action {
     Keep(usize),
     Close(usize),
     Load(usize),
+    /// Waits for a cycle to begin, from which the faults count.
+    InStep,
     Begin(usize),
     Beat(usize),
     End(usize),
@@ -115,6 +117,8 @@ pub struct Run<'a> {
     script: BTreeMap<(Instant, u64), Action>,
     order: u64,
     begin: Instant,
+    /// From here on the times of faults count.
+    zero: Instant,
     end: Instant,
     /// The flow of each reservation, if it has one.
     flows: Vec<Option<usize>>,
@@ -142,13 +146,14 @@ impl<'a> Run<'a> {
         let count = scenario.reservations.len();
         let streams = (0..count).map(|reservation| Stream { reservation, ..Stream::default() }).collect();
         let (script, flows) = (BTreeMap::new(), vec![None; count]);
-        let mut run = Self { scenario, world, faults, script, order: 0, begin, end, flows, streams, seed };
+        let (order, zero) = (0, begin);
+        let mut run = Self { scenario, world, faults, script, order, begin, zero, end, flows, streams, seed };
         run.plan();
         run
     }
 
     fn plan(&mut self) {
-        let (begin, end) = (self.begin, self.end);
+        let begin = self.begin;
         for (index, channel) in self.scenario.reservations.iter().enumerate() {
             self.at(begin + channel.open, Action::Keep(index));
             if let Some(close) = channel.close {
@@ -158,8 +163,16 @@ impl<'a> Run<'a> {
         for (index, load) in self.scenario.traffic.iter().enumerate() {
             self.at(begin + load.begin, Action::Load(index));
         }
+        match self.scenario.in_step {
+            None => self.plan_faults(),
+            Some(after) => self.at(begin + after, Action::InStep),
+        }
+    }
+
+    fn plan_faults(&mut self) {
+        let (zero, end) = (self.zero, self.end);
         for index in 0..self.faults.len() {
-            let (at, lasts) = (begin + self.faults[index].at, self.faults[index].lasts);
+            let (at, lasts) = (zero + self.faults[index].at, self.faults[index].lasts);
             self.at(at, Action::Begin(index));
             self.at((at + lasts).min(end), Action::End(index));
             if self.world.beat(&self.faults[index].fault).is_some() {
@@ -255,14 +268,20 @@ impl<'a> Run<'a> {
                 let until = load.end.map_or(self.end, |end| self.begin + end);
                 self.world.load(load.from, load.to, load.shape.clone(), until);
             }
+            Action::InStep => {
+                let lists = self.world.lists();
+                while self.world.lists() == lists && self.world.step(self.end) {}
+                self.zero = self.world.now();
+                self.plan_faults();
+            }
             Action::Begin(index) => {
                 let Timed { at, lasts, fault } = self.faults[index].clone();
-                let until = (self.begin + at + lasts).min(self.end);
+                let until = (self.zero + at + lasts).min(self.end);
                 self.world.begin_fault(index, &fault, until);
             }
             Action::Beat(index) => {
                 let Timed { at, lasts, fault } = self.faults[index].clone();
-                let over = self.world.now() >= (self.begin + at + lasts).min(self.end);
+                let over = self.world.now() >= (self.zero + at + lasts).min(self.end);
                 if let Some(beat) = self.world.beat(&fault)
                     && !over
                 {

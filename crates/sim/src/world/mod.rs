@@ -263,6 +263,7 @@ pub struct World {
     streams: u64,
     test: Stream,
     hops: u64,
+    lists: u64,
     armed: Vec<faults::Armed>,
     evil: Evil,
     evil_random: Stream,
@@ -340,6 +341,7 @@ impl World {
             streams: 0,
             test: Stream::named(seed, "test"),
             hops: 0,
+            lists: 0,
             armed: Vec::new(),
             evil: Self::evil(seed),
             evil_random: Stream::named(seed, "evil targets"),
@@ -393,6 +395,11 @@ impl World {
     /// How many events have happened, and how many tokens were accepted.
     pub fn speed(&self) -> (u64, u64) {
         (self.engine.events(), self.hops)
+    }
+
+    /// How many cycles have begun, by the lists that their masters sent.
+    pub fn lists(&self) -> u64 {
+        self.lists
     }
 
     /// The rules that were broken, oldest first.

@@ -303,6 +303,7 @@ impl World {
         }
         let host = &mut self.hosts[from];
         let holding = host.node.as_ref().is_some_and(|node| node.link().holds_token(local));
+        self.lists += u64::from(kind == Some(Kind::List));
         if host.ordinary_until > now && kind == Some(Kind::SwitchAck) {
             let what = format!("host {from} says that its card is empty, and it is not");
             self.findings.add(now, "R7", what);

@@ -12,6 +12,8 @@ use serde::Deserialize;
 enum Kind {
     Loss,
     LossNth,
+    DelayNth,
+    DuplicateNth,
     Gilbert,
     Corrupt,
     Resize,
@@ -151,6 +153,14 @@ impl Place<'_> {
                 let (first, count) = (self.need(table.first, "first")?, table.count.unwrap_or(1));
                 WireFault::Nth { first, count }
             }
+            Kind::DelayNth | Kind::DuplicateNth => {
+                let (first, count) = (self.need(table.first, "first")?, table.count.unwrap_or(1));
+                let late = self.time(table.max, "max")?;
+                match table.kind {
+                    Kind::DelayNth => WireFault::NthLate { first, count, late },
+                    _ => WireFault::NthTwice { first, count, late },
+                }
+            }
             Kind::Gilbert => WireFault::Gilbert { worse_ppm: self.share()?, better_ppm: 200_000 },
             Kind::Corrupt => WireFault::Corrupt { ppm: self.share()?, bits: table.bits.unwrap_or(1) },
             Kind::Resize => WireFault::Resize { ppm: self.share()? },
@@ -172,6 +182,8 @@ impl Place<'_> {
         Ok(match table.kind {
             Kind::Loss
             | Kind::LossNth
+            | Kind::DelayNth
+            | Kind::DuplicateNth
             | Kind::Gilbert
             | Kind::Corrupt
             | Kind::Resize

@@ -38,8 +38,9 @@ pub fn parse(text: &str, world: &WorldSpec) -> Result<Vec<Timed>, (usize, String
             return Ok(timed);
         }
         let sentence = "happens to a station, and a hub has only its wires: stop or kill the station's \
-                        process, or use one of loss, loss-nth, gilbert, corrupt, resize, duplicate, delay, \
-                        boundary, partition, one-way, flap, babble, forge, replay and flood";
+                        process, or use one of loss, loss-nth, delay-nth, duplicate-nth, gilbert, corrupt, \
+                        resize, duplicate, delay, boundary, partition, one-way, flap, babble, forge, replay \
+                        and flood";
         Err(wrong("fault", index, "kind", sentence))
     };
     let all: Result<Vec<_>, _> = script.fault.iter().enumerate().map(timed).collect();

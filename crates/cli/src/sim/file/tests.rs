@@ -61,6 +61,26 @@ fn every_scenario_of_the_project_can_be_run() {
     assert!(count >= 5);
 }
 
+#[test]
+fn every_schedule_of_the_project_can_be_run() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(root().join("models/schedules")).expect("the folder is there") {
+        let path = entry.expect("readable").path();
+        let scenario = read_any(&path).unwrap_or_else(|failure| panic!("{}", failure.sentence));
+        let outcome = rota_sim::sweep::run(1, &scenario);
+        assert_eq!(outcome.violations, [], "{}", path.display());
+        assert!(outcome.tally.iter().any(|(.., count)| count > 0), "{} does nothing", path.display());
+        count += 1;
+    }
+    assert!(count >= 6);
+    let path = std::env::temp_dir().join(format!("rota-wrong-{}.schedule", std::process::id()));
+    std::fs::write(&path, "stations 3\nlose 1 token 1 7\n").expect("a file");
+    let failure = read_any(&path).expect_err("there is no station 7");
+    std::fs::remove_file(&path).expect("it was there");
+    let end = format!("{}:2: '7' is no station; they are 1 to 3", path.display());
+    assert_eq!(failure.sentence, end);
+}
+
 /// Field names stand as the structures of this file and of `faults.rs` say them, in kebab case.
 #[test]
 fn the_page_of_scenarios_names_every_field() {
