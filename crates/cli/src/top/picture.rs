@@ -176,6 +176,12 @@ pub struct Picture {
 }
 
 impl Picture {
+    /// What is shown while there is no node.
+    pub fn without_node(why: &str) -> Self {
+        let warnings = vec![Warning { kind: "no-node".into(), sentence: why.to_owned() }];
+        Self { mode: "unknown".into(), warnings, ..Self::default() }
+    }
+
     /// Part of the link that a load takes, in percent.
     pub fn percent(&self, rate_bps: u64) -> f64 {
         if self.link_bps == 0 { 0.0 } else { rate_bps as f64 * 100.0 / self.link_bps as f64 }

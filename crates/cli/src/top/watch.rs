@@ -179,6 +179,11 @@ impl Watch {
         self.forget_maxima();
     }
 
+    /// From now on it looks so often.
+    pub fn set_sampling(&mut self, sampling: Span) {
+        self.sampling = sampling;
+    }
+
     /// Averages and maxima begin anew.
     pub fn forget_maxima(&mut self) {
         let filter = std::mem::take(&mut self.filter);
