@@ -33,8 +33,8 @@ pub use node::{Node, NodeError, OpenError, OpenRequest};
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
 pub use rota_shm::control::{
-    ChannelInfo, ContractInfo, ControlName, ControlNameError, MemberInfo, RefusalInfo, ReservationInfo,
-    RunMode, SocketError, StatusInfo, TokenInfo,
+    ChannelInfo, ContractInfo, ControlName, ControlNameError, LlcInfo, MemberInfo, RefusalInfo,
+    ReservationInfo, RunMode, SocketError, StatusInfo, TokenInfo,
 };
 pub use rota_shm::{ChannelCounter, ChannelState, CloseCause, CounterReader, MemoryError, RxCounts};
 pub use rota_shm::{ChannelRow, Flow, Monitor, SegmentRow, StationRow};

@@ -3,10 +3,12 @@
 use crate::data::Measured;
 use crate::meter::Meter;
 use crate::monitor::Rows;
+use rota_proto::Llc;
 use rota_proto::rether::Rether;
 use rota_proto::{HostSigns, Node};
 use rota_shm::{CounterTable, MemoryError};
 use rota_units::{Instant, Span};
+use rota_wire::llc::LlcMalformed;
 use rota_wire::{MacAddr, Slot};
 use std::sync::Arc;
 
@@ -16,6 +18,7 @@ const PUBLISH_EVERY: Span = Span::from_millis(1);
 /// Where the values come from.
 pub(crate) struct View<'a> {
     pub(crate) link: &'a Rether,
+    pub(crate) llc: &'a Llc,
     pub(crate) measured: &'a Measured,
     pub(crate) own_frames: u64,
     pub(crate) stalls: (u64, Span),
@@ -23,8 +26,15 @@ pub(crate) struct View<'a> {
 
 type Counter = (&'static str, fn(&View<'_>) -> u64);
 
+/// One kind of malformed 802.2 frame.
+macro_rules! malformed {
+    ($at:literal) => {
+        (LlcMalformed::ALL[$at].1, |v| v.llc.counters().malformed[$at])
+    };
+}
+
 /// All of them, in the order of the file.
-const COUNTERS: [Counter; 41] = [
+const COUNTERS: [Counter; 71] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
@@ -69,10 +79,41 @@ const COUNTERS: [Counter; 41] = [
     ("own_frames_sent", |v| v.own_frames),
     ("transmit_no_room", |v| v.measured.no_room),
     ("stalls", |v| v.stalls.0),
+    // Frames that the kernel dropped because this station did not fetch them in time; read for each status.
+    ("receive_drops", |v| v.measured.receive_drops),
+    ("llc_frames_sent", |v| v.llc.counters().frames_sent),
+    ("llc_frames_received", |v| v.llc.counters().frames_received),
+    ("llc_messages_received", |v| v.llc.counters().messages_received),
+    ("llc_frames_repeated", |v| v.llc.counters().frames_repeated),
+    ("llc_duplicates", |v| v.llc.counters().duplicates),
+    ("llc_no_socket", |v| v.llc.counters().no_socket),
+    ("llc_answered", |v| v.llc.counters().answered),
+    ("llc_unasked", |v| v.llc.counters().unasked),
+    ("llc_answers_dropped", |v| v.llc.counters().answers_dropped),
+    ("llc_fragments_dropped", |v| v.llc.counters().fragments_dropped),
+    ("llc_incomplete", |v| v.llc.counters().incomplete),
+    ("llc_not_for_us", |v| v.llc.counters().not_for_us),
+    malformed!(0),
+    malformed!(1),
+    malformed!(2),
+    malformed!(3),
+    malformed!(4),
+    malformed!(5),
+    malformed!(6),
+    malformed!(7),
+    malformed!(8),
+    malformed!(9),
+    malformed!(10),
+    malformed!(11),
+    malformed!(12),
+    malformed!(13),
+    malformed!(14),
+    malformed!(15),
+    malformed!(16),
 ];
 
 /// Counters that a healthy segment leaves at zero; each says why in [`rota_proto::Counters`].
-pub const SHOULD_BE_ZERO: [&str; 9] = [
+pub const SHOULD_BE_ZERO: [&str; 10] = [
     "frames_unproven",
     "fragments_policed",
     "tokens_expired",
@@ -82,6 +123,7 @@ pub const SHOULD_BE_ZERO: [&str; 9] = [
     "strikes",
     "units_dropped",
     "transmit_no_room",
+    "receive_drops",
 ];
 
 fn slots<'a>(view: &View<'a>) -> &'a [Slot] {

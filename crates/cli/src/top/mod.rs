@@ -43,7 +43,7 @@ pub struct Args {
     /// How often to look and to draw, such as 10hz or 500ms
     #[arg(long, value_parser = rate, default_value = "2hz", value_name = "RATE")]
     rate: Span,
-    /// Colours for a dark or a light background, or 'mono' for none; otherwise what NO_COLOR and COLORFGBG say
+    /// Colours for a dark or a light background, or 'mono' for none; else what NO_COLOR and COLORFGBG say
     #[arg(long, value_enum)]
     theme: Option<Theme>,
     /// A page for browsers of this host instead of the screen

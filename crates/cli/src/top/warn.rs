@@ -152,6 +152,7 @@ pub fn meaning(name: &str) -> &'static str {
         "strikes" => "a live station did not take the token up, or lost it",
         "units_dropped" => "units of a channel were given up",
         "transmit_no_room" => "the card's queue was full, so that frames were lost here",
+        "receive_drops" => "the kernel dropped frames because this node did not fetch them in time",
         _ => "it should be zero",
     }
 }
