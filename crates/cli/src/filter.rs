@@ -134,6 +134,11 @@ impl Filter {
     pub fn matches(&self, fields: &Fields<'_>) -> bool {
         self.root.as_ref().is_none_or(|root| root.holds(fields))
     }
+
+    /// Whether everything passes.
+    pub fn is_empty(&self) -> bool {
+        self.root.is_none()
+    }
 }
 
 impl Expr {

@@ -39,6 +39,7 @@ pub use rota_shm::control::{
 };
 pub use rota_shm::layout::TRACE_SNAP_OCTETS;
 pub use rota_shm::{ChannelCounter, ChannelState, CloseCause, CounterReader, MemoryError, RxCounts};
+pub use rota_shm::{ChannelRow, Flow, Monitor, SegmentRow, StationRow};
 pub use rota_shm::{Lost, TraceEvent, TraceReader, TraceRecord, TraceVerdict};
 pub use rota_units::{BitRate, Instant, Octets, Span};
 pub use send::{CloseError, CloseReport, SendChannel, SendError, Slot};
