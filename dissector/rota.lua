@@ -26,6 +26,7 @@ local KINDS = {
     [13] = "Data",
     [14] = "Signal",
     [15] = "JoinAnswer",
+    [16] = "Report",
 }
 local PAYLOADS = { [0] = "none", [1] = "unit behind a unit header" }
 local ALGORITHMS = { [1] = "keyed BLAKE3, 16 octets" }
@@ -130,6 +131,28 @@ field("bound", ProtoField.uint64, "Bound (ns)", base.DEC)
 field("final_unit", ProtoField.uint64, "Final unit", base.DEC)
 field("challenge", ProtoField.uint64, "Challenge", base.HEX)
 field("verdict", ProtoField.uint8, "Verdict", base.DEC, VERDICTS)
+field("at", ProtoField.uint64, "Made at (sender's clock, ns)", base.DEC)
+field("every", ProtoField.uint32, "Every (ms)", base.DEC)
+field("frames", ProtoField.uint64, "Frames", base.DEC)
+field("octets", ProtoField.uint64, "Octets", base.DEC)
+field("foreign_address", ProtoField.ether, "Foreign address")
+field("stalls", ProtoField.uint32, "Stalls", base.DEC)
+field("stall_longest", ProtoField.uint64, "Longest stall (ns)", base.DEC)
+field("faults", ProtoField.uint64, "Faults", base.DEC)
+field("dropped", ProtoField.uint64, "Dropped", base.DEC)
+field("rotation", ProtoField.uint32, "Rotation (ns)", base.DEC)
+field("rotation_longest", ProtoField.uint32, "Longest rotation (ns)", base.DEC)
+field("queued", ProtoField.uint32, "Queued", base.DEC)
+field("channels_in_all", ProtoField.uint16, "Channels in all", base.DEC)
+field("channels", ProtoField.uint8, "Channels", base.DEC)
+field("peer", ProtoField.uint16, "Peer station", base.DEC)
+field("sends", ProtoField.bool, "This end sends", 8, nil, 0x01)
+field("one_clock", ProtoField.bool, "Both ends share a clock", 8, nil, 0x02)
+field("units", ProtoField.uint64, "Units", base.DEC)
+field("fragments", ProtoField.uint64, "Fragments", base.DEC)
+field("late", ProtoField.uint64, "Late", base.DEC)
+field("delay_longest", ProtoField.uint64, "Longest delay (ns)", base.DEC)
+field("delay_of_late", ProtoField.uint64, "Longest delay of late (ns)", base.DEC)
 field("rest", ProtoField.bytes, "Octets of a later version")
 
 local all = {}
@@ -323,6 +346,41 @@ BODIES[15] = function(r)
     r:all { { "nonce", 8 }, { "challenge", 8 } }
     local verdict = r:uint("verdict", 1)
     return verdict and (VERDICTS[verdict] or "?")
+end
+
+local LOADS = { "Token", "Real-time", "Ordinary", "Control", "LLC" }
+
+local function load(r, label)
+    r:below(label, 16, function(tree)
+        local frames, octets = r:take("frames", 8), r:take("octets", 8)
+        if octets then
+            tree:append_text(": " .. tostring(frames:uint64()) .. " frames, " .. tostring(octets:uint64()) .. " octets")
+        end
+    end)
+end
+
+BODIES[16] = function(r)
+    r:all { { "at", 8 }, { "every", 4 } }
+    for _, label in ipairs(LOADS) do
+        load(r, label)
+    end
+    for level = 0, 7 do
+        load(r, "Level " .. level)
+    end
+    load(r, "Foreign")
+    r:all { { "foreign_address", 6 }, { "stalls", 4 }, { "stall_longest", 8 }, { "faults", 8 }, { "dropped", 8 } }
+    r:all { { "rotation", 4 }, { "rotation_longest", 4 }, { "queued", 4 }, { "channels_in_all", 2 } }
+    local channels = r:uint("channels", 1)
+    for _ = 1, channels or 0 do
+        r:below("Channel", 81, function()
+            r:all { { "channel", 8 }, { "peer", 2 }, { "label", 2 } }
+            r:bits(1, { "sends", "one_clock" })
+            r:all { { "unit_octets_max", 4 }, { "period", 4 }, { "tht", 4 }, { "bound", 8 }, { "units", 8 } }
+            r:all { { "fragments", 8 }, { "octets", 8 }, { "late", 8 }, { "delay_longest", 8 } }
+            r:take("delay_of_late", 8)
+        end)
+    end
+    return channels and channels .. " channels"
 end
 
 function rota.dissector(tvb, pinfo, root)
