@@ -12,6 +12,8 @@ use rota_wire::MacAddr;
 use std::path::PathBuf;
 
 const KEY_FILE: &str = "/etc/rota/segment.key";
+/// More often would only load the segment: a monitor shows rates.
+const REPORT_MIN: Span = Span::from_millis(100);
 const DEATH_MAX: Span = Span::from_millis(60_000);
 /// A full frame, its header and its check sequence: a smaller buffer would hold nothing.
 const PORT_QUEUE_MIN: Octets = Octets::new(1_518);
@@ -70,6 +72,9 @@ pub struct Args {
     /// EtherType of Rota's frames, in hexadecimal
     #[arg(long, default_value = "88b5", value_parser = ether_type, value_name = "HEX")]
     ethertype: u16,
+    /// How often this station tells the others what it has sent, for 'rota top' anywhere; 0s for never
+    #[arg(long, env = "ROTA_REPORT", value_parser = parse_span, default_value = "1s", value_name = "TIME")]
+    report: Span,
     /// How many channels and listeners one user of this host may have
     #[arg(long, default_value_t = 64, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=200))]
@@ -90,6 +95,10 @@ pub struct Args {
     /// Do not ask for real-time priority
     #[arg(long)]
     no_realtime: bool,
+    /// How many events the log of 'rota trace' holds, 256 octets each; 0 keeps none
+    #[arg(long, env = "ROTA_TRACE_EVENTS", default_value_t = 1_000, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=65_536))]
+    trace_events: u32,
     /// Write each interval in which this station held the token: generation, accepted and passed in ns
     #[arg(long, value_name = "FILE")]
     hold_log: Option<PathBuf>,
@@ -164,6 +173,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         control: rota::ControlName::default(),
         quota: quota(args),
         realtime: !args.no_realtime,
+        trace_events: args.trace_events,
         hold_log: args.hold_log.clone(),
     };
     let outcome = rota_node::run(spec, device, gate, |realtime| {
@@ -187,6 +197,14 @@ fn settings(args: &Args, rate: BitRate) -> Result<Settings, Failure> {
     let mut settings = Settings::ethernet(rate, args.port_queue);
     settings.segment = args.segment;
     settings.ether_type = args.ethertype;
+    if args.report != Span::ZERO && args.report < REPORT_MIN || args.report > DEATH_MAX {
+        let sentence = format!(
+            "reports every {} are not made; give {REPORT_MIN} to {DEATH_MAX}, or 0s for none",
+            args.report
+        );
+        return Err(Failure::wrong_use(sentence));
+    }
+    settings.report = args.report;
     settings.llc.address = args.llc_address.unwrap_or(0);
     settings.llc.peers.clone_from(&args.llc_peer);
     settings.llc.private_segment = args.llc_private;

@@ -26,10 +26,12 @@ pub mod layout;
 mod memfd;
 mod memory;
 mod message;
+pub mod monitor;
 // The only room of this crate where `unsafe` may stand.
 #[allow(unsafe_code)]
 mod raw;
 mod ring;
+pub mod trace;
 
 pub use board::{Board, BoardView, ChannelCounter, ChannelState, CloseCause, SlotMark};
 pub use counters::{CounterReader, CounterTable};
@@ -38,8 +40,10 @@ pub use memory::{
     SocketShape, SourceShape, open_sink, open_socket, open_source, ring_bell,
 };
 pub use message::{MessageFailure, MessageProgress, MessageRoute};
+pub use monitor::{ChannelRow, Flow, Monitor, MonitorTable, SegmentRow, StationRow};
 pub use raw::{Waited, max_slice};
 pub use ring::{
     Hostile, NextUnit, RxCounts, RxReader, RxUnit, RxWriter, TryWriteError, TxReader, TxWriter,
     UnitDescriptor, UnitRef,
 };
+pub use trace::{Lost, TraceEvent, TraceFile, TraceReader, TraceRecord, TraceVerdict};
