@@ -187,6 +187,7 @@ fn settings(args: &Args, rate: BitRate) -> Result<Settings, Failure> {
     let mut settings = Settings::ethernet(rate, args.port_queue);
     settings.segment = args.segment;
     settings.ether_type = args.ethertype;
+    settings.llc.enabled = true;
     settings.llc.address = args.llc_address.unwrap_or(0);
     settings.llc.peers.clone_from(&args.llc_peer);
     settings.llc.private_segment = args.llc_private;
