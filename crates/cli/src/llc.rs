@@ -230,6 +230,7 @@ fn send(args: &SendArgs, format: Format) -> Result<Exit, Failure> {
 
 fn recv(args: &RecvArgs, format: Format) -> Result<Exit, Failure> {
     let mut socket = open(args.socket)?;
+    eprintln!("listening at socket {}", args.socket);
     let mut room = vec![0; MESSAGE_OCTETS_MAX];
     let (mut count, mut first, mut last) = (0, None::<Instant>, now());
     while args.count.is_none_or(|wanted| count < wanted) {

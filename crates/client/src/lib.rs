@@ -19,6 +19,7 @@
 //! descriptor for the end of a channel; a descriptor that becomes readable with each unit is not built yet.
 #![forbid(unsafe_code)]
 
+pub mod circuit;
 mod clock;
 pub mod llc;
 mod node;

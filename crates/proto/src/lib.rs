@@ -7,6 +7,7 @@
 
 mod cause;
 mod channels;
+pub mod circuit;
 pub mod io;
 pub mod llc;
 pub mod node;

@@ -7,6 +7,7 @@
 #![deny(clippy::float_arithmetic)]
 
 pub mod bodies;
+pub mod circuit;
 pub mod ethernet;
 mod fields;
 #[doc(hidden)]
@@ -20,6 +21,7 @@ pub mod token;
 pub use bodies::{
     Announce, Claim, ClaimGrant, Form, FormMember, JoinAnswer, ModeNotice, Nack, Switch, SwitchAck, Verdict,
 };
+pub use circuit::{CIRCUIT_HEADER_OCTETS, CircuitHeader, CircuitVerb};
 pub use ethernet::{ETHERNET_HEADER_OCTETS, MacAddr, host_level};
 pub use fields::Malformed;
 pub use header::{DEFAULT_ETHERTYPE, UNIT_HEADER_OCTETS};

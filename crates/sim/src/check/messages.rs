@@ -32,7 +32,7 @@ fn what(frame: &[u8]) -> (u8, bool) {
             Err(_) => (0, false),
         },
         Control::Ui => (level_of(view.header.ssap), true),
-        // Acknowledged commands are of any level, answers of the highest or the lowest: none is held against us.
+        // Acknowledged commands are of any level, and so are answers: none is held against us.
         _ => (7, false),
     }
 }

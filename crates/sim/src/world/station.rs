@@ -26,7 +26,8 @@ impl World {
             return;
         }
         let ours = frame.get(12..14) == Some(&self.spec.settings.ether_type.to_be_bytes());
-        if !ours && !(self.spec.settings.llc.enabled && is_llc(&frame)) {
+        let is_message = self.spec.settings.llc.enabled && is_llc(&frame);
+        if !ours && !is_message {
             host.ordinary_received += 1;
             self.ordinary_arrived(to, &frame);
             return;
