@@ -38,6 +38,7 @@ pub use rota_shm::control::{
     ReservationInfo, RunMode, SocketError, StatusInfo, TokenInfo,
 };
 pub use rota_shm::{ChannelCounter, ChannelState, CloseCause, CounterReader, MemoryError, RxCounts};
+pub use rota_shm::{ChannelRow, Flow, Monitor, SegmentRow, StationRow};
 pub use rota_units::{BitRate, Instant, Octets, Span};
 pub use send::{CloseError, CloseReport, SendChannel, SendError, Slot};
 pub use wait::WaitError;

@@ -46,6 +46,8 @@ pub(crate) struct Measured {
     pub(crate) handle_ns: u64,
     pub(crate) build_ns: u64,
     pub(crate) transmit_ns: u64,
+    /// The newest idle round of the token, and its hops.
+    pub(crate) round: (Span, u16),
 }
 
 const DEVICE: u64 = 0;
@@ -247,8 +249,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             // A turn takes microseconds: one of more than a millisecond was taken off its CPU.
             self.stalls.on_timer(woke, turned);
             self.measured.turns += 1;
-            let Self { node, measured, own_frames, stalls, published, .. } = self;
-            published.publish(turned, &view(node, measured, *own_frames, stalls));
+            let Self { node, device, measured, own_frames, stalls, published, .. } = self;
+            if published.is_due(turned) {
+                let mac = MacAddr(device.mac());
+                published.publish(turned, node, mac, |node| view(node, measured, *own_frames, stalls));
+            }
             if self.leaving.is_some_and(|until| woke >= until) {
                 return Ok(());
             }
@@ -702,6 +707,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Output::Slot { channel, at, unit } => self.slot(at, channel, unit),
             Output::Event => self.events(),
             Output::Rotation { hops, span } => {
+                self.measured.round = (span, hops);
                 let _ = self.hops.record(span.as_nanos() / u64::from(hops.max(1)));
                 let _ = self.rounds.record(span.as_nanos());
             }
@@ -768,7 +774,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 }
 
 fn view<'a>(node: &'a Node, measured: &'a Measured, own_frames: u64, stalls: &StallLog) -> View<'a> {
-    View { link: node.link(), llc: node.llc(), measured, own_frames, stalls: stalls.total() }
+    let stalls = (stalls.total(), stalls.longest());
+    View { link: node.link(), llc: node.llc(), measured, own_frames, stalls }
 }
 
 fn elapsed(from: Option<Instant>, to: Option<Instant>) -> u64 {

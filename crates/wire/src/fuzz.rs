@@ -3,8 +3,8 @@
 use crate::llc::{self, Fragment, LlcView};
 use crate::{
     Announce, CIRCUIT_HEADER_OCTETS, CircuitHeader, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView,
-    JoinAnswer, Key, Kind, ModeNotice, Nack, Signal, Switch, SwitchAck, Token, UnitHeader, host_level,
-    verify,
+    JoinAnswer, Key, Kind, ModeNotice, Nack, Report, Signal, Switch, SwitchAck, Token, UnitHeader,
+    host_level, verify,
 };
 
 /// Any octets as a received frame, and its body as the kind it claims to be. What parses must emit the
@@ -76,6 +76,7 @@ fn fuzz_body(kind: Kind, body: &[u8]) {
         Kind::Mode => round_trip!(ModeNotice),
         Kind::Signal => round_trip!(Signal),
         Kind::JoinAnswer => round_trip!(JoinAnswer),
+        Kind::Report => round_trip!(Report),
         Kind::Data => {
             if let Ok((header, payload)) = UnitHeader::parse(body) {
                 assert!(payload.len() <= body.len());

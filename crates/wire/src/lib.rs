@@ -14,6 +14,7 @@ mod fields;
 pub mod fuzz;
 pub mod header;
 pub mod llc;
+pub mod report;
 pub mod seal;
 pub mod signalling;
 pub mod token;
@@ -28,6 +29,7 @@ pub use header::{DEFAULT_ETHERTYPE, UNIT_HEADER_OCTETS};
 pub use header::{
     FrameView, Generation, Kind, LINK_HEADER_OCTETS, LinkHeader, PayloadKind, TAG_OCTETS, UnitHeader,
 };
+pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, ReportHead};
 pub use seal::{Key, emit_frame, verify};
 pub use signalling::{Signal, Verb};
 pub use token::{MAX_SLOTS, MAX_STATIONS, Phase, Slot, SlotList, StationSet, Token};
