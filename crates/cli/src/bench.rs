@@ -3,6 +3,7 @@
 mod bare;
 pub mod hop;
 mod idle;
+mod shipnet;
 mod sim;
 pub mod stage;
 mod tcp;
@@ -28,6 +29,11 @@ enum What {
     Idle(idle::Args),
     /// How fast the simulator is, with all its checkers, on one core
     Sim(sim::Args),
+    /// The SHIPNET paper's measurements: delay, load, broadcast, idle time, beside UDP and beside TCP
+    Shipnet(shipnet::Args),
+    /// The answering station of the SHIPNET measurements
+    #[command(hide = true)]
+    ShipnetPeer,
     /// One station of the bare ring
     #[command(hide = true)]
     Bare(bare::Args),
@@ -40,6 +46,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         What::Tcp(args) => tcp::run(args, format)?,
         What::Idle(args) => idle::run(args, format)?,
         What::Sim(args) => sim::run(args, format)?,
+        What::Shipnet(args) => shipnet::run(args, format)?,
+        What::ShipnetPeer => shipnet::peer::run()?,
         What::Bare(args) => bare::run(args)?,
     }
     Ok(Exit::Done)

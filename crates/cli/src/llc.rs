@@ -7,6 +7,8 @@ use rota::{ControlName, Instant, now};
 use rota_units::{Span, parse_span};
 use serde_json::json;
 use std::io::{Read, Write};
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
 
 /// Arguments of `rota llc`.
 #[derive(clap::Args)]
@@ -85,6 +87,9 @@ struct EchoArgs {
     /// The socket to answer at: even, 2 to 254
     #[arg(long, default_value_t = 8, value_name = "N")]
     socket: u8,
+    /// Send UDP datagrams to this port back too
+    #[arg(long, value_name = "PORT")]
+    udp: Option<u16>,
 }
 
 #[derive(clap::Args)]
@@ -108,6 +113,9 @@ struct PingArgs {
     /// How long an answer may take
     #[arg(long, value_parser = parse_span, default_value = "1s", value_name = "TIME")]
     timeout: Span,
+    /// After each round trip one of bare UDP to there, to compare with
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    udp: Option<SocketAddr>,
 }
 
 fn address(text: &str) -> Result<Address, String> {
@@ -222,6 +230,7 @@ fn send(args: &SendArgs, format: Format) -> Result<Exit, Failure> {
 
 fn recv(args: &RecvArgs, format: Format) -> Result<Exit, Failure> {
     let mut socket = open(args.socket)?;
+    eprintln!("listening at socket {}", args.socket);
     let mut room = vec![0; MESSAGE_OCTETS_MAX];
     let (mut count, mut first, mut last) = (0, None::<Instant>, now());
     while args.count.is_none_or(|wanted| count < wanted) {
@@ -266,8 +275,37 @@ fn recv(args: &RecvArgs, format: Format) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Sends UDP datagrams back for as long as this program runs.
+fn udp_echo(port: u16) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("UDP port {port}: {error}"));
+    let socket = UdpSocket::bind(("0.0.0.0", port)).map_err(failed)?;
+    std::thread::spawn(move || {
+        let mut room = [0; 2_048];
+        while let Ok((octets, from)) = socket.recv_from(&mut room) {
+            let _ = socket.send_to(&room[..octets], from);
+        }
+    });
+    Ok(())
+}
+
+/// One end of a UDP round trip.
+fn udp_end(to: SocketAddr, timeout: Span) -> Result<UdpSocket, Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("UDP to {to}: {error}"));
+    let socket = UdpSocket::bind(("0.0.0.0", 0)).map_err(failed)?;
+    socket.set_read_timeout(Some(Duration::from_nanos(timeout.as_nanos().max(1)))).map_err(failed)?;
+    socket.connect(to).map_err(failed)?;
+    Ok(socket)
+}
+
+fn udp_round_trip(socket: &UdpSocket, packet: &[u8], room: &mut [u8]) -> Option<u64> {
+    let begin = now();
+    socket.send(packet).and_then(|_| socket.recv(room)).ok()?;
+    Some(now().since(begin).as_nanos())
+}
+
 fn echo(args: &EchoArgs) -> Result<Exit, Failure> {
     let mut socket = open(args.socket)?;
+    args.udp.map_or(Ok(()), udp_echo)?;
     let mut room = vec![0; MESSAGE_OCTETS_MAX];
     while socket.is_alive() {
         while let Some(received) = socket.receive(&mut room)? {
@@ -281,45 +319,94 @@ fn echo(args: &EchoArgs) -> Result<Exit, Failure> {
     Err(gone())
 }
 
+/// Nanoseconds of one round trip, `None` when no answer came.
+fn round_trip(
+    socket: &mut Socket,
+    args: &PingArgs,
+    packet: &[u8],
+    room: &mut [u8],
+) -> Result<Option<u64>, Failure> {
+    let options = TransmitOptions { priority: args.priority, ..TransmitOptions::default() };
+    let begin = now();
+    socket.transmit(args.to, packet, &options)?;
+    loop {
+        if socket.receive(room)?.is_some() {
+            return Ok(Some(now().since(begin).as_nanos()));
+        }
+        if now() >= begin + args.timeout {
+            return Ok(None);
+        }
+        while socket.completion().is_some() {}
+        socket.wait(begin + args.timeout);
+        if !socket.is_alive() {
+            return Err(gone());
+        }
+    }
+}
+
+/// Round trips of one kind.
+#[derive(Default)]
+struct Times {
+    answered: Vec<u64>,
+    lost: u64,
+}
+
+impl Times {
+    fn note(&mut self, took: Option<u64>) {
+        match took {
+            Some(took) => self.answered.push(took),
+            None => self.lost += 1,
+        }
+    }
+
+    fn at(&self, percent: usize) -> u64 {
+        let last = self.answered.len().saturating_sub(1);
+        self.answered.get((self.answered.len() * percent / 100).min(last)).copied().unwrap_or(0)
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({
+            "answered": self.answered.len(), "lost": self.lost,
+            "p50_ns": self.at(50), "p99_ns": self.at(99), "max_ns": self.at(100),
+        })
+    }
+
+    fn sentence(&self) -> String {
+        let [half, most, all] = [50, 99, 100].map(|percent| Span::from_nanos(self.at(percent)));
+        let (answered, lost) = (self.answered.len(), self.lost);
+        format!("{answered} answered, {lost} lost; round trip {half} median, {most} p99, {all} at most")
+    }
+}
+
 fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
     let mut socket = open(args.socket)?;
+    let udp = args.udp.map(|to| udp_end(to, args.timeout)).transpose()?;
     let packet = vec![0; args.size];
     let mut room = vec![0; MESSAGE_OCTETS_MAX];
-    let options = TransmitOptions { priority: args.priority, ..TransmitOptions::default() };
-    let mut times = Vec::with_capacity(args.count as usize);
-    let mut lost = 0u64;
+    let (mut ours, mut bare) = (Times::default(), Times::default());
     for _ in 0..args.count {
-        let begin = now();
-        socket.transmit(args.to, &packet, &options)?;
-        let answered = loop {
-            if socket.receive(&mut room)?.is_some() {
-                break true;
-            }
-            if now() >= begin + args.timeout {
-                break false;
-            }
-            while socket.completion().is_some() {}
-            socket.wait(begin + args.timeout);
-            if !socket.is_alive() {
-                return Err(gone());
-            }
-        };
-        if answered { times.push(now().since(begin).as_nanos()) } else { lost += 1 }
+        ours.note(round_trip(&mut socket, args, &packet, &mut room)?);
+        if let Some(udp) = &udp {
+            bare.note(udp_round_trip(udp, &packet, &mut room));
+        }
     }
-    times.sort_unstable();
-    let at = |percent: usize| times.get((times.len() * percent / 100).min(times.len().saturating_sub(1)));
-    let at = |percent: usize| at(percent).copied().unwrap_or(0);
+    ours.answered.sort_unstable();
+    bare.answered.sort_unstable();
     if format == Format::Json {
-        let told = json!({
-            "answered": times.len(), "lost": lost,
-            "p50_ns": at(50), "p99_ns": at(99), "max_ns": at(100),
-        });
+        let mut told = ours.json();
+        if udp.is_some() {
+            told["udp"] = bare.json();
+        }
         outln!("{told}");
     } else {
-        let [half, most, all] = [50, 99, 100].map(|percent| Span::from_nanos(at(percent)));
-        outln!("{} answered, {lost} lost; round trip {half} median, {most} p99, {all} at most", times.len());
+        outln!("{}", ours.sentence());
+        if udp.is_some() {
+            let hundredths = ours.at(50) * 100 / bare.at(50).max(1);
+            outln!("UDP: {}", bare.sentence());
+            outln!("median {}.{:02} times that of bare UDP", hundredths / 100, hundredths % 100);
+        }
     }
-    if times.is_empty() {
+    if ours.answered.is_empty() {
         return Err(Failure::failed("nothing was answered; does 'rota llc echo' run there?"));
     }
     Ok(Exit::Done)

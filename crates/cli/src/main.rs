@@ -32,6 +32,7 @@ mod send;
 mod sim;
 mod stall;
 mod status;
+mod top;
 mod transport;
 mod video;
 
@@ -88,6 +89,8 @@ enum Command {
     Llc(llc::Args),
     /// Mode, members and reservations of this station
     Status(status::Args),
+    /// The monitor: who uses the wire, what is reserved, how much slack is left
+    Top(top::Args),
     /// Measure this machine
     Bench(bench::Args),
     /// Measure what a frame, a visit and a hop cost on an interface, for admission
@@ -110,6 +113,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Channel(args) => channel::run(&args, format),
         Command::Llc(args) => llc::run(&args, format),
         Command::Status(args) => status::run(&args, format),
+        Command::Top(args) => top::run(&args, format),
         Command::Bench(args) => bench::run(&args, format),
         Command::Calibrate(args) => calibrate::run(&args, format),
         Command::Load(args) => load::run(&args, format),

@@ -12,6 +12,8 @@ use rota_wire::MacAddr;
 use std::path::PathBuf;
 
 const KEY_FILE: &str = "/etc/rota/segment.key";
+/// More often would only load the segment: a monitor shows rates.
+const REPORT_MIN: Span = Span::from_millis(100);
 const DEATH_MAX: Span = Span::from_millis(60_000);
 /// A full frame, its header and its check sequence: a smaller buffer would hold nothing.
 const PORT_QUEUE_MIN: Octets = Octets::new(1_518);
@@ -70,6 +72,9 @@ pub struct Args {
     /// EtherType of Rota's frames, in hexadecimal
     #[arg(long, default_value = "88b5", value_parser = ether_type, value_name = "HEX")]
     ethertype: u16,
+    /// How often this station tells the others what it has sent, for 'rota top' anywhere; 0s for never
+    #[arg(long, env = "ROTA_REPORT", value_parser = parse_span, default_value = "1s", value_name = "TIME")]
+    report: Span,
     /// How many channels and listeners one user of this host may have
     #[arg(long, default_value_t = 64, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=200))]
@@ -187,6 +192,14 @@ fn settings(args: &Args, rate: BitRate) -> Result<Settings, Failure> {
     let mut settings = Settings::ethernet(rate, args.port_queue);
     settings.segment = args.segment;
     settings.ether_type = args.ethertype;
+    if args.report != Span::ZERO && args.report < REPORT_MIN || args.report > DEATH_MAX {
+        let sentence = format!(
+            "reports every {} are not made; give {REPORT_MIN} to {DEATH_MAX}, or 0s for none",
+            args.report
+        );
+        return Err(Failure::wrong_use(sentence));
+    }
+    settings.report = args.report;
     settings.llc.address = args.llc_address.unwrap_or(0);
     settings.llc.peers.clone_from(&args.llc_peer);
     settings.llc.private_segment = args.llc_private;

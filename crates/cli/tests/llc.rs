@@ -1,23 +1,213 @@
-//! Messages between sockets of stations: what a user sees, in network namespaces, in both modes.
+//! Messages between sockets of stations: what a user sees, in network namespaces, in plain mode and under the
+//! token. Other people's 802.2 stations are played by raw frames.
 
 mod common;
 
-use common::Lab;
+use common::{Ended, Lab, PATIENCE, Program, eventually, skipped};
+use serde_json::Value;
+use std::process::Command;
 use std::time::Duration;
 
 /// A lab whose station nK has the node address K.
 fn lab(test: &str, stations: u8) -> Option<Lab> {
-    let lab = Lab::without_nodes(test, stations, &[])?;
-    Some(lab.with_nodes(|_, k| vec!["--llc-address".into(), k.to_string()]))
+    let lab = Lab::without_nodes(test, stations, &["--rate", "100mbit"])?;
+    Some(lab.with_nodes(|_, k| {
+        let peer = "119=02:00:00:00:00:77".to_owned();
+        vec!["--llc-address".into(), k.to_string(), "--llc-peer".into(), peer]
+    }))
+}
+
+/// `rota llc recv`, once its socket is open.
+fn receiver(lab: &Lab, k: u8, socket: &str, count: &str) -> Program {
+    let words = ["llc", "recv", "--socket", socket, "--count", count, "--timeout", "20s", "--json"];
+    let program = lab.start(k, &words);
+    let open = || {
+        let status = lab.status(k);
+        let sockets = status["llc"]["sockets"].as_array().unwrap();
+        sockets.iter().any(|open| open.as_u64().unwrap().to_string() == socket).then_some(())
+    };
+    eventually(PATIENCE, open).expect("the socket opens");
+    program
+}
+
+fn lines(ended: &Ended) -> Vec<Value> {
+    ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn counter(lab: &Lab, k: u8, name: &str) -> u64 {
+    lab.rota(k, &["status", "--counters", "--json"]).well().json()[name].as_u64().unwrap()
+}
+
+fn send(lab: &Lab, k: u8, words: &[&str]) -> Ended {
+    lab.rota(k, &[&["llc", "send", "--json"], words].concat())
+}
+
+/// Sends a raw frame from station `k`'s own interface: destination, source, what follows.
+fn raw(lab: &Lab, k: u8, octets: &[u8]) {
+    let hex: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+    let script = format!(
+        "import socket\ns=socket.socket(socket.AF_PACKET,socket.SOCK_RAW)\ns.bind(('eth0',0))\n\
+         s.send(bytes.fromhex('{hex}'))"
+    );
+    let out = lab.exec(k, &["python3", "-c", &script]).output().unwrap();
+    assert!(out.status.success(), "{}", common::text(&out.stderr));
+}
+
+fn has(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|out| out.status.success())
+}
+
+fn mac_of(lab: &Lab, k: u8) -> [u8; 6] {
+    let status = lab.status(k);
+    let members = status["members"].as_array().unwrap();
+    let mac = members.iter().find(|member| member["name"] == format!("n{k}")).unwrap()["mac"].clone();
+    let octets: Vec<u8> =
+        mac.as_str().unwrap().split(':').map(|octet| u8::from_str_radix(octet, 16).unwrap()).collect();
+    octets.try_into().unwrap()
+}
+
+const FOREIGN: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
+
+fn frame(to: [u8; 6], length: u16, pdu: &[u8]) -> Vec<u8> {
+    let mut frame = [to, FOREIGN].concat();
+    frame.extend(length.to_be_bytes());
+    frame.extend(pdu);
+    frame.resize(frame.len().max(60), 0);
+    frame
+}
+
+/// Everything that a pair of stations can say to each other.
+fn exchange(lab: &Lab) {
+    let heard = receiver(lab, 2, "4", "4");
+    assert_eq!(send(lab, 1, &["--to", "4@2", "hello"]).well().json()["sent"], 1);
+    assert_eq!(send(lab, 1, &["--to", "4@2", "--ack", "heard?"]).well().json()["acknowledged"], 1);
+    assert_eq!(send(lab, 1, &["--to", "4@2", "--size", "2000"]).well().json()["sent"], 1);
+    let large = send(lab, 1, &["--to", "4@2", "--ack", "--size", "16384"]).well();
+    assert_eq!(large.json()["acknowledged"], 1);
+    let told = lines(&heard.finish().well());
+    let octets: Vec<u64> = told.iter().map(|line| line["octets"].as_u64().unwrap()).collect();
+    assert_eq!(octets, [5, 6, 2_000, 16_384]);
+    assert_eq!((&told[0]["text"], &told[1]["text"]), (&"hello".into(), &"heard?".into()));
+    assert!(told.iter().all(|line| line["from"] == "2@1"), "{told:?}");
+
+    let closed = send(lab, 1, &["--to", "4@2", "--ack", "anybody?"]);
+    assert_eq!((closed.code(), &closed.json()["failed"]), (1, &1.into()));
+    assert!(closed.err.contains("nobody there has opened the socket"), "{}", closed.err);
+
+    let all = [receiver(lab, 1, "6", "1"), receiver(lab, 2, "6", "1"), receiver(lab, 3, "6", "1")];
+    send(lab, 1, &["--to", "6@all", "to all"]).well();
+    for program in all {
+        assert_eq!(lines(&program.finish().well())[0]["text"], "to all", "the sender hears it too");
+    }
 }
 
 #[test]
-fn a_datagram_crosses_from_socket_to_socket() {
-    let Some(lab) = lab("llc-ui", 2) else { return };
-    let receiver = lab.start(2, &["llc", "recv", "--socket", "4", "--count", "2", "--timeout", "10s"]);
+fn stations_exchange_messages_acknowledged_and_to_all_in_plain_mode() {
+    let Some(lab) = lab("llc-plain", 3) else { return };
+    assert_eq!(lab.status(1)["llc"]["node"], 1);
+    exchange(&lab);
+    assert_eq!(lab.status(1)["mode"], "plain");
+}
+
+#[test]
+fn stations_exchange_messages_acknowledged_and_to_all_under_the_token() {
+    let Some(lab) = lab("llc-token", 3) else { return };
+    let _receiver = lab.receiver(3, "0", &[]);
+    let holder = lab.start(1, &["channel", "open", "--to", "n3", "--rate", "1mbit"]);
+    lab.wait_for_mode(1, "token");
+    lab.wait_for_mode(2, "token");
+    exchange(&lab);
+    assert_eq!(lab.status(2)["mode"], "token");
+    holder.interrupt();
+}
+
+#[test]
+fn what_is_wrong_is_said_and_its_exit_code_tells() {
+    let Some(lab) = lab("llc-wrong", 2) else { return };
+    let odd = send(&lab, 1, &["--socket", "3", "--to", "4@2", "x"]);
+    assert!(odd.code() == 2 && odd.err.contains("even numbers"), "{}", odd.err);
+    let snap = send(&lab, 1, &["--socket", "170", "--to", "4@2", "x"]);
+    assert!(snap.code() == 2 && snap.err.contains("170"), "{}", snap.err);
+    let large = send(&lab, 1, &["--to", "4@2", "--size", "16385"]);
+    assert!(large.code() == 2 && large.err.contains("16385 octets is too large"), "{}", large.err);
+    let nobody = send(&lab, 1, &["--to", "4@9", "x"]);
+    assert!(nobody.code() == 1 && nobody.err.contains("no station has that node address"), "{}", nobody.err);
+    let _first = receiver(&lab, 1, "4", "1");
+    let second = lab.rota(1, &["llc", "recv", "--socket", "4"]);
+    assert!(second.code() == 1 && second.err.contains("open already"), "{}", second.err);
+    let late = send(&lab, 1, &["--to", "4@119", "--ack", "--tries", "100", "--time", "300ms", "x"]);
+    assert_eq!((late.code(), &late.json()["timed_out"]), (1, &1.into()));
+}
+
+#[test]
+fn a_foreign_station_is_answered_and_its_malformed_frames_are_counted() {
+    if !has("python3") {
+        return skipped("python3 is not here to make raw frames");
+    }
+    let Some(lab) = lab("llc-foreign", 2) else { return };
+    let to = mac_of(&lab, 2);
+    // TEST and XID to the station itself, an acknowledged command to a socket that nobody has.
+    let answered = [
+        (&[0x00, 0x20, 0xf3, b'a', b'b'][..], "llc_answered"),
+        (&[0x00, 0x20, 0xbf, 0x81, 1, 0], "llc_answered"),
+        (&[0x0c, 0x20, 0x67, b'x'], "llc_no_socket"),
+    ];
+    for (pdu, name) in answered {
+        let before = (counter(&lab, 2, name), counter(&lab, 2, "llc_frames_sent"));
+        raw(&lab, 1, &frame(to, pdu.len() as u16, pdu));
+        let counted = || {
+            let after = (counter(&lab, 2, name), counter(&lab, 2, "llc_frames_sent"));
+            (after == (before.0 + 1, before.1 + 1)).then_some(())
+        };
+        eventually(PATIENCE, counted).unwrap_or_else(|| panic!("{name} for {pdu:02x?}"));
+    }
+    let malformed = [
+        (frame(to, 1_520, &[4, 2, 3]), "llc_malformed_length_reserved"),
+        (frame(to, 1_000, &[4, 2, 3]), "llc_malformed_length_beyond_frame"),
+        (frame(to, 2, &[4, 2, 3]), "llc_malformed_short_pdu"),
+        (frame(to, 3, &[5, 2, 3]), "llc_malformed_group_dsap"),
+        (frame(to, 3, &[4, 2, 0x13]), "llc_malformed_polled_ui"),
+        (frame(to, 3, &[4, 3, 0x03]), "llc_malformed_ui_response"),
+        (frame(to, 4, &[4, 2, 0, 0]), "llc_malformed_type_2"),
+        (frame(to, 3, &[4, 2, 0x6f]), "llc_malformed_control"),
+        (frame(to, 3, &[4, 2, 0xaf]), "llc_malformed_xid"),
+        (frame(to, 3, &[4, 3, 0x67]), "llc_malformed_no_status"),
+        (frame([0xff; 6], 4, &[4, 2, 0x67, 1]), "llc_malformed_acked_group"),
+        (frame(to, 8, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]), "llc_malformed_foreign_snap"),
+        (frame(to, 9, &[0xaa, 0xaa, 3, 2, 0x52, 0x4f, 0, 1, 4]), "llc_malformed_fragment"),
+    ];
+    for (octets, name) in malformed {
+        raw(&lab, 1, &octets);
+        let counted = || (counter(&lab, 2, name) == 1).then_some(());
+        eventually(PATIENCE, counted).unwrap_or_else(|| panic!("{name}"));
+    }
+    assert_eq!(counter(&lab, 2, "llc_messages_received"), 0);
+}
+
+#[test]
+fn a_stranger_s_decoder_reads_our_frames_as_802_2() {
+    if !has("tshark") {
+        return skipped("tshark is not here");
+    }
+    let Some(lab) = lab("llc-tshark", 2) else { return };
+    let file = lab.file("llc.pcap").display().to_string();
+    let words = ["tshark", "-q", "-i", "eth0", "-w", &file, "-f", "llc", "-a", "duration:4"];
+    let mut capture = lab.exec(2, &words).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let begun = || std::fs::metadata(&file).is_ok_and(|about| about.len() > 0).then_some(());
+    if eventually(Duration::from_secs(5), begun).is_none() {
+        let _ = capture.kill();
+        let _ = capture.wait();
+        return skipped("tshark cannot capture here");
+    }
     std::thread::sleep(Duration::from_millis(300));
-    lab.rota(1, &["llc", "send", "--to", "4@2", "hello"]).well();
-    lab.rota(1, &["llc", "send", "--to", "4@2", ""]).well();
-    let heard = receiver.finish().well();
-    assert_eq!(heard.out, "2@1 hello\n2@1 \n");
+    let _heard = receiver(&lab, 2, "8", "9");
+    send(&lab, 1, &["--socket", "12", "--to", "8@2", "plain"]).well();
+    send(&lab, 1, &["--socket", "12", "--to", "8@2", "--size", "3000"]).well();
+    capture.wait().unwrap();
+    let fields = ["-e", "llc.dsap", "-e", "llc.ssap", "-e", "llc.control", "-e", "llc.oui"];
+    let read = Command::new("tshark").args(["-r", &file, "-Y", "llc", "-T", "fields"]).args(fields).output();
+    let told = common::text(&read.unwrap().stdout);
+    assert!(told.lines().any(|line| line.starts_with("0x08\t0x0c\t0x0003")), "{told}");
+    let fragments = told.lines().filter(|line| line.starts_with("0xaa\t0xaa\t0x0003\t152143")).count();
+    assert_eq!(fragments, 3, "3,000 octets are three fragments: {told}");
 }

@@ -19,6 +19,7 @@
 //! descriptor for the end of a channel; a descriptor that becomes readable with each unit is not built yet.
 #![forbid(unsafe_code)]
 
+pub mod circuit;
 mod clock;
 pub mod llc;
 mod node;
@@ -33,10 +34,11 @@ pub use node::{Node, NodeError, OpenError, OpenRequest};
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
 pub use rota_shm::control::{
-    ChannelInfo, ContractInfo, ControlName, ControlNameError, MemberInfo, RefusalInfo, ReservationInfo,
-    RunMode, SocketError, StatusInfo, TokenInfo,
+    ChannelInfo, ContractInfo, ControlName, ControlNameError, LlcInfo, MemberInfo, RefusalInfo,
+    ReservationInfo, RunMode, SocketError, StatusInfo, TokenInfo,
 };
 pub use rota_shm::{ChannelCounter, ChannelState, CloseCause, CounterReader, MemoryError, RxCounts};
+pub use rota_shm::{ChannelRow, Flow, Monitor, SegmentRow, StationRow};
 pub use rota_units::{BitRate, Instant, Octets, Span};
 pub use send::{CloseError, CloseReport, SendChannel, SendError, Slot};
 pub use wait::WaitError;

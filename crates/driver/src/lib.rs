@@ -14,6 +14,7 @@ pub mod inventory;
 pub mod netlink;
 pub mod netns;
 mod offload;
+pub mod outsiders;
 pub mod packet;
 pub mod poller;
 pub mod port;

@@ -463,6 +463,9 @@ impl FrameDevice for PacketDevice {
         if let Ok(drops) = packet_socket::take_drops(self.socket.as_fd()) {
             self.counters.receive_drops += u64::from(drops);
         }
+        if let Some(Ok(drops)) = self.llc.as_ref().map(|socket| packet_socket::take_drops(socket.as_fd())) {
+            self.counters.receive_drops += u64::from(drops);
+        }
         self.counters
     }
 }

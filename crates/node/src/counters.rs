@@ -1,10 +1,16 @@
 //! What the node counts: one list, which the counters file and `rota status` share.
 
 use crate::data::Measured;
+use crate::meter::Meter;
+use crate::monitor::Rows;
+use rota_proto::Llc;
 use rota_proto::rether::Rether;
+use rota_proto::{HostSigns, Node};
 use rota_shm::{CounterTable, MemoryError};
 use rota_units::{Instant, Span};
-use rota_wire::Slot;
+use rota_wire::llc::LlcMalformed;
+use rota_wire::{MacAddr, Slot};
+use std::sync::Arc;
 
 /// The file is written anew at most this often, so that it costs a token hop nothing.
 const PUBLISH_EVERY: Span = Span::from_millis(1);
@@ -12,15 +18,23 @@ const PUBLISH_EVERY: Span = Span::from_millis(1);
 /// Where the values come from.
 pub(crate) struct View<'a> {
     pub(crate) link: &'a Rether,
+    pub(crate) llc: &'a Llc,
     pub(crate) measured: &'a Measured,
     pub(crate) own_frames: u64,
-    pub(crate) stalls: u64,
+    pub(crate) stalls: (u64, Span),
 }
 
 type Counter = (&'static str, fn(&View<'_>) -> u64);
 
+/// One kind of malformed 802.2 frame.
+macro_rules! malformed {
+    ($at:literal) => {
+        (LlcMalformed::ALL[$at].1, |v| v.llc.counters().malformed[$at])
+    };
+}
+
 /// All of them, in the order of the file.
-const COUNTERS: [Counter; 41] = [
+const COUNTERS: [Counter; 71] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
@@ -64,7 +78,52 @@ const COUNTERS: [Counter; 41] = [
     ("frames_replayed", |v| v.link.counters().frames_replayed),
     ("own_frames_sent", |v| v.own_frames),
     ("transmit_no_room", |v| v.measured.no_room),
-    ("stalls", |v| v.stalls),
+    ("stalls", |v| v.stalls.0),
+    // Frames that the kernel dropped because this station did not fetch them in time; read for each status.
+    ("receive_drops", |v| v.measured.receive_drops),
+    ("llc_frames_sent", |v| v.llc.counters().frames_sent),
+    ("llc_frames_received", |v| v.llc.counters().frames_received),
+    ("llc_messages_received", |v| v.llc.counters().messages_received),
+    ("llc_frames_repeated", |v| v.llc.counters().frames_repeated),
+    ("llc_duplicates", |v| v.llc.counters().duplicates),
+    ("llc_no_socket", |v| v.llc.counters().no_socket),
+    ("llc_answered", |v| v.llc.counters().answered),
+    ("llc_unasked", |v| v.llc.counters().unasked),
+    ("llc_answers_dropped", |v| v.llc.counters().answers_dropped),
+    ("llc_fragments_dropped", |v| v.llc.counters().fragments_dropped),
+    ("llc_incomplete", |v| v.llc.counters().incomplete),
+    ("llc_not_for_us", |v| v.llc.counters().not_for_us),
+    malformed!(0),
+    malformed!(1),
+    malformed!(2),
+    malformed!(3),
+    malformed!(4),
+    malformed!(5),
+    malformed!(6),
+    malformed!(7),
+    malformed!(8),
+    malformed!(9),
+    malformed!(10),
+    malformed!(11),
+    malformed!(12),
+    malformed!(13),
+    malformed!(14),
+    malformed!(15),
+    malformed!(16),
+];
+
+/// Counters that a healthy segment leaves at zero; each says why in [`rota_proto::Counters`].
+pub const SHOULD_BE_ZERO: [&str; 10] = [
+    "frames_unproven",
+    "fragments_policed",
+    "tokens_expired",
+    "leases_expired",
+    "cycles_skipped",
+    "jumps_refused",
+    "strikes",
+    "units_dropped",
+    "transmit_no_room",
+    "receive_drops",
 ];
 
 fn slots<'a>(view: &View<'a>) -> &'a [Slot] {
@@ -76,30 +135,72 @@ pub(crate) fn all(view: &View<'_>) -> Vec<(&'static str, u64)> {
     COUNTERS.iter().map(|(name, value)| (*name, value(view))).collect()
 }
 
+/// Whether it must stay zero on a healthy segment.
+fn should_be_zero(name: &str) -> bool {
+    SHOULD_BE_ZERO.contains(&name)
+}
+
 /// The data thread's hand on the counters file.
 pub(crate) struct Published {
     table: CounterTable,
+    rows: Rows,
+    meter: Arc<Meter>,
     next: Instant,
+    /// As they were when the file was last written.
+    stalls: (u64, Span),
 }
 
 impl Published {
-    /// Writes the file anew if it is time. Each value is one relaxed store into our own pages: no lock, no
-    /// system call. What changes in the millisecond before the node sleeps is told when it wakes.
-    pub(crate) fn publish(&mut self, now: Instant, view: &View<'_>) {
-        if now < self.next {
-            return;
-        }
+    /// Whether it is time to write the file anew.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        now >= self.next
+    }
+
+    /// Writes the file anew. Each value is one relaxed store into our own pages: no lock, no system call.
+    /// What changes in the millisecond before the node sleeps is told when it wakes.
+    pub(crate) fn publish<'a>(
+        &mut self,
+        now: Instant,
+        node: &'a mut Node,
+        mac: MacAddr,
+        view: impl FnOnce(&'a Node) -> View<'a>,
+    ) {
         self.next = now + PUBLISH_EVERY;
-        for (id, (_, value)) in COUNTERS.iter().enumerate() {
-            self.table.set(id, value(view));
+        let signs = self.meter.signs();
+        let rows = self.rows.is_due(now);
+        if rows {
+            let faults = self.faults();
+            node.tell_host(HostSigns { stalls: self.stalls, faults, ..signs });
         }
+        let node = &*node;
+        let view = view(node);
+        self.stalls = view.stalls;
+        for (id, (_, value)) in COUNTERS.iter().enumerate() {
+            self.table.set(id, value(&view));
+        }
+        if rows {
+            self.rows.publish(now, node, mac, view.measured);
+        }
+    }
+
+    fn faults(&self) -> u64 {
+        let faults = COUNTERS.iter().enumerate().filter(|(_, (name, _))| should_be_zero(name));
+        faults.map(|(id, _)| self.table.get(id)).sum()
     }
 }
 
-/// The node's counters file, still all zero, and what writes it.
-pub(crate) fn file() -> Result<(CounterTable, Published), MemoryError> {
-    let table = CounterTable::create(&COUNTERS.map(|(name, _)| name))?;
-    Ok((table.clone(), Published { table, next: Instant::ZERO }))
+/// The node's counters file, still all zero, what writes it, and what leaves numbers for it.
+pub(crate) fn file() -> Result<(CounterTable, Published, Arc<Meter>), MemoryError> {
+    let (table, rows) = CounterTable::with_monitor(&COUNTERS.map(|(name, _)| name))?;
+    let meter = Meter::new();
+    let published = Published {
+        table: table.clone(),
+        rows: Rows::new(rows),
+        meter: Arc::clone(&meter),
+        next: Instant::ZERO,
+        stalls: (0, Span::ZERO),
+    };
+    Ok((table, published, meter))
 }
 
 #[cfg(test)]
@@ -111,5 +212,6 @@ mod tests {
     fn every_counter_has_a_name_of_its_own() {
         let names: BTreeSet<&str> = COUNTERS.iter().map(|(name, _)| *name).collect();
         assert_eq!(names.len(), COUNTERS.len());
+        assert!(SHOULD_BE_ZERO.iter().all(|name| names.contains(name)));
     }
 }

@@ -16,6 +16,7 @@ use rota_proto::{
     ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest, Output,
     Payloads, PortId, Received, StationId, UnitFate,
 };
+use rota_shm::control::LlcInfo;
 use rota_shm::{Board, ChannelCounter, NodeSocket, RxWriter, SlotMark, TxReader, UnitDescriptor, UnitRef};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, host_level};
@@ -38,12 +39,15 @@ pub(crate) struct Measured {
     pub(crate) holds: u64,
     pub(crate) turns: u64,
     pub(crate) no_room: u64,
+    pub(crate) receive_drops: u64,
     pub(crate) turn_longest: Span,
     pub(crate) hops_split: u64,
     pub(crate) receive_ns: u64,
     pub(crate) handle_ns: u64,
     pub(crate) build_ns: u64,
     pub(crate) transmit_ns: u64,
+    /// The newest idle round of the token, and its hops.
+    pub(crate) round: (Span, u16),
 }
 
 const DEVICE: u64 = 0;
@@ -234,7 +238,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                     _ => {}
                 }
             }
-            self.look_at_rings(woke, &ready[..count]);
+            self.look_at_rings(woke, &ready[..count])?;
             self.look_at_card(woke);
             if self.node.deadline() <= woke {
                 self.node.handle_deadline(woke);
@@ -245,8 +249,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             // A turn takes microseconds: one of more than a millisecond was taken off its CPU.
             self.stalls.on_timer(woke, turned);
             self.measured.turns += 1;
-            let Self { node, measured, own_frames, stalls, published, .. } = self;
-            published.publish(turned, &view(node, measured, *own_frames, stalls));
+            let Self { node, device, measured, own_frames, stalls, published, .. } = self;
+            if published.is_due(turned) {
+                let mac = MacAddr(device.mac());
+                published.publish(turned, node, mac, |node| view(node, measured, *own_frames, stalls));
+            }
             if self.leaving.is_some_and(|until| woke >= until) {
                 return Ok(());
             }
@@ -301,7 +308,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// Frames of link control that do not come with the others.
     fn receive_llc(&mut self) -> Result<(), Stopped> {
         let mut buffer = [0u8; BUFFER_OCTETS];
-        for _ in 0..FRAMES_A_TURN {
+        for nth in 0..FRAMES_A_TURN {
             let len = match self.device.receive_llc(&mut buffer) {
                 Ok(Some(len)) => len,
                 Ok(None) => break,
@@ -311,8 +318,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let frame = Input::Frame { port: PortId(0), at: None, data: &buffer[..len] };
             let received = self.node.handle(now(), frame);
             self.take(received, &buffer[..len]);
+            if nth == 0 {
+                // Whoever waits for one message need not wait for the look at an empty queue; of many that
+                // come together the others are told at the end of the turn.
+                self.drain()?;
+                self.rings.sockets.wake();
+            }
         }
-        // Answers leave in one go; the programs are woken at the end of the turn.
         self.drain()
     }
 
@@ -432,14 +444,16 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     // ---- from programs --------------------------------------------------------------------------------
 
     /// Offers the machine the oldest unit of each ring whose doorbell rang.
-    fn look_at_rings(&mut self, at: Instant, ready: &[u64]) {
+    fn look_at_rings(&mut self, at: Instant, ready: &[u64]) -> Result<(), Stopped> {
         let control = &self.control;
         self.rings.sockets.look(at, ready, &mut self.node, |note| control.say(note));
+        self.drain()?;
         for index in 0..self.rings.sources.len() {
             if ready.contains(&self.rings.sources[index].token) {
                 self.offer(at, index);
             }
         }
+        Ok(())
     }
 
     fn offer(&mut self, at: Instant, index: usize) {
@@ -553,8 +567,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Command::Circulate { until } => {
                 self.hops.reset();
                 self.rounds.reset();
-                let Measured { holds, turns, no_room, .. } = self.measured;
-                self.measured = Measured { holds, turns, no_room, ..Measured::default() };
+                let Measured { holds, turns, no_room, receive_drops, .. } = self.measured;
+                self.measured = Measured { holds, turns, no_room, receive_drops, ..Measured::default() };
                 self.measuring_until = until;
                 self.node.keep_awake(at, until);
             }
@@ -625,7 +639,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         named.ok_or_else(|| members.iter().map(|member| member.announce.name().to_owned()).collect())
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&mut self) -> Snapshot {
+        self.measured.receive_drops = self.device.counters().receive_drops;
         let link = self.node.link();
         let mut members = Vec::with_capacity(link.members().len() + 1);
         if link.station() != 0 {
@@ -649,6 +664,19 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             measured: self.measured,
             counters: counters::all(&view(&self.node, &self.measured, self.own_frames, &self.stalls)),
             stalls: self.stalls.recent().copied().collect(),
+            llc: self.llc_info(),
+        }
+    }
+
+    fn llc_info(&self) -> LlcInfo {
+        let (llc, link) = (self.node.llc(), self.node.link());
+        let members = link.members().iter().filter(|member| member.announce.llc_address != 0);
+        let named = members.map(|member| (member.announce.llc_address, member.announce.name().to_owned()));
+        let peers = link.settings().llc.peers.iter().map(|(node, mac)| (*node, mac.to_string()));
+        LlcInfo {
+            node: llc.address(),
+            sockets: llc.open_sockets().collect(),
+            peers: named.chain(peers).collect(),
         }
     }
 
@@ -679,6 +707,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Output::Slot { channel, at, unit } => self.slot(at, channel, unit),
             Output::Event => self.events(),
             Output::Rotation { hops, span } => {
+                self.measured.round = (span, hops);
                 let _ = self.hops.record(span.as_nanos() / u64::from(hops.max(1)));
                 let _ = self.rounds.record(span.as_nanos());
             }
@@ -745,7 +774,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 }
 
 fn view<'a>(node: &'a Node, measured: &'a Measured, own_frames: u64, stalls: &StallLog) -> View<'a> {
-    View { link: node.link(), measured, own_frames, stalls: stalls.total() }
+    let stalls = (stalls.total(), stalls.longest());
+    View { link: node.link(), llc: node.llc(), measured, own_frames, stalls }
 }
 
 fn elapsed(from: Option<Instant>, to: Option<Instant>) -> u64 {

@@ -15,12 +15,15 @@ mod counters;
 mod data;
 mod gate;
 mod key;
+mod meter;
+mod monitor;
 mod pool;
 mod quota;
 mod session;
 mod sockets;
 mod status;
 
+pub use counters::SHOULD_BE_ZERO;
 pub use gate::{Egress, EgressError, NoGate};
 pub use key::{KeyError, SegmentKey};
 pub use quota::Quota;
@@ -107,9 +110,16 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
     let (to_data, to_control) = Wiring::pair().map_err(system("threads cannot be joined"))?;
     let farewell = to_control.farewell().map_err(system("threads cannot be joined"))?;
     let interface = spec.interface.clone();
-    let (table, published) = counters::file().map_err(NodeError::Memory)?;
+    let (table, published, meter) = counters::file().map_err(NodeError::Memory)?;
+    let (metering, stop) = std::sync::mpsc::channel();
     let facts = status::Facts::of(&spec, table);
     let outcome = std::thread::scope(|scope| {
+        let (asked_of, ethertype, counted) = (&interface, spec.settings.ether_type, &facts.counters);
+        let meter_thread = std::thread::Builder::new()
+            .name("rota-meter".into())
+            .spawn_scoped(scope, move || meter::run(&meter, asked_of, ethertype, counted, &stop));
+        // Its numbers are for monitors only: a node without it is none the worse.
+        drop(meter_thread);
         let (answer, asked) = std::sync::mpsc::channel();
         let data = std::thread::Builder::new()
             .name("rota-data".into())
@@ -123,6 +133,7 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
         let realtime = asked.recv().unwrap_or_default();
         ready(&realtime);
         control::run(&facts, &realtime, &listener, &signals, &to_data);
+        drop(metering);
         let broken = || data::Stopped::System("the data thread broke down", io::Error::other("it panicked"));
         data.join().unwrap_or_else(|_| Err(broken()))
     });

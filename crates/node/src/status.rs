@@ -8,7 +8,7 @@ use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
 use rota_proto::{LlcSettings, ModeName, Status};
 use rota_shm::CounterTable;
-use rota_shm::control::{MemberInfo, ReservationInfo, RunMode, StatusInfo, TokenInfo};
+use rota_shm::control::{LlcInfo, MemberInfo, ReservationInfo, RunMode, StatusInfo, TokenInfo};
 use rota_wire::{MacAddr, Verdict};
 use serde_json::json;
 
@@ -78,6 +78,7 @@ pub(crate) struct Snapshot {
     pub(crate) measured: Measured,
     pub(crate) counters: Vec<(&'static str, u64)>,
     pub(crate) stalls: Vec<StallEvent>,
+    pub(crate) llc: LlcInfo,
 }
 
 impl Snapshot {
@@ -134,6 +135,7 @@ impl Snapshot {
             },
             key: if facts.lab_key { "lab" } else { "segment" }.into(),
             notes,
+            llc: self.llc.clone(),
             extra: self.extra(),
         }
     }

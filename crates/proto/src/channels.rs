@@ -9,6 +9,7 @@
 //! The receiver is asked first: a reservation for which nobody listens would take the segment out of plain
 //! Ethernet for nothing. Signals are repeated until answered and are idempotent.
 
+mod meter;
 #[cfg(feature = "model")]
 mod model;
 
@@ -16,6 +17,7 @@ use crate::cause::CloseCause;
 use crate::io::{ChannelId, Destination, StationId, UnitDescriptor};
 use crate::planted::{Bug, planted};
 use crate::rether::{Asked, LinkEvent, Rether};
+use meter::Meter;
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_units::{Instant, Span};
 use rota_wire::{Signal, UnitHeader, Verb};
@@ -233,6 +235,7 @@ struct Outgoing {
     state: Sending,
     contract: Contract,
     units: u64,
+    meter: Meter,
     cause: CloseCause,
     refusal: Option<Refusal>,
     silent: bool,
@@ -252,6 +255,7 @@ struct Incoming {
     contract: Contract,
     opened: bool,
     since: Instant,
+    meter: Meter,
 }
 
 /// The ledger.
@@ -362,6 +366,7 @@ impl Channels {
             state: Sending::Connecting,
             contract: Contract::default(),
             units: 0,
+            meter: Meter::default(),
             cause: CloseCause::Closed,
             refusal: None,
             silent: false,
@@ -448,12 +453,6 @@ impl Channels {
             }
         }
         self.end(now, id, CloseCause::ReceiverDied, link);
-    }
-
-    pub(crate) fn count_unit(&mut self, id: ChannelId) {
-        if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
-            channel.units += 1;
-        }
     }
 
     /// The contract of a channel that this node sends on.
@@ -598,6 +597,7 @@ impl Channels {
             since: now,
             contract,
             opened: false,
+            meter: Meter::default(),
         });
         self.events.push_back(ChannelEvent::Incoming { channel: id, listener, from, contract });
         link.send_signal(now, from, answer);

@@ -7,6 +7,7 @@
 
 mod cause;
 mod channels;
+pub mod circuit;
 pub mod io;
 pub mod llc;
 pub mod node;
@@ -14,6 +15,7 @@ pub mod node;
 mod planted;
 #[cfg(feature = "planted")]
 pub mod planted;
+mod report;
 pub mod rether;
 mod rng;
 
@@ -28,7 +30,9 @@ pub use llc::{
     LlcSettings, MessageDelivery, MessagePlace,
 };
 pub use node::{Identity, Node, Reservation, Status};
+pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};
 #[cfg(feature = "model")]
 pub use rether::Visit;
 pub use rether::{Counters, Member, ModeName, Refused, Settings, SettingsError, TRT_30_HZ};
+pub use rether::{ROTATION_PLACES, Rotation, Tally};
 pub use rether::{STATIONS_MAX, STATIONS_STATED};

@@ -5,10 +5,11 @@ use crate::io::{
     ChannelId, Delivery, FrameBuf, HostTag, Input, LLC_TAGS, Output, PortId, Received, StationId, UnitFate,
 };
 use crate::llc::{Llc, LlcBusy, LlcEvent, LlcRequest};
+use crate::report::{HostSigns, Reports};
 use crate::rether::{Arrived, Counters, ModeName, Refused, Rether, Settings};
 use rota_units::{Instant, Span};
 use rota_wire::llc::is_llc;
-use rota_wire::{Key, MacAddr, UNIT_HEADER_OCTETS};
+use rota_wire::{ChannelReport, Key, MacAddr, Report, ReportHead, UNIT_HEADER_OCTETS};
 
 /// Who this station is.
 #[derive(Clone, Debug)]
@@ -60,6 +61,7 @@ pub struct Status {
 pub struct Node {
     link: Rether,
     channels: Channels,
+    reports: Reports,
     llc: Llc,
 }
 
@@ -68,8 +70,9 @@ impl Node {
     /// at each boot.
     pub fn new(now: Instant, identity: Identity, secret: &Key, settings: Settings, seed: u64) -> Self {
         let channels = Channels::new(identity.node_id, seed);
+        let reports = Reports::new(now, settings.report);
         let llc = Llc::new(now, PortId(0), identity.mac, settings.llc.clone());
-        Self { link: Rether::new(now, PortId(0), identity, secret, settings, seed), channels, llc }
+        Self { link: Rether::new(now, PortId(0), identity, secret, settings, seed), channels, llc, reports }
     }
 
     /// One frame, request or indication. What is for a program of this host comes back, to be copied out
@@ -77,6 +80,7 @@ impl Node {
     pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Option<Received> {
         let delivery = match input {
             Input::Frame { data, .. } if is_llc(data) => {
+                self.link.count_llc(data.len(), false);
                 self.llc.on_frame(now, data, &mut self.link).map(Received::Message)
             }
             Input::Frame { at, data, .. } => self.on_frame(now, at, data).map(Received::Fragment),
@@ -89,6 +93,7 @@ impl Node {
                 None
             }
             Input::UnitReady { channel, unit } => {
+                self.channels.note_offer(channel, unit.octets);
                 self.link.on_unit_ready(channel, unit);
                 None
             }
@@ -104,6 +109,13 @@ impl Node {
                 self.channels.on_signal(now, from, &signal, &mut self.link);
                 None
             }
+            Arrived::Report(from, body) => {
+                match Report::parse(body) {
+                    Ok(report) => self.reports.take(now, from, &report),
+                    Err(_) => self.link.count_malformed(),
+                }
+                None
+            }
             Arrived::Fragment(from, unit, payload) => {
                 let payload_max = self.link.settings().link.framing.unit_payload_max() as u32;
                 let located = self.channels.locate(from, &unit, at, payload_max);
@@ -112,6 +124,8 @@ impl Node {
                     return None;
                 };
                 self.link.count_fragment();
+                let one_clock = self.link.shares_clock(from);
+                self.channels.count_fragment(channel, &descriptor, payload.len(), one_clock);
                 let offset = (rota_wire::ETHERNET_HEADER_OCTETS
                     + rota_wire::LINK_HEADER_OCTETS
                     + UNIT_HEADER_OCTETS) as u16;
@@ -125,6 +139,7 @@ impl Node {
         self.link.handle_deadline(now);
         self.llc.tick(now, &mut self.link);
         self.channels.tick(now, &mut self.link);
+        self.reports.tick(now, &mut self.link, &mut self.channels);
         self.settle(now);
     }
 
@@ -141,7 +156,8 @@ impl Node {
         let output = self.poll_link(now, frame);
         if let Some(Output::Slot { channel, unit: Some((_, fate)), .. }) = output {
             if fate == UnitFate::Sent {
-                self.channels.count_unit(channel);
+                let payload_max = self.link.settings().link.framing.unit_payload_max();
+                self.channels.count_unit(channel, payload_max);
             }
             self.channels.tick(now, &mut self.link);
         }
@@ -155,7 +171,8 @@ impl Node {
             match self.link.poll(now, frame) {
                 Some(Output::TransmitHost { tag: HostTag(tag), .. }) if tag >= LLC_TAGS => {
                     let written = self.llc.transmit(now, tag as u16, frame, &mut self.link);
-                    if written.is_some() {
+                    if let Some(Output::Transmit { len, .. }) = written {
+                        self.link.count_llc(usize::from(len), true);
                         return written;
                     }
                 }
@@ -166,7 +183,8 @@ impl Node {
 
     /// When to call [`Self::handle_deadline`].
     pub fn deadline(&self) -> Instant {
-        self.link.deadline().min(self.channels.deadline()).min(self.llc.deadline())
+        let own = self.channels.deadline().min(self.llc.deadline()).min(self.reports.deadline());
+        self.link.deadline().min(own)
     }
 
     /// What happened to channels, after [`Output::Event`]: take events until there are none.
@@ -289,6 +307,26 @@ impl Node {
     pub fn visit(&self, visit: &mut dyn crate::rether::Visit) {
         self.link.visit(visit);
         self.channels.visit(visit);
+    }
+
+    /// What the parent knows of its host, for reports and monitors.
+    pub fn tell_host(&mut self, signs: HostSigns) {
+        self.reports.tell_host(signs, &self.link);
+    }
+
+    /// What this station would report of itself now.
+    pub fn own_report(&self, now: Instant) -> ReportHead {
+        self.reports.own(now, &self.link, &self.channels)
+    }
+
+    /// The ends of channels at this station, as it would report them.
+    pub fn own_channels(&self) -> impl Iterator<Item = ChannelReport> {
+        (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at))
+    }
+
+    /// What other stations have reported.
+    pub fn reports(&self) -> &Reports {
+        &self.reports
     }
 
     /// The contract of a channel that this node sends on.

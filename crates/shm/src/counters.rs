@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::layout::{COUNTER_NAME_OCTETS, COUNTERS_MAGIC, CounterEntry, CountersHeader, LAYOUT_VERSION};
 use crate::memfd::{self, FINAL_SEALS};
 use crate::memory::MemoryError;
+use crate::monitor::{self, MONITOR_OCTETS, Monitor, MonitorTable};
 use crate::raw::{ReadPages, WritePages};
 
 /// Most counters in one file.
@@ -29,12 +30,28 @@ impl CounterTable {
     /// # Errors
     /// [`MemoryError`] when the kernel refuses or there are more than 4,096 names.
     pub fn create(names: &[&str]) -> Result<Self, MemoryError> {
+        Self::with_room(names, 0)
+    }
+
+    /// The same with the rows of a monitor behind the counters.
+    ///
+    /// # Errors
+    /// As [`CounterTable::create`].
+    pub fn with_monitor(names: &[&str]) -> Result<(Self, MonitorTable), MemoryError> {
+        let table = Self::with_room(names, MONITOR_OCTETS)?;
+        let at = entry(names.len());
+        let monitor = MonitorTable::new(Arc::clone(&table.pages), at);
+        table.pages.store_release(offset_of!(CountersHeader, monitor_at), at as u64);
+        Ok((table, monitor))
+    }
+
+    fn with_room(names: &[&str], more: usize) -> Result<Self, MemoryError> {
         let kernel = |what| move |errno| MemoryError::Kernel { what, errno };
         if names.is_empty() || names.len() > COUNTERS_MAX {
             let slots = u32::try_from(names.len()).unwrap_or(u32::MAX);
             return Err(MemoryError::Shape { slots, unit_octets_max: 0 });
         }
-        let octets = entry(names.len());
+        let octets = entry(names.len()) + more;
         let file = memfd::create("rota-counters", octets).map_err(kernel("make a memory file"))?;
         let pages = WritePages::map(&file, octets).map_err(kernel("map a memory file"))?;
         memfd::seal(&file, FINAL_SEALS).map_err(kernel("seal a memory file"))?;
@@ -84,6 +101,8 @@ impl CounterTable {
 pub struct CounterReader {
     pages: ReadPages,
     names: Vec<String>,
+    /// Where the monitor's rows are, if there are any.
+    monitor: Option<usize>,
 }
 
 impl CounterReader {
@@ -95,7 +114,7 @@ impl CounterReader {
         let kernel = |what| move |errno| MemoryError::Kernel { what, errno };
         let wanted = "a counters file";
         let octets = memfd::fixed_octets(&file).map_err(kernel("look at the counters file"))?;
-        if !(size_of::<CountersHeader>()..=entry(COUNTERS_MAX)).contains(&octets) {
+        if !(size_of::<CountersHeader>()..=entry(COUNTERS_MAX) + MONITOR_OCTETS).contains(&octets) {
             return Err(MemoryError::NotOurs { found: "a file of another size", wanted });
         }
         let pages = ReadPages::map(&file, octets).map_err(kernel("map the counters file"))?;
@@ -108,12 +127,22 @@ impl CounterReader {
             return Err(MemoryError::NotOurs { found: "more counters than fit", wanted });
         }
         let names = (0..count).map(|id| name_at(&pages, id)).collect();
-        Ok(Self { pages, names })
+        let monitor = usize::try_from(pages.load(offset_of!(CountersHeader, monitor_at))).unwrap_or(0);
+        if monitor != 0 && (monitor != entry(count) || monitor + MONITOR_OCTETS > octets) {
+            return Err(MemoryError::NotOurs { found: "rows that do not fit", wanted });
+        }
+        Ok(Self { pages, names, monitor: (monitor != 0).then_some(monitor) })
     }
 
     /// All counters, in the node's order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.names.iter().enumerate().map(|(id, name)| (name.as_str(), self.pages.load(entry(id))))
+    }
+
+    /// All rows of the monitor, of one moment, into `into`, whose room is used again. False when there are
+    /// none or the node ended while it wrote them; `into` then holds nothing of worth.
+    pub fn monitor(&self, into: &mut Monitor) -> bool {
+        self.monitor.is_some_and(|at| monitor::read(&self.pages, at, into))
     }
 
     /// The counter of that name.

@@ -76,6 +76,7 @@ pub fn fuzz_counters(data: &[u8]) {
         return;
     }
     let Ok(reader) = CounterReader::open(file) else { return };
+    let _ = reader.monitor(&mut crate::Monitor::default());
     for (name, value) in reader.iter() {
         assert!(!name.chars().any(char::is_control));
         assert!(reader.get(name).is_some(), "{name} = {value} is found by its name");

@@ -126,7 +126,9 @@ pub struct CountersHeader {
     pub version: u64,
     /// Number of entries.
     pub count: u64,
-    reserved: [u64; 5],
+    /// Where the rows of [`crate::monitor`] begin; 0 where there are none.
+    pub monitor_at: u64,
+    reserved: [u64; 4],
 }
 
 /// One named counter: a zero-padded name and its value.

@@ -26,6 +26,7 @@ pub mod layout;
 mod memfd;
 mod memory;
 mod message;
+pub mod monitor;
 // The only room of this crate where `unsafe` may stand.
 #[allow(unsafe_code)]
 mod raw;
@@ -38,6 +39,7 @@ pub use memory::{
     SocketShape, SourceShape, open_sink, open_socket, open_source, ring_bell,
 };
 pub use message::{MessageFailure, MessageProgress, MessageRoute};
+pub use monitor::{ChannelRow, Flow, Monitor, MonitorTable, SegmentRow, StationRow};
 pub use raw::{Waited, max_slice};
 pub use ring::{
     Hostile, NextUnit, RxCounts, RxReader, RxUnit, RxWriter, TryWriteError, TxReader, TxWriter,

@@ -2,8 +2,9 @@
 
 use crate::llc::{self, Fragment, LlcView};
 use crate::{
-    Announce, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView, JoinAnswer, Key, Kind, ModeNotice, Nack,
-    Signal, Switch, SwitchAck, Token, UnitHeader, host_level, verify,
+    Announce, CIRCUIT_HEADER_OCTETS, CircuitHeader, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView,
+    JoinAnswer, Key, Kind, ModeNotice, Nack, Report, Signal, Switch, SwitchAck, Token, UnitHeader,
+    host_level, verify,
 };
 
 /// Any octets as a received frame, and its body as the kind it claims to be. What parses must emit the
@@ -20,6 +21,18 @@ pub fn fuzz_bodies(data: &[u8]) {
     if let Some((kind, body)) = data.split_first() {
         fuzz_body(Kind::from_code(*kind), body);
     }
+}
+
+/// Any octets as a message of a reliable circuit. What parses must emit the same octets.
+pub fn fuzz_circuit(data: &[u8]) {
+    let Ok((header, message)) = CircuitHeader::parse(data) else { return };
+    let mut out = [0u8; CIRCUIT_HEADER_OCTETS];
+    assert_eq!(header.emit(&mut out), CIRCUIT_HEADER_OCTETS);
+    assert_eq!(
+        (&out[..], message),
+        data.split_at(CIRCUIT_HEADER_OCTETS),
+        "what was read is what was written"
+    );
 }
 
 /// Any octets as a received 802.2 frame, and as a fragment. What parses must emit the same octets.
@@ -63,6 +76,7 @@ fn fuzz_body(kind: Kind, body: &[u8]) {
         Kind::Mode => round_trip!(ModeNotice),
         Kind::Signal => round_trip!(Signal),
         Kind::JoinAnswer => round_trip!(JoinAnswer),
+        Kind::Report => round_trip!(Report),
         Kind::Data => {
             if let Ok((header, payload)) = UnitHeader::parse(body) {
                 assert!(payload.len() <= body.len());

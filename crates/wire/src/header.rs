@@ -2,6 +2,7 @@
 
 use crate::ethernet::{ETHERNET_HEADER_OCTETS, MacAddr};
 use crate::fields::{Malformed, Reader, Writer};
+use crate::report::Class;
 
 /// IEEE local experimental EtherType; a setting.
 pub const DEFAULT_ETHERTYPE: u16 = 0x88b5;
@@ -48,6 +49,8 @@ pub enum Kind {
     Signal,
     /// The cycle master's answer to a station that wants to join its ring.
     JoinAnswer,
+    /// What a station has sent, for monitors.
+    Report,
     /// A kind of a later version.
     Unknown(u8),
 }
@@ -71,7 +74,18 @@ impl Kind {
             Self::Data => 13,
             Self::Signal => 14,
             Self::JoinAnswer => 15,
+            Self::Report => 16,
             Self::Unknown(code) => code,
+        }
+    }
+
+    /// What a frame of this kind is counted as.
+    pub const fn class(self) -> Class {
+        match self {
+            Self::Token | Self::TokenAck | Self::List | Self::Request => Class::Token,
+            Self::Claim | Self::ClaimGrant | Self::Nack => Class::Token,
+            Self::Data => Class::RealTime,
+            _ => Class::Control,
         }
     }
 
@@ -93,6 +107,7 @@ impl Kind {
             13 => Self::Data,
             14 => Self::Signal,
             15 => Self::JoinAnswer,
+            16 => Self::Report,
             other => Self::Unknown(other),
         }
     }

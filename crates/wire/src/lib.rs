@@ -7,12 +7,14 @@
 #![deny(clippy::float_arithmetic)]
 
 pub mod bodies;
+pub mod circuit;
 pub mod ethernet;
 mod fields;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod header;
 pub mod llc;
+pub mod report;
 pub mod seal;
 pub mod signalling;
 pub mod token;
@@ -20,12 +22,14 @@ pub mod token;
 pub use bodies::{
     Announce, Claim, ClaimGrant, Form, FormMember, JoinAnswer, ModeNotice, Nack, Switch, SwitchAck, Verdict,
 };
+pub use circuit::{CIRCUIT_HEADER_OCTETS, CircuitHeader, CircuitVerb};
 pub use ethernet::{ETHERNET_HEADER_OCTETS, MacAddr, host_level};
 pub use fields::Malformed;
 pub use header::{DEFAULT_ETHERTYPE, UNIT_HEADER_OCTETS};
 pub use header::{
     FrameView, Generation, Kind, LINK_HEADER_OCTETS, LinkHeader, PayloadKind, TAG_OCTETS, UnitHeader,
 };
+pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, ReportHead};
 pub use seal::{Key, emit_frame, verify};
 pub use signalling::{Signal, Verb};
 pub use token::{MAX_SLOTS, MAX_STATIONS, Phase, Slot, SlotList, StationSet, Token};

@@ -1,6 +1,6 @@
 //! Replays the committed fuzz corpora on stable; a crash that a fuzzer finds becomes a file there.
 
-use rota_wire::fuzz::{fuzz_bodies, fuzz_frame, fuzz_llc};
+use rota_wire::fuzz::{fuzz_bodies, fuzz_circuit, fuzz_frame, fuzz_llc};
 use std::path::Path;
 
 /// Runs every file of `fuzz/corpus/name`, each also cut at every length, and says how many there were.
@@ -25,6 +25,11 @@ fn the_corpus_of_frames_replays() {
 #[test]
 fn the_corpus_of_bodies_replays() {
     assert!(replay("bodies", fuzz_bodies) >= 10);
+}
+
+#[test]
+fn the_corpus_of_circuit_messages_replays() {
+    assert!(replay("circuit", fuzz_circuit) >= 5);
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn captured_frames_are_what_is_written_today() {
         .map(|(kind, body)| format!("{kind:?} {}", hex(&write(*kind, body))))
         .collect();
     let captured: Vec<&str> = FRAMES.lines().collect();
-    assert_eq!(captured.len(), 15, "one of each kind; today's are:\n{}", written.join("\n"));
+    assert_eq!(captured.len(), 16, "one of each kind; today's are:\n{}", written.join("\n"));
     for (captured, written) in captured.iter().zip(&written) {
         assert_eq!(captured, written);
     }

@@ -9,9 +9,10 @@ use rota_wire::llc::{
     Control, Fragment, LLC_INFORMATION, LlcHeader, LlcView, MESSAGE_OCTETS_MAX, emit_llc, is_llc,
 };
 use rota_wire::{
-    Announce, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation, JoinAnswer, Key,
-    Kind, LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Phase, Signal, Slot, SlotList, StationSet,
-    Switch, SwitchAck, Token, UnitHeader, Verb, Verdict, emit_frame, verify,
+    Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation,
+    JoinAnswer, Key, Kind, LinkHeader, Load, MacAddr, ModeNotice, Nack, PayloadKind, Phase, Report,
+    ReportHead, Signal, Slot, SlotList, StationSet, Switch, SwitchAck, Token, UnitHeader, Verb, Verdict,
+    emit_frame, verify,
 };
 
 fn generation() -> impl Strategy<Value = Generation> {
@@ -154,6 +155,43 @@ proptest! {
     }
 
     #[test]
+    fn reports_read_back(
+        words in prop::collection::vec(any::<u64>(), 32),
+        (every_ms, stalls, rotation_ns, queued, channels_all) in any::<(u32, u32, u32, u32, u16)>(),
+        channels in prop::collection::vec(any::<([u64; 8], [u32; 3], [u16; 2], [bool; 2])>(), 0..=14),
+    ) {
+        let load = |at: usize| Load { frames: words[at], octets: words[at + 1] };
+        let mut report = Report::new(ReportHead {
+            at_ns: words[0],
+            every_ms,
+            kinds: core::array::from_fn(load),
+            levels: core::array::from_fn(|at| load(at + 8)),
+            foreign: load(20),
+            foreign_mac: samples::mac(words[3] as u8),
+            stalls,
+            stall_longest_ns: words[4],
+            faults: words[5],
+            dropped: words[6],
+            rotation_ns,
+            rotation_max_ns: !rotation_ns,
+            queued,
+            channels_all,
+        });
+        for ([channel, bound_ns, units, fragments, octets, late, delay_max_ns, delay_recent_ns],
+             [unit_octets_max, period_ns, tht_ns], [peer, label], [sending, one_clock]) in channels
+        {
+            let channel = ChannelReport {
+                channel, peer, label, sending, one_clock, unit_octets_max, period_ns, tht_ns, bound_ns,
+                units, fragments, octets, late, delay_max_ns, delay_recent_ns,
+            };
+            prop_assert!(report.push(channel));
+        }
+        let mut out = [0; 2_000];
+        prop_assert_eq!(report.emit(&mut out), report.octets());
+        reads_back!(Report, report);
+    }
+
+    #[test]
     fn unit_headers_read_back(
         (label, number, fragment, last) in (any::<u16>(), any::<u16>(), 0u16..4096, any::<bool>()),
         (unit_octets, schedule_ns) in (100u32.., any::<u64>()),
@@ -186,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn random_octets_never_panic(data in prop::collection::vec(any::<u8>(), 0..1_600), kind in 0u8..16) {
+    fn random_octets_never_panic(data in prop::collection::vec(any::<u8>(), 0..1_600), kind in 0u8..17) {
         fuzz_frame(&data);
         fuzz_llc(&data);
         fuzz_bodies(&data);

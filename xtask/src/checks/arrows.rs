@@ -18,7 +18,8 @@ pub const ROOMS: &[(&str, &str, &[&str])] = &[
 ];
 
 /// What stands beside the rooms and names some of them; no room may name it.
-const BESIDE: &[(&str, &[&str])] = &[("models", &["sim", "proto", "admission", "wire", "units"])];
+const BESIDE: &[(&str, &[&str])] =
+    &[("models", &["sim", "proto", "admission", "wire", "units"]), ("bindings/c", &["client"])];
 
 /// Features that only `models` may ask for: machines that show their insides, or with bugs planted in them,
 /// are not what ships.

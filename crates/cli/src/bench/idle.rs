@@ -124,7 +124,7 @@ fn watch(nodes: &Nodes<'_>, span: Span) -> Result<Share, Failure> {
 }
 
 /// Nanoseconds that a process has run, by the scheduler and by the ticks of its stat file.
-fn cost(pid: u32) -> Result<(u64, u64), Failure> {
+pub fn cost(pid: u32) -> Result<(u64, u64), Failure> {
     let gone = |_| Failure::failed(format!("the node with process number {pid} has ended"));
     let mut ran = 0;
     for task in fs::read_dir(format!("/proc/{pid}/task")).map_err(gone)?.flatten() {

@@ -73,10 +73,17 @@ impl Stage {
 
     /// Starts a node in every station and waits until all know each other.
     pub fn start_nodes(&self) -> Result<Nodes<'_>, Failure> {
+        self.start_nodes_with(&[])
+    }
+
+    /// The same, each node with more arguments.
+    pub fn start_nodes_with(&self, more: &[&str]) -> Result<Nodes<'_>, Failure> {
         let mut workers = Vec::new();
         for station in 1..=self.stations() {
             let name = format!("n{station}");
-            let command = self.rota(station, &["node", "--iface", "eth0", "--name", &name]);
+            let address = station.to_string();
+            let words = ["node", "--iface", "eth0", "--name", &name, "--llc-address", &address];
+            let command = self.rota(station, &[&words, more].concat());
             workers.push(Worker::start(format!("the node of {name}"), command)?);
         }
         let deadline = clock::now() + PATIENCE;

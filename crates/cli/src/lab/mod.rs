@@ -10,7 +10,7 @@ mod registry;
 mod spec;
 mod up;
 
-pub use build::{Lab, enter_isolation, mac};
+pub use build::{Lab, address, enter_isolation, mac};
 pub use spec::default_port_queue;
 pub use spec::{Isolation, LabError, LabSpec, PriorityMatch, PrioritySpec};
 

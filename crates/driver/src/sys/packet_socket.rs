@@ -82,6 +82,15 @@ pub(crate) fn attach_filter(fd: BorrowedFd<'_>, program: &[libc::sock_filter]) -
 
 /// Frames dropped before this socket's queue since the last call (reading resets the kernel's counter).
 pub(crate) fn take_drops(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
+    take_statistics(fd).map(|stats| stats.tp_drops)
+}
+
+/// Frames that passed this socket's filter since the last call, dropped ones included (likewise).
+pub(crate) fn take_seen(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
+    take_statistics(fd).map(|stats| stats.tp_packets)
+}
+
+fn take_statistics(fd: BorrowedFd<'_>) -> Result<libc::tpacket_stats, Errno> {
     let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut len = size_of::<libc::tpacket_stats>() as socklen_t;
     let pointer: *mut c_void = (&raw mut stats).cast();
@@ -89,7 +98,7 @@ pub(crate) fn take_drops(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
     let done = unsafe {
         libc::getsockopt(fd.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, pointer, &raw mut len)
     };
-    Errno::result(done).map(|_| stats.tp_drops)
+    Errno::result(done).map(|_| stats)
 }
 
 /// Hands one frame to the interface that `address` names, without waiting.

@@ -16,6 +16,8 @@ pub(crate) enum Arrived<'a> {
     Nothing,
     /// A signalling message for the channels.
     Signal(StationId, Signal),
+    /// Another station's report, still to be read.
+    Report(StationId, &'a [u8]),
     /// A fragment of a unit, with its octets.
     Fragment(StationId, UnitHeader, &'a [u8]),
 }
@@ -35,10 +37,14 @@ impl Rether {
             self.counters.frames_unproven += 1;
             return Arrived::Nothing;
         }
+        self.tally.count_heard(header.kind.class(), data.len());
         let arrived = if header.key_epoch == 0 {
+            if let Some(member) = self.members.by_mac_mut(view.source_mac()) {
+                member.received.add(data.len() as u64);
+            }
             self.on_bootstrap_frame(now, &view)
         } else {
-            self.on_ring_frame(now, at, &view)
+            self.on_ring_frame(now, at, &view, data.len())
         };
         arrived.unwrap_or_else(|| {
             self.counters.frames_malformed += 1;
@@ -79,6 +85,7 @@ impl Rether {
             Kind::Nack => self.on_nack(now, &Nack::parse(body).ok()?),
             Kind::JoinAnswer => self.on_join_answer(now, mac, &JoinAnswer::parse(body).ok()?),
             Kind::Signal => return Some(Arrived::Signal(header.source, Signal::parse(body).ok()?)),
+            Kind::Report => return Some(Arrived::Report(header.source, body)),
             _ => self.counters.frames_malformed += 1,
         }
         Some(Arrived::Nothing)
@@ -96,9 +103,11 @@ impl Rether {
         now: Instant,
         at: Option<Instant>,
         view: &FrameView<'a>,
+        octets: usize,
     ) -> Option<Arrived<'a>> {
         let (header, body) = (view.header(), view.body());
-        let genuine = self.members.get(header.source).is_some_and(|member| {
+        let genuine = self.members.get_mut(header.source).is_some_and(|member| {
+            member.received.add(octets as u64);
             member.mac == view.source_mac() && member.incarnation == header.incarnation
         });
         if !genuine || !matches!(self.mode, Mode::Ring) {
@@ -106,7 +115,7 @@ impl Rether {
             return Some(Arrived::Nothing);
         }
         // What no token orders has the sender's own counter, strictly rising like that of its other frames.
-        if matches!(header.kind, Kind::Request | Kind::Signal)
+        if matches!(header.kind, Kind::Request | Kind::Signal | Kind::Report)
             && self.members.heard(now, view.source_mac(), header.incarnation, header.seq) == Heard::Replay
         {
             self.counters.frames_replayed += 1;
@@ -124,6 +133,7 @@ impl Rether {
                 return Some(self.on_data(header.source, stamp, unit, payload));
             }
             Kind::Signal => return Some(Arrived::Signal(header.source, Signal::parse(body).ok()?)),
+            Kind::Report => return Some(Arrived::Report(header.source, body)),
             _ => self.counters.frames_malformed += 1,
         }
         Some(Arrived::Nothing)

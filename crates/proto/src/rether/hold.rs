@@ -210,6 +210,9 @@ impl Rether {
     /// The cycle master keeps its own clock: if it believed what comes back to it, the small errors of all
     /// receive stamps would add up and the period would drift.
     fn set_clock(&mut self, at: Instant, token: &Token) {
+        if token.phase != Phase::First {
+            self.tally.rotation.begin(at, token.cycle, self.settings.trt);
+        }
         if self.clock.known && self.clock.cycle == token.cycle && self.master(token) == self.station {
             return;
         }

@@ -3,7 +3,7 @@
 use crate::io::StationId;
 use crate::planted::{Bug, planted};
 use rota_units::Instant;
-use rota_wire::{Announce, FormMember, MAX_STATIONS, MacAddr, StationSet};
+use rota_wire::{Announce, FormMember, Load, MAX_STATIONS, MacAddr, StationSet};
 
 /// Most stations of a ring, this one included: what the parts of a Form may name.
 pub const STATIONS_MAX: u16 = 200;
@@ -21,6 +21,8 @@ pub struct Member {
     pub announce: Announce,
     /// When it was last heard.
     pub heard: Instant,
+    /// What was heard of it and proven.
+    pub received: Load,
     /// Its part of the ring's key.
     pub(super) nonce: u64,
     /// Its last frame counter under the segment key: what does not exceed it is a replay.
@@ -62,6 +64,10 @@ impl Members {
 
     pub(super) fn get(&self, station: StationId) -> Option<&Member> {
         self.list.iter().find(|member| member.station == station && station != 0)
+    }
+
+    pub(super) fn get_mut(&mut self, station: StationId) -> Option<&mut Member> {
+        self.list.iter_mut().find(|member| member.station == station && station != 0)
     }
 
     pub(super) fn by_mac(&self, mac: MacAddr) -> Option<&Member> {
@@ -113,6 +119,7 @@ impl Members {
                 incarnation: inc,
                 announce,
                 heard: now,
+                received: Load::default(),
                 nonce,
                 frame_seq: seq,
             });

@@ -44,6 +44,7 @@ mod plain;
 mod queue;
 mod reserve;
 mod settings;
+mod tally;
 mod visit;
 
 pub(crate) use handle::Arrived;
@@ -54,6 +55,7 @@ pub use model::Visit;
 pub(crate) use reserve::Asked;
 pub use reserve::LinkEvent;
 pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ};
+pub use tally::{ROTATION_PLACES, Rotation, Tally};
 
 use crate::io::{ChannelId, GateOrder, HostTag, LLC_TAGS, Output, PortId, StationId};
 use crate::node::Identity;
@@ -69,7 +71,7 @@ use outbox::Pending;
 use queue::{NrtQueue, Origin};
 use reserve::{Part, Session};
 use rota_units::{Instant, Span};
-use rota_wire::{Generation, Key, Signal, Token};
+use rota_wire::{Class, Generation, Key, Report, ReportHead, Signal, Token};
 use std::collections::VecDeque;
 
 /// Names a token: its generation and its hop in it.
@@ -262,6 +264,9 @@ pub struct Rether {
     outputs: VecDeque<Output>,
     events: VecDeque<LinkEvent>,
     counters: Counters,
+    tally: Tally,
+    /// This station's next report, and whether it waits; none where it makes none.
+    report: Option<Box<(Report, bool)>>,
 }
 
 impl Rether {
@@ -321,6 +326,9 @@ impl Rether {
             outputs: VecDeque::with_capacity(1024),
             events: VecDeque::with_capacity(1024),
             counters: Counters::default(),
+            tally: Tally::default(),
+            report: (settings.report > Span::ZERO)
+                .then(|| Box::new((Report::new(ReportHead::default()), false))),
             settings,
             port,
             me,
@@ -353,6 +361,11 @@ impl Rether {
     /// What was counted.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// What was sent and heard.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     /// The other stations.
@@ -526,7 +539,20 @@ impl Rether {
         match self.nrt.pop()?.origin {
             Origin::Llc(slot) => Some(self.llc_frame(slot)),
             Origin::Host(tag) => Some(Output::TransmitHost { port: self.port, tag }),
+            Origin::Report => {
+                self.outbox.push_back(Pending::Report);
+                None
+            }
             Origin::Control(_) | Origin::Announce => None,
+        }
+    }
+
+    /// A frame of link control leaves, or has come: its own machine knows of it, and monitors are to.
+    pub(crate) fn count_llc(&mut self, octets: usize, sent: bool) {
+        if sent {
+            self.tally.count_sent(Class::Llc, octets);
+        } else {
+            self.tally.count_heard(Class::Llc, octets);
         }
     }
 
@@ -559,6 +585,39 @@ impl Rether {
         if was_empty {
             self.ask_for_token(now);
         }
+    }
+
+    /// Queues this station's report, as ordinary traffic of the lowest level where the token rules. On the
+    /// way between the modes nothing that can wait is sent.
+    pub(crate) fn send_report(&mut self, now: Instant, report: &Report) {
+        let Some(place) = &mut self.report else { return };
+        let (waits, ring) = (place.1, matches!(self.mode, Mode::Ring));
+        if waits || self.leaving || !(ring || matches!(self.mode, Mode::Plain)) {
+            return;
+        }
+        **place = (*report, true);
+        if !ring {
+            self.outbox.push_back(Pending::Report);
+            return;
+        }
+        let was_empty = self.nrt.is_empty();
+        self.nrt.push(0, queue::Entry { origin: Origin::Report, octets: outbox::report_octets(report) });
+        if was_empty {
+            self.ask_for_token(now);
+        }
+    }
+
+    pub(crate) fn next_interval(&mut self) {
+        self.tally.rotation.next_interval();
+    }
+
+    /// Whether that station's clock is this one's: delays between the two can be measured.
+    pub(crate) fn shares_clock(&self, station: StationId) -> bool {
+        self.members.get(station).is_some_and(|member| member.announce.boot_id == self.me.boot_id)
+    }
+
+    pub(crate) fn count_malformed(&mut self) {
+        self.counters.frames_malformed += 1;
     }
 
     /// A fragment found its channel here.

@@ -111,8 +111,8 @@ impl Rether {
             list,
             list_stamp,
             clock: _,
-            hold,
-            watch,
+            hold: _,
+            watch: _,
             owed_ack: _,
             claim: _,
             forming: _,
@@ -123,7 +123,7 @@ impl Rether {
             nacked,
             receives: _,
             granted,
-            other_ring,
+            other_ring: _,
             farewell,
             last_request,
             last_visit_idle,
@@ -140,6 +140,8 @@ impl Rether {
             outputs,
             events,
             counters: _,
+            tally: _,
+            report: _,
         } = self;
         assert!(outbox.is_empty() && outputs.is_empty() && events.is_empty(), "a drained machine is shown");
         stamp(visit, *seen);
@@ -157,12 +159,12 @@ impl Rether {
         stamp(visit, *list_stamp);
         visit.since(*last_request, settings.trt);
         visit.until(*awake_until);
-        visit.since(other_ring.unwrap_or(Instant::ZERO), settings.trt * 4);
-        visit_tokens(visit, hold.as_ref(), watch.as_ref(), settings);
         self.visit_parts(visit);
     }
 
     fn visit_parts(&self, visit: &mut dyn Visit) {
+        visit.since(self.other_ring.unwrap_or(Instant::ZERO), self.settings.trt * 4);
+        visit_tokens(visit, self.hold.as_ref(), self.watch.as_ref(), &self.settings);
         flag(visit, &[self.clock.known]);
         visit.cycle(self.clock.cycle);
         visit.since(self.clock.start, self.settings.trt * 8);

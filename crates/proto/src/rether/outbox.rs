@@ -9,7 +9,8 @@ use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, Claim, ClaimGrant, ETHERNET_HEADER_OCTETS, Generation, JoinAnswer, Kind, LINK_HEADER_OCTETS,
-    LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Signal, Switch, SwitchAck, Token, emit_frame,
+    LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Report, Signal, Switch, SwitchAck, TAG_OCTETS, Token,
+    emit_frame,
 };
 
 /// A frame to write. What depends on the moment is filled in when it is written.
@@ -56,6 +57,13 @@ pub(super) enum Pending {
         to: StationId,
         signal: Signal,
     },
+    /// This station's report.
+    Report,
+}
+
+/// Octets of a report's frame.
+pub(super) fn report_octets(report: &Report) -> u16 {
+    (BODY + report.octets() + TAG_OCTETS) as u16
 }
 
 const BODY: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS;
@@ -140,6 +148,12 @@ impl Rether {
                 let proof = if self.in_ring() { Proof::Counted } else { Proof::Bootstrap };
                 (self.members.get(*to)?.mac, Kind::Signal, proof, signal.emit(body))
             }
+            Pending::Report => {
+                let proof = if self.in_ring() { Proof::Counted } else { Proof::Bootstrap };
+                let (report, waits) = &mut **self.report.as_mut()?;
+                *waits = false;
+                (all, Kind::Report, proof, report.emit(body))
+            }
         };
         self.seal(frame, to, kind, PayloadKind::None, proof, octets)
     }
@@ -193,6 +207,7 @@ impl Rether {
         };
         let ether_type = self.settings.ether_type;
         let len = emit_frame(frame.bytes, to, self.me.mac, ether_type, &header, octets, key);
+        self.tally.count_sent(kind.class(), len);
         Some(Output::Transmit { port: self.port, len: len as u16 })
     }
 

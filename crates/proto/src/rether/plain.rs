@@ -464,6 +464,7 @@ impl Rether {
 
     /// Back to plain Ethernet (paper section 2.2.4).
     pub(super) fn leave_ring(&mut self, now: Instant) {
+        self.tally.rotation.stop();
         self.hold = None;
         self.granted = false;
         self.watch = None;

@@ -16,6 +16,8 @@ pub(super) enum Origin {
     Control(u16),
     /// This station introduces itself to one that has joined.
     Announce,
+    /// This station's report.
+    Report,
 }
 
 /// Most entries of link control: one for each message and each answer.
@@ -86,6 +88,11 @@ impl NrtQueue {
     /// The next frame to send.
     pub(super) fn front(&self) -> Option<&Entry> {
         self.levels.iter().rev().find_map(VecDeque::front)
+    }
+
+    /// The level of the next frame.
+    pub(super) fn level(&self) -> usize {
+        self.levels.iter().rposition(|level| !level.is_empty()).unwrap_or(0)
     }
 
     /// Takes the next frame.

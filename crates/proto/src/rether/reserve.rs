@@ -559,6 +559,7 @@ impl Rether {
                     self.outputs.push_back(output);
                 }
                 super::Origin::Announce => self.outbox.push_back(Pending::Announce),
+                super::Origin::Report => self.outbox.push_back(Pending::Report),
                 super::Origin::Control(index) => {
                     if let Some((to, signal)) = self.signals[usize::from(index)].take() {
                         self.outbox.push_back(Pending::Signal { to, signal });

@@ -16,7 +16,7 @@ const TRT_MIN: Span = Span::from_millis(1);
 /// The longest cycle: ordinary traffic waits for several.
 const TRT_MAX: Span = Span::from_millis(1_000);
 /// Raised with every change that a station of the version before would misread.
-const PROTOCOL_VERSION: u64 = 3;
+const PROTOCOL_VERSION: u64 = 4;
 /// Default N.
 pub const STATIONS_STATED: u16 = 14;
 /// What a host that does not stall adds to the one-way delay of a control frame.
@@ -115,6 +115,9 @@ pub struct Settings {
     /// is the most that 500 ms of latency at 30 Hz serve without a second visit in some cycle: five streams
     /// of 1.5 Mbit/s still fit at 10 Mbit/s, with 15 stations four.
     pub stations_max: u16,
+    /// How often this station reports what it has sent, for monitors; zero for never. Not every station
+    /// needs the same.
+    pub report: Span,
     /// All stations share one half-duplex wire: a token is acknowledged before anything else is sent, since
     /// an acknowledgement behind it would meet the next holder's frames. It costs what it costs anyway.
     pub half_duplex: bool,
@@ -153,6 +156,7 @@ impl Settings {
             claim_tries: 3,
             ack_spacing: Span::from_micros(200),
             stations_max: STATIONS_STATED,
+            report: Span::ZERO,
             half_duplex: false,
             burst: rate.span_of_up(params.card_burst_octets),
             llc: LlcSettings::default(),

@@ -250,6 +250,7 @@ impl Rether {
             self.introduce(now);
         }
         self.counters.cycles += 1;
+        self.tally.rotation.begin(now, self.clock.cycle, trt);
         // The lease is renewed only by another station's hands, so a drowsy token must go round in time, with
         // enough of it left for a machine that stalls.
         let lease_left = hold.lease_end.since(now);
@@ -514,21 +515,29 @@ impl Rether {
             }
             return self.go_home_when_free(now, self.card_free());
         }
+        let level = self.nrt.level();
         self.nrt.pop();
         self.stage(Stage::Nrt { left: left - 1, sent: true });
         match entry.origin {
             Origin::Host(tag) => {
                 self.counters.host_frames_sent += 1;
+                self.tally.count_host(level, entry.octets);
                 self.charge_octets(now, entry.octets);
                 Step::Send(Output::TransmitHost { port: self.port, tag })
             }
             Origin::Llc(slot) => {
+                self.tally.count_level(level, entry.octets);
                 self.charge_octets(now, entry.octets);
                 Step::Send(self.llc_frame(slot))
             }
             Origin::Announce => {
                 self.charge_octets(now, entry.octets);
                 self.outbox.push_back(Pending::Announce);
+                Step::On
+            }
+            Origin::Report => {
+                self.charge_octets(now, entry.octets);
+                self.outbox.push_back(Pending::Report);
                 Step::On
             }
             Origin::Control(index) => {

@@ -151,6 +151,17 @@ pub struct TokenInfo {
     pub unauthentic: u64,
 }
 
+/// Link control of a station.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LlcInfo {
+    /// Its node address; 0 for none.
+    pub node: u8,
+    /// Sockets that programs have open.
+    pub sockets: Vec<u8>,
+    /// Other stations that have a node address, with it.
+    pub peers: Vec<(u8, String)>,
+}
+
 /// What a node is and how it fares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StatusInfo {
@@ -178,6 +189,9 @@ pub struct StatusInfo {
     pub key: String,
     /// What real-time priority and isolation the process got, and what it lacks.
     pub notes: Vec<String>,
+    /// Link control.
+    #[serde(default)]
+    pub llc: LlcInfo,
     /// Anything newer than this list.
     #[serde(default)]
     pub extra: serde_json::Value,

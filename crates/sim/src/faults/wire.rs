@@ -43,6 +43,7 @@ pub const KINDS: &[(Kind, &str)] = &[
     (Kind::Data, "data"),
     (Kind::Signal, "signal"),
     (Kind::JoinAnswer, "join-answer"),
+    (Kind::Report, "report"),
 ];
 
 /// Which frames a part touches.

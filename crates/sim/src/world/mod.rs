@@ -677,7 +677,8 @@ impl World {
         host.boots += 1;
         let identity = Identity {
             node_id: index as u64 + 1,
-            boot_id: u64::from(host.boots),
+            // Hosts have clocks of their own, and so they say.
+            boot_id: (index as u64 + 1) << 32 | u64::from(host.boots),
             mac: host.mac,
             name: format!("n{}", index + 1),
         };

@@ -2,8 +2,9 @@
 
 use rota_wire::bodies::StationState;
 use rota_wire::{
-    Announce, Claim, ClaimGrant, Form, FormMember, Generation, JoinAnswer, Kind, MacAddr, ModeNotice, Nack,
-    Phase, Signal, Slot, SlotList, StationSet, Switch, SwitchAck, Token, UnitHeader, Verb, Verdict,
+    Announce, ChannelReport, Claim, ClaimGrant, Form, FormMember, Generation, JoinAnswer, Kind, Load,
+    MacAddr, ModeNotice, Nack, Phase, Report, ReportHead, Signal, Slot, SlotList, StationSet, Switch,
+    SwitchAck, Token, UnitHeader, Verb, Verdict,
 };
 
 /// A station's address, as in the lab.
@@ -47,6 +48,40 @@ pub fn token(slots: usize, dead: bool) -> Token {
         dead: gone,
         slots: list,
     }
+}
+
+/// A report of so many channels.
+pub fn report(channels: usize) -> Report {
+    let load = |frames| Load { frames, octets: frames * 100 };
+    let mut head = ReportHead { at_ns: 5_000_000_000, every_ms: 1_000, ..ReportHead::default() };
+    head.kinds = [1, 2, 3, 4, 5].map(load);
+    head.levels = [10, 11, 12, 13, 14, 15, 16, 17].map(load);
+    (head.foreign, head.foreign_mac) = (load(9), mac(99));
+    (head.stalls, head.stall_longest_ns, head.faults, head.dropped) = (2, 3_000_000, 1, 7);
+    (head.rotation_ns, head.rotation_max_ns, head.queued) = (33_333_333, 33_400_000, 6);
+    head.channels_all = channels as u16;
+    let mut report = Report::new(head);
+    for at in 0..channels {
+        let channel = ChannelReport {
+            channel: 0x1_0000_0001 + at as u64,
+            peer: 5,
+            label: 7,
+            sending: at % 2 == 0,
+            one_clock: true,
+            unit_octets_max: 6_250,
+            period_ns: 33_333_333,
+            tht_ns: 6_000_000,
+            bound_ns: 40_000_000,
+            units: 100,
+            fragments: 500,
+            octets: 600_000,
+            late: 1,
+            delay_max_ns: 34_000_000,
+            delay_recent_ns: 33_000_000,
+        };
+        assert!(report.push(channel), "it fits");
+    }
+    report
 }
 
 /// The body of each kind: what it is, and its octets.
@@ -93,5 +128,6 @@ pub fn bodies() -> Vec<(Kind, Vec<u8>)> {
         (Kind::Data, unit),
         (Kind::Signal, of(&|body| signal.emit(body))),
         (Kind::JoinAnswer, of(&|body| answer.emit(body))),
+        (Kind::Report, of(&|body| report(1).emit(body))),
     ]
 }

@@ -1,0 +1,209 @@
+/* rota.h: real-time channels with a proven bound, and LLC messages, on ordinary Ethernet.
+ *
+ * Every call returns ROTA_OK (0) or another rota_status; rota_error() then gives one sentence that says why. A null
+ * pointer, an unknown station or a node that died is a status, never a crash. Times are nanoseconds of the host's
+ * monotonic clock. A handle may be used by one thread at a time, different handles by different threads; the call
+ * that closes a handle ends it whatever it returns. `control` names the node's control socket: NULL for the node of
+ * this station ($ROTA_CONTROL, else "rota/node").
+ */
+#ifndef ROTA_H
+#define ROTA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum rota_status {
+    ROTA_OK = 0,
+    ROTA_REFUSED = 1,         /* admission refused; the refusal says what would fit */
+    ROTA_NO_SUCH_STATION = 2,
+    ROTA_NO_LISTENER = 3,     /* nobody there listens to the service */
+    ROTA_TOO_LONG = 4,        /* more octets than the contract, or a packet, may have */
+    ROTA_WOULD_BLOCK = 5,     /* nothing there, or no room, and the time given was 0 */
+    ROTA_TIMED_OUT = 6,
+    ROTA_ENDED = 7,           /* the sender closed the channel, and all that came has been received */
+    ROTA_BROKEN = 8,          /* the channel ended otherwise */
+    ROTA_NODE_GONE = 9,       /* no node runs here, or it died */
+    ROTA_WRONG_USE = 10,      /* a null pointer, a value out of range */
+    ROTA_FAILED = 11,
+    ROTA_INVALID_SOCKET = 12, /* odd, 0, above 254, or not open any more */
+    ROTA_DUPLICATE_SOCKET = 13,
+    ROTA_TOO_MANY_SOCKETS = 14,
+    ROTA_BUSY = 15,           /* no room in the socket's queue, or the circuit's last message is on its way */
+    ROTA_IN_DOUBT = 16        /* circuit: the receiver began anew; the message was taken once or not at all */
+} rota_status;
+
+/* Why this thread's last call that failed did; valid until its next failure. */
+const char *rota_error(void);
+/* The host's monotonic clock. */
+uint64_t rota_now(void);
+
+/* ---- Channels: one unit in each period, with a bound proven before the first -------------------------------- */
+
+typedef struct rota_channel rota_channel;
+typedef struct rota_listener rota_listener;
+typedef struct rota_receiver rota_receiver;
+
+typedef struct rota_request {
+    const char *to;           /* station: name, number or MAC */
+    const char *name;         /* for people; NULL for none */
+    uint64_t period_ns;       /* one unit each; the segment's cycle, a multiple or a whole part of it */
+    uint64_t timeout_ns;      /* how long admission may take; 0: ten seconds */
+    uint32_t unit_octets_max;
+    uint32_t room_octets;     /* how far the channel may grow later; 0: not */
+    uint16_t service;         /* whom to reach there */
+    uint16_t buffers;         /* 0: four, or as many as the contract needs */
+    int periodic;             /* slots at strict periods */
+} rota_request;
+
+typedef struct rota_refusal {
+    uint64_t margin_bps;            /* by how much it does not fit */
+    uint64_t counter_offer_bps;     /* what would fit; 0: nothing */
+    uint32_t counter_offer_octets;  /* the same as the largest unit at this period */
+    int tsn_code;                   /* failure code of IEEE 802.1Q, 0: none fits */
+    char test[32];                  /* the test that failed */
+    char node[64];                  /* where */
+    char sentence[256];             /* the same for people, with the counter-offer */
+} rota_refusal;
+
+typedef struct rota_unit {
+    uint64_t number;          /* from 0 */
+    size_t octets;            /* its length, also where the buffer was too short for all of it */
+    uint64_t schedule_ns;     /* the sender's own; only differences mean something */
+    uint64_t arrived_at_ns;
+    uint64_t lost_before;     /* units before it of which nothing came */
+    uint32_t missing_octets;  /* of this one; they are zero */
+    int truncated;            /* the buffer was too short */
+} rota_unit;
+
+/* `refusal` may be NULL; it is filled where ROTA_REFUSED is returned. */
+int rota_channel_open(const char *control, const rota_request *request, rota_channel **channel,
+                      rota_refusal *refusal);
+int rota_channel_modify(rota_channel *channel, uint32_t unit_octets_max, rota_refusal *refusal);
+/* `schedule_ns` 0: now. `timeout_ns` 0: never waits; UINT64_MAX: as long as it takes. */
+int rota_channel_send(rota_channel *channel, const void *unit, size_t octets, uint64_t schedule_ns,
+                      uint64_t timeout_ns);
+uint64_t rota_channel_bound_ns(const rota_channel *channel);
+uint64_t rota_channel_cycle_ns(const rota_channel *channel);
+/* The cycle of this station's segment: the natural period of a channel. */
+int rota_cycle_ns(const char *control, uint64_t *cycle_ns);
+/* Readable when the channel or the node ends. */
+int rota_channel_fd(const rota_channel *channel);
+/* Waits until all units have left, at most `drain_ns`; `units_sent` may be NULL. */
+int rota_channel_close(rota_channel *channel, uint64_t drain_ns, uint64_t *units_sent);
+
+/* `from` NULL: channels of every station. `buffers` 0: four. */
+int rota_listen(const char *control, uint16_t service, const char *from, uint16_t buffers,
+                rota_listener **listener);
+int rota_accept(rota_listener *listener, uint64_t timeout_ns, rota_receiver **receiver);
+/* Readable when a channel waits to be accepted. */
+int rota_listener_fd(const rota_listener *listener);
+int rota_listener_close(rota_listener *listener);
+/* `unit` may be NULL. ROTA_ENDED is the intended end. */
+int rota_receive(rota_receiver *receiver, void *buffer, size_t size, rota_unit *unit, uint64_t timeout_ns);
+int rota_receiver_newest(rota_receiver *receiver, int newest);
+int rota_receiver_close(rota_receiver *receiver);
+
+/* ---- LLC messages: datagrams of eight priorities between sockets of stations -------------------------------- */
+
+typedef struct rota_llc rota_llc;
+typedef struct rota_socket rota_socket;
+
+#define ROTA_BROADCAST 255    /* node address of every station, the sender's too */
+
+typedef struct rota_address {
+    uint8_t socket;           /* even, 2 to 254 */
+    uint8_t node;
+} rota_address;
+
+typedef struct rota_transmit {
+    uint64_t time_ns;         /* how long it may take; 0: for ever */
+    uint8_t priority;         /* 0 (lowest) to 7 */
+    uint8_t ack;              /* 1: the other station acknowledges */
+    uint8_t tries;            /* attempts with ack; 0 counts as 1 */
+} rota_transmit;
+
+typedef enum rota_outcome {
+    ROTA_SENT = 0,            /* it has left */
+    ROTA_ACKNOWLEDGED = 1,
+    ROTA_NOT_SENT = 2,        /* failed; with ack: no acknowledgement after all tries */
+    ROTA_LATE = 3             /* its time was over */
+} rota_outcome;
+
+typedef enum rota_progress { ROTA_PENDING = 0, ROTA_IN_PROGRESS = 1, ROTA_DONE = 2 } rota_progress;
+
+typedef struct rota_message {
+    void *packet;
+    size_t octets;            /* to send; when receiving: room there, then what came */
+    rota_address address;     /* to whom; when receiving: from whom */
+    uint8_t priority;         /* received with; not used when sending */
+    uint8_t truncated;        /* received: the room was too small */
+} rota_message;
+
+/* The stations' LLC service, with room for so many sockets of this program. */
+int rota_llc_connect(const char *control, uint16_t sockets, rota_llc **llc);
+/* This station's node address, 0 for a null pointer. */
+uint8_t rota_llc_node(const rota_llc *llc);
+int rota_llc_disconnect(rota_llc *llc);
+
+int rota_socket_open(rota_llc *llc, uint8_t sap, rota_socket **socket);
+int rota_socket_close(rota_socket *socket);
+/* Never waits. `options` NULL: priority 0, no ack, no time limit. `number` (may be NULL) names the message. */
+int rota_socket_transmit(rota_socket *socket, rota_address to, const void *packet, size_t octets,
+                         const rota_transmit *options, uint64_t *number);
+/* ROTA_WOULD_BLOCK: no transmission has ended since. `number` and `outcome` may be NULL. */
+int rota_socket_completion(rota_socket *socket, uint64_t *number, int *outcome);
+int rota_socket_progress(const rota_socket *socket, uint64_t number, int *progress);
+/* One message into message->packet; ROTA_WOULD_BLOCK: none is there. */
+int rota_socket_receive(rota_socket *socket, rota_message *message);
+/* As many as go at once; `done` says how many, and the status is ROTA_OK unless the first one failed. */
+int rota_socket_transmit_batch(rota_socket *socket, const rota_message *messages, size_t count,
+                               const rota_transmit *options, size_t *done);
+int rota_socket_receive_batch(rota_socket *socket, rota_message *messages, size_t count, size_t *done);
+/* Takes back what has not left yet. */
+int rota_socket_cancel(rota_socket *socket);
+/* Sleeps until something came or ended, or the time is over. */
+int rota_socket_wait(rota_socket *socket, uint64_t timeout_ns);
+/* Readable when something came or ended: then receive and take completions until ROTA_WOULD_BLOCK. */
+int rota_socket_fd(const rota_socket *socket);
+/* Whether its node lives. */
+int rota_socket_is_alive(const rota_socket *socket);
+
+/* ---- Reliable virtual circuits: each message once and in order, whatever the wire loses --------------------- */
+
+typedef struct rota_circuit rota_circuit;
+
+/* What a program keeps where its next life finds it; see bindings/c/README.md for what that promises. */
+typedef struct rota_mark {
+    uint64_t sender;
+    uint64_t number;
+} rota_mark;
+
+/* These take the socket over, also when they fail. `mark` NULL: begins anew. `priority` is the circuit's one priority.
+ * A receiver hears `from` only; NULL: the first that speaks to it. */
+int rota_circuit_sender(rota_socket *socket, rota_address to, uint8_t priority, const rota_mark *mark,
+                        rota_circuit **circuit);
+int rota_circuit_receiver(rota_socket *socket, const rota_address *from, uint8_t priority, const rota_mark *mark,
+                          rota_circuit **circuit);
+/* Returns when the receiver's program has taken the message. After ROTA_TIMED_OUT it is still on its way: call
+ * rota_circuit_settle. ROTA_IN_DOUBT: it will not be sent again. */
+int rota_circuit_send(rota_circuit *circuit, const void *message, size_t octets, uint64_t timeout_ns);
+int rota_circuit_settle(rota_circuit *circuit, uint64_t timeout_ns);
+/* The sender's mark: of the first message that is not known to be taken. */
+int rota_circuit_mark(const rota_circuit *circuit, rota_mark *mark);
+/* The next message; it also confirms the one before. `octets` is the buffer's size, then the message's. `begins`: a
+ * sender begins that was not known. `mark` is to be kept together with the message's effect. Any may be NULL but octets. */
+int rota_circuit_receive(rota_circuit *circuit, void *buffer, size_t *octets, int *begins, rota_mark *mark,
+                         uint64_t timeout_ns);
+/* The program is done with the last message. */
+int rota_circuit_confirm(rota_circuit *circuit);
+/* A receiver confirms its last message, again if its sender asks, until nothing was asked for `linger_ns`. */
+int rota_circuit_close(rota_circuit *circuit, uint64_t linger_ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

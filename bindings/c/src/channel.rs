@@ -1,0 +1,332 @@
+//! Channels: open, send, close; listen, accept, receive.
+
+use std::ffi::{c_char, c_int};
+use std::os::fd::{AsFd, AsRawFd};
+
+use rota::{
+    AcceptError, ControlName, End, Instant, Listener, Node, NodeError, OpenError, OpenRequest, Received,
+    RecvChannel, RecvError, RefusalInfo, SendChannel, SendError, Span, Unit,
+};
+
+use crate::face::{Fault, Octets, Out, Status, copy_text, export, hand_over, octets, octets_mut};
+use crate::face::{sentence, tell, text};
+
+/// The node that `control` names, or the one of this station.
+pub fn control_name(control: *const c_char) -> Result<ControlName, Fault> {
+    match text(control, "control")? {
+        None => Ok(ControlName::default()),
+        Some(name) => ControlName::named(name).map_err(|error| Fault::new(Status::WrongUse, error)),
+    }
+}
+
+impl From<NodeError> for Fault {
+    fn from(error: NodeError) -> Self {
+        let status = match &error {
+            NodeError::Socket(_) => Status::NodeGone,
+            NodeError::Denied { wrong_use: true, .. } => Status::WrongUse,
+            _ => Status::Failed,
+        };
+        Self::new(status, error)
+    }
+}
+
+impl From<SendError> for Fault {
+    fn from(error: SendError) -> Self {
+        let status = match error {
+            SendError::TooLong { .. } => Status::TooLong,
+            SendError::WouldBlock => Status::WouldBlock,
+            SendError::TimedOut => Status::TimedOut,
+            SendError::Closed(_) => Status::Broken,
+            SendError::NodeGone => Status::NodeGone,
+        };
+        Self::new(status, error)
+    }
+}
+
+impl From<RecvError> for Fault {
+    fn from(error: RecvError) -> Self {
+        let status = match error {
+            RecvError::TimedOut => Status::TimedOut,
+            RecvError::Broken(_) => Status::Broken,
+            RecvError::NodeGone => Status::NodeGone,
+        };
+        Self::new(status, error)
+    }
+}
+
+/// `rota_request`.
+#[repr(C)]
+pub struct Request {
+    to: *const c_char,
+    name: *const c_char,
+    period_ns: u64,
+    timeout_ns: u64,
+    unit_octets_max: u32,
+    room_octets: u32,
+    service: u16,
+    buffers: u16,
+    periodic: c_int,
+}
+
+impl Request {
+    fn read(&self) -> Result<OpenRequest, Fault> {
+        let to = text(self.to, "to")?.ok_or_else(|| Fault::null("to"))?;
+        let asked =
+            OpenRequest::new(to, self.service, self.unit_octets_max, Span::from_nanos(self.period_ns));
+        let or_default =
+            |given: u64, default: Span| if given == 0 { default } else { Span::from_nanos(given) };
+        Ok(OpenRequest {
+            room_octets: self.room_octets.max(self.unit_octets_max),
+            buffers: if self.buffers == 0 { asked.buffers } else { self.buffers },
+            periodic: self.periodic != 0,
+            name: text(self.name, "name")?.map(str::to_owned),
+            timeout: or_default(self.timeout_ns, asked.timeout),
+            ..asked
+        })
+    }
+}
+
+/// `rota_refusal`.
+#[repr(C)]
+pub struct Refusal {
+    margin_bps: u64,
+    counter_offer_bps: u64,
+    counter_offer_octets: u32,
+    tsn_code: c_int,
+    test: [c_char; 32],
+    node: [c_char; 64],
+    sentence: [c_char; 256],
+}
+
+impl From<&RefusalInfo> for Refusal {
+    fn from(info: &RefusalInfo) -> Self {
+        Self {
+            margin_bps: info.margin_bps,
+            counter_offer_bps: info.counter_offer_bps,
+            counter_offer_octets: info.counter_offer_octets,
+            tsn_code: info.tsn_code.map_or(0, c_int::from),
+            test: copy_text(&info.test),
+            node: copy_text(&info.node),
+            sentence: copy_text(&info.sentence),
+        }
+    }
+}
+
+/// `rota_unit`.
+#[repr(C)]
+pub struct UnitInfo {
+    number: u64,
+    octets: usize,
+    schedule_ns: u64,
+    arrived_at_ns: u64,
+    lost_before: u64,
+    missing_octets: u32,
+    truncated: c_int,
+}
+
+/// The receiving end, with room for one unit.
+pub struct Receiver {
+    channel: RecvChannel,
+    unit: Vec<u8>,
+}
+
+fn opened(error: OpenError, refusal: Out<'_, Refusal>) -> Fault {
+    match error {
+        OpenError::Refused(info) => {
+            tell(refusal, Refusal::from(&*info));
+            Fault::new(Status::Refused, info.sentence)
+        }
+        OpenError::NoSuchStation(why) => Fault::new(Status::NoSuchStation, why),
+        OpenError::NoListener(why) => Fault::new(Status::NoListener, why),
+        OpenError::Node(error) => error.into(),
+    }
+}
+
+pub fn need<T>(handle: Option<T>, what: &str) -> Result<T, Fault> {
+    handle.ok_or_else(|| Fault::null(what))
+}
+
+/// The last sentence of this thread.
+// SAFETY: the name is declared in rota.h and nowhere else.
+#[unsafe(no_mangle)]
+pub extern "C" fn rota_error() -> *const c_char {
+    sentence()
+}
+
+/// The host's monotonic clock.
+// SAFETY: the name is declared in rota.h and nowhere else.
+#[unsafe(no_mangle)]
+pub extern "C" fn rota_now() -> u64 {
+    rota::now().as_nanos()
+}
+
+export! {
+    /// Opens a sending channel.
+    fn rota_channel_open(
+        control: *const c_char,
+        request: Option<&Request>,
+        channel: Out<'_, *mut SendChannel>,
+        refusal: Out<'_, Refusal>,
+    ) {
+        let request = need(request, "request")?.read()?;
+        let channel = need(channel, "channel")?;
+        let node = Node::connect(&control_name(control)?)?;
+        let opened = node.open(&request).map_err(|error| opened(error, refusal))?;
+        hand_over(Some(channel), opened, "channel")
+    }
+
+    /// The cycle of the segment.
+    fn rota_cycle_ns(control: *const c_char, cycle_ns: Out<'_, u64>) {
+        let status = Node::connect(&control_name(control)?)?.status()?;
+        need(cycle_ns, "cycle_ns")?.write(status.trt_ns);
+        Ok(())
+    }
+
+    /// Asks for units of another size.
+    fn rota_channel_modify(
+        channel: Option<&mut SendChannel>,
+        unit_octets_max: u32,
+        refusal: Out<'_, Refusal>,
+    ) {
+        let modified = need(channel, "channel")?.modify(unit_octets_max);
+        modified.map(|_| ()).map_err(|error| opened(error, refusal))
+    }
+
+    /// Hands over one unit.
+    fn rota_channel_send(
+        channel: Option<&mut SendChannel>,
+        unit: Octets,
+        count: usize,
+        schedule_ns: u64,
+        timeout_ns: u64,
+    ) {
+        let channel = need(channel, "channel")?;
+        let unit = octets(unit, count, "unit")?;
+        let schedule = if schedule_ns == 0 { rota::now() } else { Instant::from_nanos(schedule_ns) };
+        let sent = match timeout_ns {
+            0 => channel.try_send(unit, schedule),
+            _ => channel.send_timeout(unit, schedule, Span::from_nanos(timeout_ns)),
+        };
+        sent.map(|_| ()).map_err(Fault::from)
+    }
+
+    /// Ends a channel when its units have left, or the time is over. The handle is gone in any case.
+    fn rota_channel_close(channel: Option<Box<SendChannel>>, drain_ns: u64, units_sent: Out<'_, u64>) {
+        let report = need(channel, "channel")?.close(Span::from_nanos(drain_ns));
+        let report = report.map_err(|error| Fault::new(Status::Broken, error))?;
+        tell(units_sent, report.units_sent);
+        if report.drained { Ok(()) } else { Err(Fault::new(Status::TimedOut, "units were still waiting")) }
+    }
+
+    /// Listens to a service.
+    fn rota_listen(
+        control: *const c_char,
+        service: u16,
+        from: *const c_char,
+        buffers: u16,
+        listener: Out<'_, *mut Listener>,
+    ) {
+        let listener = need(listener, "listener")?;
+        let from = text(from, "from")?;
+        let buffers = if buffers == 0 { 4 } else { buffers };
+        let listening = Node::connect(&control_name(control)?)?.listen(service, from, buffers)?;
+        hand_over(Some(listener), listening, "listener")
+    }
+
+    /// Waits for a channel.
+    fn rota_accept(listener: Option<&mut Listener>, timeout_ns: u64, receiver: Out<'_, *mut Receiver>) {
+        let accepted = need(listener, "listener")?.accept(Span::from_nanos(timeout_ns));
+        let channel = accepted.map_err(|error| {
+            let status = match &error {
+                AcceptError::TimedOut { .. } => Status::TimedOut,
+                AcceptError::NodeGone => Status::NodeGone,
+                _ => Status::Failed,
+            };
+            Fault::new(status, error)
+        })?;
+        hand_over(receiver, Receiver { channel, unit: Vec::new() }, "receiver")
+    }
+
+    /// Listens no more. Channels that were accepted live on.
+    fn rota_listener_close(listener: Option<Box<Listener>>) {
+        need(listener, "listener").map(drop)
+    }
+
+    /// Receives one unit.
+    fn rota_receive(
+        receiver: Option<&mut Receiver>,
+        buffer: *mut u8,
+        size: usize,
+        unit: Out<'_, UnitInfo>,
+        timeout_ns: u64,
+    ) {
+        let Receiver { channel, unit: octets } = need(receiver, "receiver")?;
+        let into = octets_mut(buffer, size, "buffer")?;
+        match channel.recv(octets, Span::from_nanos(timeout_ns))? {
+            Received::Unit(came) => {
+                let fits = octets.len().min(into.len());
+                into[..fits].copy_from_slice(&octets[..fits]);
+                tell(unit, unit_info(&came, octets.len(), octets.len() > into.len()));
+                Ok(())
+            }
+            Received::End(end) => Err(ended(end)),
+        }
+    }
+
+    /// Whether each receive gives the newest unit and passes over older ones.
+    fn rota_receiver_newest(receiver: Option<&mut Receiver>, newest: c_int) {
+        need(receiver, "receiver")?.channel.set_newest(newest != 0);
+        Ok(())
+    }
+
+    /// Receives no more.
+    fn rota_receiver_close(receiver: Option<Box<Receiver>>) {
+        need(receiver, "receiver").map(drop)
+    }
+}
+
+fn unit_info(unit: &Unit, octets: usize, truncated: bool) -> UnitInfo {
+    UnitInfo {
+        number: unit.number,
+        octets,
+        schedule_ns: unit.schedule_ns,
+        arrived_at_ns: unit.arrived_at.unwrap_or(unit.dequeued_at).as_nanos(),
+        lost_before: unit.lost_before,
+        missing_octets: unit.missing_octets,
+        truncated: c_int::from(truncated),
+    }
+}
+
+fn ended(end: End) -> Fault {
+    let lost =
+        end.lost_after.filter(|&lost| lost > 0).map(|lost| format!("; its last {lost} units were lost"));
+    Fault::new(Status::Ended, format!("the sender closed the channel{}", lost.unwrap_or_default()))
+}
+
+/// The bound from handing over a unit to its arrival, 0 for a null pointer.
+// SAFETY: the name is declared in rota.h and nowhere else.
+#[unsafe(no_mangle)]
+pub extern "C" fn rota_channel_bound_ns(channel: Option<&SendChannel>) -> u64 {
+    channel.map_or(0, |channel| channel.contract().bound_ns)
+}
+
+/// The segment's cycle, 0 for a null pointer.
+// SAFETY: the name is declared in rota.h and nowhere else.
+#[unsafe(no_mangle)]
+pub extern "C" fn rota_channel_cycle_ns(channel: Option<&SendChannel>) -> u64 {
+    channel.map_or(0, |channel| channel.contract().cycle_ns)
+}
+
+/// What becomes readable when the channel or the node ends, -1 for a null pointer.
+// SAFETY: the name is declared in rota.h and nowhere else.
+#[unsafe(no_mangle)]
+pub extern "C" fn rota_channel_fd(channel: Option<&SendChannel>) -> c_int {
+    channel.map_or(-1, |channel| channel.as_fd().as_raw_fd())
+}
+
+/// What becomes readable when a channel waits to be accepted, -1 for a null pointer.
+// SAFETY: the name is declared in rota.h and nowhere else.
+#[unsafe(no_mangle)]
+pub extern "C" fn rota_listener_fd(listener: Option<&Listener>) -> c_int {
+    listener.map_or(-1, |listener| listener.as_fd().as_raw_fd())
+}

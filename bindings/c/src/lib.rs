@@ -1,0 +1,11 @@
+//! The C face of the library `rota`: what `include/rota.h` declares.
+//!
+//! Everything here turns C arguments into checked values, calls the Rust library, and turns its answer into a
+//! status and a sentence. No call unwinds into C, none trusts a pointer to be non-null, and none keeps one.
+//! The ten calls of SHIPNET (`csrc/llcio.c`) and the six of RETHER (`csrc/rether.c`) are plain C upon this
+//! face.
+
+mod channel;
+mod circuit;
+mod face;
+mod llc;

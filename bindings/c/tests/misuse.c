@@ -1,0 +1,187 @@
+/* What a program may do wrong with the ten calls, and what each then says. "misuse" alone runs the calls; "misuse death"
+ * waits, with a receive pending, until somebody kills its node. Ends with 0 and "all right", or names the line. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <llcio.h>
+
+static int wrong;
+#define EXPECT(call, wanted)                                                                      \
+    do {                                                                                          \
+        int got = (call);                                                                         \
+        if (got != (wanted)) {                                                                    \
+            printf("line %d: %s: %d (%s), not %d\n", __LINE__, #call, got, LLCopbits(got), (wanted)); \
+            wrong = 1;                                                                            \
+        }                                                                                         \
+    } while (0)
+
+static char packet[20000], room[200];
+static unsigned char self[2] = { 4, 0 }, from[2];
+static volatile int received, sent, forbidden;
+
+static unsigned int status(int sock, int direction)
+{
+    unsigned int now = ~0u;
+    EXPECT(LLCstatus(sock, direction, &now), OPACC);
+    return now;
+}
+
+static unsigned int over(int sock, int direction)
+{
+    unsigned int now;
+    while ((now = status(sock, direction)) & STBUSY)
+        ;
+    return now;
+}
+
+/* Goes on from within the signal functions, and tries there what it may not. */
+static int on_receive(void)
+{
+    EXPECT(status(4, 'r'), 0);
+    if (++received < 3)
+        EXPECT(LLCrecv(4, from, room, sizeof room), OPACC);
+    forbidden = LLCclose(4) == OPBUSY && LLCoff() == OPBUSY && LLCreset(4, 'r') == OPBUSY && LLCopen(6) == OPBUSY &&
+                LLCoption(4, NULL, NULL, 0, 0, 0, 1) == OPBUSY;
+    return 0;
+}
+
+static int on_sent(void)
+{
+    EXPECT(status(4, 'x'), 0);
+    if (++sent < 3)
+        EXPECT(LLCxmit(4, self, packet, 10 + sent), OPACC);
+    return 0;
+}
+
+static void before(void)
+{
+    unsigned int now;
+    EXPECT(LLCopen(2), OPINVAL);
+    EXPECT(LLCclose(2), OPINVAL);
+    EXPECT(LLCoption(2, NULL, NULL, 0, 0, 0, 1), OPINVAL);
+    EXPECT(LLCoption(2, NULL, NULL, 0, 0, 0, 0, 1), OPINVAL);
+    EXPECT(LLCxmit(2, self, packet, 1), OPINVAL);
+    EXPECT(LLCrecv(2, from, room, 1), OPINVAL);
+    EXPECT(LLCreset(2, 'x'), OPINVAL);
+    EXPECT(LLCstatus(2, 'x', &now), OPINVAL);
+    EXPECT(LLCoff(), OPINVAL);
+    EXPECT(LLCon(-1), OPMANY);
+    EXPECT(LLCon(128), OPMANY);
+}
+
+static void sockets(void)
+{
+    int sock, bad[] = { 0, 1, 3, 255, 256, -2, 1 << 30 };
+    size_t k;
+    EXPECT(LLCon(2), OPACC);
+    EXPECT(LLCon(2), OPBUSY);
+    self[1] = LLCnode();
+    for (k = 0; k < sizeof bad / sizeof *bad; k++)
+        EXPECT(LLCopen(bad[k]), OPINVAL);
+    for (sock = 2; sock <= 4; sock += 2)
+        EXPECT(LLCopen(sock), OPACC);
+    EXPECT(LLCopen(2), OPDUP);
+    EXPECT(LLCopen(6), OPMANY);
+    EXPECT(LLCclose(2), OPACC);
+    EXPECT(LLCclose(2), OPINVAL);
+    EXPECT(LLCopen(6), OPACC);
+    EXPECT(LLCclose(6), OPACC);
+}
+
+static void operations(void)
+{
+    unsigned char odd[2] = { 3, 1 };
+    EXPECT(status(4, 'x') | status(4, 'r'), 0);
+    EXPECT(LLCxmit(4, NULL, packet, 1), OPINVAL);
+    EXPECT(LLCxmit(4, odd, packet, 1), OPINVAL);
+    EXPECT(LLCxmit(4, self, NULL, 1), OPLARGE);
+    EXPECT(LLCxmit(4, self, packet, sizeof packet), OPLARGE);
+    EXPECT(LLCrecv(4, from, NULL, 1), OPLARGE);
+    EXPECT(LLCstatus(4, 'x', NULL), OPINVAL);
+    EXPECT(LLCstatus(4, 'q', &(unsigned int){ 0 }), OPOPT);
+    EXPECT(LLCreset(4, 'q'), OPOPT);
+    EXPECT(LLCoption(4, NULL, NULL, 0, 0, 8, 0, 1), OPOPT);
+    EXPECT(LLCoption(4, NULL, NULL, 0, 0, 0, 0, 256), OPOPT);
+    EXPECT(LLCoption(4, NULL, NULL, 0, 0, 16, 1), OPOPT);
+    /* Nothing comes: the receive is pending, cannot be closed or doubled, is reset, and times out. */
+    EXPECT(LLCrecv(4, from, room, sizeof room), OPACC);
+    EXPECT(status(4, 'r') & STBUSY, STPEND);
+    EXPECT(LLCrecv(4, from, room, sizeof room), OPBUSY);
+    EXPECT(LLCclose(4), OPBUSY);
+    EXPECT(LLCreset(4, 'r'), OPACC);
+    EXPECT(status(4, 'r'), 0);
+    EXPECT(LLCoption(4, NULL, NULL, 0, 2, LLCACKED | 7, 0), OPACC);
+    EXPECT(LLCrecv(4, from, room, sizeof room), OPACC);
+    EXPECT(over(4, 'r'), STLATE);
+    /* To oneself: a new operation clears the last result; a buffer too small is no success. */
+    EXPECT(LLCoption(4, NULL, NULL, 0, 100, 7, 0), OPACC);
+    EXPECT(LLCrecv(4, from, room, 5), OPACC);
+    EXPECT(LLCxmit(4, self, "a message", 9), OPACC);
+    EXPECT(over(4, 'x'), 0);
+    EXPECT(over(4, 'r'), STFAIL | STCUT);
+    EXPECT(LLClength(4) == 5 && !memcmp(room, "a mes", 5) && from[0] == 4 && from[1] == self[1], 1);
+    EXPECT(LLCrecv(4, NULL, room, sizeof room), OPACC);
+    EXPECT(LLCxmit(4, self, NULL, 0), OPACC);
+    EXPECT(over(4, 'r'), 0);
+    EXPECT(LLClength(4), 0);
+    EXPECT(over(4, 'x'), 0);
+}
+
+static void signals(void)
+{
+    EXPECT(LLCoption(4, on_sent, on_receive, 0, 0, 3, 1), OPACC);
+    EXPECT(LLCrecv(4, from, room, sizeof room), OPACC);
+    EXPECT(LLCxmit(4, self, packet, 10), OPACC);
+    while (received < 3 || sent < 3)
+        usleep(100);
+    EXPECT(over(4, 'r') | over(4, 'x'), 0);
+    EXPECT(forbidden, 1);
+    EXPECT(LLClength(4), 12);
+    while (LLCreset(4, 'x') || LLCreset(4, 'r'))
+        ;
+    EXPECT(LLCclose(4), OPACC);
+    EXPECT(LLCoff(), OPACC);
+    EXPECT(LLCoff(), OPINVAL);
+    /* All of it once more: nothing is left over. */
+    EXPECT(LLCon(1), OPACC);
+    EXPECT(LLCopen(4), OPACC);
+    EXPECT(LLCrecv(4, from, room, sizeof room), OPACC);
+    EXPECT(LLCoff(), OPACC);
+}
+
+static void death(void)
+{
+    EXPECT(LLCon(1), OPACC);
+    EXPECT(LLCopen(4), OPACC);
+    EXPECT(LLCrecv(4, from, room, sizeof room), OPACC);
+    fprintf(stderr, "ready\n");
+    EXPECT(over(4, 'r'), STFAIL);
+    EXPECT(LLCxmit(4, self, packet, 1), OPINVAL);
+    EXPECT(LLCrecv(4, from, room, 1), OPINVAL);
+    EXPECT(LLCopen(6), OPMANY);
+    EXPECT(LLCreset(4, 'r'), OPACC);
+    EXPECT(LLCclose(4), OPACC);
+    EXPECT(LLCopen(6), OPINVAL);
+    EXPECT(LLCoff(), OPACC);
+    EXPECT(LLCon(1), OPNONET);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    if (argc > 1)
+        death();
+    else {
+        before();
+        sockets();
+        operations();
+        signals();
+        if (strcmp(LLCopbits(OPLARGE), "packet too large") || strcmp(LLCopbits(99), "unknown operation status") ||
+            strcmp(LLCstbits(STLATE, 'r'), "receive timed out"))
+            wrong = 1;
+    }
+    puts(wrong ? "WRONG" : "all right");
+    return wrong;
+}

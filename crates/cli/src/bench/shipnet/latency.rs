@@ -1,0 +1,197 @@
+//! Round trips: on a quiet wire by LLC and UDP in turn, and beside a greedy TCP flow.
+
+use super::peer::{ECHO, QUESTION_OCTETS};
+use super::{Bench, at_peer};
+use crate::bench::stage::{Nodes, failed};
+use crate::clock;
+use crate::demo::worker::Worker;
+use crate::exit::Failure;
+use hdrhistogram::Histogram;
+use rota::Received;
+use rota::llc::{MESSAGE_OCTETS_MAX, TransmitOptions};
+use rota_units::{Instant, Span};
+use serde::{Deserialize, Serialize};
+
+const ANSWER_WITHIN: Span = Span::from_millis(1_000);
+/// One hundred messages a second, as the paper asks.
+const PACE: Span = Span::from_millis(10);
+const CYCLE: Span = Span::from_millis(1);
+/// Until TCP has found its rate.
+const WARM_UP: Span = Span::from_millis(1_000);
+const MESSAGE_OCTETS: usize = 100;
+
+/// Nanoseconds.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct Times {
+    pub p50_ns: u64,
+    pub p99_ns: u64,
+    pub p999_ns: u64,
+    pub max_ns: u64,
+    pub count: u64,
+    /// Messages that no answer came to within a second.
+    pub lost: u64,
+}
+
+/// Round trips of one length on a quiet wire.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Latency {
+    pub octets: usize,
+    pub llc: Times,
+    pub udp: Times,
+    /// Of the medians.
+    pub ratio: f64,
+}
+
+/// Beside a greedy TCP flow.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct Loaded {
+    pub link_bps: u64,
+    pub udp: Times,
+    pub llc_plain: Times,
+    pub llc_priority_7: Times,
+    /// One way, on a reserved channel.
+    pub channel: Times,
+    pub channel_bound_ns: u64,
+}
+
+struct Record {
+    times: Histogram<u64>,
+    lost: u64,
+}
+
+impl Record {
+    fn new() -> Self {
+        let times = Histogram::new_with_bounds(1, 10_000_000_000, 3).expect("the bounds are sound");
+        Self { times, lost: 0 }
+    }
+
+    fn add(&mut self, took: Option<Span>) {
+        match took {
+            Some(took) => self.times.saturating_record(took.as_nanos().max(1)),
+            None => self.lost += 1,
+        }
+    }
+
+    fn sum_up(&self) -> Times {
+        let at = |quantile| self.times.value_at_quantile(quantile);
+        let [p50_ns, p99_ns, p999_ns] = [0.5, 0.99, 0.999].map(at);
+        let (max_ns, count) = (self.times.max(), self.times.len());
+        Times { p50_ns, p99_ns, p999_ns, max_ns, count, lost: self.lost }
+    }
+}
+
+/// One question and its answer by LLC; `None` when it does not come.
+fn ask_llc(bench: &mut Bench<'_>, packet: &mut [u8], priority: u8) -> Result<Option<Span>, Failure> {
+    if let Some(first) = packet.first_mut() {
+        *first = priority;
+    }
+    let mut room = [0; MESSAGE_OCTETS_MAX];
+    let socket = &mut bench.socket;
+    while socket.receive(&mut room)?.is_some() {}
+    let begin = clock::now();
+    socket.transmit(at_peer(ECHO), packet, &TransmitOptions { priority, ..Default::default() })?;
+    loop {
+        while socket.completion().is_some() {}
+        if let Some(answer) = socket.receive(&mut room)?
+            && answer.octets == packet.len()
+        {
+            return Ok(Some(clock::now().since(begin)));
+        }
+        if clock::now() >= begin + ANSWER_WITHIN {
+            return Ok(None);
+        }
+        socket.wait(begin + ANSWER_WITHIN);
+    }
+}
+
+fn ask_udp(bench: &Bench<'_>, packet: &[u8]) -> Option<Span> {
+    let mut room = [0; 4_096];
+    let begin = clock::now();
+    bench.udp.send(packet).ok()?;
+    bench.udp.recv(&mut room).ok().map(|_| clock::now().since(begin))
+}
+
+/// Both in turn, so that a slow phase of the machine meets both.
+pub fn quiet(bench: &mut Bench<'_>, octets: usize, messages: u32) -> Result<Latency, Failure> {
+    debug_assert_ne!(octets, QUESTION_OCTETS);
+    let (mut llc, mut udp) = (Record::new(), Record::new());
+    let mut packet = vec![0; octets];
+    for _ in 0..messages {
+        llc.add(ask_llc(bench, &mut packet, 0)?);
+        udp.add(ask_udp(bench, &packet));
+    }
+    let (llc, udp) = (llc.sum_up(), udp.sum_up());
+    let ratio = (llc.p50_ns as f64 / udp.p50_ns.max(1) as f64 * 1_000.0).round() / 1_000.0;
+    Ok(Latency { octets, llc, udp, ratio })
+}
+
+/// A TCP flow from the sending to the answering station, for as long as this value lives.
+fn greedy(bench: &Bench<'_>) -> Result<(Worker, Worker), Failure> {
+    let sink = Worker::start("the TCP sink", bench.stage.rota(2, &["load", "sink"]))?;
+    clock::sleep_until(clock::now() + Span::from_millis(200));
+    let source = Worker::start("the TCP source", bench.stage.rota(1, &["load", "tcp", "--to", "n2"]))?;
+    clock::sleep_until(clock::now() + WARM_UP);
+    Ok((sink, source))
+}
+
+/// At the paper's pace for so many seconds.
+fn paced(seconds: u64, mut ask: impl FnMut() -> Result<Option<Span>, Failure>) -> Result<Times, Failure> {
+    let (mut record, begin) = (Record::new(), clock::now());
+    let mut next = begin;
+    while clock::now().since(begin) < Span::from_millis(seconds * 1_000) {
+        clock::sleep_until(next);
+        record.add(ask()?);
+        next = (next + PACE).max(clock::now());
+    }
+    Ok(record.sum_up())
+}
+
+/// UDP and LLC in plain mode, then LLC at the highest priority under the token, then a reserved channel.
+pub fn loaded(bench: &mut Bench<'_>, nodes: &mut Nodes<'_>, seconds: u64) -> Result<Loaded, Failure> {
+    let mut packet = [0; MESSAGE_OCTETS];
+    let (udp, llc_plain) = {
+        let _flow = greedy(bench)?;
+        let udp = paced(seconds, || Ok(ask_udp(bench, &packet)))?;
+        (udp, paced(seconds, || ask_llc(bench, &mut packet, 7))?)
+    };
+    // A slot in each cycle, of which every tenth is used: what the promise of a delay costs.
+    let mut channel = nodes.open(MESSAGE_OCTETS as u32, CYCLE, true)?;
+    let channel_bound_ns = channel.sender.contract().bound_ns;
+    let _flow = greedy(bench)?;
+    let llc_priority_7 = paced(seconds, || ask_llc(bench, &mut packet, 7))?;
+    let one_way = channel_times(&mut channel, seconds)?;
+    let link_bps = bench.stage.lab.spec().rate.as_bps();
+    Ok(Loaded { link_bps, udp, llc_plain, llc_priority_7, channel: one_way, channel_bound_ns })
+}
+
+/// From the moment a message was due to its arrival: both stations read one clock here.
+fn channel_times(channel: &mut crate::bench::stage::Channel, seconds: u64) -> Result<Times, Failure> {
+    let (sender, receiver) = (&mut channel.sender, &mut channel.receiver);
+    let messages = seconds * 1_000_000_000 / PACE.as_nanos();
+    let mut record = Record::new();
+    std::thread::scope(|scope| -> Result<(), Failure> {
+        let sending = scope.spawn(move || -> Result<(), Failure> {
+            let mut next = clock::now() + PACE;
+            for _ in 0..messages {
+                clock::sleep_until(next);
+                let mut unit = [0; MESSAGE_OCTETS];
+                unit[..8].copy_from_slice(&clock::now().as_nanos().to_be_bytes());
+                sender.send_timeout(&unit, next, PACE).map_err(failed)?;
+                next += PACE;
+            }
+            Ok(())
+        });
+        let (mut room, mut came, mut quiet_since) = (Vec::new(), 0, clock::now());
+        while came < messages && clock::now().since(quiet_since) < ANSWER_WITHIN {
+            if let Ok(Received::Unit(unit)) = receiver.recv(&mut room, PACE) {
+                let said = room.first_chunk::<8>().map_or(0, |octets| u64::from_be_bytes(*octets));
+                let took = clock::now().since(Instant::from_nanos(said));
+                record.add(unit.complete.then_some(took));
+                (came, quiet_since) = (came + 1, clock::now());
+            }
+        }
+        record.lost += messages - came;
+        sending.join().map_err(|_| Failure::failed("the sender of the channel ended"))?
+    })?;
+    Ok(record.sum_up())
+}

@@ -1,0 +1,163 @@
+//! `rota bench shipnet`: the measurements of the SHIPNET paper (1988, sections 6.1 to 6.5) between two
+//! station processes on this machine, beside the paper's columns and beside UDP on the same wire in the
+//! same run.
+
+mod latency;
+pub mod peer;
+mod print;
+mod transmit;
+
+use super::stage::{Nodes, Stage, failed};
+use crate::Format;
+use crate::clock;
+use crate::demo::worker::Worker;
+use crate::exit::Failure;
+use latency::{Latency, Loaded};
+use rota::ControlName;
+use rota::llc::{Address, Llc, Socket};
+use rota_units::{BitRate, Span};
+use serde::Serialize;
+use std::net::UdpSocket;
+use transmit::Transmit;
+
+/// Message lengths of the paper's figures.
+pub const SIZES: [usize; 5] = [0, 100, 500, 1_000, 2_000];
+/// The station that sends, the one that answers, and one that only takes part.
+const STATIONS: u8 = 3;
+const PEER: u8 = 2;
+/// The cycle of the ring beside TCP: who wants messages within milliseconds takes a cycle of one.
+const CYCLE_TEXT: &str = "1ms";
+const PATIENCE: Span = Span::from_millis(5_000);
+
+/// Arguments of `rota bench shipnet`.
+#[derive(clap::Args)]
+#[command(after_help = "Example: rota bench shipnet --json")]
+pub struct Args {
+    /// Round trips of each length, LLC and UDP in turn
+    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
+    messages: u32,
+    /// How long each transmitter runs
+    #[arg(
+        long,
+        default_value_t = 500,
+        value_name = "MS",
+        value_parser = clap::value_parser!(u64).range(50..=30_000)
+    )]
+    millis: u64,
+    /// How long each of the measurements beside a greedy TCP flow lasts, at 100 messages a second
+    #[arg(
+        long,
+        default_value_t = 5,
+        value_name = "S",
+        value_parser = clap::value_parser!(u64).range(1..=600)
+    )]
+    seconds: u64,
+    /// Only what is measured beside TCP, as JSON: a process has one lab
+    #[arg(long, hide = true)]
+    only_loaded: bool,
+}
+
+/// The outcome, as `--json` prints it.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    virtual_wire: bool,
+    /// Quiet wire, plain mode: LLC and UDP in turn, one message at a time.
+    latency: Vec<Latency>,
+    /// One message at a time, each to its completion.
+    directed: Vec<Transmit>,
+    /// The same to all stations, the sender included.
+    broadcast: Vec<Transmit>,
+    /// Many messages under way.
+    batches: Transmit,
+    /// Beside a greedy TCP flow through the same ports of 100 Mbit/s.
+    loaded: Loaded,
+}
+
+/// The sending program's end.
+pub struct Bench<'a> {
+    pub stage: &'a Stage,
+    pub socket: Socket,
+    pub udp: UdpSocket,
+}
+
+impl<'a> Bench<'a> {
+    fn open(stage: &'a Stage) -> Result<Self, Failure> {
+        let there = crate::lab::address(PEER);
+        stage
+            .lab
+            .host(1)
+            .run(|| -> Result<Self, Failure> {
+                let socket = Llc::connect(&ControlName::default(), 1)?.open(2)?;
+                let udp = UdpSocket::bind("0.0.0.0:0").map_err(failed)?;
+                udp.connect((there, peer::UDP_ECHO)).map_err(failed)?;
+                udp.set_read_timeout(Some(std::time::Duration::from_secs(1))).map_err(failed)?;
+                Ok(Self { stage, socket, udp })
+            })
+            .map_err(failed)?
+    }
+}
+
+/// A socket of the answering station.
+pub const fn at_peer(socket: u8) -> Address {
+    Address { socket, node: PEER }
+}
+
+fn start_peer(stage: &Stage) -> Result<Worker, Failure> {
+    let mut worker = Worker::start("the answering station", stage.rota(PEER, &["bench", "shipnet-peer"]))?;
+    worker.wait_for_word(PATIENCE)?;
+    Ok(worker)
+}
+
+/// Runs the benchmark.
+pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
+    if args.only_loaded {
+        outln!("{}", serde_json::to_string(&beside_tcp(args)?).map_err(failed)?);
+        return Ok(());
+    }
+    let loaded = beside_tcp_in_a_lab_of_its_own(args)?;
+    let (latency, directed, broadcast, batches) = quiet(args)?;
+    let outcome = Outcome { virtual_wire: true, latency, directed, broadcast, batches, loaded };
+    match format {
+        Format::Json => outln!("{}", serde_json::to_string(&outcome).map_err(failed)?),
+        Format::Text => print::print(&outcome),
+    }
+    Ok(())
+}
+
+type Quiet = (Vec<Latency>, Vec<Transmit>, Vec<Transmit>, Transmit);
+
+/// Nothing else on the wire, and ports that are not shaped.
+fn quiet(args: &Args) -> Result<Quiet, Failure> {
+    let stage = Stage::build(STATIONS, BitRate::from_mbit(1_000), false)?;
+    let nodes = stage.start_nodes()?;
+    let _peer = start_peer(&stage)?;
+    let mut bench = Bench::open(&stage)?;
+    let pids = nodes.pids();
+    let latency = SIZES.map(|octets| latency::quiet(&mut bench, octets, args.messages));
+    let latency = latency.into_iter().collect::<Result<_, _>>()?;
+    let span = Span::from_millis(args.millis);
+    let mut each = |to, window| -> Result<Vec<Transmit>, Failure> {
+        SIZES.iter().map(|octets| transmit::run(&mut bench, pids[0], to, *octets, window, span)).collect()
+    };
+    let directed = each(at_peer(peer::SINK), 1)?;
+    let broadcast = each(Address { socket: peer::SINK, node: rota::llc::BROADCAST }, 1)?;
+    let batches = transmit::run(&mut bench, pids[0], at_peer(peer::SINK), 100, 64, span)?;
+    Ok((latency, directed, broadcast, batches))
+}
+
+fn beside_tcp_in_a_lab_of_its_own(args: &Args) -> Result<Loaded, Failure> {
+    let mut command = std::process::Command::new(std::env::current_exe().map_err(failed)?);
+    command.args(["bench", "shipnet", "--only-loaded", "--seconds", &args.seconds.to_string()]);
+    let patience = Span::from_millis(60_000 + args.seconds * 6_000);
+    let finished = Worker::start("the part beside TCP", command)?.finish(clock::now() + patience);
+    finished.document().ok_or_else(|| finished.failure())
+}
+
+/// The paper's rate of messages beside a TCP flow that takes all it can.
+fn beside_tcp(args: &Args) -> Result<Loaded, Failure> {
+    let stage = Stage::build(STATIONS, BitRate::from_mbit(100), true)?;
+    let mut nodes: Nodes<'_> = stage.start_nodes_with(&["--trt", CYCLE_TEXT])?;
+    let _peer = start_peer(&stage)?;
+    let mut bench = Bench::open(&stage)?;
+    latency::loaded(&mut bench, &mut nodes, args.seconds)
+}

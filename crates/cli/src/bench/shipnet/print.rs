@@ -1,0 +1,98 @@
+//! The tables, with the columns of the paper's figures beside ours.
+
+use super::Outcome;
+use super::latency::Times;
+
+/// Figures 2, 4, 5 and 8 of the paper for the PC/AT, the fastest host of 1988; figure 6 as load.
+const PAPER_PACKETS: [f64; 5] = [322.1, 291.2, 196.3, 139.7, 88.8];
+const PAPER_DELAY_MS: [f64; 5] = [3.1, 3.4, 5.1, 7.2, 11.3];
+const PAPER_END_TO_END_MS: [f64; 5] = [8.5, 9.7, 13.8, 19.0, 29.5];
+const PAPER_IDLE: [f64; 5] = [23.9, 24.3, 33.3, 37.3, 42.1];
+const PAPER_BROADCAST_DELAY_MS: [f64; 5] = [5.4, 5.9, 8.0, 10.9, 16.6];
+
+fn us(ns: u64) -> String {
+    format!("{}.{}", ns / 1_000, ns % 1_000 / 100)
+}
+
+/// Everything for people.
+pub fn print(o: &Outcome) {
+    outln!("SHIPNET's measurements between two station processes, a node in each station, on virtual wires.");
+    outln!("The paper's columns are those of the PC/AT (80286, 8 MHz) on a 4 Mbit/s token ring.\n");
+    quiet(o);
+    transmitters(o);
+    loaded(o);
+}
+
+fn quiet(o: &Outcome) {
+    outln!("End-to-end delay (paper: figure 5), quiet wire, plain mode; half a round trip, us");
+    outln!("octets   rota p50      p99      max   UDP p50      p99   ratio   paper us");
+    for (row, paper) in o.latency.iter().zip(PAPER_END_TO_END_MS) {
+        outln!(
+            "{:>6} {:>10} {:>8} {:>8} {:>9} {:>8} {:>7.2} {:>10.0}",
+            row.octets,
+            us(row.llc.p50_ns / 2),
+            us(row.llc.p99_ns / 2),
+            us(row.llc.max_ns / 2),
+            us(row.udp.p50_ns / 2),
+            us(row.udp.p99_ns / 2),
+            row.ratio,
+            paper * 1_000.0
+        );
+    }
+    outln!("LLC and UDP took turns, message by message.\n");
+}
+
+fn transmitters(o: &Outcome) {
+    outln!("Transmitter, one message at a time to its completion (paper: figures 2, 3, 4, 6, 7, 8)");
+    outln!("octets   messages/s  paper   Mbit/s   delay us  paper us   idle %  paper   arrived");
+    for (at, row) in o.directed.iter().enumerate() {
+        outln!(
+            "{:>6} {:>12} {:>6.0} {:>8.1} {:>10} {:>9.0} {:>8.1} {:>6.1} {:>7.1} %",
+            row.octets,
+            row.messages_per_s,
+            PAPER_PACKETS[at],
+            row.payload_bps as f64 / 1e6,
+            us(row.delay_p50_ns),
+            PAPER_DELAY_MS[at] * 1_000.0,
+            row.idle_permille as f64 / 10.0,
+            PAPER_IDLE[at],
+            row.arrived as f64 * 100.0 / row.sent.max(1) as f64
+        );
+    }
+    outln!("\nThe same to all stations, the sender included");
+    outln!("octets   messages/s   of directed   paper   delay us  paper us");
+    for (at, (row, directed)) in o.broadcast.iter().zip(&o.directed).enumerate() {
+        outln!(
+            "{:>6} {:>12} {:>11.0} % {:>5.0} % {:>10} {:>9.0}",
+            row.octets,
+            row.messages_per_s,
+            row.messages_per_s as f64 * 100.0 / directed.messages_per_s.max(1) as f64,
+            PAPER_DELAY_MS[at] * 100.0 / PAPER_BROADCAST_DELAY_MS[at],
+            us(row.delay_p50_ns),
+            PAPER_BROADCAST_DELAY_MS[at] * 1_000.0
+        );
+    }
+    let b = &o.batches;
+    outln!("\n{} messages a second of {} octets with {} under way.\n", b.messages_per_s, b.octets, b.window);
+}
+
+fn loaded(o: &Outcome) {
+    let l = &o.loaded;
+    outln!("Beside a greedy TCP flow, ports of {} Mbit/s, 100 octets, us", l.link_bps / 1_000_000);
+    outln!("                                        p50        p99      p99.9        max    lost");
+    let row = |name: &str, t: &Times| {
+        outln!(
+            "{name:<34} {:>9} {:>10} {:>10} {:>10} {:>7}",
+            us(t.p50_ns),
+            us(t.p99_ns),
+            us(t.p999_ns),
+            us(t.max_ns),
+            t.lost
+        );
+    };
+    row("UDP, round trip", &l.udp);
+    row("LLC in plain mode, round trip", &l.llc_plain);
+    row("LLC, priority 7, token, round trip", &l.llc_priority_7);
+    row("reserved channel, one way", &l.channel);
+    outln!("The channel's bound, host slack included, is {} us.", us(l.channel_bound_ns));
+}

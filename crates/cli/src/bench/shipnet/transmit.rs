@@ -1,0 +1,102 @@
+//! What a transmitter can offer: messages a second, the time from one to the next, and what it leaves of a
+//! CPU.
+
+use super::Bench;
+use super::peer::{QUESTION_OCTETS, SINK};
+use crate::bench::idle::cost;
+use crate::clock;
+use crate::exit::Failure;
+use hdrhistogram::Histogram;
+use rota::llc::{Address, TransmitOptions};
+use rota_units::Span;
+use serde::Serialize;
+
+const ANSWER_WITHIN: Span = Span::from_millis(1_000);
+
+/// How one transmitter fared.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Transmit {
+    pub octets: usize,
+    /// Messages under way at most.
+    pub window: usize,
+    pub messages_per_s: u64,
+    pub payload_bps: u64,
+    /// From one accepted message to the next.
+    pub delay_p50_ns: u64,
+    pub delay_p99_ns: u64,
+    /// Messages that the other station's program got, of those handed over.
+    pub arrived: u64,
+    pub sent: u64,
+    /// Of one CPU, beside the program and its node: what the paper calls idle time.
+    pub idle_permille: u64,
+}
+
+/// Transmits for `span`, waiting whenever `window` messages are under way.
+pub fn run(
+    bench: &mut Bench<'_>,
+    node_pid: u32,
+    to: Address,
+    octets: usize,
+    window: usize,
+    span: Span,
+) -> Result<Transmit, Failure> {
+    let (packet, options) = (vec![0x5a; octets], TransmitOptions::default());
+    let mut delays = Histogram::<u64>::new_with_bounds(1, 10_000_000_000, 3).expect("the bounds are sound");
+    how_many_arrived(bench)?;
+    let mut room = [0; 4_096];
+    let own = std::process::id();
+    let before = cost(own)?.0 + cost(node_pid)?.0;
+    let (begin, mut last, mut sent) = (clock::now(), clock::now(), 0u64);
+    let socket = &mut bench.socket;
+    while last.since(begin) < span {
+        while socket.pending() >= window {
+            while socket.completion().is_some() {}
+            // A broadcast comes back to its sender, who has to take it as everybody has.
+            while socket.receive(&mut room)?.is_some() {}
+            if socket.pending() >= window {
+                socket.wait(clock::now() + ANSWER_WITHIN);
+            }
+        }
+        socket.transmit(to, &packet, &options)?;
+        sent += 1;
+        let at = clock::now();
+        delays.saturating_record(at.since(last).as_nanos().max(1));
+        last = at;
+    }
+    while socket.pending() > 0 && clock::now().since(last) < ANSWER_WITHIN {
+        while socket.completion().is_some() {}
+        socket.wait(clock::now() + Span::from_millis(10));
+    }
+    let took = clock::now().since(begin).as_nanos().max(1);
+    let busy = (cost(own)?.0 + cost(node_pid)?.0 - before) * 1_000 / took;
+    let messages_per_s = (u128::from(sent) * 1_000_000_000 / u128::from(took)) as u64;
+    Ok(Transmit {
+        octets,
+        window,
+        messages_per_s,
+        payload_bps: messages_per_s * octets as u64 * 8,
+        delay_p50_ns: delays.value_at_quantile(0.5),
+        delay_p99_ns: delays.value_at_quantile(0.99),
+        arrived: how_many_arrived(bench)?,
+        sent,
+        idle_permille: 1_000u64.saturating_sub(busy),
+    })
+}
+
+/// Asks the sink, which then counts from 0 again.
+fn how_many_arrived(bench: &mut Bench<'_>) -> Result<u64, Failure> {
+    let (socket, mut room) = (&mut bench.socket, [0; 4_096]);
+    while socket.receive(&mut room)?.is_some() {}
+    socket.transmit(super::at_peer(SINK), &[0; QUESTION_OCTETS], &TransmitOptions::default())?;
+    let until = clock::now() + ANSWER_WITHIN;
+    while clock::now() < until {
+        while socket.completion().is_some() {}
+        while let Some(received) = socket.receive(&mut room)? {
+            if received.octets == 8 && received.from == super::at_peer(SINK) {
+                return Ok(room.first_chunk::<8>().map_or(0, |count| u64::from_be_bytes(*count)));
+            }
+        }
+        socket.wait(until);
+    }
+    Err(Failure::failed("the answering station does not say how many messages came"))
+}

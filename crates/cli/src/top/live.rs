@@ -1,0 +1,169 @@
+//! The screen while it lives: looks, draws, listens to keys, and gives the terminal back as it was.
+
+use super::narrow::Narrow;
+use super::picture::Picture;
+use super::screen::{self, Shown};
+use super::source::{Look, Source};
+use super::watch::Watch;
+use crate::exit::{Exit, Failure};
+use nix::sys::signal::{SigSet, Signal};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use rota::{Instant, Span};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Keys and signals are answered within this, however rarely it draws.
+const ATTENTIVE: Span = Span::from_millis(200);
+const FASTEST: Span = Span::from_millis(20);
+const SLOWEST: Span = Span::from_millis(60_000);
+
+/// What a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    Nothing,
+    Draw,
+    End,
+}
+
+struct Live {
+    source: Source,
+    watch: Watch,
+    shown: Shown,
+    every: Span,
+    picture: Picture,
+}
+
+/// Runs until a key or a signal ends it.
+///
+/// # Errors
+/// The terminal.
+pub fn run(every: Span, filter: Narrow, shown: Shown) -> Result<Exit, Failure> {
+    let told =
+        signals().map_err(|errno| Failure::failed(format!("signals cannot be taken over: {errno}")))?;
+    let mut watch = Watch::new(every);
+    watch.set_filter(filter);
+    let picture = Picture::without_node("looking for the node of this station");
+    let mut live = Live { source: Source::new(), watch, shown, every, picture };
+    // It also gives the terminal back should something here panic.
+    let mut terminal =
+        ratatui::try_init().map_err(|e| Failure::failed(format!("the terminal cannot be used: {e}")))?;
+    let outcome = live.turns(&mut terminal, &told);
+    ratatui::restore();
+    outcome.map_err(|error| Failure::failed(format!("the terminal is gone: {error}")))?;
+    Ok(Exit::Done)
+}
+
+/// Signals that end programs are taken by a thread that raises a flag: nothing then keeps the terminal from
+/// being given back.
+fn signals() -> nix::Result<Arc<AtomicBool>> {
+    let mut set = SigSet::empty();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+        set.add(signal);
+    }
+    set.thread_block()?;
+    let told = Arc::new(AtomicBool::new(false));
+    let tell = Arc::clone(&told);
+    std::thread::spawn(move || {
+        if set.wait().is_ok() {
+            tell.store(true, Ordering::Relaxed);
+        }
+    });
+    Ok(told)
+}
+
+impl Live {
+    fn turns(&mut self, terminal: &mut DefaultTerminal, told: &AtomicBool) -> std::io::Result<()> {
+        let mut next = rota::now();
+        loop {
+            let now = rota::now();
+            if now >= next {
+                next = (next + self.every).max(now);
+                self.look(now);
+                self.draw(terminal)?;
+            }
+            let wait = next.since(rota::now()).min(ATTENTIVE);
+            let mut wish = Wish::Nothing;
+            if event::poll(Duration::from_nanos(wait.as_nanos()))? {
+                wish = match event::read()? {
+                    Event::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
+                    Event::Resize(..) => Wish::Draw,
+                    _ => Wish::Nothing,
+                };
+            }
+            if wish == Wish::End || told.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if wish == Wish::Draw {
+                self.draw(terminal)?;
+            }
+        }
+    }
+
+    fn look(&mut self, now: Instant) {
+        match self.source.look(now) {
+            _ if self.shown.paused => {}
+            Look::Seen => self.picture = self.watch.picture(now, &self.source),
+            Look::Gone => self.picture = Picture::without_node(self.source.why()),
+            Look::NotYet => self.picture = Picture::without_node("the node of this station begins"),
+        }
+    }
+
+    fn draw(&self, terminal: &mut DefaultTerminal) -> std::io::Result<()> {
+        terminal.draw(|frame| screen::draw(frame, &self.picture, &self.shown)).map(drop)
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Wish {
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return if matches!(key.code, KeyCode::Char('c' | 'd')) { Wish::End } else { Wish::Nothing };
+        }
+        if self.shown.typing.is_some() {
+            self.type_filter(key.code);
+            return Wish::Draw;
+        }
+        match key.code {
+            KeyCode::Char('q') | KeyCode::Esc => return Wish::End,
+            KeyCode::Char('p' | ' ') => self.shown.paused = !self.shown.paused,
+            KeyCode::Char('t') => self.shown.theme = self.shown.theme.next(),
+            KeyCode::Char('?' | 'h') => self.shown.help = !self.shown.help,
+            KeyCode::Char('r') => self.watch.forget_maxima(),
+            KeyCode::Char('/') => {
+                self.shown.typing = Some(self.picture.filter.clone());
+                self.shown.wrong = None;
+            }
+            KeyCode::Char('+') => self.set_rate(self.every.div_down(2)),
+            KeyCode::Char('-') => self.set_rate(self.every * 2),
+            _ => return Wish::Nothing,
+        }
+        Wish::Draw
+    }
+
+    fn set_rate(&mut self, every: Span) {
+        self.every = every.max(FASTEST).min(SLOWEST);
+        self.shown.rate = super::rate_name(self.every);
+        self.watch.set_sampling(self.every);
+    }
+
+    fn type_filter(&mut self, code: KeyCode) {
+        let Some(typed) = &mut self.shown.typing else { return };
+        self.shown.wrong = None;
+        match code {
+            KeyCode::Char(letter) => typed.push(letter),
+            KeyCode::Backspace => _ = typed.pop(),
+            KeyCode::Esc => self.shown.typing = None,
+            KeyCode::Enter => match Narrow::parse(typed) {
+                Ok(filter) => {
+                    self.picture.filter.clone_from(&filter.text);
+                    self.watch.set_filter(filter);
+                    self.shown.typing = None;
+                }
+                Err(error) => {
+                    self.shown.wrong =
+                        Some(format!("column {}: {}; {}", error.column, error.found, error.wanted));
+                }
+            },
+            _ => {}
+        }
+    }
+}

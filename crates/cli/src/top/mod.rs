@@ -1,0 +1,160 @@
+//! `rota top`: who uses the wire, what is reserved, and how much slack is left; of the whole segment, from
+//! any station (paper 004, section 2: the monitor).
+//!
+//! It maps the node's counters file read-only, and asks the node for nothing more than that file.
+
+mod live;
+mod narrow;
+mod picture;
+mod rates;
+mod screen;
+mod source;
+mod svg;
+mod text;
+mod theme;
+mod warn;
+mod watch;
+mod web;
+
+use crate::Format;
+use crate::exit::{Exit, Failure};
+use narrow::Narrow;
+use picture::Picture;
+use rota::Span;
+use screen::Shown;
+use source::{Look, Source};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use theme::Theme;
+use watch::Watch;
+
+/// The longest that --once waits for every station's reports.
+const ONCE_AT_MOST: Span = Span::from_millis(3_500);
+const ONCE_LOOKS: Span = Span::from_millis(50);
+
+/// Arguments of `rota top`.
+#[derive(clap::Args)]
+#[command(after_help = "Example: rota lab exec n2 -- rota top\n         rota top --once --json\n         \
+                        rota top --rate 10hz src n3 and not kind token")]
+pub struct Args {
+    /// One picture, after two reports of every station have come (about two seconds)
+    #[arg(long, conflicts_with = "web")]
+    once: bool,
+    /// How often to look and to draw, such as 10hz or 500ms
+    #[arg(long, value_parser = rate, default_value = "2hz", value_name = "RATE")]
+    rate: Span,
+    /// Colours for a dark or a light background, or 'mono' for none; else what NO_COLOR and COLORFGBG say
+    #[arg(long, value_enum)]
+    theme: Option<Theme>,
+    /// A page for browsers of this host instead of the screen
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = web::ADDRESS)]
+    web: Option<String>,
+    /// Let other hosts read the page too; it asks for no password
+    #[arg(long, requires = "web")]
+    web_anywhere: bool,
+    /// With --once: the screen as an SVG picture
+    #[arg(long, requires = "once", value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Columns and rows of that picture
+    #[arg(long, requires = "svg", value_parser = size, default_value = "120x40", value_name = "SIZE")]
+    size: (u16, u16),
+    /// Show only loads and channels that pass, in the language of 'rota trace': src n3 and not kind token
+    #[arg(value_name = "FILTER", trailing_var_arg = true)]
+    filter: Vec<String>,
+}
+
+/// An interval, or how many there are in a second.
+fn rate(text: &str) -> Result<Span, String> {
+    let wrong = || format!("'{text}' is no rate; write one such as 10hz, or an interval such as 500ms");
+    let span = match text.strip_suffix("hz").or_else(|| text.strip_suffix("Hz")) {
+        Some(number) => {
+            let hertz: f64 = number.trim().parse().map_err(|_| wrong())?;
+            if !(hertz.is_finite() && hertz > 0.0) {
+                return Err(wrong());
+            }
+            Span::from_nanos((1e9 / hertz) as u64)
+        }
+        None => rota_units::parse_span(text).map_err(|_| wrong())?,
+    };
+    if span < Span::from_millis(20) || span > Span::from_millis(60_000) {
+        return Err(format!("a picture every {span} cannot be shown; 50hz to one a minute can"));
+    }
+    Ok(span)
+}
+
+/// The interval as it is shown.
+fn rate_name(every: Span) -> String {
+    let ns = every.as_nanos().max(1);
+    if ns <= 1_000_000_000 { format!("{} Hz", 1_000_000_000 / ns) } else { format!("every {every}") }
+}
+
+/// Columns and rows.
+fn size(text: &str) -> Result<(u16, u16), String> {
+    let parsed = text.split_once('x').and_then(|(x, y)| Some((x.parse().ok()?, y.parse().ok()?)));
+    match parsed {
+        Some((columns, rows)) if (1..=500).contains(&columns) && (1..=300).contains(&rows) => {
+            Ok((columns, rows))
+        }
+        _ => Err(format!("'{text}' is no size; write columns and rows such as 120x40, at most 500x300")),
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    let wrong = |error: crate::filter::FilterError| Failure::wrong_use(error.to_string());
+    let filter = Narrow::parse(&args.filter.join(" ")).map_err(wrong)?;
+    if let Some(address) = &args.web {
+        return web::run(address, args.web_anywhere, args.rate, filter);
+    }
+    let theme = args.theme.unwrap_or_else(Theme::of_environment);
+    let rate = rate_name(args.rate);
+    let shown = Shown { theme, paused: false, help: false, typing: None, wrong: None, rate };
+    let asked_once = args.once || format == Format::Json;
+    if !asked_once && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
+        return live::run(args.rate, filter, shown);
+    }
+    if !asked_once {
+        eprintln!("rota top: this is no terminal, so one picture is printed, as with --once");
+    }
+    let picture = once(args.rate, filter)?;
+    if let Some(path) = &args.svg {
+        let document = svg::document(&svg::render(&picture, &shown, args.size), theme);
+        return std::fs::write(path, document)
+            .map(|()| Exit::Done)
+            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())));
+    }
+    match format {
+        Format::Json => {
+            let json = serde_json::to_string(&picture).map_err(|e| Failure::failed(e.to_string()))?;
+            outln!("{json}");
+        }
+        Format::Text => outln!("{}", text::page(&picture)),
+    }
+    Ok(Exit::Done)
+}
+
+/// Looks until every station that reports has done so twice.
+fn once(sampling: Span, filter: Narrow) -> Result<Picture, Failure> {
+    let (mut source, mut watch) = (Source::new(), Watch::new(sampling));
+    watch.set_filter(filter);
+    let until = rota::now() + ONCE_AT_MOST;
+    loop {
+        let now = rota::now();
+        match source.look(now) {
+            Look::Gone => return Err(Failure::failed(source.why())),
+            Look::NotYet if now >= until => {
+                return Err(Failure::failed(
+                    "the node of this station writes no counters; is it of this build?",
+                ));
+            }
+            Look::NotYet => {}
+            Look::Seen => {
+                let picture = watch.picture(now, &source);
+                if watch.is_settled(&source.rows) || now >= until {
+                    return Ok(picture);
+                }
+            }
+        }
+        rota::sleep_until(now + ONCE_LOOKS);
+    }
+}

@@ -1,0 +1,189 @@
+//! What a monitor shows, as one value: the screen, the page, `--once` and `--json` all show this.
+
+use super::rates::Figures;
+use serde::{Deserialize, Serialize};
+
+/// Names of the kinds of traffic, in the order of the rows.
+pub const KINDS: [&str; 5] = ["token", "real-time", "ordinary", "control", "llc"];
+
+/// One name with its load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    /// What it is the load of.
+    pub name: String,
+    /// The load.
+    pub load: Figures,
+}
+
+/// A station.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Station {
+    /// Its number.
+    pub station: u64,
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub mac: String,
+    /// The station where this is shown.
+    pub here: bool,
+    /// It takes part.
+    pub alive: bool,
+    /// It tells what it sends; without that only its reservation is known.
+    pub reports: bool,
+    /// Everything that it sends.
+    pub load: Figures,
+    /// The same by kind, in the order of [`KINDS`].
+    pub kinds: [Figures; KINDS.len()],
+    /// Ordinary frames under the token by level from 0.
+    pub levels: [Figures; 8],
+    /// Reserved in each cycle.
+    pub reserved_ns: u64,
+    /// Ordinary frames that wait there.
+    pub queued: u64,
+    /// Ordinary frames that found its queue full.
+    pub dropped: u64,
+    /// How often its host stood still.
+    pub stalls: u64,
+    /// For how long at most.
+    pub stall_longest_ns: u64,
+    /// The sum of its counters that should be zero.
+    pub faults: u64,
+    /// Frames and octets heard of it here.
+    pub received_frames: u64,
+    /// See there.
+    pub received_octets: u64,
+}
+
+/// A channel, put together from both its ends.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Channel {
+    /// The sender's id of it.
+    pub channel: u64,
+    /// Its label on the wire.
+    pub label: u64,
+    /// Who sends.
+    pub from_station: u64,
+    /// Its name.
+    pub from: String,
+    /// Who receives.
+    pub to_station: u64,
+    /// Its name.
+    pub to: String,
+    /// Its largest unit.
+    pub unit_octets_max: u64,
+    /// One unit every so long.
+    pub period_ns: u64,
+    /// Its share of a cycle; absent while its sender has not told.
+    pub tht_ns: Option<u64>,
+    /// What was proven; absent until it is open.
+    pub bound_ns: Option<u64>,
+    /// Units that left.
+    pub units_sent: u64,
+    /// Units that arrived whole.
+    pub units_received: u64,
+    /// Fragments that arrived.
+    pub fragments_received: u64,
+    /// Units behind the bound.
+    pub late: u64,
+    /// What arrives: units as packets, bits of payload.
+    pub load: Figures,
+    /// The longest delay ever; absent where no unit has come or the ends have no common clock.
+    pub delay_max_ns: Option<u64>,
+    /// The longest lateness against the quickest unit, where the ends have no common clock.
+    pub lateness_max_ns: Option<u64>,
+    /// Bound less longest delay; negative when the bound was broken.
+    pub slack_ns: Option<i64>,
+    /// The same of each of the last intervals, the newest last; absent where nothing came in it.
+    pub slack_history_ns: Vec<Option<i64>>,
+}
+
+/// How long cycles last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rotation {
+    /// The newest, as this station saw it.
+    pub last_ns: u64,
+    /// The longest ever.
+    pub longest_ns: u64,
+    /// Cycles by tenths of the target from 0; the last place holds all longer ones.
+    pub tenths: Vec<u64>,
+    /// The newest idle round of the token.
+    pub round_ns: u64,
+    /// A hop of it.
+    pub hop_ns: u64,
+}
+
+/// A counter that should be zero.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fault {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: u64,
+    /// What it means when it is not.
+    pub meaning: String,
+}
+
+/// Something that somebody should look at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Warning {
+    /// For programs.
+    pub kind: String,
+    /// For people.
+    pub sentence: String,
+}
+
+/// Everything.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Picture {
+    /// Whether a node runs here and tells.
+    pub node: bool,
+    /// When the node wrote what is shown, monotonic ns.
+    pub at_ns: u64,
+    /// This station's number.
+    pub station: u64,
+    /// Its name.
+    pub name: String,
+    /// `joining`, `plain`, `switching` or `token`.
+    pub mode: String,
+    /// The cycle.
+    pub trt_ns: u64,
+    /// The link.
+    pub link_bps: u64,
+    /// Everything on the wire that is told.
+    pub load: Figures,
+    /// Bits a second at each refresh, the newest last.
+    pub load_history_bps: Vec<u64>,
+    /// By kind.
+    pub kinds: Vec<Share>,
+    /// Ordinary frames under the token by level from 0.
+    pub levels: Vec<Share>,
+    /// The stations.
+    pub stations: Vec<Station>,
+    /// The channels.
+    pub channels: Vec<Channel>,
+    /// Reserved in each cycle.
+    pub reserved_ns: u64,
+    /// What could be reserved in each cycle.
+    pub capacity_ns: u64,
+    /// How long cycles last.
+    pub rotation: Rotation,
+    /// Counters of this node that should be zero.
+    pub should_be_zero: Vec<Fault>,
+    /// What somebody should look at.
+    pub warnings: Vec<Warning>,
+    /// The filter that the loads and channels have passed; empty for none.
+    pub filter: String,
+}
+
+impl Picture {
+    /// What is shown while there is no node.
+    pub fn without_node(why: &str) -> Self {
+        let warnings = vec![Warning { kind: "no-node".into(), sentence: why.to_owned() }];
+        Self { mode: "unknown".into(), warnings, ..Self::default() }
+    }
+
+    /// Part of the link that a load takes, in percent.
+    pub fn percent(&self, rate_bps: u64) -> f64 {
+        if self.link_bps == 0 { 0.0 } else { rate_bps as f64 * 100.0 / self.link_bps as f64 }
+    }
+}

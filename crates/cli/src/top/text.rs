@@ -1,0 +1,132 @@
+//! `rota top --once`: the picture as lines of text.
+
+use super::picture::{Picture, Share};
+use super::rates::{Figures, Rate};
+use rota::Span;
+use std::fmt::Write;
+
+/// A rate of bits with three digits and its unit.
+pub fn bits(rate_bps: u64) -> String {
+    scaled(rate_bps as f64, "bit/s")
+}
+
+/// A number with three digits and the unit's prefix.
+pub fn scaled(value: f64, unit: &str) -> String {
+    let (value, prefix) = match value {
+        v if v >= 1e9 => (v / 1e9, "G"),
+        v if v >= 1e6 => (v / 1e6, "M"),
+        v if v >= 1e3 => (v / 1e3, "k"),
+        v => (v, ""),
+    };
+    let places = if prefix.is_empty() || value >= 100.0 { 0 } else { usize::from(value < 10.0) + 1 };
+    format!("{value:.places$} {prefix}{unit}")
+}
+
+/// A span that may be negative, with three digits.
+pub fn signed_span(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    format!("{sign}{}", short_span(ns.unsigned_abs()))
+}
+
+/// A span with three digits.
+pub fn short_span(ns: u64) -> String {
+    let (value, unit) = match ns as f64 {
+        v if v >= 1e9 => (v / 1e9, "s"),
+        v if v >= 1e6 => (v / 1e6, "ms"),
+        v if v >= 1e3 => (v / 1e3, "us"),
+        v => (v, "ns"),
+    };
+    let places = if unit == "ns" || value >= 100.0 { 0 } else { usize::from(value < 10.0) + 1 };
+    format!("{value:.places$} {unit}")
+}
+
+fn figures(load: &Figures) -> String {
+    let one = |rate: Rate| format!("{:>8.0} p/s {:>12}", rate.packets_per_second, bits(rate.rate_bps));
+    format!("{}  {}  {}", one(load.now), one(load.average), one(load.maximum))
+}
+
+fn shares(out: &mut String, title: &str, shares: &[Share]) {
+    for share in shares {
+        let _ = writeln!(out, "{title:<10}{:<12}{}", share.name, figures(&share.load));
+    }
+}
+
+/// The whole picture.
+pub fn page(picture: &Picture) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{} (station {}), mode {}, {} stations, link {}, cycle {}",
+        picture.name,
+        picture.station,
+        picture.mode,
+        picture.stations.len(),
+        bits(picture.link_bps),
+        Span::from_nanos(picture.trt_ns),
+    );
+    for warning in &picture.warnings {
+        let _ = writeln!(out, "warning   {}", warning.sentence);
+    }
+    let _ = writeln!(out, "{:<22}{:>25}{:>27}{:>27}", "", "now", "average", "maximum");
+    let _ = writeln!(out, "{:<22}{}", "load", figures(&picture.load));
+    shares(&mut out, "kind", &picture.kinds);
+    let used = |share: &&Share| share.load.maximum.packets_per_second > 0.0;
+    let levels: Vec<Share> = picture.levels.iter().filter(used).cloned().collect();
+    shares(&mut out, "priority", &levels);
+    for station in &picture.stations {
+        let _ = writeln!(out, "{:<10}{:<12}{}", "station", station.name, figures(&station.load));
+    }
+    let percent = picture.reserved_ns * 100 / picture.capacity_ns.max(1);
+    let (reserved, capacity) = (short_span(picture.reserved_ns), short_span(picture.capacity_ns));
+    let _ = writeln!(out, "reserved  {reserved} of {capacity} that can be reserved in a cycle ({percent} %)");
+    let rotation = &picture.rotation;
+    let _ = writeln!(
+        out,
+        "rotation  last {}, longest {}, idle round {}, hop {}",
+        short_span(rotation.last_ns),
+        short_span(rotation.longest_ns),
+        short_span(rotation.round_ns),
+        short_span(rotation.hop_ns)
+    );
+    for channel in &picture.channels {
+        let told = |value: Option<u64>| value.map_or("not known".into(), short_span);
+        let slack = channel.slack_ns.map_or("not known".into(), signed_span);
+        let _ = writeln!(
+            out,
+            "channel   {} {} -> {}  sent {}, received {}, late {}, bound {}, longest {}, slack {slack}",
+            channel.label,
+            channel.from,
+            channel.to,
+            channel.units_sent,
+            channel.units_received,
+            channel.late,
+            told(channel.bound_ns),
+            told(channel.delay_max_ns),
+        );
+    }
+    let faults: Vec<String> = picture
+        .should_be_zero
+        .iter()
+        .filter(|fault| fault.value > 0)
+        .map(|fault| format!("{} {}", fault.name, fault.value))
+        .collect();
+    let zero =
+        if faults.is_empty() { "all counters that should be zero are".into() } else { faults.join(", ") };
+    let _ = write!(out, "faults    {zero}");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits() {
+        assert_eq!(bits(0), "0 bit/s");
+        assert_eq!(bits(1_234), "1.23 kbit/s");
+        assert_eq!(bits(98_765_432), "98.8 Mbit/s");
+        assert_eq!(bits(123_456_789_000), "123 Gbit/s");
+        assert_eq!((short_span(33_333_333), short_span(0)), ("33.3 ms".into(), "0 ns".into()));
+        assert_eq!(signed_span(-4_100_000), "-4.10 ms");
+    }
+}

@@ -1,0 +1,196 @@
+//! What somebody should look at, in plain words.
+
+use super::picture::{Channel, Picture, Station, Warning};
+use super::rates::Rate;
+use super::watch::mac;
+use rota::{Instant, Monitor, Span, StationRow};
+use std::collections::VecDeque;
+
+/// A stranger that is heard less often is only counted: a host that has just booted asks for an address.
+const STRANGER_PACKETS: f64 = 10.0;
+/// A stranger that takes more of the link than this, in percent, babbles.
+const BABBLE_PERCENT: f64 = 1.0;
+/// What the token and the talk of a sound station never take, in percent.
+const TALK_PERCENT: f64 = 25.0;
+/// Slack below this part of the bound, in percent, is little.
+const LITTLE_SLACK_PERCENT: u64 = 5;
+/// Stalls count for so long.
+const LATELY: Span = Span::from_millis(10_000);
+/// A host that stood still for less harms nobody.
+const STALL_LONG_NS: u64 = 5_000_000;
+
+/// What is remembered of a station beside its counts.
+#[derive(Default)]
+pub struct Habits {
+    stalls: VecDeque<(Instant, u64)>,
+}
+
+impl Habits {
+    /// How often its host has stood still by now.
+    pub fn look(&mut self, now: Instant, stalls: u64) {
+        if self.stalls.back().is_none_or(|(_, known)| *known != stalls) {
+            self.stalls.push_back((now, stalls));
+        }
+        while self.stalls.get(1).is_some_and(|(at, _)| now.since(*at) > LATELY) {
+            self.stalls.pop_front();
+        }
+    }
+
+    /// How often it stood still in the last ten seconds.
+    pub fn stalls_lately(&self, now: Instant) -> u64 {
+        let Some((_, last)) = self.stalls.back() else { return 0 };
+        let before = self.stalls.iter().rev().find(|(at, _)| now.since(*at) > LATELY);
+        let first = before.or(self.stalls.front()).map_or(*last, |(_, stalls)| *stalls);
+        last.saturating_sub(first)
+    }
+}
+
+fn warning(kind: &'static str, sentence: String) -> Warning {
+    Warning { kind: kind.into(), sentence }
+}
+
+/// The segment as a whole.
+pub fn of_segment(rows: &Monitor, picture: &Picture) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if picture.mode == "joining" {
+        warnings.push(warning("joining", "this station still looks for its segment".into()));
+    }
+    if rows.segment.refused > 0 {
+        let sentence = format!(
+            "{} stations do not take part here; 'rota status' says who and why",
+            rows.segment.refused
+        );
+        warnings.push(warning("refused", sentence));
+    }
+    for fault in picture.should_be_zero.iter().filter(|fault| fault.value > 0) {
+        warnings.push(warning("fault", format!("{} is {}: {}", fault.name, fault.value, fault.meaning)));
+    }
+    if picture.reserved_ns > picture.capacity_ns {
+        warnings.push(warning("overbooked", "more is reserved than a cycle can keep".into()));
+    }
+    warnings
+}
+
+/// One station, and what it hears of strangers.
+pub fn of_station(
+    picture: &Picture,
+    station: &Station,
+    row: &StationRow,
+    foreign: Rate,
+    stalls: u64,
+    silent: bool,
+) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let name = if station.name.is_empty() { &station.mac } else { &station.name };
+    if foreign.packets_per_second >= STRANGER_PACKETS {
+        let percent = picture.percent(foreign.rate_bps);
+        let babbles = percent >= BABBLE_PERCENT;
+        let sentence = format!(
+            "a host outside the agreement, {}, {} {:.0} frames a second ({percent:.1} % of the link), heard \
+             by {name}: no bound holds against it",
+            mac(row.foreign_mac),
+            if babbles { "babbles:" } else { "sends" },
+            foreign.packets_per_second,
+        );
+        warnings.push(warning(if babbles { "foreign-babbling" } else { "foreign" }, sentence));
+    }
+    if !station.alive {
+        let sentence = format!("{name} is dead to the ring: the token skips it");
+        warnings.push(warning("dead", sentence));
+    } else if silent {
+        let sentence = format!("{name} is stalled or cut off: it has not reported for a while");
+        warnings.push(warning("stalled", sentence));
+    } else if !station.reports && picture.mode != "joining" {
+        let sentence = format!("{name} does not report: what it sends is not shown here");
+        warnings.push(warning("no-report", sentence));
+    }
+    if stalls > 0 && station.stall_longest_ns >= STALL_LONG_NS {
+        let longest = Span::from_nanos(station.stall_longest_ns);
+        let sentence = format!(
+            "the host of {name} stood still {stalls} times in the last ten seconds (longest ever: {longest})"
+        );
+        warnings.push(warning("stalls", sentence));
+    }
+    let talk = station.kinds[0].now.rate_bps + station.kinds[3].now.rate_bps;
+    if picture.percent(talk) > TALK_PERCENT {
+        let sentence = format!(
+            "{name} babbles: {:.0} % of the link are its token and control frames",
+            picture.percent(talk)
+        );
+        warnings.push(warning("babbling", sentence));
+    }
+    if station.faults > 0 && !station.here {
+        let sentence = format!("{name} counts {} faults; 'rota top' there shows which", station.faults);
+        warnings.push(warning("remote-fault", sentence));
+    }
+    warnings
+}
+
+/// One channel.
+pub fn of_channel(channel: &Channel) -> Option<Warning> {
+    let who = format!("channel {} from {} to {}", channel.label, channel.from, channel.to);
+    if channel.late > 0 {
+        let sentence = format!("{who}: {} units came behind the proven bound", channel.late);
+        return Some(warning("late", sentence));
+    }
+    let (slack, bound) = (u64::try_from(channel.slack_ns?).unwrap_or(0), channel.bound_ns?);
+    (slack * 100 < bound * LITTLE_SLACK_PERCENT).then(|| {
+        let left = Span::from_nanos(slack);
+        warning("little-slack", format!("{who}: only {left} were left of the bound at the latest unit"))
+    })
+}
+
+/// What a counter that should be zero means when it is not.
+pub fn meaning(name: &str) -> &'static str {
+    match name {
+        "frames_unproven" => "somebody sends Rota's frames with another key",
+        "fragments_policed" => "a station sent real-time data without the right to",
+        "tokens_expired" => "tokens came too late to be used: this host stood still",
+        "leases_expired" => "this station lost the token because it was held for too long",
+        "cycles_skipped" => "cycles lasted longer than their period, so that some were left out",
+        "jumps_refused" => "somebody claims a token generation that no honest station can have",
+        "strikes" => "a live station did not take the token up, or lost it",
+        "units_dropped" => "units of a channel were given up",
+        "transmit_no_room" => "the card's queue was full, so that frames were lost here",
+        "receive_drops" => "the kernel dropped frames because this node did not fetch them in time",
+        _ => "it should be zero",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_that_should_be_zero_has_a_meaning() {
+        for name in rota_node::SHOULD_BE_ZERO {
+            assert_ne!(meaning(name), meaning("another"), "{name}");
+        }
+    }
+
+    #[test]
+    fn stalls_are_forgotten_after_ten_seconds() {
+        let mut habits = Habits::default();
+        let at = |second: u64| Instant::ZERO + Span::from_millis(second * 1_000);
+        for (second, stalls) in [(1, 4), (2, 4), (3, 6), (5, 7)] {
+            habits.look(at(second), stalls);
+        }
+        assert_eq!(habits.stalls_lately(at(6)), 3);
+        assert_eq!(habits.stalls_lately(at(14)), 1, "6 were known ten seconds ago");
+        assert_eq!(habits.stalls_lately(at(20)), 0);
+    }
+
+    #[test]
+    fn a_late_channel_is_worse_than_one_with_little_slack() {
+        let channel = Channel {
+            slack_ns: Some(1_000_000),
+            bound_ns: Some(40_000_000),
+            from: "n1".into(),
+            to: "n5".into(),
+            ..Channel::default()
+        };
+        assert_eq!(of_channel(&channel).unwrap().kind, "little-slack");
+        assert_eq!(of_channel(&Channel { late: 1, ..channel.clone() }).unwrap().kind, "late");
+        assert_eq!(of_channel(&Channel { slack_ns: Some(9_000_000), ..channel }), None);
+    }
+}

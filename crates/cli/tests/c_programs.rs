@@ -1,0 +1,212 @@
+//! The C face: the programs of the SHIPNET paper, our examples and a program of mistakes, compiled as a user
+//! compiles them and run between stations; once more with the C side under AddressSanitizer.
+
+mod common;
+
+use common::{Lab, Program, skipped, text};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The folder of built programs, or why there is none.
+type Built = Result<PathBuf, String>;
+
+fn make(name: &str, sanitize: &str, goals: &[&str]) -> Built {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/c");
+    let build = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let mut make = Command::new("make");
+    make.args(["-C", source.to_str().unwrap(), "PROFILE=dev"]).args(goals);
+    make.arg(format!("BUILD={}", build.display())).arg(format!("TARGET={}", target.display()));
+    make.arg(format!("SANITIZE={sanitize}")).env_remove("CARGO_MANIFEST_DIR");
+    let out = make.output().map_err(|error| format!("make cannot be run: {error}"))?;
+    assert!(out.status.success(), "{}\n{}", text(&out.stdout), text(&out.stderr));
+    Ok(build)
+}
+
+fn plain() -> &'static Built {
+    static BUILT: OnceLock<Built> = OnceLock::new();
+    BUILT.get_or_init(|| make("c", "", &["all", "examples", "tests"]))
+}
+
+fn sanitized() -> &'static Built {
+    static BUILT: OnceLock<Built> = OnceLock::new();
+    BUILT.get_or_init(|| make("c-asan", "-fsanitize=address", &["examples", "tests"]))
+}
+
+/// Stations whose node addresses are those of the paper's programs: the sender has 5, the receiver 100.
+fn stations(test: &str, built: &Built) -> Option<(Lab, PathBuf)> {
+    let folder = match built {
+        Ok(folder) => folder.join("examples"),
+        Err(why) => {
+            skipped(why);
+            return None;
+        }
+    };
+    let lab = Lab::without_nodes(test, 2, &[])?;
+    Some((lab.with_nodes(address), folder))
+}
+
+fn address(_: &Lab, k: u8) -> Vec<String> {
+    vec!["--llc-address".into(), if k == 1 { "5" } else { "100" }.into()]
+}
+
+fn start(lab: &Lab, k: u8, folder: &Path, words: &[&str]) -> Program {
+    let program = folder.join(words[0]);
+    Program::start(lab.exec(k, &[&[program.to_str().unwrap()], &words[1..]].concat()))
+}
+
+/// Runs `recv` in n2, which says when it listens, and `send` in n1; what they printed.
+fn pair(lab: &Lab, folder: &Path, recv: &[&str], send: &[&str]) -> (String, String) {
+    let receiver = start(lab, 2, folder, recv);
+    receiver.wait_for_word("listening");
+    let sent = start(lab, 1, folder, send).finish().well();
+    (receiver.finish().well().out, sent.out)
+}
+
+fn blast(lab: &Lab, folder: &Path) {
+    let count = ["llc", "recv", "--socket", "2", "--count", "99", "--timeout", "10s", "--quiet", "--json"];
+    let receiver = lab.start(2, &count);
+    receiver.wait_for_word("listening");
+    let blast = start(lab, 1, folder, &["blast"]).finish();
+    assert_eq!((blast.code(), &*blast.out), (1, ""), "the paper's program ends with 1: {}", blast.err);
+    let heard = receiver.finish().well().json();
+    assert_eq!(heard["received"], 99, "{heard}");
+}
+
+fn sendrel_and_recvrel(lab: &Lab, folder: &Path) {
+    let receiver = start(lab, 2, folder, &["recvrel"]);
+    let sender = start(lab, 1, folder, &["sendrel"]).finish();
+    let sent: Vec<&str> = sender.out.lines().filter(|line| line.contains("Sending")).collect();
+    assert_eq!((sender.code(), sent.len()), (1, 99), "{}{}", sender.out, sender.err);
+    // It ends when nothing more comes for 100 units of time.
+    let ended = receiver.finish();
+    let received: Vec<&str> = ended.out.lines().filter_map(|line| line.strip_prefix(" received: ")).collect();
+    let wanted = |k: usize| format!("{} MESSAGE.... ", (k + 1) % 2);
+    assert_eq!(ended.code(), 1, "{}", ended.err);
+    assert_eq!(received, (0..99).map(wanted).collect::<Vec<_>>(), "each once, in order: {}", ended.out);
+}
+
+// SHIPNET-3-2, SHIPNET-3-3, SHIPNET-2-12: the class-form of LLCoption, broadcast, waiting for not busy.
+#[test]
+fn the_papers_blast_reaches_another_station() {
+    let Some((lab, folder)) = stations("blast", plain()) else { return };
+    blast(&lab, &folder);
+}
+
+// SHIPNET-3-4, SHIPNET-3-5, SHIPNET-3-6, SHIPNET-3-7, SHIPNET-3-8, SHIPNET-2-13, SHIPNET-F1, SHIPNET-F3.
+#[test]
+fn the_papers_sendrel_and_recvrel_exchange_their_messages() {
+    let Some((lab, folder)) = stations("sendrel", plain()) else { return };
+    sendrel_and_recvrel(&lab, &folder);
+}
+
+/// SHIPNET-F1: on a wire that doubles a frame in five, and loses some, stale acknowledgements come. A doubled
+/// frame is right behind its first: a single bit cannot bear that frames overtake each other, as our own
+/// circuit can.
+#[test]
+fn the_papers_circuit_survives_loss_and_doubles() {
+    let Ok(folder) = plain() else { return skipped("make cannot be run") };
+    let Some(lab) = Lab::with_hub("rel-loss", 2) else { return };
+    let lab = lab.with_nodes(address);
+    lab.follow(&format!(
+        "{}{}",
+        fault("duplicate", "share = \"20%\"\ncopies = 1\nmax = \"1us\""),
+        fault("loss", "share = \"2%\"")
+    ));
+    sendrel_and_recvrel(&lab, &folder.join("examples"));
+}
+
+fn fault(kind: &str, fields: &str) -> String {
+    format!("[[fault]]\nkind = \"{kind}\"\nat = \"0s\"\n{fields}\n")
+}
+
+// SHIPNET-2-7 to SHIPNET-2-12, SHIPNET-2-14, SHIPNET-2-18, SHIPNET-2-19, SHIPNET-2-21 to SHIPNET-2-25,
+// SHIPNET-3-1.
+#[test]
+fn every_misuse_of_the_ten_calls_has_its_status() {
+    let Some((lab, folder)) = stations("misuse", plain()) else { return };
+    let ended = start(&lab, 1, &folder, &["misuse"]).finish().well();
+    assert_eq!(ended.out, "all right\n");
+}
+
+#[test]
+fn a_node_that_dies_fails_what_is_pending_and_crashes_nobody() {
+    let Some((lab, folder)) = stations("llc-death", plain()) else { return };
+    let waiting = start(&lab, 1, &folder, &["misuse", "death"]);
+    waiting.wait_for_word("ready");
+    common::signal(common::pid(&lab.status(1)), "KILL");
+    assert_eq!(waiting.finish().well().out, "all right\n");
+}
+
+#[test]
+fn the_examples_of_rota_h_and_rether_h_do_what_they_say() {
+    let Some((lab, folder)) = stations("rota-h", plain()) else { return };
+    let (received, sent) = pair(&lab, &folder, &["channel", "recv", "7"], &["channel", "send", "n2", "7"]);
+    assert!(received.starts_with("30 units, then: the sender closed the channel"), "{received}");
+    let words = ["refused: ", "would fit: ", "accepted: each unit within ", "30 units sent"];
+    assert!(words.iter().zip(sent.lines()).all(|(word, line)| line.starts_with(word)), "{sent}");
+    assert!(!sent.contains("would fit: 0 "), "{sent}");
+    let (received, sent) = pair(&lab, &folder, &["session", "recv", "77"], &["session", "send", "n2", "77"]);
+    assert!(
+        received.ends_with("last 19, right\n") && sent.starts_with("session 77: each unit"),
+        "{received}{sent}"
+    );
+    let (received, _) = pair(&lab, &folder, &["messages", "recv", "4"], &["messages", "send", "4", "100"]);
+    assert_eq!(received, "500 messages, last 499, in order\n");
+}
+
+/// SHIPNET-3-4 as a library call, on a real wire at the loss that the simulated circuit is held to.
+#[test]
+fn a_circuit_loses_nothing_at_30_percent_loss_with_doubles() {
+    let Ok(folder) = plain() else { return skipped("make cannot be run") };
+    let Some(lab) = Lab::with_hub("circuit", 2) else { return };
+    let lab = lab.with_nodes(address);
+    lab.follow(&format!(
+        "{}{}",
+        fault("loss", "share = \"30%\""),
+        fault("duplicate", "share = \"10%\"\ncopies = 1\nmax = \"2ms\"")
+    ));
+    let folder = folder.join("examples");
+    let (received, sent) =
+        pair(&lab, &folder, &["circuit", "recv", "6", "400"], &["circuit", "send", "6", "100", "400"]);
+    assert_eq!(received, "400 messages, each once, in order\n");
+    assert_eq!(sent, "400 messages taken\n");
+    let hub = lab.down();
+    let happened = |what: &str| hub["happened"][what].as_u64().unwrap_or_else(|| panic!("{what}: {hub}"));
+    assert!(happened("frame_lost") > 100 && happened("frame_duplicated") > 50, "{hub}");
+}
+
+#[test]
+fn the_c_side_is_clean_under_address_sanitizer() {
+    let probe = Path::new(env!("CARGO_TARGET_TMPDIR")).join("asan-probe");
+    let source = probe.with_extension("c");
+    std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.arg("-fsanitize=address").arg(&source).arg("-o").arg(&probe);
+    if !compiler.output().is_ok_and(|out| out.status.success()) {
+        return skipped("this C compiler has no AddressSanitizer");
+    }
+    let Some((lab, folder)) = stations("asan", sanitized()) else { return };
+    blast(&lab, &folder);
+    sendrel_and_recvrel(&lab, &folder);
+    assert_eq!(start(&lab, 1, &folder, &["misuse"]).finish().well().out, "all right\n");
+    pair(&lab, &folder, &["channel", "recv", "7"], &["channel", "send", "n2", "7"]);
+    pair(&lab, &folder, &["session", "recv", "77"], &["session", "send", "n2", "77"]);
+    pair(&lab, &folder, &["messages", "recv", "4"], &["messages", "send", "4", "100"]);
+    pair(&lab, &folder, &["circuit", "recv", "6", "50"], &["circuit", "send", "6", "100", "50"]);
+}
+
+// SHIPNET-7-1: the authors' 16 KB.
+#[test]
+fn the_ten_calls_stay_below_16_kb_of_code() {
+    let Ok(folder) = plain() else { return skipped("make cannot be run") };
+    let Ok(size) = Command::new("size").arg(folder.join("llcio.o")).output() else {
+        return skipped("there is no `size`");
+    };
+    let told = text(&size.stdout);
+    let numbers: Vec<u64> =
+        told.lines().last().unwrap().split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let (code, data) = (numbers[0], numbers[1]);
+    assert!(code + data <= 16 * 1024 && code > 1_000, "{told}");
+}

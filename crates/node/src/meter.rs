@@ -1,0 +1,105 @@
+//! What the data thread cannot see for itself: how much the host sends past it in plain mode, and who else
+//! is on the wire. A thread of its own asks the kernel a few times a second and leaves numbers behind; the
+//! data thread only loads them.
+
+use rota_driver::outsiders::{Outsiders, interface_sent};
+use rota_proto::HostSigns;
+use rota_shm::{CounterReader, CounterTable, Monitor, StationRow};
+use rota_wire::{Load, MacAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+const EVERY: Duration = Duration::from_millis(250);
+/// As the counters say it.
+const TOKEN_MODE: u64 = 3;
+const NOT_KNOWN: u64 = u64::MAX;
+
+/// The numbers. Each stands for itself, so that none needs a lock.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    sent_frames: AtomicU64,
+    sent_octets: AtomicU64,
+    foreign_frames: AtomicU64,
+    foreign_octets: AtomicU64,
+    foreign_mac: AtomicU64,
+}
+
+impl Meter {
+    pub(crate) fn new() -> Arc<Self> {
+        let zero = || AtomicU64::new(0);
+        Arc::new(Self {
+            sent_frames: AtomicU64::new(NOT_KNOWN),
+            sent_octets: AtomicU64::new(NOT_KNOWN),
+            foreign_frames: zero(),
+            foreign_octets: zero(),
+            foreign_mac: zero(),
+        })
+    }
+
+    /// What the machines are told of their host; the rest is the data thread's own.
+    pub(crate) fn signs(&self) -> HostSigns {
+        let load = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        let (frames, octets) = (load(&self.sent_frames), load(&self.sent_octets));
+        let [_, _, mac @ ..] = load(&self.foreign_mac).to_be_bytes();
+        HostSigns {
+            interface: (octets != NOT_KNOWN && frames != NOT_KNOWN).then_some(Load { frames, octets }),
+            foreign: Load { frames: load(&self.foreign_frames), octets: load(&self.foreign_octets) },
+            foreign_mac: MacAddr(mac),
+            ..HostSigns::default()
+        }
+    }
+}
+
+/// Asks until the other end of `stop` is gone. Where the kernel does not answer, numbers stay unknown.
+pub(crate) fn run(
+    meter: &Meter,
+    interface: &str,
+    ethertype: u16,
+    counters: &CounterTable,
+    stop: &Receiver<()>,
+) {
+    let reader = counters.descriptor().try_clone_to_owned().ok().and_then(|f| CounterReader::open(f).ok());
+    let mut ear = Outsiders::open(interface, ethertype).ok();
+    let base = interface_sent(interface);
+    let (mut seen, mut known, mut ruled) = (Monitor::default(), Vec::new(), false);
+    while stop.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+        if let (Some((frames_0, octets_0)), Some((frames, octets))) = (base, interface_sent(interface)) {
+            meter.sent_frames.store(frames.saturating_sub(frames_0), Ordering::Relaxed);
+            meter.sent_octets.store(octets.saturating_sub(octets_0), Ordering::Relaxed);
+        }
+        let (Some(reader), Some(open)) = (&reader, &mut ear) else { continue };
+        if !reader.monitor(&mut seen) {
+            continue;
+        }
+        let heard = open.take().unwrap_or_default();
+        let rules = seen.segment.mode == TOKEN_MODE;
+        let members = members(&seen);
+        let changed = members != known;
+        // Only whole intervals under one agreement count: in plain mode anybody may send, and who has just
+        // come or gone is no stranger yet.
+        if rules && ruled && !changed && heard.frames > 0 {
+            meter.foreign_frames.fetch_add(heard.frames, Ordering::Relaxed);
+            meter.foreign_octets.fetch_add(heard.octets, Ordering::Relaxed);
+            let mac = heard.mac.iter().fold(0, |all, octet| all << 8 | u64::from(*octet));
+            meter.foreign_mac.store(mac, Ordering::Relaxed);
+        }
+        if changed && open.expect(&members).is_ok() {
+            known = members;
+        }
+        ruled = rules;
+    }
+}
+
+fn members(seen: &Monitor) -> Vec<[u8; 6]> {
+    let alive = seen.stations.iter().filter(|row| row.flags & StationRow::ALIVE != 0);
+    let mut members: Vec<[u8; 6]> = alive
+        .map(|row| {
+            let [_, _, mac @ ..] = row.mac.to_be_bytes();
+            mac
+        })
+        .collect();
+    members.sort_unstable();
+    members
+}

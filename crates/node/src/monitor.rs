@@ -1,0 +1,190 @@
+//! The rows that a monitor reads: this station as it is, the others as they report themselves.
+
+use crate::data::Measured;
+use rota_admission::t_nrt;
+use rota_proto::{Node, ROTATION_PLACES};
+use rota_shm::{ChannelRow, Flow, MonitorTable, SegmentRow, StationRow};
+use rota_units::{Instant, Span};
+use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, Load, MacAddr, ReportHead, Slot};
+
+/// This station's own rows are written anew at most this often.
+const OWN_EVERY: Span = Span::from_millis(20);
+/// All others, which change about once a second, at most this often.
+const ALL_EVERY: Span = Span::from_millis(200);
+
+/// The data thread's hand on the rows.
+pub(crate) struct Rows {
+    table: MonitorTable,
+    next_own: Instant,
+    next_all: Instant,
+    /// How many rows stood there: as soon as one comes or goes, all move.
+    stood: (usize, usize),
+    /// What could be reserved, for the slots that were last looked at.
+    capacity: (u64, Span),
+}
+
+impl Rows {
+    pub(crate) fn new(table: MonitorTable) -> Self {
+        let (next_own, next_all, capacity) = (Instant::ZERO, Instant::ZERO, (u64::MAX, Span::ZERO));
+        Self { table, next_own, next_all, stood: (usize::MAX, 0), capacity }
+    }
+
+    /// Whether it is time.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        now >= self.next_own
+    }
+
+    /// Writes the rows: relaxed stores into our own pages, no lock, no system call.
+    pub(crate) fn publish(&mut self, now: Instant, node: &Node, mac: MacAddr, measured: &Measured) {
+        self.next_own = now + OWN_EVERY;
+        let link = node.link();
+        let own_channels = node.own_channels().count();
+        let stands = (link.members().len(), own_channels);
+        let all = now >= self.next_all || stands != self.stood;
+        let segment = self.segment(now, node, measured, own_channels);
+        let mut write = self.table.write();
+        write.segment(&segment);
+        let own = StationRow {
+            station: u64::from(link.station()),
+            mac: mac_word(mac),
+            name: StationRow::name_words(link.name()),
+            heard_ns: now.as_nanos(),
+            ..reserved(node, link.station())
+        };
+        let own = StationRow { flags: own.flags | StationRow::HERE | StationRow::ALIVE, ..own };
+        write.station(0, &filled(own, &node.own_report(now)));
+        for (at, channel) in node.own_channels().enumerate() {
+            write.channel(at, &channel_row(link.station(), now, &channel));
+        }
+        if !all {
+            return;
+        }
+        self.next_all = now + ALL_EVERY;
+        self.stood = stands;
+        for (at, member) in link.members().iter().enumerate() {
+            let alive = if link.is_dead(member.station) { 0 } else { StationRow::ALIVE };
+            let reserved = reserved(node, member.station);
+            let row = StationRow {
+                station: u64::from(member.station),
+                flags: alive | reserved.flags,
+                mac: mac_word(member.mac),
+                name: StationRow::name_words(member.announce.name()),
+                received: flow(member.received),
+                ..reserved
+            };
+            let heard = node.reports().stations().iter().find(|heard| heard.station == member.station);
+            let row = heard.map_or(row, |heard| {
+                let flags = row.flags | StationRow::REPORTED;
+                filled(StationRow { flags, heard_ns: heard.at.as_nanos(), ..row }, &heard.head)
+            });
+            write.station(at + 1, &row);
+        }
+        for (at, told) in node.reports().channels().iter().enumerate() {
+            write.channel(own_channels + at, &channel_row(told.station, told.at, &told.said));
+        }
+    }
+
+    fn segment(&mut self, now: Instant, node: &Node, measured: &Measured, own: usize) -> SegmentRow {
+        let link = node.link();
+        let (settings, tally) = (link.settings(), link.tally());
+        let slots = slots(node);
+        let reserved: u64 = slots.iter().map(|slot| u64::from(slot.tht_ns)).sum();
+        if self.capacity.0 != reserved {
+            let stations = link.members().len() as u16 + 1;
+            let params = settings.params(stations);
+            let ordinary = t_nrt(&params, Span::from_nanos(reserved));
+            self.capacity = (reserved, settings.trt.minus(ordinary));
+        }
+        let framing = &settings.link.framing;
+        let own_octets = ETHERNET_HEADER_OCTETS as u64;
+        let mut tenths = [0; ROTATION_PLACES];
+        tenths.copy_from_slice(&tally.rotation.tenths);
+        let (round, hops) = measured.round;
+        SegmentRow {
+            written_ns: now.as_nanos(),
+            station: u64::from(link.station()),
+            mode: link.mode() as u64,
+            trt_ns: settings.trt.as_nanos(),
+            link_bps: settings.link.rate.as_bps(),
+            frame_overhead_octets: u64::from(framing.overhead_octets).saturating_sub(own_octets),
+            reserved_ns: reserved,
+            capacity_ns: self.capacity.1.as_nanos(),
+            slots: slots.len() as u64,
+            rotation_ns: tally.rotation.last.as_nanos(),
+            rotation_longest_ns: tally.rotation.longest.as_nanos(),
+            rotation_tenths: tenths,
+            round: [round.as_nanos(), u64::from(hops)],
+            heard: tally.heard.map(flow),
+            refused: link.refused().len() as u64,
+            stations: link.members().len() as u64 + 1,
+            channels: (own + node.reports().channels().len()) as u64,
+        }
+    }
+}
+
+fn slots(node: &Node) -> &[Slot] {
+    node.link().list().map_or(&[], |list| list.slots.as_slice())
+}
+
+/// A row of nothing but what its station has reserved.
+fn reserved(node: &Node, station: u16) -> StationRow {
+    let own = slots(node).iter().filter(|slot| slot.station == station);
+    let periodic = own.clone().any(|slot| slot.periodic);
+    StationRow {
+        reserved_ns: own.clone().map(|slot| u64::from(slot.tht_ns)).sum(),
+        slots: own.count() as u64,
+        flags: if periodic { StationRow::PERIODIC } else { 0 },
+        ..StationRow::default()
+    }
+}
+
+fn filled(row: StationRow, head: &ReportHead) -> StationRow {
+    StationRow {
+        at_ns: head.at_ns,
+        every_ns: u64::from(head.every_ms) * 1_000_000,
+        kinds: head.kinds.map(flow),
+        levels: head.levels.map(flow),
+        foreign: flow(head.foreign),
+        foreign_mac: mac_word(head.foreign_mac),
+        stalls: u64::from(head.stalls),
+        stall_longest_ns: head.stall_longest_ns,
+        faults: head.faults,
+        dropped: head.dropped,
+        rotation_ns: u64::from(head.rotation_ns),
+        rotation_max_ns: u64::from(head.rotation_max_ns),
+        queued: u64::from(head.queued),
+        channels_all: u64::from(head.channels_all),
+        ..row
+    }
+}
+
+fn channel_row(station: u16, at: Instant, said: &ChannelReport) -> ChannelRow {
+    let sending = if said.sending { ChannelRow::SENDING } else { 0 };
+    let one_clock = if said.one_clock { ChannelRow::ONE_CLOCK } else { 0 };
+    ChannelRow {
+        station: u64::from(station),
+        peer: u64::from(said.peer),
+        channel: said.channel,
+        label: u64::from(said.label),
+        flags: sending | one_clock,
+        told_ns: at.as_nanos(),
+        unit_octets_max: u64::from(said.unit_octets_max),
+        period_ns: u64::from(said.period_ns),
+        tht_ns: u64::from(said.tht_ns),
+        bound_ns: said.bound_ns,
+        units: said.units,
+        fragments: said.fragments,
+        octets: said.octets,
+        late: said.late,
+        delay_max_ns: said.delay_max_ns,
+        delay_recent_ns: said.delay_recent_ns,
+    }
+}
+
+fn flow(load: Load) -> Flow {
+    Flow { frames: load.frames, octets: load.octets }
+}
+
+fn mac_word(mac: MacAddr) -> u64 {
+    mac.0.iter().fold(0, |all, octet| all << 8 | u64::from(*octet))
+}

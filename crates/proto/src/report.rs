@@ -1,0 +1,194 @@
+//! Says once in a while what this station has sent, and keeps what others say: on a switch nobody hears
+//! the others' unicast, and a monitor is to show the whole segment from any station.
+//!
+//! A report is ordinary traffic of the lowest level, so that it never takes time from a reservation, and
+//! nothing that it says changes what a machine does.
+
+use crate::channels::Channels;
+use crate::io::StationId;
+use crate::rether::{Rether, STATIONS_MAX};
+use rota_units::{Instant, Span};
+use rota_wire::{ChannelReport, Class, Load, MacAddr, REPORT_CHANNELS_MAX, Report, ReportHead};
+
+/// Ends of channels that are kept of all stations together.
+pub const CHANNELS_KEPT: usize = 512;
+/// After so many intervals without a word an end of a channel is over.
+const CHANNEL_SILENCE: u64 = 5;
+/// With more stations reports become rarer, so that saying it costs no more than with a few.
+const STATIONS_A_INTERVAL: u64 = 50;
+
+/// What only the parent of the machines knows about its host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostSigns {
+    /// All that the interface has sent since the start, the machines' own frames included.
+    pub interface: Option<Load>,
+    /// Heard from hosts that are no live members, while the token ruled.
+    pub foreign: Load,
+    /// The last of them.
+    pub foreign_mac: MacAddr,
+    /// How often the host stood still, and for how long at most.
+    pub stalls: (u64, Span),
+    /// The sum of the counters that should be zero.
+    pub faults: u64,
+}
+
+/// What a station has said of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard {
+    /// Who.
+    pub station: StationId,
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub head: ReportHead,
+}
+
+/// An end of a channel at another station.
+#[derive(Clone, Copy, Debug)]
+pub struct HeardChannel {
+    /// Whose end.
+    pub station: StationId,
+    /// When it was told.
+    pub at: Instant,
+    /// What was told.
+    pub said: ChannelReport,
+}
+
+/// The newest reports, and this station's own next one.
+#[derive(Clone, Debug)]
+pub struct Reports {
+    every: Span,
+    next: Instant,
+    /// Which of this station's channels the next report begins with.
+    turn: usize,
+    signs: HostSigns,
+    /// What the host sent past the machines, as far as it could be told apart.
+    past: Load,
+    stations: Vec<Heard>,
+    channels: Vec<HeardChannel>,
+}
+
+impl Reports {
+    /// Reports every so often; never, and nothing is kept, where that is zero.
+    pub(crate) fn new(now: Instant, every: Span) -> Self {
+        let on = every > Span::ZERO;
+        Self {
+            every,
+            next: if on { now + every } else { Instant::FAR },
+            turn: 0,
+            signs: HostSigns::default(),
+            past: Load::default(),
+            stations: Vec::with_capacity(if on { usize::from(STATIONS_MAX) } else { 0 }),
+            channels: Vec::with_capacity(if on { CHANNELS_KEPT } else { 0 }),
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        self.next
+    }
+
+    /// What the parent knows of its host. The interface's own count holds everything; what the machines have
+    /// not sent went past them. The two are never read at one moment, so the difference only grows.
+    pub(crate) fn tell_host(&mut self, signs: HostSigns, link: &Rether) {
+        self.signs = signs;
+        if let Some(all) = signs.interface {
+            let own = link.tally().sent.iter();
+            let frames: u64 = own.clone().map(|load| load.frames).sum();
+            let octets: u64 = own.map(|load| load.octets).sum();
+            self.past.frames = self.past.frames.max(all.frames.saturating_sub(frames));
+            self.past.octets = self.past.octets.max(all.octets.saturating_sub(octets));
+        }
+    }
+
+    /// What this station would say of itself now.
+    pub(crate) fn own(&self, now: Instant, link: &Rether, channels: &Channels) -> ReportHead {
+        let (tally, counters) = (link.tally(), link.counters());
+        let mut kinds = tally.sent;
+        let ordinary = &mut kinds[Class::Ordinary as usize];
+        ordinary.frames += self.past.frames;
+        ordinary.octets += self.past.octets;
+        let clip = |span: Span| u32::try_from(span.as_nanos()).unwrap_or(u32::MAX);
+        let (stalls, stall_longest) = self.signs.stalls;
+        ReportHead {
+            at_ns: now.as_nanos(),
+            every_ms: u32::try_from(self.interval(link).as_nanos() / 1_000_000).unwrap_or(u32::MAX),
+            kinds,
+            levels: tally.levels,
+            foreign: self.signs.foreign,
+            foreign_mac: self.signs.foreign_mac,
+            stalls: u32::try_from(stalls).unwrap_or(u32::MAX),
+            stall_longest_ns: stall_longest.as_nanos(),
+            faults: self.signs.faults,
+            dropped: counters.host_frames_dropped,
+            rotation_ns: clip(tally.rotation.last),
+            rotation_max_ns: clip(tally.rotation.recent),
+            queued: u32::try_from(link.queued_frames()).unwrap_or(u32::MAX),
+            channels_all: u16::try_from(channels.ends()).unwrap_or(u16::MAX),
+        }
+    }
+
+    fn interval(&self, link: &Rether) -> Span {
+        self.every * u64::from(link.ring_size()).div_ceil(STATIONS_A_INTERVAL).max(1)
+    }
+
+    pub(crate) fn tick(&mut self, now: Instant, link: &mut Rether, channels: &mut Channels) {
+        if now < self.next {
+            return;
+        }
+        let interval = self.interval(link);
+        self.next = now + interval;
+        channels.next_interval();
+        link.next_interval();
+        let mut report = Report::new(self.own(now, link, channels));
+        let ends = channels.ends();
+        for step in 0..ends.min(REPORT_CHANNELS_MAX) {
+            if let Some(end) = channels.report_of((self.turn + step) % ends) {
+                report.push(end);
+            }
+        }
+        self.turn = (self.turn + REPORT_CHANNELS_MAX) % ends.max(1);
+        let rounds = ends.div_ceil(REPORT_CHANNELS_MAX).max(1) as u64;
+        self.channels.retain(|channel| now.since(channel.at) < interval * (CHANNEL_SILENCE + rounds));
+        self.stations.retain(|heard| link.members().iter().any(|member| member.station == heard.station));
+        link.send_report(now, &report);
+    }
+
+    /// Another station's report. What is told again replaces what was told; a full table ignores strangers.
+    pub(crate) fn take(&mut self, now: Instant, station: StationId, report: &Report) {
+        if self.every == Span::ZERO {
+            return;
+        }
+        let heard = Heard { station, at: now, head: report.head };
+        replace(&mut self.stations, heard, usize::from(STATIONS_MAX), |known| known.station == station);
+        if usize::from(report.head.channels_all) == report.channels().len() {
+            // It told them all: those that it does not name are over.
+            self.channels.retain(|known| known.station != station);
+        }
+        for said in report.channels() {
+            let told = HeardChannel { station, at: now, said: *said };
+            replace(&mut self.channels, told, CHANNELS_KEPT, |known| {
+                known.station == station
+                    && (known.said.channel, known.said.sending) == (said.channel, said.sending)
+            });
+        }
+    }
+
+    /// The newest word of every other station.
+    pub fn stations(&self) -> &[Heard] {
+        &self.stations
+    }
+
+    /// The ends of channels at other stations.
+    pub fn channels(&self) -> &[HeardChannel] {
+        &self.channels
+    }
+}
+
+/// Puts a value in the place of the one that it replaces, or behind all, where there is room.
+fn replace<T>(list: &mut Vec<T>, value: T, room: usize, same: impl Fn(&T) -> bool) {
+    match list.iter().position(same) {
+        Some(at) => list[at] = value,
+        None if list.len() < room => list.push(value),
+        None => {}
+    }
+}

@@ -1,0 +1,563 @@
+//! Link control between whole nodes, in plain mode and under the token, on a wire that loses what it is told.
+
+use rota_proto::{
+    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, LLC_BROADCAST,
+    LlcAddress, LlcEvent, LlcFailure, LlcOutcome, LlcRequest, MessagePlace, ModeName, Node, OpenRequest,
+    Output, Payloads, PortId, Received, Settings, TRT_30_HZ,
+};
+use rota_units::{BitRate, Instant, Octets, Span};
+use rota_wire::llc::{
+    AckStatus, Control, LLC_INFORMATION, LlcHeader, LlcMalformed, LlcView, emit_llc, is_llc,
+};
+use rota_wire::{Key, MacAddr};
+
+/// A message's octets follow from its number, so that whoever gets it can check it.
+struct Pattern;
+
+fn octet(number: u64, at: usize) -> u8 {
+    (number as usize * 31 + at * 7) as u8
+}
+
+impl Payloads for Pattern {
+    fn copy_unit(&mut self, _: ChannelId, _: u64, _: u32, into: &mut [u8]) -> bool {
+        into.fill(0);
+        true
+    }
+
+    fn copy_message(&mut self, _: u8, number: u64, offset: u32, into: &mut [u8]) -> bool {
+        for (at, octet_of) in into.iter_mut().enumerate() {
+            *octet_of = octet(number, offset as usize + at);
+        }
+        true
+    }
+}
+
+/// What a socket got: which station, which socket, from whom, how many octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Got {
+    station: usize,
+    socket: u8,
+    from: LlcAddress,
+    number: u64,
+    octets: usize,
+    level: u8,
+}
+
+struct Lan {
+    now: Instant,
+    nodes: Vec<Node>,
+    wire: Vec<(usize, Vec<u8>)>,
+    /// 802.2 frames in the order in which they left.
+    left: Vec<(usize, Vec<u8>)>,
+    host_left: Vec<(usize, u32)>,
+    got: Vec<Got>,
+    events: Vec<(usize, LlcEvent)>,
+    opened: bool,
+    /// Loses the 802.2 frame with this number, counted from 0.
+    loses: fn(usize) -> bool,
+    next: u64,
+}
+
+fn mac(k: usize) -> MacAddr {
+    MacAddr([2, 0, 0, 0, 0, k as u8 + 1])
+}
+
+/// The station that speaks 802.2 and nothing else.
+const FOREIGN: MacAddr = MacAddr([2, 0, 0, 0, 0, 0x77]);
+
+impl Lan {
+    /// Stations with the node addresses 1, 2, … in plain mode; socket 2 is open on all.
+    fn plain(stations: usize) -> Self {
+        let now = Instant::from_nanos(1_000_000_000);
+        let node = |k: usize| {
+            let identity = Identity { node_id: k as u64, boot_id: 1, mac: mac(k), name: format!("n{k}") };
+            let mut settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+            settings.llc.address = k as u8 + 1;
+            settings.llc.peers.push((0x77, FOREIGN));
+            Node::new(now, identity, &Key::new([1; 32]), settings, k as u64)
+        };
+        let nodes = (0..stations).map(node).collect();
+        let (wire, left, got, events) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let host_left = Vec::new();
+        let loses = |_| false;
+        let mut lan = Self { now, nodes, wire, left, host_left, got, events, opened: false, loses, next: 0 };
+        lan.run(Span::from_millis(2_500));
+        for node in &mut lan.nodes {
+            assert_eq!(node.link().mode(), ModeName::Plain);
+            node.llc_open(2);
+        }
+        lan
+    }
+
+    /// The same under the token, which a channel from the first to the second station keeps there.
+    fn token(stations: usize) -> Self {
+        let mut lan = Self::plain(stations);
+        lan.nodes[1].listen(7);
+        let to = Destination::Station(lan.nodes[1].link().station());
+        let (unit_octets_max, room_octets, period) = (1_000, 1_000, TRT_30_HZ);
+        let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
+        lan.nodes[0].open(lan.now, &request).expect("a sound request");
+        lan.drain(0);
+        lan.run(Span::from_millis(1_500));
+        assert!(lan.opened && lan.nodes.iter().all(|node| node.link().mode() == ModeName::Token));
+        lan
+    }
+
+    fn drain(&mut self, k: usize) {
+        let mut bytes = [0; 1_600];
+        loop {
+            let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Pattern };
+            match self.nodes[k].poll(self.now, &mut frame) {
+                None => return,
+                Some(Output::Transmit { len, .. }) => {
+                    let octets = bytes[..usize::from(len)].to_vec();
+                    if is_llc(&octets) {
+                        let lost = (self.loses)(self.left.len());
+                        self.left.push((k, octets.clone()));
+                        if lost {
+                            continue;
+                        }
+                    }
+                    self.wire.push((k, octets));
+                }
+                Some(Output::TransmitHost { tag, .. }) => self.host_left.push((k, tag.0)),
+                Some(Output::Gate { order: GateOrder::Divert, .. }) => {
+                    self.nodes[k].handle(self.now, Input::CardEmpty { port: PortId(0) });
+                }
+                Some(Output::Event) => {
+                    while let Some(event) = self.nodes[k].next_event() {
+                        self.opened |= matches!(event, ChannelEvent::Opened { .. });
+                    }
+                    while let Some(event) = self.nodes[k].next_llc_event() {
+                        self.events.push((k, event));
+                        if let LlcEvent::Local { from, number, octets, to, level } = event {
+                            let (socket, octets) = (to, octets as usize);
+                            self.got.push(Got { station: k, socket, from, number, octets, level });
+                        }
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn hear(&mut self, k: usize, frame: &[u8]) {
+        let input = Input::Frame { port: PortId(0), at: Some(self.now), data: frame };
+        if let Some(Received::Message(message)) = self.nodes[k].handle(self.now, input) {
+            let octets = usize::from(message.octets);
+            let payload = match message.place {
+                MessagePlace::Frame(at) => &frame[usize::from(at)..usize::from(at) + octets],
+                MessagePlace::Assembled(place) => self.nodes[k].llc().assembled(place, octets),
+            };
+            let number = (0..self.next)
+                .find(|number| payload.iter().enumerate().all(|(at, of)| *of == octet(*number, at)))
+                .expect("somebody sent these octets");
+            let (socket, from, level) = (message.socket, message.from, message.level);
+            self.got.push(Got { station: k, socket, from, number, octets, level });
+        }
+        self.drain(k);
+    }
+
+    fn run(&mut self, span: Span) {
+        let until = self.now + span;
+        while self.now < until {
+            for (from, frame) in std::mem::take(&mut self.wire) {
+                for k in (0..self.nodes.len()).filter(|k| *k != from) {
+                    if frame[..6] == [0xff; 6] || frame[..6] == mac(k).0 {
+                        self.hear(k, &frame);
+                    }
+                }
+            }
+            for k in 0..self.nodes.len() {
+                if self.nodes[k].deadline() <= self.now {
+                    self.nodes[k].handle_deadline(self.now);
+                }
+                self.drain(k);
+            }
+            let next = self.nodes.iter().map(Node::deadline).min().unwrap_or(until).min(until);
+            let step = if self.wire.is_empty() { Span::from_nanos(1) } else { Span::from_micros(20) };
+            self.now = if self.wire.is_empty() { next.max(self.now + step) } else { self.now + step };
+        }
+    }
+
+    /// From socket 2 of a station; returns the message's number.
+    fn send(&mut self, k: usize, to: u8, octets: u32, change: impl FnOnce(&mut LlcRequest)) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        let to = LlcAddress { socket: 2, node: to };
+        let until = Instant::FAR;
+        let mut request = LlcRequest { socket: 2, number, octets, to, level: 0, ack: false, tries: 0, until };
+        change(&mut request);
+        self.nodes[k].llc_send(self.now, &request).expect("there is room");
+        number
+    }
+
+    fn outcome(&self, message: u64) -> Option<LlcOutcome> {
+        let told = self.events.iter().filter_map(|(_, event)| match event {
+            LlcEvent::Done { number, outcome, .. } if *number == message => Some(*outcome),
+            _ => None,
+        });
+        let told: Vec<LlcOutcome> = told.collect();
+        assert!(told.len() <= 1, "an outcome is told once: {told:?}");
+        told.first().copied()
+    }
+
+    fn got(&self, message: u64) -> Vec<(usize, usize)> {
+        let of = self.got.iter().filter(|got| got.number == message);
+        of.map(|got| (got.station, got.octets)).collect()
+    }
+
+    /// A frame from the foreign station.
+    fn foreign(&mut self, k: usize, header: &LlcHeader, information: &[u8]) {
+        let mut frame = vec![0; 1_514];
+        frame[LLC_INFORMATION..LLC_INFORMATION + information.len()].copy_from_slice(information);
+        let len = emit_llc(&mut frame, mac(k), FOREIGN, header, information.len());
+        frame.truncate(len);
+        self.hear(k, &frame);
+    }
+
+    fn answers(&self) -> Vec<LlcView<'_>> {
+        let views = self.left.iter().map(|(_, frame)| LlcView::parse(frame).expect("we write sound frames"));
+        views.filter(|view| view.destination == FOREIGN).collect()
+    }
+}
+
+const SECOND: Span = Span::from_millis(1_000);
+
+fn both() -> [Lan; 2] {
+    [Lan::plain(3), Lan::token(3)]
+}
+
+#[test]
+fn a_datagram_of_any_length_arrives_whole_in_both_modes() {
+    for mut lan in both() {
+        for octets in [0, 1, 100, 1_497, 1_498, 2_000, 16_384] {
+            let number = lan.send(0, 2, octets, |_| ());
+            lan.run(SECOND);
+            assert_eq!(lan.got(number), [(1, octets as usize)], "{octets} octets");
+            assert_eq!(lan.outcome(number), Some(LlcOutcome::Sent));
+        }
+        let number = lan.send(0, 2, 16_385, |_| ());
+        lan.run(SECOND);
+        assert_eq!(lan.outcome(number), Some(LlcOutcome::Failed(LlcFailure::Impossible)));
+        assert_eq!(lan.got.last().map(|got| got.from), Some(LlcAddress { socket: 2, node: 1 }));
+    }
+}
+
+#[test]
+fn an_acknowledged_message_of_any_length_arrives_once_in_both_modes() {
+    for mut lan in both() {
+        for octets in [0, 100, 1_497, 1_498, 16_384] {
+            let number = lan.send(0, 3, octets, |request| request.ack = true);
+            lan.run(SECOND * 2);
+            assert_eq!(lan.got(number), [(2, octets as usize)], "{octets} octets");
+            assert_eq!(lan.outcome(number), Some(LlcOutcome::Acknowledged));
+        }
+    }
+}
+
+#[test]
+fn everybody_gets_a_broadcast_and_its_sender_too() {
+    for mut lan in both() {
+        for octets in [100, 2_000] {
+            let number = lan.send(0, LLC_BROADCAST, octets, |_| ());
+            lan.run(SECOND);
+            let mut got = lan.got(number);
+            got.sort_unstable();
+            assert_eq!(got, [0, 1, 2].map(|k| (k, octets as usize)));
+            assert_eq!(lan.outcome(number), Some(LlcOutcome::Sent));
+        }
+        let number = lan.send(0, LLC_BROADCAST, 10, |request| request.ack = true);
+        lan.run(SECOND);
+        assert_eq!(lan.outcome(number), Some(LlcOutcome::Failed(LlcFailure::AckFromAll)));
+    }
+}
+
+#[test]
+fn a_message_to_the_own_station_never_sees_the_wire() {
+    let mut lan = Lan::plain(2);
+    let plain = lan.send(0, 1, 3_000, |_| ());
+    let acked = lan.send(0, 1, 10, |request| request.ack = true);
+    let nobody = lan.send(0, 1, 10, |request| (request.ack, request.to.socket) = (true, 4));
+    lan.run(SECOND);
+    assert_eq!(lan.got(plain), [(0, 3_000)]);
+    assert_eq!(lan.outcome(plain), Some(LlcOutcome::Sent));
+    assert_eq!(lan.outcome(acked), Some(LlcOutcome::Acknowledged));
+    let refused = LlcFailure::Refused(AckStatus::UNACTIVATED.0);
+    assert_eq!(lan.outcome(nobody), Some(LlcOutcome::Failed(refused)));
+    assert!(lan.left.is_empty());
+}
+
+#[test]
+fn a_lost_command_and_a_lost_acknowledgement_are_repaired_and_nothing_comes_twice() {
+    // Frames 0, 1, 2, … are: command, its answer, and so on; each of the first four is lost in turn.
+    let losses: [fn(usize) -> bool; 4] = [|at| at == 0, |at| at == 1, |at| at < 2, |at| at == 1 || at == 3];
+    for (case, loses) in losses.into_iter().enumerate() {
+        for octets in [50, 4_000] {
+            let mut lan = Lan::plain(2);
+            lan.loses = loses;
+            let number = lan.send(0, 2, octets, |request| (request.ack, request.tries) = (true, 5));
+            lan.run(SECOND);
+            assert_eq!(lan.outcome(number), Some(LlcOutcome::Acknowledged), "case {case}");
+            assert_eq!(lan.got(number).len(), 1, "case {case}");
+            assert!(lan.nodes[0].llc().counters().frames_repeated > 0);
+        }
+    }
+}
+
+#[test]
+fn tries_are_attempts_in_all_and_zero_means_one() {
+    for (tries, attempts) in [(0, 1), (1, 1), (3, 3)] {
+        let mut lan = Lan::plain(2);
+        lan.loses = |_| true;
+        let number = lan.send(0, 2, 50, |request| (request.ack, request.tries) = (true, tries));
+        lan.run(SECOND);
+        assert_eq!(lan.left.len(), attempts);
+        assert_eq!(lan.outcome(number), Some(LlcOutcome::Failed(LlcFailure::NoAnswer)));
+    }
+}
+
+#[test]
+fn after_an_unanswered_command_the_next_message_is_not_taken_for_its_repetition() {
+    // Whether the command or its answer was lost, the sender cannot know.
+    for loses in [(|at| at == 0) as fn(usize) -> bool, |at| at == 1] {
+        let mut lan = Lan::plain(2);
+        lan.loses = loses;
+        let lost = lan.send(0, 2, 50, |request| request.ack = true);
+        let next = lan.send(0, 2, 60, |request| request.ack = true);
+        lan.run(SECOND * 4);
+        assert_eq!(lan.outcome(lost), Some(LlcOutcome::Failed(LlcFailure::NoAnswer)));
+        assert_eq!(lan.outcome(next), Some(LlcOutcome::Acknowledged));
+        assert_eq!(lan.got(next).len(), 1, "an acknowledged message has arrived");
+    }
+}
+
+#[test]
+fn acknowledged_messages_to_one_station_keep_their_order_and_those_to_others_do_not_wait() {
+    let mut lan = Lan::plain(3);
+    lan.loses = |at| at == 0;
+    let ack = |request: &mut LlcRequest| (request.ack, request.tries) = (true, 9);
+    let numbers: Vec<u64> = (0..40).map(|_| lan.send(0, 2, 20, ack)).collect();
+    let other = lan.send(0, 3, 20, ack);
+    lan.run(Span::from_millis(40));
+    assert_eq!(
+        lan.outcome(other),
+        Some(LlcOutcome::Acknowledged),
+        "while the first waits for its repetition"
+    );
+    assert_eq!(lan.outcome(numbers[0]), None);
+    lan.run(SECOND);
+    let got: Vec<u64> = lan.got.iter().filter(|got| got.station == 1).map(|got| got.number).collect();
+    assert_eq!(got, numbers);
+}
+
+#[test]
+fn a_time_limit_ends_a_message_wherever_it_is() {
+    let mut lan = Lan::token(2);
+    lan.loses = |_| true;
+    let until = lan.now + Span::from_micros(10);
+    let queued = lan.send(0, 2, 50, |request| request.until = until);
+    let waiting = lan.send(0, 2, 50, |request| {
+        (request.ack, request.tries, request.until) = (true, 200, until + Span::from_millis(500));
+    });
+    lan.run(SECOND);
+    assert_eq!(lan.outcome(queued), Some(LlcOutcome::TimedOut));
+    assert_eq!(lan.outcome(waiting), Some(LlcOutcome::TimedOut));
+    assert!(lan.got.is_empty());
+}
+
+#[test]
+fn nobody_s_socket_and_nobody_s_address_are_told() {
+    let mut lan = Lan::plain(2);
+    let closed = lan.send(0, 2, 10, |request| (request.ack, request.to.socket) = (true, 8));
+    let nobody = lan.send(0, 99, 10, |_| ());
+    let snap = lan.send(0, 2, 10, |request| request.to.socket = 0xaa);
+    lan.run(SECOND);
+    let refused = LlcFailure::Refused(AckStatus::UNACTIVATED.0);
+    assert_eq!(lan.outcome(closed), Some(LlcOutcome::Failed(refused)));
+    assert_eq!(lan.outcome(nobody), Some(LlcOutcome::Failed(LlcFailure::NoSuchNode)));
+    assert_eq!(lan.outcome(snap), Some(LlcOutcome::Failed(LlcFailure::Impossible)));
+    assert_eq!(lan.nodes[1].llc().counters().no_socket, 1);
+}
+
+#[test]
+fn the_highest_level_leaves_first_among_messages_and_the_host_s_frames() {
+    let mut lan = Lan::token(2);
+    let mut order = Vec::new();
+    for level in [0u8, 7, 3, 7, 5] {
+        let number = lan.send(0, 2, 600, |request| request.level = level);
+        order.push((u8::MAX - level, number));
+    }
+    let frame = Input::HostFrame { port: PortId(0), tag: HostTag(1), octets: 1_514, level: 6 };
+    lan.nodes[0].handle(lan.now, frame);
+    lan.run(SECOND);
+    order.sort_unstable();
+    let wanted: Vec<u64> = order.into_iter().map(|(_, number)| number).collect();
+    let got: Vec<u64> = lan.got.iter().map(|got| got.number).collect();
+    assert_eq!(got, wanted);
+    assert_eq!(lan.host_left, [(0, 1)]);
+}
+
+#[test]
+fn a_socket_that_closes_leaves_nothing_behind() {
+    let mut lan = Lan::token(2);
+    lan.loses = |_| true;
+    for ack in [false, true, true] {
+        lan.send(0, 2, 3_000, |request| (request.ack, request.tries) = (ack, 200));
+    }
+    lan.nodes[0].llc_close(lan.now, 2);
+    lan.run(SECOND);
+    assert_eq!((lan.left.len(), lan.events.len()), (0, 0));
+    lan.loses = |_| false;
+    lan.nodes[0].llc_open(2);
+    // Every place has come back: as many messages as there are places can be queued again.
+    let numbers: Vec<u64> = (0..1_024).map(|_| lan.send(0, 2, 10, |_| ())).collect();
+    lan.run(SECOND * 8);
+    assert!(numbers.iter().all(|number| lan.outcome(*number) == Some(LlcOutcome::Sent)));
+}
+
+#[test]
+fn xid_and_test_are_answered_as_the_standard_says() {
+    for mut lan in both() {
+        let ask = |dsap, control| LlcHeader { dsap, ssap: 0x20, response: false, control };
+        lan.foreign(0, &ask(2, Control::Xid { poll: true }), &[0x81, 1, 0]);
+        lan.foreign(0, &ask(0, Control::Test { poll: false }), b"echo me");
+        lan.foreign(0, &ask(8, Control::Test { poll: true }), b"nobody there");
+        lan.foreign(0, &ask(2, Control::Test { poll: true }), &[0x55; 1_497]);
+        lan.run(SECOND);
+        let answers = lan.answers();
+        let said: Vec<_> = answers.iter().map(|view| (view.header, view.information)).collect();
+        let answer = |ssap, control| LlcHeader { dsap: 0x20, ssap, response: true, control };
+        assert_eq!(said.len(), 3);
+        assert_eq!(said[0], (answer(2, Control::Xid { poll: true }), &[0x81, 5, 0][..]));
+        assert_eq!(said[1], (answer(0, Control::Test { poll: false }), &b"echo me"[..]));
+        assert_eq!(said[2], (answer(2, Control::Test { poll: true }), &[0x55; 1_497][..]));
+    }
+}
+
+#[test]
+fn a_foreign_station_is_reached_by_its_static_address_and_acknowledged() {
+    let mut lan = Lan::plain(1);
+    let number = lan.send(0, 0x77, 10, |_| ());
+    lan.run(SECOND);
+    assert_eq!(lan.outcome(number), Some(LlcOutcome::Sent));
+    assert_eq!(lan.answers().len(), 1);
+    lan.next = 5;
+    let octets: Vec<u8> = (0..20).map(|at| octet(4, at)).collect();
+    let command = |bit, poll| {
+        let control = Control::Ac { bit, poll };
+        LlcHeader { dsap: 2, ssap: 6, response: false, control }
+    };
+    lan.foreign(0, &command(true, false), &octets);
+    lan.foreign(0, &command(true, true), &octets);
+    lan.foreign(0, &command(false, false), &octets);
+    assert_eq!(
+        lan.got.iter().map(|got| got.from).collect::<Vec<_>>(),
+        [LlcAddress { socket: 6, node: 0x77 }; 2]
+    );
+    let answers = lan.answers();
+    let said: Vec<_> = answers[1..].iter().map(|view| (view.header.control, view.information)).collect();
+    let ac = |bit, poll| Control::Ac { bit, poll };
+    assert_eq!(
+        said,
+        [(ac(false, false), &[0x40][..]), (ac(false, true), &[0x30]), (ac(true, false), &[0x40])]
+    );
+}
+
+#[test]
+fn malformed_frames_of_every_kind_are_counted_and_dropped() {
+    let mut lan = Lan::plain(1);
+    let base = |pdu: &[u8]| {
+        let mut frame = [mac(0).0, FOREIGN.0].concat();
+        frame.extend((pdu.len() as u16).to_be_bytes());
+        frame.extend(pdu);
+        frame.resize(frame.len().max(60), 0);
+        frame
+    };
+    let lying = |length: u16| {
+        let mut frame = base(&[2, 4, 3]);
+        frame[12..14].copy_from_slice(&length.to_be_bytes());
+        frame
+    };
+    let mut group = base(&[2, 4, 3]);
+    group[6] |= 1;
+    let mut all = base(&[2, 4, 0x67, 0]);
+    all[..6].fill(0xff);
+    let frames = [
+        lying(1_510),
+        lying(1_400),
+        lying(1),
+        base(&[0xff, 0xff, 0, 0]),
+        group,
+        base(&[3, 4, 3]),
+        base(&[2, 4, 0x13]),
+        base(&[2, 5, 3]),
+        base(&[2, 4, 0, 0]),
+        base(&[2, 4, 0x6f]),
+        base(&[2, 4, 0xaf, 1]),
+        base(&[2, 5, 0x67]),
+        all,
+        base(&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]),
+        base(&[0xaa, 0xaa, 3, 2, 0x52, 0x4f, 0, 1, 2, 2, 0x10, 9, 0, 1, 0, 5]),
+    ];
+    for frame in &frames {
+        lan.hear(0, frame);
+    }
+    lan.run(SECOND);
+    let counted = lan.nodes[0].llc().counters().malformed;
+    // A frame too short for its addresses and one with an EtherType are not link control's to count.
+    let kinds = LlcMalformed::ALL.map(|(kind, _)| kind);
+    for (kind, count) in kinds.iter().zip(counted) {
+        let elsewhere = matches!(kind, LlcMalformed::Truncated | LlcMalformed::NotALength);
+        assert_eq!(count, u64::from(!elsewhere), "{kind:?}");
+    }
+    assert!(lan.got.is_empty() && lan.left.is_empty());
+}
+
+#[test]
+fn incomplete_messages_are_given_up_and_a_flood_of_them_blocks_nobody_for_long() {
+    let mut lan = Lan::plain(2);
+    // The first fragment of each of nine messages arrives, the others do not.
+    lan.loses = |at| at % 2 == 1;
+    for _ in 0..9 {
+        lan.send(0, 2, 2_000, |_| ());
+    }
+    lan.run(Span::from_millis(10));
+    let counters = lan.nodes[1].llc().counters();
+    assert_eq!((counters.fragments_dropped, counters.incomplete), (1, 0));
+    lan.run(SECOND * 2);
+    assert_eq!(lan.nodes[1].llc().counters().incomplete, 8);
+    lan.loses = |_| false;
+    let number = lan.send(0, 2, 2_000, |_| ());
+    lan.run(SECOND);
+    assert_eq!(lan.got(number), [(1, 2_000)]);
+}
+
+#[test]
+fn link_control_allocates_nothing_once_it_runs() {
+    for mut lan in both() {
+        let mut bytes = [0; 1_600];
+        let mut frames = 0;
+        lan.run(SECOND);
+        let (now, node) = (lan.now, &mut lan.nodes[0]);
+        let counted = allocation_counter::measure(|| {
+            for number in 0..2_000u64 {
+                let to = LlcAddress { socket: 2, node: if number % 3 == 0 { LLC_BROADCAST } else { 2 } };
+                let (ack, octets) = (number % 3 == 1, 3_000);
+                let (until, level) = (Instant::FAR, (number % 8) as u8);
+                let request = LlcRequest { socket: 2, number, octets, to, level, ack, tries: 1, until };
+                let _ = node.llc_send(now, &request);
+                let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Pattern };
+                while let Some(output) = node.poll(now, &mut frame) {
+                    frames += u32::from(matches!(output, Output::Transmit { .. }));
+                    while node.next_llc_event().is_some() {}
+                    if matches!(output, Output::Event) {
+                        break;
+                    }
+                }
+            }
+        });
+        assert_eq!(counted.count_total, 0, "allocations on the frame path");
+        assert!(frames > 0 || node.link().mode() == ModeName::Token);
+    }
+}

@@ -1,0 +1,450 @@
+//! What a monitor shows of the whole segment, behind the named counters in the same file: one row of the
+//! segment, one of each station, one of each end of a channel. One writer; a reader gets all rows of one
+//! moment or none (a sequence word is odd while they are written), and never makes the writer wait.
+
+use std::sync::Arc;
+
+use crate::raw::{ReadPages, WritePages};
+
+/// Most stations in the table.
+pub const STATION_ROWS: usize = 256;
+/// Most ends of channels in the table.
+pub const CHANNEL_ROWS: usize = 512;
+/// Version of the rows.
+const MONITOR_VERSION: u64 = 1;
+/// Sequence, version and two reserved words.
+const HEAD_OCTETS: usize = 32;
+/// A writer that died inside its write must not hold a reader for ever.
+const TRIES: usize = 1_000;
+
+/// Values that are a fixed number of words.
+trait Words: Sized {
+    const COUNT: usize;
+    fn put(&self, put: &mut impl FnMut(u64));
+    fn take(take: &mut impl FnMut() -> u64) -> Self;
+}
+
+impl Words for u64 {
+    const COUNT: usize = 1;
+    fn put(&self, put: &mut impl FnMut(u64)) {
+        put(*self);
+    }
+    fn take(take: &mut impl FnMut() -> u64) -> Self {
+        take()
+    }
+}
+
+impl<T: Words, const N: usize> Words for [T; N] {
+    const COUNT: usize = N * T::COUNT;
+    fn put(&self, put: &mut impl FnMut(u64)) {
+        self.iter().for_each(|value| value.put(put));
+    }
+    fn take(take: &mut impl FnMut() -> u64) -> Self {
+        std::array::from_fn(|_| T::take(take))
+    }
+}
+
+macro_rules! row {
+    ($(#[$about:meta])* $name:ident { $($(#[$field_about:meta])* $field:ident: $kind:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$field_about])* pub $field: $kind,)*
+        }
+
+        impl Words for $name {
+            const COUNT: usize = 0 $(+ <$kind as Words>::COUNT)*;
+            fn put(&self, put: &mut impl FnMut(u64)) {
+                $(self.$field.put(put);)*
+            }
+            fn take(take: &mut impl FnMut() -> u64) -> Self {
+                Self { $($field: <$kind as Words>::take(take),)* }
+            }
+        }
+    };
+}
+
+row! {
+    /// Frames and their octets, from the destination address to the last one before the check sequence.
+    Flow {
+        /// Frames.
+        frames: u64,
+        /// Octets.
+        octets: u64,
+    }
+}
+
+row! {
+    /// The segment, as this station sees it.
+    SegmentRow {
+        /// When this was written, monotonic ns.
+        written_ns: u64,
+        /// This station's number, 0 while it has none.
+        station: u64,
+        /// 0 joining, 1 plain Ethernet, 2 switching, 3 token.
+        mode: u64,
+        /// The cycle.
+        trt_ns: u64,
+        /// The link.
+        link_bps: u64,
+        /// What a frame costs on the wire beyond its octets: preamble, check sequence, gap.
+        frame_overhead_octets: u64,
+        /// Reserved in each cycle by all stations.
+        reserved_ns: u64,
+        /// What could be reserved in each cycle, ordinary traffic's share and hops left out.
+        capacity_ns: u64,
+        /// Slots in the token.
+        slots: u64,
+        /// The newest whole cycle, from beginning to beginning.
+        rotation_ns: u64,
+        /// The longest ever.
+        rotation_longest_ns: u64,
+        /// Cycles by tenths of the target; the last place holds all longer ones.
+        rotation_tenths: [u64; 16],
+        /// The newest idle round of the token, and how many hops it had.
+        round: [u64; 2],
+        /// Heard and proven here: token, real-time, ordinary, control, LLC.
+        heard: [Flow; 5],
+        /// Stations that are refused a place, or refuse this one.
+        refused: u64,
+        /// How many station rows follow.
+        stations: u64,
+        /// How many channel rows follow.
+        channels: u64,
+    }
+}
+
+row! {
+    /// A station.
+    StationRow {
+        /// Its number.
+        station: u64,
+        /// See [`StationRow::HERE`] and the others.
+        flags: u64,
+        /// Its address in the low 48 bits.
+        mac: u64,
+        /// Its name, UTF-8 padded with zeros, as octets of native words.
+        name: [u64; 4],
+        /// When its report arrived, monotonic ns of the reader's host; 0 for never.
+        heard_ns: u64,
+        /// When it made the report, on its own clock.
+        at_ns: u64,
+        /// How often it reports.
+        every_ns: u64,
+        /// Reserved in each cycle.
+        reserved_ns: u64,
+        /// Its slots in the token.
+        slots: u64,
+        /// Sent: token, real-time, ordinary, control, LLC.
+        kinds: [Flow; 5],
+        /// Ordinary and LLC frames sent under the token, by level.
+        levels: [Flow; 8],
+        /// Heard of it here.
+        received: Flow,
+        /// Heard there from hosts that are no live members, while the token ruled.
+        foreign: Flow,
+        /// The last of those hosts.
+        foreign_mac: u64,
+        /// How often its host stood still.
+        stalls: u64,
+        /// For how long at most.
+        stall_longest_ns: u64,
+        /// The sum of its counters that should be zero.
+        faults: u64,
+        /// Ordinary frames that found its queue full.
+        dropped: u64,
+        /// The newest whole cycle that it saw.
+        rotation_ns: u64,
+        /// The longest of its newest interval.
+        rotation_max_ns: u64,
+        /// Ordinary frames that wait there.
+        queued: u64,
+        /// Channels that end there.
+        channels_all: u64,
+    }
+}
+
+row! {
+    /// One end of a channel, as its station told it.
+    ChannelRow {
+        /// Whose end.
+        station: u64,
+        /// The other end.
+        peer: u64,
+        /// The sender's id of the channel, the same at both ends.
+        channel: u64,
+        /// Its label on the wire.
+        label: u64,
+        /// See [`ChannelRow::SENDING`] and the others.
+        flags: u64,
+        /// When it was told, monotonic ns of the reader's host.
+        told_ns: u64,
+        /// Its largest unit.
+        unit_octets_max: u64,
+        /// One unit every so long.
+        period_ns: u64,
+        /// Its share of a cycle; 0 where this end does not know.
+        tht_ns: u64,
+        /// What was proven; 0 until it is open.
+        bound_ns: u64,
+        /// Whole units sent or received.
+        units: u64,
+        /// Fragments sent or received.
+        fragments: u64,
+        /// Octets of payload sent or received.
+        octets: u64,
+        /// Units behind the bound.
+        late: u64,
+        /// The longest delay; without a common clock the lateness against the quickest unit.
+        delay_max_ns: u64,
+        /// The same of the newest whole interval of its reports.
+        delay_recent_ns: u64,
+    }
+}
+
+impl StationRow {
+    /// The station whose file this is.
+    pub const HERE: u64 = 1;
+    /// It takes part.
+    pub const ALIVE: u64 = 2;
+    /// It has reported.
+    pub const REPORTED: u64 = 4;
+    /// It keeps the strict period.
+    pub const PERIODIC: u64 = 8;
+
+    /// A name as words; what is longer than 32 octets is cut.
+    pub fn name_words(name: &str) -> [u64; 4] {
+        let mut octets = [0; 32];
+        let shown = name.len().min(32);
+        octets[..shown].copy_from_slice(&name.as_bytes()[..shown]);
+        std::array::from_fn(|word| {
+            let mut eight = [0; 8];
+            eight.copy_from_slice(&octets[word * 8..word * 8 + 8]);
+            u64::from_ne_bytes(eight)
+        })
+    }
+
+    /// The name, fit for a terminal.
+    pub fn name(&self) -> String {
+        let octets: Vec<u8> =
+            self.name.iter().flat_map(|word| word.to_ne_bytes()).take_while(|octet| *octet != 0).collect();
+        let shown = String::from_utf8_lossy(&octets);
+        shown.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+    }
+}
+
+impl ChannelRow {
+    /// This end sends.
+    pub const SENDING: u64 = 1;
+    /// Both ends share a clock: delays are delays.
+    pub const ONE_CLOCK: u64 = 2;
+}
+
+/// Everything of one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Monitor {
+    /// The segment.
+    pub segment: SegmentRow,
+    /// Its stations.
+    pub stations: Vec<StationRow>,
+    /// The ends of its channels.
+    pub channels: Vec<ChannelRow>,
+}
+
+const STATIONS_AT: usize = HEAD_OCTETS + SegmentRow::COUNT * 8;
+const CHANNELS_AT: usize = STATIONS_AT + STATION_ROWS * StationRow::COUNT * 8;
+/// Octets of the whole block.
+pub const MONITOR_OCTETS: usize = CHANNELS_AT + CHANNEL_ROWS * ChannelRow::COUNT * 8;
+
+/// The node's hand on the rows. Not to be cloned: rows have one writing thread.
+pub struct MonitorTable {
+    pages: Arc<WritePages>,
+    at: usize,
+    sequence: u64,
+}
+
+/// The rows while they are being written; readers wait until this is dropped.
+pub struct MonitorWrite<'a>(&'a mut MonitorTable);
+
+impl MonitorTable {
+    pub(crate) fn new(pages: Arc<WritePages>, at: usize) -> Self {
+        pages.store(at + 8, MONITOR_VERSION);
+        Self { pages, at, sequence: 0 }
+    }
+
+    /// Begins to write. Rows that are not written keep what they say.
+    pub fn write(&mut self) -> MonitorWrite<'_> {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.pages.store(self.at, self.sequence);
+        self.pages.write_barrier();
+        MonitorWrite(self)
+    }
+}
+
+impl MonitorWrite<'_> {
+    /// The segment; says how many of the other rows count.
+    pub fn segment(&mut self, row: &SegmentRow) {
+        self.put(HEAD_OCTETS, row);
+    }
+
+    /// A station's row; one beyond the table is left out.
+    pub fn station(&mut self, index: usize, row: &StationRow) {
+        if index < STATION_ROWS {
+            self.put(STATIONS_AT + index * StationRow::COUNT * 8, row);
+        }
+    }
+
+    /// A channel's row; one beyond the table is left out.
+    pub fn channel(&mut self, index: usize, row: &ChannelRow) {
+        if index < CHANNEL_ROWS {
+            self.put(CHANNELS_AT + index * ChannelRow::COUNT * 8, row);
+        }
+    }
+
+    fn put(&mut self, at: usize, row: &impl Words) {
+        let mut at = self.0.at + at;
+        row.put(&mut |word| {
+            self.0.pages.store(at, word);
+            at += 8;
+        });
+    }
+}
+
+impl Drop for MonitorWrite<'_> {
+    fn drop(&mut self) {
+        let table = &mut *self.0;
+        table.sequence = table.sequence.wrapping_add(1);
+        table.pages.store_release(table.at, table.sequence);
+    }
+}
+
+/// All rows of one moment into `into`, whose room is used again. False when the file has none (or its writer
+/// died while writing): nothing in `into` is then worth anything.
+pub(crate) fn read(pages: &ReadPages, at: usize, into: &mut Monitor) -> bool {
+    if pages.load(at + 8) != MONITOR_VERSION {
+        return false;
+    }
+    for _ in 0..TRIES {
+        let before = pages.load_acquire(at);
+        if before != 0 && before.is_multiple_of(2) {
+            copy(pages, at, into);
+            pages.read_barrier();
+            if pages.load(at) == before {
+                return true;
+            }
+        }
+        std::thread::yield_now();
+    }
+    false
+}
+
+fn copy(pages: &ReadPages, at: usize, into: &mut Monitor) {
+    into.segment = row_at(pages, at + HEAD_OCTETS);
+    // What is read while it is written may say anything: it is thrown away, but must not be followed.
+    let rows = |said: u64, most: usize| usize::try_from(said).unwrap_or(most).min(most);
+    let (stations, channels) = (into.segment.stations, into.segment.channels);
+    into.stations.clear();
+    into.stations.extend(
+        (0..rows(stations, STATION_ROWS))
+            .map(|index| row_at::<StationRow>(pages, at + STATIONS_AT + index * StationRow::COUNT * 8)),
+    );
+    into.channels.clear();
+    into.channels.extend(
+        (0..rows(channels, CHANNEL_ROWS))
+            .map(|index| row_at::<ChannelRow>(pages, at + CHANNELS_AT + index * ChannelRow::COUNT * 8)),
+    );
+}
+
+fn row_at<R: Words>(pages: &ReadPages, mut at: usize) -> R {
+    R::take(&mut || {
+        let word = pages.load(at);
+        at += 8;
+        word
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::{CounterReader, CounterTable};
+
+    fn both() -> (MonitorTable, CounterReader) {
+        let (table, monitor) = CounterTable::with_monitor(&["hops", "turns"]).unwrap();
+        let reader = CounterReader::open(table.descriptor().try_clone_to_owned().unwrap()).unwrap();
+        (monitor, reader)
+    }
+
+    fn station(number: u64) -> StationRow {
+        let mut row = StationRow { station: number, flags: StationRow::ALIVE, ..StationRow::default() };
+        row.name = StationRow::name_words(&format!("n{number}"));
+        row.levels[7] = Flow { frames: number, octets: 60 * number };
+        row
+    }
+
+    #[test]
+    fn a_reader_sees_the_rows_that_were_written() {
+        let (mut table, reader) = both();
+        let mut seen = Monitor::default();
+        assert!(!reader.monitor(&mut seen), "nothing has been written yet");
+        let mut write = table.write();
+        write.segment(&SegmentRow { stations: 2, channels: 1, mode: 3, ..SegmentRow::default() });
+        write.station(0, &station(4));
+        write.station(1, &station(9));
+        write.channel(0, &ChannelRow { station: 4, peer: 9, delay_recent_ns: 7, ..ChannelRow::default() });
+        write.station(STATION_ROWS, &station(1));
+        drop(write);
+        assert!(reader.monitor(&mut seen));
+        assert_eq!(seen.stations, [station(4), station(9)]);
+        assert_eq!(seen.stations[1].name(), "n9");
+        assert_eq!((seen.channels[0].delay_recent_ns, seen.segment.mode), (7, 3));
+        assert_eq!(reader.iter().count(), 2, "the named counters are what they were");
+    }
+
+    #[test]
+    fn rows_of_two_moments_are_never_mixed() {
+        let (mut table, reader) = both();
+        let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let ended = Arc::clone(&stop);
+        let writer = std::thread::spawn(move || {
+            for moment in 1.. {
+                let mut write = table.write();
+                write.segment(&SegmentRow { stations: 8, written_ns: moment, ..SegmentRow::default() });
+                (0..8).for_each(|at| write.station(at, &station(moment)));
+                drop(write);
+                if ended.load(std::sync::atomic::Ordering::Relaxed) {
+                    return;
+                }
+                std::thread::sleep(std::time::Duration::from_micros(50));
+            }
+        });
+        let (mut seen, mut moments) = (Monitor::default(), std::collections::BTreeSet::new());
+        for _ in 0..2_000 {
+            if reader.monitor(&mut seen) {
+                let moment = seen.segment.written_ns;
+                assert!(seen.stations.iter().all(|row| *row == station(moment)), "{moment}");
+                moments.insert(moment);
+            }
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        writer.join().unwrap();
+        assert!(!moments.is_empty());
+    }
+
+    #[test]
+    fn a_writer_that_died_while_writing_holds_no_reader() {
+        let (mut table, reader) = both();
+        let write = table.write();
+        let _held = std::mem::ManuallyDrop::new(write);
+        assert!(!reader.monitor(&mut Monitor::default()));
+    }
+
+    #[test]
+    fn counts_of_rows_that_lie_are_not_followed() {
+        let (mut table, reader) = both();
+        let row = SegmentRow { stations: u64::MAX, channels: u64::MAX, ..SegmentRow::default() };
+        table.write().segment(&row);
+        let mut seen = Monitor::default();
+        assert!(reader.monitor(&mut seen));
+        assert_eq!((seen.stations.len(), seen.channels.len()), (STATION_ROWS, CHANNEL_ROWS));
+    }
+}

@@ -1,0 +1,234 @@
+//! What a station tells everybody once a second of what it has sent: on a switch nobody hears the others'
+//! unicast, and a monitor is to show the whole segment from any station.
+//!
+//! All counts run from the sender's start on, so that a lost report is only a gap and never a wrong sum.
+
+use crate::ethernet::MacAddr;
+use crate::fields::{Malformed, Reader, Writer};
+
+/// Most channels in one report; a station with more tells them in turn.
+pub const REPORT_CHANNELS_MAX: usize = 14;
+
+/// What traffic is counted as, in the order of [`ReportHead::kinds`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// What moves and guards the token.
+    Token,
+    /// Units on reserved channels.
+    RealTime,
+    /// The host's own frames.
+    Ordinary,
+    /// Announcements, signalling, forming and leaving, reports.
+    Control,
+    /// IEEE 802.2 frames.
+    Llc,
+}
+
+impl Class {
+    /// All of them, in the order of their places.
+    pub const ALL: [Self; 5] = [Self::Token, Self::RealTime, Self::Ordinary, Self::Control, Self::Llc];
+}
+
+/// Frames and their octets, from the destination address to the last octet before the check sequence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// How many frames.
+    pub frames: u64,
+    /// Their octets.
+    pub octets: u64,
+}
+
+impl Load {
+    /// Counts one frame.
+    pub const fn add(&mut self, octets: u64) {
+        self.frames = self.frames.saturating_add(1);
+        self.octets = self.octets.saturating_add(octets);
+    }
+}
+
+/// What a report says of its station.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReportHead {
+    /// When it was made, on the sender's monotonic clock, ns. Use differences only.
+    pub at_ns: u64,
+    /// How often reports come, ms.
+    pub every_ms: u32,
+    /// Sent, by [`Class`].
+    pub kinds: [Load; Class::ALL.len()],
+    /// Ordinary and LLC frames sent under the token, by level; in plain mode nobody sorts them.
+    pub levels: [Load; 8],
+    /// Heard here from hosts that are no live members, while the token ruled.
+    pub foreign: Load,
+    /// The last of those hosts.
+    pub foreign_mac: MacAddr,
+    /// How often this host stood still.
+    pub stalls: u32,
+    /// For how long at most, ns.
+    pub stall_longest_ns: u64,
+    /// The sum of the counters that should be zero.
+    pub faults: u64,
+    /// Ordinary frames dropped because the queue was full.
+    pub dropped: u64,
+    /// The newest cycle that this station saw whole, from beginning to beginning, ns.
+    pub rotation_ns: u32,
+    /// The longest since the last report, ns.
+    pub rotation_max_ns: u32,
+    /// Ordinary frames that wait.
+    pub queued: u32,
+    /// How many channels end here, those in other reports included.
+    pub channels_all: u16,
+}
+
+/// One end of a channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChannelReport {
+    /// The sender's id of it, the same at both ends.
+    pub channel: u64,
+    /// The other end.
+    pub peer: u16,
+    /// Its label on the wire.
+    pub label: u16,
+    /// Whether this end sends.
+    pub sending: bool,
+    /// Whether both ends share a clock, so that delays are delays; else lateness against the quickest unit.
+    pub one_clock: bool,
+    /// Its largest unit.
+    pub unit_octets_max: u32,
+    /// One unit every so long, ns.
+    pub period_ns: u32,
+    /// Its share of a cycle, ns; 0 where unknown.
+    pub tht_ns: u32,
+    /// What was proven, ns; 0 until it is open.
+    pub bound_ns: u64,
+    /// Whole units sent or received.
+    pub units: u64,
+    /// Fragments sent or received.
+    pub fragments: u64,
+    /// Octets of payload sent or received.
+    pub octets: u64,
+    /// Units that came behind the bound.
+    pub late: u64,
+    /// The longest delay (or lateness) ever, ns.
+    pub delay_max_ns: u64,
+    /// The longest in the newest whole interval, ns.
+    pub delay_recent_ns: u64,
+}
+
+/// A report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Of the station.
+    pub head: ReportHead,
+    channels: [ChannelReport; REPORT_CHANNELS_MAX],
+    count: u8,
+}
+
+const SENDING: u8 = 1;
+const ONE_CLOCK: u8 = 2;
+
+impl Report {
+    /// A report of no channels yet.
+    pub fn new(head: ReportHead) -> Self {
+        Self { head, channels: [ChannelReport::default(); REPORT_CHANNELS_MAX], count: 0 }
+    }
+
+    /// Adds a channel; false when there is no room.
+    pub fn push(&mut self, channel: ChannelReport) -> bool {
+        let Some(place) = self.channels.get_mut(usize::from(self.count)) else { return false };
+        *place = channel;
+        self.count += 1;
+        true
+    }
+
+    /// The channels in it.
+    pub fn channels(&self) -> &[ChannelReport] {
+        &self.channels[..usize::from(self.count)]
+    }
+
+    /// Octets of the body.
+    pub const fn octets(&self) -> usize {
+        HEAD_OCTETS + CHANNEL_OCTETS * self.count as usize
+    }
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader(body);
+        let mut head = ReportHead { at_ns: reader.u64()?, every_ms: reader.u32()?, ..Default::default() };
+        for load in head.kinds.iter_mut().chain(&mut head.levels).chain([&mut head.foreign]) {
+            *load = Load { frames: reader.u64()?, octets: reader.u64()? };
+        }
+        head.foreign_mac = MacAddr(reader.mac()?);
+        (head.stalls, head.stall_longest_ns) = (reader.u32()?, reader.u64()?);
+        (head.faults, head.dropped) = (reader.u64()?, reader.u64()?);
+        (head.rotation_ns, head.rotation_max_ns) = (reader.u32()?, reader.u32()?);
+        (head.queued, head.channels_all) = (reader.u32()?, reader.u16()?);
+        let mut report = Self::new(head);
+        for _ in 0..reader.u8()? {
+            if !report.push(ChannelReport::parse(&mut reader)?) {
+                return Err(Malformed::Field("report channels"));
+            }
+        }
+        reader.end()?;
+        Ok(report)
+    }
+
+    /// Writes the body and returns its length.
+    pub fn emit(&self, body: &mut [u8]) -> usize {
+        let mut writer = Writer::new(body);
+        let head = &self.head;
+        writer.u64(head.at_ns).u32(head.every_ms);
+        for load in head.kinds.iter().chain(&head.levels).chain([&head.foreign]) {
+            writer.u64(load.frames).u64(load.octets);
+        }
+        writer.bytes(&head.foreign_mac.0).u32(head.stalls).u64(head.stall_longest_ns);
+        writer.u64(head.faults).u64(head.dropped).u32(head.rotation_ns).u32(head.rotation_max_ns);
+        writer.u32(head.queued).u16(head.channels_all).u8(self.count);
+        for channel in self.channels() {
+            channel.emit(&mut writer);
+        }
+        writer.written()
+    }
+}
+
+impl ChannelReport {
+    fn parse(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (channel, peer, label, flags) = (reader.u64()?, reader.u16()?, reader.u16()?, reader.u8()?);
+        if flags & !(SENDING | ONE_CLOCK) != 0 {
+            return Err(Malformed::Field("report flags"));
+        }
+        Ok(Self {
+            channel,
+            peer,
+            label,
+            sending: flags & SENDING != 0,
+            one_clock: flags & ONE_CLOCK != 0,
+            unit_octets_max: reader.u32()?,
+            period_ns: reader.u32()?,
+            tht_ns: reader.u32()?,
+            bound_ns: reader.u64()?,
+            units: reader.u64()?,
+            fragments: reader.u64()?,
+            octets: reader.u64()?,
+            late: reader.u64()?,
+            delay_max_ns: reader.u64()?,
+            delay_recent_ns: reader.u64()?,
+        })
+    }
+
+    fn emit(&self, writer: &mut Writer<'_>) {
+        let flags = if self.sending { SENDING } else { 0 } | if self.one_clock { ONE_CLOCK } else { 0 };
+        writer.u64(self.channel).u16(self.peer).u16(self.label).u8(flags);
+        writer.u32(self.unit_octets_max).u32(self.period_ns).u32(self.tht_ns).u64(self.bound_ns);
+        writer.u64(self.units).u64(self.fragments).u64(self.octets).u64(self.late);
+        writer.u64(self.delay_max_ns).u64(self.delay_recent_ns);
+    }
+}
+
+const HEAD_OCTETS: usize = 12 + 14 * 16 + 6 + 4 + 8 * 3 + 4 * 3 + 2 + 1;
+const CHANNEL_OCTETS: usize = 8 + 2 + 2 + 1 + 4 * 3 + 8 * 7;
+
+// A full report fits one frame of any Ethernet, behind the link header and before the tag.
+const _: () = assert!(HEAD_OCTETS + CHANNEL_OCTETS * REPORT_CHANNELS_MAX + 28 + 16 <= 1500);
