@@ -200,8 +200,8 @@ impl World {
         asked.unwrap_or(Err(ResizeError::NoChannel(channel)))
     }
 
-    /// The program of a flow sends units of at most this size from now on, and none that its contract does not
-    /// carry.
+    /// The program of a flow sends units of at most this size from now on, and none that its contract does
+    /// not carry.
     pub fn wish(&mut self, flow: usize, octets: u32) {
         let flow = &mut self.flows[flow];
         let first = match flow.wish {
