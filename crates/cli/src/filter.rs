@@ -22,8 +22,9 @@ mod tests;
 mod words;
 
 pub use error::FilterError;
-#[allow(unused_imports)] // until `rota trace` names its events by them
-pub use words::{EVENTS, KINDS, MODES, VERDICTS};
+#[cfg(test)]
+pub use words::{EVENTS, VERDICTS};
+pub use words::{KINDS, MODES};
 
 /// A station, as an event names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,9 +46,9 @@ pub struct Fields<'a> {
     pub dst: Option<Party<'a>>,
     /// One of [`KINDS`].
     pub kind: Option<&'a str>,
-    /// One of [`EVENTS`].
+    /// One of the events of `words.rs`.
     pub event: Option<&'a str>,
-    /// One of [`VERDICTS`].
+    /// One of its verdicts.
     pub verdict: Option<&'a str>,
     /// One of [`MODES`].
     pub mode: Option<&'a str>,

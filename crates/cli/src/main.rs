@@ -16,7 +16,6 @@ mod clock;
 mod demo;
 mod exit;
 mod figure;
-#[allow(dead_code)] // until `rota top` and `rota trace` ask it
 mod filter;
 mod hub;
 mod lab;
@@ -33,6 +32,7 @@ mod sim;
 mod stall;
 mod status;
 mod top;
+mod trace;
 mod transport;
 mod video;
 
@@ -91,6 +91,8 @@ enum Command {
     Status(status::Args),
     /// The monitor: who uses the wire, what is reserved, how much slack is left
     Top(top::Args),
+    /// The last events, filtered, as a capture, and what the flight recorder kept
+    Trace(trace::Args),
     /// Measure this machine
     Bench(bench::Args),
     /// Measure what a frame, a visit and a hop cost on an interface, for admission
@@ -114,6 +116,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Llc(args) => llc::run(&args, format),
         Command::Status(args) => status::run(&args, format),
         Command::Top(args) => top::run(&args, format),
+        Command::Trace(args) => trace::run(&args, format),
         Command::Bench(args) => bench::run(&args, format),
         Command::Calibrate(args) => calibrate::run(&args, format),
         Command::Load(args) => load::run(&args, format),

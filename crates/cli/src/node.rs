@@ -95,6 +95,10 @@ pub struct Args {
     /// Do not ask for real-time priority
     #[arg(long)]
     no_realtime: bool,
+    /// How many events the log of 'rota trace' holds, 256 octets each; 0 keeps none
+    #[arg(long, env = "ROTA_TRACE_EVENTS", default_value_t = 1_000, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=65_536))]
+    trace_events: u32,
     /// Write each interval in which this station held the token: generation, accepted and passed in ns
     #[arg(long, value_name = "FILE")]
     hold_log: Option<PathBuf>,
@@ -169,6 +173,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         control: rota::ControlName::default(),
         quota: quota(args),
         realtime: !args.no_realtime,
+        trace_events: args.trace_events,
         hold_log: args.hold_log.clone(),
     };
     let outcome = rota_node::run(spec, device, gate, |realtime| {
@@ -200,6 +205,7 @@ fn settings(args: &Args, rate: BitRate) -> Result<Settings, Failure> {
         return Err(Failure::wrong_use(sentence));
     }
     settings.report = args.report;
+    settings.llc.enabled = true;
     settings.llc.address = args.llc_address.unwrap_or(0);
     settings.llc.peers.clone_from(&args.llc_peer);
     settings.llc.private_segment = args.llc_private;

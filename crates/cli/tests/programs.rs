@@ -30,6 +30,7 @@ fn station(test: &str) -> ControlName {
         control: name.clone(),
         quota: QUOTA,
         realtime: false,
+        trace_events: 1_000,
         hold_log: None,
     };
     let (tell, ready) = std::sync::mpsc::channel();
@@ -135,7 +136,7 @@ impl Raw {
 
     fn greeted(name: &ControlName) -> Self {
         let raw = Self::connect(name);
-        assert!(raw.say(br#"{"hello":{"version":2}}"#) && raw.answer().contains("welcome"));
+        assert!(raw.say(br#"{"hello":{"version":4}}"#) && raw.answer().contains("welcome"));
         raw
     }
 }
@@ -146,7 +147,7 @@ fn whatever_a_program_says_the_node_goes_on() {
     let old = Raw::connect(&name);
     assert!(old.say(br#"{"hello":{"version":0}}"#));
     let words = old.answer();
-    assert!(words.contains("speaks version 2, the program version 0"), "{words}");
+    assert!(words.contains("speaks version 4, the program version 0"), "{words}");
     assert_eq!(old.answer(), "", "and it hangs up");
 
     let rude = Raw::connect(&name);
@@ -172,7 +173,7 @@ fn whatever_a_program_says_the_node_goes_on() {
         (r#"{"mapped":{"channel":18446744073709551615}}"#, "no channel of yours"),
         (r#"{"close":{"channel":7}}"#, "no channel 7"),
         (r#"{"modify":{"channel":7,"unit_octets_max":0}}"#, "on no open channel 7"),
-        (r#"{"hello":{"version":2}}"#, "already been greeted"),
+        (r#"{"hello":{"version":4}}"#, "already been greeted"),
     ] {
         assert!(raw.say(words.as_bytes()));
         let answer = raw.answer();

@@ -34,11 +34,13 @@ pub use node::{Node, NodeError, OpenError, OpenRequest};
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
 pub use rota_shm::control::{
-    ChannelInfo, ContractInfo, ControlName, ControlNameError, LlcInfo, MemberInfo, RefusalInfo,
+    ChannelInfo, ContractInfo, ControlName, ControlNameError, IncidentInfo, LlcInfo, MemberInfo, RefusalInfo,
     ReservationInfo, RunMode, SocketError, StatusInfo, TokenInfo,
 };
+pub use rota_shm::layout::TRACE_SNAP_OCTETS;
 pub use rota_shm::{ChannelCounter, ChannelState, CloseCause, CounterReader, MemoryError, RxCounts};
 pub use rota_shm::{ChannelRow, Flow, Monitor, SegmentRow, StationRow};
+pub use rota_shm::{Lost, TraceEvent, TraceReader, TraceRecord, TraceVerdict};
 pub use rota_units::{BitRate, Instant, Octets, Span};
 pub use send::{CloseError, CloseReport, SendChannel, SendError, Slot};
 pub use wait::WaitError;

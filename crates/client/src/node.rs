@@ -4,9 +4,10 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rota_shm::control::{
-    ChannelInfo, ContractInfo, ControlName, RefusalInfo, Reply, Request, SocketError, StatusInfo,
+    ChannelInfo, ContractInfo, ControlName, IncidentInfo, RefusalInfo, Reply, Request, SocketError,
+    StatusInfo,
 };
-use rota_shm::{CounterReader, MemoryError, open_source};
+use rota_shm::{CounterReader, MemoryError, TraceReader, open_source};
 use rota_units::Span;
 
 use crate::receive::Listener;
@@ -207,6 +208,41 @@ impl Node {
         let mut answer = self.session.request(&Request::Counters, LOCAL_TIMEOUT)?;
         match (answer.body, answer.descriptors.pop()) {
             (Reply::Counters, Some(file)) => Ok(CounterReader::open(file)?),
+            (other, _) => Err(unexpected(other)),
+        }
+    }
+
+    /// The node's event log, live: it can be read for as long as the reader lives, without the node.
+    ///
+    /// # Errors
+    /// [`NodeError`], for one when the node keeps none.
+    pub fn trace(&mut self) -> Result<TraceReader, NodeError> {
+        let mut answer = self.session.request(&Request::Trace, LOCAL_TIMEOUT)?;
+        match (answer.body, answer.descriptors.pop()) {
+            (Reply::Trace, Some(file)) => Ok(TraceReader::open(file)?),
+            (other, _) => Err(unexpected(other)),
+        }
+    }
+
+    /// The incidents of which the node has kept the events, the oldest first.
+    ///
+    /// # Errors
+    /// [`NodeError`].
+    pub fn incidents(&mut self) -> Result<Vec<IncidentInfo>, NodeError> {
+        match self.session.request(&Request::Incidents, LOCAL_TIMEOUT)?.body {
+            Reply::Incidents(incidents) => Ok(incidents),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// One incident, and the events around it.
+    ///
+    /// # Errors
+    /// [`NodeError`], for one when it is not kept (any more).
+    pub fn incident(&mut self, number: u64) -> Result<(IncidentInfo, TraceReader), NodeError> {
+        let mut answer = self.session.request(&Request::Incident { number }, LOCAL_TIMEOUT)?;
+        match (answer.body, answer.descriptors.pop()) {
+            (Reply::Incident(info), Some(file)) => Ok((info, TraceReader::open(file)?)),
             (other, _) => Err(unexpected(other)),
         }
     }

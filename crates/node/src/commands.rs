@@ -107,6 +107,10 @@ pub(crate) enum Note {
         ask: u64,
         snapshot: Box<Snapshot>,
     },
+    /// Something happened of which an incident should be kept: the number of its event.
+    Incident {
+        event: u64,
+    },
     /// A client wrote something impossible into its ring.
     Hostile {
         channel: ChannelId,

@@ -4,6 +4,7 @@ mod llc;
 mod modify;
 
 use crate::commands::{AskError, Command, ControlEnd, Note};
+use crate::incidents::Incidents;
 use crate::session::{Asked, Listening, Owned, Session, board_cause, contract_info};
 use crate::status::{Facts, Snapshot};
 use nix::sys::signal::{SigSet, Signal};
@@ -15,7 +16,7 @@ use rota_driver::realtime::Realtime;
 use rota_proto::{ChannelEvent, ChannelId, CloseCause, Contract};
 use rota_shm::control::{ChannelInfo, Listener, RefusalInfo, Reply, Request};
 use rota_shm::layout::rx_slots_for;
-use rota_shm::{ChannelState, NodeSink, NodeSource, SinkShape, SourceShape};
+use rota_shm::{ChannelState, NodeSink, NodeSource, SinkShape, SourceShape, TraceReader};
 use rota_units::{Instant, Span};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -47,6 +48,7 @@ struct Control<'a> {
     /// The data thread has been asked for its state and has not answered yet.
     snapshot_asked: bool,
     next_snapshot: Instant,
+    incidents: Incidents,
     over: bool,
 }
 
@@ -59,6 +61,8 @@ pub(crate) fn run(
     data: &ControlEnd,
 ) {
     let (sessions, user) = (Vec::new(), nix::unistd::geteuid().as_raw());
+    let log = facts.log.as_ref().and_then(|log| log.try_clone().ok());
+    let incidents = Incidents::new(log.and_then(|log| TraceReader::open(log).ok()));
     let mut control = Control {
         facts,
         realtime,
@@ -68,6 +72,7 @@ pub(crate) fn run(
         user,
         snapshot_asked: false,
         next_snapshot: Instant::ZERO,
+        incidents,
         over: false,
     };
     if control.turns(listener, signals).is_err() {
@@ -83,7 +88,7 @@ impl Control<'_> {
         poller.add(listener.as_fd(), LISTENER, Trigger::Level)?;
         poller.add(self.data.wait_fd(), NOTES, Trigger::Edge)?;
         while !self.over {
-            let due = self.ask_for_snapshot(now());
+            let due = self.ask_for_snapshot(now()).min(self.incidents.turn(now()));
             let ready: Vec<u64> = poller.wait(due)?.map(|event| event.token).collect();
             for token in ready {
                 match token {
@@ -188,13 +193,26 @@ impl Control<'_> {
             Ok(None) => true,
             Err(_) => false,
         };
-        let ours = |asked: &Asked| matches!(asked, Asked::Close { .. } | Asked::List);
+        let ours = |asked: &Asked| {
+            matches!(asked, Asked::Close { .. } | Asked::List | Asked::Incidents | Asked::Incident { .. })
+        };
         let place = session.asked.iter().position(|(id, asked)| *id == ask && ours(asked));
         match place.map(|place| session.asked.swap_remove(place).1) {
             Some(Asked::Close { channel }) => self.close_foreign(at, ChannelId(channel)),
             Some(Asked::List) => {
                 let channels = self.channels();
                 self.sessions[at].reply(&Reply::Channels(channels), &[]);
+            }
+            Some(Asked::Incidents) => {
+                let incidents = self.incidents.list();
+                self.sessions[at].reply(&Reply::Incidents(incidents), &[]);
+            }
+            Some(Asked::Incident { number }) => {
+                let session = &self.sessions[at];
+                match self.incidents.one(number) {
+                    Some((info, file)) => session.reply(&Reply::Incident(info.clone()), &[file]),
+                    None => session.error(no_incident(number, &self.incidents.list()), true),
+                };
             }
             _ => {}
         }
@@ -253,6 +271,7 @@ impl Control<'_> {
                 Note::Listening { ask, result } => self.on_listening(ask, result),
                 Note::Resizing { ask, result } => self.on_resizing(ask, result),
                 Note::Snapshot { ask, snapshot } => self.on_snapshot(ask, &snapshot),
+                Note::Incident { event } => self.incidents.begin(now(), event),
                 Note::Hostile { channel, why } => self.on_hostile(channel, &why),
                 Note::HostileSocket { socket, why } => self.on_hostile_socket(socket, &why),
                 Note::Done { ask } => self.on_done(ask),
@@ -556,4 +575,13 @@ fn no_station(called: &str, known: &[String]) -> Reply {
 
 fn no_channel(channel: u64) -> String {
     format!("no channel {channel} here; 'rota channel list' shows them")
+}
+
+fn no_incident(number: u64, kept: &[rota_shm::control::IncidentInfo]) -> String {
+    match (kept.first(), kept.last()) {
+        (Some(first), Some(last)) => {
+            format!("no incident {number} is kept; there are {} to {}", first.number, last.number)
+        }
+        _ => format!("no incident {number}: nothing has been missed, refused or lost since this node began"),
+    }
 }

@@ -6,6 +6,7 @@ use crate::gate::{Egress, EgressError};
 use crate::pool::Pool;
 use crate::sockets::Sockets;
 use crate::status::{MemberCopy, Snapshot};
+use crate::trace::Tracer;
 use crate::{NodeSpec, pool};
 use hdrhistogram::Histogram;
 use rota_driver::clock::now;
@@ -17,7 +18,9 @@ use rota_proto::{
     Payloads, PortId, Received, StationId, UnitFate,
 };
 use rota_shm::control::LlcInfo;
-use rota_shm::{Board, ChannelCounter, NodeSocket, RxWriter, SlotMark, TxReader, UnitDescriptor, UnitRef};
+use rota_shm::{
+    Board, ChannelCounter, NodeSocket, RxWriter, SlotMark, TraceFile, TxReader, UnitDescriptor, UnitRef,
+};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, host_level};
 use std::fs::File;
@@ -133,6 +136,13 @@ struct Data<D, G> {
     frames_heard: u64,
     dequeued: Instant,
     published: Published,
+    tracer: Tracer,
+}
+
+/// What others watch.
+pub(crate) struct Files {
+    pub(crate) published: Published,
+    pub(crate) log: Option<TraceFile>,
 }
 
 /// Runs until told to stop.
@@ -141,9 +151,9 @@ pub(crate) fn run<D: FrameDevice, G: Egress>(
     device: D,
     gate: G,
     control: DataEnd,
-    published: Published,
+    files: Files,
 ) -> Result<(), Stopped> {
-    let mut data = Data::new(spec, device, gate, control, published)?;
+    let mut data = Data::new(spec, device, gate, control, files)?;
     let outcome = data.turns();
     if data.diverted {
         // A dying node must not take the host's traffic with it; the kernel would do the same a little later.
@@ -157,13 +167,7 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> Stopped {
 }
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
-    fn new(
-        spec: &NodeSpec,
-        device: D,
-        gate: G,
-        control: DataEnd,
-        published: Published,
-    ) -> Result<Self, Stopped> {
+    fn new(spec: &NodeSpec, device: D, gate: G, control: DataEnd, files: Files) -> Result<Self, Stopped> {
         let poller = Poller::new(64).map_err(system("epoll"))?;
         if let Some(fd) = device.wait_fd() {
             poller.add(fd, DEVICE, Trigger::Level).map_err(system("the device cannot be waited on"))?;
@@ -206,7 +210,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             own_frames: 0,
             frames_heard: 0,
             dequeued: Instant::ZERO,
-            published,
+            published: files.published,
+            tracer: Tracer::new(files.log, spec.settings.ether_type, mac.0, boot_id()),
         })
     }
 
@@ -249,6 +254,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             // A turn takes microseconds: one of more than a millisecond was taken off its CPU.
             self.stalls.on_timer(woke, turned);
             self.measured.turns += 1;
+            self.tracer.turn(turned, &self.node, &self.stalls);
+            while let Some(event) = self.tracer.incident(turned) {
+                self.control.say(Note::Incident { event });
+            }
             let Self { node, device, measured, own_frames, stalls, published, .. } = self;
             if published.is_due(turned) {
                 let mac = MacAddr(device.mac());
@@ -276,7 +285,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 Ok(Some(received)) => received,
                 Ok(None) => break,
                 // The link will come back; what was lost is seen by the protocol.
-                Err(DeviceError::LinkDown | DeviceError::Truncated { .. }) => continue,
+                Err(DeviceError::LinkDown) => {
+                    self.tracer.link_down(now());
+                    continue;
+                }
+                Err(DeviceError::Truncated { .. }) => continue,
                 Err(error) => return Err(Stopped::Device(error)),
             };
             let at = (received.stamp == Stamp::Kernel).then_some(received.at);
@@ -286,6 +299,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.dequeued = received.dequeued;
             let taken = self.tick();
             let frame = Input::Frame { port: PortId(0), at, data: &buffer[..received.len] };
+            let counted = *self.node.link().counters();
             let delivery = self.node.handle(received.dequeued, frame);
             let handled = self.tick();
             if let Some(begin) = begin {
@@ -293,7 +307,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.measured.receive_ns += elapsed(Some(begin), taken);
                 self.measured.handle_ns += elapsed(taken, handled);
             }
-            self.take(delivery, &buffer[..received.len]);
+            let (octets, at) = (&buffer[..received.len], at.unwrap_or(received.dequeued));
+            let fragment = match &delivery {
+                Some(Received::Fragment(fragment)) => Some(fragment),
+                _ => None,
+            };
+            self.tracer.received(at, received.dequeued, octets, &counted, &self.node, fragment);
+            self.take(delivery, octets);
             let sent_before = self.own_frames;
             self.drain()?;
             // Whoever has just answered waits for the answer's answer: asking the empty socket first would
@@ -700,9 +720,12 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     fn perform(&mut self, at: Instant, output: Output) -> Result<(), Stopped> {
         match output {
-            Output::Transmit { len, .. } => self.transmit_own(usize::from(len))?,
-            Output::TransmitHost { tag, .. } => self.transmit_host(tag)?,
-            Output::DropHost { tag } => self.pool.give_back(tag),
+            Output::Transmit { len, .. } => self.transmit_own(at, usize::from(len))?,
+            Output::TransmitHost { tag, .. } => self.transmit_host(at, tag)?,
+            Output::DropHost { tag } => {
+                self.tracer.dropped(at, self.pool.frame(tag));
+                self.pool.give_back(tag);
+            }
             Output::Gate { order, .. } => self.order_gate(order)?,
             Output::Slot { channel, at, unit } => self.slot(at, channel, unit),
             Output::Event => self.events(),
@@ -725,14 +748,16 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         Ok(())
     }
 
-    fn transmit_own(&mut self, len: usize) -> Result<(), Stopped> {
+    fn transmit_own(&mut self, at: Instant, len: usize) -> Result<(), Stopped> {
         self.own_frames += 1;
         let sent = self.device.transmit(&self.transmit_buffer[..len]);
+        self.tracer.sent(at, &self.transmit_buffer[..len], matches!(sent, Ok(Transmit::Sent)));
         self.sent(sent)
     }
 
-    fn transmit_host(&mut self, tag: HostTag) -> Result<(), Stopped> {
+    fn transmit_host(&mut self, at: Instant, tag: HostTag) -> Result<(), Stopped> {
         let sent = self.device.transmit(self.pool.frame(tag));
+        self.tracer.sent(at, self.pool.frame(tag), matches!(sent, Ok(Transmit::Sent)));
         self.pool.give_back(tag);
         self.sent(sent)
     }
@@ -755,7 +780,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         let control = &self.control;
         self.rings.sockets.retry(now(), &mut self.node, |note| control.say(note));
+        let at = now();
         while let Some(event) = self.node.next_event() {
+            self.tracer.channel(at, &event, &self.node);
             let peer = match &event {
                 rota_proto::ChannelEvent::Incoming { from, .. } => {
                     let known = self.node.link().members().iter().find(|member| member.station == *from);

@@ -14,6 +14,7 @@ mod control;
 mod counters;
 mod data;
 mod gate;
+mod incidents;
 mod key;
 mod meter;
 mod monitor;
@@ -22,6 +23,7 @@ mod quota;
 mod session;
 mod sockets;
 mod status;
+mod trace;
 
 pub use counters::SHOULD_BE_ZERO;
 pub use gate::{Egress, EgressError, NoGate};
@@ -33,8 +35,8 @@ use rota_driver::device::FrameDevice;
 use rota_driver::realtime::{Realtime, Wish};
 pub use rota_proto::LlcSettings;
 pub use rota_proto::{STATIONS_MAX, STATIONS_STATED, Settings, SettingsError};
-use rota_shm::MemoryError;
 use rota_shm::control::{ControlName, Listener, SocketError};
+use rota_shm::{MemoryError, TraceFile};
 use std::io;
 use std::path::PathBuf;
 
@@ -55,6 +57,8 @@ pub struct NodeSpec {
     pub quota: Quota,
     /// Whether to ask for real-time priority and memory.
     pub realtime: bool,
+    /// How many events it keeps in its log; 0 for none.
+    pub trace_events: u32,
     /// Where to write the intervals in which the token was held, one line each.
     pub hold_log: Option<PathBuf>,
 }
@@ -73,8 +77,8 @@ pub enum NodeError {
         /// Its answer.
         source: io::Error,
     },
-    /// The counters file.
-    #[error("the counters file cannot be made: {0}")]
+    /// The counters file or the event log.
+    #[error("the node's memory files cannot be made: {0}")]
     Memory(MemoryError),
     /// The egress gate.
     #[error("the egress gate failed: {0}")]
@@ -112,7 +116,11 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
     let interface = spec.interface.clone();
     let (table, published, meter) = counters::file().map_err(NodeError::Memory)?;
     let (metering, stop) = std::sync::mpsc::channel();
-    let facts = status::Facts::of(&spec, table);
+    let log = match spec.trace_events {
+        0 => None,
+        events => Some(TraceFile::create(events, 0, spec.settings.ether_type).map_err(NodeError::Memory)?),
+    };
+    let facts = status::Facts::of(&spec, table, log.as_ref())?;
     let outcome = std::thread::scope(|scope| {
         let (asked_of, ethertype, counted) = (&interface, spec.settings.ether_type, &facts.counters);
         let meter_thread = std::thread::Builder::new()
@@ -127,7 +135,7 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
                 let _farewell = farewell;
                 let realtime = if spec.realtime { Realtime::ask(Wish::all()) } else { Realtime::default() };
                 let _ = answer.send(realtime);
-                data::run(&spec, device, gate, to_control, published)
+                data::run(&spec, device, gate, to_control, data::Files { published, log })
             })
             .map_err(|source| data::Stopped::System("the data thread cannot be started", source))?;
         let realtime = asked.recv().unwrap_or_default();

@@ -7,7 +7,7 @@ use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Reques
 use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
 use std::cell::Cell;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// What a program waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,10 @@ pub(crate) enum Asked {
     /// The socket of this connection is to be attached, or its messages given up.
     Socket,
     List,
+    Incidents,
+    Incident {
+        number: u64,
+    },
     Modify {
         channel: u64,
     },
@@ -175,6 +179,9 @@ impl Session {
                 data.say(Command::Circulate { until });
                 self.reply(&Reply::Done, &[])
             }
+            Request::Incidents => self.wait_for(ask, Asked::Incidents),
+            Request::Incident { number } => self.wait_for(ask, Asked::Incident { number }),
+            Request::Trace => self.trace(facts),
             Request::LlcAddress => self.reply(&Reply::LlcAddress { node: facts.llc.address }, &[]),
             Request::LlcOpen { .. } => self.error("the control thread opens sockets", true),
             Request::LlcMapped => self.socket_mapped(ask, data),
@@ -182,14 +189,25 @@ impl Session {
                 self.close_socket(data);
                 self.reply(&Reply::Done, &[])
             }
-            Request::LlcCancel => match &self.socket {
-                Some(OwnedSocket { number, memory: None }) => {
-                    let command = Command::CancelSocket { ask, socket: *number };
-                    self.ask(ask, Asked::Socket, command, data)
-                }
-                _ => self.error("this connection has no open socket", true),
-            },
+            Request::LlcCancel => self.cancel_socket(ask, data),
             Request::Counters => self.reply(&Reply::Counters, &[facts.counters.descriptor()]),
+        }
+    }
+
+    fn trace(&self, facts: &Facts) -> bool {
+        match &facts.log {
+            Some(log) => self.reply(&Reply::Trace, &[log.as_fd()]),
+            None => self.error("this node keeps no events: it was started with --trace-events 0", false),
+        }
+    }
+
+    fn cancel_socket(&mut self, ask: u64, data: &ControlEnd) -> bool {
+        match &self.socket {
+            Some(OwnedSocket { number, memory: None }) => {
+                let command = Command::CancelSocket { ask, socket: *number };
+                self.ask(ask, Asked::Socket, command, data)
+            }
+            _ => self.error("this connection has no open socket", true),
         }
     }
 

@@ -7,10 +7,11 @@ use hdrhistogram::Histogram;
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
 use rota_proto::{LlcSettings, ModeName, Status};
-use rota_shm::CounterTable;
 use rota_shm::control::{LlcInfo, MemberInfo, ReservationInfo, RunMode, StatusInfo, TokenInfo};
+use rota_shm::{CounterTable, TraceFile};
 use rota_wire::{MacAddr, Verdict};
 use serde_json::json;
+use std::os::fd::OwnedFd;
 
 /// One sentence: who does not take part, and why.
 pub(crate) fn refusal(mac: MacAddr, why: Verdict, here: bool) -> String {
@@ -40,13 +41,20 @@ pub(crate) struct Facts {
     pub(crate) lab_key: bool,
     /// What whoever watches may map.
     pub(crate) counters: CounterTable,
+    pub(crate) log: Option<OwnedFd>,
     pub(crate) quota: Quota,
     pub(crate) llc: LlcSettings,
 }
 
 impl Facts {
-    pub(crate) fn of(spec: &NodeSpec, counters: CounterTable) -> Self {
-        Self {
+    pub(crate) fn of(
+        spec: &NodeSpec,
+        counters: CounterTable,
+        log: Option<&TraceFile>,
+    ) -> Result<Self, crate::NodeError> {
+        let log = log.map(|log| log.descriptor().try_clone_to_owned()).transpose();
+        Ok(Self {
+            log: log.map_err(crate::system("the event log cannot be shared"))?,
             name: spec.name.clone(),
             interface: spec.interface.clone(),
             trt_ns: spec.settings.trt.as_nanos(),
@@ -55,7 +63,7 @@ impl Facts {
             counters,
             quota: spec.quota,
             llc: spec.settings.llc.clone(),
-        }
+        })
     }
 }
 

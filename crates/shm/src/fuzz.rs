@@ -4,10 +4,14 @@
 use crate::board::BoardView;
 use crate::control::{Reply, Request};
 use crate::counters::CounterReader;
-use crate::layout::{BOARD_OCTETS, RX_SLOT_OCTETS, board_file_octets, tx_file_octets};
+use crate::layout::{
+    BOARD_OCTETS, LAYOUT_VERSION, RX_SLOT_OCTETS, TRACE_MAGIC, TRACE_SLOTS_AT, TRACE_SNAP_OCTETS,
+    TraceHeader, TraceSlot, board_file_octets, tx_file_octets,
+};
 use crate::memfd::{self, SIZE_SEALS};
 use crate::memory::{NodeSource, SourceShape, open_sink};
 use crate::raw::WritePages;
+use crate::trace::TraceReader;
 
 /// The parser of what a client sends.
 pub fn fuzz_control_request(data: &[u8]) {
@@ -83,6 +87,43 @@ pub fn fuzz_counters(data: &[u8]) {
     }
 }
 
+/// The reader of a trace file of eight slots whose words the data overwrites: each 11 octets are a verb, a
+/// place and a value.
+pub fn fuzz_trace(data: &[u8]) {
+    const SLOTS: usize = 8;
+    let octets = TRACE_SLOTS_AT + SLOTS * size_of::<TraceSlot>();
+    let Ok(file) = memfd::create("rota-fuzz", octets) else { return };
+    let (Ok(pages), Ok(())) = (WritePages::map(&file, octets), memfd::seal(&file, SIZE_SEALS)) else {
+        return;
+    };
+    let header = [TRACE_MAGIC, LAYOUT_VERSION, SLOTS as u64, SLOTS as u64];
+    header.iter().enumerate().for_each(|(word, &value)| pages.store(word * 8, value));
+    let mut reader = None;
+    for chunk in data.chunks_exact(11) {
+        let (verb, place, value) = split(chunk);
+        match verb % 8 {
+            0 => reader = file.try_clone().ok().and_then(|file| TraceReader::open(file).ok()),
+            1 => {
+                let Some(reader) = &mut reader else { continue };
+                let mut into = [0; TRACE_SNAP_OCTETS];
+                // A head far away costs one step, not as many as it is away.
+                for _ in 0..4 * SLOTS {
+                    let Some(Ok((_, record))) = reader.next(&mut into) else { continue };
+                    assert!(record.octets.len() <= TRACE_SNAP_OCTETS);
+                    assert!(!record.words().chars().any(char::is_control));
+                }
+                let _ = (reader.station(place as u16), reader.own());
+            }
+            // The words that matter, more often than chance would have it.
+            2 => pages.store(core::mem::offset_of!(TraceHeader, head), value % 32),
+            3 => pages.store(core::mem::offset_of!(TraceHeader, head), value),
+            4 => pages.store(TRACE_SLOTS_AT + place % SLOTS * size_of::<TraceSlot>(), value % 64),
+            5 => pages.store(place % 16 * 8, value),
+            _ => pages.store(place % (octets / 8) * 8, value),
+        }
+    }
+}
+
 fn look_at(board: &BoardView) {
     let _ = (board.state(), board.slot(), board.final_units(), board.units_sent());
 }
@@ -132,6 +173,11 @@ mod tests {
     #[test]
     fn the_corpus_of_replies_replays() {
         replay("control_reply", fuzz_control_reply);
+    }
+
+    #[test]
+    fn the_corpus_of_traces_replays() {
+        replay("trace", fuzz_trace);
     }
 
     #[test]

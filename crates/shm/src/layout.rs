@@ -140,6 +140,75 @@ pub struct CounterEntry {
     pub name: [u8; COUNTER_NAME_OCTETS],
 }
 
+/// Head of a trace file; [`TRACE_STATIONS`] of [`TraceStation`] follow, then the slots.
+#[repr(C)]
+pub struct TraceHeader {
+    /// [`TRACE_MAGIC`].
+    pub magic: u64,
+    /// [`LAYOUT_VERSION`].
+    pub version: u64,
+    /// Slots behind the stations: a power of two.
+    pub slots: u64,
+    /// How many events were asked for: readers show no more.
+    pub wanted: u64,
+    /// Index of the oldest event that was ever in this file.
+    pub first: u64,
+    /// Index after the newest event.
+    pub head: u64,
+    /// The station's own number; 0 while it has none.
+    pub station: u64,
+    /// EtherType of the segment's frames.
+    pub ether_type: u64,
+    reserved: [u64; 8],
+}
+
+/// What is known of the station with this number.
+#[repr(C)]
+pub struct TraceStation {
+    /// Its address in the lower 48 bits; all zero where no such station was ever seen.
+    pub mac: u64,
+    /// UTF-8, padded with zeros.
+    pub name: [u8; 32],
+}
+
+/// One slot of a trace file.
+#[repr(C)]
+pub struct TraceSlot {
+    /// Seqlock: see [`sequence_open`] and [`sequence_shut`].
+    pub sequence: u64,
+    /// When it happened, monotonic ns; of a received frame the kernel's stamp, where there is one.
+    pub at_ns: u64,
+    /// When the node noted it, monotonic ns.
+    pub noted_ns: u64,
+    /// Event (bits 0–7), frame kind (8–15), verdict (16–23), level + 1 (24–31), octets kept (32–47), frame
+    /// octets (48–63).
+    pub shape: u64,
+    /// Source (bits 0–15), destination (16–31), label (32–47), flags (48–63).
+    pub parties: u64,
+    /// The channel's number on this station; 0 for none.
+    pub channel: u64,
+    /// The unit's number, or what the event says.
+    pub number: u64,
+    /// When the unit had to be there, monotonic ns; 0 where nothing was promised.
+    pub deadline_ns: u64,
+    /// How much later than the deadline it was, ns, two's complement.
+    pub late_ns: u64,
+    /// What the event says.
+    pub extra: [u64; 3],
+    /// The first octets of the frame, or a word about the event.
+    pub octets: [u8; TRACE_SNAP_OCTETS],
+}
+
+/// First word of a trace file: "RotaTrce".
+pub const TRACE_MAGIC: u64 = u64::from_be_bytes(*b"RotaTrce");
+/// Octets of a frame that a slot keeps.
+pub const TRACE_SNAP_OCTETS: usize = 160;
+/// Stations in the table of a trace file, by their number.
+pub const TRACE_STATIONS: usize = 256;
+/// Most slots of a trace file.
+pub const TRACE_SLOTS_MAX: u32 = 65_536;
+/// Octets before the first slot of a trace file.
+pub const TRACE_SLOTS_AT: usize = size_of::<TraceHeader>() + TRACE_STATIONS * size_of::<TraceStation>();
 /// Longest name of a counter, in octets.
 pub const COUNTER_NAME_OCTETS: usize = 56;
 /// Octets before the first receive slot.
@@ -160,6 +229,8 @@ const _: () = {
     assert!(size_of::<TxHeader>() == 64 && size_of::<TxDescriptor>() == 64);
     assert!(size_of::<RxDescriptor>() == 64 && offset_of!(RxDescriptor, shape) == 48);
     assert!(size_of::<CountersHeader>() == 64 && size_of::<CounterEntry>() == 64);
+    assert!(size_of::<TraceHeader>() == 128 && size_of::<TraceStation>() == 40);
+    assert!(size_of::<TraceSlot>() == 256 && offset_of!(TraceSlot, octets) == 96);
     assert!(RX_SLOT_OCTETS == 2112 && RX_SLOT_OCTETS.is_multiple_of(64));
 };
 

@@ -31,6 +31,7 @@ pub mod monitor;
 #[allow(unsafe_code)]
 mod raw;
 mod ring;
+pub mod trace;
 
 pub use board::{Board, BoardView, ChannelCounter, ChannelState, CloseCause, SlotMark};
 pub use counters::{CounterReader, CounterTable};
@@ -45,3 +46,4 @@ pub use ring::{
     Hostile, NextUnit, RxCounts, RxReader, RxUnit, RxWriter, TryWriteError, TxReader, TxWriter,
     UnitDescriptor, UnitRef,
 };
+pub use trace::{Lost, TraceEvent, TraceFile, TraceReader, TraceRecord, TraceVerdict};

@@ -38,6 +38,7 @@ impl Ground {
                 control: control.map_err(|e| Failure::failed(e.to_string()))?,
                 quota: Quota::default(),
                 realtime: false,
+                trace_events: 1_000,
                 hold_log: None,
             };
             let run = move || {

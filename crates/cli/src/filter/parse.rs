@@ -10,7 +10,7 @@ const FIELDS: &str = "src, dst, host, kind, event, verdict, mode, priority, chan
 /// Words that begin something else than a bare word.
 const FIELD_WORDS: &[&str] = &[
     "src", "dst", "host", "station", "kind", "event", "verdict", "mode", "priority", "prio", "level",
-    "channel", "label", "len", "length", "sap", "not", "and", "or",
+    "channel", "label", "len", "length", "sap", "not",
 ];
 const SYMBOLS: &[&str] = &["&&", "||", "==", "!=", "<=", ">=", "(", ")", "!", "=", "<", ">"];
 

@@ -59,6 +59,7 @@ fn a_wrong_filter_names_its_column_and_what_would_be_right() {
     let cases = [
         ("src n3 and", 11, "the filter ends", "a field was expected"),
         ("src n3 and priorty 5", 12, "'priorty' stands there", "did you mean 'priority'?"),
+        ("src n1 and knd token", 12, "'knd'", "did you mean 'kind'?"),
         ("priority 9", 10, "'9'", "a number from 0 to 7"),
         ("len > many", 7, "'many'", "a number"),
         ("kind tokn", 6, "'tokn'", "did you mean 'token'?"),
@@ -94,7 +95,7 @@ fn a_filter_too_deep_is_refused_and_not_a_crash() {
 fn words_come_as_arguments_too() {
     let words = ["src", "n3", "and", "kind token"].map(String::from);
     assert!(Filter::from_words(&words).unwrap().matches(&token()));
-    assert!(Filter::from_words(&[]).unwrap().is_empty());
+    assert_eq!(Filter::from_words(&[]).unwrap(), Filter::default());
 }
 
 /// A formula, its filter text, and what it is worth for `token()`, worked out on another way.

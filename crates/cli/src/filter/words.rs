@@ -14,7 +14,7 @@ pub const KINDS: &[&str] = &[
     "claim",
     "claim-grant",
     "nack",
-    "mode-notice",
+    "mode",
     "data",
     "signal",
     "join-answer",
@@ -25,37 +25,47 @@ pub const KINDS: &[&str] = &[
 
 /// What can happen.
 pub const EVENTS: &[&str] = &[
+    "other",
     "sent",
     "received",
     "dropped",
-    "accepted",
-    "passed",
     "mode-change",
     "lost",
     "back",
     "refused-station",
-    "admitted",
     "refused",
     "opened",
+    "changed",
     "closed",
     "missed",
     "stall",
-    "link-change",
+    "link-down",
+    "link-up",
+    "token-missed",
+    "token-made",
+    "lease-ended",
+    "cycle-skipped",
 ];
 
 /// What was found of a frame.
 pub const VERDICTS: &[&str] = &[
     "in-time",
     "late",
+    "accepted",
+    "again",
     "stale",
     "unauthentic",
     "malformed",
     "replayed",
     "policed",
     "unknown-channel",
-    "foreign",
+    "expired",
+    "jump",
     "no-room",
     "incomplete",
+    "missing",
+    "timer-late",
+    "dequeue-late",
 ];
 
 /// Modes of a station.

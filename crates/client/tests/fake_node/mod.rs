@@ -189,6 +189,9 @@ impl World {
             | Request::LlcCancel => {
                 Reply::Error { sentence: "a fake node has no link control".into(), wrong_use: true }
             }
+            Request::Trace | Request::Incidents | Request::Incident { .. } => {
+                Reply::Error { sentence: "a fake node keeps no events".into(), wrong_use: false }
+            }
             Request::Modify { .. } => {
                 Reply::Error { sentence: "a fake node modifies nothing".into(), wrong_use: true }
             }

@@ -151,6 +151,31 @@ pub struct TokenInfo {
     pub unauthentic: u64,
 }
 
+/// A missed deadline, a refused reservation or a lost station of which a node has kept the events around it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IncidentInfo {
+    /// Its number since the node began, from 1.
+    pub number: u64,
+    /// The number of the event that it is about.
+    pub index: u64,
+    /// That event's word: missed, refused, lost, closed or stall.
+    pub event: String,
+    /// What was found, as a word.
+    pub verdict: String,
+    /// When it happened, monotonic ns.
+    pub at_ns: u64,
+    /// When it happened again, the last time that is counted here.
+    pub last_ns: u64,
+    /// Whose frame it was, or the station that was lost; 0 when unknown.
+    pub station: u16,
+    /// The channel's number on this station; 0 for none.
+    pub channel: u64,
+    /// How many events are kept.
+    pub events: u64,
+    /// How often the same happened again within five seconds each.
+    pub more: u64,
+}
+
 /// Link control of a station.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LlcInfo {

@@ -3,10 +3,10 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::info::{ChannelInfo, ContractInfo, RefusalInfo, StatusInfo};
+use super::info::{ChannelInfo, ContractInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 3;
+pub const CONTROL_VERSION: u32 = 4;
 /// Longest message.
 pub const MESSAGE_OCTETS_MAX: usize = 64 * 1024;
 
@@ -75,6 +75,15 @@ pub enum Request {
     },
     /// Asks for the counters file.
     Counters,
+    /// Asks for the event log.
+    Trace,
+    /// Asks which incidents are kept.
+    Incidents,
+    /// Asks for one of them.
+    Incident {
+        /// Its number.
+        number: u64,
+    },
     /// Asks for this station's node address of link control.
     LlcAddress,
     /// Opens a socket of link control. One for each connection.
@@ -157,6 +166,12 @@ pub enum Reply {
     Status(Box<StatusInfo>),
     /// To [`Request::Counters`]. With the counters file.
     Counters,
+    /// To [`Request::Trace`]. With the trace file.
+    Trace,
+    /// To [`Request::Incidents`], the oldest first.
+    Incidents(Vec<IncidentInfo>),
+    /// To [`Request::Incident`]. With a trace file of the events around it.
+    Incident(IncidentInfo),
     /// To [`Request::Mapped`], [`Request::Circulate`], [`Request::LlcMapped`], [`Request::LlcClose`] and
     /// [`Request::LlcCancel`].
     Done,

@@ -1,0 +1,205 @@
+//! One event with everything that people want to know of it, copied out of the log.
+
+use crate::filter::{Fields, KINDS, MODES, Party};
+use rota::{Lost, TRACE_SNAP_OCTETS, TraceEvent, TraceReader, TraceRecord, TraceVerdict};
+use rota_driver::clock::Sandwich;
+
+/// OUI and PID of a fragment of a long LLC message (docs/wire.md).
+const FRAGMENT: [u8; 5] = [0x02, 0x52, 0x4f, 0, 1];
+/// The name of everybody.
+const EVERYBODY: &str = "broadcast";
+
+/// A station of an event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Who {
+    pub station: u16,
+    pub name: String,
+    pub mac: Option<[u8; 6]>,
+}
+
+impl Who {
+    /// Its name, else its number, else its address.
+    pub fn called(&self) -> String {
+        match (&*self.name, self.station, self.mac) {
+            ("", 0, Some([a, b, c, d, e, f])) => format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}"),
+            ("", 0, None) => "?".into(),
+            ("", station, _) => format!("station {station}"),
+            (name, ..) => name.into(),
+        }
+    }
+
+    fn party(&self) -> Party<'_> {
+        Party { station: self.station, name: &self.name, mac: self.mac }
+    }
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub index: u64,
+    /// Without its octets, which stand beside it.
+    pub record: TraceRecord<'static>,
+    pub octets: Vec<u8>,
+    pub src: Option<Who>,
+    pub dst: Option<Who>,
+    /// What to add to the log's times to have the wall clock's.
+    pub wall_ns: u64,
+    /// What the octets say, where they are words.
+    pub words: String,
+}
+
+impl Entry {
+    /// Whether it is a frame.
+    pub fn is_frame(&self) -> bool {
+        self.record.kind != 0 && self.record.length > 0
+    }
+
+    /// The word for the kind of its frame.
+    pub fn kind(&self) -> Option<&'static str> {
+        match self.record.kind {
+            0 => None,
+            TraceRecord::LLC => Some("llc"),
+            TraceRecord::ORDINARY => Some("ordinary"),
+            code => {
+                KINDS.get(usize::from(code) - 1).copied().filter(|word| !["llc", "ordinary"].contains(word))
+            }
+        }
+    }
+
+    /// When, on the wall clock, in ns since 1970.
+    pub fn wall(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_add(self.wall_ns)
+    }
+
+    /// Where an LLC frame names its two access points: those of a fragment stand behind its SNAP header.
+    fn saps_at(&self) -> usize {
+        let is_fragment =
+            self.octets.get(14..16) == Some(&[0xaa, 0xaa]) && self.octets.get(17..22) == Some(&FRAGMENT);
+        if is_fragment { 22 } else { 14 }
+    }
+
+    fn mode(&self) -> Option<&'static str> {
+        let number = usize::try_from(self.record.number).ok()?;
+        MODES.get(number).copied().filter(|_| self.record.event == TraceEvent::ModeChange)
+    }
+
+    /// What a filter can ask of it.
+    pub fn fields(&self) -> Fields<'_> {
+        let saps = self.octets.get(self.saps_at()..self.saps_at() + 2);
+        // The lowest bit of the source marks responses.
+        let saps = saps.filter(|_| self.record.kind == TraceRecord::LLC).map(|saps| [saps[0], saps[1] & !1]);
+        Fields {
+            src: self.src.as_ref().map(Who::party),
+            dst: self.dst.as_ref().map(Who::party),
+            kind: self.kind(),
+            event: Some(self.record.event.word()),
+            verdict: (self.record.verdict != TraceVerdict::None).then(|| self.record.verdict.word()),
+            mode: self.mode(),
+            priority: self.record.level,
+            channel: (self.record.channel != 0).then_some(self.record.channel),
+            label: (self.record.label != 0).then_some(self.record.label),
+            length: self.is_frame().then_some(self.record.length.into()),
+            saps,
+        }
+    }
+}
+
+/// Where events come from: a node's log, or what was kept of one.
+pub struct Source {
+    reader: TraceReader,
+    wall_ns: u64,
+}
+
+impl Source {
+    /// Events of this machine, whose two clocks are read now.
+    pub fn of_node(reader: TraceReader) -> Self {
+        let clocks = Sandwich::take();
+        Self { reader, wall_ns: clocks.real_ns.saturating_sub(clocks.before.as_nanos()) }
+    }
+
+    /// Passes over what there is.
+    pub fn skip(&mut self) {
+        self.reader.skip();
+    }
+
+    /// This station's number.
+    pub fn own(&self) -> u16 {
+        self.reader.own()
+    }
+
+    /// A station's name, or its number.
+    pub fn name_of(&self, station: u16) -> String {
+        self.who(station, None).map_or_else(|| "this station".into(), |who| who.called())
+    }
+
+    /// The next event; an error says how many were lost.
+    pub fn next(&mut self) -> Option<Result<Entry, u64>> {
+        let mut into = [0; TRACE_SNAP_OCTETS];
+        let (index, record) = match self.reader.next(&mut into)? {
+            Ok(next) => next,
+            Err(Lost(number)) => return Some(Err(number)),
+        };
+        let (words, octets) = (record.words(), record.octets.to_vec());
+        let mac = |at: usize| octets.get(at..at + 6).and_then(|mac| mac.try_into().ok());
+        let is_frame = record.kind != 0;
+        let src = self.who(record.src, mac(6).filter(|_| is_frame));
+        let dst = self.who(record.dst, mac(0).filter(|_| is_frame));
+        let record = TraceRecord { octets: &[], ..record };
+        Some(Ok(Entry { index, record, octets, src, dst, wall_ns: self.wall_ns, words }))
+    }
+
+    /// Everything from here on, and how many events were lost meanwhile.
+    pub fn all(&mut self) -> (Vec<Entry>, u64) {
+        let (mut entries, mut lost) = (Vec::new(), 0);
+        // What is written while this reads is left to the next reader.
+        let head = self.reader.head();
+        while let Some(next) = self.next() {
+            match next {
+                Ok(entry) if entry.index >= head => break,
+                Ok(entry) => entries.push(entry),
+                Err(number) => lost += number,
+            }
+        }
+        (entries, lost)
+    }
+
+    fn who(&self, station: u16, mac: Option<[u8; 6]>) -> Option<Who> {
+        if station == TraceRecord::EVERYBODY {
+            return Some(Who { station: 0, name: EVERYBODY.into(), mac });
+        }
+        match (self.reader.station(station), mac) {
+            (Some((mac, name)), _) => Some(Who { station, name, mac: Some(mac) }),
+            (None, None) if station == 0 => None,
+            (None, mac) => Some(Who { station, name: String::new(), mac }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::{EVENTS, VERDICTS};
+    use rota_wire::Kind;
+
+    #[test]
+    fn filters_know_every_word_that_an_event_can_have() {
+        let events: Vec<&str> = TraceEvent::ALL.iter().map(|event| event.word()).collect();
+        assert_eq!(events, EVENTS);
+        let verdicts = TraceVerdict::ALL.iter().map(|verdict| verdict.word());
+        assert_eq!(verdicts.filter(|word| !word.is_empty()).collect::<Vec<_>>(), VERDICTS);
+    }
+
+    #[test]
+    fn kinds_have_the_codes_of_the_wire() {
+        for code in 1..=255 {
+            let kind = Kind::from_code(code);
+            let Some(word) = KINDS.get(usize::from(code) - 1).filter(|_| !matches!(kind, Kind::Unknown(_)))
+            else {
+                continue;
+            };
+            let wire = format!("{kind:?}").to_lowercase();
+            assert_eq!(word.replace('-', ""), wire, "code {code}");
+        }
+        assert_eq!(KINDS[14], "join-answer");
+    }
+}

@@ -1,0 +1,90 @@
+//! `rota trace incident`: what was missed, refused or lost, told in plain English, with its capture.
+
+use super::entry::{Entry, Source};
+use super::{pcapng, story, text};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::{Format, status};
+use rota::{IncidentInfo, Node};
+use std::path::{Path, PathBuf};
+
+/// Arguments of `rota trace incident`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Which one; without a number all that are kept are listed
+    #[arg(value_name = "N")]
+    number: Option<u64>,
+    /// Write its text and its capture into this folder
+    #[arg(long, value_name = "DIR", requires = "number")]
+    save: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    let mut node = status::connect()?;
+    match args.number {
+        None => list(&mut node, format),
+        Some(number) => tell(&mut node, number, args.save.as_deref(), format),
+    }
+}
+
+fn list(node: &mut Node, format: Format) -> Result<Exit, Failure> {
+    let incidents = node.incidents()?;
+    if format == Format::Json {
+        let json = serde_json::to_string(&incidents).map_err(|error| Failure::failed(error.to_string()))?;
+        outln!("{json}");
+        return Ok(Exit::Done);
+    }
+    if incidents.is_empty() {
+        outln!("nothing was missed, refused or lost since this node began");
+    }
+    for info in &incidents {
+        let (entries, source) = events(node, info.number)?.1;
+        let Some(about) = entries.iter().find(|entry| entry.index == info.index) else { continue };
+        let time = text::time_of_day(about.wall(info.at_ns));
+        let more = if info.more == 0 { String::new() } else { format!(" ({} times more)", info.more) };
+        outln!("{:>3}  {time}  {}{more}", info.number, story::headline(about, &source.name_of(source.own())));
+    }
+    Ok(Exit::Done)
+}
+
+type Events = (Vec<Entry>, Source);
+
+fn events(node: &mut Node, number: u64) -> Result<(IncidentInfo, Events), Failure> {
+    let (info, reader) = node.incident(number)?;
+    let mut source = Source::of_node(reader);
+    let (entries, _) = source.all();
+    Ok((info, (entries, source)))
+}
+
+fn tell(node: &mut Node, number: u64, save: Option<&Path>, format: Format) -> Result<Exit, Failure> {
+    let (info, (entries, source)) = events(node, number)?;
+    let own = source.name_of(source.own());
+    let told = story::tell(&info, &entries, source.own(), &own)
+        .ok_or_else(|| Failure::failed(format!("incident {number} lacks its own event")))?;
+    if let Some(folder) = save {
+        let interface = node.status()?.interface;
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Failure::failed(format!("cannot make {}: {error}", folder.display())))?;
+        let name = |ending: &str| folder.join(format!("incident-{own}-{number}.{ending}"));
+        pcapng::save(&name("pcapng"), &entries, &interface, &own)?;
+        let mut out = Output::open(&name("txt"))?;
+        out.put(format!("{}\n", told.text).as_bytes())?;
+        out.finish()?;
+        eprintln!("written: {} and {}", name("txt").display(), name("pcapng").display());
+    }
+    match format {
+        Format::Text => outln!("{}", told.text),
+        Format::Json => {
+            let events: Vec<_> = entries.iter().map(text::json).collect();
+            let assumption = told.assumption.key();
+            outln!(
+                "{}",
+                serde_json::json!({
+                    "incident": info, "text": told.text, "assumption": assumption, "events": events,
+                })
+            );
+        }
+    }
+    Ok(Exit::Done)
+}

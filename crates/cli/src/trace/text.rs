@@ -1,0 +1,147 @@
+//! Events as lines for people and as JSON.
+
+use super::entry::{Entry, Who};
+use crate::filter::MODES;
+use rota::{TraceEvent, TraceVerdict};
+use rota_units::Span;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// A time of day, UTC, to the microsecond.
+pub fn time_of_day(wall_ns: u64) -> String {
+    let (seconds, micros) = (wall_ns / 1_000_000_000, wall_ns / 1_000 % 1_000_000);
+    let (hours, minutes) = (seconds / 3_600 % 24, seconds / 60 % 60);
+    format!("{hours:02}:{minutes:02}:{:02}.{micros:06}", seconds % 60)
+}
+
+/// One line.
+pub fn line(entry: &Entry) -> String {
+    let time = time_of_day(entry.wall(entry.record.at_ns));
+    let mut line = format!("{time}  {:<15}", entry.record.event.word());
+    if entry.is_frame() {
+        let from = entry.src.as_ref().map_or_else(|| "?".into(), Who::called);
+        let to = entry.dst.as_ref().map_or_else(|| "?".into(), Who::called);
+        let _ = write!(line, " {from} > {to}  {}  {} B", entry.kind().unwrap_or("?"), entry.record.length);
+        if let Some(level) = entry.record.level {
+            let _ = write!(line, "  priority {level}");
+        }
+        if let Some(about) = channel(entry) {
+            let _ = write!(line, "  {about}");
+        }
+        if entry.record.verdict != TraceVerdict::None {
+            let _ = write!(line, "  {}", entry.record.verdict.word());
+        }
+    } else {
+        let _ = write!(line, " {}", what(entry));
+    }
+    line
+}
+
+/// The channel, unit and deadline of a frame.
+pub fn channel(entry: &Entry) -> Option<String> {
+    let record = &entry.record;
+    if record.channel == 0 {
+        return (record.label != 0).then(|| format!("label {}", record.label));
+    }
+    let mut about = format!("channel {} unit {}", record.channel, record.number);
+    if let Some(deadline) = deadline(entry) {
+        let _ = write!(about, ", {deadline}");
+    }
+    Some(about)
+}
+
+/// How an event stands to its deadline.
+pub fn deadline(entry: &Entry) -> Option<String> {
+    let by = Span::from_nanos(entry.record.late_ns.unsigned_abs());
+    let after = if entry.record.late_ns > 0 { "after" } else { "before" };
+    (entry.record.deadline_ns != 0).then(|| format!("{by} {after} its deadline"))
+}
+
+/// What happened, of an event that is no frame.
+pub fn what(entry: &Entry) -> String {
+    let record = &entry.record;
+    let who = entry.src.as_ref().map_or_else(|| "an unknown station".into(), Who::called);
+    let [a, b, c] = record.extra;
+    let span = Span::from_nanos;
+    let mode = |number: u64| usize::try_from(number).ok().and_then(|n| MODES.get(n)).unwrap_or(&"unknown");
+    match record.event {
+        TraceEvent::ModeChange => format!("from {} to {}", mode(a), mode(record.number)),
+        TraceEvent::Lost if record.number == 1 => format!("{who} has left in good order"),
+        TraceEvent::Lost => format!("{who} does not answer any more"),
+        TraceEvent::Back => format!("{who} is there"),
+        TraceEvent::Refused => {
+            let offer = if c == 0 { "nothing would fit".into() } else { format!("{c} octets would fit") };
+            format!(
+                "channel {} by {}: {} a cycle too much ({b} bit/s); {offer}",
+                record.channel,
+                entry.words,
+                span(a)
+            )
+        }
+        TraceEvent::Opened | TraceEvent::Changed => {
+            let (period, bound) = (span(b), span(c));
+            format!("channel {}: units of {a} octets each {period}, bound {bound}", record.channel)
+        }
+        TraceEvent::Closed => format!("channel {}: {}", record.channel, entry.words),
+        TraceEvent::Missed => match record.verdict {
+            TraceVerdict::Incomplete => {
+                format!("channel {} unit {}: {b} octets never came", record.channel, record.number)
+            }
+            TraceVerdict::Missing => {
+                format!("channel {}: {a} units from {} on never came", record.channel, record.number)
+            }
+            _ => {
+                let deadline = deadline(entry).unwrap_or_default();
+                format!("channel {} unit {}: {deadline}", record.channel, record.number)
+            }
+        },
+        TraceEvent::Stall => {
+            let timer = record.verdict == TraceVerdict::TimerLate;
+            let how = if timer { "a timer fired that late" } else { "a frame waited that long" };
+            format!("this host stood still for {}: {how}", span(b.saturating_sub(a)))
+        }
+        TraceEvent::LinkDown => "the link went down".into(),
+        TraceEvent::LinkUp => "the link is up again".into(),
+        TraceEvent::Claim => "the token was missed, and this station asked to make a new one".into(),
+        TraceEvent::Regenerated => "this station made a new token".into(),
+        TraceEvent::LeaseEnded => "the lease of the token ended before it was passed on".into(),
+        TraceEvent::CycleSkipped => "a cycle lasted longer than its period".into(),
+        _ => entry.words.clone(),
+    }
+}
+
+/// One event as JSON; times are on the monotonic clock of its host.
+pub fn json(entry: &Entry) -> Value {
+    let record = &entry.record;
+    let who = |who: &Option<Who>| who.as_ref().map(Who::called);
+    let mut json = json!({
+        "index": entry.index,
+        "at_ns": record.at_ns,
+        "wall_ns": entry.wall(record.at_ns),
+        "event": record.event.word(),
+        "src": who(&entry.src),
+        "dst": who(&entry.dst),
+    });
+    let fields = entry.fields();
+    let mut put = |key: &str, value: Option<Value>| {
+        if let (Some(value), Some(json)) = (value, json.as_object_mut()) {
+            json.insert(key.into(), value);
+        }
+    };
+    put("kind", fields.kind.map(Value::from));
+    put("verdict", fields.verdict.map(Value::from));
+    put("mode", fields.mode.map(Value::from));
+    put("priority", fields.priority.map(Value::from));
+    put("channel", fields.channel.map(Value::from));
+    put(
+        "unit",
+        fields.channel.filter(|_| record.number != 0 || entry.is_frame()).map(|_| record.number.into()),
+    );
+    put("label", fields.label.map(Value::from));
+    put("length_octets", fields.length.map(Value::from));
+    put("deadline_ns", (record.deadline_ns != 0).then(|| record.deadline_ns.into()));
+    put("late_ns", (record.deadline_ns != 0).then(|| record.late_ns.into()));
+    put("noted_ns", (record.noted_ns != record.at_ns).then(|| record.noted_ns.into()));
+    put("what", (!entry.is_frame()).then(|| what(entry).into()));
+    json
+}

@@ -1,0 +1,258 @@
+//! The flight recorder: copies of what was in the event log around a missed deadline, a refused reservation
+//! or a lost station. The control thread makes them, so that the frame path pays nothing.
+//!
+//! They are kept in memory and not in files: a node needs no folder that it may write, nobody has to clean
+//! up after it, and what it keeps is bounded: [`KEPT_MAX`] files of the size of the log. `rota trace incident
+//! --save` is how one outlives its node.
+
+use rota_shm::control::IncidentInfo;
+use rota_shm::layout::TRACE_SNAP_OCTETS;
+use rota_shm::{TraceFile, TraceReader, TraceRecord};
+use rota_units::{Instant, Span};
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+
+/// Incidents that are kept; the oldest makes room.
+const KEPT_MAX: usize = 16;
+/// So much of what follows the event belongs to its incident.
+const AFTER: Span = Span::from_millis(250);
+/// How often it is looked whether the log is about to run over what came before.
+const LOOK_EVERY: Span = Span::from_millis(10);
+/// What happens again within this time is counted, not kept.
+const AGAIN: Span = Span::from_millis(5_000);
+
+struct Kept {
+    info: IncidentInfo,
+    file: TraceFile,
+}
+
+/// The event of an incident that is still going on.
+struct Pending {
+    event: u64,
+    kind: String,
+    from: Instant,
+}
+
+/// All that the control thread knows of the log.
+pub(crate) struct Incidents {
+    log: Option<TraceReader>,
+    kept: VecDeque<Kept>,
+    pending: Vec<Pending>,
+    number: u64,
+}
+
+impl Incidents {
+    pub(crate) fn new(log: Option<TraceReader>) -> Self {
+        Self { log, kept: VecDeque::new(), pending: Vec::new(), number: 0 }
+    }
+
+    /// The data thread says that something happened.
+    pub(crate) fn begin(&mut self, now: Instant, event: u64) {
+        let Some(record) = self.look(event) else { return };
+        if self.pending.iter().any(|pending| pending.kind == record.event) {
+            // Part of the one that goes on.
+            return;
+        }
+        let alike = self.kept.iter_mut().rfind(|kept| kept.info.event == record.event);
+        let again = alike.filter(|kept| record.at_ns.saturating_sub(kept.info.last_ns) < AGAIN.as_nanos());
+        if let Some(kept) = again {
+            kept.info.more += 1;
+            kept.info.last_ns = record.at_ns;
+            return;
+        }
+        self.pending.push(Pending { event, kind: record.event, from: now });
+    }
+
+    /// Keeps the incident when enough has followed; returns when to look again.
+    pub(crate) fn turn(&mut self, now: Instant) -> Instant {
+        let Some(log) = &self.log else { return Instant::FAR };
+        let (head, half) = (log.head(), log.wanted() / 2);
+        let is_over =
+            |pending: &mut Pending| now >= pending.from + AFTER || head.saturating_sub(pending.event) >= half;
+        let over: Vec<u64> = self.pending.extract_if(.., is_over).map(|pending| pending.event).collect();
+        for event in over {
+            self.keep(event);
+        }
+        if self.pending.is_empty() { Instant::FAR } else { now + LOOK_EVERY }
+    }
+
+    fn look(&mut self, event: u64) -> Option<IncidentInfo> {
+        let log = self.log.as_mut()?;
+        let mut into = [0; TRACE_SNAP_OCTETS];
+        log.rewind();
+        while let Some(next) = log.next(&mut into) {
+            let Ok((index, record)) = next else { continue };
+            if index == event {
+                return Some(info(event, &record));
+            }
+        }
+        None
+    }
+
+    fn keep(&mut self, event: u64) {
+        let Some(log) = &mut self.log else { return };
+        log.rewind();
+        let Ok(wanted) = u32::try_from(log.wanted()) else { return };
+        let mut into = [0; TRACE_SNAP_OCTETS];
+        let (mut copy, mut about, mut events) = (None::<TraceFile>, None, 0);
+        // What is written meanwhile is not waited for.
+        let end = log.head();
+        while let Some(next) = log.next(&mut into) {
+            let Ok((index, record)) = next else {
+                // Overtaken: what was copied so far is not followed by what comes now.
+                (copy, events) = (None, 0);
+                continue;
+            };
+            if copy.is_none() {
+                copy = TraceFile::create(wanted, index, log.ether_type()).ok();
+            }
+            let Some(copy) = &mut copy else { return };
+            copy.push(&record);
+            events += 1;
+            if index == event {
+                about = Some(info(event, &record));
+            }
+            if index + 1 >= end {
+                break;
+            }
+        }
+        // An incident whose own event is gone cannot be told.
+        let (Some(file), Some(mut about)) = (copy, about) else { return };
+        file.set_own(log.own());
+        for station in 1..=255 {
+            if let Some((mac, name)) = log.station(station) {
+                file.set_station(station, mac, &name);
+            }
+        }
+        self.number += 1;
+        (about.number, about.events) = (self.number, events);
+        if self.kept.len() == KEPT_MAX {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(Kept { info: about, file });
+    }
+
+    /// All that are kept, the oldest first.
+    pub(crate) fn list(&self) -> Vec<IncidentInfo> {
+        self.kept.iter().map(|kept| kept.info.clone()).collect()
+    }
+
+    /// One of them with its events.
+    pub(crate) fn one(&self, number: u64) -> Option<(&IncidentInfo, BorrowedFd<'_>)> {
+        let kept = self.kept.iter().find(|kept| kept.info.number == number)?;
+        Some((&kept.info, kept.file.descriptor()))
+    }
+}
+
+fn info(index: u64, record: &TraceRecord<'_>) -> IncidentInfo {
+    IncidentInfo {
+        number: 0,
+        index,
+        event: record.event.word().into(),
+        verdict: record.verdict.word().into(),
+        at_ns: record.at_ns,
+        last_ns: record.at_ns,
+        station: record.src,
+        channel: record.channel,
+        events: 0,
+        more: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_shm::TraceEvent;
+
+    fn log(wanted: u32) -> (TraceFile, Incidents) {
+        let file = TraceFile::create(wanted, 0, 0x88b5).unwrap();
+        let reader = TraceReader::open(file.descriptor().try_clone_to_owned().unwrap()).unwrap();
+        (file, Incidents::new(Some(reader)))
+    }
+
+    fn ms(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
+    fn push(file: &mut TraceFile, event: TraceEvent, at: Instant) -> u64 {
+        file.push(&TraceRecord { event, at_ns: at.as_nanos(), ..TraceRecord::default() })
+    }
+
+    fn events_of(incidents: &Incidents, number: u64) -> Vec<u64> {
+        let (_, file) = incidents.one(number).unwrap();
+        let mut reader = TraceReader::open(file.try_clone_to_owned().unwrap()).unwrap();
+        let mut into = [0; TRACE_SNAP_OCTETS];
+        std::iter::from_fn(|| reader.next(&mut into).map(|next| next.unwrap().0)).collect()
+    }
+
+    #[test]
+    fn an_incident_has_what_came_before_and_after_it() {
+        let (mut file, mut incidents) = log(100);
+        (0..10).for_each(|at| _ = push(&mut file, TraceEvent::Sent, ms(at)));
+        let event = push(&mut file, TraceEvent::Missed, ms(10));
+        incidents.begin(ms(10), event);
+        assert_eq!(incidents.turn(ms(11)), ms(21));
+        (11..30).for_each(|at| _ = push(&mut file, TraceEvent::Sent, ms(at)));
+        assert!(incidents.list().is_empty());
+        assert_eq!(incidents.turn(ms(261)), Instant::FAR);
+        let info = &incidents.list()[0];
+        assert_eq!((info.number, info.index, info.events, &*info.event), (1, 10, 30, "missed"));
+        assert_eq!(events_of(&incidents, 1), (0..30).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_busy_log_is_copied_before_it_runs_over_the_event() {
+        let (mut file, mut incidents) = log(64);
+        let event = push(&mut file, TraceEvent::Lost, ms(0));
+        incidents.begin(ms(0), event);
+        (0..40).for_each(|_| _ = push(&mut file, TraceEvent::Sent, ms(1)));
+        assert_eq!(incidents.turn(ms(1)), Instant::FAR, "not after 250 ms");
+        assert_eq!(incidents.list()[0].events, 41);
+    }
+
+    #[test]
+    fn the_same_again_is_counted_and_the_oldest_make_room() {
+        let (mut file, mut incidents) = log(64);
+        let mut happen = |incidents: &mut Incidents, what, at: u64| {
+            let event = push(&mut file, what, ms(at));
+            incidents.begin(ms(at), event);
+            incidents.turn(ms(at + 300));
+        };
+        happen(&mut incidents, TraceEvent::Missed, 0);
+        happen(&mut incidents, TraceEvent::Missed, 1_000);
+        happen(&mut incidents, TraceEvent::Missed, 5_500);
+        let list = incidents.list();
+        assert_eq!((list.len(), list[0].more), (1, 2), "each within five seconds of the one before");
+        happen(&mut incidents, TraceEvent::Lost, 5_600);
+        for number in 0..20 {
+            happen(&mut incidents, TraceEvent::Missed, 20_000 + number * 10_000);
+        }
+        let list = incidents.list();
+        assert_eq!((list.len(), list[0].number, list[15].number), (KEPT_MAX, 7, 22));
+        assert!(incidents.one(6).is_none() && incidents.one(7).is_some());
+    }
+
+    #[test]
+    fn one_kind_of_incident_does_not_hide_another() {
+        let (mut file, mut incidents) = log(64);
+        let late = push(&mut file, TraceEvent::Missed, ms(0));
+        incidents.begin(ms(0), late);
+        let lost = push(&mut file, TraceEvent::Lost, ms(1));
+        incidents.begin(ms(1), lost);
+        let late = push(&mut file, TraceEvent::Missed, ms(2));
+        incidents.begin(ms(2), late);
+        incidents.turn(ms(300));
+        let words: Vec<String> = incidents.list().into_iter().map(|info| info.event).collect();
+        assert_eq!(words, ["missed", "lost"]);
+    }
+
+    #[test]
+    fn an_event_that_the_log_has_lost_makes_no_incident() {
+        let (mut file, mut incidents) = log(8);
+        let event = push(&mut file, TraceEvent::Missed, ms(0));
+        (0..40).for_each(|_| _ = push(&mut file, TraceEvent::Sent, ms(1)));
+        incidents.begin(ms(1), event);
+        incidents.turn(ms(400));
+        assert!(incidents.list().is_empty());
+    }
+}

@@ -1,0 +1,531 @@
+//! What the data thread notes of everything that happens, in the ring of [`rota_shm::trace`].
+//!
+//! The machines know nothing of it: what became of a frame is seen in what they counted. No allocation, no
+//! lock and no system call on the frame path. What starts an incident is told to the control thread, which
+//! keeps a copy of the events around it ([`crate::incidents`]).
+
+mod judge;
+#[cfg(test)]
+mod tests;
+
+use judge::Judge;
+use rota_driver::stall::{StallEvent, StallKind, StallLog};
+use rota_proto::{ChannelEvent, ChannelId, Contract, Counters, Delivery, ModeName, Node, StationId};
+use rota_shm::{TraceEvent, TraceFile, TraceRecord, TraceVerdict};
+use rota_units::{Instant, Span};
+use rota_wire::{MacAddr, StationSet, host_level};
+
+const SOURCE_AT: usize = 20;
+const STAMP_AT: usize = 30;
+const BODY_AT: usize = 42;
+const ANNOUNCED_STATE_AT: usize = BODY_AT + 24;
+const SCHEDULE_AT: usize = BODY_AT + 12;
+const ANNOUNCE: u8 = 1;
+const TOKEN: u8 = 5;
+const DATA: u8 = 13;
+const LEAVING: u8 = 3;
+const BROADCAST: [u8; 6] = [0xff; 6];
+/// A host that stands still for so long is an incident, whatever came of it.
+const STALL_KEPT_NS: u64 = 250_000_000;
+const CHANNELS_MAX: usize = 512;
+/// Who there is is looked up again at most this often for a station that is not known.
+const LOOK_EVERY: Span = Span::from_millis(100);
+/// The control thread is woken for each kind of incident at most this often.
+const INCIDENT_EVERY: Span = Span::from_millis(100);
+
+/// What is known of an open channel.
+struct Known {
+    channel: ChannelId,
+    /// Its label, where this station sends on it; 0 otherwise.
+    label: u16,
+    bound: Span,
+    judge: Judge,
+}
+
+/// Something of which an incident should be kept.
+#[derive(Clone, Copy, Default)]
+struct Alarm {
+    /// Its event, until the control thread has been told.
+    event: Option<u64>,
+    /// When the next one of its kind may be told.
+    next: Instant,
+}
+
+/// What changed between two turns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    mode: ModeName,
+    station: StationId,
+    members: usize,
+    dead: StationSet,
+    claims: u64,
+    regenerated: u64,
+    leases: u64,
+    skipped: u64,
+    stalls: u64,
+}
+
+/// The data thread's hand on the event log; without a file it does nothing.
+pub(crate) struct Tracer {
+    file: Option<TraceFile>,
+    ether_type: u16,
+    mac: [u8; 6],
+    boot_id: u64,
+    seen: Seen,
+    /// Stations and their addresses, in the order of the addresses.
+    stations: Vec<([u8; 6], StationId)>,
+    /// Stations that were there when it was last looked, and those that have said farewell since.
+    alive: StationSet,
+    left: StationSet,
+    known: Vec<Known>,
+    /// Generation and sequence of the token that was last sent.
+    last_token: [u8; 12],
+    link_down: bool,
+    look_again: Instant,
+    /// What went wrong, by its kind: many late units must not hide one lost station.
+    alarms: [Alarm; 5],
+}
+
+impl Tracer {
+    pub(crate) fn new(file: Option<TraceFile>, ether_type: u16, mac: [u8; 6], boot_id: u64) -> Self {
+        let seen = Seen {
+            mode: ModeName::Joining,
+            station: 0,
+            members: 0,
+            dead: StationSet::default(),
+            claims: 0,
+            regenerated: 0,
+            leases: 0,
+            skipped: 0,
+            stalls: 0,
+        };
+        Self {
+            file,
+            ether_type,
+            mac,
+            boot_id,
+            seen,
+            stations: Vec::with_capacity(256),
+            alive: StationSet::default(),
+            left: StationSet::default(),
+            known: Vec::with_capacity(CHANNELS_MAX),
+            last_token: [0; 12],
+            link_down: false,
+            look_again: Instant::ZERO,
+            alarms: [Alarm::default(); 5],
+        }
+    }
+
+    /// The event of which the control thread should keep what is around it, once.
+    pub(crate) fn incident(&mut self, now: Instant) -> Option<u64> {
+        let due = self.alarms.iter_mut().find(|alarm| alarm.event.is_some() && now >= alarm.next)?;
+        due.next = now + INCIDENT_EVERY;
+        due.event.take()
+    }
+
+    fn note(&mut self, record: &TraceRecord<'_>) {
+        let Some(file) = &mut self.file else { return };
+        let index = file.push(record);
+        let alarm = match record.event {
+            TraceEvent::Missed => 0,
+            TraceEvent::Refused => 1,
+            // Who says goodbye is not lost.
+            TraceEvent::Lost if record.number == 0 => 2,
+            TraceEvent::Closed if record.extra[0] == 1 => 3,
+            // The others take this station for lost, or soon would have.
+            TraceEvent::Stall if record.extra[1].saturating_sub(record.extra[0]) > STALL_KEPT_NS => 4,
+            _ => return,
+        };
+        // The first of several.
+        self.alarms[alarm].event.get_or_insert(index);
+    }
+
+    // ---- frames ---------------------------------------------------------------------------------------
+
+    /// A frame that the machine has handled; `before` is what it had counted until then.
+    pub(crate) fn received(
+        &mut self,
+        at: Instant,
+        dequeued: Instant,
+        frame: &[u8],
+        before: &Counters,
+        node: &Node,
+        delivery: Option<&Delivery>,
+    ) {
+        if self.file.is_none() {
+            return;
+        }
+        if self.link_down {
+            self.link_down = false;
+            self.plain_event(TraceEvent::LinkUp, dequeued);
+        }
+        let verdict = verdict(before, node.link().counters());
+        let mut record = self.frame(TraceEvent::Received, frame);
+        (record.at_ns, record.noted_ns) = (at.as_nanos(), dequeued.as_nanos());
+        record.verdict = verdict;
+        let believed =
+            !matches!(verdict, TraceVerdict::Unauthentic | TraceVerdict::Malformed | TraceVerdict::Replayed);
+        // Its number was drawn after it was last looked who there is.
+        let is_new = record.src != 0 && record.src != self.seen.station && !self.alive.contains(record.src);
+        if believed && is_new && dequeued >= self.look_again {
+            self.look_again = dequeued + LOOK_EVERY;
+            self.members(dequeued, node);
+        }
+        if believed && record.kind == ANNOUNCE && frame.get(ANNOUNCED_STATE_AT) == Some(&LEAVING) {
+            self.left.insert(record.src);
+        }
+        let known = delivery.and_then(|d| self.known.iter_mut().find(|known| known.channel == d.channel));
+        let Some((delivery, known)) = delivery.zip(known) else { return self.note(&record) };
+        let judged = known.judge.fragment(&delivery.descriptor, delivery.octets, at);
+        record.channel = delivery.channel.0;
+        record.number = delivery.descriptor.number;
+        record.deadline_ns = judged.deadline_ns;
+        record.late_ns = judged.late_ns;
+        record.verdict = judged.verdict;
+        self.note(&record);
+        for missed in judged.missed.into_iter().flatten() {
+            let record = TraceRecord { octets: &[], src: record.src, dst: record.dst, ..record };
+            self.missed(missed, record);
+        }
+    }
+
+    fn missed(&mut self, missed: judge::Missed, record: TraceRecord<'_>) {
+        let extra = [missed.units, missed.octets, missed.early_ns];
+        let (event, verdict, number) = (TraceEvent::Missed, missed.verdict, missed.number);
+        let (deadline_ns, late_ns) = (missed.deadline_ns, missed.late_ns);
+        self.note(&TraceRecord { event, verdict, number, extra, deadline_ns, late_ns, kind: 0, ..record });
+    }
+
+    /// A frame that was handed to the device, or that it had no room for.
+    pub(crate) fn sent(&mut self, at: Instant, frame: &[u8], has_left: bool) {
+        if self.file.is_none() {
+            return;
+        }
+        let event = if has_left { TraceEvent::Sent } else { TraceEvent::Dropped };
+        let mut record = self.frame(event, frame);
+        (record.at_ns, record.noted_ns) = (at.as_nanos(), at.as_nanos());
+        if !has_left {
+            record.verdict = TraceVerdict::NoRoom;
+        } else if record.kind == TOKEN {
+            let stamp = octets(frame, STAMP_AT);
+            if stamp == self.last_token {
+                record.verdict = TraceVerdict::Again;
+            }
+            self.last_token = stamp;
+        } else if record.kind == DATA
+            && let Some(known) = self.known.iter_mut().find(|known| known.label == record.label)
+        {
+            let schedule = u64::from_be_bytes(octets(frame, SCHEDULE_AT));
+            let deadline = schedule.saturating_add(known.bound.as_nanos());
+            record.channel = known.channel.0;
+            record.number = u16::from_be_bytes(octets(frame, BODY_AT + 2)).into();
+            record.deadline_ns = deadline;
+            record.late_ns = at.as_nanos().cast_signed().saturating_sub(deadline.cast_signed());
+            // The first fragment of a unit; the others say the same.
+            let begins = u16::from_be_bytes(octets(frame, BODY_AT + 4)) >> 4 == 0;
+            let early_ns = if begins { known.judge.sends(schedule) } else { 0 };
+            if record.late_ns > 0 {
+                record.verdict = TraceVerdict::Late;
+                let extra = [known.bound.as_nanos(), 0, early_ns];
+                self.note(&record);
+                if begins {
+                    let event = TraceEvent::Missed;
+                    self.note(&TraceRecord { event, extra, kind: 0, octets: &[], ..record });
+                }
+                return;
+            }
+        }
+        self.note(&record);
+    }
+
+    /// An ordinary frame of this host's that found no room.
+    pub(crate) fn dropped(&mut self, at: Instant, frame: &[u8]) {
+        self.sent(at, frame, false);
+    }
+
+    /// Everything that a frame says of itself.
+    fn frame<'a>(&self, event: TraceEvent, frame: &'a [u8]) -> TraceRecord<'a> {
+        let ether_type = u16::from_be_bytes(octets(frame, 12));
+        let ours = ether_type == self.ether_type;
+        let kind = match frame.get(15) {
+            Some(kind) if ours => (*kind).min(TraceRecord::LLC - 1),
+            // Below 1,501 it is the length of an 802.2 frame.
+            _ if ether_type <= 1_500 => TraceRecord::LLC,
+            _ => TraceRecord::ORDINARY,
+        };
+        let mut record = TraceRecord { event, kind, octets: frame, ..TraceRecord::default() };
+        record.length = u16::try_from(frame.len()).unwrap_or(u16::MAX);
+        record.dst = self.station(octets(frame, 0));
+        if ours {
+            // A station that has no number yet is not sought by its address: it would be found at once.
+            record.src = u16::from_be_bytes(octets(frame, SOURCE_AT));
+            if kind == DATA {
+                record.label = u16::from_be_bytes(octets(frame, BODY_AT));
+            }
+        } else {
+            record.src = self.station(octets(frame, 6));
+            record.level = (kind == TraceRecord::ORDINARY).then(|| host_level(frame));
+        }
+        record
+    }
+
+    fn station(&self, mac: [u8; 6]) -> StationId {
+        if mac == self.mac {
+            return self.seen.station;
+        }
+        if mac == BROADCAST {
+            return TraceRecord::EVERYBODY;
+        }
+        let found = self.stations.binary_search_by_key(&mac, |(mac, _)| *mac);
+        found.map_or(0, |at| self.stations[at].1)
+    }
+
+    // ---- everything else ------------------------------------------------------------------------------
+
+    fn plain_event(&mut self, event: TraceEvent, at: Instant) {
+        let (at_ns, src) = (at.as_nanos(), self.seen.station);
+        self.note(&TraceRecord { event, at_ns, noted_ns: at_ns, src, ..TraceRecord::default() });
+    }
+
+    /// The device says that its link is down.
+    pub(crate) fn link_down(&mut self, at: Instant) {
+        if !self.link_down {
+            self.link_down = true;
+            self.plain_event(TraceEvent::LinkDown, at);
+        }
+    }
+
+    /// The end of a turn: notes what is different from the last one.
+    pub(crate) fn turn(&mut self, now: Instant, node: &Node, stalls: &StallLog) {
+        if self.file.is_none() {
+            return;
+        }
+        let (link, counters) = (node.link(), node.link().counters());
+        let seen = Seen {
+            mode: link.mode(),
+            station: link.station(),
+            members: link.members().len(),
+            dead: link.list().map_or_else(StationSet::default, |list| list.dead),
+            claims: counters.claims,
+            regenerated: counters.tokens_regenerated,
+            leases: counters.leases_expired,
+            skipped: counters.cycles_skipped,
+            stalls: stalls.total(),
+        };
+        let before = std::mem::replace(&mut self.seen, seen);
+        if before == seen {
+            return;
+        }
+        if before.stalls != seen.stalls
+            && let Some(stall) = stalls.recent().max_by_key(|stall| stall.to)
+        {
+            self.stall(*stall, now);
+        }
+        let counted = [
+            (before.claims, seen.claims, TraceEvent::Claim),
+            (before.regenerated, seen.regenerated, TraceEvent::Regenerated),
+            (before.leases, seen.leases, TraceEvent::LeaseEnded),
+            (before.skipped, seen.skipped, TraceEvent::CycleSkipped),
+        ];
+        for (_, _, event) in counted.into_iter().filter(|(before, now, _)| before != now) {
+            self.plain_event(event, now);
+        }
+        if before.mode != seen.mode {
+            let (at_ns, src) = (now.as_nanos(), seen.station);
+            let (event, number) = (TraceEvent::ModeChange, seen.mode as u64);
+            let extra = [before.mode as u64, 0, 0];
+            let none = TraceRecord::default();
+            self.note(&TraceRecord { event, number, extra, src, at_ns, noted_ns: at_ns, ..none });
+        }
+        let same = (before.mode, before.station, before.members, before.dead)
+            == (seen.mode, seen.station, seen.members, seen.dead);
+        if !same {
+            self.members(now, node);
+        }
+    }
+
+    fn stall(&mut self, stall: StallEvent, now: Instant) {
+        let verdict = match stall.kind {
+            StallKind::TimerLate => TraceVerdict::TimerLate,
+            StallKind::DequeueLate => TraceVerdict::DequeueLate,
+        };
+        let (event, src) = (TraceEvent::Stall, self.seen.station);
+        let extra = [stall.from.as_nanos(), stall.to.as_nanos(), 0];
+        let (at_ns, noted_ns) = (stall.to.as_nanos(), now.as_nanos());
+        self.note(&TraceRecord { event, verdict, src, extra, at_ns, noted_ns, ..TraceRecord::default() });
+    }
+
+    /// Stations were found, lost, or have their number now.
+    pub(crate) fn members(&mut self, now: Instant, node: &Node) {
+        let Some(file) = &self.file else { return };
+        let link = node.link();
+        let mut alive = StationSet::default();
+        if link.station() != 0 {
+            file.set_own(link.station());
+            file.set_station(link.station(), self.mac, link.name());
+        }
+        self.stations.clear();
+        for member in link.members().iter().filter(|member| member.station != 0) {
+            file.set_station(member.station, member.mac.0, member.announce.name());
+            if !link.is_dead(member.station) {
+                alive.insert(member.station);
+            }
+            if self.stations.len() < self.stations.capacity() {
+                self.stations.push((member.mac.0, member.station));
+            }
+        }
+        self.stations.sort_unstable();
+        let before = std::mem::replace(&mut self.alive, alive);
+        let at_ns = now.as_nanos();
+        for station in before.iter().filter(|station| !alive.contains(*station)) {
+            let number = u64::from(self.left.contains(station));
+            self.left.remove(station);
+            self.station_event(TraceEvent::Lost, station, number, at_ns);
+        }
+        for station in alive.iter().filter(|station| !before.contains(*station)) {
+            self.station_event(TraceEvent::Back, station, 0, at_ns);
+        }
+    }
+
+    fn station_event(&mut self, event: TraceEvent, src: StationId, number: u64, at_ns: u64) {
+        self.note(&TraceRecord { event, src, number, at_ns, noted_ns: at_ns, ..TraceRecord::default() });
+    }
+
+    /// Something happened to a channel, or to who takes part.
+    pub(crate) fn channel(&mut self, now: Instant, event: &ChannelEvent, node: &Node) {
+        if self.file.is_none() {
+            return;
+        }
+        match event {
+            ChannelEvent::Opened { channel, label, contract } => {
+                self.learn(*channel, *label, contract, false);
+                self.contract(TraceEvent::Opened, now, *channel, *label, contract);
+            }
+            ChannelEvent::Incoming { channel, from, contract, .. } => {
+                let member = node.link().members().iter().find(|member| member.station == *from);
+                let same_clock = member.is_some_and(|member| member.announce.boot_id == self.boot_id);
+                self.learn(*channel, 0, contract, same_clock);
+            }
+            ChannelEvent::IncomingOpened { channel, contract } => {
+                self.relearn(*channel, contract);
+                self.contract(TraceEvent::Opened, now, *channel, 0, contract);
+            }
+            ChannelEvent::Changed { channel, contract } => {
+                self.relearn(*channel, contract);
+                self.contract(TraceEvent::Changed, now, *channel, 0, contract);
+            }
+            ChannelEvent::Refused { channel, refusal } | ChannelEvent::NotChanged { channel, refusal } => {
+                let offer = refusal.counter_offer.map_or(0, |octets| octets.get());
+                let extra = [refusal.margin.as_nanos(), refusal.margin_bps, offer];
+                let octets = refusal.test.name().as_bytes();
+                let (event, src, at_ns) = (TraceEvent::Refused, self.seen.station, now.as_nanos());
+                let (channel, noted_ns, none) = (channel.0, at_ns, TraceRecord::default());
+                self.note(&TraceRecord { event, src, channel, extra, octets, at_ns, noted_ns, ..none });
+            }
+            ChannelEvent::Closed { channel, cause, final_unit } => {
+                self.closed(now, *channel, *cause, *final_unit);
+            }
+            ChannelEvent::Refusal { mac, why, here } => self.refused_station(now, *mac, *why, *here, node),
+            ChannelEvent::MembersChanged => self.members(now, node),
+            ChannelEvent::ModeChanged => {}
+        }
+    }
+
+    fn learn(&mut self, channel: ChannelId, label: u16, contract: &Contract, same_clock: bool) {
+        if self.known.len() < CHANNELS_MAX {
+            let judge = Judge::new(contract, same_clock);
+            self.known.push(Known { channel, label, bound: contract.bound, judge });
+        }
+    }
+
+    fn relearn(&mut self, channel: ChannelId, contract: &Contract) {
+        if let Some(known) = self.known.iter_mut().find(|known| known.channel == channel) {
+            known.bound = contract.bound;
+            known.judge.change(contract);
+        }
+    }
+
+    fn contract(&mut self, event: TraceEvent, now: Instant, channel: ChannelId, label: u16, told: &Contract) {
+        let extra = [told.unit_octets_max.into(), told.period.as_nanos(), told.bound.as_nanos()];
+        let (src, at_ns, channel) = (self.seen.station, now.as_nanos(), channel.0);
+        let none = TraceRecord::default();
+        self.note(&TraceRecord { event, src, channel, label, extra, at_ns, noted_ns: at_ns, ..none });
+    }
+
+    fn closed(
+        &mut self,
+        now: Instant,
+        channel: ChannelId,
+        cause: rota_proto::CloseCause,
+        final_unit: Option<u64>,
+    ) {
+        let (src, at_ns) = (self.seen.station, now.as_nanos());
+        let (channel_number, none) = (channel.0, TraceRecord::default());
+        if let Some(at) = self.known.iter().position(|known| known.channel == channel) {
+            let mut known = self.known.swap_remove(at);
+            // Only a receiver has judged anything.
+            for missed in known.judge.end(final_unit).into_iter().flatten() {
+                let record =
+                    TraceRecord { channel: channel_number, dst: src, at_ns, noted_ns: at_ns, ..none };
+                self.missed(missed, record);
+            }
+        }
+        let broken =
+            matches!(cause, rota_proto::CloseCause::ReservationLost | rota_proto::CloseCause::PeerGone);
+        let octets = crate::session::board_cause(cause).sentence().as_bytes();
+        let (event, number) = (TraceEvent::Closed, final_unit.map_or(0, |units| units.saturating_add(1)));
+        let (channel, extra) = (channel_number, [u64::from(broken), 0, 0]);
+        self.note(&TraceRecord {
+            event,
+            src,
+            channel,
+            number,
+            extra,
+            octets,
+            at_ns,
+            noted_ns: at_ns,
+            ..none
+        });
+    }
+
+    fn refused_station(
+        &mut self,
+        now: Instant,
+        mac: MacAddr,
+        why: rota_wire::Verdict,
+        here: bool,
+        node: &Node,
+    ) {
+        // Comes at most once a second, off the frame path.
+        let words = crate::status::refusal(mac, why, here);
+        let src = node.link().members().iter().find(|member| member.mac == mac).map_or(0, |m| m.station);
+        let (event, at_ns, octets) = (TraceEvent::RefusedStation, now.as_nanos(), words.as_bytes());
+        self.note(&TraceRecord { event, src, octets, at_ns, noted_ns: at_ns, ..TraceRecord::default() });
+    }
+}
+
+/// What the machine found of a frame, by what it counted.
+fn verdict(before: &Counters, after: &Counters) -> TraceVerdict {
+    let counted = [
+        (before.tokens_accepted, after.tokens_accepted, TraceVerdict::Accepted),
+        (before.tokens_stale, after.tokens_stale, TraceVerdict::Stale),
+        (before.tokens_expired, after.tokens_expired, TraceVerdict::Expired),
+        (before.frames_unproven, after.frames_unproven, TraceVerdict::Unauthentic),
+        (before.frames_malformed, after.frames_malformed, TraceVerdict::Malformed),
+        (before.frames_replayed, after.frames_replayed, TraceVerdict::Replayed),
+        (before.fragments_policed, after.fragments_policed, TraceVerdict::Policed),
+        (before.fragments_unknown, after.fragments_unknown, TraceVerdict::UnknownChannel),
+        (before.jumps_refused, after.jumps_refused, TraceVerdict::Jump),
+    ];
+    let found = counted.into_iter().find(|(before, after, _)| before != after);
+    found.map_or(TraceVerdict::None, |(_, _, verdict)| verdict)
+}
+
+/// Octets of a frame; zeros where it ends before.
+fn octets<const N: usize>(frame: &[u8], at: usize) -> [u8; N] {
+    let mut octets = [0; N];
+    if let Some(there) = frame.get(at..at + N) {
+        octets.copy_from_slice(there);
+    }
+    octets
+}

@@ -1,0 +1,210 @@
+//! What is judged of units, and what is noted of frames.
+
+use super::judge::{Judge, Missed};
+use super::*;
+use rota_proto::UnitDescriptor;
+use rota_shm::TraceReader;
+use rota_shm::layout::TRACE_SNAP_OCTETS;
+
+const MS: u64 = 1_000_000;
+
+fn contract() -> Contract {
+    let (period, bound) = (Span::from_millis(10), Span::from_millis(15));
+    Contract { unit_octets_max: 200, period, bound, cycle: period, buffers: 2, ..Contract::default() }
+}
+
+/// A fragment of 100 of a unit's 200 octets.
+fn fragment(number: u64, fragment: u16, schedule_ns: u64) -> UnitDescriptor {
+    let (unit_octets, fragment_offset, last) = (200, u32::from(fragment) * 100, fragment == 1);
+    UnitDescriptor { number, unit_octets, fragment, fragment_offset, last, schedule_ns, arrived: None }
+}
+
+fn at(ns: u64) -> Instant {
+    Instant::from_nanos(ns)
+}
+
+fn whole(judge: &mut Judge, number: u64, schedule: u64, arrived: u64) -> Vec<Missed> {
+    let mut missed = Vec::new();
+    for part in 0..2 {
+        let judged = judge.fragment(&fragment(number, part, schedule), 100, at(arrived));
+        missed.extend(judged.missed.into_iter().flatten());
+    }
+    missed
+}
+
+#[test]
+fn on_one_host_a_unit_is_late_by_its_schedule_and_bound_exactly() {
+    let mut judge = Judge::new(&contract(), true);
+    assert_eq!(whole(&mut judge, 0, 100 * MS, 115 * MS), []);
+    let missed = whole(&mut judge, 1, 110 * MS, 125 * MS + 1);
+    assert_eq!(missed.len(), 1, "a unit is late once, whatever its fragments are");
+    assert_eq!((missed[0].number, missed[0].late_ns, missed[0].deadline_ns), (1, 1, 125 * MS));
+    let judged = judge.fragment(&fragment(2, 0, 120 * MS), 100, at(130 * MS));
+    assert_eq!((judged.verdict, judged.late_ns), (TraceVerdict::InTime, -5 * MS.cast_signed()));
+}
+
+#[test]
+fn between_hosts_only_differences_count_and_slow_drift_is_no_lateness() {
+    let mut judge = Judge::new(&contract(), false);
+    let mut told = 0;
+    // The other clock is an hour ahead and runs away by 100 ppm; every unit takes 3 ms.
+    for number in 0..10_000u64 {
+        let sent = number * 10 * MS;
+        let schedule = 3_600_000 * MS + sent - sent / 10_000;
+        told += whole(&mut judge, number, schedule, 1_000 * MS + sent + 3 * MS).len();
+    }
+    assert_eq!(told, 0);
+    let sent = 10_000 * 10 * MS;
+    let late = whole(&mut judge, 10_000, 3_600_000 * MS + sent - sent / 10_000, 1_000 * MS + sent + 30 * MS);
+    assert_eq!(late.len(), 1, "27 ms more than the quickest, with a bound of 15 ms");
+}
+
+#[test]
+fn missing_and_incomplete_units_are_told_when_the_next_one_comes_or_the_channel_ends() {
+    let mut judge = Judge::new(&contract(), true);
+    assert_eq!(whole(&mut judge, 0, 0, MS), []);
+    judge.fragment(&fragment(1, 0, 10 * MS), 100, at(11 * MS));
+    let judged = judge.fragment(&fragment(4, 0, 40 * MS), 100, at(41 * MS));
+    let found: Vec<_> = judged.missed.into_iter().flatten().collect();
+    assert_eq!((found[0].verdict, found[0].number, found[0].octets), (TraceVerdict::Incomplete, 1, 100));
+    assert_eq!((found[1].verdict, found[1].number, found[1].units), (TraceVerdict::Missing, 2, 2));
+    let end: Vec<_> = judge.end(Some(7)).into_iter().flatten().collect();
+    assert_eq!((end[0].number, end[1].number, end[1].units), (4, 5, 2));
+    assert!(Judge::new(&contract(), true).end(Some(7)).iter().all(Option::is_none), "a sender's end");
+}
+
+#[test]
+fn a_sender_that_sends_more_than_agreed_is_seen() {
+    let mut judge = Judge::new(&contract(), true);
+    whole(&mut judge, 0, 0, MS);
+    whole(&mut judge, 1, 2 * MS, 3 * MS);
+    let missed = whole(&mut judge, 2, 4 * MS, 30 * MS);
+    assert_eq!(missed[0].early_ns, 16 * MS, "two periods of 10 ms have passed for it by then");
+    let mut judge = Judge::new(&contract(), true);
+    whole(&mut judge, 0, 0, MS);
+    assert_eq!(whole(&mut judge, 1, 5 * MS, 30 * MS)[0].early_ns, 0, "a schedule may waver");
+}
+
+struct Log {
+    tracer: Tracer,
+    reader: TraceReader,
+}
+
+fn log() -> Log {
+    let file = TraceFile::create(16, 0, 0x88b5).unwrap();
+    let reader = TraceReader::open(file.descriptor().try_clone_to_owned().unwrap()).unwrap();
+    Log { tracer: Tracer::new(Some(file), 0x88b5, [2, 0, 0, 0, 0, 1], 7), reader }
+}
+
+impl Log {
+    fn next(&mut self) -> (TraceRecord<'static>, usize) {
+        let mut into = [0; TRACE_SNAP_OCTETS];
+        let (_, record) = self.reader.next(&mut into).unwrap().unwrap();
+        let octets = record.octets.len();
+        (TraceRecord { octets: &[], ..record }, octets)
+    }
+}
+
+/// A frame of ours of this kind from station 9, with a sequence.
+fn frame(kind: u8, sequence: u8) -> Vec<u8> {
+    let mut frame = vec![0xff; 200];
+    frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+    frame[14..16].copy_from_slice(&[0x11, kind]);
+    frame[SOURCE_AT..SOURCE_AT + 2].copy_from_slice(&[0, 9]);
+    frame[STAMP_AT + 11] = sequence;
+    frame
+}
+
+#[test]
+fn frames_are_told_apart_and_cut_with_their_length_kept() {
+    let mut log = log();
+    log.tracer.sent(at(5), &frame(TOKEN, 1), true);
+    log.tracer.sent(at(6), &frame(TOKEN, 1), true);
+    log.tracer.sent(at(7), &frame(7, 1), false);
+    let mut llc = frame(0, 0);
+    llc[12..14].copy_from_slice(&[0, 50]);
+    log.tracer.sent(at(8), &llc, true);
+    let mut ordinary = frame(0, 0);
+    ordinary[12..16].copy_from_slice(&[0x81, 0, 0xa0, 0]);
+    log.tracer.dropped(at(9), &ordinary);
+    let (first, kept) = log.next();
+    assert_eq!((first.event, first.kind, first.src, first.dst), (TraceEvent::Sent, TOKEN, 9, u16::MAX));
+    assert_eq!((first.at_ns, first.length, kept), (5, 200, TRACE_SNAP_OCTETS));
+    assert_eq!(log.next().0.verdict, TraceVerdict::Again, "the same token");
+    let (dropped, _) = log.next();
+    assert_eq!((dropped.event, dropped.verdict), (TraceEvent::Dropped, TraceVerdict::NoRoom));
+    assert_eq!((log.next().0.kind, log.next().0.level), (TraceRecord::LLC, Some(5)));
+}
+
+#[test]
+fn the_shortest_frames_are_noted_too() {
+    let mut log = log();
+    for length in 0..80 {
+        log.tracer.sent(at(1), &frame(DATA, 0)[..length], true);
+        assert_eq!(usize::from(log.next().0.length), length);
+    }
+}
+
+#[test]
+fn only_what_went_wrong_starts_an_incident_and_not_too_often() {
+    let mut log = log();
+    log.tracer.sent(at(5), &frame(TOKEN, 1), true);
+    assert_eq!(log.tracer.incident(at(1_000 * MS)), None);
+    log.tracer.station_event(TraceEvent::Lost, 3, 1, 5);
+    assert_eq!(log.tracer.incident(at(1_000 * MS)), None, "it had said goodbye");
+    log.tracer.station_event(TraceEvent::Lost, 3, 0, 5);
+    log.tracer.station_event(TraceEvent::Lost, 4, 0, 5);
+    assert_eq!(log.tracer.incident(at(1_000 * MS)), Some(2), "the first of several");
+    log.tracer.station_event(TraceEvent::Lost, 5, 0, 5);
+    assert_eq!(log.tracer.incident(at(1_099 * MS)), None);
+    assert_eq!(log.tracer.incident(at(1_100 * MS)), Some(4), "later, but not forgotten");
+    assert_eq!(log.tracer.incident(at(2_000 * MS)), None, "once");
+    for number in 0..20 {
+        log.tracer.note(&TraceRecord { event: TraceEvent::Missed, number, ..TraceRecord::default() });
+    }
+    log.tracer.station_event(TraceEvent::Lost, 6, 0, 5);
+    let moment = TraceRecord { event: TraceEvent::Stall, extra: [0, 90 * MS, 0], ..TraceRecord::default() };
+    log.tracer.note(&moment);
+    let told = [log.tracer.incident(at(3_000 * MS)), log.tracer.incident(at(3_000 * MS))];
+    assert_eq!(told, [Some(5), Some(25)], "many late units do not hide one lost station");
+}
+
+#[test]
+fn noting_allocates_nothing_and_without_a_file_nothing_happens() {
+    let mut log = log();
+    let mut none = Tracer::new(None, 0x88b5, [0; 6], 7);
+    let (token, data) = (frame(TOKEN, 1), frame(DATA, 0));
+    log.tracer.learn(ChannelId(5), 0xffff, &contract(), false);
+    let counted = allocation_counter::measure(|| {
+        for time in 0..1_000 {
+            for frame in [&token, &data] {
+                log.tracer.sent(at(time), frame, true);
+                log.tracer.dropped(at(time), frame);
+                none.sent(at(time), frame, true);
+            }
+            log.tracer.station_event(TraceEvent::Lost, 3, 0, time);
+            none.station_event(TraceEvent::Lost, 3, 0, time);
+        }
+    });
+    assert_eq!(counted.count_total, 0);
+    assert_eq!(none.incident(at(1)), None);
+}
+
+#[test]
+fn a_unit_that_leaves_after_its_deadline_is_missed_at_its_sender() {
+    let mut log = log();
+    log.tracer.learn(ChannelId(5), 3, &contract(), false);
+    let mut data = frame(DATA, 0);
+    data[BODY_AT..BODY_AT + 6].copy_from_slice(&[0, 3, 0, 8, 0, 9]);
+    data[SCHEDULE_AT..SCHEDULE_AT + 8].copy_from_slice(&(10 * MS).to_be_bytes());
+    log.tracer.sent(at(24 * MS), &data, true);
+    let (sent, _) = log.next();
+    assert_eq!((sent.channel, sent.number, sent.late_ns), (5, 8, -MS.cast_signed()));
+    assert_eq!(log.tracer.incident(at(25 * MS)), None);
+    log.tracer.sent(at(26 * MS), &data, true);
+    assert_eq!(log.next().0.verdict, TraceVerdict::Late);
+    let (missed, octets) = log.next();
+    assert_eq!((missed.event, missed.number, missed.kind, octets), (TraceEvent::Missed, 8, 0, 0));
+    assert_eq!(missed.extra, [15 * MS, 0, 10 * MS], "bound, and sent twice in one period");
+    assert_eq!(log.tracer.incident(at(26 * MS)), Some(2));
+}
