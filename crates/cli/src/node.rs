@@ -205,6 +205,7 @@ fn settings(args: &Args, rate: BitRate) -> Result<Settings, Failure> {
         return Err(Failure::wrong_use(sentence));
     }
     settings.report = args.report;
+    settings.llc.enabled = true;
     settings.llc.address = args.llc_address.unwrap_or(0);
     settings.llc.peers.clone_from(&args.llc_peer);
     settings.llc.private_segment = args.llc_private;

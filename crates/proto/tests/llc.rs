@@ -72,7 +72,7 @@ impl Lan {
         let node = |k: usize| {
             let identity = Identity { node_id: k as u64, boot_id: 1, mac: mac(k), name: format!("n{k}") };
             let mut settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
-            settings.llc.address = k as u8 + 1;
+            (settings.llc.enabled, settings.llc.address) = (true, k as u8 + 1);
             settings.llc.peers.push((0x77, FOREIGN));
             Node::new(now, identity, &Key::new([1; 32]), settings, k as u64)
         };

@@ -23,5 +23,8 @@ pub use faults::{Draw, Fault, Happened, KINDS, Mix, Moment, Select, Tally, Timed
 pub use hosts::{Host, HostProfile, Receipt};
 pub use rota_proto::Settings;
 pub use scenario::{Load, Outcome, Reservation, Run, Scenario, ScenarioError};
-pub use traffic::{Purpose, Shape, Source};
-pub use world::{Custody, Flow, FlowState, Fragments, Opening, Plant, Topology, World, WorldSpec, mac};
+pub use traffic::{Messages, Purpose, Shape, Source};
+pub use world::{
+    Custody, Flow, FlowState, Fragments, Message, MessageCounts, Opening, Plant, Topology, World, WorldSpec,
+    mac,
+};

@@ -96,7 +96,7 @@ impl Campaign {
             let mean = Span::from_micros(random.between(2_000, 50_000));
             let octets = random.between(60, 1_514) as u32;
             let shape = Shape::Poisson { mean, octets };
-            scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape });
+            scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape, messages: None });
         }
         scenario.mix = Some(Mix { weights: CAMPAIGN.to_vec(), every, longest });
         scenario

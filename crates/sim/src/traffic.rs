@@ -84,6 +84,21 @@ pub enum Purpose {
         /// To.
         to: usize,
     },
+    /// Messages of link control.
+    Messages(Messages),
+}
+
+/// Messages of link control from one station to another, or to all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Messages {
+    /// From.
+    pub from: usize,
+    /// To; to everybody when `None`.
+    pub to: Option<usize>,
+    /// Their priority.
+    pub level: u8,
+    /// Whether they are acknowledged.
+    pub ack: bool,
 }
 
 /// One running source.

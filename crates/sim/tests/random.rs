@@ -194,7 +194,7 @@ fn scenario(tape: &mut Tape<'_>) -> Scenario {
     for _ in 0..tape.below(3) {
         let (from, to) = (tape.host(some), tape.host(some));
         let (begin, end) = (tape.span(200_000), tape.maybe(600_000));
-        scenario.traffic.push(Load { from, to, begin, end, shape: shape(tape) });
+        scenario.traffic.push(Load { from, to, begin, end, shape: shape(tape), messages: None });
     }
     for _ in 0..tape.below(4) {
         let (at, lasts) = (tape.span(100_000), tape.span(100_000));
@@ -265,7 +265,7 @@ fn a_flood_needs_a_port_of_its_own() {
 fn what_would_take_for_ever_is_refused() {
     let ns = Span::from_nanos(1);
     let load = |shape| {
-        let load = Load { from: 0, to: 1, begin: Span::ZERO, end: None, shape };
+        let load = Load { from: 0, to: 1, begin: Span::ZERO, end: None, shape, messages: None };
         refused(|scenario| scenario.traffic.push(load))
     };
     assert_eq!(load(Shape::Greedy { octets: 60, backlog: u32::MAX }), ("traffic", "backlog"));

@@ -64,7 +64,7 @@ pub fn full(seed: u64) -> Scenario {
         let octets = if small { 60 } else { random.between(300, 1_514) as u32 };
         let shape = Shape::Greedy { octets, backlog: if small { 1_500 } else { 45 } };
         let begin = some_ms(&mut random, 2_000);
-        scenario.traffic.push(Load { from, to, begin, end: None, shape });
+        scenario.traffic.push(Load { from, to, begin, end: None, shape, messages: None });
     }
     scenario
 }
@@ -129,7 +129,7 @@ pub fn switches(seed: u64) -> Scenario {
             (from + 1 + random.below(scenario.world.stations as u64 - 1) as usize) % scenario.world.stations;
         let mean = Span::from_micros(random.between(1_500, 20_000));
         let shape = Shape::Poisson { mean, octets: random.between(60, 1_514) as u32 };
-        scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape });
+        scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape, messages: None });
     }
     if random.below(2) == 0 {
         let weights = vec![(Draw::Crash, 2), (Draw::Loss, 1), (Draw::PauseLong, 1), (Draw::Partition, 1)];

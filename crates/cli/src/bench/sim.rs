@@ -48,7 +48,7 @@ fn busy(args: &Args) -> Scenario {
     for from in 0..usize::from(args.stations) {
         let to = (from + 1) % usize::from(args.stations);
         let shape = Shape::Poisson { mean: Span::from_millis(4), octets: 60 };
-        scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape });
+        scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape, messages: None });
     }
     scenario
 }

@@ -14,8 +14,8 @@ use rota_admission::shared_buffer;
 use rota_sim::media::csma_cd::Capture;
 use rota_sim::scenario::schedule;
 use rota_sim::{
-    Draw, HostProfile, Load, Mix, Reservation, Scenario, ScenarioError, Settings, Shape, Topology, WorldSpec,
-    sweep,
+    Draw, HostProfile, Load, Messages, Mix, Reservation, Scenario, ScenarioError, Settings, Shape, Topology,
+    WorldSpec, sweep,
 };
 use rota_units::{BitRate, Octets, Span};
 use serde::Deserialize;
@@ -208,6 +208,11 @@ struct TrafficTable {
     off: Option<Time>,
     backlog: Option<u32>,
     window: Option<u32>,
+    priority: Option<u8>,
+    #[serde(default)]
+    ack: bool,
+    #[serde(default)]
+    all: bool,
 }
 
 #[derive(Deserialize)]
@@ -350,6 +355,7 @@ impl File {
         for (index, table) in self.traffic.iter().enumerate() {
             scenario.traffic.push(table.load(index, self.stations, folder)?);
         }
+        scenario.world.settings.llc.enabled = scenario.traffic.iter().any(|load| load.messages.is_some());
         for (index, table) in self.fault.iter().enumerate() {
             scenario.faults.push(table.timed(index, self.stations)?);
         }
@@ -484,9 +490,30 @@ impl TrafficTable {
                 Shape::Sizes { period, sizes: sizes.iter().map(|octets| (*octets).min(1_514)).collect() }
             }
         };
+        let from = station_index(self.from, stations, part, index, "from")?;
+        let to = station_index(self.to, stations, part, index, "to")?;
+        let messages = match self.priority {
+            Some(level @ 0..=7) if self.ack && self.all => {
+                let sentence = format!("messages of priority {level} to all cannot be acknowledged");
+                return Err(wrong(part, index, "ack", sentence));
+            }
+            Some(level @ 0..=7) => {
+                Some(Messages { from, to: (!self.all).then_some(to), level, ack: self.ack })
+            }
+            Some(level) => {
+                let sentence = format!("priority {level} does not exist; 0 to 7 do");
+                return Err(wrong(part, index, "priority", sentence));
+            }
+            None if self.ack || self.all => {
+                let sentence = "only messages are acknowledged or go to all; give them a priority";
+                return Err(wrong(part, index, "priority", sentence));
+            }
+            None => None,
+        };
         Ok(Load {
-            from: station_index(self.from, stations, part, index, "from")?,
-            to: station_index(self.to, stations, part, index, "to")?,
+            messages,
+            from,
+            to,
             begin: self.begin.map_or(Span::ZERO, |time| time.0),
             end: self.end.map(|time| time.0),
             shape,

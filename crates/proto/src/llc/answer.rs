@@ -23,11 +23,11 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(places: usize) -> Self {
         let header = LlcHeader { dsap: 0, ssap: 0, response: true, control: Control::Ui };
         let information = Box::new([0; LLC_INFORMATION_MAX]);
         let answer = Answer { to: MacAddr::BROADCAST, header, octets: 0, information };
-        Self { all: vec![answer; ANSWERS_MAX], free: (0..ANSWERS_MAX as u16).rev().collect() }
+        Self { all: vec![answer; places], free: (0..places as u16).rev().collect() }
     }
 
     /// Keeps an answer; its number in the node's queue and its frame's length. `None` when there is no room.

@@ -30,6 +30,7 @@ use crate::io::{FrameBuf, Output, PortId};
 use crate::rether::Rether;
 pub(crate) use answer::ANSWERS_MAX;
 use answer::Answers;
+use core::fmt;
 use receive::{Assembly, Heard};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
@@ -59,6 +60,9 @@ pub struct LlcAddress {
 /// What a station is told about logical link control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LlcSettings {
+    /// Whether this station keeps room for messages. Without it their frames are read and counted only, and a
+    /// node is small, as those of a model checker must be.
+    pub enabled: bool,
     /// This station's node address, 1 to 254; 0 for none.
     pub address: u8,
     /// Stations without Rota, by their node address.
@@ -74,6 +78,7 @@ pub struct LlcSettings {
 impl Default for LlcSettings {
     fn default() -> Self {
         Self {
+            enabled: false,
             address: 0,
             peers: Vec::new(),
             private_segment: false,
@@ -86,7 +91,7 @@ impl Default for LlcSettings {
 impl LlcSettings {
     /// Whether programs may open this socket here.
     pub fn may_open(&self, socket: u8) -> bool {
-        is_socket(socket) && (self.private_segment || !TAKEN.contains(&socket))
+        self.enabled && is_socket(socket) && (self.private_segment || !TAKEN.contains(&socket))
     }
 }
 
@@ -216,7 +221,7 @@ pub struct LlcCounters {
 }
 
 /// Logical link control of one station.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Llc {
     port: PortId,
     mac: MacAddr,
@@ -240,19 +245,20 @@ pub struct Llc {
 
 impl Llc {
     pub(crate) fn new(now: Instant, port: PortId, mac: MacAddr, settings: LlcSettings) -> Self {
+        let room = |places: usize| if settings.enabled { places } else { 0 };
         Self {
             port,
             mac,
-            settings,
             open: [false; 128],
-            messages: vec![Message::FREE; MESSAGES_MAX],
-            free: (0..MESSAGES_MAX as u16).rev().collect(),
-            held: VecDeque::with_capacity(MESSAGES_MAX),
-            links: Vec::with_capacity(table::LINKS_MAX),
-            heard: Vec::with_capacity(receive::HEARD_MAX),
-            assemblies: Assembly::all(),
-            answers: Answers::new(),
-            events: VecDeque::with_capacity(4 * MESSAGES_MAX),
+            messages: vec![Message::FREE; room(MESSAGES_MAX)],
+            free: (0..room(MESSAGES_MAX) as u16).rev().collect(),
+            held: VecDeque::with_capacity(room(MESSAGES_MAX)),
+            links: Vec::with_capacity(room(table::LINKS_MAX)),
+            heard: Vec::with_capacity(room(receive::HEARD_MAX)),
+            assemblies: Assembly::all(room(receive::ASSEMBLIES)),
+            answers: Answers::new(room(ANSWERS_MAX)),
+            events: VecDeque::with_capacity(room(4 * MESSAGES_MAX)),
+            settings,
             born: now,
             wake: Instant::FAR,
             next_message: 0,
@@ -353,6 +359,17 @@ impl Llc {
 
     fn event(&mut self, event: LlcEvent) {
         self.events.push_back(event);
+    }
+}
+
+impl fmt::Debug for Llc {
+    /// What it knows, without the room that it keeps.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open: Vec<u8> = self.open_sockets().collect();
+        let messages: Vec<&Message> = self.messages.iter().filter(|one| one.stage != Stage::Free).collect();
+        let (links, heard) = (&self.links, &self.heard);
+        let told = f.debug_struct("Llc").field("open", &open).field("messages", &messages).finish();
+        told.and_then(|()| write!(f, " {links:?} {heard:?} {:?}", self.counters))
     }
 }
 

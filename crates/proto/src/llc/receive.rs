@@ -12,7 +12,7 @@ use rota_wire::llc::{
 /// Senders of acknowledged commands that are remembered.
 pub(super) const HEARD_MAX: usize = 512;
 /// Messages that may be incomplete at a time.
-const ASSEMBLIES: usize = 8;
+pub(super) const ASSEMBLIES: usize = 8;
 
 /// A message for a socket of this station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +67,11 @@ pub(super) struct Assembly {
 const _: () = assert!(MESSAGE_OCTETS_MAX.div_ceil(FRAGMENT_PAYLOAD_MAX) <= 16, "a bit for each fragment");
 
 impl Assembly {
-    pub(super) fn all() -> Vec<Self> {
+    pub(super) fn all(places: usize) -> Vec<Self> {
         let of = Fragment { dsap: 0, ssap: 0, level: 0, index: 0, last: false, message: 0, total: 0 };
         let octets = Box::new([0; MESSAGE_OCTETS_MAX]);
         let (used, mac, seen, at) = (false, MacAddr::BROADCAST, 0, Instant::ZERO);
-        vec![Self { used, mac, of, seen, at, octets }; ASSEMBLIES]
+        vec![Self { used, mac, of, seen, at, octets }; places]
     }
 
     pub(super) fn octets(&self) -> &[u8] {
@@ -238,6 +238,7 @@ impl Llc {
         let heard = Heard { sap, mac, incarnation, expected: !bit, status, at: now };
         match known {
             Some(at) => self.heard[at] = heard,
+            None if !self.settings.enabled => {}
             None if self.heard.len() < HEARD_MAX => self.heard.push(heard),
             None => {
                 // The longest silent one is forgotten: its next command counts as new, as it most likely is.

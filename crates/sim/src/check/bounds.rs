@@ -97,7 +97,9 @@ impl Bounds {
             self.waits[host] = None;
             return;
         };
-        let sent = link.counters().host_frames_sent;
+        // A visit that serves a message is one too.
+        let messages = view.hosts[host].node.as_ref().map_or(0, |node| node.llc().counters().frames_sent);
+        let sent = link.counters().host_frames_sent + messages;
         let slots = list.slots.as_slice();
         let reserved: Span = slots.iter().map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
         let strict = slots.iter().any(|slot| slot.periodic);

@@ -7,6 +7,7 @@ mod delivery;
 mod holders;
 mod isolation;
 mod ledger;
+mod messages;
 mod modes;
 mod quiet;
 mod recoveries;
@@ -22,6 +23,7 @@ pub use delivery::{Deliveries, FlowReport};
 pub use holders::OneHolder;
 pub use isolation::Got;
 pub use ledger::Ledgers;
+pub use messages::HighestFirst;
 pub use modes::OneMode;
 pub use quiet::agree;
 pub(crate) use recoveries::stamp;
@@ -36,7 +38,7 @@ pub use windows::{Recovery, Scope, Windows};
 use crate::faults::Wires;
 use crate::hosts::{Host, Receipt};
 use crate::media::Frame;
-use crate::world::{Flow, FlowState};
+use crate::world::{Flow, FlowState, Message};
 use rota_proto::Settings;
 use rota_units::Instant;
 use rota_wire::Kind;
@@ -46,7 +48,7 @@ use rota_wire::Kind;
 pub struct Violation {
     /// When, in the world's time.
     pub at: Instant,
-    /// Which rule: S1–S12, R1–R9, L1–L6.
+    /// Which rule: S1–S12, R1–R9, L1–L6, P7.
     pub rule: &'static str,
     /// What was seen.
     pub what: String,
@@ -80,6 +82,8 @@ pub enum Seen {
         /// It was a token, and it was believed.
         accepted: bool,
     },
+    /// A program has handed over a message.
+    Message(Message),
     /// A slot of a flow is over.
     Slot {
         /// Which flow of the world.
@@ -193,6 +197,7 @@ pub struct All {
     slots: Slots,
     cycles: Cycles,
     waste: Waste,
+    messages: HighestFirst,
     bounds: bounds::Bounds,
     /// The deliveries, to be reported at the end.
     pub deliveries: Deliveries,
@@ -210,6 +215,7 @@ impl Checker for All {
         self.slots.after(view, findings);
         self.cycles.after(view, findings);
         self.waste.after(view, findings);
+        self.messages.after(view, findings);
         self.bounds.after(view, findings);
         self.deliveries.after(view, findings);
     }

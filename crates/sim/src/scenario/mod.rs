@@ -8,11 +8,12 @@ pub use run::{Outcome, Run, Stream as StreamOutcome};
 
 use crate::faults::{Fault, Mix, Moment, Timed};
 use crate::media::csma_cd::slot;
-use crate::traffic::Shape;
+use crate::traffic::{Messages, Shape};
 use crate::world::{Topology, WorldSpec};
 use rota_admission::{Admitted, Pace, Request, Slot, admit};
 use rota_proto::{Settings, SettingsError};
 use rota_units::{BitRate, Octets, Span};
+use rota_wire::llc::MESSAGE_OCTETS_MAX;
 
 /// One channel that a program opens, feeds and, when it is lost, opens again.
 #[derive(Clone, Debug)]
@@ -62,6 +63,8 @@ pub struct Load {
     pub end: Option<Span>,
     /// What is sent.
     pub shape: Shape,
+    /// Messages of link control instead of the host's own frames.
+    pub messages: Option<Messages>,
 }
 
 /// Everything that a run is made of, beside its seed.
@@ -156,7 +159,12 @@ impl Scenario {
         }
         for (index, load) in self.traffic.iter().enumerate() {
             self.check_pair("traffic", index, load.from, load.to)?;
-            self.check_shape("traffic", index, &load.shape, 1_514)?;
+            let max = if load.messages.is_some() { MESSAGE_OCTETS_MAX as u32 } else { 1_514 };
+            self.check_shape("traffic", index, &load.shape, max)?;
+            if load.messages.is_some() && matches!(load.shape, Shape::Greedy { .. } | Shape::Tcp { .. }) {
+                let sentence = "messages are not sent by how many wait; give one of the other shapes";
+                return error("traffic", index, "shape", sentence.to_owned());
+            }
         }
         for (index, timed) in self.faults.iter().enumerate() {
             let wrong = timed.fault.hosts().into_iter().find(|host| *host >= stations);

@@ -266,7 +266,9 @@ impl<'a> Run<'a> {
             Action::Load(index) => {
                 let load = &self.scenario.traffic[index];
                 let until = load.end.map_or(self.end, |end| self.begin + end);
-                self.world.load(load.from, load.to, load.shape.clone(), until);
+                let ordinary = Purpose::Ordinary { from: load.from, to: load.to };
+                let purpose = load.messages.map_or(ordinary, Purpose::Messages);
+                self.world.feed(purpose, load.shape.clone(), until);
             }
             Action::InStep => {
                 let lists = self.world.lists();

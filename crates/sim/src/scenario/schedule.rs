@@ -208,7 +208,7 @@ impl Reading {
             let octets = self.load.map_or(0, |(octets, _)| octets);
             let shape = Shape::Greedy { octets, backlog: 1 };
             let to = (from + 1) % self.stations;
-            scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape });
+            scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape, messages: None });
         }
         let behind = scenario.duration.minus(FORMED);
         scenario.in_step = Some(FORMED);

@@ -4,10 +4,13 @@ mod act;
 mod custody;
 mod faults;
 mod flow;
+mod messages;
 mod station;
 
 pub use custody::{Custody, Fragments};
 pub use flow::{Flow, FlowState, Opening};
+pub(crate) use messages::level_of;
+pub use messages::{Message, MessageCounts};
 
 use crate::check::{All, Blow, Checker, Findings, Recovery, Scope, Seen, View, Violation, Windows, stamp};
 use crate::clocks::Clock;
@@ -53,6 +56,8 @@ pub enum Plant {
     Swallow,
     /// The wires bring every fragment twice and tell nobody.
     Double,
+    /// All messages of link control wait at the lowest level, whatever their programs say.
+    OneLevel,
 }
 
 /// What a world is made of.
@@ -262,6 +267,7 @@ pub struct World {
     custody: Custody,
     streams: u64,
     test: Stream,
+    messages: MessageCounts,
     hops: u64,
     lists: u64,
     armed: Vec<faults::Armed>,
@@ -340,6 +346,7 @@ impl World {
             custody: Custody::default(),
             streams: 0,
             test: Stream::named(seed, "test"),
+            messages: MessageCounts::default(),
             hops: 0,
             lists: 0,
             armed: Vec::new(),
@@ -657,7 +664,7 @@ impl World {
                 let in_card = self.medium.backlog(now, from).get() / size;
                 self.hosts[from].host_frames.len() + in_card as usize
             }
-            Purpose::Units { .. } => 0,
+            Purpose::Units { .. } | Purpose::Messages(_) => 0,
         };
         let source = &mut self.sources[index];
         let first = source.sent;
@@ -668,6 +675,7 @@ impl World {
             match purpose {
                 Purpose::Ordinary { from, to } => self.ordinary_of(from, to, octets as u16, index, number),
                 Purpose::Units { flow } => self.flow_unit(flow, octets),
+                Purpose::Messages(about) => self.message(&about, octets),
             }
         }
     }
@@ -683,8 +691,14 @@ impl World {
             name: format!("n{}", index + 1),
         };
         let (now, seed) = (host.clock.read(self.engine.now()), host.random.draw());
-        let settings = host.settings.as_ref().unwrap_or(&self.spec.settings).clone();
-        Node::new(now, identity, &Key::new(SECRET), settings, seed)
+        let mut settings = host.settings.as_ref().unwrap_or(&self.spec.settings).clone();
+        if !settings.llc.enabled {
+            return Node::new(now, identity, &Key::new(SECRET), settings, seed);
+        }
+        settings.llc.address = messages::address_of(index);
+        let mut node = Node::new(now, identity, &Key::new(SECRET), settings, seed);
+        messages::open_sockets(&mut node);
+        node
     }
 }
 

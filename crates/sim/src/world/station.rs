@@ -9,6 +9,7 @@ use crate::media::{End, Frame};
 use rota_proto::{FrameBuf, GateOrder, Input, ModeName, Node, Output, PortId, Received};
 use rota_units::{Instant, Span};
 use rota_wire::Kind;
+use rota_wire::llc::is_llc;
 
 /// What a process that catches up takes at least for each frame.
 const DEQUEUE: Span = Span::from_micros(10);
@@ -24,7 +25,9 @@ impl World {
             self.fragment_ends(&frame, End::PassedBy);
             return;
         }
-        if frame.get(12..14) != Some(&self.spec.settings.ether_type.to_be_bytes()) {
+        let ours = frame.get(12..14) == Some(&self.spec.settings.ether_type.to_be_bytes());
+        let is_message = self.spec.settings.llc.enabled && is_llc(&frame);
+        if !ours && !is_message {
             host.ordinary_received += 1;
             self.ordinary_arrived(to, &frame);
             return;
@@ -144,7 +147,11 @@ impl World {
         let input = Input::Frame { port: PortId(0), at: (!host.stampless).then_some(stamp), data: frame };
         let delivery = match node.handle(now, input) {
             Some(Received::Fragment(delivery)) => Some(delivery),
-            Some(Received::Message(_)) | None => None,
+            Some(Received::Message(_)) => {
+                self.messages.received += 1;
+                None
+            }
+            None => None,
         };
         let accepted = node.link().counters().tokens_accepted > hops;
         let refused = refusals(node) > refused;
@@ -279,6 +286,7 @@ impl World {
                 }
             }
             Output::Event => {
+                self.message_events(index);
                 while let Some(event) = self.hosts[index].node.as_mut().and_then(Node::next_event) {
                     self.flow_event(index, &event);
                     self.hosts[index].events.push(event);
