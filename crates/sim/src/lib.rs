@@ -22,7 +22,7 @@ pub use engine::{Engine, Stamped, Stream};
 pub use faults::{Draw, Fault, Happened, KINDS, Mix, Moment, Select, Tally, Timed, WireFault, Wires, ports};
 pub use hosts::{Host, HostProfile, Receipt};
 pub use rota_proto::Settings;
-pub use scenario::{Load, Outcome, Reservation, Run, Scenario, ScenarioError};
+pub use scenario::{Change, Load, Outcome, Reservation, Run, Scenario, ScenarioError};
 pub use traffic::{Messages, Purpose, Shape, Source};
 pub use world::{
     Custody, Flow, FlowState, Fragments, Message, MessageCounts, Opening, Plant, Topology, World, WorldSpec,

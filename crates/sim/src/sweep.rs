@@ -3,7 +3,7 @@
 use crate::check::Violation;
 use crate::engine::Stream;
 use crate::faults::{Draw, Mix};
-use crate::scenario::{Load, Outcome, Reservation, Run, Scenario};
+use crate::scenario::{Change, Load, Outcome, Reservation, Run, Scenario};
 use crate::traffic::Shape;
 use rota_proto::Settings;
 use rota_units::{BitRate, Instant, Octets, Span};
@@ -41,6 +41,10 @@ pub const CAMPAIGN: &[(Draw, u32)] = &[
     (Draw::Storm, 2),
     (Draw::Flood, 1),
 ];
+
+/// From this seed on channels change while they go on. Those before draw what they always drew, so that the
+/// ledger's lines and the seeds that once broke a rule stand.
+pub const GROWTH: u64 = 1_000_000;
 
 /// Which worlds a seed draws from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +95,10 @@ impl Campaign {
             let period = period(&mut periods, scenario.world.settings.trt);
             scenario.reservations.push(reservation(&mut random, &scenario, unit, period, span / 3));
         }
+        if seed >= GROWTH {
+            let mut random = Stream::named(seed, "campaign growth");
+            scenario.reservations.iter_mut().for_each(|channel| grows(&mut random, channel, span));
+        }
         for _ in 0..random.below(3) {
             let (from, to) = pair(&mut random, stations);
             let mean = Span::from_micros(random.between(2_000, 50_000));
@@ -106,6 +114,18 @@ impl Campaign {
 fn pair(random: &mut Stream, stations: usize) -> (usize, usize) {
     let from = random.below(stations as u64) as usize;
     (from, (from + 1 + random.below(stations as u64 - 1) as usize) % stations)
+}
+
+/// Half of all channels grow and shrink up to six times, whatever goes wrong meanwhile.
+fn grows(random: &mut Stream, channel: &mut Reservation, duration: u64) {
+    let changes = if random.below(2) == 0 { random.between(1, 6) } else { 0 };
+    for _ in 0..changes {
+        let at = Span::from_millis(random.below(duration));
+        channel.changes.push(Change { at, unit: random.between(100, 15_000) as u32 });
+    }
+    channel.changes.sort_by_key(|change| change.at);
+    let octets = channel.room();
+    channel.shape = Shape::Periodic { period: channel.period, octets };
 }
 
 /// Half of all channels have the cycle's period, the others up to four times or down to a fourth of it.
@@ -124,7 +144,8 @@ fn reservation(random: &mut Stream, scenario: &Scenario, unit: u32, period: Span
     let close = (random.below(4) == 0).then(|| open + Span::from_millis(random.between(1, late * 2)));
     let shape = Shape::Periodic { period, octets: unit };
     let periodic = random.below(4) > 0;
-    Reservation { from, to, unit, period, periodic, must_admit: false, open, close, shape }
+    let (must_admit, changes) = (false, Vec::new());
+    Reservation { from, to, unit, period, periodic, must_admit, open, close, shape, changes }
 }
 
 /// Runs one seed of a scenario to its end. A panic is a violation like others (S7).

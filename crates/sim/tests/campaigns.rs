@@ -2,7 +2,7 @@
 //! the worst recoveries of hosts that never stall, in cycles.
 
 use rota_sim::check::Recoveries;
-use rota_sim::sweep::{self, Campaign};
+use rota_sim::sweep::{self, Campaign, GROWTH};
 use rota_units::Span;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,6 +54,19 @@ fn four_thousand_worlds_with_the_proven_timers_hold_every_invariant_and_recover_
 fn eight_hundred_worlds_with_the_products_timers_hold_every_invariant() {
     let worst = sweep_all(Campaign::Product, 800);
     assert!(worst.death > Span::ZERO, "{worst:?}");
+}
+
+/// The same with channels that grow and shrink whatever goes wrong: repeat one as above.
+#[test]
+fn channels_that_change_under_faults_keep_every_rule() {
+    let mut asked = 0;
+    for seed in GROWTH..GROWTH + 300 {
+        let scenario = Campaign::Proven.scenario(seed);
+        let outcome = sweep::run(seed, &scenario);
+        assert_eq!(outcome.violations, [], "seed {seed}");
+        asked += outcome.changes.0;
+    }
+    assert!(asked > 200, "{asked} changes were asked for");
 }
 
 /// Two holders after a claimant had stood still, a token for the dead, a channel that its receiver had

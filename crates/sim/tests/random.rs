@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use rota_sim::media::csma_cd::Capture;
 use rota_sim::{
-    Draw, Fault, HostProfile, KINDS, Load, Mix, Moment, Reservation, Run, Scenario, Select, Settings, Shape,
-    Timed, Topology, WireFault, ports,
+    Change, Draw, Fault, HostProfile, KINDS, Load, Mix, Moment, Reservation, Run, Scenario, Select, Settings,
+    Shape, Timed, Topology, WireFault, ports,
 };
 use rota_units::{BitRate, Octets, Span};
 
@@ -189,6 +189,9 @@ fn scenario(tape: &mut Tape<'_>) -> Scenario {
             open: tape.span(200_000),
             close: tape.maybe(600_000),
             shape,
+            changes: (0..tape.below(3))
+                .map(|_| Change { at: tape.span(400_000), unit: tape.small(8_000) })
+                .collect(),
         });
     }
     for _ in 0..tape.below(3) {

@@ -37,7 +37,8 @@ fn channel(random: &mut Stream, scenario: &mut Scenario, unit: u32, open: Span, 
     let period = scenario.world.settings.trt;
     let shape = Shape::Periodic { period, octets: unit };
     let periodic = random.below(4) > 0;
-    let channel = Reservation { from, to, unit, period, periodic, must_admit: false, open, close, shape };
+    let (must_admit, changes) = (false, Vec::new());
+    let channel = Reservation { from, to, unit, period, periodic, must_admit, open, close, shape, changes };
     scenario.reservations.push(channel);
 }
 

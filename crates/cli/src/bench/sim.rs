@@ -36,6 +36,7 @@ fn quiet(args: &Args) -> Scenario {
             open: Span::from_millis(500 * from as u64),
             close: None,
             shape: Shape::Periodic { period: trt, octets: 1_400 },
+            changes: Vec::new(),
         });
     }
     scenario

@@ -14,8 +14,8 @@ use rota_admission::shared_buffer;
 use rota_sim::media::csma_cd::Capture;
 use rota_sim::scenario::schedule;
 use rota_sim::{
-    Draw, HostProfile, Load, Messages, Mix, Reservation, Scenario, ScenarioError, Settings, Shape, Topology,
-    WorldSpec, sweep,
+    Change, Draw, HostProfile, Load, Messages, Mix, Reservation, Scenario, ScenarioError, Settings, Shape,
+    Topology, WorldSpec, sweep,
 };
 use rota_units::{BitRate, Octets, Span};
 use serde::Deserialize;
@@ -191,6 +191,15 @@ struct ReservationTable {
     octets: Option<Size>,
     period: Option<Time>,
     file: Option<String>,
+    #[serde(default)]
+    change: Vec<ChangeTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct ChangeTable {
+    at: Time,
+    unit: Size,
 }
 
 #[derive(Deserialize)]
@@ -439,7 +448,9 @@ impl ReservationTable {
         let period = self.period.map_or(trt, |time| time.0);
         let shape = match self.shape.unwrap_or(ShapeKind::Periodic) {
             ShapeKind::Periodic => {
-                let octets = self.octets.map(|size| size.0.get()).or(unit);
+                // Who changes sends all that its contract carries at the time.
+                let room = self.change.iter().map(|change| change.unit.0.get()).max();
+                let octets = self.octets.map(|size| size.0.get()).or(unit.max(room));
                 let octets = octets.ok_or_else(|| wrong(part, index, "unit", "is missing"))?;
                 Shape::Periodic { period, octets: small(octets, part, index, "octets")? }
             }
@@ -463,7 +474,19 @@ impl ReservationTable {
             open: self.open.map_or(Span::ZERO, |time| time.0),
             close: self.close.map(|time| time.0),
             shape,
+            changes: self.changes(index)?,
         })
+    }
+
+    /// The changes in the order of their times.
+    fn changes(&self, index: usize) -> Result<Vec<Change>, Wrong> {
+        let change = |table: &ChangeTable| {
+            let unit = small(table.unit.0.get(), "reservation", index, "change")?;
+            Ok(Change { at: table.at.0, unit })
+        };
+        let mut changes = self.change.iter().map(change).collect::<Result<Vec<_>, Wrong>>()?;
+        changes.sort_by_key(|change| change.at);
+        Ok(changes)
     }
 }
 

@@ -137,6 +137,10 @@ fn medium(scenario: &Scenario, outcome: &Outcome) -> Vec<String> {
         frames.sent, frames.card_drops, frames.port_drops
     )];
     let fragments = &outcome.fragments;
+    let (asked, refused) = outcome.changes;
+    if asked > 0 {
+        lines.push(format!("  changes of channels: {asked} asked for, {refused} refused"));
+    }
     let ended = End::NAMES.iter().zip(fragments.ended).filter(|(_, count)| *count > 0);
     let ended: Vec<String> = ended.map(|(name, count)| format!("{count} {name}")).collect();
     lines.push(format!(
@@ -233,6 +237,7 @@ pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
         "medium": medium_json(outcome),
         "fragments": fragments_json(outcome),
         "streams": streams.collect::<Vec<_>>(),
+        "changes": { "asked": outcome.changes.0, "refused": outcome.changes.1 },
         "happened": happened,
         "violations": outcome.violations.iter().map(|found| json!({
             "rule": found.rule, "what": found.what, "at_ns": found.at.as_nanos(),

@@ -1,6 +1,8 @@
 //! `rota top`: who uses the wire, what is reserved, and how much slack is left; of the whole segment, from
 //! any station (paper 004, section 2: the monitor).
 //!
+//! Fulfils SHIPNET-2-26, SHIPNET-2-28.
+//!
 //! It maps the node's counters file read-only, and asks the node for nothing more than that file.
 
 mod live;

@@ -1,4 +1,4 @@
-//! From counts to rates: now, on the average and at most.
+//! From counts to rates: now, on the average and at most (SHIPNET-2-28).
 
 use rota::{Flow, Span};
 use serde::{Deserialize, Serialize};
@@ -77,13 +77,14 @@ pub struct Meter<const N: usize> {
     first: Option<(u64, [Flow; N])>,
     /// Looks of the last while, the oldest first.
     recent: VecDeque<(u64, [Flow; N])>,
+    measured: bool,
     /// The rate of each.
     pub figures: [Figures; N],
 }
 
 impl<const N: usize> Default for Meter<N> {
     fn default() -> Self {
-        Self { first: None, recent: VecDeque::new(), figures: [Figures::default(); N] }
+        Self { first: None, recent: VecDeque::new(), measured: false, figures: [Figures::default(); N] }
     }
 }
 
@@ -116,6 +117,7 @@ impl<const N: usize> Meter<N> {
         }
         let Some((then_ns, then)) = self.recent.front().copied() else { return true };
         let whole = at_ns - then_ns >= window;
+        self.measured |= whole;
         for (at, figures) in self.figures.iter_mut().enumerate() {
             figures.average =
                 Rate::over(since(&counts, &first, at), Span::from_nanos(at_ns - first_ns), overhead);
@@ -127,9 +129,9 @@ impl<const N: usize> Meter<N> {
         true
     }
 
-    /// Whether there are two looks to compare.
+    /// Whether a whole interval has been seen.
     pub fn is_measured(&self) -> bool {
-        self.first.zip(self.recent.back()).is_some_and(|((first, _), (last, _))| *last > first)
+        self.measured
     }
 
     /// Nothing has been heard for long: whatever it sends now is not known.

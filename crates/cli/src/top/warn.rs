@@ -106,8 +106,9 @@ pub fn of_station(
     }
     if stalls > 0 && station.stall_longest_ns >= STALL_LONG_NS {
         let longest = Span::from_nanos(station.stall_longest_ns);
+        let often = if stalls == 1 { "once".into() } else { format!("{stalls} times") };
         let sentence = format!(
-            "the host of {name} stood still {stalls} times in the last ten seconds (longest ever: {longest})"
+            "the host of {name} stood still {often} in the last ten seconds (longest ever: {longest})"
         );
         warnings.push(warning("stalls", sentence));
     }

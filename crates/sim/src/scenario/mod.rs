@@ -36,9 +36,26 @@ pub struct Reservation {
     pub close: Option<Span>,
     /// What is sent.
     pub shape: Shape,
+    /// Units of another size that its program asks for while it goes on, oldest first. A program that does
+    /// sends what its contract carries, never more.
+    pub changes: Vec<Change>,
+}
+
+/// A channel grows or shrinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// When.
+    pub at: Span,
+    /// Octets of its largest unit from then on.
+    pub unit: u32,
 }
 
 impl Reservation {
+    /// The largest unit that its program ever asks for.
+    pub fn room(&self) -> u32 {
+        self.changes.iter().map(|change| change.unit).fold(self.unit, u32::max)
+    }
+
     fn request(&self, trt: Span, receives: bool) -> Request {
         Request {
             station: self.from as u16 + 1,
@@ -110,6 +127,10 @@ pub struct ScenarioError {
 
 /// The most stations of a world: the switch's ports and the station numbers are as many.
 pub const STATIONS_MAX: usize = 250;
+/// The largest unit of a reservation.
+const UNIT_MAX: u32 = 5_000_000;
+/// The most changes of one.
+const CHANGES_MAX: usize = 10_000;
 /// The longest run: what is kept for each unit must fit the memory.
 pub const RUN_MAX: Span = Span::from_millis(24 * 3_600_000);
 
@@ -141,11 +162,18 @@ impl Scenario {
         let error = |part, index, field, sentence| Err(ScenarioError { part, index, field, sentence });
         for (index, channel) in self.reservations.iter().enumerate() {
             self.check_pair("reservation", index, channel.from, channel.to)?;
-            self.check_shape("reservation", index, &channel.shape, channel.unit)?;
-            if channel.unit == 0 || channel.unit > 5_000_000 {
-                let sentence =
-                    format!("a unit of {} octets cannot be carried; 1 to 5000000 can", channel.unit);
-                return error("reservation", index, "unit", sentence);
+            self.check_shape("reservation", index, &channel.shape, channel.room())?;
+            let sizes = [("unit", channel.unit)].into_iter();
+            let sizes = sizes.chain(channel.changes.iter().map(|change| ("change", change.unit)));
+            for (field, unit) in sizes {
+                if unit == 0 || unit > UNIT_MAX {
+                    let sentence = format!("a unit of {unit} octets cannot be carried; 1 to {UNIT_MAX} can");
+                    return error("reservation", index, field, sentence);
+                }
+            }
+            if channel.changes.len() > CHANGES_MAX {
+                let sentence = format!("{} changes are too many; up to {CHANGES_MAX}", channel.changes.len());
+                return error("reservation", index, "change", sentence);
             }
             if let Err(nearest) = Pace::of(channel.period, self.world.settings.trt) {
                 let (asked, trt) = (channel.period.as_nanos(), self.world.settings.trt.as_nanos());

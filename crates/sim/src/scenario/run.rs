@@ -8,7 +8,7 @@ use crate::engine::Stream as Random;
 use crate::faults::{Fault, Tally, Timed};
 use crate::media::MediumCounters;
 use crate::traffic::{Purpose, Shape};
-use crate::world::{FlowState, Fragments, Opening, World};
+use crate::world::{Flow, FlowState, Fragments, Opening, World};
 use rota_units::{Instant, Span};
 use std::collections::BTreeMap;
 
@@ -20,6 +20,8 @@ enum Action {
     /// Looks after a reservation.
     Keep(usize),
     Close(usize),
+    /// A reservation's n-th change.
+    Change(usize, usize),
     Load(usize),
     /// Waits for a cycle to begin, from which the faults count.
     InStep,
@@ -66,6 +68,8 @@ pub struct Outcome {
     pub violations: Vec<Violation>,
     /// The channels.
     pub streams: Vec<Stream>,
+    /// How often channels asked for units of another size, and how often more was refused.
+    pub changes: (u64, u64),
     /// How much of the time was excused.
     pub excused: Span,
     /// The longest time without a token outside all windows.
@@ -96,6 +100,7 @@ impl Outcome {
             tally: Tally::default(),
             violations: Vec::new(),
             streams: Vec::new(),
+            changes: (0, 0),
             excused: Span::ZERO,
             worst_silence: Span::ZERO,
             recoveries: Recoveries::default(),
@@ -158,6 +163,9 @@ impl<'a> Run<'a> {
             self.at(begin + channel.open, Action::Keep(index));
             if let Some(close) = channel.close {
                 self.at(begin + close, Action::Close(index));
+            }
+            for (nth, change) in channel.changes.iter().enumerate() {
+                self.at(begin + change.at, Action::Change(index, nth));
             }
         }
         for (index, load) in self.scenario.traffic.iter().enumerate() {
@@ -263,6 +271,7 @@ impl<'a> Run<'a> {
                     self.world.close_flow(flow);
                 }
             }
+            Action::Change(index, nth) => self.change(index, nth),
             Action::Load(index) => {
                 let load = &self.scenario.traffic[index];
                 let until = load.end.map_or(self.end, |end| self.begin + end);
@@ -325,13 +334,35 @@ impl<'a> Run<'a> {
         }
         // Not joined yet, or the other is not known yet: the next look tries again.
         let Reservation { unit: octets, period, periodic, .. } = *channel;
-        let opening = Opening { octets, room: octets, period, periodic };
+        let opening = Opening { octets, room: channel.room(), period, periodic };
         let opened = self.world.open_flow_as(channel.from, channel.to, &opening);
         if let Ok(flow) = opened {
             self.flows[index] = Some(flow);
             self.streams[index].opened += 1;
+            if !channel.changes.is_empty() {
+                self.world.wish(flow, octets);
+            }
             self.feed(flow, &channel.shape.clone());
         }
+    }
+
+    /// A program asks for units of another size: more at once, less when what it made before has left.
+    fn change(&mut self, index: usize, nth: usize) {
+        let Some(flow) = self.flows[index] else { return };
+        let changes = &self.scenario.reservations[index].changes;
+        let unit = changes[nth].unit;
+        let now = self.world.now();
+        let outdated = changes.get(nth + 1).is_some_and(|next| self.begin + next.at <= now);
+        if outdated || now >= self.end || self.world.flows()[flow].state != FlowState::Open {
+            return;
+        }
+        self.world.wish(flow, unit);
+        if self.world.keeps_larger(flow) {
+            self.at(now + self.scenario.world.settings.trt, Action::Change(index, nth));
+            return;
+        }
+        // Who has closed meanwhile is told so.
+        let _ = self.world.resize_flow(flow, unit);
     }
 
     fn feed(&mut self, flow: usize, shape: &Shape) {
@@ -362,6 +393,7 @@ impl<'a> Run<'a> {
         let world = self.world;
         let (events, hops) = world.speed();
         let now = world.now();
+        let sum = |of: fn(&Flow) -> u64| world.flows().iter().map(of).sum();
         Outcome {
             seed: self.seed,
             event_hash: world.event_hash(),
@@ -371,6 +403,7 @@ impl<'a> Run<'a> {
             tally: world.tally.clone(),
             violations: world.violations().to_vec(),
             streams: self.streams,
+            changes: (sum(|flow| flow.asked), sum(|flow| flow.kept)),
             excused: world.windows.total(now),
             worst_silence: world.checks().visits().worst_silence,
             recoveries: *world.checks().recoveries(),

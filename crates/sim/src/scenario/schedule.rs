@@ -202,6 +202,7 @@ impl Reading {
                 open: Span::ZERO,
                 close: None,
                 shape: Shape::Periodic { period: trt, octets: *unit },
+                changes: Vec::new(),
             });
         }
         for from in 0..self.load.map_or(0, |_| self.stations.min(super::STATIONS_MAX)) {

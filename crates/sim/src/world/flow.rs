@@ -52,6 +52,8 @@ pub struct Flow {
     pub kept: u64,
     /// The number of its next unit.
     pub next: u64,
+    /// What a program that changes its mind wants to send, and the first unit that is no larger.
+    wish: Option<(u32, u64)>,
     /// Which boot of the receiver it goes to.
     pub receiver_boots: u32,
     /// Units that were not made because an older one had not left in its period.
@@ -163,6 +165,7 @@ impl World {
             asked: 0,
             kept: 0,
             next,
+            wish: None,
             receiver_boots: self.hosts[to].boots,
             skipped,
             ready,
@@ -197,6 +200,24 @@ impl World {
         asked.unwrap_or(Err(ResizeError::NoChannel(channel)))
     }
 
+    /// The program of a flow sends units of at most this size from now on, and none that its contract does
+    /// not carry.
+    pub fn wish(&mut self, flow: usize, octets: u32) {
+        let flow = &mut self.flows[flow];
+        let first = match flow.wish {
+            Some((before, first)) if before <= octets => first,
+            _ => flow.next,
+        };
+        flow.wish = Some((octets, first));
+    }
+
+    /// Whether units wait at the sender that are larger than what its program wishes now.
+    pub fn keeps_larger(&self, flow: usize) -> bool {
+        let Flow { wish, unsent, .. } = &self.flows[flow];
+        let first = wish.map_or(0, |(_, first)| first);
+        unsent.front().is_some_and(|(number, _)| *number < first)
+    }
+
     /// A unit of a flow is ready at its sender. The program makes none when its last one left late and more
     /// wait behind it: what a recovery ate is skipped, not queued (theory a.6), or every later unit would
     /// be one rotation late for ever.
@@ -206,6 +227,8 @@ impl World {
         let state = &mut self.flows[flow];
         let patience = state.patience(&params);
         let (from, channel, number) = (state.from, state.channel, state.next);
+        let carried = state.wish.map_or(octets, |(wish, _)| wish.min(state.contract.unit_octets_max));
+        let octets = octets.min(carried);
         if state.state != FlowState::Open || !state.begun {
             return;
         }

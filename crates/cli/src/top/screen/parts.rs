@@ -32,7 +32,7 @@ fn share(value: u64, of: u64, cells: usize) -> usize {
         return 0;
     }
     // Something is never shown as nothing.
-    ((u128::from(value) * cells as u128 / u128::from(of)) as usize).clamp(1, cells)
+    ((u128::from(value) * cells as u128 / u128::from(of)) as usize).max(1).min(cells)
 }
 
 impl Painter<'_> {
@@ -122,6 +122,8 @@ impl Painter<'_> {
         let cells = usize::from(area.width / 6).clamp(8, 30);
         let full = share(p.reserved_ns, p.capacity_ns, cells);
         let rotation = &p.rotation;
+        let hop =
+            if area.width < 90 { String::new() } else { format!("  hop {}", short_span(rotation.hop_ns)) };
         let line = Line::from(vec![
             Span::styled(" reserved ", self.theme.title()),
             Span::styled("█".repeat(full), self.theme.kind(1)),
@@ -129,7 +131,7 @@ impl Painter<'_> {
             Span::raw(format!(" {percent} % of {}", short_span(p.capacity_ns))),
             Span::styled("  rotation ", self.theme.title()),
             Span::raw(format!("{} max {}", short_span(rotation.last_ns), short_span(rotation.longest_ns))),
-            Span::styled(format!("  hop {}", short_span(rotation.hop_ns)), self.theme.faint()),
+            Span::styled(hop, self.theme.faint()),
         ]);
         self.line(area, 0, &line);
     }
@@ -139,7 +141,7 @@ impl Painter<'_> {
         let wide = area.width >= 110;
         let left = if wide { area.width * 2 / 5 } else { area.width / 2 };
         let kinds = Rect { width: left, ..area };
-        let levels = Rect { x: area.x + left, width: if wide { 40 } else { area.width - left }, ..area };
+        let levels = Rect { x: area.x + left, width: if wide { 34 } else { area.width - left }, ..area };
         self.kinds(kinds);
         let picture = self.picture;
         let packets: Vec<(String, u64)> = picture
@@ -152,9 +154,10 @@ impl Painter<'_> {
             let x = levels.right();
             let area = Rect { x, width: area.right().saturating_sub(x), ..area };
             let tenths = picture.rotation.tenths.iter().enumerate();
-            let cycles: Vec<(String, u64)> =
-                tenths.map(|(at, count)| (format!("{}", at * 10), *count)).collect();
-            self.columns(area, " cycles by % of the target", &cycles, 4, self.theme.kind(0));
+            // There is room for few numbers; the tenth is the target itself.
+            let name = |at: usize| if at.is_multiple_of(5) { at.to_string() } else { String::new() };
+            let cycles: Vec<(String, u64)> = tenths.map(|(at, count)| (name(at), *count)).collect();
+            self.columns(area, " cycles by tenths of the target", &cycles, 2, self.theme.kind(0));
         }
     }
 
@@ -251,7 +254,7 @@ impl Painter<'_> {
     /// Each channel with its slack and how that went.
     pub fn channels(&mut self, area: Rect) {
         let title = format!(
-            " {:<15} {:>11} {:>6} {:>5} {:>8} {:>8} {:>8}  slack's history",
+            " {:<15} {:>11} {:>6} {:>5} {:>8} {:>8} {:>8}  history",
             "channel", "bit/s", "unit/s", "late", "bound", "longest", "slack"
         );
         self.line(area, 0, &Line::styled(fit(&title, usize::from(area.width)), self.theme.title()));
