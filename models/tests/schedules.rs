@@ -60,7 +60,7 @@ fn a_counter_example_of_our_machine_becomes_a_schedule() {
     for (name, rule, faults, bug) in [
         ("stale-token", "S7", faults, ModelBug::StaleTokenBelieved),
         ("revival-forgotten", "L4", parted, ModelBug::RevivalForgotten),
-        ("token-not-repeated", "R9", faults, ModelBug::TokenNotRepeated),
+        ("token-not-repeated", "L6", faults, ModelBug::TokenNotRepeated),
     ] {
         let (seed, walk) = hunt(bug, faults, 200).expect("a ring").expect("a violation");
         let mut spec = read_spec(faults.split(' ')).expect("a sound specification");
