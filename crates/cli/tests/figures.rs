@@ -110,3 +110,17 @@ fn figure_7_is_measured_in_a_lab_and_stands_beside_the_simulation() {
     assert_eq!(of("ours: simulated with the hop of that lab"), 5, "{csv}");
     std::fs::remove_dir_all(dir).unwrap();
 }
+
+/// SHIPNET-6.1-1 to SHIPNET-6.5-1: the printed points of the PC/AT stand beside ours.
+#[test]
+fn the_figures_of_1988_are_drawn_beside_their_printed_points() {
+    let dir = std::env::temp_dir().join(format!("rota-shipnet-{}", std::process::id()));
+    for n in 2..=8 {
+        assert!(figure(&format!("shipnet-fig{n}"), &dir, &[]).status.success());
+        let csv = std::fs::read_to_string(dir.join(format!("shipnet-fig{n}.csv"))).unwrap();
+        let of = |what: &str| csv.lines().filter(|line| line.contains(&format!("PC/AT{what}"))).count();
+        let kind = if matches!(n, 6 | 7) { " broadcast" } else { "" };
+        assert!(of(&format!("{kind}, simulated")) >= 5 && of(&format!("{kind}, printed")) >= 5, "{n}: {csv}");
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}

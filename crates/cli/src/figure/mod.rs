@@ -1,6 +1,6 @@
-//! `rota sim figure`: the tables and figures of the RETHER paper again, beside its printed numbers, and the
-//! same axes with links and stations that it did not have. Everything is computed; what was measured on a
-//! machine comes from files and says so.
+//! `rota sim figure`: the tables and figures of the RETHER paper again, beside its printed numbers, the same
+//! axes with links and stations that it did not have, and the figures of the SHIPNET paper. Everything is
+//! computed; what was measured on a machine comes from files and says so.
 
 mod beyond;
 mod chart;
@@ -9,6 +9,7 @@ mod measure;
 mod measured;
 mod page;
 mod share;
+mod shipnet;
 mod tables;
 
 use crate::Format;
@@ -74,6 +75,20 @@ enum What {
     BeyondStations,
     /// The same with every station saturated, and as a guarantee
     BeyondWorst,
+    #[value(name = "shipnet-fig2")]
+    ShipnetFig2,
+    #[value(name = "shipnet-fig3")]
+    ShipnetFig3,
+    #[value(name = "shipnet-fig4")]
+    ShipnetFig4,
+    #[value(name = "shipnet-fig5")]
+    ShipnetFig5,
+    #[value(name = "shipnet-fig6")]
+    ShipnetFig6,
+    #[value(name = "shipnet-fig7")]
+    ShipnetFig7,
+    #[value(name = "shipnet-fig8")]
+    ShipnetFig8,
     /// All of them, and one HTML page
     All,
 }
@@ -155,6 +170,13 @@ fn draw(what: What, effort: &Effort, measured: &Measured) -> Figure {
         What::Fig9 => beyond::fig9(),
         What::BeyondRates => beyond::rates(measured),
         What::BeyondStations => beyond::stations(),
+        What::ShipnetFig2 => shipnet::fig2(),
+        What::ShipnetFig3 => shipnet::fig3(),
+        What::ShipnetFig4 => shipnet::fig4(),
+        What::ShipnetFig5 => shipnet::fig5(),
+        What::ShipnetFig6 => shipnet::fig6(),
+        What::ShipnetFig7 => shipnet::fig7(),
+        What::ShipnetFig8 => shipnet::fig8(),
         What::BeyondWorst | What::All => beyond::worst(),
     }
 }

@@ -1,0 +1,39 @@
+//! `rota bench` of messages: that it measures what it says, not how fast this machine is.
+
+mod common;
+
+use common::{PATIENCE, ROTA, labs_refused, text};
+use serde_json::Value;
+use std::process::Command;
+
+/// SHIPNET-6.1-1, SHIPNET-6.1-2, SHIPNET-6.1-3, SHIPNET-6.3-1, SHIPNET-6.4-2, SHIPNET-6.5-1.
+#[test]
+fn the_shipnet_benchmark_measures_all_that_the_paper_did() {
+    let words = ["bench", "shipnet", "--messages", "20", "--millis", "50", "--seconds", "1", "--json"];
+    let out = Command::new(ROTA).args(words).output().unwrap();
+    if labs_refused(&text(&out.stderr)) {
+        return;
+    }
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let told: Value = serde_json::from_slice(&out.stdout).unwrap();
+    for what in ["latency", "directed", "broadcast"] {
+        let rows = told[what].as_array().unwrap();
+        let lengths: Vec<u64> = rows.iter().map(|row| row["octets"].as_u64().unwrap()).collect();
+        assert_eq!(lengths, [0, 100, 500, 1_000, 2_000], "{what}");
+    }
+    for row in told["latency"].as_array().unwrap() {
+        // Each round trip was made, by LLC and by UDP, and none was lost on a quiet wire.
+        assert!(row["llc"]["count"] == 20 && row["udp"]["count"] == 20, "{row}");
+        assert!(row["llc"]["p50_ns"].as_u64().unwrap() > 1_000, "{row}");
+    }
+    for row in told["directed"].as_array().unwrap().iter().chain(told["broadcast"].as_array().unwrap()) {
+        let (sent, arrived) = (row["sent"].as_u64().unwrap(), row["arrived"].as_u64().unwrap());
+        assert!(sent > 10 && arrived <= sent && arrived * 10 >= sent * 9, "{row}");
+        assert!(row["idle_permille"].as_u64().unwrap() <= 1_000, "{row}");
+    }
+    let loaded = &told["loaded"];
+    for what in ["udp", "llc_plain", "llc_priority_7", "channel"] {
+        assert!(loaded[what]["count"].as_u64().unwrap() > 10, "{what}: {loaded}");
+    }
+    assert!(loaded["channel_bound_ns"].as_u64().unwrap() < PATIENCE.as_nanos() as u64, "{loaded}");
+}
