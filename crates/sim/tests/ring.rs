@@ -45,6 +45,11 @@ fn the_first_reservation_switches_and_the_last_close_switches_back() {
     world.run_for(ms(500));
     assert_eq!(world.agreed_mode(), Some(ModeName::Plain));
     assert_eq!(world.violations(), []);
+    // A monitor warns of strangers by this counter: a ring that ends in good order must not look like one.
+    for host in &world.hosts {
+        let link = host.node.as_ref().map(|node| *node.link().counters());
+        assert_eq!(link.map(|counters| counters.frames_unproven), Some(0));
+    }
 }
 
 #[test]

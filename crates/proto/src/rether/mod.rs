@@ -244,7 +244,7 @@ pub struct Rether {
     granted: bool,
     /// Since when a station of this ring's dead has been heard in a ring of a greater generation.
     other_ring: Option<Instant>,
-    /// The key of the ring that this station has just dissolved, for the farewell that proves it.
+    /// The key of the ring that this station has just left for plain mode, for the farewell that proves it.
     farewell: Option<(u8, Key)>,
     last_request: Instant,
     last_visit_idle: bool,

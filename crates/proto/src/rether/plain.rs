@@ -471,6 +471,9 @@ impl Rether {
         self.claim = None;
         self.list = None;
         self.clock.known = false;
+        if let Some((epoch, key)) = self.keys.current() {
+            self.farewell = Some((epoch, key.clone()));
+        }
         self.keys.dissolve();
         self.changes.forget_leavers();
         self.silence_at = Instant::FAR;
@@ -493,7 +496,6 @@ impl Rether {
     pub(super) fn dissolve(&mut self, now: Instant) {
         self.mode_epoch = self.mode_epoch.wrapping_add(u32::from(!planted(Bug::ReturnKeepsEpoch)));
         self.mode_repeats = 2;
-        self.farewell = self.keys.current().map(|(epoch, key)| (epoch, key.clone()));
         for _ in 0..2 {
             self.outbox.push_back(Pending::Dissolved { stamp: self.seen });
         }
