@@ -60,7 +60,7 @@ struct SendArgs {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
     window: u16,
     /// Send so many octets of zeros instead of a text
-    #[arg(long, value_name = "OCTETS", conflicts_with = "text")]
+    #[arg(long, value_name = "OCTETS", conflicts_with = "text", value_parser = size)]
     size: Option<usize>,
     /// What to send; standard input otherwise
     text: Option<String>,
@@ -104,7 +104,7 @@ struct PingArgs {
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     count: u64,
     /// Octets of a message
-    #[arg(long, default_value_t = 100, value_name = "OCTETS")]
+    #[arg(long, default_value_t = 100, value_name = "OCTETS", value_parser = size)]
     size: usize,
     /// 0 (lowest) to 7 (highest)
     #[arg(long, default_value_t = 0, value_name = "N")]
@@ -116,6 +116,12 @@ struct PingArgs {
     /// After each round trip one of bare UDP to there, to compare with
     #[arg(long, value_name = "ADDRESS:PORT")]
     udp: Option<SocketAddr>,
+}
+
+/// Checked before a buffer of that size is made.
+fn size(text: &str) -> Result<usize, String> {
+    let octets = text.parse().ok().filter(|octets| *octets <= MESSAGE_OCTETS_MAX);
+    octets.ok_or_else(|| format!("'{text}' octets cannot be sent; 0 to {MESSAGE_OCTETS_MAX} can"))
 }
 
 fn address(text: &str) -> Result<Address, String> {
@@ -176,7 +182,9 @@ fn send(args: &SendArgs, format: Format) -> Result<Exit, Failure> {
             all
         }
     };
-    let SendArgs { priority, ack, tries, time, .. } = *args;
+    let SendArgs { priority, ack, tries, .. } = *args;
+    // The paper's time 0 never ends.
+    let time = args.time.filter(|time| *time != Span::ZERO);
     let options = TransmitOptions { priority, ack, tries, time };
     let mut socket = open(args.socket)?;
     let (mut told, mut handed) = (Sent::default(), 0);

@@ -1,11 +1,12 @@
 //! The program `rota`: real-time channels with a proven bound on ordinary Ethernet.
 #![forbid(unsafe_code)]
 
-/// As `println!`, but a reader that has gone away (`rota status | head`) is no reason to panic.
+/// As `println!`, but a reader that has gone away (`rota status | head`) is no reason to panic, and any other
+/// error ends the program: what was asked for was not written.
 macro_rules! outln {
     ($($words:tt)*) => {{
         use std::io::Write;
-        let _ = writeln!(std::io::stdout(), $($words)*);
+        crate::output::written(writeln!(std::io::stdout(), $($words)*));
     }};
 }
 

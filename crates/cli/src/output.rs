@@ -5,6 +5,16 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+/// Ends the program when standard output takes nothing more, unless its reader has simply gone away.
+pub fn written(outcome: std::io::Result<()>) {
+    if let Err(error) = outcome
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        eprintln!("rota: cannot write standard output: {error}");
+        std::process::exit(1);
+    }
+}
+
 /// A file or standard output, with the name that errors use.
 pub struct Output {
     name: String,

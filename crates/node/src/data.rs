@@ -244,6 +244,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 }
             }
             self.look_at_rings(woke, &ready[..count])?;
+            let control = &self.control;
+            self.rings.sockets.retry(woke, &mut self.node, |note| control.say(note));
             self.look_at_card(woke);
             if self.node.deadline() <= woke {
                 self.node.handle_deadline(woke);
@@ -270,6 +272,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     fn due(&self) -> Instant {
+        if self.rings.sockets.wants_retry() {
+            return Instant::ZERO;
+        }
         let card = if self.card_wanted { now() + BACKLOG_AGAIN } else { Instant::FAR };
         self.node.deadline().min(card).min(self.leaving.unwrap_or(Instant::FAR))
     }
@@ -778,8 +783,6 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         while let Some(event) = self.node.next_llc_event() {
             self.rings.sockets.on_event(event);
         }
-        let control = &self.control;
-        self.rings.sockets.retry(now(), &mut self.node, |note| control.say(note));
         let at = now();
         while let Some(event) = self.node.next_event() {
             self.tracer.channel(at, &event, &self.node);

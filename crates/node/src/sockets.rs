@@ -38,11 +38,13 @@ pub(crate) struct Sockets {
     all: Vec<Socket>,
     /// Some have messages that the machine had no room for.
     stuck: bool,
+    /// Since they were, there has been an end, which makes room.
+    ended: bool,
 }
 
 impl Sockets {
     pub(crate) fn new() -> Self {
-        Self { all: Vec::with_capacity(128), stuck: false }
+        Self { all: Vec::with_capacity(128), stuck: false, ended: false }
     }
 
     pub(crate) fn attach(
@@ -112,6 +114,7 @@ impl Sockets {
 
     /// What the machine tells of messages.
     pub(crate) fn on_event(&mut self, event: LlcEvent) {
+        self.ended |= !matches!(event, LlcEvent::Begun { .. });
         match event {
             LlcEvent::Begun { socket, number } => {
                 if let Some(socket) = self.of(socket) {
@@ -133,15 +136,21 @@ impl Sockets {
         }
     }
 
-    /// After the machine has told of ends there is room for what found none.
-    pub(crate) fn retry(&mut self, at: Instant, node: &mut Node, hostile: impl Fn(Note)) -> bool {
-        if !std::mem::take(&mut self.stuck) {
-            return false;
+    /// Whether there may be room for what found none.
+    pub(crate) fn wants_retry(&self) -> bool {
+        self.stuck && self.ended
+    }
+
+    /// After the machine has told of ends there is room for what found none. Once a turn and not with each
+    /// end: a program that fills its ring as fast as it is emptied must not keep the token waiting.
+    pub(crate) fn retry(&mut self, at: Instant, node: &mut Node, hostile: impl Fn(Note)) {
+        if !self.wants_retry() {
+            return;
         }
+        (self.stuck, self.ended) = (false, false);
         for socket in &mut self.all {
             self.stuck |= !socket.offer(at, node, &hostile);
         }
-        true
     }
 
     /// From one program of this host to another.
@@ -151,6 +160,9 @@ impl Sockets {
         let route =
             MessageRoute { socket: from.socket, node: from.node, priority: level, ..MessageRoute::default() };
         let mut parts = Parts::new(self.all[at].deliveries, octets, route);
+        // Also a message that its sender spoils while it is copied has had its number: parts of the next one
+        // must not complete it.
+        self.all[at].deliveries += 1;
         while let Some((descriptor, begin, end)) = parts.next() {
             let piece = &mut piece[..end - begin];
             if !self.copy(from.socket, message, begin as u32, piece) {
@@ -158,7 +170,6 @@ impl Sockets {
             }
             let _ = self.all[at].received.push(&descriptor, piece);
         }
-        self.all[at].deliveries += 1;
         self.all[at].changed = true;
     }
 

@@ -108,7 +108,8 @@ fn supervise(
         while let Ok(Some(info)) = signals.read_signal() {
             let signal = Signal::try_from(info.ssi_signo.cast_signed()).unwrap_or(Signal::SIGCHLD);
             // What the terminal sends reaches the child without us.
-            let from_terminal = info.ssi_code == libc::SI_KERNEL;
+            // Not so a hang-up: it reaches the leader of the session only.
+            let from_terminal = info.ssi_code == libc::SI_KERNEL && signal != Signal::SIGHUP;
             if signal != Signal::SIGCHLD && !from_terminal {
                 let _ = kill(pid, signal);
             }

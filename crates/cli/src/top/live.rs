@@ -68,9 +68,27 @@ fn signals() -> nix::Result<Arc<AtomicBool>> {
     std::thread::spawn(move || {
         if set.wait().is_ok() {
             tell.store(true, Ordering::Relaxed);
+            end_soon();
+        }
+    });
+    std::thread::spawn(|| {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        use std::os::fd::AsFd;
+        let stdin = std::io::stdin();
+        // Only a hang-up or an error wakes this: keys are the screen's.
+        let mut terminal = [PollFd::new(stdin.as_fd(), PollFlags::empty())];
+        if poll(&mut terminal, PollTimeout::NONE).is_ok() {
+            end_soon();
         }
     });
     Ok(told)
+}
+
+/// Where the terminal is gone, reading keys never returns, so that no flag is looked at.
+fn end_soon() {
+    std::thread::sleep(Duration::from_millis(500));
+    ratatui::restore();
+    std::process::exit(0);
 }
 
 impl Live {

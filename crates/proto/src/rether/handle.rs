@@ -34,8 +34,8 @@ impl Rether {
             return Arrived::Nothing;
         }
         if !self.keys.proves(&view) {
-            // Each station of a ring that ends says so; the first who does takes the key with it, and the others
-            // are no strangers.
+            // Each station of a ring that ends says so; the first who does takes the key with it, and the
+            // others are no strangers.
             let farewell = self.farewell.as_ref().filter(|(epoch, _)| *epoch == header.key_epoch);
             let known = header.kind == Kind::Mode && farewell.is_some_and(|(_, key)| verify(&view, key));
             self.counters.frames_unproven += u64::from(!known);
