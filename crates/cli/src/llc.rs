@@ -121,7 +121,9 @@ struct PingArgs {
 /// Checked before a buffer of that size is made.
 fn size(text: &str) -> Result<usize, String> {
     let octets = text.parse().ok().filter(|octets| *octets <= MESSAGE_OCTETS_MAX);
-    octets.ok_or_else(|| format!("'{text}' octets cannot be sent; 0 to {MESSAGE_OCTETS_MAX} can"))
+    octets.ok_or_else(|| {
+        format!("a message of {text} octets is too large; at most {MESSAGE_OCTETS_MAX} can be sent")
+    })
 }
 
 fn address(text: &str) -> Result<Address, String> {
