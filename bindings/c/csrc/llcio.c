@@ -354,17 +354,30 @@ int LLCopen(int sock)
     return leave(OPACC);
 }
 
-int LLCclose(int sock)
+/* For calls that need a socket in which nothing is under way: the entry, locked, or NULL and why not. */
+static struct entry *enter_idle(int sock, int *refused)
 {
     struct entry *e;
-    rota_socket *socket;
-    if (on_thread())
-        return find(sock) ? OPBUSY : OPINVAL;
+    if (on_thread()) {
+        *refused = find(sock) ? OPBUSY : OPINVAL;
+        return NULL;
+    }
     e = enter(sock);
+    *refused = OPINVAL;
+    if (e && (told(&e->x) | told(&e->r)) & STBUSY) {
+        *refused = leave(OPBUSY);
+        e = NULL;
+    }
+    return e;
+}
+
+int LLCclose(int sock)
+{
+    rota_socket *socket;
+    int refused;
+    struct entry *e = enter_idle(sock, &refused);
     if (!e)
-        return OPINVAL;
-    if ((told(&e->x) | told(&e->r)) & STBUSY)
-        return leave(OPBUSY);
+        return refused;
     socket = e->socket;
     memset(e, 0, sizeof *e);
     opened--;
@@ -376,14 +389,10 @@ int LLCclose(int sock)
 int LLCoption8(int sock, LLCsignal xsignal, LLCsignal rsignal, unsigned int xtime, unsigned int rtime, int priority,
                int ack, int tries)
 {
-    struct entry *e;
-    if (on_thread())
-        return find(sock) ? OPBUSY : OPINVAL;
-    e = enter(sock);
+    int refused;
+    struct entry *e = enter_idle(sock, &refused);
     if (!e)
-        return OPINVAL;
-    if ((told(&e->x) | told(&e->r)) & STBUSY)
-        return leave(OPBUSY);
+        return refused;
     if (priority < 0 || priority > 7 || tries < 0 || tries > 255)
         return leave(OPOPT);
     if ((xsignal || rsignal) && !threaded) {

@@ -1,5 +1,7 @@
 //! `rota llc`: messages between sockets, for shells and tests.
 
+pub mod trip;
+
 use crate::Format;
 use crate::exit::{Exit, Failure};
 use rota::llc::{Address, BROADCAST, Llc, LlcError, MESSAGE_OCTETS_MAX, Outcome, Socket, TransmitOptions};
@@ -7,8 +9,7 @@ use rota::{ControlName, Instant, now};
 use rota_units::{Span, parse_span};
 use serde_json::json;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::net::SocketAddr;
 
 /// Arguments of `rota llc`.
 #[derive(clap::Args)]
@@ -285,73 +286,15 @@ fn recv(args: &RecvArgs, format: Format) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Sends UDP datagrams back for as long as this program runs.
-fn udp_echo(port: u16) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::failed(format!("UDP port {port}: {error}"));
-    let socket = UdpSocket::bind(("0.0.0.0", port)).map_err(failed)?;
-    std::thread::spawn(move || {
-        let mut room = [0; 2_048];
-        while let Ok((octets, from)) = socket.recv_from(&mut room) {
-            let _ = socket.send_to(&room[..octets], from);
-        }
-    });
-    Ok(())
-}
-
-/// One end of a UDP round trip.
-fn udp_end(to: SocketAddr, timeout: Span) -> Result<UdpSocket, Failure> {
-    let failed = |error: std::io::Error| Failure::failed(format!("UDP to {to}: {error}"));
-    let socket = UdpSocket::bind(("0.0.0.0", 0)).map_err(failed)?;
-    socket.set_read_timeout(Some(Duration::from_nanos(timeout.as_nanos().max(1)))).map_err(failed)?;
-    socket.connect(to).map_err(failed)?;
-    Ok(socket)
-}
-
-fn udp_round_trip(socket: &UdpSocket, packet: &[u8], room: &mut [u8]) -> Option<u64> {
-    let begin = now();
-    socket.send(packet).and_then(|_| socket.recv(room)).ok()?;
-    Some(now().since(begin).as_nanos())
-}
-
 fn echo(args: &EchoArgs) -> Result<Exit, Failure> {
-    let mut socket = open(args.socket)?;
-    args.udp.map_or(Ok(()), udp_echo)?;
-    let mut room = vec![0; MESSAGE_OCTETS_MAX];
-    while socket.is_alive() {
-        while let Some(received) = socket.receive(&mut room)? {
-            let options = TransmitOptions { priority: received.priority, ..TransmitOptions::default() };
-            // A sender without an address cannot be answered, and a flood is not answered in full.
-            let _ = socket.transmit(received.from, &room[..received.octets], &options);
-        }
-        while socket.completion().is_some() {}
-        socket.wait(now() + Span::from_millis(500));
-    }
+    let socket = open(args.socket)?;
+    args.udp.map_or(Ok(()), trip::udp_echo)?;
+    trip::serve(socket, |socket, received, payload| {
+        let options = TransmitOptions { priority: received.priority, ..TransmitOptions::default() };
+        // A sender without an address cannot be answered, and a flood is not answered in full.
+        let _ = socket.transmit(received.from, payload, &options);
+    })?;
     Err(gone())
-}
-
-/// Nanoseconds of one round trip, `None` when no answer came.
-fn round_trip(
-    socket: &mut Socket,
-    args: &PingArgs,
-    packet: &[u8],
-    room: &mut [u8],
-) -> Result<Option<u64>, Failure> {
-    let options = TransmitOptions { priority: args.priority, ..TransmitOptions::default() };
-    let begin = now();
-    socket.transmit(args.to, packet, &options)?;
-    loop {
-        if socket.receive(room)?.is_some() {
-            return Ok(Some(now().since(begin).as_nanos()));
-        }
-        if now() >= begin + args.timeout {
-            return Ok(None);
-        }
-        while socket.completion().is_some() {}
-        socket.wait(begin + args.timeout);
-        if !socket.is_alive() {
-            return Err(gone());
-        }
-    }
 }
 
 /// Round trips of one kind.
@@ -362,9 +305,9 @@ struct Times {
 }
 
 impl Times {
-    fn note(&mut self, took: Option<u64>) {
+    fn note(&mut self, took: Option<Span>) {
         match took {
-            Some(took) => self.answered.push(took),
+            Some(took) => self.answered.push(took.as_nanos()),
             None => self.lost += 1,
         }
     }
@@ -390,14 +333,14 @@ impl Times {
 
 fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
     let mut socket = open(args.socket)?;
-    let udp = args.udp.map(|to| udp_end(to, args.timeout)).transpose()?;
+    let udp = args.udp.map(|to| trip::udp_end(to, args.timeout)).transpose()?;
     let packet = vec![0; args.size];
     let mut room = vec![0; MESSAGE_OCTETS_MAX];
     let (mut ours, mut bare) = (Times::default(), Times::default());
     for _ in 0..args.count {
-        ours.note(round_trip(&mut socket, args, &packet, &mut room)?);
+        ours.note(trip::llc(&mut socket, args.to, &packet, args.priority, &mut room, args.timeout)?);
         if let Some(udp) = &udp {
-            bare.note(udp_round_trip(udp, &packet, &mut room));
+            bare.note(trip::udp(udp, &packet, &mut room));
         }
     }
     ours.answered.sort_unstable();

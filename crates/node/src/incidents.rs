@@ -7,7 +7,7 @@
 
 use rota_shm::control::IncidentInfo;
 use rota_shm::layout::TRACE_SNAP_OCTETS;
-use rota_shm::{TraceFile, TraceReader, TraceRecord};
+use rota_shm::{TraceFile, TraceReader};
 use rota_units::{Instant, Span};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -83,7 +83,7 @@ impl Incidents {
         while let Some(next) = log.next(&mut into) {
             let Ok((index, record)) = next else { continue };
             if index == event {
-                return Some(info(event, &record));
+                return Some(IncidentInfo::about(event, &record));
             }
         }
         None
@@ -110,7 +110,7 @@ impl Incidents {
             copy.push(&record);
             events += 1;
             if index == event {
-                about = Some(info(event, &record));
+                about = Some(IncidentInfo::about(event, &record));
             }
             if index + 1 >= end {
                 break;
@@ -144,25 +144,10 @@ impl Incidents {
     }
 }
 
-fn info(index: u64, record: &TraceRecord<'_>) -> IncidentInfo {
-    IncidentInfo {
-        number: 0,
-        index,
-        event: record.event.word().into(),
-        verdict: record.verdict.word().into(),
-        at_ns: record.at_ns,
-        last_ns: record.at_ns,
-        station: record.src,
-        channel: record.channel,
-        events: 0,
-        more: 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rota_shm::TraceEvent;
+    use rota_shm::{TraceEvent, TraceRecord};
 
     fn log(wanted: u32) -> (TraceFile, Incidents) {
         let file = TraceFile::create(wanted, 0, 0x88b5).unwrap();

@@ -425,18 +425,8 @@ mod tests {
 
     fn told(entries: &[Entry], index: u64) -> Told {
         let about = &entries.iter().find(|entry| entry.index == index).unwrap().record;
-        let info = IncidentInfo {
-            number: 1,
-            index,
-            event: about.event.word().into(),
-            verdict: about.verdict.word().into(),
-            at_ns: about.at_ns,
-            last_ns: about.at_ns,
-            station: about.src,
-            channel: about.channel,
-            events: entries.len() as u64,
-            more: 0,
-        };
+        let events = entries.len() as u64;
+        let info = IncidentInfo { number: 1, events, ..IncidentInfo::about(index, about) };
         tell(&info, entries, 2, "n2").unwrap()
     }
 

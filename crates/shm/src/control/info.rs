@@ -1,6 +1,7 @@
 //! What a node tells about contracts, refusals and itself. Times end in `_ns`, sizes in `_octets`, rates
 //! in `_bps`; all are integers.
 
+use crate::TraceRecord;
 use rota_admission::Refusal;
 use serde::{Deserialize, Serialize};
 
@@ -174,6 +175,24 @@ pub struct IncidentInfo {
     pub events: u64,
     /// How often the same happened again within five seconds each.
     pub more: u64,
+}
+
+impl IncidentInfo {
+    /// About one event, not numbered yet, with nothing kept around it so far.
+    pub fn about(index: u64, record: &TraceRecord<'_>) -> Self {
+        Self {
+            number: 0,
+            index,
+            event: record.event.word().into(),
+            verdict: record.verdict.word().into(),
+            at_ns: record.at_ns,
+            last_ns: record.at_ns,
+            station: record.src,
+            channel: record.channel,
+            events: 0,
+            more: 0,
+        }
+    }
 }
 
 /// Link control of a station.

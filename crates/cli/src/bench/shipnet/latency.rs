@@ -1,18 +1,19 @@
 //! Round trips: on a quiet wire by LLC and UDP in turn, and beside a greedy TCP flow.
 
-use super::peer::{ECHO, QUESTION_OCTETS};
+use super::peer::ECHO;
 use super::{Bench, at_peer};
 use crate::bench::stage::{Nodes, failed};
 use crate::clock;
 use crate::demo::worker::Worker;
 use crate::exit::Failure;
+use crate::llc::trip;
 use hdrhistogram::Histogram;
 use rota::Received;
-use rota::llc::{MESSAGE_OCTETS_MAX, TransmitOptions};
+use rota::llc::MESSAGE_OCTETS_MAX;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
-const ANSWER_WITHIN: Span = Span::from_millis(1_000);
+pub const ANSWER_WITHIN: Span = Span::from_millis(1_000);
 /// One hundred messages a second, as the paper asks.
 const PACE: Span = Span::from_millis(10);
 const CYCLE: Span = Span::from_millis(1);
@@ -85,35 +86,18 @@ fn ask_llc(bench: &mut Bench<'_>, packet: &mut [u8], priority: u8) -> Result<Opt
     if let Some(first) = packet.first_mut() {
         *first = priority;
     }
-    let mut room = [0; MESSAGE_OCTETS_MAX];
-    let socket = &mut bench.socket;
+    let (socket, mut room) = (&mut bench.socket, [0; MESSAGE_OCTETS_MAX]);
+    // What came too late for an earlier question is no answer to this one.
     while socket.receive(&mut room)?.is_some() {}
-    let begin = clock::now();
-    socket.transmit(at_peer(ECHO), packet, &TransmitOptions { priority, ..Default::default() })?;
-    loop {
-        while socket.completion().is_some() {}
-        if let Some(answer) = socket.receive(&mut room)?
-            && answer.octets == packet.len()
-        {
-            return Ok(Some(clock::now().since(begin)));
-        }
-        if clock::now() >= begin + ANSWER_WITHIN {
-            return Ok(None);
-        }
-        socket.wait(begin + ANSWER_WITHIN);
-    }
+    trip::llc(socket, at_peer(ECHO), packet, priority, &mut room, ANSWER_WITHIN)
 }
 
 fn ask_udp(bench: &Bench<'_>, packet: &[u8]) -> Option<Span> {
-    let mut room = [0; 4_096];
-    let begin = clock::now();
-    bench.udp.send(packet).ok()?;
-    bench.udp.recv(&mut room).ok().map(|_| clock::now().since(begin))
+    trip::udp(&bench.udp, packet, &mut [0; 4_096])
 }
 
 /// Both in turn, so that a slow phase of the machine meets both.
 pub fn quiet(bench: &mut Bench<'_>, octets: usize, messages: u32) -> Result<Latency, Failure> {
-    debug_assert_ne!(octets, QUESTION_OCTETS);
     let (mut llc, mut udp) = (Record::new(), Record::new());
     let mut packet = vec![0; octets];
     for _ in 0..messages {

@@ -12,16 +12,16 @@ use crate::Format;
 use crate::clock;
 use crate::demo::worker::Worker;
 use crate::exit::Failure;
+use crate::llc::trip::udp_end;
 use latency::{Latency, Loaded};
 use rota::ControlName;
 use rota::llc::{Address, Llc, Socket};
+use rota_sim::paper::shipnet::LENGTHS;
 use rota_units::{BitRate, Span};
 use serde::Serialize;
 use std::net::UdpSocket;
 use transmit::Transmit;
 
-/// Message lengths of the paper's figures.
-pub const SIZES: [usize; 5] = [0, 100, 500, 1_000, 2_000];
 /// The station that sends, the one that answers, and one that only takes part.
 const STATIONS: u8 = 3;
 const PEER: u8 = 2;
@@ -88,9 +88,7 @@ impl<'a> Bench<'a> {
             .host(1)
             .run(|| -> Result<Self, Failure> {
                 let socket = Llc::connect(&ControlName::default(), 1)?.open(2)?;
-                let udp = UdpSocket::bind("0.0.0.0:0").map_err(failed)?;
-                udp.connect((there, peer::UDP_ECHO)).map_err(failed)?;
-                udp.set_read_timeout(Some(std::time::Duration::from_secs(1))).map_err(failed)?;
+                let udp = udp_end((there, peer::UDP_ECHO).into(), latency::ANSWER_WITHIN)?;
                 Ok(Self { stage, socket, udp })
             })
             .map_err(failed)?
@@ -133,11 +131,12 @@ fn quiet(args: &Args) -> Result<Quiet, Failure> {
     let _peer = start_peer(&stage)?;
     let mut bench = Bench::open(&stage)?;
     let pids = nodes.pids();
-    let latency = SIZES.map(|octets| latency::quiet(&mut bench, octets, args.messages));
+    let sizes = LENGTHS.map(|octets| octets as usize);
+    let latency = sizes.map(|octets| latency::quiet(&mut bench, octets, args.messages));
     let latency = latency.into_iter().collect::<Result<_, _>>()?;
     let span = Span::from_millis(args.millis);
     let mut each = |to, window| -> Result<Vec<Transmit>, Failure> {
-        SIZES.iter().map(|octets| transmit::run(&mut bench, pids[0], to, *octets, window, span)).collect()
+        sizes.iter().map(|octets| transmit::run(&mut bench, pids[0], to, *octets, window, span)).collect()
     };
     let directed = each(at_peer(peer::SINK), 1)?;
     let broadcast = each(Address { socket: peer::SINK, node: rota::llc::BROADCAST }, 1)?;

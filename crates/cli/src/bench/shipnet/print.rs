@@ -2,13 +2,10 @@
 
 use super::Outcome;
 use super::latency::Times;
+use rota_sim::paper::shipnet::{HOSTS, Host};
 
-/// Figures 2, 4, 5 and 8 of the paper for the PC/AT, the fastest host of 1988; figure 6 as load.
-const PAPER_PACKETS: [f64; 5] = [322.1, 291.2, 196.3, 139.7, 88.8];
-const PAPER_DELAY_MS: [f64; 5] = [3.1, 3.4, 5.1, 7.2, 11.3];
-const PAPER_END_TO_END_MS: [f64; 5] = [8.5, 9.7, 13.8, 19.0, 29.5];
-const PAPER_IDLE: [f64; 5] = [23.9, 24.3, 33.3, 37.3, 42.1];
-const PAPER_BROADCAST_DELAY_MS: [f64; 5] = [5.4, 5.9, 8.0, 10.9, 16.6];
+/// The fastest host of 1988.
+const PC_AT: Host = HOSTS[2];
 
 fn us(ns: u64) -> String {
     format!("{}.{}", ns / 1_000, ns % 1_000 / 100)
@@ -26,9 +23,9 @@ pub fn print(o: &Outcome) {
 fn quiet(o: &Outcome) {
     outln!("End-to-end delay (paper: figure 5), quiet wire, plain mode; half a round trip, us");
     outln!("octets   rota p50      p99      max   UDP p50      p99   ratio   paper us");
-    for (row, paper) in o.latency.iter().zip(PAPER_END_TO_END_MS) {
+    for (row, paper) in o.latency.iter().zip(PC_AT.end_to_end) {
         outln!(
-            "{:>6} {:>10} {:>8} {:>8} {:>9} {:>8} {:>7.2} {:>10.0}",
+            "{:>6} {:>10} {:>8} {:>8} {:>9} {:>8} {:>7.2} {:>10}",
             row.octets,
             us(row.llc.p50_ns / 2),
             us(row.llc.p99_ns / 2),
@@ -36,7 +33,7 @@ fn quiet(o: &Outcome) {
             us(row.udp.p50_ns / 2),
             us(row.udp.p99_ns / 2),
             row.ratio,
-            paper * 1_000.0
+            paper
         );
     }
     outln!("LLC and UDP took turns, message by message.\n");
@@ -47,29 +44,30 @@ fn transmitters(o: &Outcome) {
     outln!("octets   messages/s  paper   Mbit/s   delay us  paper us   idle %  paper   arrived");
     for (at, row) in o.directed.iter().enumerate() {
         outln!(
-            "{:>6} {:>12} {:>6.0} {:>8.1} {:>10} {:>9.0} {:>8.1} {:>6.1} {:>7.1} %",
+            "{:>6} {:>12} {:>6.0} {:>8.1} {:>10} {:>9} {:>8.1} {:>6.1} {:>7.1} %",
             row.octets,
             row.messages_per_s,
-            PAPER_PACKETS[at],
+            PC_AT.packets[at] as f64 / 10.0,
             row.payload_bps as f64 / 1e6,
             us(row.delay_p50_ns),
-            PAPER_DELAY_MS[at] * 1_000.0,
+            PC_AT.delay[at],
             row.idle_permille as f64 / 10.0,
-            PAPER_IDLE[at],
+            PC_AT.idle[at] as f64 / 10.0,
             row.arrived as f64 * 100.0 / row.sent.max(1) as f64
         );
     }
     outln!("\nThe same to all stations, the sender included");
     outln!("octets   messages/s   of directed   paper   delay us  paper us");
+    let broadcast = PC_AT.broadcast.unwrap_or_default();
     for (at, (row, directed)) in o.broadcast.iter().zip(&o.directed).enumerate() {
         outln!(
-            "{:>6} {:>12} {:>11.0} % {:>5.0} % {:>10} {:>9.0}",
+            "{:>6} {:>12} {:>11.0} % {:>5.0} % {:>10} {:>9}",
             row.octets,
             row.messages_per_s,
             row.messages_per_s as f64 * 100.0 / directed.messages_per_s.max(1) as f64,
-            PAPER_DELAY_MS[at] * 100.0 / PAPER_BROADCAST_DELAY_MS[at],
+            PC_AT.delay[at] as f64 * 100.0 / broadcast[at] as f64,
             us(row.delay_p50_ns),
-            PAPER_BROADCAST_DELAY_MS[at] * 1_000.0
+            broadcast[at]
         );
     }
     let b = &o.batches;

@@ -2,6 +2,7 @@
 //! CPU.
 
 use super::Bench;
+use super::latency::ANSWER_WITHIN;
 use super::peer::{QUESTION_OCTETS, SINK};
 use crate::bench::idle::cost;
 use crate::clock;
@@ -10,8 +11,6 @@ use hdrhistogram::Histogram;
 use rota::llc::{Address, TransmitOptions};
 use rota_units::Span;
 use serde::Serialize;
-
-const ANSWER_WITHIN: Span = Span::from_millis(1_000);
 
 /// How one transmitter fared.
 #[derive(Clone, Copy, Debug, Serialize)]

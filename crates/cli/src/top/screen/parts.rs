@@ -206,14 +206,19 @@ impl Painter<'_> {
         let most = stations.iter().map(|s| s.load.maximum.rate_bps).max().unwrap_or(0);
         let mut order: Vec<&Station> = stations.iter().collect();
         order.sort_by_key(|station| (station.load.now.rate_bps == 0, station.station));
+        self.rows(area, &order, |parts, station| parts.station(station, most, area.width));
+    }
+
+    /// One row for each below a title; the last row says how many have none.
+    fn rows<T>(&mut self, area: Rect, all: &[T], row_of: impl Fn(&Self, &T) -> Line<'static>) {
         let room = usize::from(area.height).saturating_sub(1);
-        for (row, station) in order.iter().take(room).enumerate() {
-            if row + 1 == room && order.len() > room {
-                let more = format!(" … and {} more", order.len() - row);
+        for (row, one) in all.iter().take(room).enumerate() {
+            if row + 1 == room && all.len() > room {
+                let more = format!(" … and {} more", all.len() - row);
                 self.line(area, row as u16 + 1, &Line::styled(more, self.theme.faint()));
                 return;
             }
-            let line = self.station(station, most, area.width);
+            let line = row_of(self, one);
             self.line(area, row as u16 + 1, &line);
         }
     }
@@ -262,16 +267,7 @@ impl Painter<'_> {
         if channels.is_empty() {
             self.line(area, 1, &Line::styled(" none is open, or none passes the filter", self.theme.faint()));
         }
-        let room = usize::from(area.height).saturating_sub(1);
-        for (row, channel) in channels.iter().take(room).enumerate() {
-            if row + 1 == room && channels.len() > room {
-                let more = format!(" … and {} more", channels.len() - row);
-                self.line(area, row as u16 + 1, &Line::styled(more, self.theme.faint()));
-                return;
-            }
-            let line = self.channel(channel, area.width);
-            self.line(area, row as u16 + 1, &line);
-        }
+        self.rows(area, channels, |parts, channel| parts.channel(channel, area.width));
     }
 
     fn channel(&self, channel: &Channel, width: u16) -> Line<'static> {
