@@ -15,14 +15,16 @@ const SLICE: Span = Span::from_millis(500);
 /// Hands every message to `each`, until the node has gone.
 pub fn serve(mut socket: Socket, mut each: impl FnMut(&mut Socket, Received, &[u8])) -> Result<(), LlcError> {
     let mut room = vec![0; MESSAGE_OCTETS_MAX];
-    while socket.is_alive() {
+    loop {
         while let Some(received) = socket.receive(&mut room)? {
             each(&mut socket, received, &room[..received.octets]);
         }
         while socket.completion().is_some() {}
-        socket.wait(clock::now() + SLICE);
+        // A node that answers lives: only a silent one is asked.
+        if !socket.wait_message(clock::now() + SLICE) && !socket.is_alive() {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 /// How long one message and its answer took, `None` when no answer came in time.
@@ -44,8 +46,7 @@ pub fn llc(
             return Ok(None);
         }
         while socket.completion().is_some() {}
-        socket.wait(begin + timeout);
-        if !socket.is_alive() {
+        if !socket.wait_message(begin + timeout) && !socket.is_alive() {
             return Err(gone());
         }
     }

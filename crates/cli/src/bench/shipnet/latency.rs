@@ -9,9 +9,10 @@ use crate::exit::Failure;
 use crate::llc::trip;
 use hdrhistogram::Histogram;
 use rota::Received;
-use rota::llc::MESSAGE_OCTETS_MAX;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
+use std::net::UdpSocket;
+use std::sync::mpsc::sync_channel;
 
 pub const ANSWER_WITHIN: Span = Span::from_millis(1_000);
 /// One hundred messages a second, as the paper asks.
@@ -86,24 +87,39 @@ fn ask_llc(bench: &mut Bench<'_>, packet: &mut [u8], priority: u8) -> Result<Opt
     if let Some(first) = packet.first_mut() {
         *first = priority;
     }
-    let (socket, mut room) = (&mut bench.socket, [0; MESSAGE_OCTETS_MAX]);
+    let Bench { socket, room, .. } = bench;
     // What came too late for an earlier question is no answer to this one.
-    while socket.receive(&mut room)?.is_some() {}
-    trip::llc(socket, at_peer(ECHO), packet, priority, &mut room, ANSWER_WITHIN)
+    while socket.receive(room)?.is_some() {}
+    trip::llc(socket, at_peer(ECHO), packet, priority, room, ANSWER_WITHIN)
 }
 
-fn ask_udp(bench: &Bench<'_>, packet: &[u8]) -> Option<Span> {
-    trip::udp(&bench.udp, packet, &mut [0; 4_096])
+fn ask_udp(udp: &UdpSocket, packet: &[u8]) -> Option<Span> {
+    trip::udp(udp, packet, &mut [0; 4_096])
 }
 
-/// Both in turn, so that a slow phase of the machine meets both.
+/// Both in turn, so that a slow phase of the machine meets both; each in a thread of its own, as two programs,
+/// so that neither finds its thread where the other's messages have drawn it.
 pub fn quiet(bench: &mut Bench<'_>, octets: usize, messages: u32) -> Result<Latency, Failure> {
     let (mut llc, mut udp) = (Record::new(), Record::new());
     let mut packet = vec![0; octets];
-    for _ in 0..messages {
-        llc.add(ask_llc(bench, &mut packet, 0)?);
-        udp.add(ask_udp(bench, &packet));
-    }
+    let question = packet.clone();
+    let end = bench.udp.try_clone().map_err(failed)?;
+    std::thread::scope(|scope| -> Result<(), Failure> {
+        let ((your_turn, turns), (answered, answers)) = (sync_channel(0), sync_channel(0));
+        scope.spawn(move || {
+            while let Ok(()) = turns.recv() {
+                if answered.send(ask_udp(&end, &question)).is_err() {
+                    return;
+                }
+            }
+        });
+        for _ in 0..messages {
+            llc.add(ask_llc(bench, &mut packet, 0)?);
+            your_turn.send(()).map_err(failed)?;
+            udp.add(answers.recv().map_err(failed)?);
+        }
+        Ok(())
+    })?;
     let (llc, udp) = (llc.sum_up(), udp.sum_up());
     let ratio = (llc.p50_ns as f64 / udp.p50_ns.max(1) as f64 * 1_000.0).round() / 1_000.0;
     Ok(Latency { octets, llc, udp, ratio })
@@ -135,7 +151,7 @@ pub fn loaded(bench: &mut Bench<'_>, nodes: &mut Nodes<'_>, seconds: u64) -> Res
     let mut packet = [0; MESSAGE_OCTETS];
     let (udp, llc_plain) = {
         let _flow = greedy(bench)?;
-        let udp = paced(seconds, || Ok(ask_udp(bench, &packet)))?;
+        let udp = paced(seconds, || Ok(ask_udp(&bench.udp, &packet)))?;
         (udp, paced(seconds, || ask_llc(bench, &mut packet, 7))?)
     };
     // A slot in each cycle, of which every tenth is used: what the promise of a delay costs.

@@ -15,7 +15,7 @@ use crate::exit::Failure;
 use crate::llc::trip::udp_end;
 use latency::{Latency, Loaded};
 use rota::ControlName;
-use rota::llc::{Address, Llc, Socket};
+use rota::llc::{Address, Llc, MESSAGE_OCTETS_MAX, Socket};
 use rota_sim::paper::shipnet::LENGTHS;
 use rota_units::{BitRate, Span};
 use serde::Serialize;
@@ -78,6 +78,8 @@ pub struct Bench<'a> {
     pub stage: &'a Stage,
     pub socket: Socket,
     pub udp: UdpSocket,
+    /// For what is received.
+    pub room: Vec<u8>,
 }
 
 impl<'a> Bench<'a> {
@@ -89,7 +91,7 @@ impl<'a> Bench<'a> {
             .run(|| -> Result<Self, Failure> {
                 let socket = Llc::connect(&ControlName::default(), 1)?.open(2)?;
                 let udp = udp_end((there, peer::UDP_ECHO).into(), latency::ANSWER_WITHIN)?;
-                Ok(Self { stage, socket, udp })
+                Ok(Self { stage, socket, udp, room: vec![0; MESSAGE_OCTETS_MAX] })
             })
             .map_err(failed)?
     }
