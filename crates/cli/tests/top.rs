@@ -109,7 +109,9 @@ fn a_station_that_dies_in_plain_mode_stays_on_the_screen() {
     let port = "127.0.0.1:18088";
     let _page = lab.start(1, &["top", "--web", port]);
     let fetch = || -> Option<Value> {
-        let script = format!("import urllib.request as u;print(u.urlopen('http://{port}/picture.json').read().decode())");
+        let script = format!(
+            "import urllib.request as u;print(u.urlopen('http://{port}/picture.json').read().decode())"
+        );
         let out = lab.exec(1, &["python3", "-c", &script]).output().ok()?;
         serde_json::from_slice(&out.stdout).ok()
     };

@@ -1,5 +1,5 @@
-//! One turn of the monitor, the same for the screen, the page and `--once`: a look at the file, and the picture
-//! after it.
+//! One turn of the monitor, the same for the screen, the page and `--once`: a look at the file, and the
+//! picture after it.
 
 use super::narrow::Narrow;
 use super::picture::Picture;

@@ -27,7 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub fn run(address: &str, force: bool, every: Span, filter: Narrow) -> Result<Exit, Failure> {
     let address: SocketAddr = address.parse().map_err(|_| {
         Failure::wrong_use(format!(
-            "'{address}' is no address with a port, such as {ADDRESS} or [::1]:8088; a filter stands before --web"
+            "'{address}' is no address with a port, such as {ADDRESS} or [::1]:8088; \
+             a filter stands before --web"
         ))
     })?;
     if !address.ip().is_loopback() && !force {

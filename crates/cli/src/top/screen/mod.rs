@@ -52,8 +52,8 @@ impl Plan {
         let wanted = |rows: usize, most: u16| u16::try_from(rows).unwrap_or(most).clamp(1, most.max(1));
         let (load, histograms, warned) = match area.height {
             ..20 => (2, 6, 1),
-            ..32 => (2, 6, 3),
-            ..50 => (4, 10, 6),
+            20..32 => (2, 6, 3),
+            32..50 => (4, 10, 6),
             _ => (6, 12, 10),
         };
         let filter = u16::from(!picture.filter.is_empty());
