@@ -161,8 +161,8 @@ fn tell(args: &Args, told: &Told, nanos: u64, no_room: u64, format: Format) -> R
     }
     if no_room > 0 && !args.ack {
         eprintln!(
-            "rota: the card had no room for {no_room} frames of this station meanwhile: of what is called sent \
-             so much may not have left; --ack makes sure, a smaller --window leaves room"
+            "rota: the card had no room for {no_room} frames of this station meanwhile: so much of what is \
+             called sent may not have left; --ack makes sure, a smaller --window leaves room"
         );
     }
     if done < args.count {
