@@ -7,7 +7,7 @@ use rota_proto::{
 };
 use rota_shm::layout::{COMPLETIONS, FRAGMENT_OCTETS_MAX};
 use rota_shm::{
-    Board, Hostile, MessageFailure, MessageProgress, MessageRoute, NodeSocket, RxWriter, Sleep, TxReader,
+    Board, Hostile, MessageFailure, MessageProgress, MessageRoute, NodeSocket, RxWriter, TxReader,
     UnitDescriptor, UnitRef, ring_bell,
 };
 use rota_units::Instant;
@@ -202,10 +202,8 @@ impl Sockets {
             socket.changed = false;
             let came = std::mem::take(&mut socket.came);
             socket.board.tell();
-            match socket.messages.asleep() {
-                Sleep::ForNews => socket.board.wake(),
-                Sleep::ForMessages if came => socket.board.wake(),
-                Sleep::ForMessages | Sleep::Awake => {}
+            if socket.messages.asleep().is_woken(came) {
+                socket.board.wake();
             }
             let armed = socket.messages.armed();
             if armed != socket.armed {

@@ -49,6 +49,11 @@ impl Sleep {
         }
     }
 
+    /// Whether news wake it; `came`: a message is among them.
+    pub fn is_woken(self, came: bool) -> bool {
+        self == Self::ForNews || self == Self::ForMessages && came
+    }
+
     /// Whatever a client writes there has a meaning: it harms only itself.
     pub(crate) fn from_code(code: u64) -> Self {
         match code {

@@ -4,10 +4,12 @@
 use crate::exit::Failure;
 use crate::llc::trip::{serve, udp_echo};
 use rota::ControlName;
-use rota::llc::{Llc, LlcError, Socket, TransmitOptions};
+use rota::llc::{Llc, LlcError, Received, Socket, TransmitOptions};
 
 /// Sends every message back.
 pub const ECHO: u8 = 8;
+/// The same, from the CPU of its node.
+pub const ECHO_NEAR: u8 = 12;
 /// Counts messages.
 pub const SINK: u8 = 10;
 /// Sends every datagram back.
@@ -17,33 +19,39 @@ pub const QUESTION_OCTETS: usize = 13;
 
 /// Runs until it is ended.
 pub fn run() -> Result<(), Failure> {
-    let llc = Llc::connect(&ControlName::default(), 2)?;
-    let (echo, sink) = (llc.open(ECHO)?, llc.open(SINK)?);
+    let llc = Llc::connect(&ControlName::default(), 3)?;
+    let (echo, near, sink) = (llc.open(ECHO)?, llc.open(ECHO_NEAR)?, llc.open(SINK)?);
     udp_echo(UDP_ECHO)?;
     eprintln!("ready");
     std::thread::scope(|scope| {
         scope.spawn(move || count_messages(sink));
+        scope.spawn(move || {
+            near.stay_near_node();
+            echo_messages(near)
+        });
         echo_messages(echo)
     })?;
     Ok(())
 }
 
 fn echo_messages(socket: Socket) -> Result<(), LlcError> {
-    serve(socket, |socket, received, payload| {
+    let each = |socket: &mut Socket, received: Received, payload: &[u8]| {
         // The question's priority comes back in its first octet: Ethernet itself carries none.
         let priority = payload.first().map_or(0, |first| first & 7);
         let _ = socket.transmit(received.from, payload, &TransmitOptions { priority, ..Default::default() });
-    })
+    };
+    serve(socket, each, || false).map(drop)
 }
 
 fn count_messages(socket: Socket) -> Result<(), LlcError> {
     let mut count = 0u64;
-    serve(socket, |socket, received, payload| {
+    let each = |socket: &mut Socket, received: Received, payload: &[u8]| {
         if payload.len() == QUESTION_OCTETS {
             let _ = socket.transmit(received.from, &count.to_be_bytes(), &TransmitOptions::default());
             count = 0;
         } else {
             count += 1;
         }
-    })
+    };
+    serve(socket, each, || false).map(drop)
 }
