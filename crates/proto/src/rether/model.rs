@@ -230,6 +230,8 @@ impl Rether {
             visit.name(member.nonce);
             visit.word(said.state as u64);
             visit.frame_seq(member.mac, member.frame_seq);
+            visit.name(u64::from(member.before.0));
+            visit.word(member.before.1);
             if !matches!(self.mode, Mode::Ring) {
                 visit.since(member.heard, self.settings.hello * 4);
             }
