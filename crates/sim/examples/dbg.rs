@@ -1,6 +1,9 @@
 use rota_sim::Run;
 use rota_sim::sweep::Campaign;
 use rota_units::Span;
+fn camp() -> Campaign {
+    if std::env::var("PRODUCT").is_ok() { Campaign::Product } else { Campaign::Proven }
+}
 fn main() {
     let a: Vec<String> = std::env::args().collect();
     let seed: u64 = a[1].parse().unwrap();
@@ -8,7 +11,7 @@ fn main() {
     let to: u64 = a[3].parse().unwrap();
     let step: u64 = a[4].parse().unwrap();
     let who: Option<usize> = a.get(5).map(|w| w.parse().unwrap());
-    let scenario = Campaign::Proven.scenario(seed);
+    let scenario = camp().scenario(seed);
 
     println!("{:?}", scenario.world.settings);
     let mut run = Run::new(seed, &scenario);

@@ -1,12 +1,15 @@
 use rota_sim::Run;
 use rota_sim::sweep::Campaign;
 use rota_units::Span;
+fn camp() -> Campaign {
+    if std::env::var("PRODUCT").is_ok() { Campaign::Product } else { Campaign::Proven }
+}
 fn main() {
     let a: Vec<String> = std::env::args().collect();
     let seed: u64 = a[1].parse().unwrap();
     let upto: u64 = a[2].parse().unwrap();
     let only: usize = a[3].parse().unwrap();
-    let scenario = Campaign::Proven.scenario(seed);
+    let scenario = camp().scenario(seed);
     let mut run = Run::new(seed, &scenario);
     let begin = run.world.now();
     for f in run.faults() {

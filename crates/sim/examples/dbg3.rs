@@ -1,11 +1,14 @@
 use rota_sim::Run;
 use rota_sim::sweep::Campaign;
 use rota_units::Span;
+fn camp() -> Campaign {
+    if std::env::var("PRODUCT").is_ok() { Campaign::Product } else { Campaign::Proven }
+}
 fn main() {
     let a: Vec<String> = std::env::args().collect();
     let seed: u64 = a[1].parse().unwrap();
     let (from, to): (u64, u64) = (a[2].parse().unwrap(), a[3].parse().unwrap());
-    let scenario = Campaign::Proven.scenario(seed);
+    let scenario = camp().scenario(seed);
     let mut run = Run::new(seed, &scenario);
     let begin = run.world.now();
     for f in run.faults() {

@@ -177,8 +177,8 @@ impl Rether {
     fn visit_mode(&self, visit: &mut dyn Visit) {
         answer(visit, self.owed_ack);
         match &self.mode {
-            Mode::Joining(Joining { ring, card_empty, tries, again }) => {
-                flag(visit, &[true, *ring, *card_empty]);
+            Mode::Joining(Joining { ring, card_empty, tries, again, proved }) => {
+                flag(visit, &[true, *ring, *card_empty, *proved]);
                 visit.word(u64::from(*tries));
                 visit.until(*again);
             }
