@@ -85,7 +85,8 @@ fn seeds_that_once_broke_a_rule_keep_it() {
         1_012_811, 1_013_838, 1_017_786, 1_018_597, 1_020_361, 1_021_332, 1_022_084, 1_022_992, 1_025_390,
     ];
     let all = PROVEN.map(|seed| (Campaign::Proven, seed));
-    let product = [736, 1_333, 3_930, 7_495].map(|seed| (Campaign::Product, seed));
+    let product = [736, 1_333, 3_930, 7_495, 1_001_498, 1_006_889, 1_008_440, 1_009_039]
+        .map(|seed| (Campaign::Product, seed));
     for (campaign, seed) in all.into_iter().chain(product) {
         let outcome = sweep::run(seed, &campaign.scenario(seed));
         assert_eq!(outcome.violations, [], "{campaign:?} seed {seed}");
