@@ -9,10 +9,9 @@ mod text;
 
 use crate::exit::{Exit, Failure};
 use crate::filter::Filter;
+use crate::signals::Ends;
 use crate::{Format, clock, status};
 use entry::{Entry, Source};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rota_units::Span;
 use std::io::Write;
 use std::path::PathBuf;
@@ -135,14 +134,14 @@ fn follow(args: &Follow, format: Format) -> Result<Exit, Failure> {
     let mut node = status::connect()?;
     let mut source = Source::of_node(node.trace()?);
     source.skip();
-    let signals =
-        signals().map_err(|error| Failure::failed(format!("signals cannot be waited for: {error}")))?;
+    let ends = Ends::catch()?;
     let mut out = std::io::stdout();
     let mut left = args.count.unwrap_or(u64::MAX);
-    loop {
+    while left > 0 {
         // Asked first: what a node wrote before it ended is still there.
         let gone = node.is_gone();
         while let Some(next) = source.next() {
+            let is_event = next.is_ok();
             let line = match next {
                 Ok(entry) if !filter.matches(&entry.fields()) => continue,
                 Ok(entry) if format == Format::Json => text::json(&entry).to_string(),
@@ -150,12 +149,12 @@ fn follow(args: &Follow, format: Format) -> Result<Exit, Failure> {
                 Err(lost) if format == Format::Json => serde_json::json!({ "lost": lost }).to_string(),
                 Err(lost) => format!("-- lost {lost} events: they came faster than they were read --"),
             };
-            left = left.saturating_sub(1);
+            left -= u64::from(is_event);
             if writeln!(out, "{line}").is_err() || left == 0 {
                 return Ok(Exit::Done);
             }
         }
-        if out.flush().is_err() || signals.read_signal().is_ok_and(|signal| signal.is_some()) {
+        if out.flush().is_err() || ends.came() {
             return Ok(Exit::Done);
         }
         if gone {
@@ -163,14 +162,7 @@ fn follow(args: &Follow, format: Format) -> Result<Exit, Failure> {
         }
         clock::sleep_until(clock::now() + READ_EVERY);
     }
-}
-
-fn signals() -> nix::Result<SignalFd> {
-    let mut set = SigSet::empty();
-    set.add(Signal::SIGINT);
-    set.add(Signal::SIGTERM);
-    set.thread_block()?;
-    SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+    Ok(Exit::Done)
 }
 
 fn save(args: &Save, format: Format) -> Result<Exit, Failure> {
