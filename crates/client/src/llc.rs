@@ -408,8 +408,8 @@ impl Socket {
     ///
     /// A thread that exchanges short messages one at a time and its node never work at the same time: each
     /// waits for the other. On two CPUs each word between them wakes one that has gone to sleep, which costs
-    /// more than all of the work; on one it is a switch between threads. Who sends many messages at a time, or
-    /// computes for long between them, is better off on a CPU of its own.
+    /// more than all of the work; on one it is a switch between threads. Who sends many messages at a time,
+    /// or computes for long between them, is better off on a CPU of its own.
     pub fn stay_near_node(&self) -> bool {
         self.cpu.is_some_and(bind_to)
     }

@@ -337,8 +337,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// Frames of link control that do not come with the others.
     fn receive_llc(&mut self) -> Result<(), Stopped> {
         let mut buffer = [0u8; BUFFER_OCTETS];
-        // One that comes alone is answered before the next: a look at the empty queue would only delay whoever
-        // waits for it. Of a stream many are taken at once; the level-triggered wait forgets none.
+        // One that comes alone is answered before the next: a look at the empty queue would only delay
+        // whoever waits for it. Of a stream many are taken at once; the level-triggered wait forgets none.
         let frames = if self.llc_streams { FRAMES_A_TURN } else { 1 };
         for nth in 0..frames {
             let len = match self.device.receive_llc(&mut buffer) {

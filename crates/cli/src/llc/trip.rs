@@ -109,8 +109,8 @@ pub fn udp(socket: &UdpSocket, packet: &[u8], room: &mut [u8]) -> Option<Span> {
     }
 }
 
-/// Round trips of one kind in a thread of their own. Who measures two kinds in turn would find the thread of the
-/// one on the CPU that the other has drawn it to: as two programs, neither concerns the other.
+/// Round trips of one kind in a thread of their own. Who measures two kinds in turn would find the thread of
+/// the one on the CPU that the other has drawn it to: as two programs, neither concerns the other.
 pub struct Turns {
     ask: Option<SyncSender<usize>>,
     told: Receiver<Option<Span>>,

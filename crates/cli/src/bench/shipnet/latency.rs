@@ -101,8 +101,8 @@ fn ask_udp(udp: &UdpSocket, packet: &[u8]) -> Option<Span> {
     trip::udp(udp, packet, &mut [0; 4_096])
 }
 
-/// Round trips of each length, in turn: by LLC wherever the kernel puts the threads, by LLC on the CPUs of the
-/// nodes, and by UDP; so a slow phase of the machine meets all.
+/// Round trips of each length, in turn: by LLC wherever the kernel puts the threads, by LLC on the CPUs of
+/// the nodes, and by UDP; so a slow phase of the machine meets all.
 pub fn quiet(bench: &mut Bench<'_>, sizes: &[usize], messages: u32) -> Result<Vec<Latency>, Failure> {
     let (mut near, bare) = (bench.end(NEAR, ECHO_NEAR)?, bench.udp.try_clone().map_err(failed)?);
     let udp = Turns::start(move |octets| ask_udp(&bare, &vec![0; octets]));
