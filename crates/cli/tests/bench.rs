@@ -32,7 +32,7 @@ fn the_shipnet_benchmark_measures_all_that_the_paper_did() {
         assert!(row["idle_permille"].as_u64().unwrap() <= 1_000, "{row}");
     }
     let loaded = &told["loaded"];
-    for what in ["udp", "llc_plain", "llc_priority_7", "channel"] {
+    for what in ["udp", "udp_one_way", "llc_plain", "llc_priority_7", "channel"] {
         assert!(loaded[what]["count"].as_u64().unwrap() > 10, "{what}: {loaded}");
     }
     assert!(loaded["channel_bound_ns"].as_u64().unwrap() < PATIENCE.as_nanos() as u64, "{loaded}");

@@ -1,7 +1,7 @@
 //! Round trips: on a quiet wire by LLC and UDP in turn, and beside a greedy TCP flow.
 
 use super::peer::ECHO_NEAR;
-use super::{Bench, End, NEAR};
+use super::{Bench, End, NEAR, PEER};
 use crate::bench::stage::{Nodes, failed};
 use crate::clock;
 use crate::demo::worker::Worker;
@@ -12,6 +12,7 @@ use rota::Received;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 use std::net::UdpSocket;
+use std::time::Duration;
 
 pub const ANSWER_WITHIN: Span = Span::from_millis(1_000);
 /// One hundred messages a second, as the paper asks.
@@ -20,6 +21,8 @@ const CYCLE: Span = Span::from_millis(1);
 /// Until TCP has found its rate.
 const WARM_UP: Span = Span::from_millis(1_000);
 const MESSAGE_OCTETS: usize = 100;
+/// Where one-way datagrams go.
+const UDP_ONE_WAY: u16 = 7_708;
 
 /// Nanoseconds.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
@@ -53,6 +56,8 @@ pub struct Latency {
 pub struct Loaded {
     pub link_bps: u64,
     pub udp: Times,
+    /// The same messages, one way: what a reserved channel is to be compared with.
+    pub udp_one_way: Times,
     pub llc_plain: Times,
     pub llc_priority_7: Times,
     /// One way, on a reserved channel.
@@ -150,10 +155,10 @@ fn paced(seconds: u64, mut ask: impl FnMut() -> Result<Option<Span>, Failure>) -
 /// UDP and LLC in plain mode, then LLC at the highest priority under the token, then a reserved channel.
 pub fn loaded(bench: &mut Bench<'_>, nodes: &mut Nodes<'_>, seconds: u64) -> Result<Loaded, Failure> {
     let mut packet = [0; MESSAGE_OCTETS];
-    let (udp, llc_plain) = {
+    let (udp, udp_one_way, llc_plain) = {
         let _flow = greedy(bench)?;
         let udp = paced(seconds, || Ok(ask_udp(&bench.udp, &packet)))?;
-        (udp, paced(seconds, || ask_llc(&mut bench.llc, &mut packet, 7))?)
+        (udp, udp_times(bench, seconds)?, paced(seconds, || ask_llc(&mut bench.llc, &mut packet, 7))?)
     };
     // A slot in each cycle, of which every tenth is used: what the promise of a delay costs.
     let mut channel = nodes.open(MESSAGE_OCTETS as u32, CYCLE, true)?;
@@ -162,37 +167,68 @@ pub fn loaded(bench: &mut Bench<'_>, nodes: &mut Nodes<'_>, seconds: u64) -> Res
     let llc_priority_7 = paced(seconds, || ask_llc(&mut bench.llc, &mut packet, 7))?;
     let one_way = channel_times(&mut channel, seconds)?;
     let link_bps = bench.stage.lab.spec().rate.as_bps();
-    Ok(Loaded { link_bps, udp, llc_plain, llc_priority_7, channel: one_way, channel_bound_ns })
+    Ok(Loaded { link_bps, udp, udp_one_way, llc_plain, llc_priority_7, channel: one_way, channel_bound_ns })
 }
 
-/// From the moment a message was due to its arrival: both stations read one clock here.
+/// As [`channel_times`], by UDP to the same station.
+fn udp_times(bench: &Bench<'_>, seconds: u64) -> Result<Times, Failure> {
+    let there = bench.stage.lab.host(PEER).run(|| UdpSocket::bind(("0.0.0.0", UDP_ONE_WAY)));
+    let there = there.map_err(failed)?.map_err(failed)?;
+    there.set_read_timeout(Some(Duration::from_nanos(PACE.as_nanos()))).map_err(failed)?;
+    let to = (crate::lab::address(PEER), UDP_ONE_WAY);
+    let here = bench.stage.lab.host(1).run(|| UdpSocket::bind(("0.0.0.0", 0)));
+    let here = here.map_err(failed)?.map_err(failed)?;
+    let messages = seconds * 1_000_000_000 / PACE.as_nanos();
+    let send = move |packet: &[u8], _| here.send_to(packet, to).map(drop).map_err(failed);
+    let mut room = [0; 4_096];
+    one_way(messages, send, || Ok(there.recv(&mut room).ok().map(|octets| stamped(&room[..octets]))))
+}
+
+/// When a message was sent, as it says itself: both stations read one clock here.
+fn stamped(packet: &[u8]) -> Instant {
+    Instant::from_nanos(packet.first_chunk::<8>().map_or(0, |octets| u64::from_be_bytes(*octets)))
+}
+
+/// By a reserved channel.
 fn channel_times(channel: &mut crate::bench::stage::Channel, seconds: u64) -> Result<Times, Failure> {
     let (sender, receiver) = (&mut channel.sender, &mut channel.receiver);
     let messages = seconds * 1_000_000_000 / PACE.as_nanos();
+    let send = |packet: &[u8], due| sender.send_timeout(packet, due, PACE).map(drop).map_err(failed);
+    let mut room = Vec::new();
+    one_way(messages, send, || match receiver.recv(&mut room, PACE) {
+        Ok(Received::Unit(unit)) if unit.complete => Ok(Some(stamped(&room))),
+        _ => Ok(None),
+    })
+}
+
+/// So many messages at the paper's pace, from the call that sends each to its arrival.
+fn one_way(
+    messages: u64,
+    mut send: impl FnMut(&[u8], Instant) -> Result<(), Failure> + Send,
+    mut receive: impl FnMut() -> Result<Option<Instant>, Failure>,
+) -> Result<Times, Failure> {
     let mut record = Record::new();
     std::thread::scope(|scope| -> Result<(), Failure> {
         let sending = scope.spawn(move || -> Result<(), Failure> {
             let mut next = clock::now() + PACE;
             for _ in 0..messages {
                 clock::sleep_until(next);
-                let mut unit = [0; MESSAGE_OCTETS];
-                unit[..8].copy_from_slice(&clock::now().as_nanos().to_be_bytes());
-                sender.send_timeout(&unit, next, PACE).map_err(failed)?;
+                let mut packet = [0; MESSAGE_OCTETS];
+                packet[..8].copy_from_slice(&clock::now().as_nanos().to_be_bytes());
+                send(&packet, next)?;
                 next += PACE;
             }
             Ok(())
         });
-        let (mut room, mut came, mut quiet_since) = (Vec::new(), 0, clock::now());
+        let (mut came, mut quiet_since) = (0, clock::now());
         while came < messages && clock::now().since(quiet_since) < ANSWER_WITHIN {
-            if let Ok(Received::Unit(unit)) = receiver.recv(&mut room, PACE) {
-                let said = room.first_chunk::<8>().map_or(0, |octets| u64::from_be_bytes(*octets));
-                let took = clock::now().since(Instant::from_nanos(said));
-                record.add(unit.complete.then_some(took));
+            if let Some(sent) = receive()? {
+                record.add(Some(clock::now().since(sent)));
                 (came, quiet_since) = (came + 1, clock::now());
             }
         }
         record.lost += messages - came;
-        sending.join().map_err(|_| Failure::failed("the sender of the channel ended"))?
+        sending.join().map_err(|_| Failure::failed("the sender ended"))?
     })?;
     Ok(record.sum_up())
 }

@@ -93,6 +93,10 @@ fn loaded(o: &Outcome) {
     row("UDP, round trip", &l.udp);
     row("LLC in plain mode, round trip", &l.llc_plain);
     row("LLC, priority 7, token, round trip", &l.llc_priority_7);
+    row("UDP, one way", &l.udp_one_way);
     row("reserved channel, one way", &l.channel);
+    let of = |ours: &Times, udp: &Times| ours.p99_ns as f64 / udp.p99_ns.max(1) as f64;
+    let (priority_7, channel) = (of(&l.llc_priority_7, &l.udp), of(&l.channel, &l.udp_one_way));
+    outln!("Of UDP's p99: priority 7 {priority_7:.2} (round trips), the channel {channel:.2} (one way).");
     outln!("The channel's bound, host slack included, is {} us.", us(l.channel_bound_ns));
 }
