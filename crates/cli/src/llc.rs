@@ -89,7 +89,8 @@ struct PingArgs {
     #[arg(value_parser = clap::value_parser!(u8).range(0..=7))]
     priority: u8,
     /// How long an answer may take
-    #[arg(long, value_parser = parse_span, default_value = "1s", value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(long, value_parser = parse_span, default_value = "1s", value_name = "TIME")]
+    #[arg(allow_hyphen_values = true)]
     timeout: Span,
     /// After each round trip one of bare UDP to there, to compare with
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = udp_address)]

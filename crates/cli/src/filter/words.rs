@@ -65,8 +65,8 @@ pub const OF_EVENTS: Vocabulary = Vocabulary {
     found: [EVENTS, VERDICTS],
 };
 
-/// Of loads and channels: the monitor counts all frames that guard the token as one kind, and all signalling as
-/// another.
+/// Of loads and channels: the monitor counts all frames that guard the token as one kind, and all signalling
+/// as another.
 pub const OF_LOADS: Vocabulary = Vocabulary {
     fields: &["src", "dst", "host", "kind", "priority", "channel", "label"],
     kinds: &["token", "data", "ordinary", "signal", "llc"],
