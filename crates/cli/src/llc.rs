@@ -68,6 +68,9 @@ struct EchoArgs {
     /// Send UDP datagrams to this port back too
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     udp: Option<u16>,
+    /// Run on the CPU of this station's node, where short messages one at a time are fastest
+    #[arg(long)]
+    near: bool,
 }
 
 #[derive(clap::Args)]
@@ -95,6 +98,9 @@ struct PingArgs {
     /// After each round trip one of bare UDP to there, to compare with
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = udp_address)]
     udp: Option<SocketAddr>,
+    /// Run on the CPU of this station's node, where short messages one at a time are fastest
+    #[arg(long)]
+    near: bool,
 }
 
 fn socket(text: &str) -> Result<u8, String> {
@@ -150,6 +156,15 @@ fn check(to: Address, private: bool) -> Result<(), Failure> {
             LlcError::InvalidSocket(to.socket)
         );
         return Err(Failure::wrong_use(sentence));
+    }
+    Ok(())
+}
+
+/// Binds this thread, where asked for.
+fn bind(near: bool, socket: &Socket) -> Result<(), Failure> {
+    if near && !socket.stay_near_node() {
+        let why = "the node of this station has no real-time rights, or this program may not run on its CPU";
+        return Err(Failure::failed(format!("--near is not possible: {why}; leave it out")));
     }
     Ok(())
 }
@@ -226,6 +241,8 @@ fn echo(args: &EchoArgs, format: Format) -> Result<Exit, Failure> {
     let socket = open(args.socket)?;
     let ends = Ends::catch()?;
     args.udp.map_or(Ok(()), trip::udp_echo)?;
+    // After it: a thread inherits where it may run, and UDP's is its own affair.
+    bind(args.near, &socket)?;
     eprintln!("answering at socket {}", args.socket);
     let (mut answered, mut refused) = (0_u64, 0_u64);
     let each = |socket: &mut Socket, received: Received, payload: &[u8]| {
@@ -255,6 +272,16 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
     let mut socket = open(args.socket)?;
     let ends = Ends::catch()?;
     let udp = args.udp.map(|to| trip::udp_end(to, args.timeout)).transpose()?;
+    let udp = udp.map(|udp| {
+        let mut number = 0;
+        trip::Turns::start(move |octets| {
+            let mut packet = vec![0; octets];
+            stamp(&mut packet, number);
+            number += 1;
+            trip::udp(&udp, &packet, &mut vec![0; MESSAGE_OCTETS_MAX])
+        })
+    });
+    bind(args.near, &socket)?;
     let mut packet = vec![0; args.size];
     let mut room = vec![0; MESSAGE_OCTETS_MAX];
     let (mut ours, mut bare) = (Times::default(), Times::default());
@@ -267,7 +294,7 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
             ends.came()
         })?);
         if let Some(udp) = &udp {
-            bare.note(trip::udp(udp, &packet, &mut room));
+            bare.note(udp.turn(args.size));
         }
     }
     ours.answered.sort_unstable();
