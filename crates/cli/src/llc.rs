@@ -47,13 +47,13 @@ enum What {
 #[derive(clap::Args)]
 struct RecvArgs {
     /// The socket to receive at, such as 24
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = socket)]
     socket: u8,
     /// End after so many messages
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// End, with code 1, when nothing came for so long
-    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    #[arg(long, value_parser = parse_span, value_name = "TIME", allow_hyphen_values = true)]
     timeout: Option<Span>,
     /// Count only, and tell at the end
     #[arg(long)]
@@ -63,10 +63,10 @@ struct RecvArgs {
 #[derive(clap::Args)]
 struct EchoArgs {
     /// The socket to answer at
-    #[arg(long, default_value_t = 24, value_name = "N")]
+    #[arg(long, default_value_t = 24, value_parser = socket, value_name = "N")]
     socket: u8,
     /// Send UDP datagrams to this port back too
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     udp: Option<u16>,
     /// Run on the CPU of this station's node, where short messages one at a time are fastest
     #[arg(long)]
@@ -76,7 +76,7 @@ struct EchoArgs {
 #[derive(clap::Args)]
 struct PingArgs {
     /// The socket to send from
-    #[arg(long, default_value_t = 22, value_name = "N")]
+    #[arg(long, default_value_t = 22, value_parser = socket, value_name = "N")]
     socket: u8,
     /// Where to: SOCKET@NODE
     #[arg(long, value_parser = address, value_name = "ADDRESS")]
@@ -93,13 +93,23 @@ struct PingArgs {
     priority: u8,
     /// How long an answer may take
     #[arg(long, value_parser = parse_span, default_value = "1s", value_name = "TIME")]
+    #[arg(allow_hyphen_values = true)]
     timeout: Span,
     /// After each round trip one of bare UDP to there, to compare with
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = udp_address)]
     udp: Option<SocketAddr>,
     /// Run on the CPU of this station's node, where short messages one at a time are fastest
     #[arg(long)]
     near: bool,
+}
+
+fn socket(text: &str) -> Result<u8, String> {
+    let sentence = "sockets are even numbers from 2 to 254 without 66, 170, 224, 240, 254, such as 24";
+    text.parse().map_err(|_| format!("'{text}' is no socket; {sentence}"))
+}
+
+fn udp_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("'{text}' is no address with a port; write it such as 10.0.0.2:7707"))
 }
 
 /// Checked before a buffer of that size is made.
@@ -111,7 +121,8 @@ fn size(text: &str) -> Result<usize, String> {
 }
 
 fn address(text: &str) -> Result<Address, String> {
-    let wrong = || format!("'{text}' is no address; write SOCKET@NODE, such as 24@2, or 24@all");
+    let wrong =
+        || format!("'{text}' is no address; write SOCKET@NODE by their numbers, such as 24@2, or 24@all");
     let (socket, node) = text.split_once('@').ok_or_else(wrong)?;
     let socket = socket.parse().map_err(|_| wrong())?;
     if socket == 0 || socket % 2 == 1 || socket == rota_wire::llc::SAP_SNAP {
