@@ -59,8 +59,8 @@ impl Answers {
         Some((MESSAGES_MAX as u16 + at, llc_frame_octets(information.len())))
     }
 
-    /// The same for an acknowledgement. One that waits for the same sender is replaced, and is queued already:
-    /// it was asked for again, or its command was given up.
+    /// The same for an acknowledgement. One that waits for the same sender is replaced, and is queued
+    /// already: it was asked for again, or its command was given up.
     pub(super) fn put_ack(
         &mut self,
         now: Instant,

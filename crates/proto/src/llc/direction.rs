@@ -1,9 +1,9 @@
 //! Who may use a direction of acknowledged service, and when.
 //!
-//! A direction is taken by the message that is *sent*, fragment by fragment, and not by one that only waits in
-//! the node's queue: there a message of a low level may wait for long, and somebody else's high one for the
-//! same station must not wait for it. Whoever comes out of the queue while the direction is taken is parked;
-//! when it is free again the highest level goes back into the queue, and of one level the one that came first.
+//! A direction is taken by the message that is *sent*, fragment by fragment, and not by one that only waits
+//! in the node's queue: there a message of a low level may wait for long, and somebody else's high one for
+//! the same station must not wait for it. Whoever comes out of the queue while the direction is taken is
+//! parked; when it is free again the highest level goes back into the queue, and of one level the first.
 
 use super::table::{AckLink, LINKS_MAX, Message, NOBODY, Stage};
 use super::{BIT_LIFE, Llc};

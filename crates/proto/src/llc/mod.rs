@@ -19,9 +19,9 @@
 //! 3. A message longer than a frame travels in fragments under SNAP; for `ack` each is acknowledged.
 //!    Fragments of several messages to one station take turns, the highest level first.
 //! 4. One bit tells a command from its repetition only while the receiver remembers it (ISO 8802-2 calls that
-//!    time the receive variable's life). A repetition later than that has the P bit, between stations of ours,
-//!    and is compared with the octets that were taken. After a command that nobody answered the next one waits
-//!    until its bit is forgotten, and has the other bit, so that a late answer to the first cannot fit it; an
+//!    time the receive variable's life). Between stations of ours a repetition later than that has the P bit
+//!    and is compared with the octets that were taken. After a command that nobody answered the next one
+//!    waits until its bit is forgotten, and has the other bit, so that a late answer to the first cannot fit it; an
 //!    answer that has waited longer than that here is not sent any more.
 //! 5. XID and TEST to all sockets of a station are answered once, from the station's own access point.
 

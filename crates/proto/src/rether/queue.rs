@@ -1,6 +1,6 @@
-//! The non-real-time queue: eight levels, highest first, first come first served within a level. Before all of
-//! them goes the token's own signalling: it is little, and the segment's order must not wait for anybody's
-//! messages.
+//! The non-real-time queue: eight levels, highest first, first come first served within a level. Before all
+//! of them goes the token's own signalling: it is little, and the segment's order must not wait for
+//! anybody's messages.
 
 use crate::io::HostTag;
 use crate::planted::{Bug, planted};
