@@ -115,7 +115,7 @@ fn a_repetition_that_a_high_message_waits_for_does_not_wait_at_its_own_level() {
 fn messages_of_one_level_to_one_station_keep_their_order_whatever_is_lost_or_given_up() {
     let mut lan = Lan::plain(2);
     lan.loses = |at| at % 5 == 1;
-    let numbers: Vec<u64> = (0..60)
+    let numbers: Vec<u64> = (0..60u64)
         .map(|nth| {
             let until = if nth % 7 == 3 { lan.now + ms(200) } else { Instant::FAR };
             let octets = if nth.is_multiple_of(4) { 2_000 } else { 40 };
