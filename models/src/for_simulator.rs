@@ -7,8 +7,6 @@
 use crate::frame::Frame;
 use crate::ring::step;
 use crate::world::{Action, Flight, Spec, TICK, World, settings};
-use rota_sim::KINDS;
-use rota_wire::Kind;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -22,10 +20,6 @@ struct Told {
     lines: Vec<String>,
 }
 
-fn name(kind: Kind) -> &'static str {
-    KINDS.iter().find(|(known, _)| *known == kind).map_or("token", |(_, name)| name)
-}
-
 impl Told {
     /// The words that name a flight, where `before` like it are still in front of it.
     fn flight(&mut self, flight: &Flight, before: u64, takes: bool) -> String {
@@ -33,7 +27,7 @@ impl Told {
         let gone = self.gone.entry((kind.code(), flight.from, flight.to)).or_default();
         let number = *gone + before + 1;
         *gone += u64::from(takes);
-        format!("{number} {} {} {}", name(kind), flight.from + 1, flight.to + 1)
+        format!("{number} {} {} {}", kind.word(), flight.from + 1, flight.to + 1)
     }
 
     fn action(&mut self, world: &World, action: Action, now: u64) {

@@ -22,9 +22,8 @@ mod tests;
 mod words;
 
 pub use error::FilterError;
-#[cfg(test)]
-pub use words::{EVENTS, VERDICTS};
-pub use words::{KINDS, MODES};
+use rota_wire::MacAddr;
+pub use words::MODES;
 
 /// A station, as an event names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,9 +43,9 @@ pub struct Fields<'a> {
     pub src: Option<Party<'a>>,
     /// To whom.
     pub dst: Option<Party<'a>>,
-    /// One of [`KINDS`].
+    /// One of the kinds of `words.rs`.
     pub kind: Option<&'a str>,
-    /// One of the events of `words.rs`.
+    /// One of its events.
     pub event: Option<&'a str>,
     /// One of its verdicts.
     pub verdict: Option<&'a str>,
@@ -180,12 +179,9 @@ impl Party<'_> {
     /// Whether somebody means this station by a name, a number or an address.
     pub fn is_called(&self, called: &str) -> bool {
         let numbered = self.station != 0 && called.parse() == Ok(self.station);
-        let mac = || {
-            let [a, b, c, d, e, f] = self.mac.unwrap_or_default();
-            format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
-        };
         let named = !self.name.is_empty() && self.name.eq_ignore_ascii_case(called);
-        numbered || named || self.mac.is_some() && called.contains(':') && mac().eq_ignore_ascii_case(called)
+        let is_mac = |mac| MacAddr(mac).to_string().eq_ignore_ascii_case(called);
+        numbered || named || self.mac.is_some_and(is_mac)
     }
 }
 

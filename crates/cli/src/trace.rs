@@ -139,10 +139,11 @@ fn follow(args: &Follow, format: Format) -> Result<Exit, Failure> {
         signals().map_err(|error| Failure::failed(format!("signals cannot be waited for: {error}")))?;
     let mut out = std::io::stdout();
     let mut left = args.count.unwrap_or(u64::MAX);
-    loop {
+    while left > 0 {
         // Asked first: what a node wrote before it ended is still there.
         let gone = node.is_gone();
         while let Some(next) = source.next() {
+            let is_event = next.is_ok();
             let line = match next {
                 Ok(entry) if !filter.matches(&entry.fields()) => continue,
                 Ok(entry) if format == Format::Json => text::json(&entry).to_string(),
@@ -150,7 +151,7 @@ fn follow(args: &Follow, format: Format) -> Result<Exit, Failure> {
                 Err(lost) if format == Format::Json => serde_json::json!({ "lost": lost }).to_string(),
                 Err(lost) => format!("-- lost {lost} events: they came faster than they were read --"),
             };
-            left = left.saturating_sub(1);
+            left -= u64::from(is_event);
             if writeln!(out, "{line}").is_err() || left == 0 {
                 return Ok(Exit::Done);
             }
@@ -163,6 +164,7 @@ fn follow(args: &Follow, format: Format) -> Result<Exit, Failure> {
         }
         clock::sleep_until(clock::now() + READ_EVERY);
     }
+    Ok(Exit::Done)
 }
 
 fn signals() -> nix::Result<SignalFd> {

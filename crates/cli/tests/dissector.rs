@@ -1,6 +1,8 @@
 //! `dissector/rota.lua`: its list of kinds is the wire's, and tshark reads with it a frame of each kind and
 //! the committed captures of a lab.
 
+mod common;
+
 use rota_wire::Kind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +16,7 @@ fn dissector() -> String {
 }
 
 /// What tshark prints of a capture; nothing, said aloud, where it is not installed.
-fn tshark(test: &str, capture: &Path, more: &[&str]) -> Option<String> {
+fn tshark(capture: &Path, more: &[&str]) -> Option<String> {
     let script = format!("lua_script:{}", root("dissector/rota.lua").display());
     let capture = capture.display().to_string();
     // No settings of whoever runs this, and no second Lua script of theirs.
@@ -32,7 +34,7 @@ fn tshark(test: &str, capture: &Path, more: &[&str]) -> Option<String> {
             Some(String::from_utf8(out.stdout).unwrap())
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            eprintln!("SKIPPED: {test}: tshark is not installed");
+            common::skipped("tshark is not installed");
             None
         }
         Err(error) => panic!("tshark: {error}"),
@@ -92,7 +94,7 @@ fn tshark_reads_a_frame_of_each_kind_and_says_where_one_is_cut() {
     let file = std::env::temp_dir().join(format!("rota-frames-{}.pcapng", std::process::id()));
     std::fs::write(&file, capture(&whole)).unwrap();
     let fields = ["-T", "fields", "-e", "rota.kind", "-e", "rota.tag", "-e", "_ws.expert", "-e", "rota.rest"];
-    let Some(told) = tshark("frames of each kind", &file, &fields) else { return };
+    let Some(told) = tshark(&file, &fields) else { return };
     for ((name, frame), line) in samples.iter().zip(told.lines()) {
         let fields: Vec<&str> = line.split('\t').collect();
         assert_eq!(fields[0], frame[15].to_string(), "{name}");
@@ -101,7 +103,7 @@ fn tshark_reads_a_frame_of_each_kind_and_says_where_one_is_cut() {
     }
     assert_eq!(told.lines().count(), samples.len());
     std::fs::write(&file, capture(&cut)).unwrap();
-    let told = tshark("cut frames", &file, &["-T", "fields", "-e", "rota.tag", "-e", "_ws.expert"]).unwrap();
+    let told = tshark(&file, &["-T", "fields", "-e", "rota.tag", "-e", "_ws.expert"]).unwrap();
     let _ = std::fs::remove_file(&file);
     assert_eq!(told.lines().count(), cut.len());
     for line in told.lines() {
@@ -117,16 +119,16 @@ fn tshark_reads_the_committed_captures_as_before() {
             ["frame.len", "frame.cap_len", "rota.source", "_ws.col.Info", "rota.channel", "rota.tht"];
         let fields = fields.iter().flat_map(|field| ["-e", field]);
         let words: Vec<&str> = ["-T", "fields"].into_iter().chain(fields).collect();
-        let Some(told) = tshark("the committed captures", &file, &words) else { return };
+        let Some(told) = tshark(&file, &words) else { return };
         let golden = file.with_extension("txt");
         if std::env::var_os("ROTA_BLESS").is_some() {
             std::fs::write(&golden, &told).unwrap();
         }
         let wanted = std::fs::read_to_string(&golden).unwrap();
         assert_eq!(told, wanted, "{name}: where this is meant, run it once with ROTA_BLESS=1");
-        let wrong = tshark(name, &file, &["-Y", "rota.malformed || _ws.malformed"]).unwrap();
+        let wrong = tshark(&file, &["-Y", "rota.malformed || _ws.malformed"]).unwrap();
         assert_eq!(wrong, "", "{name}");
-        let comments = tshark(name, &file, &["-T", "fields", "-e", "frame.comment"]).unwrap();
+        let comments = tshark(&file, &["-T", "fields", "-e", "frame.comment"]).unwrap();
         assert!(
             comments.lines().all(|line| line.contains("verdict: ")),
             "{name}: every frame has its comment"

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Lab, eventually, testdata};
+use common::{Lab, eventually, skipped, testdata};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -69,6 +69,10 @@ fn the_whole_segment_is_seen_from_a_station_that_takes_no_part() {
     let only =
         lab.rota(3, &["top", "--once", "--json", "src", "n2", "and", "kind", "ordinary"]).well().json();
     assert_eq!(only["channels"], Value::Array(vec![]), "no channel of n2");
+    let svg = lab.file("screen.svg").display().to_string();
+    let both = lab.rota(3, &["top", "src", "n2", "--once", "--json", "--svg", &svg]).well().json();
+    assert_eq!(both["filter"], "src n2", "options after a filter are options");
+    assert!(std::fs::read_to_string(&svg).unwrap().starts_with("<svg "), "the picture beside the JSON");
     assert_eq!(now(&only, "n1", 1).as_u64(), Some(0), "n1 does not pass");
     load.kill();
 }
@@ -94,6 +98,34 @@ fn a_host_whose_node_is_gone_is_told_of_by_whoever_hears_its_flood() {
     assert_eq!(gone.status.code(), Some(1), "{}", gone.err);
 }
 
+/// A segment in plain mode forgets members that are silent; who watches is told.
+#[test]
+fn a_station_that_dies_in_plain_mode_stays_on_the_screen() {
+    let Some(lab) = Lab::without_nodes("topgone", 3, &[]) else { return };
+    let mut nodes: Vec<_> = (1..=3).map(|k| lab.start_node(k, &[])).collect();
+    for k in 1..=3 {
+        lab.wait_for_status(k, "three members", |s| s["members"].as_array().unwrap().len() == 3);
+    }
+    let port = "127.0.0.1:18088";
+    let _page = lab.start(1, &["top", "--web", port]);
+    let fetch = || -> Option<Value> {
+        let script = format!(
+            "import urllib.request as u;print(u.urlopen('http://{port}/picture.json').read().decode())"
+        );
+        let out = lab.exec(1, &["python3", "-c", &script]).output().ok()?;
+        serde_json::from_slice(&out.stdout).ok()
+    };
+    let all = || fetch().filter(|p| p["stations"].as_array().is_some_and(|all| all.len() == 3));
+    if eventually(Duration::from_secs(10), all).is_none() {
+        return skipped("the page cannot be read here");
+    }
+    nodes[2].kill();
+    let gone = || fetch().filter(|p| warned(p, "gone").is_some());
+    let seen = eventually(Duration::from_secs(60), gone).expect("n3 is missed");
+    assert_eq!((&seen["mode"], &station(&seen, "n3")["gone"]), (&"plain".into(), &true.into()), "{seen}");
+    assert!(warned(&seen, "gone").unwrap().starts_with("n3 is gone"), "{seen}");
+}
+
 #[test]
 fn bad_input_is_told_where_and_what_would_be_right() {
     let Some(lab) = Lab::without_nodes("topbad", 2, &[]) else { return };
@@ -103,6 +135,8 @@ fn bad_input_is_told_where_and_what_would_be_right() {
         (&["top", "--rate", "1000hz"], 2, "50hz"),
         (&["top", "--web", "0.0.0.0:1"], 2, "--web-anywhere"),
         (&["top", "--once", "--svg", "/tmp/x", "--size", "12"], 2, "120x40"),
+        (&["top", "--web", "--json"], 2, "/picture.json"),
+        (&["top", "--web", "kind", "token"], 2, "a filter stands before --web"),
         (&["top", "--once"], 1, "no node listens"),
     ] {
         let ended = lab.rota(1, words);

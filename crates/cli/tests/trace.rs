@@ -137,7 +137,7 @@ fn a_trace_is_shown_followed_and_saved_by_the_same_filter() {
         let counted = String::from_utf8_lossy(&info.stdout).into_owned();
         assert!(info.status.success() && counted.contains(&saved.len().to_string()), "{counted}");
     } else {
-        eprintln!("SKIPPED: capinfos (of tshark) reads the capture too: it is not installed");
+        common::skipped("capinfos (of tshark) is not installed to read the capture too");
     }
 }
 
@@ -204,6 +204,13 @@ fn a_lost_frame_a_stall_a_refusal_and_a_lost_station_are_told_apart() {
     let number = lost["incident"]["number"].to_string();
     let words = ["trace", "incident", &number, "--save", &folder.display().to_string()];
     let told = lab.rota(1, &words).well();
+    let file = lab.file("a file");
+    std::fs::write(&file, "").unwrap();
+    let file = file.display().to_string();
+    ended(lab.rota(1, &["trace", "incident", &number, "--save", &file]), 2, &["is no folder"]);
+    let listed = lab.rota(1, &["trace", "incident"]).well().out;
+    assert!(listed.contains("n1 lost station n3"), "{listed}");
+    assert_eq!(lab.rota(1, &["trace", "follow", "--count", "0"]).well().out, "", "none is none");
     let text = std::fs::read_to_string(folder.join(format!("incident-n1-{number}.txt"))).unwrap();
     assert_eq!(text.trim(), told.out.trim());
     let kept = frames(&folder.join(format!("incident-n1-{number}.pcapng")));

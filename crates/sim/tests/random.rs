@@ -4,10 +4,11 @@
 use proptest::prelude::*;
 use rota_sim::media::csma_cd::Capture;
 use rota_sim::{
-    Change, Draw, Fault, HostProfile, KINDS, Load, Mix, Moment, Reservation, Run, Scenario, Select, Settings,
-    Shape, Timed, Topology, WireFault, ports,
+    Change, Draw, Fault, HostProfile, Load, Mix, Moment, Reservation, Run, Scenario, Select, Settings, Shape,
+    Timed, Topology, WireFault, ports,
 };
 use rota_units::{BitRate, Octets, Span};
+use rota_wire::Kind;
 
 /// What a run may take here before it has shown enough.
 const EVENTS_MAX: u64 = 60_000;
@@ -100,7 +101,7 @@ fn fault(tape: &mut Tape<'_>, stations: usize) -> Fault {
     let gap = tape.span(3_000);
     match tape.below(20) {
         0 => {
-            let kinds = (0..tape.below(3)).map(|_| KINDS[tape.below(KINDS.len() as u64) as usize].0);
+            let kinds = (0..tape.below(3)).map(|_| Kind::ALL[tape.below(Kind::ALL.len() as u64) as usize]);
             let kinds = kinds.collect();
             Fault::Wire { fault: wire(tape), select: Select { kinds, from: ports([host]), ..Select::all() } }
         }

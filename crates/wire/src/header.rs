@@ -56,6 +56,59 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All that this version knows; the place is the code less one.
+    pub const ALL: [Self; 16] = [
+        Self::Announce,
+        Self::Switch,
+        Self::SwitchAck,
+        Self::Form,
+        Self::Token,
+        Self::TokenAck,
+        Self::List,
+        Self::Request,
+        Self::Claim,
+        Self::ClaimGrant,
+        Self::Nack,
+        Self::Mode,
+        Self::Data,
+        Self::Signal,
+        Self::JoinAnswer,
+        Self::Report,
+    ];
+
+    /// The word that people, filters and scenario files use.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Announce => "announce",
+            Self::Switch => "switch",
+            Self::SwitchAck => "switch-ack",
+            Self::Form => "form",
+            Self::Token => "token",
+            Self::TokenAck => "token-ack",
+            Self::List => "list",
+            Self::Request => "request",
+            Self::Claim => "claim",
+            Self::ClaimGrant => "claim-grant",
+            Self::Nack => "nack",
+            Self::Mode => "mode",
+            Self::Data => "data",
+            Self::Signal => "signal",
+            Self::JoinAnswer => "join-answer",
+            Self::Report => "report",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+
+    /// The kind that somebody means by a word.
+    ///
+    /// # Errors
+    /// A sentence that names all words.
+    pub fn from_word(word: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|kind| kind.word() == word);
+        let all = || Self::ALL.map(Self::word).join(", ");
+        known.ok_or_else(|| format!("there is no kind '{word}'; there are {}", all()))
+    }
+
     /// The code on the wire.
     pub const fn code(self) -> u8 {
         match self {
@@ -368,6 +421,21 @@ mod tests {
             assert_eq!(Kind::from_code(code).code(), code);
             assert_eq!(PayloadKind::from_code(code).code(), code);
         }
+    }
+
+    #[test]
+    fn every_kind_has_its_place_and_a_word_of_its_own() {
+        for code in 1..=255 {
+            match Kind::from_code(code) {
+                Kind::Unknown(_) => assert!(usize::from(code) > Kind::ALL.len()),
+                kind => assert_eq!(Kind::ALL[usize::from(code) - 1], kind),
+            }
+        }
+        for kind in Kind::ALL {
+            assert_eq!(kind.word().replace('-', ""), format!("{kind:?}").to_lowercase());
+            assert_eq!(Kind::from_word(kind.word()), Ok(kind));
+        }
+        assert!(Kind::from_word("tokn").unwrap_err().contains("'tokn'; there are announce, switch,"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The reader of filters.
 
-use super::error::harmless;
+use super::error::quoted;
 use super::words::{EVENTS, KINDS, MODES, VERDICTS, known, meant};
 use super::{Compare, Expr, Field, FilterError, Side};
 
@@ -96,7 +96,7 @@ impl Reader<'_> {
     fn wrong(&self, wanted: impl Into<String>) -> FilterError {
         let (at, found) = self.peek().map_or_else(
             || (self.text.chars().count(), "the filter ends".to_owned()),
-            |piece| (piece.at, format!("'{}' stands there", harmless(&piece.text))),
+            |piece| (piece.at, format!("{} stands there", quoted(&piece.text))),
         );
         FilterError { text: self.text.to_owned(), column: at + 1, found, wanted: wanted.into() }
     }

@@ -83,6 +83,18 @@ fn a_wrong_filter_names_its_column_and_what_would_be_right() {
 }
 
 #[test]
+fn a_long_filter_is_shown_around_the_place_only() {
+    for text in ["token and ".repeat(5_000) + "tokn" + &" or llc".repeat(5_000), "x".repeat(100_000)] {
+        let error = Filter::parse(&text).expect_err("it is wrong");
+        let told = error.to_string();
+        assert!(told.len() < 800, "{} octets", told.len());
+        let [_, shown, caret] = told.lines().collect::<Vec<_>>()[..] else { panic!("{told}") };
+        let place = caret.chars().count() - 1;
+        assert_eq!(shown.chars().nth(place), text.chars().nth(error.column - 1), "{told}");
+    }
+}
+
+#[test]
 fn a_filter_too_deep_is_refused_and_not_a_crash() {
     let deep = "(".repeat(100_000) + "token";
     assert_eq!(Filter::parse(&deep).expect_err("too deep").column, 66);

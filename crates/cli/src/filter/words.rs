@@ -1,72 +1,44 @@
 //! The words that a filter knows. A word that is not among them is refused, because a filter that can never
 //! match would look like a quiet wire.
 
+use rota::{TraceEvent, TraceVerdict};
+use rota_wire::Kind;
+
+const OURS: usize = Kind::ALL.len();
+
 /// Kinds of frames: ours as docs/wire.md names them, 802.2 LLC, and the host's own.
-pub const KINDS: &[&str] = &[
-    "announce",
-    "switch",
-    "switch-ack",
-    "form",
-    "token",
-    "token-ack",
-    "list",
-    "request",
-    "claim",
-    "claim-grant",
-    "nack",
-    "mode",
-    "data",
-    "signal",
-    "join-answer",
-    "report",
-    "llc",
-    "ordinary",
-];
+pub const KINDS: &[&str] = &{
+    let mut words = ["llc"; OURS + 2];
+    let mut at = 0;
+    while at < OURS {
+        words[at] = Kind::ALL[at].word();
+        at += 1;
+    }
+    words[OURS + 1] = "ordinary";
+    words
+};
 
 /// What can happen.
-pub const EVENTS: &[&str] = &[
-    "other",
-    "sent",
-    "received",
-    "dropped",
-    "mode-change",
-    "lost",
-    "back",
-    "refused-station",
-    "refused",
-    "opened",
-    "changed",
-    "closed",
-    "missed",
-    "stall",
-    "link-down",
-    "link-up",
-    "token-missed",
-    "token-made",
-    "lease-ended",
-    "cycle-skipped",
-];
+pub const EVENTS: &[&str] = &{
+    let mut words = [""; TraceEvent::ALL.len()];
+    let mut at = 0;
+    while at < words.len() {
+        words[at] = TraceEvent::ALL[at].word();
+        at += 1;
+    }
+    words
+};
 
-/// What was found of a frame.
-pub const VERDICTS: &[&str] = &[
-    "in-time",
-    "late",
-    "accepted",
-    "again",
-    "stale",
-    "unauthentic",
-    "malformed",
-    "replayed",
-    "policed",
-    "unknown-channel",
-    "expired",
-    "jump",
-    "no-room",
-    "incomplete",
-    "missing",
-    "timer-late",
-    "dequeue-late",
-];
+/// What was found of a frame. The first verdict is none, and has no word.
+pub const VERDICTS: &[&str] = &{
+    let mut words = [""; TraceVerdict::ALL.len() - 1];
+    let mut at = 0;
+    while at < words.len() {
+        words[at] = TraceVerdict::ALL[at + 1].word();
+        at += 1;
+    }
+    words
+};
 
 /// Modes of a station.
 pub const MODES: &[&str] = &["joining", "plain", "switching", "token"];

@@ -1,10 +1,9 @@
 //! The screen while it lives: looks, draws, listens to keys, and gives the terminal back as it was.
 
+use super::lookout::{Absent, Lookout};
 use super::narrow::Narrow;
 use super::picture::Picture;
 use super::screen::{self, Shown};
-use super::source::{Look, Source};
-use super::watch::Watch;
 use crate::exit::{Exit, Failure};
 use nix::sys::signal::{SigSet, Signal};
 use ratatui::DefaultTerminal;
@@ -28,8 +27,7 @@ enum Wish {
 }
 
 struct Live {
-    source: Source,
-    watch: Watch,
+    lookout: Lookout,
     shown: Shown,
     every: Span,
     picture: Picture,
@@ -42,10 +40,8 @@ struct Live {
 pub fn run(every: Span, filter: Narrow, shown: Shown) -> Result<Exit, Failure> {
     let told =
         signals().map_err(|errno| Failure::failed(format!("signals cannot be taken over: {errno}")))?;
-    let mut watch = Watch::new(every);
-    watch.set_filter(filter);
     let picture = Picture::without_node("looking for the node of this station");
-    let mut live = Live { source: Source::new(), watch, shown, every, picture };
+    let mut live = Live { lookout: Lookout::new(every, filter), shown, every, picture };
     // It also gives the terminal back should something here panic.
     let mut terminal =
         ratatui::try_init().map_err(|e| Failure::failed(format!("the terminal cannot be used: {e}")))?;
@@ -120,11 +116,9 @@ impl Live {
     }
 
     fn look(&mut self, now: Instant) {
-        match self.source.look(now) {
-            _ if self.shown.paused => {}
-            Look::Seen => self.picture = self.watch.picture(now, &self.source),
-            Look::Gone => self.picture = Picture::without_node(self.source.why()),
-            Look::NotYet => self.picture = Picture::without_node("the node of this station begins"),
+        let picture = self.lookout.look(now).unwrap_or_else(Absent::picture);
+        if !self.shown.paused {
+            self.picture = picture;
         }
     }
 
@@ -145,7 +139,7 @@ impl Live {
             KeyCode::Char('p' | ' ') => self.shown.paused = !self.shown.paused,
             KeyCode::Char('t') => self.shown.theme = self.shown.theme.next(),
             KeyCode::Char('?' | 'h') => self.shown.help = !self.shown.help,
-            KeyCode::Char('r') => self.watch.forget_maxima(),
+            KeyCode::Char('r') => self.lookout.watch.begin_anew(),
             KeyCode::Char('/') => {
                 self.shown.typing = Some(self.picture.filter.clone());
                 self.shown.wrong = None;
@@ -160,7 +154,7 @@ impl Live {
     fn set_rate(&mut self, every: Span) {
         self.every = every.max(FASTEST).min(SLOWEST);
         self.shown.rate = super::rate_name(self.every);
-        self.watch.set_sampling(self.every);
+        self.lookout.watch.set_sampling(self.every);
     }
 
     fn type_filter(&mut self, code: KeyCode) {
@@ -173,7 +167,7 @@ impl Live {
             KeyCode::Enter => match Narrow::parse(typed) {
                 Ok(filter) => {
                     self.picture.filter.clone_from(&filter.text);
-                    self.watch.set_filter(filter);
+                    self.lookout.watch.set_filter(filter);
                     self.shown.typing = None;
                 }
                 Err(error) => {

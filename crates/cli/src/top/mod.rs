@@ -6,6 +6,7 @@
 //! It maps the node's counters file read-only, and asks the node for nothing more than that file.
 
 mod live;
+mod lookout;
 mod narrow;
 mod picture;
 mod rates;
@@ -20,15 +21,14 @@ mod web;
 
 use crate::Format;
 use crate::exit::{Exit, Failure};
+use lookout::{Absent, Lookout};
 use narrow::Narrow;
 use picture::Picture;
 use rota::Span;
 use screen::Shown;
-use source::{Look, Source};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use theme::Theme;
-use watch::Watch;
 
 /// The longest that --once waits for every station's reports.
 const ONCE_AT_MOST: Span = Span::from_millis(3_500);
@@ -54,14 +54,14 @@ pub struct Args {
     /// Let other hosts read the page too; it asks for no password
     #[arg(long, requires = "web")]
     web_anywhere: bool,
-    /// With --once: the screen as an SVG picture
+    /// With --once: the screen as an SVG picture, instead of the text
     #[arg(long, requires = "once", value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Columns and rows of that picture
     #[arg(long, requires = "svg", value_parser = size, default_value = "120x40", value_name = "SIZE")]
     size: (u16, u16),
     /// Show only loads and channels that pass, in the language of 'rota trace': src n3 and not kind token
-    #[arg(value_name = "FILTER", trailing_var_arg = true)]
+    #[arg(value_name = "FILTER")]
     filter: Vec<String>,
 }
 
@@ -106,6 +106,10 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let wrong = |error: crate::filter::FilterError| Failure::wrong_use(error.to_string());
     let filter = Narrow::parse(&args.filter.join(" ")).map_err(wrong)?;
     if let Some(address) = &args.web {
+        if format == Format::Json {
+            let sentence = "--web and --json do not go together; the page serves its JSON as /picture.json";
+            return Err(Failure::wrong_use(sentence));
+        }
         return web::run(address, args.web_anywhere, args.rate, filter);
     }
     let theme = args.theme.unwrap_or_else(Theme::of_environment);
@@ -121,11 +125,11 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let picture = once(args.rate, filter)?;
     if let Some(path) = &args.svg {
         let document = svg::document(&svg::render(&picture, &shown, args.size), theme);
-        return std::fs::write(path, document)
-            .map(|()| Exit::Done)
-            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())));
+        std::fs::write(path, document)
+            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?;
     }
     match format {
+        Format::Text if args.svg.is_some() => {}
         Format::Json => {
             let json = serde_json::to_string(&picture).map_err(|e| Failure::failed(e.to_string()))?;
             outln!("{json}");
@@ -137,26 +141,35 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 
 /// Looks until every station that reports has done so twice.
 fn once(sampling: Span, filter: Narrow) -> Result<Picture, Failure> {
-    let (mut source, mut watch) = (Source::new(), Watch::new(sampling));
-    watch.set_filter(filter);
+    let mut lookout = Lookout::new(sampling, filter);
     let until = rota::now() + ONCE_AT_MOST;
     loop {
         let now = rota::now();
-        match source.look(now) {
-            Look::Gone => return Err(Failure::failed(source.why())),
-            Look::NotYet if now >= until => {
+        match lookout.look(now) {
+            Ok(picture) if lookout.is_settled() || now >= until => return Ok(picture),
+            Err(Absent::Gone(why)) => return Err(Failure::failed(why)),
+            Err(Absent::NotYet) if now >= until => {
                 return Err(Failure::failed(
                     "the node of this station writes no counters; is it of this build?",
                 ));
             }
-            Look::NotYet => {}
-            Look::Seen => {
-                let picture = watch.picture(now, &source);
-                if watch.is_settled(&source.rows) || now >= until {
-                    return Ok(picture);
-                }
-            }
+            Ok(_) | Err(Absent::NotYet) => {}
         }
         rota::sleep_until(now + ONCE_LOOKS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Cli;
+    use clap::Parser;
+
+    #[test]
+    fn options_after_a_filter_are_options() {
+        let all = ["rota", "top", "src", "n3", "and", "kind", "token", "--once", "--rate", "10hz"];
+        let Ok(Cli { command: crate::Command::Top(args), .. }) = Cli::try_parse_from(all) else {
+            panic!("it is refused");
+        };
+        assert_eq!((args.filter.join(" ").as_str(), args.once), ("src n3 and kind token", true));
     }
 }

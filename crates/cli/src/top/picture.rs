@@ -28,6 +28,8 @@ pub struct Station {
     pub here: bool,
     /// It takes part.
     pub alive: bool,
+    /// It took part while this was watched, and is no member any more.
+    pub gone: bool,
     /// It tells what it sends; without that only its reservation is known.
     pub reports: bool,
     /// Everything that it sends.
@@ -52,6 +54,13 @@ pub struct Station {
     pub received_frames: u64,
     /// See there.
     pub received_octets: u64,
+}
+
+impl Station {
+    /// Its name, or its address while that is not known.
+    pub fn called(&self) -> &str {
+        if self.name.is_empty() { &self.mac } else { &self.name }
+    }
 }
 
 /// A channel, put together from both its ends.
@@ -93,8 +102,8 @@ pub struct Channel {
     pub lateness_max_ns: Option<u64>,
     /// Bound less longest delay; negative when the bound was broken.
     pub slack_ns: Option<i64>,
-    /// The same of each of the last intervals, the newest last; absent where nothing came in it.
-    pub slack_history_ns: Vec<Option<i64>>,
+    /// The same of each of the last intervals in which something came, the newest last.
+    pub slack_history_ns: Vec<i64>,
 }
 
 /// How long cycles last.
@@ -112,6 +121,21 @@ pub struct Rotation {
     pub hop_ns: u64,
 }
 
+/// When a count that should stand still rose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rose {
+    /// It is zero.
+    #[default]
+    Never,
+    /// Only before this was watched.
+    Before,
+    /// While this was watched, but not in the last minute.
+    Earlier,
+    /// In the last minute.
+    Lately,
+}
+
 /// A counter that should be zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
@@ -121,6 +145,8 @@ pub struct Fault {
     pub value: u64,
     /// What it means when it is not.
     pub meaning: String,
+    /// When it rose.
+    pub rose: Rose,
 }
 
 /// Something that somebody should look at.
@@ -130,6 +156,8 @@ pub struct Warning {
     pub kind: String,
     /// For people.
     pub sentence: String,
+    /// It is so now, or was in the last minute.
+    pub lately: bool,
 }
 
 /// Everything.
@@ -178,8 +206,23 @@ pub struct Picture {
 impl Picture {
     /// What is shown while there is no node.
     pub fn without_node(why: &str) -> Self {
-        let warnings = vec![Warning { kind: "no-node".into(), sentence: why.to_owned() }];
+        let warnings = vec![Warning { kind: "no-node".into(), sentence: why.to_owned(), lately: true }];
         Self { mode: "unknown".into(), warnings, ..Self::default() }
+    }
+
+    /// Counters of this node that should be zero and are not.
+    pub fn faults(&self) -> impl Iterator<Item = &Fault> {
+        self.should_be_zero.iter().filter(|fault| fault.value > 0)
+    }
+
+    /// How many stations take part.
+    pub fn members(&self) -> usize {
+        self.stations.iter().filter(|station| !station.gone).count()
+    }
+
+    /// How much of what can be reserved is.
+    pub fn reserved_percent(&self) -> u64 {
+        self.reserved_ns * 100 / self.capacity_ns.max(1)
     }
 
     /// Part of the link that a load takes, in percent.

@@ -69,6 +69,13 @@ impl Figures {
         self.now = now;
         self.maximum = self.maximum.max(now);
     }
+
+    /// Takes a new average in. Some interval was at least as busy as the average, even if "now" was never
+    /// taken over just that one.
+    pub fn set_average(&mut self, average: Rate) {
+        self.average = average;
+        self.maximum = self.maximum.max(average);
+    }
 }
 
 /// Counts that are looked at again and again: one station's, all of one moment of its own clock.
@@ -119,8 +126,8 @@ impl<const N: usize> Meter<N> {
         let whole = at_ns - then_ns >= window;
         self.measured |= whole;
         for (at, figures) in self.figures.iter_mut().enumerate() {
-            figures.average =
-                Rate::over(since(&counts, &first, at), Span::from_nanos(at_ns - first_ns), overhead);
+            let all = Span::from_nanos(at_ns - first_ns);
+            figures.set_average(Rate::over(since(&counts, &first, at), all, overhead));
             if whole {
                 let span = Span::from_nanos(at_ns - then_ns);
                 figures.set_now(Rate::over(since(&counts, &then, at), span, overhead));
@@ -183,6 +190,18 @@ mod tests {
             meter.look(SECOND + step * SECOND / 10, flow(counted), Span::from_millis(500), 24);
         }
         assert_eq!(meter.figures[0].now.packets_per_second, 100.0);
+    }
+
+    #[test]
+    fn no_average_is_above_its_maximum() {
+        let mut meter = Meter::<1>::default();
+        // Two bursts, one at the end of each window of half a second: the windows share them out.
+        for (quarter, frames) in [(0, 0), (1, 100), (2, 100), (3, 200)] {
+            meter.look(SECOND + quarter * SECOND / 4, flow(frames), Span::from_millis(500), 24);
+            let [Figures { average, maximum, .. }] = meter.figures;
+            assert!(average.packets_per_second <= maximum.packets_per_second, "{average:?} {maximum:?}");
+            assert!(average.rate_bps <= maximum.rate_bps, "{average:?} {maximum:?}");
+        }
     }
 
     #[test]

@@ -60,10 +60,13 @@ pub fn page(picture: &Picture) -> String {
         picture.name,
         picture.station,
         picture.mode,
-        picture.stations.len(),
+        picture.members(),
         bits(picture.link_bps),
         Span::from_nanos(picture.trt_ns),
     );
+    if !picture.filter.is_empty() {
+        let _ = writeln!(out, "filter    {}", picture.filter);
+    }
     for warning in &picture.warnings {
         let _ = writeln!(out, "warning   {}", warning.sentence);
     }
@@ -74,9 +77,10 @@ pub fn page(picture: &Picture) -> String {
     let levels: Vec<Share> = picture.levels.iter().filter(used).cloned().collect();
     shares(&mut out, "priority", &levels);
     for station in &picture.stations {
-        let _ = writeln!(out, "{:<10}{:<12}{}", "station", station.name, figures(&station.load));
+        let gone = if station.gone { "  gone" } else { "" };
+        let _ = writeln!(out, "{:<10}{:<12}{}{gone}", "station", station.called(), figures(&station.load));
     }
-    let percent = picture.reserved_ns * 100 / picture.capacity_ns.max(1);
+    let percent = picture.reserved_percent();
     let (reserved, capacity) = (short_span(picture.reserved_ns), short_span(picture.capacity_ns));
     let _ = writeln!(out, "reserved  {reserved} of {capacity} that can be reserved in a cycle ({percent} %)");
     let rotation = &picture.rotation;
@@ -104,12 +108,8 @@ pub fn page(picture: &Picture) -> String {
             told(channel.delay_max_ns),
         );
     }
-    let faults: Vec<String> = picture
-        .should_be_zero
-        .iter()
-        .filter(|fault| fault.value > 0)
-        .map(|fault| format!("{} {}", fault.name, fault.value))
-        .collect();
+    let faults: Vec<String> =
+        picture.faults().map(|fault| format!("{} {}", fault.name, fault.value)).collect();
     let zero =
         if faults.is_empty() { "all counters that should be zero are".into() } else { faults.join(", ") };
     let _ = write!(out, "faults    {zero}");

@@ -17,6 +17,11 @@ pub enum Theme {
 /// Numbers of the 256 colours of terminals: token, real-time, ordinary, control, LLC.
 const DARK: [u8; 5] = [80, 114, 215, 176, 75];
 const LIGHT: [u8; 5] = [30, 28, 130, 90, 25];
+/// Channels, each its own as far as they reach; levels, from the lowest to the highest.
+const DARK_CHANNELS: [u8; 8] = [114, 80, 179, 141, 204, 75, 150, 216];
+const LIGHT_CHANNELS: [u8; 8] = [28, 30, 130, 91, 125, 25, 64, 94];
+const DARK_LEVELS: [u8; 8] = [67, 73, 79, 114, 150, 186, 221, 215];
+const LIGHT_LEVELS: [u8; 8] = [24, 30, 29, 28, 64, 100, 136, 130];
 /// The same kinds without colours.
 const PATTERNS: [&str; 5] = ["░", "█", "▒", "·", "▓"];
 
@@ -48,6 +53,16 @@ impl Theme {
             Self::Light => Style::new().fg(Color::Indexed(LIGHT[kind % LIGHT.len()])),
             Self::Mono => Style::new(),
         }
+    }
+
+    /// The colour of a channel, by its place in the list.
+    pub fn channel(self, place: usize) -> Style {
+        self.of(DARK_CHANNELS[place % 8], LIGHT_CHANNELS[place % 8], Modifier::empty())
+    }
+
+    /// The colour of a level of ordinary traffic.
+    pub fn level(self, level: usize) -> Style {
+        self.of(DARK_LEVELS[level % 8], LIGHT_LEVELS[level % 8], Modifier::empty())
     }
 
     /// What a bar of a kind is made of.

@@ -1,6 +1,6 @@
 //! What somebody should look at, in plain words.
 
-use super::picture::{Channel, Picture, Station, Warning};
+use super::picture::{Channel, Picture, Rose, Station, Warning};
 use super::rates::Rate;
 use super::watch::mac;
 use rota::{Instant, Monitor, Span, StationRow};
@@ -16,13 +16,49 @@ const TALK_PERCENT: f64 = 25.0;
 const LITTLE_SLACK_PERCENT: u64 = 5;
 /// Stalls count for so long.
 const LATELY: Span = Span::from_millis(10_000);
+/// A fault or a departure is news for so long.
+const NEWS: Span = Span::from_millis(60_000);
 /// A host that stood still for less harms nobody.
 const STALL_LONG_NS: u64 = 5_000_000;
+
+/// A count that should stand still.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rise {
+    known: Option<u64>,
+    rose: Option<Instant>,
+}
+
+impl Rise {
+    /// What it has come to by now.
+    pub fn look(&mut self, now: Instant, value: u64) {
+        if self.known.is_some_and(|known| known < value) {
+            self.rose = Some(now);
+        }
+        self.known = Some(value);
+    }
+
+    /// When it rose.
+    pub fn rose(&self, now: Instant) -> Rose {
+        match (self.known, self.rose) {
+            (None | Some(0), _) => Rose::Never,
+            (Some(_), None) => Rose::Before,
+            (Some(_), Some(at)) if is_news(now, at) => Rose::Lately,
+            (Some(_), Some(_)) => Rose::Earlier,
+        }
+    }
+}
+
+/// Whether something that happened then is news now.
+pub fn is_news(now: Instant, at: Instant) -> bool {
+    now.since(at) <= NEWS
+}
 
 /// What is remembered of a station beside its counts.
 #[derive(Default)]
 pub struct Habits {
     stalls: VecDeque<(Instant, u64)>,
+    /// The sum of its counters that should be zero.
+    pub faults: Rise,
 }
 
 impl Habits {
@@ -46,8 +82,44 @@ impl Habits {
 }
 
 fn warning(kind: &'static str, sentence: String) -> Warning {
-    Warning { kind: kind.into(), sentence }
+    Warning { kind: kind.into(), sentence, lately: true }
 }
+
+/// A warning of a count, which says so when it is an old one.
+fn counted(kind: &'static str, sentence: &str, rose: Rose) -> Warning {
+    let when = match rose {
+        Rose::Before => " (all before this was watched)",
+        Rose::Earlier => " (none in the last minute)",
+        Rose::Never | Rose::Lately => "",
+    };
+    Warning { kind: kind.into(), sentence: format!("{sentence}{when}"), lately: rose == Rose::Lately }
+}
+
+/// What breaks bounds now stands first, what only says something about the past last.
+pub fn sort(warnings: &mut [Warning]) {
+    let place = |kind: &str| KINDS.iter().position(|known| *known == kind).unwrap_or(KINDS.len());
+    warnings.sort_by_key(|warning| (!warning.lately, place(&warning.kind)));
+}
+
+/// All kinds of warnings, what weighs most first.
+const KINDS: [&str; 16] = [
+    "no-node",
+    "foreign-babbling",
+    "late",
+    "dead",
+    "stalled",
+    "babbling",
+    "overbooked",
+    "gone",
+    "fault",
+    "remote-fault",
+    "foreign",
+    "stalls",
+    "little-slack",
+    "refused",
+    "joining",
+    "no-report",
+];
 
 /// The segment as a whole.
 pub fn of_segment(rows: &Monitor, picture: &Picture) -> Vec<Warning> {
@@ -62,8 +134,9 @@ pub fn of_segment(rows: &Monitor, picture: &Picture) -> Vec<Warning> {
         );
         warnings.push(warning("refused", sentence));
     }
-    for fault in picture.should_be_zero.iter().filter(|fault| fault.value > 0) {
-        warnings.push(warning("fault", format!("{} is {}: {}", fault.name, fault.value, fault.meaning)));
+    for fault in picture.faults() {
+        let sentence = format!("{} is {}: {}", fault.name, fault.value, fault.meaning);
+        warnings.push(counted("fault", &sentence, fault.rose));
     }
     if picture.reserved_ns > picture.capacity_ns {
         warnings.push(warning("overbooked", "more is reserved than a cycle can keep".into()));
@@ -71,17 +144,23 @@ pub fn of_segment(rows: &Monitor, picture: &Picture) -> Vec<Warning> {
     warnings
 }
 
+/// What was noticed of a station.
+pub struct Noticed {
+    /// What it hears of strangers.
+    pub foreign: Rate,
+    /// How often its host stood still in the last ten seconds.
+    pub stalls: u64,
+    /// It has not reported for a while.
+    pub silent: bool,
+    /// When its counters that should be zero rose.
+    pub faults: Rose,
+}
+
 /// One station, and what it hears of strangers.
-pub fn of_station(
-    picture: &Picture,
-    station: &Station,
-    row: &StationRow,
-    foreign: Rate,
-    stalls: u64,
-    silent: bool,
-) -> Vec<Warning> {
+pub fn of_station(picture: &Picture, station: &Station, row: &StationRow, noticed: &Noticed) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let name = if station.name.is_empty() { &station.mac } else { &station.name };
+    let Noticed { foreign, stalls, silent, faults } = *noticed;
+    let name = station.called();
     if foreign.packets_per_second >= STRANGER_PACKETS {
         let percent = picture.percent(foreign.rate_bps);
         let babbles = percent >= BABBLE_PERCENT;
@@ -122,17 +201,25 @@ pub fn of_station(
     }
     if station.faults > 0 && !station.here {
         let sentence = format!("{name} counts {} faults; 'rota top' there shows which", station.faults);
-        warnings.push(warning("remote-fault", sentence));
+        warnings.push(counted("remote-fault", &sentence, faults));
     }
     warnings
 }
 
+/// A station that is no member any more, since some time.
+pub fn of_gone(station: &Station, since: Instant, now: Instant) -> Warning {
+    let seconds = now.since(since).as_nanos() / 1_000_000_000;
+    let sentence =
+        format!("{} is gone since {seconds} s: it has left, died or lost its link", station.called());
+    Warning { kind: "gone".into(), sentence, lately: is_news(now, since) }
+}
+
 /// One channel.
-pub fn of_channel(channel: &Channel) -> Option<Warning> {
+pub fn of_channel(channel: &Channel, late: Rose) -> Option<Warning> {
     let who = format!("channel {} from {} to {}", channel.label, channel.from, channel.to);
     if channel.late > 0 {
         let sentence = format!("{who}: {} units came behind the proven bound", channel.late);
-        return Some(warning("late", sentence));
+        return Some(counted("late", &sentence, late));
     }
     let (slack, bound) = (u64::try_from(channel.slack_ns?).unwrap_or(0), channel.bound_ns?);
     (slack * 100 < bound * LITTLE_SLACK_PERCENT).then(|| {
@@ -190,8 +277,29 @@ mod tests {
             to: "n5".into(),
             ..Channel::default()
         };
-        assert_eq!(of_channel(&channel).unwrap().kind, "little-slack");
-        assert_eq!(of_channel(&Channel { late: 1, ..channel.clone() }).unwrap().kind, "late");
-        assert_eq!(of_channel(&Channel { slack_ns: Some(9_000_000), ..channel }), None);
+        assert_eq!(of_channel(&channel, Rose::Never).unwrap().kind, "little-slack");
+        let late = Channel { late: 1, ..channel.clone() };
+        assert_eq!(of_channel(&late, Rose::Lately).unwrap().kind, "late");
+        assert_eq!(of_channel(&Channel { slack_ns: Some(9_000_000), ..channel }, Rose::Never), None);
+    }
+
+    #[test]
+    fn an_old_fault_hides_no_new_trouble() {
+        let at = |second: u64| Instant::ZERO + Span::from_millis(second * 1_000);
+        let mut rise = Rise::default();
+        assert_eq!(rise.rose(at(1)), Rose::Never);
+        rise.look(at(1), 7);
+        assert_eq!(rise.rose(at(2)), Rose::Before, "who has just begun to watch cannot know when");
+        let before = counted("fault", "strikes is 7", rise.rose(at(2)));
+        rise.look(at(3), 8);
+        assert_eq!((rise.rose(at(63)), rise.rose(at(64))), (Rose::Lately, Rose::Earlier));
+        let earlier = counted("late", "3 units were late", rise.rose(at(70)));
+        let now = counted("little-slack", "only 1 us was left", Rose::Lately);
+        let mut all = [before, earlier, warning("no-report", String::new()), now];
+        sort(&mut all);
+        let kinds: Vec<&str> = all.iter().map(|warning| &*warning.kind).collect();
+        assert_eq!(kinds, ["little-slack", "no-report", "late", "fault"]);
+        assert!(all[2].sentence.ends_with("(none in the last minute)"), "{}", all[2].sentence);
+        assert!(all[3].sentence.ends_with("(all before this was watched)"), "{}", all[3].sentence);
     }
 }

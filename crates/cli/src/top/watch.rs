@@ -1,11 +1,14 @@
 //! From looks at the counters file to pictures: rates, both ends of each channel, and what they mean.
 
 use super::narrow::Narrow;
-use super::picture::{Channel, Fault, KINDS, Picture, Rotation, Share, Station};
+use super::picture::{Channel, Fault, KINDS, Picture, Rotation, Share, Station, Warning};
 use super::rates::{Figures, Meter, Rate};
 use super::source::Source;
-use super::warn::{self, Habits};
+use super::warn::{self, Habits, Noticed, Rise};
+use crate::filter::MODES;
 use rota::{ChannelRow, Flow, Instant, Monitor, Span, StationRow};
+use rota_node::SHOULD_BE_ZERO;
+use rota_wire::MacAddr;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Intervals of each history that are kept.
@@ -14,6 +17,8 @@ pub const HISTORY: usize = 240;
 const OWN_WINDOW: Span = Span::from_millis(500);
 /// A station is silent after so many of its own intervals.
 const SILENT: u64 = 4;
+/// Stations that are gone and still shown.
+const GONE: usize = 32;
 
 /// Kinds, levels and what it hears of strangers.
 const FLOWS: usize = KINDS.len() + 8 + 1;
@@ -21,6 +26,9 @@ const FOREIGN: usize = FLOWS - 1;
 
 #[derive(Default)]
 struct Known {
+    row: StationRow,
+    /// Since when it is no member any more.
+    gone: Option<Instant>,
     meter: Meter<FLOWS>,
     habits: Habits,
     load: Figures,
@@ -29,8 +37,9 @@ struct Known {
 #[derive(Default)]
 struct KnownChannel {
     meter: Meter<1>,
-    slack: VecDeque<Option<i64>>,
+    slack: VecDeque<i64>,
     units: u64,
+    late: Rise,
 }
 
 /// What has been seen so far.
@@ -44,11 +53,12 @@ pub struct Watch {
     levels: [Figures; 8],
     history: VecDeque<u64>,
     filter: Narrow,
+    faults: [Rise; SHOULD_BE_ZERO.len()],
 }
 
 impl Watch {
     /// Nothing has been seen. Rates of this station are taken over the sampling interval.
-    pub fn new(sampling: Span) -> Self {
+    pub fn new(sampling: Span, filter: Narrow) -> Self {
         Self {
             sampling,
             life: 0,
@@ -58,7 +68,8 @@ impl Watch {
             kinds: Default::default(),
             levels: Default::default(),
             history: VecDeque::new(),
-            filter: Narrow::default(),
+            filter,
+            faults: Default::default(),
         }
     }
 
@@ -71,8 +82,8 @@ impl Watch {
     /// The picture after one look.
     pub fn picture(&mut self, now: Instant, source: &Source) -> Picture {
         if self.life != source.nodes_found {
-            self.life = source.nodes_found;
-            self.forget_maxima();
+            let filter = std::mem::take(&mut self.filter);
+            *self = Self { life: source.nodes_found, ..Self::new(self.sampling, filter) };
         }
         let rows = &source.rows;
         let segment = &rows.segment;
@@ -83,10 +94,10 @@ impl Watch {
         for station in &mut stations {
             self.weigh(station);
         }
-        self.stations.retain(|number, _| rows.stations.iter().any(|row| row.station == *number));
-        let mut channels = self.channels(rows);
+        let mut channels = self.channels(now, rows);
         channels.retain(|channel| self.filter.passes(channel));
         self.sum(&stations);
+        stations.extend(self.gone(now, rows));
         let named = |names: &[&str], figures: &[Figures]| {
             let pairs = names.iter().zip(figures);
             pairs.map(|(name, load)| Share { name: (*name).to_owned(), load: *load }).collect::<Vec<_>>()
@@ -98,7 +109,7 @@ impl Watch {
             at_ns: segment.written_ns,
             station: segment.station,
             name: stations.iter().find(|s| s.here).map(|s| s.name.clone()).unwrap_or_default(),
-            mode: mode(segment.mode).into(),
+            mode: MODES.get(segment.mode as usize).copied().unwrap_or("unknown").into(),
             trt_ns: segment.trt_ns,
             link_bps: segment.link_bps,
             load: self.load,
@@ -116,7 +127,7 @@ impl Watch {
                 round_ns,
                 hop_ns: round_ns / hops.max(1),
             },
-            should_be_zero: faults(&source.counters),
+            should_be_zero: self.faults(now, &source.counters),
             warnings: Vec::new(),
             filter: self.filter.text.clone(),
         };
@@ -126,6 +137,7 @@ impl Watch {
 
     fn station(&mut self, now: Instant, row: &StationRow, overhead: u64) -> Station {
         let known = self.stations.entry(row.station).or_default();
+        (known.row, known.gone) = (*row, None);
         let here = row.flags & StationRow::HERE != 0;
         let mut counts = [Flow::default(); FLOWS];
         counts[..KINDS.len()].copy_from_slice(&row.kinds);
@@ -135,6 +147,7 @@ impl Watch {
             let window = if here { self.sampling.max(OWN_WINDOW) } else { Span::ZERO };
             known.meter.look(row.at_ns, counts, window, overhead);
             known.habits.look(now, row.stalls);
+            known.habits.faults.look(now, row.faults);
         }
         if is_silent(now, row) {
             known.meter.go_silent();
@@ -144,32 +157,38 @@ impl Watch {
         kinds.copy_from_slice(&figures[..KINDS.len()]);
         let mut levels = [Figures::default(); 8];
         levels.copy_from_slice(&figures[KINDS.len()..FOREIGN]);
-        Station {
-            station: row.station,
-            name: row.name(),
-            mac: mac(row.mac),
-            here,
-            alive: row.flags & StationRow::ALIVE != 0,
-            reports: tells(row),
-            load: Figures::default(),
-            kinds,
-            levels,
-            reserved_ns: row.reserved_ns,
-            queued: row.queued,
-            dropped: row.dropped,
-            stalls: row.stalls,
-            stall_longest_ns: row.stall_longest_ns,
-            faults: row.faults,
-            received_frames: row.received.frames,
-            received_octets: row.received.octets,
+        Station { kinds, levels, reserved_ns: row.reserved_ns, queued: row.queued, ..told(row) }
+    }
+
+    /// Stations that took part while this was watched and do no longer: each as it was last known, without a
+    /// load. Whoever comes back under another number is no longer gone.
+    fn gone(&mut self, now: Instant, rows: &Monitor) -> Vec<Station> {
+        // A station that looks for its segment knows of nobody, so nobody can be missed.
+        let joining = rows.segment.mode == 0;
+        let is_here = |known: &Known| rows.stations.iter().any(|row| row.mac == known.row.mac);
+        let is_listed = |number: u64| rows.stations.iter().any(|row| row.station == number);
+        self.stations.retain(|number, known| is_listed(*number) || !is_here(known));
+        let mut gone = Vec::new();
+        for (number, known) in self.stations.iter_mut().filter(|(number, _)| !is_listed(**number)) {
+            if joining && known.gone.is_none() {
+                continue;
+            }
+            let since = *known.gone.get_or_insert(now);
+            known.meter.go_silent();
+            gone.push((since, *number, Station { gone: true, alive: false, ..told(&known.row) }));
         }
+        gone.sort_by_key(|(since, ..)| std::cmp::Reverse(*since));
+        for (_, number, _) in gone.drain(gone.len().min(GONE)..) {
+            self.stations.remove(&number);
+        }
+        gone.into_iter().map(|(_, _, station)| station).collect()
     }
 
     /// The station's whole load, of the kinds that the filter has left.
     fn weigh(&mut self, station: &mut Station) {
         let Some(known) = self.stations.get_mut(&station.station) else { return };
         known.load.set_now(total(station.kinds.iter().map(|kind| kind.now)));
-        known.load.average = total(station.kinds.iter().map(|kind| kind.average));
+        known.load.set_average(total(station.kinds.iter().map(|kind| kind.average)));
         station.load = known.load;
     }
 
@@ -184,16 +203,29 @@ impl Watch {
         self.sampling = sampling;
     }
 
-    /// Averages and maxima begin anew.
-    pub fn forget_maxima(&mut self) {
-        let filter = std::mem::take(&mut self.filter);
-        *self = Self { life: self.life, filter, ..Self::new(self.sampling) };
+    /// Averages and maxima begin anew, and who is gone is forgotten.
+    pub fn begin_anew(&mut self) {
+        self.stations.retain(|_, known| known.gone.is_none());
+        self.forget_maxima();
+    }
+
+    /// Averages and maxima begin anew. When faults rose is still known.
+    fn forget_maxima(&mut self) {
+        for known in self.stations.values_mut() {
+            (known.meter, known.load) = Default::default();
+        }
+        for known in self.channels.values_mut() {
+            known.meter = Meter::default();
+            known.slack.clear();
+        }
+        (self.load, self.kinds, self.levels) = Default::default();
+        self.history.clear();
     }
 
     fn sum(&mut self, stations: &[Station]) {
         let add = |figures: &mut Figures, of: &dyn Fn(&Station) -> Figures| {
             figures.set_now(total(stations.iter().map(|station| of(station).now)));
-            figures.average = total(stations.iter().map(|station| of(station).average));
+            figures.set_average(total(stations.iter().map(|station| of(station).average)));
         };
         add(&mut self.load, &|station| station.load);
         for (at, kind) in self.kinds.iter_mut().enumerate() {
@@ -206,7 +238,7 @@ impl Watch {
     }
 
     /// Both ends of each channel as one.
-    fn channels(&mut self, rows: &Monitor) -> Vec<Channel> {
+    fn channels(&mut self, now: Instant, rows: &Monitor) -> Vec<Channel> {
         let name = |number: u64| {
             let row = rows.stations.iter().find(|row| row.station == number);
             row.map(StationRow::name).filter(|name| !name.is_empty()).unwrap_or_else(|| number.to_string())
@@ -229,7 +261,7 @@ impl Watch {
                 channel.tht_ns = (row.tht_ns > 0).then_some(row.tht_ns);
                 channel.units_sent = row.units;
             } else {
-                self.receiver(channel, row);
+                self.receiver(now, channel, row);
             }
         }
         self.channels.retain(|id, _| channels.contains_key(id));
@@ -237,11 +269,12 @@ impl Watch {
     }
 
     /// What only the receiving end knows.
-    fn receiver(&mut self, channel: &mut Channel, row: &ChannelRow) {
+    fn receiver(&mut self, now: Instant, channel: &mut Channel, row: &ChannelRow) {
         let known = self.channels.entry(row.channel).or_default();
         let one_clock = row.flags & ChannelRow::ONE_CLOCK != 0;
         (channel.units_received, channel.fragments_received) = (row.units, row.fragments);
         channel.late = row.late;
+        known.late.look(now, row.late);
         let bound = (row.bound_ns > 0).then_some(row.bound_ns);
         let slack = |delay: u64| bound.map(|bound| bound.cast_signed().saturating_sub_unsigned(delay));
         if row.units > 0 {
@@ -256,8 +289,7 @@ impl Watch {
         // The node's own rows are new at every look; histories go by intervals of reports.
         if known.meter.look(row.told_ns, counts, Span::from_millis(900), 0) && row.delay_recent_ns > 0 {
             let came = known.units != row.units;
-            let recent = Some(row.delay_recent_ns).filter(|_| came && one_clock).and_then(slack);
-            if recent.is_some() {
+            if let Some(recent) = Some(row.delay_recent_ns).filter(|_| came && one_clock).and_then(slack) {
                 push(&mut known.slack, recent);
             }
             known.units = row.units;
@@ -266,22 +298,59 @@ impl Watch {
         channel.slack_history_ns = known.slack.iter().copied().collect();
     }
 
-    fn warnings(&self, now: Instant, rows: &Monitor, picture: &Picture) -> Vec<super::picture::Warning> {
+    fn warnings(&self, now: Instant, rows: &Monitor, picture: &Picture) -> Vec<Warning> {
         let mut warnings = warn::of_segment(rows, picture);
         for (row, station) in rows.stations.iter().zip(&picture.stations) {
             let Some(known) = self.stations.get(&row.station) else { continue };
-            let foreign = known.meter.figures[FOREIGN].now;
-            warnings.extend(warn::of_station(
-                picture,
-                station,
-                row,
-                foreign,
-                known.habits.stalls_lately(now),
-                is_silent(now, row),
-            ));
+            let noticed = Noticed {
+                foreign: known.meter.figures[FOREIGN].now,
+                stalls: known.habits.stalls_lately(now),
+                silent: is_silent(now, row),
+                faults: known.habits.faults.rose(now),
+            };
+            warnings.extend(warn::of_station(picture, station, row, &noticed));
         }
-        warnings.extend(picture.channels.iter().filter_map(warn::of_channel));
+        for station in picture.stations.iter().filter(|station| station.gone) {
+            let since = self.stations.get(&station.station).and_then(|known| known.gone);
+            warnings.push(warn::of_gone(station, since.unwrap_or(now), now));
+        }
+        for channel in &picture.channels {
+            let late = self.channels.get(&channel.channel).map(|known| known.late.rose(now));
+            warnings.extend(warn::of_channel(channel, late.unwrap_or_default()));
+        }
+        warn::sort(&mut warnings);
         warnings
+    }
+
+    fn faults(&mut self, now: Instant, counters: &[(String, u64)]) -> Vec<Fault> {
+        let value =
+            |name: &str| counters.iter().find(|(known, _)| known == name).map_or(0, |(_, value)| *value);
+        let faults = SHOULD_BE_ZERO.iter().zip(&mut self.faults).map(|(name, rise)| {
+            let value = value(name);
+            rise.look(now, value);
+            let (meaning, rose) = (warn::meaning(name).into(), rise.rose(now));
+            Fault { name: (*name).to_owned(), value, meaning, rose }
+        });
+        faults.collect()
+    }
+}
+
+/// What a station's row says by itself.
+fn told(row: &StationRow) -> Station {
+    Station {
+        station: row.station,
+        name: row.name(),
+        mac: mac(row.mac),
+        here: row.flags & StationRow::HERE != 0,
+        alive: row.flags & StationRow::ALIVE != 0,
+        reports: tells(row),
+        dropped: row.dropped,
+        stalls: row.stalls,
+        stall_longest_ns: row.stall_longest_ns,
+        faults: row.faults,
+        received_frames: row.received.frames,
+        received_octets: row.received.octets,
+        ..Station::default()
     }
 }
 
@@ -309,23 +378,68 @@ fn push<T>(history: &mut VecDeque<T>, value: T) {
     history.push_back(value);
 }
 
-fn faults(counters: &[(String, u64)]) -> Vec<Fault> {
-    let value = |name: &str| counters.iter().find(|(known, _)| known == name).map_or(0, |(_, value)| *value);
-    rota_node::SHOULD_BE_ZERO
-        .iter()
-        .map(|name| Fault {
-            name: (*name).to_owned(),
-            value: value(name),
-            meaning: warn::meaning(name).into(),
-        })
-        .collect()
-}
-
-fn mode(code: u64) -> &'static str {
-    ["joining", "plain", "switching", "token"].get(code as usize).copied().unwrap_or("unknown")
-}
-
+/// An address as the rows hold it.
 pub(super) fn mac(word: u64) -> String {
     let [_, _, octets @ ..] = word.to_be_bytes();
-    octets.map(|octet| format!("{octet:02x}")).join(":")
+    MacAddr(octets).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A station's file that shows so many members, the first of them its own.
+    fn source(mode: u64, members: &[(u64, u64)]) -> Source {
+        let mut source = Source::new();
+        source.rows.segment.mode = mode;
+        let row = |(at, (station, mac)): (usize, &(u64, u64))| StationRow {
+            station: *station,
+            mac: *mac,
+            name: StationRow::name_words(&format!("n{mac}")),
+            flags: StationRow::ALIVE | if at == 0 { StationRow::HERE } else { StationRow::REPORTED },
+            heard_ns: 1,
+            ..StationRow::default()
+        };
+        source.rows.stations = members.iter().enumerate().map(row).collect();
+        source
+    }
+
+    fn gone(picture: &Picture) -> Vec<&str> {
+        picture.stations.iter().filter(|station| station.gone).map(Station::called).collect()
+    }
+
+    #[test]
+    fn a_station_that_is_no_member_any_more_stays_marked_as_gone() {
+        let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
+        let at = |second: u64| Instant::ZERO + Span::from_millis(second * 1_000);
+        let plain = 1;
+        let all = [(1, 1), (2, 2), (3, 3)];
+        assert!(gone(&watch.picture(at(1), &source(plain, &all))).is_empty());
+        let picture = watch.picture(at(2), &source(plain, &all[..2]));
+        assert_eq!((gone(&picture), picture.members()), (vec!["n3"], 2));
+        let warned = |picture: &Picture| picture.warnings.iter().find(|w| w.kind == "gone").cloned();
+        assert!(warned(&picture).is_some_and(|warning| warning.lately));
+        let later = watch.picture(at(80), &source(plain, &all[..2]));
+        let old = warned(&later).expect("it is still gone");
+        assert!(!old.lately && old.sentence.contains("since 78 s"), "{old:?}");
+        // Another filter forgets nobody; the key for it does.
+        watch.set_filter(Narrow::default());
+        assert_eq!(gone(&watch.picture(at(81), &source(plain, &all[..2]))), ["n3"]);
+        // It returns with another number, as after a restart.
+        let back = watch.picture(at(82), &source(plain, &[(1, 1), (2, 2), (7, 3)]));
+        assert_eq!((gone(&back), back.members()), (vec![], 3));
+        assert_eq!(gone(&watch.picture(at(83), &source(plain, &all[..1]))).len(), 2);
+        watch.begin_anew();
+        assert!(gone(&watch.picture(at(84), &source(plain, &all[..1]))).is_empty());
+    }
+
+    #[test]
+    fn who_looks_for_its_own_segment_calls_nobody_gone() {
+        let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
+        let now = Instant::ZERO + Span::from_millis(1_000);
+        let (joining, plain) = (0, 1);
+        watch.picture(now, &source(plain, &[(1, 1), (2, 2)]));
+        assert!(gone(&watch.picture(now, &source(joining, &[(0, 1)]))).is_empty());
+        assert!(gone(&watch.picture(now, &source(plain, &[(1, 1), (2, 2)]))).is_empty());
+    }
 }

@@ -1,10 +1,9 @@
 //! `rota top --web`: the same picture as a page, for browsers of this host. One page and one JSON document,
 //! over HTTP/1.1 by hand: it answers two paths to a reader that is polite, and nothing else to anybody.
 
+use super::lookout::{Absent, Lookout};
 use super::narrow::Narrow;
 use super::picture::Picture;
-use super::source::{Look, Source};
-use super::watch::Watch;
 use crate::exit::{Exit, Failure};
 use rota::Span;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -27,7 +26,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// An address that is not this host's alone, or cannot be listened on.
 pub fn run(address: &str, force: bool, every: Span, filter: Narrow) -> Result<Exit, Failure> {
     let address: SocketAddr = address.parse().map_err(|_| {
-        Failure::wrong_use(format!("'{address}' is no address with a port, such as {ADDRESS} or [::1]:8088"))
+        Failure::wrong_use(format!(
+            "'{address}' is no address with a port, such as {ADDRESS} or [::1]:8088; \
+             a filter stands before --web"
+        ))
     })?;
     if !address.ip().is_loopback() && !force {
         return Err(Failure::wrong_use(format!(
@@ -64,15 +66,10 @@ fn json(picture: &Picture) -> String {
 }
 
 fn look_for_ever(every: Span, filter: Narrow, newest: &Mutex<Arc<str>>) {
-    let (mut source, mut watch) = (Source::new(), Watch::new(every));
-    watch.set_filter(filter);
+    let mut lookout = Lookout::new(every, filter);
     loop {
         let now = rota::now();
-        let picture = match source.look(now) {
-            Look::Seen => watch.picture(now, &source),
-            Look::Gone => Picture::without_node(source.why()),
-            Look::NotYet => Picture::without_node("the node of this station begins"),
-        };
+        let picture = lookout.look(now).unwrap_or_else(Absent::picture);
         *newest.lock().unwrap_or_else(PoisonError::into_inner) = json(&picture).into();
         rota::sleep_until(now + every);
     }

@@ -1,8 +1,9 @@
 //! One event with everything that people want to know of it, copied out of the log.
 
-use crate::filter::{Fields, KINDS, MODES, Party};
+use crate::filter::{Fields, MODES, Party};
 use rota::{Lost, TRACE_SNAP_OCTETS, TraceEvent, TraceReader, TraceRecord, TraceVerdict};
 use rota_driver::clock::Sandwich;
+use rota_wire::{Kind, MacAddr};
 
 /// OUI and PID of a fragment of a long LLC message (docs/wire.md).
 const FRAGMENT: [u8; 5] = [0x02, 0x52, 0x4f, 0, 1];
@@ -21,7 +22,7 @@ impl Who {
     /// Its name, else its number, else its address.
     pub fn called(&self) -> String {
         match (&*self.name, self.station, self.mac) {
-            ("", 0, Some([a, b, c, d, e, f])) => format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}"),
+            ("", 0, Some(mac)) => MacAddr(mac).to_string(),
             ("", 0, None) => "?".into(),
             ("", station, _) => format!("station {station}"),
             (name, ..) => name.into(),
@@ -60,9 +61,10 @@ impl Entry {
             0 => None,
             TraceRecord::LLC => Some("llc"),
             TraceRecord::ORDINARY => Some("ordinary"),
-            code => {
-                KINDS.get(usize::from(code) - 1).copied().filter(|word| !["llc", "ordinary"].contains(word))
-            }
+            code => match Kind::from_code(code) {
+                Kind::Unknown(_) => None,
+                kind => Some(kind.word()),
+            },
         }
     }
 
@@ -122,6 +124,12 @@ impl Source {
         self.reader.skip();
     }
 
+    /// The event with this number, if it is still kept.
+    pub fn at(&mut self, index: u64) -> Option<Entry> {
+        self.reader.seek(index);
+        self.next()?.ok().filter(|entry| entry.index == index)
+    }
+
     /// This station's number.
     pub fn own(&self) -> u16 {
         self.reader.own()
@@ -172,34 +180,5 @@ impl Source {
             (None, None) if station == 0 => None,
             (None, mac) => Some(Who { station, name: String::new(), mac }),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::filter::{EVENTS, VERDICTS};
-    use rota_wire::Kind;
-
-    #[test]
-    fn filters_know_every_word_that_an_event_can_have() {
-        let events: Vec<&str> = TraceEvent::ALL.iter().map(|event| event.word()).collect();
-        assert_eq!(events, EVENTS);
-        let verdicts = TraceVerdict::ALL.iter().map(|verdict| verdict.word());
-        assert_eq!(verdicts.filter(|word| !word.is_empty()).collect::<Vec<_>>(), VERDICTS);
-    }
-
-    #[test]
-    fn kinds_have_the_codes_of_the_wire() {
-        for code in 1..=255 {
-            let kind = Kind::from_code(code);
-            let Some(word) = KINDS.get(usize::from(code) - 1).filter(|_| !matches!(kind, Kind::Unknown(_)))
-            else {
-                continue;
-            };
-            let wire = format!("{kind:?}").to_lowercase();
-            assert_eq!(word.replace('-', ""), wire, "code {code}");
-        }
-        assert_eq!(KINDS[14], "join-answer");
     }
 }

@@ -39,11 +39,15 @@ fn list(node: &mut Node, format: Format) -> Result<Exit, Failure> {
         outln!("nothing was missed, refused or lost since this node began");
     }
     for info in &incidents {
-        let (entries, source) = events(node, info.number)?.1;
-        let Some(about) = entries.iter().find(|entry| entry.index == info.index) else { continue };
+        let mut source = Source::of_node(node.incident(info.number)?.1);
+        let Some(about) = source.at(info.index) else { continue };
         let time = text::time_of_day(about.wall(info.at_ns));
         let more = if info.more == 0 { String::new() } else { format!(" ({} times more)", info.more) };
-        outln!("{:>3}  {time}  {}{more}", info.number, story::headline(about, &source.name_of(source.own())));
+        outln!(
+            "{:>3}  {time}  {}{more}",
+            info.number,
+            story::headline(&about, &source.name_of(source.own()))
+        );
     }
     Ok(Exit::Done)
 }
@@ -63,6 +67,10 @@ fn tell(node: &mut Node, number: u64, save: Option<&Path>, format: Format) -> Re
     let told = story::tell(&info, &entries, source.own(), &own)
         .ok_or_else(|| Failure::failed(format!("incident {number} lacks its own event")))?;
     if let Some(folder) = save {
+        if folder.exists() && !folder.is_dir() {
+            let sentence = format!("{} is no folder; --save wants one for two files", folder.display());
+            return Err(Failure::wrong_use(sentence));
+        }
         let interface = node.status()?.interface;
         std::fs::create_dir_all(folder)
             .map_err(|error| Failure::failed(format!("cannot make {}: {error}", folder.display())))?;

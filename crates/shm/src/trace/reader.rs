@@ -76,6 +76,12 @@ impl TraceReader {
         self.next = self.head();
     }
 
+    /// Goes to the event with this number, or to the oldest where that is no longer kept.
+    pub fn seek(&mut self, index: u64) {
+        self.rewind();
+        self.next = self.next.max(index);
+    }
+
     /// The next event with its number; `None` when all have been read. `Some(Err)` says how many were
     /// overwritten before they could be read; reading goes on behind them.
     pub fn next<'a>(

@@ -26,26 +26,6 @@ pub fn ports(hosts: impl IntoIterator<Item = usize>) -> Ports {
     })
 }
 
-/// Kinds of frames by the names that scenario files use.
-pub const KINDS: &[(Kind, &str)] = &[
-    (Kind::Announce, "announce"),
-    (Kind::Switch, "switch"),
-    (Kind::SwitchAck, "switch-ack"),
-    (Kind::Form, "form"),
-    (Kind::Token, "token"),
-    (Kind::TokenAck, "token-ack"),
-    (Kind::List, "list"),
-    (Kind::Request, "request"),
-    (Kind::Claim, "claim"),
-    (Kind::ClaimGrant, "claim-grant"),
-    (Kind::Nack, "nack"),
-    (Kind::Mode, "mode"),
-    (Kind::Data, "data"),
-    (Kind::Signal, "signal"),
-    (Kind::JoinAnswer, "join-answer"),
-    (Kind::Report, "report"),
-];
-
 /// Which frames a part touches.
 #[derive(Clone, Debug)]
 pub struct Select {

@@ -13,10 +13,11 @@
 //! the same is which frame is lost, doubled or late, and who dies or stands still, when and in which state.
 
 use super::{Load, Reservation, STATES, Scenario, ScenarioError};
-use crate::faults::{Fault, KINDS, Moment, Select, Timed, WireFault, ports};
+use crate::faults::{Fault, Moment, Select, Timed, WireFault, ports};
 use crate::traffic::Shape;
 use rota_proto::Settings;
 use rota_units::{BitRate, Octets, Span, parse_span};
+use rota_wire::Kind;
 use std::str::SplitWhitespace;
 
 /// From the end of the settling time until the schedule begins with the next cycle: by then every channel is
@@ -279,10 +280,7 @@ fn fault(name: &str, line: &mut Line<'_>) -> Result<Timed, Wrong> {
 /// The k-th frame of a kind from one station to another.
 fn on_wire(name: &str, line: &mut Line<'_>) -> Result<Fault, Wrong> {
     let first = line.number("which of the frames, from 1,")?;
-    let word = line.word("a kind of frames")?;
-    let names: Vec<&str> = KINDS.iter().map(|(_, name)| *name).collect();
-    let kind = KINDS.iter().find(|(_, known)| *known == word);
-    let kind = kind.ok_or_else(|| format!("there is no kind '{word}'; there are {}", names.join(", ")))?.0;
+    let kind = Kind::from_word(line.word("a kind of frames")?)?;
     let (from, to) = (line.station()?, line.station()?);
     let count = 1;
     let fault = match name {

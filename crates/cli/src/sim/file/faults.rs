@@ -2,8 +2,8 @@
 
 use super::super::quantity::{Share, Time};
 use super::{Wrong, station_index, wrong};
+use rota_sim::ports;
 use rota_sim::{Fault, Moment, Select, Timed, WireFault, scenario::STATES};
-use rota_sim::{KINDS, ports};
 use rota_units::Span;
 use serde::Deserialize;
 
@@ -130,10 +130,8 @@ impl Place<'_> {
     fn select(&self) -> Result<Select, Wrong> {
         let mut select = Select::all();
         for name in self.table.frames.iter().flatten() {
-            let kind = KINDS.iter().find(|(_, known)| known == name);
-            let names: Vec<&str> = KINDS.iter().map(|(_, name)| *name).collect();
-            let sentence = || format!("there is no kind \"{name}\"; there are {}", names.join(", "));
-            select.kinds.push(kind.ok_or_else(|| self.wrong("frames", sentence()))?.0);
+            let kind = rota_wire::Kind::from_word(name);
+            select.kinds.push(kind.map_err(|sentence| self.wrong("frames", sentence))?);
         }
         if self.table.station.is_some() {
             select.from = ports([self.host()?]);

@@ -1,17 +1,22 @@
 //! The picture on a terminal: everything at 80 by 24, more rows of everything where there is room.
 
+mod bars;
 mod parts;
+mod tables;
 #[cfg(test)]
 mod tests;
 
 use super::picture::Picture;
 use super::theme::Theme;
-use parts::Painter;
+use parts::{Painter, warning_lines};
 use ratatui::layout::Rect;
 use ratatui::prelude::Frame;
 
 /// The least that can show anything.
 const LEAST: (u16, u16) = (60, 16);
+
+/// What the help wants, its title among them.
+const HELP_ROWS: u16 = 5;
 
 /// What the user has set.
 #[derive(Clone, Debug)]
@@ -33,7 +38,9 @@ pub struct Shown {
 /// How many rows each part gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Plan {
+    filter: u16,
     warnings: u16,
+    load: u16,
     histograms: u16,
     stations: u16,
     channels: u16,
@@ -41,18 +48,26 @@ struct Plan {
 
 impl Plan {
     /// Warnings and stations get what they need, within reason; channels what is left.
-    fn of(height: u16, picture: &Picture) -> Self {
-        let wanted = |rows: usize, most: u16| u16::try_from(rows).unwrap_or(most).clamp(1, most);
-        // The bar at the top, load, reserved, faults and the keys.
-        let left = height.saturating_sub(6);
-        let warnings = wanted(picture.warnings.len(), if height < 32 { 2 } else { 6 });
-        let histograms = if height < 32 { 6 } else { 10 };
-        let left = left.saturating_sub(warnings + histograms);
-        let channels = wanted(picture.channels.len(), left / 2) + 1;
+    fn of(area: Rect, picture: &Picture, help: bool) -> Self {
+        let wanted = |rows: usize, most: u16| u16::try_from(rows).unwrap_or(most).clamp(1, most.max(1));
+        let (load, histograms, warned) = match area.height {
+            ..20 => (2, 6, 1),
+            20..32 => (2, 6, 3),
+            32..50 => (4, 10, 6),
+            _ => (6, 12, 10),
+        };
+        let filter = u16::from(!picture.filter.is_empty());
+        let warned = if area.height < 32 { warned - filter.min(warned - 1) } else { warned };
+        let lines = warning_lines(&picture.warnings, area.width.into(), usize::MAX).len();
+        let warnings = wanted(lines, warned);
+        // The bar at the top, reserved, faults and the keys.
+        let left = area.height.saturating_sub(4 + filter + load + warnings + histograms);
+        let channels =
+            if help { HELP_ROWS } else { wanted(picture.channels.len(), left.saturating_sub(1) / 2) + 1 };
         let stations = left.saturating_sub(channels);
         let most = u16::try_from(picture.stations.len()).unwrap_or(u16::MAX).saturating_add(1);
         let stations = stations.min(most.max(3));
-        Self { warnings, histograms, stations, channels: left.saturating_sub(stations) }
+        Self { filter, warnings, load, histograms, stations, channels: left.saturating_sub(stations) }
     }
 }
 
@@ -65,7 +80,7 @@ pub fn draw(frame: &mut Frame<'_>, picture: &Picture, shown: &Shown) {
         painter.plain(area, &sentence);
         return;
     }
-    let plan = Plan::of(area.height, picture);
+    let plan = Plan::of(area, picture, shown.help);
     let mut top = area.y;
     let mut rows = |count: u16| {
         let part = Rect { y: top, height: count, ..area }.intersection(area);
@@ -73,8 +88,9 @@ pub fn draw(frame: &mut Frame<'_>, picture: &Picture, shown: &Shown) {
         part
     };
     painter.head(rows(1), shown);
+    painter.filter(rows(plan.filter));
     painter.warnings(rows(plan.warnings));
-    painter.load(rows(2));
+    painter.load(rows(plan.load));
     painter.reserved(rows(1));
     painter.histograms(rows(plan.histograms));
     painter.stations(rows(plan.stations));
@@ -84,7 +100,10 @@ pub fn draw(frame: &mut Frame<'_>, picture: &Picture, shown: &Shown) {
     } else {
         painter.channels(channels)
     }
-    painter.faults(rows(1));
+    match &shown.wrong {
+        Some(wrong) => painter.wrong(rows(1), wrong),
+        None => painter.faults(rows(1)),
+    }
     let keys = Rect { y: area.bottom().saturating_sub(1), height: 1, ..area };
     painter.keys(keys, shown);
 }

@@ -11,6 +11,48 @@ fn busy() -> Picture {
     serde_json::from_str(include_str!("../../../../../testdata/top/busy.json")).expect("a recorded picture")
 }
 
+/// The same with trouble: warnings old and new, a station that is gone, a late channel, six channels more, a
+/// filter.
+fn troubled() -> Picture {
+    let mut picture = busy();
+    let warning =
+        |kind: &str, sentence: &str, lately| Warning { kind: kind.into(), sentence: sentence.into(), lately };
+    picture.warnings = vec![
+        warning(
+            "foreign-babbling",
+            "a host outside the agreement, 02:52:4f:54:41:02, babbles: 1712 frames a second (20.6 % of the \
+             link), heard by n4: no bound holds against it",
+            true,
+        ),
+        warning("late", "channel 1 from n1 to n5: 12 units came behind the proven bound", true),
+        warning("gone", "n2 is gone since 12 s: it has left, died or lost its link", true),
+        warning(
+            "fault",
+            "strikes is 4: a live station did not take the token up, or lost it (none in the last minute)",
+            false,
+        ),
+    ];
+    picture.filter = "src n1 and not kind token".into();
+    let station = picture.stations.iter_mut().find(|station| station.name == "n2").expect("it is there");
+    (station.gone, station.alive) = (true, false);
+    station.load.now = Default::default();
+    station.kinds = Default::default();
+    let first = picture.channels[0].clone();
+    for label in 2..=7 {
+        let mut more = crate::top::picture::Channel { label, ..first.clone() };
+        more.load.now.rate_bps /= label;
+        more.slack_history_ns = (0..90).map(|step| 20_000_000 / (1 + step % 7) as i64).collect();
+        picture.channels.push(more);
+    }
+    (picture.channels[0].late, picture.channels[0].slack_ns) = (12, Some(-4_100_000));
+    picture.should_be_zero[0].value = 4;
+    for (level, share) in picture.levels.iter_mut().enumerate() {
+        share.load.now.packets_per_second = 400.0 / (level + 1) as f64;
+    }
+    picture.load_history_bps = (0..240_u64).map(|at| 10_000_000 + at * at % 97 * 120_000).collect();
+    picture
+}
+
 fn shown(theme: Theme) -> Shown {
     Shown { theme, paused: false, help: false, typing: None, wrong: None, rate: "2 Hz".into() }
 }
@@ -39,8 +81,14 @@ fn three_sizes_look_as_they_were_looked_at() {
     for (columns, rows) in [(80, 24), (120, 40), (200, 60)] {
         let buffer = render(&busy(), &shown(Theme::Dark), (columns, rows));
         if let Some(folder) = std::env::var_os("ROTA_SVG") {
-            let path = PathBuf::from(folder).join(format!("{columns}x{rows}.svg"));
-            std::fs::write(path, document(&buffer, Theme::Dark)).expect("the folder is there");
+            let pictures = [("busy", busy()), ("troubled", troubled())];
+            for ((name, picture), theme) in
+                pictures.iter().flat_map(|p| [Theme::Dark, Theme::Light, Theme::Mono].map(|theme| (p, theme)))
+            {
+                let path = PathBuf::from(&folder).join(format!("{name}-{theme:?}-{columns}x{rows}.svg"));
+                let buffer = render(picture, &shown(theme), (columns, rows));
+                std::fs::write(path, document(&buffer, theme)).expect("the folder is there");
+            }
         }
         compare(&format!("{columns}x{rows}.txt"), &text(&buffer));
     }
@@ -76,9 +124,10 @@ fn every_size_can_be_drawn_and_no_name_breaks_a_line() {
 fn keys_warnings_and_a_wrong_filter_are_on_the_smallest_usual_screen() {
     let mut picture = busy();
     let sentence = |n: u32| format!("trouble {n}");
-    picture.warnings = (1..=4).map(|n| Warning { kind: "late".into(), sentence: sentence(n) }).collect();
+    picture.warnings =
+        (1..=5).map(|n| Warning { kind: "late".into(), sentence: sentence(n), lately: true }).collect();
     let drawn = text(&render(&picture, &shown(Theme::Dark), (80, 24)));
-    for wanted in ["trouble 1", "(+2) trouble 2", "q end"] {
+    for wanted in ["trouble 1", "trouble 2", "(+2) trouble 3", "q end"] {
         assert!(drawn.contains(wanted), "{drawn}");
     }
     let typing = Shown {
@@ -88,6 +137,45 @@ fn keys_warnings_and_a_wrong_filter_are_on_the_smallest_usual_screen() {
     };
     let drawn = text(&render(&picture, &typing, (80, 24)));
     assert!(drawn.contains("filter: kind tokne") && drawn.contains("column 6"), "{drawn}");
+}
+
+#[test]
+fn the_filter_stands_beside_warnings_and_what_is_cut_says_so() {
+    let drawn = text(&render(&troubled(), &shown(Theme::Dark), (80, 24)));
+    assert!(drawn.contains(" filter src n1 and not kind token"), "{drawn}");
+    assert!(drawn.contains(" ! a host outside the agreement") && drawn.contains("(+2) channel 1"), "{drawn}");
+    let cut: Vec<&str> = drawn.lines().filter(|line| line.chars().count() == 80).collect();
+    assert!(cut.iter().any(|line| line.contains("babbles") && line.ends_with('…')), "{drawn}");
+    // Where there is room the sentence goes on in the next line.
+    let drawn = text(&render(&troubled(), &shown(Theme::Dark), (120, 40)));
+    assert!(drawn.contains("\n   bound holds against it"), "{drawn}");
+    let longer = Picture { filter: "src n1 or ".repeat(40), ..busy() };
+    let typing = Shown { typing: Some(longer.filter.clone() + "host n7"), ..shown(Theme::Dark) };
+    let drawn = text(&render(&longer, &typing, (60, 16)));
+    assert!(drawn.contains("host n7▏"), "the end of a long filter is what is being typed: {drawn}");
+}
+
+#[test]
+fn channels_have_bars_in_colours_of_their_own() {
+    for theme in [Theme::Dark, Theme::Light] {
+        let buffer = render(&troubled(), &shown(theme), (120, 40));
+        let mut colours = std::collections::BTreeSet::new();
+        for y in 0..40 {
+            let row: String = (0..120).map(|x| buffer[(x, y)].symbol()).collect();
+            if row.contains("n1→n5") {
+                let bar = (0..120).find(|x| buffer[(*x, y)].symbol() == "█").expect("a bar");
+                colours.insert(format!("{:?}", buffer[(bar, y)].fg));
+            }
+        }
+        assert_eq!(colours.len(), 7, "{theme:?}");
+    }
+}
+
+#[test]
+fn help_is_whole_on_the_smallest_usual_screen() {
+    let drawn = text(&render(&busy(), &Shown { help: true, ..shown(Theme::Dark) }, (80, 24)));
+    assert!(drawn.contains("keys and colours") && drawn.contains("begin anew"), "{drawn}");
+    assert!(drawn.contains("averages and maxima"), "{drawn}");
 }
 
 #[test]

@@ -1,0 +1,153 @@
+//! Tables: stations with their load by kind, channels with their load and their slack.
+
+use super::bars::{bar, fit, share, step};
+use super::parts::Painter;
+use crate::top::picture::{Channel, KINDS, Station};
+use crate::top::text::{bits, short_span, signed_span};
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+/// How the columns of channels are laid out.
+struct Columns {
+    who: usize,
+    load: usize,
+    /// Whether there is room for units a second.
+    units: bool,
+    history: usize,
+}
+
+impl Columns {
+    fn of(width: u16) -> Self {
+        let units = width >= 90;
+        let who = if width >= 110 { 22 } else { 15 };
+        // Spaces and the numbers: bit/s, late, bound, longest and slack.
+        let numbers = 1 + who + 1 + 11 + 1 + 1 + usize::from(units) * 7 + 5 + 9 + 9 + 9 + 2;
+        let left = usize::from(width).saturating_sub(numbers + 1);
+        let load = (left / 2).min(60);
+        Self { who, load, units, history: left - load }
+    }
+}
+
+impl Painter<'_> {
+    /// Each station with what it sends, one colour a kind.
+    pub fn stations(&mut self, area: Rect) {
+        let title = format!(
+            " {:<12} {:>12} {:>12} {:>8} {:>9}  by kind",
+            "station", "bit/s", "max", "p/s", "reserved"
+        );
+        self.line(area, 0, &Line::styled(title, self.theme.title()));
+        let stations = &self.picture.stations;
+        let most = stations.iter().map(|s| s.load.maximum.rate_bps).max().unwrap_or(0);
+        let mut order: Vec<&Station> = stations.iter().collect();
+        // What should be looked at must not be what has no room.
+        order.sort_by_key(|station| (station.alive, station.load.now.rate_bps == 0, station.station));
+        self.rows(area, &order, |parts, _, station| parts.station(station, most, area.width));
+    }
+
+    /// One row for each below a title; the last row says how many have none.
+    fn rows<T>(&mut self, area: Rect, all: &[T], row_of: impl Fn(&Self, usize, &T) -> Line<'static>) {
+        let room = usize::from(area.height).saturating_sub(1);
+        for (row, one) in all.iter().take(room).enumerate() {
+            if row + 1 == room && all.len() > room {
+                let more = format!(" … and {} more", all.len() - row);
+                self.line(area, row as u16 + 1, &Line::styled(more, self.theme.faint()));
+                return;
+            }
+            let line = row_of(self, row, one);
+            self.line(area, row as u16 + 1, &line);
+        }
+    }
+
+    fn station(&self, station: &Station, most: u64, width: u16) -> Line<'static> {
+        let load = station.load;
+        let mark = if station.here { "*" } else { " " };
+        let style = match (station.alive, station.reports) {
+            (false, _) => self.theme.bad(),
+            (true, false) => self.theme.faint(),
+            (true, true) => Style::new(),
+        };
+        let reserved =
+            if station.reserved_ns == 0 { "-".to_owned() } else { short_span(station.reserved_ns) };
+        let numbers = format!(
+            "{mark}{} {:>12} {:>12} {:>8.0} {reserved:>9}  ",
+            fit(station.called(), 12),
+            bits(load.now.rate_bps),
+            bits(load.maximum.rate_bps),
+            load.now.packets_per_second,
+        );
+        let cells = usize::from(width).saturating_sub(numbers.chars().count() + 1);
+        let mut spans = vec![Span::styled(numbers, style)];
+        if station.gone {
+            spans.push(Span::styled("gone", self.theme.bad()));
+        } else if !station.alive {
+            spans.push(Span::styled("dead to the ring", self.theme.bad()));
+        } else if !station.reports {
+            spans.push(Span::styled("does not report", self.theme.faint()));
+        }
+        let mut left = cells;
+        for (kind, figures) in station.kinds.iter().enumerate().take(KINDS.len()) {
+            let part = share(figures.now.rate_bps, most, cells).min(left);
+            left -= part;
+            spans.push(Span::styled(self.theme.block(kind).repeat(part), self.theme.kind(kind)));
+        }
+        Line::from(spans)
+    }
+
+    /// Each channel with its load, in a colour of its own, and with its slack and how that went.
+    pub fn channels(&mut self, area: Rect) {
+        let columns = Columns::of(area.width);
+        let title = format!(
+            " {} {:>11} {} {}{:>5} {:>8} {:>8} {:>8}  history",
+            fit("channel", columns.who),
+            "bit/s",
+            fit("load", columns.load),
+            if columns.units { "unit/s " } else { "" },
+            "late",
+            "bound",
+            "longest",
+            "slack"
+        );
+        self.line(area, 0, &Line::styled(title, self.theme.title()));
+        let channels = &self.picture.channels;
+        if channels.is_empty() {
+            self.line(area, 1, &Line::styled(" none is open, or none passes the filter", self.theme.faint()));
+        }
+        let most = channels.iter().map(|channel| channel.load.maximum.rate_bps).max().unwrap_or(0);
+        self.rows(area, channels, |parts, place, channel| parts.channel(channel, place, most, &columns));
+    }
+
+    fn channel(&self, channel: &Channel, place: usize, most: u64, columns: &Columns) -> Line<'static> {
+        let told = |value: Option<u64>| value.map_or("?".into(), short_span);
+        let now = channel.load.now;
+        let colour = self.theme.channel(place);
+        let who = format!("{} {}→{}", channel.label, channel.from, channel.to);
+        let load = bar(self.theme, 1, now.rate_bps, most, columns.load);
+        let units = if columns.units { format!("{:>6.1} ", now.packets_per_second) } else { String::new() };
+        let late = if channel.late > 0 { self.theme.bad() } else { Style::new() };
+        let slack = channel.slack_ns.map_or("?".into(), signed_span);
+        let style = match channel.slack_ns {
+            Some(slack) if slack < 0 => self.theme.bad(),
+            Some(_) => self.theme.good(),
+            None => self.theme.faint(),
+        };
+        let longest = told(channel.delay_max_ns.or(channel.lateness_max_ns));
+        let bound = channel.bound_ns.unwrap_or(0);
+        let history = &channel.slack_history_ns;
+        let history = &history[history.len().saturating_sub(columns.history)..];
+        let curve: String = history
+            .iter()
+            .map(|slack| if *slack < 0 { "!" } else { step(slack.unsigned_abs(), bound, 8, 0) })
+            .collect();
+        Line::from(vec![
+            Span::styled(format!(" {}", fit(&who, columns.who)), colour),
+            Span::raw(format!(" {:>11} ", bits(now.rate_bps))),
+            Span::styled(fit(&load, columns.load), colour),
+            Span::raw(format!(" {units}")),
+            Span::styled(format!("{:>5}", channel.late), late),
+            Span::raw(format!(" {:>8} {longest:>8}", told(channel.bound_ns))),
+            Span::styled(format!(" {slack:>8}"), style),
+            Span::styled(format!("  {curve}"), self.theme.kind(1)),
+        ])
+    }
+}
