@@ -303,22 +303,12 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
             self.dequeued = received.dequeued;
             let taken = self.tick();
-            let frame = Input::Frame { port: PortId(0), at, data: &buffer[..received.len] };
-            let counted = *self.node.link().counters();
-            let delivery = self.node.handle(received.dequeued, frame);
-            let handled = self.tick();
+            let handled = self.arrived(at, received.dequeued, &buffer[..received.len]);
             if let Some(begin) = begin {
                 self.measured.hops_split += 1;
                 self.measured.receive_ns += elapsed(Some(begin), taken);
                 self.measured.handle_ns += elapsed(taken, handled);
             }
-            let (octets, at) = (&buffer[..received.len], at.unwrap_or(received.dequeued));
-            let fragment = match &delivery {
-                Some(Received::Fragment(fragment)) => Some(fragment),
-                _ => None,
-            };
-            self.tracer.received(at, received.dequeued, octets, &counted, &self.node, fragment);
-            self.take(delivery, octets);
             let sent_before = self.own_frames;
             self.drain()?;
             // Whoever has just answered waits for the answer's answer: asking the empty socket first would
@@ -340,9 +330,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 Err(DeviceError::LinkDown | DeviceError::Truncated { .. }) => continue,
                 Err(error) => return Err(Stopped::Device(error)),
             };
-            let frame = Input::Frame { port: PortId(0), at: None, data: &buffer[..len] };
-            let received = self.node.handle(now(), frame);
-            self.take(received, &buffer[..len]);
+            self.arrived(None, now(), &buffer[..len]);
             if nth == 0 {
                 // Whoever waits for one message need not wait for the look at an empty queue; of many that
                 // come together the others are told at the end of the turn.
@@ -351,6 +339,21 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
         }
         self.drain()
+    }
+
+    /// A frame: for the machines, for the log, and for the program that it is for. When it was handled.
+    fn arrived(&mut self, at: Option<Instant>, dequeued: Instant, octets: &[u8]) -> Option<Instant> {
+        let counted = *self.node.link().counters();
+        let received = self.node.handle(dequeued, Input::Frame { port: PortId(0), at, data: octets });
+        let handled = self.tick();
+        let fragment = match &received {
+            Some(Received::Fragment(fragment)) => Some(fragment),
+            _ => None,
+        };
+        let at = at.unwrap_or(dequeued);
+        self.tracer.received(at, dequeued, octets, &counted, &self.node, fragment);
+        self.take(received, octets);
+        handled
     }
 
     fn take(&mut self, received: Option<Received>, frame: &[u8]) {

@@ -118,14 +118,14 @@ impl Node {
             }
             Arrived::Fragment(from, unit, payload) => {
                 let payload_max = self.link.settings().link.framing.unit_payload_max() as u32;
-                let located = self.channels.locate(from, &unit, at, payload_max);
+                let one_clock = self.link.shares_clock(from);
+                let octets = (payload.len(), payload_max);
+                let located = self.channels.locate(from, &unit, at, octets, one_clock);
                 let Some((channel, descriptor)) = located else {
                     self.link.count_unknown_fragment();
                     return None;
                 };
                 self.link.count_fragment();
-                let one_clock = self.link.shares_clock(from);
-                self.channels.count_fragment(channel, &descriptor, payload.len(), one_clock);
                 let offset = (rota_wire::ETHERNET_HEADER_OCTETS
                     + rota_wire::LINK_HEADER_OCTETS
                     + UNIT_HEADER_OCTETS) as u16;

@@ -122,11 +122,12 @@ impl Sender {
             CircuitVerb::Welcome { remembered }
                 if mine && self.epoch.is_none() && header.serial == self.serial =>
             {
-                self.round_trip.answered(now);
+                self.round_trip.answered(now, None);
+                self.round_trip.begin();
                 self.on_welcome(header, remembered);
             }
             CircuitVerb::Ack if in_epoch && header.number == self.next.number => {
-                self.round_trip.answered(now);
+                self.round_trip.answered(now, Some(header.serial).filter(|attempt| *attempt > 0));
                 self.settle(Fate::Delivered { number: header.number });
             }
             CircuitVerb::Strange if in_epoch => {
@@ -178,15 +179,16 @@ impl Sender {
             return None;
         }
         self.transmit_now = false;
-        self.resend_at = Some(now + self.round_trip.leaves(now));
-        let (verb, epoch, number) = match self.epoch {
-            None => (CircuitVerb::Open, 0, 0),
+        let (attempt, wait) = self.round_trip.leaves(now);
+        self.resend_at = Some(now + wait);
+        let (verb, epoch, number, serial) = match self.epoch {
+            None => (CircuitVerb::Open, 0, 0, self.serial),
             Some(epoch) => {
                 self.next.may_be_taken = true;
-                (CircuitVerb::Data, epoch, self.next.number)
+                (CircuitVerb::Data, epoch, self.next.number, attempt)
             }
         };
-        let (serial, sender) = (self.serial, self.incarnation);
+        let sender = self.incarnation;
         Some(SenderOutput::Transmit(CircuitHeader { verb, serial, sender, epoch, number }))
     }
 

@@ -21,8 +21,8 @@
 //! 4. One bit tells a command from its repetition only while the receiver remembers it (ISO 8802-2 calls that
 //!    time the receive variable's life). Between stations of ours a repetition later than that has the P bit
 //!    and is compared with the octets that were taken. After a command that nobody answered the next one
-//!    waits until its bit is forgotten, and has the other bit, so that a late answer to the first cannot fit it; an
-//!    answer that has waited longer than that here is not sent any more.
+//!    waits until its bit is forgotten, and has the other bit, so that a late answer to the first cannot fit
+//!    it; an answer that has waited longer than that here is not sent any more.
 //! 5. XID and TEST to all sockets of a station are answered once, from the station's own access point.
 
 mod answer;
@@ -41,7 +41,8 @@ use core::fmt;
 use receive::{Assembly, Heard};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
-use rota_wire::llc::{LlcMalformed, MESSAGE_OCTETS_MAX, SAP_SNAP};
+pub use rota_wire::llc::MESSAGE_OCTETS_MAX;
+use rota_wire::llc::{LlcMalformed, SAP_SNAP};
 use std::collections::VecDeque;
 use table::{AckLink, Message, Stage};
 
