@@ -29,6 +29,7 @@ mod output;
 mod recv;
 mod report;
 mod send;
+mod signals;
 mod sim;
 mod stall;
 mod status;

@@ -9,10 +9,9 @@ mod text;
 
 use crate::exit::{Exit, Failure};
 use crate::filter::Filter;
+use crate::signals::Ends;
 use crate::{Format, clock, status};
 use entry::{Entry, Source};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rota_units::Span;
 use std::io::Write;
 use std::path::PathBuf;
@@ -135,8 +134,7 @@ fn follow(args: &Follow, format: Format) -> Result<Exit, Failure> {
     let mut node = status::connect()?;
     let mut source = Source::of_node(node.trace()?);
     source.skip();
-    let signals =
-        signals().map_err(|error| Failure::failed(format!("signals cannot be waited for: {error}")))?;
+    let ends = Ends::catch()?;
     let mut out = std::io::stdout();
     let mut left = args.count.unwrap_or(u64::MAX);
     while left > 0 {
@@ -156,7 +154,7 @@ fn follow(args: &Follow, format: Format) -> Result<Exit, Failure> {
                 return Ok(Exit::Done);
             }
         }
-        if out.flush().is_err() || signals.read_signal().is_ok_and(|signal| signal.is_some()) {
+        if out.flush().is_err() || ends.came() {
             return Ok(Exit::Done);
         }
         if gone {
@@ -165,14 +163,6 @@ fn follow(args: &Follow, format: Format) -> Result<Exit, Failure> {
         clock::sleep_until(clock::now() + READ_EVERY);
     }
     Ok(Exit::Done)
-}
-
-fn signals() -> nix::Result<SignalFd> {
-    let mut set = SigSet::empty();
-    set.add(Signal::SIGINT);
-    set.add(Signal::SIGTERM);
-    set.thread_block()?;
-    SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
 }
 
 fn save(args: &Save, format: Format) -> Result<Exit, Failure> {

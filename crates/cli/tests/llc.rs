@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Ended, Lab, PATIENCE, Program, eventually, skipped};
+use common::{Ended, Lab, PATIENCE, Program, eventually, signal, skipped};
 use serde_json::Value;
 use std::process::Command;
 use std::time::Duration;
@@ -88,7 +88,7 @@ fn exchange(lab: &Lab) {
     let octets: Vec<u64> = told.iter().map(|line| line["octets"].as_u64().unwrap()).collect();
     assert_eq!(octets, [5, 6, 2_000, 16_384]);
     assert_eq!((&told[0]["text"], &told[1]["text"]), (&"hello".into(), &"heard?".into()));
-    assert!(told.iter().all(|line| line["from"] == "2@1"), "{told:?}");
+    assert!(told.iter().all(|line| line["from"] == "18@1"), "{told:?}");
 
     // The log of the receiving node has them: a UI, an acknowledged one, two and twelve fragments at least.
     let logged =
@@ -134,6 +134,12 @@ fn what_is_wrong_is_said_and_its_exit_code_tells() {
     assert!(odd.code() == 2 && odd.err.contains("even numbers"), "{}", odd.err);
     let snap = send(&lab, 1, &["--socket", "170", "--to", "4@2", "x"]);
     assert!(snap.code() == 2 && snap.err.contains("170"), "{}", snap.err);
+    let foreign = send(&lab, 1, &["--to", "66@2", "x"]);
+    assert!(foreign.code() == 2 && foreign.err.contains("--llc-private"), "{}", foreign.err);
+    for wrong in ["170@2", "5@2", "0@all", "300@2", "24", "24@0"] {
+        let refused = send(&lab, 1, &["--to", wrong, "x"]);
+        assert!(refused.code() == 2 && refused.err.contains("such as 24@2"), "{wrong}: {}", refused.err);
+    }
     let large = send(&lab, 1, &["--to", "4@2", "--size", "16385"]);
     assert!(large.code() == 2 && large.err.contains("16385 octets is too large"), "{}", large.err);
     let nobody = send(&lab, 1, &["--to", "4@9", "x"]);
@@ -143,6 +149,42 @@ fn what_is_wrong_is_said_and_its_exit_code_tells() {
     assert!(second.code() == 1 && second.err.contains("open already"), "{}", second.err);
     let late = send(&lab, 1, &["--to", "4@119", "--ack", "--tries", "100", "--time", "300ms", "x"]);
     assert_eq!((late.code(), &late.json()["timed_out"]), (1, &1.into()));
+}
+
+#[test]
+fn round_trips_are_numbered_and_an_interrupted_program_sums_up() {
+    let Some(lab) = lab("llc-ping", 2) else { return };
+    let ping = |more: &[&str]| lab.rota(1, &[&["llc", "ping", "--to", "24@2"], more].concat());
+    let nobody = ping(&["--count", "2", "--timeout", "30ms"]);
+    assert_eq!((nobody.code(), nobody.out.trim()), (1, "0 answered, 2 lost"), "{}", nobody.err);
+
+    let echo = lab.start(2, &["llc", "echo", "--json"]);
+    echo.wait_for_word("answering at socket 24");
+    // While the other end stands still, questions are given up; their answers come in a heap afterwards, and
+    // none of them is taken for the answer to a later question.
+    signal(echo.inner(), "STOP");
+    let asking =
+        lab.start(1, &["llc", "ping", "--to", "24@2", "--count", "40", "--timeout", "50ms", "--json"]);
+    std::thread::sleep(Duration::from_millis(600));
+    signal(echo.inner(), "CONT");
+    let told = asking.finish().well().json();
+    assert!(told["lost"].as_u64().unwrap() > 3, "{told}");
+    assert!(told["p50_ns"].as_u64().unwrap() > 5_000, "no frame goes there and back in so little: {told}");
+    assert!(ping(&["--count", "20", "--json"]).well().json()["answered"] == 20);
+
+    let heard = lab.start(1, &["llc", "recv", "--socket", "26"]);
+    heard.wait_for_word("listening at socket 26");
+    send(&lab, 2, &["--to", "26@1", "one"]).well();
+    eventually(PATIENCE, || heard.out().contains("one").then_some(())).expect("it is heard");
+    heard.interrupt();
+    assert!(heard.finish().well().err.contains("1 messages received"), "Ctrl-C sums up");
+    let endless = lab.start(1, &["llc", "ping", "--to", "28@2", "--timeout", "60s"]);
+    std::thread::sleep(Duration::from_millis(300));
+    endless.interrupt();
+    let told = endless.finish();
+    assert!(told.out.contains("0 answered, 1 lost"), "{} {}", told.out, told.err);
+    echo.interrupt();
+    assert!(echo.finish().well().json()["answered"].as_u64().unwrap() > 20);
 }
 
 #[test]

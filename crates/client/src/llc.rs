@@ -6,9 +6,9 @@
 //!
 //! # fn main() -> Result<(), rota::llc::LlcError> {
 //! let llc = Llc::connect(&ControlName::default(), 1)?;
-//! let mut socket = llc.open(2)?;
-//! // To socket 4 of the station with node address 5; 255 would reach all.
-//! socket.transmit(Address { socket: 4, node: 5 }, b"a message", &TransmitOptions::default())?;
+//! let mut socket = llc.open(18)?;
+//! // To socket 24 of the station with node address 5; 255 would reach all.
+//! socket.transmit(Address { socket: 24, node: 5 }, b"a message", &TransmitOptions::default())?;
 //! socket.wait(now() + Span::from_millis(100));
 //! let mut room = [0; 100];
 //! while let Some(received) = socket.receive(&mut room)? {
@@ -24,6 +24,8 @@
 use crate::node::NodeError;
 use crate::now;
 use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
+pub use rota_proto::llc::TAKEN;
+use rota_proto::llc::is_socket;
 use rota_shm::control::{ControlName, LlcRefusal, Reply, Request};
 use rota_shm::{
     ClientSocket, MemoryError, MessageFailure, MessageProgress, MessageRoute, TryWriteError, Waited,
@@ -172,7 +174,7 @@ impl Llc {
     /// [`LlcError::InvalidSocket`], [`LlcError::DuplicateSocket`], [`LlcError::TooManySockets`], or what is
     /// the matter with the node.
     pub fn open(&self, sap: u8) -> Result<Socket, LlcError> {
-        if sap == 0 || sap & 1 == 1 {
+        if !is_socket(sap) {
             return Err(LlcError::InvalidSocket(sap));
         }
         let place = Place::take(&self.open, self.sockets_max)?;
@@ -261,7 +263,7 @@ impl Socket {
         options: &TransmitOptions,
     ) -> Result<u64, LlcError> {
         let TransmitOptions { priority, ack, tries, time } = *options;
-        if to.socket == 0 || to.socket & 1 == 1 {
+        if !is_socket(to.socket) {
             return Err(LlcError::InvalidSocket(to.socket));
         }
         if priority > 7 {

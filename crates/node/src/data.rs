@@ -703,6 +703,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let peers = link.settings().llc.peers.iter().map(|(node, mac)| (*node, mac.to_string()));
         LlcInfo {
             node: llc.address(),
+            private: link.settings().llc.private_segment,
             sockets: llc.open_sockets().collect(),
             peers: named.chain(peers).collect(),
         }

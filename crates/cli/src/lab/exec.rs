@@ -3,9 +3,10 @@
 use super::build::environment;
 use super::registry::{About, Answer, Connection, Place, Request};
 use crate::exit::Failure;
+use crate::signals;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal, kill};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 use rota_driver::netns::{Door, clear_out};
 use rota_driver::sys::enter_on_exec;
@@ -37,7 +38,8 @@ pub fn exec(place: &Place, station: &str, words: &[OsString]) -> Result<u8, Fail
     command.args(arguments).envs(environment(rate, Octets::new(about.port_queue_octets)));
     let door = Arc::new(Door::new(fds));
     enter_on_exec(&mut command, Arc::clone(&door));
-    let signals = catch_signals().map_err(|e| Failure::failed(format!("could not wait for signals: {e}")))?;
+    let signals = signals::catch(&signals::SUPERVISED)
+        .map_err(|e| Failure::failed(format!("could not wait for signals: {e}")))?;
     let mut child = command.spawn().map_err(|error| {
         Failure::failed(format!("could not run '{}' in {station}: {error}", program.to_string_lossy()))
     })?;
@@ -71,15 +73,6 @@ pub fn list(stations: u8) -> String {
         n @ 2..=8 => (1..=n).map(|k| format!("n{k}")).collect::<Vec<_>>().join(", "),
         n => format!("n1 to n{n}"),
     }
-}
-
-fn catch_signals() -> nix::Result<SignalFd> {
-    let mut set = SigSet::empty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD] {
-        set.add(signal);
-    }
-    set.thread_block()?;
-    SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
 }
 
 /// Waits for the child's end; passes signals on; kills it and returns `None` when the lab ends first.

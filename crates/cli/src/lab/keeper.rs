@@ -6,10 +6,11 @@ use super::nodes::Nodes;
 use super::registry::{About, Answer, Connection, Counted, Place, Request};
 use super::spec::{Isolation, LabSpec};
 use crate::hub::Report;
+use crate::signals;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signal::Signal;
+use nix::sys::signalfd::SignalFd;
 use rota_driver::netns;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -50,7 +51,9 @@ impl Keeper {
     pub fn start(orders: &Orders) -> Result<Self, String> {
         let place = Place::of(&orders.spec.name)?;
         let listener = UnixListener::from(place.listen()?);
-        let signals = catch_signals().map_err(|e| format!("could not wait for signals: {}", e.desc()))?;
+        // Before any thread exists, so that every thread inherits the mask.
+        let signals = signals::catch(&signals::SUPERVISED)
+            .map_err(|e| format!("could not wait for signals: {}", e.desc()))?;
         let lab = Lab::build(&orders.spec).map_err(|error| error.to_string())?;
         let user = match lab.isolation() {
             Isolation::Root => None,
@@ -189,14 +192,4 @@ enum Served {
     Stays,
     Left,
     Down,
-}
-
-fn catch_signals() -> Result<SignalFd, Errno> {
-    let mut set = SigSet::empty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD] {
-        set.add(signal);
-    }
-    // Before any thread exists, so that every thread inherits the mask.
-    set.thread_block()?;
-    SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
 }

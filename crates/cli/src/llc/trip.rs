@@ -1,7 +1,7 @@
 //! Round trips, by LLC and by bare UDP, and what sends back: `rota llc ping` and `echo`, and the SHIPNET
 //! benchmark.
 
-use super::gone;
+use super::{SLICE, gone};
 use crate::clock;
 use crate::exit::Failure;
 use rota::llc::{Address, LlcError, MESSAGE_OCTETS_MAX, Received, Socket, TransmitOptions};
@@ -9,23 +9,29 @@ use rota_units::Span;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-/// How long a server sleeps before it looks whether its node still lives.
-const SLICE: Span = Span::from_millis(500);
-
-/// Hands every message to `each`, until the node has gone.
-pub fn serve(mut socket: Socket, mut each: impl FnMut(&mut Socket, Received, &[u8])) -> Result<(), LlcError> {
+/// Hands every message to `each`, until the node has gone or `ends` says so; whether the latter was it.
+pub fn serve(
+    mut socket: Socket,
+    mut each: impl FnMut(&mut Socket, Received, &[u8]),
+    ends: impl Fn() -> bool,
+) -> Result<bool, LlcError> {
     let mut room = vec![0; MESSAGE_OCTETS_MAX];
     while socket.is_alive() {
+        if ends() {
+            return Ok(true);
+        }
         while let Some(received) = socket.receive(&mut room)? {
             each(&mut socket, received, &room[..received.octets]);
         }
         while socket.completion().is_some() {}
         socket.wait(clock::now() + SLICE);
     }
-    Ok(())
+    Ok(false)
 }
 
-/// How long one message and its answer took, `None` when no answer came in time.
+/// How long one message and its answer took, `None` when no answer came in time or
+/// before the program gave up. An answer is what is equal to
+/// the question: one that differs is a late one.
 pub fn llc(
     socket: &mut Socket,
     to: Address,
@@ -33,18 +39,19 @@ pub fn llc(
     priority: u8,
     room: &mut [u8],
     timeout: Span,
+    gives_up: impl Fn() -> bool,
 ) -> Result<Option<Span>, Failure> {
     let begin = clock::now();
     socket.transmit(to, packet, &TransmitOptions { priority, ..TransmitOptions::default() })?;
     loop {
-        if socket.receive(room)?.is_some() {
+        if socket.receive(room)?.is_some_and(|received| &room[..received.octets] == packet) {
             return Ok(Some(clock::now().since(begin)));
         }
-        if clock::now() >= begin + timeout {
+        if clock::now() >= begin + timeout || gives_up() {
             return Ok(None);
         }
         while socket.completion().is_some() {}
-        socket.wait(begin + timeout);
+        socket.wait((begin + timeout).min(clock::now() + SLICE));
         if !socket.is_alive() {
             return Err(gone());
         }
@@ -76,6 +83,11 @@ pub fn udp_end(to: SocketAddr, timeout: Span) -> Result<UdpSocket, Failure> {
 /// As [`llc`], by UDP.
 pub fn udp(socket: &UdpSocket, packet: &[u8], room: &mut [u8]) -> Option<Span> {
     let begin = clock::now();
-    socket.send(packet).and_then(|_| socket.recv(room)).ok()?;
-    Some(clock::now().since(begin))
+    socket.send(packet).ok()?;
+    loop {
+        let octets = socket.recv(room).ok()?;
+        if &room[..octets] == packet {
+            return Some(clock::now().since(begin));
+        }
+    }
 }

@@ -57,7 +57,7 @@ pub const BIT_LIFE: Span = Span::from_millis(1_000);
 /// command is repeated for longer.
 pub const REPEAT_LIFE: Span = Span::from_millis(60_000);
 /// Real LANs use these access points for others: spanning tree, NetWare, NetBIOS, OSI.
-const TAKEN: [u8; 4] = [0x42, 0xe0, 0xf0, 0xfe];
+pub const TAKEN: [u8; 4] = [0x42, 0xe0, 0xf0, 0xfe];
 
 /// A socket of a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]

@@ -200,6 +200,9 @@ impl IncidentInfo {
 pub struct LlcInfo {
     /// Its node address; 0 for none.
     pub node: u8,
+    /// Whether it is told that no others use the access points which other protocols have on real networks.
+    #[serde(default)]
+    pub private: bool,
     /// Sockets that programs have open.
     pub sockets: Vec<u8>,
     /// Other stations that have a node address, with it.

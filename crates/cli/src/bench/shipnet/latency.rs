@@ -89,7 +89,7 @@ fn ask_llc(bench: &mut Bench<'_>, packet: &mut [u8], priority: u8) -> Result<Opt
     let (socket, mut room) = (&mut bench.socket, [0; MESSAGE_OCTETS_MAX]);
     // What came too late for an earlier question is no answer to this one.
     while socket.receive(&mut room)?.is_some() {}
-    trip::llc(socket, at_peer(ECHO), packet, priority, &mut room, ANSWER_WITHIN)
+    trip::llc(socket, at_peer(ECHO), packet, priority, &mut room, ANSWER_WITHIN, || false)
 }
 
 fn ask_udp(bench: &Bench<'_>, packet: &[u8]) -> Option<Span> {

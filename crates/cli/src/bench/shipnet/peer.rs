@@ -4,7 +4,7 @@
 use crate::exit::Failure;
 use crate::llc::trip::{serve, udp_echo};
 use rota::ControlName;
-use rota::llc::{Llc, LlcError, Socket, TransmitOptions};
+use rota::llc::{Llc, LlcError, Received, Socket, TransmitOptions};
 
 /// Sends every message back.
 pub const ECHO: u8 = 8;
@@ -29,21 +29,23 @@ pub fn run() -> Result<(), Failure> {
 }
 
 fn echo_messages(socket: Socket) -> Result<(), LlcError> {
-    serve(socket, |socket, received, payload| {
+    let each = |socket: &mut Socket, received: Received, payload: &[u8]| {
         // The question's priority comes back in its first octet: Ethernet itself carries none.
         let priority = payload.first().map_or(0, |first| first & 7);
         let _ = socket.transmit(received.from, payload, &TransmitOptions { priority, ..Default::default() });
-    })
+    };
+    serve(socket, each, || false).map(drop)
 }
 
 fn count_messages(socket: Socket) -> Result<(), LlcError> {
     let mut count = 0u64;
-    serve(socket, |socket, received, payload| {
+    let each = |socket: &mut Socket, received: Received, payload: &[u8]| {
         if payload.len() == QUESTION_OCTETS {
             let _ = socket.transmit(received.from, &count.to_be_bytes(), &TransmitOptions::default());
             count = 0;
         } else {
             count += 1;
         }
-    })
+    };
+    serve(socket, each, || false).map(drop)
 }

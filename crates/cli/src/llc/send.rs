@@ -1,0 +1,178 @@
+//! `rota llc send`: one message, or many, and what became of them.
+
+use super::{address, check, gone, open, size};
+use crate::Format;
+use crate::exit::{Exit, Failure};
+use crate::signals::Ends;
+use crate::status;
+use rota::llc::{Address, MESSAGE_OCTETS_MAX, Outcome, Socket, TransmitOptions};
+use rota::{CounterReader, Node, now};
+use rota_units::{Span, parse_span};
+use serde_json::json;
+use std::io::Read;
+
+/// What the node counts when its card's queue is full.
+const NO_ROOM: &str = "transmit_no_room";
+
+/// Arguments of `rota llc send`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The socket to send from
+    #[arg(long, default_value_t = 18, value_name = "N")]
+    socket: u8,
+    /// Where to: SOCKET@NODE, such as 24@2; 24@all reaches everybody
+    #[arg(long, value_parser = address, value_name = "ADDRESS")]
+    to: Address,
+    /// 0 (lowest) to 7 (highest)
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=7))]
+    priority: u8,
+    /// Ask the other station to acknowledge each message
+    #[arg(long)]
+    ack: bool,
+    /// With --ack: how often a message is sent at most
+    #[arg(long, default_value_t = 3, value_name = "N", requires = "ack")]
+    tries: u8,
+    /// Give a message up after this time
+    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    time: Option<Span>,
+    /// How many times to send it
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    count: u64,
+    /// How many messages may be under way: 1 sends one at a time
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
+    window: u16,
+    /// Send so many octets of zeros instead of a text
+    #[arg(long, value_name = "OCTETS", conflicts_with = "text", value_parser = size)]
+    size: Option<usize>,
+    /// What to send; standard input otherwise
+    text: Option<String>,
+}
+
+#[derive(Default)]
+struct Told {
+    sent: u64,
+    acknowledged: u64,
+    failed: u64,
+    timed_out: u64,
+    why: Option<String>,
+}
+
+impl Told {
+    fn all(&self) -> u64 {
+        self.sent + self.acknowledged + self.failed + self.timed_out
+    }
+
+    fn note(&mut self, socket: &mut Socket) {
+        while let Some((_, outcome)) = socket.completion() {
+            match outcome {
+                Outcome::Sent => self.sent += 1,
+                Outcome::Acknowledged => self.acknowledged += 1,
+                Outcome::TimedOut => self.timed_out += 1,
+                Outcome::Failed => {
+                    self.failed += 1;
+                    self.why = socket.failure().map(|why| why.to_string());
+                }
+            }
+        }
+    }
+}
+
+/// Frames that the node lost because its card had no room. It counts them for all that it sends, so that they
+/// may be another program's.
+struct NoRoom {
+    node: Node,
+    counters: CounterReader,
+    before: u64,
+}
+
+impl NoRoom {
+    fn watch(mut node: Node) -> Result<Self, Failure> {
+        let counters = node.counters()?;
+        let before = counters.get(NO_ROOM).unwrap_or(0);
+        Ok(Self { node, counters, before })
+    }
+
+    fn meanwhile(mut self) -> Result<u64, Failure> {
+        // What a node counts just before it sleeps it writes when it wakes.
+        self.node.status()?;
+        Ok(self.counters.get(NO_ROOM).unwrap_or(0).saturating_sub(self.before))
+    }
+}
+
+fn packet(args: &Args) -> Result<Vec<u8>, Failure> {
+    let mut all = Vec::new();
+    match (&args.text, args.size) {
+        (Some(text), _) => all.extend(text.as_bytes()),
+        (None, Some(size)) => all.resize(size, 0),
+        (None, None) => {
+            let room = MESSAGE_OCTETS_MAX as u64 + 1;
+            std::io::stdin().take(room).read_to_end(&mut all).map_err(|e| Failure::failed(e.to_string()))?;
+        }
+    }
+    Ok(all)
+}
+
+/// Runs the command.
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    let packet = packet(args)?;
+    let Args { priority, ack, tries, .. } = *args;
+    // The paper's time 0 never ends.
+    let time = args.time.filter(|time| *time != Span::ZERO);
+    let options = TransmitOptions { priority, ack, tries, time };
+    let mut node = status::connect()?;
+    check(args.to, node.status()?.llc.private)?;
+    let mut socket = open(args.socket)?;
+    let no_room = NoRoom::watch(node)?;
+    let ends = Ends::catch()?;
+    let (mut told, mut handed) = (Told::default(), 0);
+    let begin = now();
+    while told.all() < args.count && !ends.came() {
+        while handed < args.count && socket.pending() < usize::from(args.window) {
+            socket.transmit(args.to, &packet, &options)?;
+            handed += 1;
+        }
+        told.note(&mut socket);
+        if told.all() == args.count {
+            break;
+        }
+        if !socket.is_alive() {
+            return Err(gone());
+        }
+        socket.wait(now() + super::SLICE);
+    }
+    let nanos = now().since(begin).as_nanos();
+    tell(args, &told, nanos, no_room.meanwhile()?, format)
+}
+
+fn tell(args: &Args, told: &Told, nanos: u64, no_room: u64, format: Format) -> Result<Exit, Failure> {
+    let Told { sent, acknowledged, failed, timed_out, why } = told;
+    let done = told.all();
+    if format == Format::Json {
+        let told = json!({
+            "sent": sent, "acknowledged": acknowledged, "failed": failed, "timed_out": timed_out,
+            "why": why, "elapsed_ns": nanos, "frames_without_room": no_room,
+        });
+        outln!("{told}");
+    } else if args.count > 1 {
+        let rate = u128::from(done) * 1_000_000_000 / u128::from(nanos.max(1));
+        outln!("{sent} sent, {acknowledged} acknowledged, {failed} failed, {timed_out} timed out: {rate}/s");
+    }
+    if no_room > 0 && !args.ack {
+        eprintln!(
+            "rota: the card had no room for {no_room} frames of this station meanwhile: so much of what is \
+             called sent may not have left; --ack makes sure, a smaller --window leaves room"
+        );
+    }
+    if done < args.count {
+        let sentence = format!("interrupted: of {} messages {done} were over by then", args.count);
+        return Err(Failure::failed(sentence));
+    }
+    if failed + timed_out > 0 {
+        let why = why.clone().unwrap_or_else(|| "its time was over".into());
+        let lost = failed + timed_out;
+        return Err(Failure::failed(format!("{lost} of {} messages were not sent: {why}", args.count)));
+    }
+    Ok(Exit::Done)
+}
