@@ -227,6 +227,18 @@ fn the_c_side_is_clean_under_address_sanitizer() {
     pair(&lab, &folder, &["circuit", "recv", "6", "50"], &["circuit", "send", "6", "100", "50"]);
 }
 
+/// It belonged to the first who asked, and waited for them for ever.
+#[test]
+fn a_circuit_s_receiver_is_not_bound_to_somebody_who_only_asks() {
+    let Some((lab, folder)) = stations("circuit-stray", plain()) else { return };
+    let receiver = start(&lab, 2, &folder, &["circuit", "recv", "6", "20"]);
+    receiver.wait_for_word("listening");
+    assert_eq!(start(&lab, 1, &folder, &["stray", "6", "100"]).finish().well().out, "answered with verb 2\n");
+    let sent = start(&lab, 1, &folder, &["circuit", "send", "6", "100", "20"]).finish().well().out;
+    assert_eq!(sent, "20 messages taken\n");
+    assert_eq!(receiver.finish().well().out, "20 messages, each once, in order\n");
+}
+
 /// Two calls of LLCoff at once joined one thread twice.
 #[test]
 fn several_threads_may_use_the_ten_calls_and_two_may_end_them_at_once() {

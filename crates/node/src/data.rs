@@ -62,6 +62,9 @@ const DOORBELL: u64 = 16;
 const FRAMES_A_TURN: usize = 64;
 /// Fewer, because the token may arrive meanwhile.
 const HOST_FRAMES_A_TURN: usize = 16;
+/// What is sent before the turn goes on: programs may have handed over thousands of frames, and the token's
+/// own, which may have come meanwhile, must not wait for all of them.
+const FRAMES_OUT_A_TURN: usize = 64;
 /// One hop in so many is taken apart.
 const SPLIT_EVERY: u64 = 16;
 const BUFFER_OCTETS: usize = 2_048;
@@ -132,6 +135,8 @@ struct Data<D, G> {
     transmit_buffer: Box<[u8; BUFFER_OCTETS]>,
     /// Frames of ours handed to the device so far.
     own_frames: u64,
+    /// The machines have more to send than one turn does.
+    has_more: bool,
     /// Frames that came from the device so far, roughly.
     frames_heard: u64,
     dequeued: Instant,
@@ -208,6 +213,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             leaving: None,
             transmit_buffer: Box::new([0; BUFFER_OCTETS]),
             own_frames: 0,
+            has_more: false,
             frames_heard: 0,
             dequeued: Instant::ZERO,
             published: files.published,
@@ -272,7 +278,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     fn due(&self) -> Instant {
-        if self.rings.sockets.wants_retry() {
+        if self.has_more || self.rings.sockets.wants_retry() {
             return Instant::ZERO;
         }
         let card = if self.card_wanted { now() + BACKLOG_AGAIN } else { Instant::FAR };
@@ -712,7 +718,12 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     // ---- what the machines want done ------------------------------------------------------------------
 
     fn drain(&mut self) -> Result<(), Stopped> {
+        let enough = self.own_frames + FRAMES_OUT_A_TURN as u64;
         loop {
+            self.has_more = self.own_frames >= enough;
+            if self.has_more {
+                return Ok(());
+            }
             let begin = self.tick();
             let at = begin.unwrap_or_else(now);
             let bytes = &mut self.transmit_buffer[..];
@@ -847,3 +858,6 @@ fn hold_log(spec: &NodeSpec) -> io::Result<Option<SyncSender<(u32, Instant, Inst
     })?;
     Ok(Some(sender))
 }
+
+#[cfg(test)]
+mod tests;

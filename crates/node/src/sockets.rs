@@ -81,8 +81,8 @@ impl Sockets {
         }
     }
 
-    /// Whatever the program still wanted sent is over, also what nobody has looked at yet: the machine need not
-    /// have room for it.
+    /// Whatever the program still wanted sent is over, also what nobody has looked at yet: the machine need
+    /// not have room for it.
     pub(crate) fn cancel(&mut self, at: Instant, number: u8, node: &mut Node, hostile: impl Fn(Note)) {
         let Some(socket) = self.of(number) else { return };
         node.llc_cancel(at, number);
