@@ -14,12 +14,15 @@ pub struct Clock {
     rate: u64,
     world: Instant,
     local: Instant,
+    /// Its rate, and when it showed what, before its last change.
+    before: (u64, Instant, Instant),
 }
 
 impl Clock {
     /// A clock that shows `local` at `world` and runs right.
     pub fn new(world: Instant, local: Instant) -> Self {
-        Self { rate: BILLION as u64, world, local }
+        let rate = BILLION as u64;
+        Self { rate, world, local, before: (rate, world, local) }
     }
 
     /// What it shows at `world`, which is not before its last change.
@@ -49,13 +52,24 @@ impl Clock {
         }
     }
 
+    /// When it has shown `local`, a reading of before its last change too.
+    pub fn was(&self, local: Instant) -> Instant {
+        if local >= self.local {
+            return self.when(local);
+        }
+        let (rate, world, start) = self.before;
+        Self { rate, world, local: start, before: self.before }.when(local).min(self.world)
+    }
+
     /// From `world` on it runs at `rate` nanoseconds for a billion: 1,000,500,000 is 500 ppm fast.
     pub fn set_rate(&mut self, world: Instant, rate: u64) {
+        self.before = (self.rate, self.world, self.local);
         (self.local, self.world, self.rate) = (self.read(world), world, rate);
     }
 
     /// At `world` it jumps ahead. A monotonic clock never steps back.
     pub fn step(&mut self, world: Instant, ahead: Span) {
+        self.before = (self.rate, self.world, self.local);
         (self.local, self.world) = (self.read(world) + ahead, world);
     }
 }
@@ -75,6 +89,12 @@ mod tests {
                 assert!(world == Instant::FAR || clock.read(world) >= local, "rate {rate}");
             }
         }
+        let mut slow = Clock::new(at(0), at(0));
+        slow.set_rate(at(1_000), 500_000_000);
+        slow.step(at(3_000), Span::from_nanos(100));
+        // 2,000 at the step, 2,100 behind it.
+        let readings = [1_500, 2_050, 2_100, 2_101].map(|local| slow.was(at(local)));
+        assert_eq!(readings, [2_001, 3_000, 3_000, 3_003].map(at));
         let mut still = Clock::new(at(0), at(0));
         still.set_rate(at(10), 0);
         assert_eq!((still.read(at(1 << 50)), still.when(at(11))), (at(10), Instant::FAR));

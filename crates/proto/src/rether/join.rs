@@ -122,10 +122,15 @@ impl Rether {
         }
         match answer.verdict {
             Verdict::Prove => {
-                self.answers = answer.challenge;
                 self.ring_is_there(now);
+                let Mode::Joining(joining) = &mut self.mode else { return };
+                if joining.proved {
+                    return;
+                }
+                self.answers = answer.challenge;
                 // Until its card is empty a joiner is silent; its first announcement answers then.
-                if matches!(&self.mode, Mode::Joining(joining) if joining.card_empty) {
+                if joining.card_empty {
+                    joining.proved = true;
                     self.outbox.push_back(Pending::Announce);
                 }
             }

@@ -27,9 +27,22 @@ pub struct Member {
     pub(super) nonce: u64,
     /// Its last frame counter under the segment key: what does not exceed it is a replay.
     pub(super) frame_seq: u64,
+    /// The boot before, and its last frame counter: what is heard of it and not newer was played again.
+    pub(super) before: (u32, u64),
 }
 
 impl Member {
+    /// It is heard as this boot, with this frame counter. Within one boot the counter never falls, or old
+    /// frames would count as new again.
+    fn begin(&mut self, incarnation: u32, seq: u64) {
+        if self.incarnation == incarnation {
+            self.frame_seq = self.frame_seq.max(seq);
+        } else {
+            self.before = (self.incarnation, self.frame_seq);
+            (self.incarnation, self.frame_seq) = (incarnation, seq);
+        }
+    }
+
     /// Whether somebody means it by that name, number or address.
     pub fn is_called(&self, name: &str) -> bool {
         self.announce.name() == name || self.station.to_string() == name || self.mac.to_string() == name
@@ -82,7 +95,8 @@ impl Members {
     pub(super) fn heard(&mut self, now: Instant, mac: MacAddr, incarnation: u32, seq: u64) -> Heard {
         let Some(member) = self.by_mac_mut(mac) else { return Heard::New };
         if member.incarnation != incarnation {
-            return Heard::New;
+            let again = member.before.0 == incarnation && seq <= member.before.1;
+            return if again && !planted(Bug::ReplayBelieved) { Heard::Replay } else { Heard::New };
         }
         if seq <= member.frame_seq && !planted(Bug::ReplayBelieved) {
             return Heard::Replay;
@@ -103,10 +117,8 @@ impl Members {
         seq: u64,
     ) {
         if let Some(member) = self.by_mac_mut(mac) {
-            // Within one boot the frame counter never falls, or old frames would count as new again.
-            member.frame_seq = if member.incarnation == inc { member.frame_seq.max(seq) } else { seq };
+            member.begin(inc, seq);
             member.station = station;
-            member.incarnation = inc;
             member.announce = *said;
             member.nonce = said.nonce;
             member.heard = now;
@@ -122,6 +134,7 @@ impl Members {
                 received: Load::default(),
                 nonce,
                 frame_seq: seq,
+                before: (0, 0),
             });
         }
         self.list.sort_unstable_by_key(|member| (member.station, member.mac));
@@ -130,11 +143,8 @@ impl Members {
     /// Takes up a member of a formed ring. What it said of itself before stays.
     pub(super) fn form(&mut self, now: Instant, formed: &FormMember) {
         if let Some(member) = self.by_mac_mut(formed.mac) {
-            if member.incarnation != formed.incarnation {
-                member.frame_seq = 0;
-            }
+            member.begin(formed.incarnation, 0);
             member.station = formed.station;
-            member.incarnation = formed.incarnation;
             member.nonce = formed.nonce;
             member.heard = now;
             self.list.sort_unstable_by_key(|member| (member.station, member.mac));

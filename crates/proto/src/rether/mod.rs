@@ -106,6 +106,9 @@ pub(super) struct Joining {
     card_empty: bool,
     tries: u8,
     again: Instant,
+    /// A challenge has been answered since the last try: a ring whose list is empty has many who challenge,
+    /// and if each answer met all their challenges again, nothing else would find room on the wire.
+    proved: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -283,7 +286,7 @@ impl Rether {
         let incarnation = (rng.next_u64() >> 32) as u32 | 1;
         let nonce = rng.next_u64();
         let queue = queue::octets_in(settings.link.rate, settings.nrt_queue);
-        let joining = Joining { ring: false, card_empty: false, tries: 0, again: now };
+        let joining = Joining { ring: false, card_empty: false, tries: 0, again: now, proved: false };
         Self {
             keys: KeyRing::new(secret, settings.segment),
             members: Members::new(),

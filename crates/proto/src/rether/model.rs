@@ -177,8 +177,8 @@ impl Rether {
     fn visit_mode(&self, visit: &mut dyn Visit) {
         answer(visit, self.owed_ack);
         match &self.mode {
-            Mode::Joining(Joining { ring, card_empty, tries, again }) => {
-                flag(visit, &[true, *ring, *card_empty]);
+            Mode::Joining(Joining { ring, card_empty, tries, again, proved }) => {
+                flag(visit, &[true, *ring, *card_empty, *proved]);
                 visit.word(u64::from(*tries));
                 visit.until(*again);
             }
@@ -230,6 +230,8 @@ impl Rether {
             visit.name(member.nonce);
             visit.word(said.state as u64);
             visit.frame_seq(member.mac, member.frame_seq);
+            visit.name(u64::from(member.before.0));
+            visit.word(member.before.1);
             if !matches!(self.mode, Mode::Ring) {
                 visit.since(member.heard, self.settings.hello * 4);
             }

@@ -144,8 +144,11 @@ impl Rether {
                 let notice = ModeNotice { mode_epoch: self.mode_epoch, ring: false };
                 (all, Kind::Mode, Proof::Farewell(*stamp), notice.emit(body))
             }
+            // Who switches has left the plain mode that this was to speak of, and knows of no ring: another
+            // initiator would wait for that ring, and both for each other.
+            Pending::Mode if !matches!(self.mode, Mode::Plain | Mode::Ring) => return None,
             Pending::Mode => {
-                let ring = !matches!(self.mode, Mode::Plain);
+                let ring = self.in_ring();
                 let notice = ModeNotice { mode_epoch: self.mode_epoch, ring };
                 (all, Kind::Mode, Proof::Bootstrap, notice.emit(body))
             }

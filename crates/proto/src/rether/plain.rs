@@ -40,6 +40,7 @@ impl Rether {
             return;
         }
         joining.again = now + interval;
+        joining.proved = false;
         joining.tries = joining.tries.saturating_add(1);
         if !joining.ring && joining.tries > tries_max {
             self.take_place(now);
@@ -59,7 +60,8 @@ impl Rether {
         self.list = None;
         self.lose_reservations();
         self.station = 0;
-        self.mode = Mode::Joining(Joining { ring: false, card_empty: false, tries: 0, again: now });
+        self.mode =
+            Mode::Joining(Joining { ring: false, card_empty: false, tries: 0, again: now, proved: false });
         self.flush_queue();
         self.order_gate_pass();
         self.event(LinkEvent::ModeChanged);
@@ -241,7 +243,7 @@ impl Rether {
         self.watch = None;
         self.claim = None;
         let again = now + self.card_patience();
-        self.mode = Mode::Joining(Joining { ring: true, card_empty: false, tries: 0, again });
+        self.mode = Mode::Joining(Joining { ring: true, card_empty: false, tries: 0, again, proved: false });
         self.order_gate(GateOrder::Divert);
         self.event(LinkEvent::ModeChanged);
     }

@@ -1,9 +1,10 @@
 //! R4: cycle k+1 of a strict ring begins at c_k + TRT, later by no more than one frame in front of the token
-//! on the master's own link. Ordinary traffic that left the token no way home would make it later (A1).
+//! on the master's own link, and the Form that goes before a token which is sent again. Ordinary traffic that
+//! left the token no way home would make it later (A1).
 
 use super::{Checker, Findings, Seen, View};
 use rota_units::{Instant, Span};
-use rota_wire::{FrameView, Kind, Token};
+use rota_wire::{FrameView, Kind, LINK_HEADER_OCTETS, TAG_OCTETS, Token};
 
 /// The newest cycle that was begun: by whom, which, when, and of a strict ring.
 #[derive(Debug, Default)]
@@ -28,7 +29,9 @@ impl Checker for Cycles {
             let link = &view.settings.link;
             let slack = if view.hosts[*host].profile.is_ideal() { Span::ZERO } else { link.host_slack };
             let trt = Span::from_nanos(list.trt_ns.into());
-            let bound = trt + trt.div_down(1_000) + link.frame_span_max() + slack;
+            // Whom a Form names takes 20 octets of it: station, address, boot, nonce (see rota-wire).
+            let form = (LINK_HEADER_OCTETS + TAG_OCTETS + 16 + 20 * view.hosts.len().min(64)) as u64;
+            let bound = trt + trt.div_down(1_000) + link.frame_span_max() + link.frame_span_up(form) + slack;
             let lasted = view.now.since(began);
             if lasted > bound && !view.windows.excuse(began, view.now, usize::MAX, usize::MAX) {
                 findings.add(view.now, "R4", format!("cycle {cycle} of host {host} lasted {lasted}"));

@@ -40,17 +40,22 @@ pub enum Injected {
 pub struct Evil {
     random: Stream,
     seen: VecDeque<(usize, Frame)>,
+    /// What was forged last: with the same bit flipped once more it would be a sound frame again.
+    forged: VecDeque<Frame>,
     seq: u64,
 }
 
 impl Evil {
     /// Somebody who has seen nothing yet.
     pub fn new(random: Stream) -> Self {
-        Self { random, seen: VecDeque::with_capacity(MEMORY), seq: 1 << 40 }
+        Self { random, seen: VecDeque::with_capacity(MEMORY), forged: VecDeque::new(), seq: 1 << 40 }
     }
 
     /// A frame that can be played again later; one in some is remembered, so that old ones stay.
     pub fn remember(&mut self, to: usize, frame: &Frame) {
+        if self.forged.contains(frame) {
+            return;
+        }
         if self.seen.len() < MEMORY {
             self.seen.push_back((to, frame.clone()));
         } else if self.random.below(16) == 0 {
@@ -117,7 +122,12 @@ impl Evil {
         if self.random.below(2) == 0 {
             frame[14] = 0x11;
         }
-        frame.into()
+        let frame: Frame = frame.into();
+        if self.forged.len() == MEMORY {
+            self.forged.pop_front();
+        }
+        self.forged.push_back(frame.clone());
+        frame
     }
 
     /// A well-made frame under the segment's key that says what is not so. `wrap`: counters at their end.

@@ -163,10 +163,11 @@ impl World {
 
     /// The process is stopped for so long.
     pub fn pause(&mut self, index: usize, span: Span) {
-        // A drowsy holder may be near the end of its lease already.
+        // A drowsy holder may be near the end of its lease already, and needs a cycle to go round before.
         let host = &self.hosts[index];
         let (now, link) = (host.clock.read(self.engine.now()), host.node.as_ref().map(|node| node.link()));
-        let loses = link.is_some_and(|link| link.holds_token(now) && !link.holds_token(now + span));
+        let back = now + span + self.spec.settings.trt;
+        let loses = link.is_some_and(|link| link.holds_token(now) && !link.holds_token(back));
         let long = loses || span > self.spec.settings.lease;
         self.tally.count(if long { Happened::PausedLong } else { Happened::PausedShort });
         let now = self.engine.now();

@@ -58,8 +58,11 @@ impl World {
                 let profile =
                     HostProfile { late_ppm: *late_ppm, late_max: *late_max, ..self.hosts[*host].profile };
                 self.hosts[*host].profile = profile;
-                let recovery = self.recovery.token_loss(4) + *late_max + slot;
-                self.windows.open(now, lasts + recovery, Scope::All);
+                // A holder that sleeps through its lease has lost the token, and only a claim makes another.
+                // One at which it rests needs only to miss the cycle in which it would have gone round.
+                let sleeps = *late_max >= self.spec.settings.lease.min(self.spec.settings.trt);
+                let lost = if sleeps { self.recovery.crash(0) } else { self.recovery.token_loss(4) };
+                self.windows.open(now, lasts + lost + *late_max + slot, Scope::All);
             }
             // No machine is given a wall clock: there is nothing that could be set.
             Fault::WallClock { .. } => self.tally.count(Happened::WallClock),

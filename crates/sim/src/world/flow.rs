@@ -3,7 +3,7 @@
 use super::World;
 use crate::check::Seen;
 use crate::hosts::Receipt;
-use rota_admission::SegmentParams;
+use rota_admission::{Pace, SegmentParams};
 use rota_proto::{
     ChannelEvent, ChannelId, Contract, Destination, Input, OpenError, OpenRequest, ResizeError, UnitFate,
     UnitRef,
@@ -59,10 +59,9 @@ pub struct Flow {
     /// Units that were not made because an older one had not left in its period.
     pub skipped: u64,
     ready: VecDeque<(u64, Instant)>,
-    /// The last unit left later after it was ready than its slots come, or than its period.
-    late: bool,
-    /// When the last slot in which a unit left began: several may leave in one.
-    slot: Instant,
+    /// So many units are still to leave before the last late one is a cycle's units back: late is who left
+    /// later after it was ready than its slots come, or than its period.
+    late: u64,
     /// Its first slot has come: programs begin with it, as the promise does.
     begun: bool,
     /// Units that wait at the sender.
@@ -169,8 +168,7 @@ impl World {
             receiver_boots: self.hosts[to].boots,
             skipped,
             ready,
-            late: false,
-            slot: Instant::ZERO,
+            late: 0,
             begun: false,
             unsent,
         });
@@ -233,10 +231,12 @@ impl World {
             return;
         }
         let overdue = state.unsent.front().is_some_and(|(_, ready)| now.since(*ready) > patience + patience);
-        if overdue || (state.late && !state.unsent.is_empty()) {
+        if overdue || (state.late > 0 && !state.unsent.is_empty()) {
             state.skipped += 1;
-            // Of several units a cycle all are skipped until one leaves in time again.
-            state.late &= state.contract.period < state.contract.cycle;
+            // Of several units a cycle all are skipped until as many leave in time again.
+            if state.contract.period >= state.contract.cycle {
+                state.late = 0;
+            }
             return;
         }
         state.unsent.push_back((number, now));
@@ -276,8 +276,8 @@ impl World {
                 unsent.pop_front();
             }
             let this = &mut self.flows[flow];
-            this.late = late || (this.late && this.slot == began);
-            this.slot = began;
+            let pace = Pace::of(this.contract.period, this.contract.cycle).unwrap_or(Pace::EVERY_CYCLE);
+            this.late = if late { pace.units() } else { this.late.saturating_sub(1) };
         }
         self.seen.push(Seen::Slot { flow, began, unit: unit.map(|(number, _)| number) });
     }

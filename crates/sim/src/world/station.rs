@@ -293,7 +293,7 @@ impl World {
                 }
             }
             Output::Slot { channel, at, unit } => {
-                let began = self.hosts[index].clock.when(at).min(self.engine.now());
+                let began = self.hosts[index].clock.was(at).min(self.engine.now());
                 self.flow_slot(index, channel, began, unit);
             }
             Output::Hold { .. } | Output::Rotation { .. } => {}
