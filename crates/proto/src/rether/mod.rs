@@ -521,19 +521,10 @@ impl Rether {
     fn enqueue(&mut self, now: Instant, level: u8, entry: queue::Entry) -> bool {
         let was_empty = self.nrt.is_empty();
         let taken = self.nrt.push(level, entry);
-        if taken && was_empty {
-            self.want_token(now);
-        }
-        taken
-    }
-
-    /// The queue is no longer empty. In the middle of a visit nobody need be asked: whoever asked in each of
-    /// its own visits would have the next cycle begin with itself, and the others never had their turn.
-    fn want_token(&mut self, now: Instant) {
-        let visiting = self.hold.as_ref().is_some_and(|hold| matches!(hold.stage, visit::Stage::Nrt { .. }));
-        if self.gate == GateOrder::Divert && !visiting {
+        if taken && was_empty && self.gate == GateOrder::Divert {
             self.ask_for_token(now);
         }
+        taken
     }
 
     /// A frame of link control waits. `first` is for the next frame of a message that has begun.
@@ -545,8 +536,11 @@ impl Rether {
         }
         let was_empty = self.nrt.is_empty();
         self.nrt.push_first(level.min(7), entry);
-        if was_empty {
-            self.want_token(now);
+        // In the middle of a visit nobody need be asked: a long message would ask in each of its own, have the
+        // next cycle's round begin with this station, and the others never had their turn.
+        let visiting = self.hold.as_ref().is_some_and(|hold| matches!(hold.stage, visit::Stage::Nrt { .. }));
+        if was_empty && self.gate == GateOrder::Divert && !visiting {
+            self.ask_for_token(now);
         }
     }
 
