@@ -536,8 +536,8 @@ impl Rether {
         }
         let was_empty = self.nrt.is_empty();
         self.nrt.push_first(level.min(7), entry);
-        // In the middle of a visit nobody need be asked: a long message would ask in each of its own, have the
-        // next cycle's round begin with this station, and the others never had their turn.
+        // In the middle of a visit nobody need be asked: a long message would ask in each of its own, have
+        // the next cycle's round begin with this station, and the others never had their turn.
         let visiting = self.hold.as_ref().is_some_and(|hold| matches!(hold.stage, visit::Stage::Nrt { .. }));
         if was_empty && self.gate == GateOrder::Divert && !visiting {
             self.ask_for_token(now);
