@@ -167,6 +167,10 @@ int rota_socket_receive_batch(rota_socket *socket, rota_message *messages, size_
 int rota_socket_cancel(rota_socket *socket);
 /* Sleeps until something came or ended, or the time is over. */
 int rota_socket_wait(rota_socket *socket, uint64_t timeout_ns);
+/* Binds the calling thread, and those that it starts later, to the CPU of its node, where short messages one at a
+ * time are fastest. 1 when it did; 0, and nothing has changed, where the node is bound to none or the thread may not
+ * run there. */
+int rota_socket_stay_near_node(const rota_socket *socket);
 /* Readable when something came or ended: then receive and take completions until ROTA_WOULD_BLOCK. */
 int rota_socket_fd(const rota_socket *socket);
 /* Whether its node lives. */

@@ -202,6 +202,13 @@ export! {
     }
 }
 
+/// Binds the calling thread to the CPU of its node.
+// SAFETY: the name is declared in rota.h and nowhere else.
+#[unsafe(no_mangle)]
+pub extern "C" fn rota_socket_stay_near_node(socket: Option<&Socket>) -> c_int {
+    c_int::from(socket.is_some_and(Socket::stay_near_node))
+}
+
 /// This station's node address.
 // SAFETY: the name is declared in rota.h and nowhere else.
 #[unsafe(no_mangle)]

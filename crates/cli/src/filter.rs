@@ -23,7 +23,7 @@ mod words;
 
 pub use error::FilterError;
 use rota_wire::MacAddr;
-pub use words::MODES;
+pub use words::{MODES, OF_EVENTS, OF_LOADS, Vocabulary};
 
 /// A station, as an event names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,20 +113,20 @@ enum Compare {
 }
 
 impl Filter {
-    /// Reads a filter; an empty one lets everything through.
+    /// Reads a filter of what such words can be asked of; an empty one lets everything through.
     ///
     /// # Errors
     /// [`FilterError`]: the column, what stood there and what would have been right.
-    pub fn parse(text: &str) -> Result<Self, FilterError> {
-        parse::parse(text).map(|root| Self { root })
+    pub fn parse(text: &str, words: &Vocabulary) -> Result<Self, FilterError> {
+        parse::parse(text, words).map(|root| Self { root })
     }
 
-    /// Reads a filter whose words came as arguments of a command.
+    /// Reads a filter of events, whose words came as arguments of a command.
     ///
     /// # Errors
     /// As [`Self::parse`].
     pub fn from_words(words: &[String]) -> Result<Self, FilterError> {
-        Self::parse(&words.join(" "))
+        Self::parse(&words.join(" "), &OF_EVENTS)
     }
 
     /// Whether an event passes.
@@ -228,7 +228,7 @@ impl Compare {
 #[cfg(test)]
 pub fn fuzz_filter(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    match Filter::parse(text) {
+    match Filter::parse(text, &OF_EVENTS) {
         Ok(filter) => {
             let _ = filter.matches(&Fields::default());
         }

@@ -47,13 +47,13 @@ enum What {
 #[derive(clap::Args)]
 struct RecvArgs {
     /// The socket to receive at, such as 24
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = socket)]
     socket: u8,
     /// End after so many messages
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// End, with code 1, when nothing came for so long
-    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    #[arg(long, value_parser = parse_span, value_name = "TIME", allow_hyphen_values = true)]
     timeout: Option<Span>,
     /// Count only, and tell at the end
     #[arg(long)]
@@ -63,17 +63,20 @@ struct RecvArgs {
 #[derive(clap::Args)]
 struct EchoArgs {
     /// The socket to answer at
-    #[arg(long, default_value_t = 24, value_name = "N")]
+    #[arg(long, default_value_t = 24, value_parser = socket, value_name = "N")]
     socket: u8,
     /// Send UDP datagrams to this port back too
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     udp: Option<u16>,
+    /// Run on the CPU of this station's node, where short messages one at a time are fastest
+    #[arg(long)]
+    near: bool,
 }
 
 #[derive(clap::Args)]
 struct PingArgs {
     /// The socket to send from
-    #[arg(long, default_value_t = 22, value_name = "N")]
+    #[arg(long, default_value_t = 22, value_parser = socket, value_name = "N")]
     socket: u8,
     /// Where to: SOCKET@NODE
     #[arg(long, value_parser = address, value_name = "ADDRESS")]
@@ -90,10 +93,23 @@ struct PingArgs {
     priority: u8,
     /// How long an answer may take
     #[arg(long, value_parser = parse_span, default_value = "1s", value_name = "TIME")]
+    #[arg(allow_hyphen_values = true)]
     timeout: Span,
     /// After each round trip one of bare UDP to there, to compare with
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = udp_address)]
     udp: Option<SocketAddr>,
+    /// Run on the CPU of this station's node, where short messages one at a time are fastest
+    #[arg(long)]
+    near: bool,
+}
+
+fn socket(text: &str) -> Result<u8, String> {
+    let sentence = "sockets are even numbers from 2 to 254 without 66, 170, 224, 240, 254, such as 24";
+    text.parse().map_err(|_| format!("'{text}' is no socket; {sentence}"))
+}
+
+fn udp_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("'{text}' is no address with a port; write it such as 10.0.0.2:7707"))
 }
 
 /// Checked before a buffer of that size is made.
@@ -105,7 +121,8 @@ fn size(text: &str) -> Result<usize, String> {
 }
 
 fn address(text: &str) -> Result<Address, String> {
-    let wrong = || format!("'{text}' is no address; write SOCKET@NODE, such as 24@2, or 24@all");
+    let wrong =
+        || format!("'{text}' is no address; write SOCKET@NODE by their numbers, such as 24@2, or 24@all");
     let (socket, node) = text.split_once('@').ok_or_else(wrong)?;
     let socket = socket.parse().map_err(|_| wrong())?;
     if socket == 0 || socket % 2 == 1 || socket == rota_wire::llc::SAP_SNAP {
@@ -139,6 +156,15 @@ fn check(to: Address, private: bool) -> Result<(), Failure> {
             LlcError::InvalidSocket(to.socket)
         );
         return Err(Failure::wrong_use(sentence));
+    }
+    Ok(())
+}
+
+/// Binds this thread, where asked for.
+fn bind(near: bool, socket: &Socket) -> Result<(), Failure> {
+    if near && !socket.stay_near_node() {
+        let why = "the node of this station has no real-time rights, or this program may not run on its CPU";
+        return Err(Failure::failed(format!("--near is not possible: {why}; leave it out")));
     }
     Ok(())
 }
@@ -215,6 +241,8 @@ fn echo(args: &EchoArgs, format: Format) -> Result<Exit, Failure> {
     let socket = open(args.socket)?;
     let ends = Ends::catch()?;
     args.udp.map_or(Ok(()), trip::udp_echo)?;
+    // After it: a thread inherits where it may run, and UDP's is its own affair.
+    bind(args.near, &socket)?;
     eprintln!("answering at socket {}", args.socket);
     let (mut answered, mut refused) = (0_u64, 0_u64);
     let each = |socket: &mut Socket, received: Received, payload: &[u8]| {
@@ -244,6 +272,16 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
     let mut socket = open(args.socket)?;
     let ends = Ends::catch()?;
     let udp = args.udp.map(|to| trip::udp_end(to, args.timeout)).transpose()?;
+    let udp = udp.map(|udp| {
+        let mut number = 0;
+        trip::Turns::start(move |octets| {
+            let mut packet = vec![0; octets];
+            stamp(&mut packet, number);
+            number += 1;
+            trip::udp(&udp, &packet, &mut vec![0; MESSAGE_OCTETS_MAX])
+        })
+    });
+    bind(args.near, &socket)?;
     let mut packet = vec![0; args.size];
     let mut room = vec![0; MESSAGE_OCTETS_MAX];
     let (mut ours, mut bare) = (Times::default(), Times::default());
@@ -256,7 +294,7 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
             ends.came()
         })?);
         if let Some(udp) = &udp {
-            bare.note(trip::udp(udp, &packet, &mut room));
+            bare.note(udp.turn(args.size));
         }
     }
     ours.answered.sort_unstable();

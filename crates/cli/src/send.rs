@@ -57,7 +57,8 @@ pub struct Args {
     /// When the first unit leaves, in nanoseconds of CLOCK_MONOTONIC
     #[arg(long, value_name = "NS")]
     start_at: Option<u64>,
-    /// Drop a frame whose turn has passed, as a camera would, instead of sending everything later
+    /// Drop a frame whose turn has passed, as a camera would, instead of sending everything later: without it
+    /// one stall of this host makes all that follows late, for a reservation has no rate to catch up with
     #[arg(long)]
     live: bool,
     /// Write a line of JSON for each unit sent (unit, frame, schedule); '-' is standard output

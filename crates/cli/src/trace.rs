@@ -52,11 +52,15 @@ enum Command {
     Incident(incident::Args),
 }
 
+fn how_many(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("'{text}' is no number of events; write one such as 50"))
+}
+
 #[derive(clap::Args)]
 struct Show {
     /// At most so many events, the newest of those that pass the filter
-    #[arg(long, value_name = "N")]
-    last: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = how_many, allow_hyphen_values = true)]
+    last: Option<u64>,
     /// Which events, as in tcpdump
     #[arg(value_name = "FILTER")]
     filter: Vec<String>,
@@ -65,7 +69,7 @@ struct Show {
 #[derive(clap::Args)]
 struct Follow {
     /// End after so many events
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = how_many, allow_hyphen_values = true)]
     count: Option<u64>,
     /// Which events, as in tcpdump
     #[arg(value_name = "FILTER")]
@@ -101,7 +105,7 @@ fn select(source: &mut Source, args: &Show, filter: &Filter) -> (Vec<Entry>, u64
     let (mut entries, lost) = source.all();
     entries.retain(|entry| filter.matches(&entry.fields()));
     if let Some(last) = args.last {
-        entries.drain(..entries.len().saturating_sub(last));
+        entries.drain(..entries.len().saturating_sub(usize::try_from(last).unwrap_or(usize::MAX)));
     }
     (entries, lost)
 }

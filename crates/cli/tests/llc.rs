@@ -172,6 +172,13 @@ fn round_trips_are_numbered_and_an_interrupted_program_sums_up() {
     assert!(told["p50_ns"].as_u64().unwrap() > 5_000, "no frame goes there and back in so little: {told}");
     assert!(ping(&["--count", "20", "--json"]).well().json()["answered"] == 20);
 
+    let near = lab.start(2, &["llc", "echo", "--socket", "30", "--near", "--udp", "7070"]);
+    near.wait_for_word("answering at socket 30");
+    let words =
+        ["llc", "ping", "--to", "30@2", "--near", "--udp", "10.77.0.2:7070", "--count", "50", "--json"];
+    let told = lab.rota(1, &words).well().json();
+    assert!(told["answered"] == 50 && told["udp"]["answered"] == 50, "{told}");
+
     let heard = lab.start(1, &["llc", "recv", "--socket", "26"]);
     heard.wait_for_word("listening at socket 26");
     send(&lab, 2, &["--to", "26@1", "one"]).well();

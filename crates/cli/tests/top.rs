@@ -131,6 +131,7 @@ fn bad_input_is_told_where_and_what_would_be_right() {
     let Some(lab) = Lab::without_nodes("topbad", 2, &[]) else { return };
     for (words, code, said) in [
         (&["top", "--once", "kind", "tokne"][..], 2, "column 6"),
+        (&["top", "--once", "sap", "4"], 2, "nothing here has that field"),
         (&["top", "--rate", "10khz"], 2, "write one such as 10hz"),
         (&["top", "--rate", "1000hz"], 2, "50hz"),
         (&["top", "--web", "0.0.0.0:1"], 2, "--web-anywhere"),

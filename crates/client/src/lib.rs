@@ -22,6 +22,7 @@
 pub mod circuit;
 mod clock;
 pub mod llc;
+mod near;
 mod node;
 mod pacer;
 mod receive;

@@ -21,6 +21,7 @@
 //! Nothing here blocks but [`Socket::wait`]. Many messages may be under way at once; each has a number, and
 //! its [`Outcome`] comes in [`Socket::completion`]. A socket is closed when it is dropped.
 
+use crate::near::bind_to;
 use crate::node::NodeError;
 use crate::now;
 use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
@@ -28,7 +29,7 @@ pub use rota_proto::llc::TAKEN;
 use rota_proto::llc::is_socket;
 use rota_shm::control::{ControlName, LlcRefusal, Reply, Request};
 use rota_shm::{
-    ClientSocket, MemoryError, MessageFailure, MessageProgress, MessageRoute, TryWriteError, Waited,
+    ClientSocket, MemoryError, MessageFailure, MessageProgress, MessageRoute, Sleep, TryWriteError, Waited,
     max_slice, open_socket,
 };
 use rota_units::{Instant, Span};
@@ -181,8 +182,8 @@ impl Llc {
         // A connection of its own, so that the death of the program closes it.
         let (session, _) = Session::begin(&self.control)?;
         let message = session.request(&Request::LlcOpen { socket: sap }, LOCAL_TIMEOUT)?;
-        let files = match message.body {
-            Reply::LlcOpened { .. } => message.descriptors,
+        let (files, cpu) = match message.body {
+            Reply::LlcOpened { cpu, .. } => (message.descriptors, cpu),
             Reply::LlcRefused { why: LlcRefusal::Duplicate, .. } => {
                 return Err(LlcError::DuplicateSocket(sap));
             }
@@ -203,6 +204,7 @@ impl Llc {
             failure: None,
             buffer: Vec::with_capacity(MESSAGE_OCTETS_MAX),
             polled: Cell::new(false),
+            cpu: cpu.map(usize::from),
             lost: 0,
             _place: place,
         })
@@ -241,6 +243,8 @@ pub struct Socket {
     buffer: Vec<u8>,
     /// Somebody polls the bell.
     polled: Cell<bool>,
+    /// Where the node's data thread is bound to.
+    cpu: Option<usize>,
     lost: u64,
     _place: Place,
 }
@@ -365,23 +369,45 @@ impl Socket {
     }
 
     /// Sleeps until something was received or sent, or until then; returns at once when there is something to
-    /// take already. A node that has died ends it too.
-    pub fn wait(&mut self, until: Instant) {
+    /// take already. A node that has died ends it too. Whether there is something to take.
+    pub fn wait(&mut self, until: Instant) -> bool {
+        self.sleep(until, Sleep::ForNews)
+    }
+
+    /// As [`Socket::wait`], but only until a message was received: what becomes of own messages wakes nobody.
+    pub fn wait_message(&mut self, until: Instant) -> bool {
+        self.sleep(until, Sleep::ForMessages)
+    }
+
+    fn sleep(&mut self, until: Instant, how: Sleep) -> bool {
         loop {
             let seen = self.memory.board.event();
-            self.harvest();
-            if !self.done.is_empty() || self.memory.received.has_next() {
-                return;
+            if how == Sleep::ForNews {
+                self.harvest();
+            }
+            if self.memory.received.has_next() || how == Sleep::ForNews && !self.done.is_empty() {
+                return true;
             }
             let left = until.since(now());
             if left == Span::ZERO {
-                return;
+                return false;
             }
-            let waited = self.memory.board.wait(seen, left.min(max_slice()));
+            let waited = self.memory.sleep(how, seen, left.min(max_slice()));
             if waited == Waited::TimedOut && self.session.is_gone() {
-                return;
+                return false;
             }
         }
+    }
+
+    /// Binds the calling thread, and those that it starts later, to the CPU of its node. False where the node
+    /// is bound to none (it has no real-time rights) or the thread may not run there; then nothing changes.
+    ///
+    /// A thread that exchanges short messages one at a time and its node never work at the same time: each
+    /// waits for the other. On two CPUs each word between them wakes one that has gone to sleep, which costs
+    /// more than all of the work; on one it is a switch between threads. Who sends many messages at a time,
+    /// or computes for long between them, is better off on a CPU of its own.
+    pub fn stay_near_node(&self) -> bool {
+        self.cpu.is_some_and(bind_to)
     }
 
     /// Gives up every message that is not over; no outcome of them is told.

@@ -140,6 +140,8 @@ struct Data<D, G> {
     /// Frames that came from the device so far, roughly.
     frames_heard: u64,
     dequeued: Instant,
+    /// The turn before had frames of link control too.
+    llc_streams: bool,
     published: Published,
     tracer: Tracer,
 }
@@ -216,6 +218,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             has_more: false,
             frames_heard: 0,
             dequeued: Instant::ZERO,
+            llc_streams: false,
             published: files.published,
             tracer: Tracer::new(files.log, spec.settings.ether_type, mac.0, boot_id()),
         })
@@ -249,6 +252,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                     _ => {}
                 }
             }
+            self.llc_streams = ready[..count].contains(&LLC);
             self.look_at_rings(woke, &ready[..count])?;
             let control = &self.control;
             self.rings.sockets.retry(woke, &mut self.node, |note| control.say(note));
@@ -329,7 +333,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// Frames of link control that do not come with the others.
     fn receive_llc(&mut self) -> Result<(), Stopped> {
         let mut buffer = [0u8; BUFFER_OCTETS];
-        for nth in 0..FRAMES_A_TURN {
+        // One that comes alone is answered before the next: a look at the empty queue would only delay
+        // whoever waits for it. Of a stream many are taken at once; the level-triggered wait forgets none.
+        let frames = if self.llc_streams { FRAMES_A_TURN } else { 1 };
+        for nth in 0..frames {
             let len = match self.device.receive_llc(&mut buffer) {
                 Ok(Some(len)) => len,
                 Ok(None) => break,
@@ -338,8 +345,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             };
             self.arrived(None, now(), &buffer[..len]);
             if nth == 0 {
-                // Whoever waits for one message need not wait for the look at an empty queue; of many that
-                // come together the others are told at the end of the turn.
+                // Of many that come together the others are told at the end of the turn.
                 self.drain()?;
                 self.rings.sockets.wake();
             }

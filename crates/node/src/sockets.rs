@@ -29,7 +29,10 @@ pub(crate) struct Socket {
     /// Read from the ring, but the machine had no room for it.
     stuck: Option<UnitRef>,
     deliveries: u64,
+    /// It has news for its program,
     changed: bool,
+    /// and a message is among them.
+    came: bool,
     armed: u64,
 }
 
@@ -69,6 +72,7 @@ impl Sockets {
             stuck: None,
             deliveries: 0,
             changed: false,
+            came: false,
             armed: 0,
         });
         Ok(())
@@ -181,7 +185,7 @@ impl Sockets {
             }
             let _ = self.all[at].received.push(&descriptor, piece);
         }
-        self.all[at].changed = true;
+        (self.all[at].changed, self.all[at].came) = (true, true);
     }
 
     /// A message from the wire.
@@ -200,14 +204,18 @@ impl Sockets {
             let _ = socket.received.push(&descriptor, &payload[begin..end]);
         }
         socket.deliveries += 1;
-        socket.changed = true;
+        (socket.changed, socket.came) = (true, true);
     }
 
     /// Programs are woken once a turn, however much has happened.
     pub(crate) fn wake(&mut self) {
         for socket in self.all.iter_mut().filter(|socket| socket.changed) {
             socket.changed = false;
-            socket.board.notify();
+            let came = std::mem::take(&mut socket.came);
+            socket.board.tell();
+            if socket.messages.asleep().is_woken(came) {
+                socket.board.wake();
+            }
             let armed = socket.messages.armed();
             if armed != socket.armed {
                 socket.armed = armed;

@@ -247,6 +247,18 @@ impl Board {
         futex_wake(&self.pages, EVENT);
     }
 
+    /// The first half of [`Board::notify`]: nobody falls asleep on what was there before. What the client
+    /// says of its sleep may be read after it.
+    pub fn tell(&self) {
+        self.pages.bump(EVENT);
+        self.pages.full_barrier();
+    }
+
+    /// The second half: wakes the client; never blocks.
+    pub fn wake(&self) {
+        futex_wake(&self.pages, EVENT);
+    }
+
     /// Says what became of a socket's message. Call [`Board::notify`] after the last change of a turn.
     pub fn set_completion(&self, number: u64, progress: MessageProgress) {
         self.pages.store_release(completion_place(number), progress.word(number));

@@ -12,7 +12,7 @@ pub const BOARD_MAGIC: u64 = u64::from_be_bytes(*b"RotaChan");
 /// First word of a counters file: "RotaCntr".
 pub const COUNTERS_MAGIC: u64 = u64::from_be_bytes(*b"RotaCntr");
 /// Version of all layouts in this module; the two sides must agree exactly.
-pub const LAYOUT_VERSION: u64 = 2;
+pub const LAYOUT_VERSION: u64 = 3;
 /// Space for payload in one receive slot, in octets.
 pub const FRAGMENT_OCTETS_MAX: usize = 2048;
 /// Largest unit that a channel may carry, in octets.
@@ -77,7 +77,9 @@ pub struct TxHeader {
     pub head: u64,
     /// How often the client has asked for one octet on its bell; see [`crate::ClientSocket`].
     pub armed: u64,
-    reserved: [u64; 6],
+    /// A [`crate::Sleep`] code: what the client, asleep on the futex word, is to be woken for. Sockets only.
+    pub asleep: u64,
+    reserved: [u64; 5],
 }
 
 /// Head of one slot of the client-written ring; the unit's octets follow.

@@ -39,7 +39,7 @@ pub use memory::{
     ClientSink, ClientSocket, ClientSource, MemoryError, NodeSink, NodeSocket, NodeSource, SinkShape,
     SocketShape, SourceShape, open_sink, open_socket, open_source, ring_bell,
 };
-pub use message::{MessageFailure, MessageProgress, MessageRoute};
+pub use message::{MessageFailure, MessageProgress, MessageRoute, Sleep};
 pub use monitor::{ChannelRow, Flow, Monitor, MonitorTable, SegmentRow, StationRow};
 pub use raw::{Waited, max_slice};
 pub use ring::{

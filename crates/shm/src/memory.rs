@@ -8,14 +8,16 @@ use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
 
-use crate::board::{Board, BoardView};
+use crate::board::{Board, BoardView, EventSeen};
 use crate::layout::{
     BOARD_MAGIC, BOARD_OCTETS, BoardHeader, COMPLETIONS, LAYOUT_VERSION, SLOTS_MAX, UNIT_OCTETS_MAX,
     board_file_octets, tx_file_octets,
 };
 use crate::memfd::{self, FINAL_SEALS, SIZE_SEALS};
-use crate::raw::{ReadPages, WritePages};
+use crate::message::Sleep;
+use crate::raw::{ReadPages, Waited, WritePages};
 use crate::ring::{RxReader, RxWriter, TxReader, TxWriter};
+use rota_units::Span;
 
 /// Why a channel's memory could not be made or accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -259,6 +261,14 @@ impl ClientSocket {
         let _ = nix::unistd::write(&self.doorbell, &1u64.to_ne_bytes());
     }
 
+    /// As [`BoardView::wait`], and lets the node know, which need not wake whoever is awake.
+    pub fn sleep(&self, how: Sleep, seen: EventSeen, timeout: Span) -> Waited {
+        self.messages.set_asleep(how);
+        let waited = self.board.wait(seen, timeout);
+        self.messages.set_asleep(Sleep::Awake);
+        waited
+    }
+
     /// Readable when something has happened since the bell was armed.
     pub fn bell(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
@@ -410,7 +420,7 @@ fn open_board(file: OwnedFd) -> Result<(Arc<ReadPages>, BoardFacts), MemoryError
         return Err(MemoryError::NotOurs { found: "a file without a board", wanted: "a channel's board" });
     }
     if pages.load(offset_of!(BoardHeader, version)) != LAYOUT_VERSION {
-        return Err(MemoryError::NotOurs { found: "another layout version", wanted: "version 2" });
+        return Err(MemoryError::NotOurs { found: "another layout version", wanted: "version 3" });
     }
     let small = |at| u32::try_from(pages.load(at)).ok();
     let facts = BoardFacts {

@@ -28,6 +28,42 @@ impl MessageRoute {
     }
 }
 
+/// How the program of a socket sleeps: it tells, so that the node wakes it only for what it waits for. A wake
+/// costs the node a system call and, where the program runs on another CPU, that CPU's sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sleep {
+    /// Not at all.
+    Awake,
+    /// Until anything happens.
+    ForNews,
+    /// Until a message has come: what becomes of its own messages can wait.
+    ForMessages,
+}
+
+impl Sleep {
+    pub(crate) fn code(self) -> u64 {
+        match self {
+            Self::Awake => 0,
+            Self::ForNews => 1,
+            Self::ForMessages => 2,
+        }
+    }
+
+    /// Whether news wake it; `came`: a message is among them.
+    pub fn is_woken(self, came: bool) -> bool {
+        self == Self::ForNews || self == Self::ForMessages && came
+    }
+
+    /// Whatever a client writes there has a meaning: it harms only itself.
+    pub(crate) fn from_code(code: u64) -> Self {
+        match code {
+            0 => Self::Awake,
+            2 => Self::ForMessages,
+            _ => Self::ForNews,
+        }
+    }
+}
+
 /// Why a message failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageFailure {

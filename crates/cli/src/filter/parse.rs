@@ -1,17 +1,11 @@
 //! The reader of filters.
 
 use super::error::quoted;
-use super::words::{EVENTS, KINDS, MODES, VERDICTS, known, meant};
+use super::words::{MODES, OF_EVENTS, Vocabulary, first_name, known, meant};
 use super::{Compare, Expr, Field, FilterError, Side};
 
 /// How deep parentheses and `not` may stand in each other.
 const DEPTH_MAX: usize = 64;
-const FIELDS: &str = "src, dst, host, kind, event, verdict, mode, priority, channel, label, len, sap";
-/// Words that begin something else than a bare word.
-const FIELD_WORDS: &[&str] = &[
-    "src", "dst", "host", "station", "kind", "event", "verdict", "mode", "priority", "prio", "level",
-    "channel", "label", "len", "length", "sap", "not",
-];
 const SYMBOLS: &[&str] = &["&&", "||", "==", "!=", "<=", ">=", "(", ")", "!", "=", "<", ">"];
 
 /// A word or symbol, and where it began, in letters from 0.
@@ -22,9 +16,9 @@ struct Piece {
     quoted: bool,
 }
 
-pub(super) fn parse(text: &str) -> Result<Option<Expr>, FilterError> {
+pub(super) fn parse(text: &str, words: &Vocabulary) -> Result<Option<Expr>, FilterError> {
     let pieces = pieces(text)?;
-    let mut reader = Reader { text, pieces: &pieces, next: 0 };
+    let mut reader = Reader { text, pieces: &pieces, next: 0, words };
     if pieces.is_empty() {
         return Ok(None);
     }
@@ -78,6 +72,7 @@ struct Reader<'a> {
     text: &'a str,
     pieces: &'a [Piece],
     next: usize,
+    words: &'a Vocabulary,
 }
 
 impl Reader<'_> {
@@ -138,20 +133,24 @@ impl Reader<'_> {
 
     fn test(&mut self) -> Result<Expr, FilterError> {
         let Some(piece) = self.peek().filter(|piece| !piece.quoted) else {
-            return Err(self.wrong(format!("a field was expected ({FIELDS}), or a word such as token")));
+            return Err(self.wrong(self.expected()));
         };
-        match &*piece.text {
+        let field = first_name(&piece.text);
+        if OF_EVENTS.fields.contains(&field) && !self.words.fields.contains(&field) {
+            return Err(self.wrong(format!("nothing here has that field; {}", self.expected())));
+        }
+        match field {
             "src" => self.party(Side::Src),
             "dst" => self.party(Side::Dst),
-            "host" | "station" => self.party(Side::Either),
-            "kind" => self.word(Field::Kind, &[KINDS]),
-            "event" => self.word(Field::Event, &[EVENTS]),
-            "verdict" => self.word(Field::Verdict, &[VERDICTS]),
+            "host" => self.party(Side::Either),
+            "kind" => self.word(Field::Kind, &[self.words.kinds]),
+            "event" => self.word(Field::Event, &[self.words.found[0]]),
+            "verdict" => self.word(Field::Verdict, &[self.words.found[1]]),
             "mode" => self.word(Field::Mode, &[MODES]),
-            "priority" | "prio" | "level" => self.number(Field::Priority, 7),
+            "priority" => self.number(Field::Priority, 7),
             "channel" => self.number(Field::Channel, u64::MAX),
             "label" => self.number(Field::Label, u16::MAX.into()),
-            "len" | "length" => self.number(Field::Length, u32::MAX.into()),
+            "len" => self.number(Field::Length, u32::MAX.into()),
             "sap" => self.number(Field::Sap, 255),
             _ => self.bare(),
         }
@@ -181,12 +180,18 @@ impl Reader<'_> {
     }
 
     fn bare(&mut self) -> Result<Expr, FilterError> {
-        let known = known(&[KINDS, EVENTS, VERDICTS]);
+        let [events, verdicts] = self.words.found;
+        let known = known(&[self.words.kinds, events, verdicts]);
         if let Some(word) = self.takes(&known) {
             return Ok(Expr::Word(Field::Bare, true, word));
         }
-        let guess = self.guess(&[&known[..], FIELD_WORDS].concat());
-        Err(self.wrong(format!("{guess}a field was expected ({FIELDS}), or a word such as token or late")))
+        let guess = self.guess(&[&known[..], self.words.fields, &["station", "not"]].concat());
+        Err(self.wrong(format!("{guess}{}", self.expected())))
+    }
+
+    fn expected(&self) -> String {
+        let words = if self.words.found[0].is_empty() { "token" } else { "token or late" };
+        format!("a field was expected ({}), or a word such as {words}", self.words.fields.join(", "))
     }
 
     fn guess(&self, known: &[&str]) -> String {

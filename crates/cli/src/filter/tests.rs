@@ -18,7 +18,7 @@ fn llc() -> Fields<'static> {
 }
 
 fn holds(filter: &str, fields: &Fields<'_>) -> bool {
-    Filter::parse(filter).unwrap_or_else(|error| panic!("{error}")).matches(fields)
+    Filter::parse(filter, &OF_EVENTS).unwrap_or_else(|error| panic!("{error}")).matches(fields)
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_wrong_filter_names_its_column_and_what_would_be_right() {
         ("ö \u{7} or", 1, "'ö'", "a field"),
     ];
     for (text, column, found, wanted) in cases {
-        let error = Filter::parse(text).expect_err(text);
+        let error = Filter::parse(text, &OF_EVENTS).expect_err(text);
         assert_eq!(error.column, column, "{text}: {error}");
         assert!(error.found.contains(found) && error.wanted.contains(wanted), "{text}: {error}");
         let caret = error.to_string().lines().last().map(str::len);
@@ -85,7 +85,7 @@ fn a_wrong_filter_names_its_column_and_what_would_be_right() {
 #[test]
 fn a_long_filter_is_shown_around_the_place_only() {
     for text in ["token and ".repeat(5_000) + "tokn" + &" or llc".repeat(5_000), "x".repeat(100_000)] {
-        let error = Filter::parse(&text).expect_err("it is wrong");
+        let error = Filter::parse(&text, &OF_EVENTS).expect_err("it is wrong");
         let told = error.to_string();
         assert!(told.len() < 800, "{} octets", told.len());
         let [_, shown, caret] = told.lines().collect::<Vec<_>>()[..] else { panic!("{told}") };
@@ -97,8 +97,8 @@ fn a_long_filter_is_shown_around_the_place_only() {
 #[test]
 fn a_filter_too_deep_is_refused_and_not_a_crash() {
     let deep = "(".repeat(100_000) + "token";
-    assert_eq!(Filter::parse(&deep).expect_err("too deep").column, 66);
-    assert!(Filter::parse(&"!".repeat(100_000)).is_err());
+    assert_eq!(Filter::parse(&deep, &OF_EVENTS).expect_err("too deep").column, 66);
+    assert!(Filter::parse(&"!".repeat(100_000), &OF_EVENTS).is_err());
     let long = vec!["token"; 10_000].join(" and ");
     assert!(holds(&long, &token()), "long is not deep");
 }

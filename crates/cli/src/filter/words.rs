@@ -43,6 +43,46 @@ pub const VERDICTS: &[&str] = &{
 /// Modes of a station.
 pub const MODES: &[&str] = &["joining", "plain", "switching", "token"];
 
+/// What a filter may ask of what it selects from. A field that nothing there has would select nothing, which
+/// looks like a quiet wire, so it is refused.
+#[derive(Debug)]
+pub struct Vocabulary {
+    /// Fields, by their first name.
+    pub fields: &'static [&'static str],
+    /// Kinds of frames.
+    pub kinds: &'static [&'static str],
+    /// Events and verdicts, which may stand alone too.
+    pub found: [&'static [&'static str]; 2],
+}
+
+/// Of the events of a trace.
+pub const OF_EVENTS: Vocabulary = Vocabulary {
+    fields: &[
+        "src", "dst", "host", "kind", "event", "verdict", "mode", "priority", "channel", "label", "len",
+        "sap",
+    ],
+    kinds: KINDS,
+    found: [EVENTS, VERDICTS],
+};
+
+/// Of loads and channels: the monitor counts all frames that guard the token as one kind, and all signalling
+/// as another.
+pub const OF_LOADS: Vocabulary = Vocabulary {
+    fields: &["src", "dst", "host", "kind", "priority", "channel", "label"],
+    kinds: &["token", "data", "ordinary", "signal", "llc"],
+    found: [&[], &[]],
+};
+
+/// The first name of a field that has several.
+pub(super) fn first_name(word: &str) -> &str {
+    match word {
+        "station" => "host",
+        "prio" | "level" => "priority",
+        "length" => "len",
+        other => other,
+    }
+}
+
 /// Other names of kinds.
 const ALIASES: &[(&str, &str)] = &[("real-time", "data"), ("rt", "data"), ("nrt", "ordinary")];
 
@@ -54,9 +94,9 @@ pub(super) fn means(asked: &str, has: &str) -> bool {
 
 /// All words that may stand for a field, or alone.
 pub(super) fn known(lists: &[&[&'static str]]) -> Vec<&'static str> {
-    let aliases = ALIASES.iter().map(|(alias, _)| *alias);
-    let kinds = lists.contains(&KINDS);
-    lists.iter().flat_map(|list| list.iter().copied()).chain(aliases.filter(|_| kinds)).collect()
+    let words = || lists.iter().flat_map(|list| list.iter().copied());
+    let aliases = ALIASES.iter().filter(|(_, meant)| words().any(|word| word == *meant));
+    words().chain(aliases.map(|(alias, _)| *alias)).collect()
 }
 
 /// The known word that somebody may have meant.

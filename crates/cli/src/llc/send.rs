@@ -1,6 +1,6 @@
 //! `rota llc send`: one message, or many, and what became of them.
 
-use super::{address, check, gone, open, size};
+use super::{address, check, gone, open, size, socket};
 use crate::Format;
 use crate::exit::{Exit, Failure};
 use crate::signals::Ends;
@@ -18,7 +18,7 @@ const NO_ROOM: &str = "transmit_no_room";
 #[derive(clap::Args)]
 pub struct Args {
     /// The socket to send from
-    #[arg(long, default_value_t = 18, value_name = "N")]
+    #[arg(long, default_value_t = 18, value_parser = socket, value_name = "N")]
     socket: u8,
     /// Where to: SOCKET@NODE, such as 24@2; 24@all reaches everybody
     #[arg(long, value_parser = address, value_name = "ADDRESS")]
@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, default_value_t = 3, value_name = "N", requires = "ack")]
     tries: u8,
     /// Give a message up after this time
-    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    #[arg(long, value_parser = parse_span, value_name = "TIME", allow_hyphen_values = true)]
     time: Option<Span>,
     /// How many times to send it
     #[arg(long, default_value_t = 1, value_name = "N")]

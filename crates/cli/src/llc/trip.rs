@@ -7,6 +7,8 @@ use crate::exit::Failure;
 use rota::llc::{Address, LlcError, MESSAGE_OCTETS_MAX, Received, Socket, TransmitOptions};
 use rota_units::Span;
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Hands every message to `each`, until the node has gone or `ends` says so; whether the latter was it.
@@ -16,17 +18,28 @@ pub fn serve(
     ends: impl Fn() -> bool,
 ) -> Result<bool, LlcError> {
     let mut room = vec![0; MESSAGE_OCTETS_MAX];
-    while socket.is_alive() {
+    let mut count = 0_u64;
+    loop {
+        while let Some(received) = socket.receive(&mut room)? {
+            each(&mut socket, received, &room[..received.octets]);
+            count += 1;
+            // Looked at rarely while messages come, for it costs a system call.
+            if count.is_multiple_of(256) && ends() {
+                return Ok(true);
+            }
+        }
+        while socket.completion().is_some() {}
+        if socket.wait_message(clock::now() + SLICE) {
+            continue;
+        }
         if ends() {
             return Ok(true);
         }
-        while let Some(received) = socket.receive(&mut room)? {
-            each(&mut socket, received, &room[..received.octets]);
+        // A node that brings messages lives: only a silent one is asked.
+        if !socket.is_alive() {
+            return Ok(false);
         }
-        while socket.completion().is_some() {}
-        socket.wait(clock::now() + SLICE);
     }
-    Ok(false)
 }
 
 /// How long one message and its answer took, `None` when no answer came in time or
@@ -47,11 +60,15 @@ pub fn llc(
         if socket.receive(room)?.is_some_and(|received| &room[..received.octets] == packet) {
             return Ok(Some(clock::now().since(begin)));
         }
-        if clock::now() >= begin + timeout || gives_up() {
+        while socket.completion().is_some() {}
+        let until = begin + timeout;
+        // What costs a system call is asked only of silence.
+        if socket.wait_message(until.min(clock::now() + SLICE)) {
+            continue;
+        }
+        if clock::now() >= until || gives_up() {
             return Ok(None);
         }
-        while socket.completion().is_some() {}
-        socket.wait((begin + timeout).min(clock::now() + SLICE));
         if !socket.is_alive() {
             return Err(gone());
         }
@@ -89,5 +106,43 @@ pub fn udp(socket: &UdpSocket, packet: &[u8], room: &mut [u8]) -> Option<Span> {
         if &room[..octets] == packet {
             return Some(clock::now().since(begin));
         }
+    }
+}
+
+/// Round trips of one kind in a thread of their own. Who measures two kinds in turn would find the thread of
+/// the one on the CPU that the other has drawn it to: as two programs, neither concerns the other.
+pub struct Turns {
+    ask: Option<SyncSender<usize>>,
+    told: Receiver<Option<Span>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Turns {
+    /// `each` makes one round trip of so many octets.
+    pub fn start(mut each: impl FnMut(usize) -> Option<Span> + Send + 'static) -> Self {
+        let ((ask, asked), (tell, told)) = (sync_channel(0), sync_channel(0));
+        let thread = std::thread::spawn(move || {
+            while let Ok(octets) = asked.recv() {
+                if tell.send(each(octets)).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { ask: Some(ask), told, thread: Some(thread) }
+    }
+
+    /// One round trip; `None` when it was not answered.
+    pub fn turn(&self, octets: usize) -> Option<Span> {
+        // Both fail only after the thread has panicked, which is no answer.
+        self.ask.as_ref()?.send(octets).ok()?;
+        self.told.recv().ok()?
+    }
+}
+
+impl Drop for Turns {
+    /// Waits for the thread: whoever measures what this process costs must not see its time vanish with it.
+    fn drop(&mut self) {
+        self.ask = None;
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -2,11 +2,10 @@
 //! priority, passes when a frame of it would.
 
 use super::picture::{Channel, Station};
-use crate::filter::{Fields, Filter, FilterError, Party};
+use crate::filter::{Fields, Filter, FilterError, OF_LOADS, Party};
 
-/// The word by which a filter knows each kind of load, in the order of the rows. The monitor counts all
-/// frames that guard the token as one kind, and all signalling as another.
-const WORDS: [&str; 5] = ["token", "data", "ordinary", "signal", "llc"];
+/// The word by which a filter knows each kind of load, in the order of the rows.
+const WORDS: &[&str] = OF_LOADS.kinds;
 const ORDINARY: usize = 2;
 
 /// A filter, and as it was typed.
@@ -23,7 +22,7 @@ impl Narrow {
     /// # Errors
     /// Where it goes wrong.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
-        Ok(Self { text: text.trim().to_owned(), filter: Filter::parse(text)? })
+        Ok(Self { text: text.trim().to_owned(), filter: Filter::parse(text, &OF_LOADS)? })
     }
 
     /// Leaves of a station's loads only what passes.
@@ -110,6 +109,21 @@ mod tests {
         assert_eq!(left("src n4"), [0; 5]);
         assert_eq!(left("not kind ordinary"), [1, 10, 0, 100, 0]);
         assert_eq!(left("priority >= 6"), [0, 0, 200, 0, 0], "only ordinary frames have a priority");
+    }
+
+    #[test]
+    fn what_no_load_has_is_refused_and_does_not_look_like_a_quiet_wire() {
+        for (text, column, wanted) in [
+            ("src n3 and sap 4", 12, "nothing here has that field"),
+            ("length > 5", 1, "nothing here has that field; a field was expected (src, dst, host, kind"),
+            ("kind announce", 6, "one of these was expected: token, data, ordinary, signal, llc"),
+            ("late", 1, "or a word such as token"),
+        ] {
+            let error = Narrow::parse(text).expect_err(text);
+            assert_eq!(error.column, column, "{error}");
+            assert!(error.wanted.contains(wanted), "{error}");
+        }
+        assert_eq!(left("station 3 and prio >= 6"), [0, 0, 200, 0, 0], "second names are names");
     }
 
     #[test]

@@ -12,11 +12,15 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 pub struct Args {
     /// Which one; without a number all that are kept are listed
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = number)]
     number: Option<u64>,
     /// Write its text and its capture into this folder
     #[arg(long, value_name = "DIR", requires = "number")]
     save: Option<PathBuf>,
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("'{text}' is no incident's number; 'rota trace incident' lists them"))
 }
 
 /// Runs the command.

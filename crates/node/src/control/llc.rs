@@ -36,7 +36,8 @@ impl Control<'_> {
         let session = &mut self.sessions[at];
         match NodeSocket::create(shape) {
             Ok(memory) => {
-                let reply = Reply::LlcOpened { node: self.facts.llc.address };
+                let cpu = self.realtime.pinned.and_then(|cpu| u16::try_from(cpu).ok());
+                let reply = Reply::LlcOpened { node: self.facts.llc.address, cpu };
                 session.reply(&reply, &memory.descriptors());
                 session.socket = Some(OwnedSocket { number, memory: Some(Box::new(memory)) });
             }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::info::{ChannelInfo, ContractInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 4;
+pub const CONTROL_VERSION: u32 = 5;
 /// Longest message.
 pub const MESSAGE_OCTETS_MAX: usize = 64 * 1024;
 
@@ -184,6 +184,8 @@ pub enum Reply {
     LlcOpened {
         /// This station's node address; 0 where it has none.
         node: u8,
+        /// The CPU that the node's data thread is bound to, if it is.
+        cpu: Option<u16>,
     },
     /// To [`Request::LlcOpen`].
     LlcRefused {

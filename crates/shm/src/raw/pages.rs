@@ -129,6 +129,11 @@ impl WritePages {
         fence(Ordering::Release);
     }
 
+    /// Keeps everything written so far before everything read or written after, for all to see.
+    pub(crate) fn full_barrier(&self) {
+        fence(Ordering::SeqCst);
+    }
+
     /// Adds to the word at `at`; several threads of one process may do so.
     pub(crate) fn add(&self, at: usize, amount: u64) {
         #[cfg(test)]

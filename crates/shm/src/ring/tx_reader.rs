@@ -6,6 +6,7 @@ use rota_units::Instant;
 
 use crate::board::Board;
 use crate::layout::{TX_HEADER_OCTETS, TxDescriptor, TxHeader, sequence_shut, tx_slot_octets};
+use crate::message::Sleep;
 use crate::raw::ReadPages;
 
 /// What a client wrote that no correct client writes. The channel is over.
@@ -152,6 +153,11 @@ impl TxReader {
     /// How often the client has asked for an octet on its bell.
     pub fn armed(&self) -> u64 {
         self.pages.load_acquire(offset_of!(TxHeader, armed))
+    }
+
+    /// Whether the client sleeps, and for what it wants to be woken.
+    pub fn asleep(&self) -> Sleep {
+        Sleep::from_code(self.pages.load(offset_of!(TxHeader, asleep)))
     }
 
     fn read(&mut self, index: u64) -> Result<UnitRef, Hostile> {

@@ -7,6 +7,7 @@ use rota_units::Instant;
 
 use crate::board::BoardView;
 use crate::layout::{TX_HEADER_OCTETS, TxDescriptor, TxHeader, sequence_open, sequence_shut, tx_slot_octets};
+use crate::message::Sleep;
 use crate::raw::WritePages;
 
 /// Why a unit was not taken into the ring.
@@ -89,6 +90,12 @@ impl TxWriter {
     /// Asks the node for one octet on the bell when something has happened.
     pub(crate) fn arm(&self) {
         self.pages.add(offset_of!(TxHeader, armed), 1);
+    }
+
+    /// Tells the node how the client sleeps. Before a sleep: whoever tells it of news afterwards sees this.
+    pub(crate) fn set_asleep(&self, sleep: Sleep) {
+        self.pages.store(offset_of!(TxHeader, asleep), sleep.code());
+        self.pages.full_barrier();
     }
 
     /// Slots of the ring.

@@ -1,17 +1,17 @@
 //! Round trips: on a quiet wire by LLC and UDP in turn, and beside a greedy TCP flow.
 
-use super::peer::ECHO;
-use super::{Bench, at_peer};
+use super::peer::ECHO_NEAR;
+use super::{Bench, End, NEAR};
 use crate::bench::stage::{Nodes, failed};
 use crate::clock;
 use crate::demo::worker::Worker;
 use crate::exit::Failure;
-use crate::llc::trip;
+use crate::llc::trip::{self, Turns};
 use hdrhistogram::Histogram;
 use rota::Received;
-use rota::llc::MESSAGE_OCTETS_MAX;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
+use std::net::UdpSocket;
 
 pub const ANSWER_WITHIN: Span = Span::from_millis(1_000);
 /// One hundred messages a second, as the paper asks.
@@ -37,10 +37,15 @@ pub struct Times {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Latency {
     pub octets: usize,
+    /// Both programs on the CPUs of their nodes.
     pub llc: Times,
+    /// Both wherever the kernel puts them.
+    pub llc_free: Times,
+    /// The same, by UDP.
     pub udp: Times,
-    /// Of the medians.
+    /// Of the medians, to UDP's.
     pub ratio: f64,
+    pub ratio_free: f64,
 }
 
 /// Beside a greedy TCP flow.
@@ -82,31 +87,43 @@ impl Record {
 }
 
 /// One question and its answer by LLC; `None` when it does not come.
-fn ask_llc(bench: &mut Bench<'_>, packet: &mut [u8], priority: u8) -> Result<Option<Span>, Failure> {
+fn ask_llc(end: &mut End, packet: &mut [u8], priority: u8) -> Result<Option<Span>, Failure> {
     if let Some(first) = packet.first_mut() {
         *first = priority;
     }
-    let (socket, mut room) = (&mut bench.socket, [0; MESSAGE_OCTETS_MAX]);
+    let End { socket, to, room } = end;
     // What came too late for an earlier question is no answer to this one.
-    while socket.receive(&mut room)?.is_some() {}
-    trip::llc(socket, at_peer(ECHO), packet, priority, &mut room, ANSWER_WITHIN, || false)
+    while socket.receive(room)?.is_some() {}
+    trip::llc(socket, *to, packet, priority, room, ANSWER_WITHIN, || false)
 }
 
-fn ask_udp(bench: &Bench<'_>, packet: &[u8]) -> Option<Span> {
-    trip::udp(&bench.udp, packet, &mut [0; 4_096])
+fn ask_udp(udp: &UdpSocket, packet: &[u8]) -> Option<Span> {
+    trip::udp(udp, packet, &mut [0; 4_096])
 }
 
-/// Both in turn, so that a slow phase of the machine meets both.
-pub fn quiet(bench: &mut Bench<'_>, octets: usize, messages: u32) -> Result<Latency, Failure> {
-    let (mut llc, mut udp) = (Record::new(), Record::new());
-    let mut packet = vec![0; octets];
-    for _ in 0..messages {
-        llc.add(ask_llc(bench, &mut packet, 0)?);
-        udp.add(ask_udp(bench, &packet));
-    }
-    let (llc, udp) = (llc.sum_up(), udp.sum_up());
-    let ratio = (llc.p50_ns as f64 / udp.p50_ns.max(1) as f64 * 1_000.0).round() / 1_000.0;
-    Ok(Latency { octets, llc, udp, ratio })
+/// Round trips of each length, in turn: by LLC wherever the kernel puts the threads, by LLC on the CPUs of
+/// the nodes, and by UDP; so a slow phase of the machine meets all.
+pub fn quiet(bench: &mut Bench<'_>, sizes: &[usize], messages: u32) -> Result<Vec<Latency>, Failure> {
+    let (mut near, bare) = (bench.end(NEAR, ECHO_NEAR)?, bench.udp.try_clone().map_err(failed)?);
+    let udp = Turns::start(move |octets| ask_udp(&bare, &vec![0; octets]));
+    let mut is_bound = false;
+    let near = Turns::start(move |octets| {
+        is_bound = is_bound || near.socket.stay_near_node();
+        ask_llc(&mut near, &mut vec![0; octets], 0).ok()?
+    });
+    let mut each = |octets: usize| -> Result<Latency, Failure> {
+        let mut records = [0; 3].map(|_| Record::new());
+        let mut packet = vec![0; octets];
+        for _ in 0..messages {
+            let free = ask_llc(&mut bench.llc, &mut packet, 0)?;
+            let took = [near.turn(octets), free, udp.turn(octets)];
+            records.iter_mut().zip(took).for_each(|(record, took)| record.add(took));
+        }
+        let [near, free, udp] = records.map(|record| record.sum_up());
+        let ratio = |ours: Times| (ours.p50_ns as f64 / udp.p50_ns.max(1) as f64 * 1_000.0).round() / 1_000.0;
+        Ok(Latency { octets, ratio: ratio(near), ratio_free: ratio(free), llc: near, llc_free: free, udp })
+    };
+    sizes.iter().map(|octets| each(*octets)).collect()
 }
 
 /// A TCP flow from the sending to the answering station, for as long as this value lives.
@@ -135,14 +152,14 @@ pub fn loaded(bench: &mut Bench<'_>, nodes: &mut Nodes<'_>, seconds: u64) -> Res
     let mut packet = [0; MESSAGE_OCTETS];
     let (udp, llc_plain) = {
         let _flow = greedy(bench)?;
-        let udp = paced(seconds, || Ok(ask_udp(bench, &packet)))?;
-        (udp, paced(seconds, || ask_llc(bench, &mut packet, 7))?)
+        let udp = paced(seconds, || Ok(ask_udp(&bench.udp, &packet)))?;
+        (udp, paced(seconds, || ask_llc(&mut bench.llc, &mut packet, 7))?)
     };
     // A slot in each cycle, of which every tenth is used: what the promise of a delay costs.
     let mut channel = nodes.open(MESSAGE_OCTETS as u32, CYCLE, true)?;
     let channel_bound_ns = channel.sender.contract().bound_ns;
     let _flow = greedy(bench)?;
-    let llc_priority_7 = paced(seconds, || ask_llc(bench, &mut packet, 7))?;
+    let llc_priority_7 = paced(seconds, || ask_llc(&mut bench.llc, &mut packet, 7))?;
     let one_way = channel_times(&mut channel, seconds)?;
     let link_bps = bench.stage.lab.spec().rate.as_bps();
     Ok(Loaded { link_bps, udp, llc_plain, llc_priority_7, channel: one_way, channel_bound_ns })

@@ -15,7 +15,7 @@ use crate::exit::Failure;
 use crate::llc::trip::udp_end;
 use latency::{Latency, Loaded};
 use rota::ControlName;
-use rota::llc::{Address, Llc, Socket};
+use rota::llc::{Address, Llc, MESSAGE_OCTETS_MAX, Socket};
 use rota_sim::paper::shipnet::LENGTHS;
 use rota_units::{BitRate, Span};
 use serde::Serialize;
@@ -25,6 +25,9 @@ use transmit::Transmit;
 /// The station that sends, the one that answers, and one that only takes part.
 const STATIONS: u8 = 3;
 const PEER: u8 = 2;
+/// Sockets of the sending program: one wherever the kernel puts its thread, one on the node's CPU.
+const FREE: u8 = 2;
+const NEAR: u8 = 4;
 /// The cycle of the ring beside TCP: who wants messages within milliseconds takes a cycle of one.
 const CYCLE_TEXT: &str = "1ms";
 const PATIENCE: Span = Span::from_millis(5_000);
@@ -76,23 +79,33 @@ pub struct Outcome {
 /// The sending program's end.
 pub struct Bench<'a> {
     pub stage: &'a Stage,
-    pub socket: Socket,
+    pub llc: End,
     pub udp: UdpSocket,
+}
+
+/// A socket, whom it asks, and room for the answer.
+pub struct End {
+    pub socket: Socket,
+    pub to: Address,
+    pub room: Vec<u8>,
 }
 
 impl<'a> Bench<'a> {
     fn open(stage: &'a Stage) -> Result<Self, Failure> {
-        let there = crate::lab::address(PEER);
-        stage
-            .lab
-            .host(1)
-            .run(|| -> Result<Self, Failure> {
-                let socket = Llc::connect(&ControlName::default(), 1)?.open(2)?;
-                let udp = udp_end((there, peer::UDP_ECHO).into(), latency::ANSWER_WITHIN)?;
-                Ok(Self { stage, socket, udp })
-            })
-            .map_err(failed)?
+        let (there, llc) = (crate::lab::address(PEER), end(stage, FREE, peer::ECHO)?);
+        let udp = stage.lab.host(1).run(|| udp_end((there, peer::UDP_ECHO).into(), latency::ANSWER_WITHIN));
+        Ok(Self { stage, llc, udp: udp.map_err(failed)?? })
     }
+
+    /// One more end.
+    pub fn end(&self, socket: u8, asks: u8) -> Result<End, Failure> {
+        end(self.stage, socket, asks)
+    }
+}
+
+fn end(stage: &Stage, socket: u8, asks: u8) -> Result<End, Failure> {
+    let opened = stage.lab.host(1).run(|| Llc::connect(&ControlName::default(), 1)?.open(socket));
+    Ok(End { socket: opened.map_err(failed)??, to: at_peer(asks), room: vec![0; MESSAGE_OCTETS_MAX] })
 }
 
 /// A socket of the answering station.
@@ -132,8 +145,7 @@ fn quiet(args: &Args) -> Result<Quiet, Failure> {
     let mut bench = Bench::open(&stage)?;
     let pids = nodes.pids();
     let sizes = LENGTHS.map(|octets| octets as usize);
-    let latency = sizes.map(|octets| latency::quiet(&mut bench, octets, args.messages));
-    let latency = latency.into_iter().collect::<Result<_, _>>()?;
+    let latency = latency::quiet(&mut bench, &sizes, args.messages)?;
     let span = Span::from_millis(args.millis);
     let mut each = |to, window| -> Result<Vec<Transmit>, Failure> {
         sizes.iter().map(|octets| transmit::run(&mut bench, pids[0], to, *octets, window, span)).collect()

@@ -8,6 +8,8 @@ use rota::llc::{Llc, LlcError, Received, Socket, TransmitOptions};
 
 /// Sends every message back.
 pub const ECHO: u8 = 8;
+/// The same, from the CPU of its node.
+pub const ECHO_NEAR: u8 = 12;
 /// Counts messages.
 pub const SINK: u8 = 10;
 /// Sends every datagram back.
@@ -17,12 +19,16 @@ pub const QUESTION_OCTETS: usize = 13;
 
 /// Runs until it is ended.
 pub fn run() -> Result<(), Failure> {
-    let llc = Llc::connect(&ControlName::default(), 2)?;
-    let (echo, sink) = (llc.open(ECHO)?, llc.open(SINK)?);
+    let llc = Llc::connect(&ControlName::default(), 3)?;
+    let (echo, near, sink) = (llc.open(ECHO)?, llc.open(ECHO_NEAR)?, llc.open(SINK)?);
     udp_echo(UDP_ECHO)?;
     eprintln!("ready");
     std::thread::scope(|scope| {
         scope.spawn(move || count_messages(sink));
+        scope.spawn(move || {
+            near.stay_near_node();
+            echo_messages(near)
+        });
         echo_messages(echo)
     })?;
     Ok(())

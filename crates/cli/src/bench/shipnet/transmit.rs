@@ -46,7 +46,7 @@ pub fn run(
     let own = std::process::id();
     let before = cost(own)?.0 + cost(node_pid)?.0;
     let (begin, mut last, mut sent) = (clock::now(), clock::now(), 0u64);
-    let socket = &mut bench.socket;
+    let socket = &mut bench.llc.socket;
     while last.since(begin) < span {
         while socket.pending() >= window {
             while socket.completion().is_some() {}
@@ -84,7 +84,7 @@ pub fn run(
 
 /// Asks the sink, which then counts from 0 again.
 fn how_many_arrived(bench: &mut Bench<'_>) -> Result<u64, Failure> {
-    let (socket, mut room) = (&mut bench.socket, [0; 4_096]);
+    let (socket, mut room) = (&mut bench.llc.socket, [0; 4_096]);
     while socket.receive(&mut room)?.is_some() {}
     socket.transmit(super::at_peer(SINK), &[0; QUESTION_OCTETS], &TransmitOptions::default())?;
     let until = clock::now() + ANSWER_WITHIN;
