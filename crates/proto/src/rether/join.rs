@@ -10,11 +10,11 @@ use super::counters::newer;
 use super::members::STATIONS_MAX;
 use super::outbox::Pending;
 use super::reserve::{LinkEvent, admission_slots};
-use super::{Mode, Rether};
+use super::{Mode, Rether, Stamp};
 use crate::io::StationId;
 use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
-use rota_wire::{Announce, JoinAnswer, MacAddr, StationSet, Token, Verdict};
+use rota_wire::{Announce, Generation, JoinAnswer, LinkHeader, MacAddr, StationSet, Token, Verdict};
 
 /// How often a station may stop the ring before it has to wait.
 const STRIKES: u8 = 3;
@@ -34,6 +34,8 @@ pub(super) struct Joiner {
     pub(super) mac: MacAddr,
     pub(super) incarnation: u32,
     pub(super) said: Announce,
+    /// The newest generation that it has seen: it believes no token of an older one.
+    pub(super) generation: Generation,
     pub(super) seq: u64,
     pub(super) at: Instant,
     /// What it has to answer.
@@ -158,11 +160,11 @@ impl Rether {
         &mut self,
         now: Instant,
         mac: MacAddr,
-        incarnation: u32,
+        header: &LinkHeader,
         said: &Announce,
-        seq: u64,
         is_new: bool,
     ) {
+        let LinkHeader { incarnation, generation, seq, .. } = *header;
         let known = |joiner: &Joiner| joiner.mac == mac && joiner.incarnation == incarnation;
         let challenge = match self.changes.joiners.iter().position(known) {
             Some(at) => self.changes.joiners.remove(at).challenge,
@@ -177,7 +179,16 @@ impl Rether {
             let answer = JoinAnswer { nonce: said.nonce, challenge, verdict: Verdict::Prove };
             self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
         }
-        self.changes.joiners.push(Joiner { mac, incarnation, said: *said, seq, at: now, challenge, alive });
+        self.changes.joiners.push(Joiner {
+            mac,
+            incarnation,
+            said: *said,
+            generation,
+            seq,
+            at: now,
+            challenge,
+            alive,
+        });
     }
 
     pub(super) fn is_master(&self) -> bool {
@@ -259,6 +270,20 @@ impl Rether {
         }
         self.members.announce(now, station, joiner.mac, joiner.incarnation, &joiner.said, joiner.seq);
         self.event(LinkEvent::MemberUp { station });
+        // It comes from a ring that got further than this one, and would take no token of ours until a
+        // silence ends in a claim: this station claims as soon as it can.
+        if joiner.generation > self.seen.generation && !self.is_jump(joiner.generation) {
+            self.outgrown = self.outgrown.max(Some(joiner.generation));
+        }
+    }
+
+    /// Makes a generation that is new to a station just let in as well as to this ring.
+    pub(super) fn claim_if_outgrown(&mut self, now: Instant) -> bool {
+        let Some(generation) = self.outgrown.take().filter(|_| self.hold.is_some()) else { return false };
+        self.give_up_token(now);
+        self.seen = self.seen.max(Stamp { generation, seq: 0 });
+        self.begin_claim(now);
+        true
     }
 
     // ---- who stops the ring again and again (faults 13 and 27) -----------------------------------------

@@ -256,6 +256,8 @@ pub struct Rether {
     last_pass: Option<(Instant, u64)>,
     awake_until: Instant,
     asked_by: Option<StationId>,
+    /// A station that was let in has seen this generation, newer than the ring's.
+    outgrown: Option<Generation>,
     changes: Changes,
     gate: GateOrder,
     sessions: Vec<Session>,
@@ -319,6 +321,7 @@ impl Rether {
             last_pass: None,
             awake_until: Instant::ZERO,
             asked_by: None,
+            outgrown: None,
             changes: Changes::default(),
             gate: GateOrder::Pass,
             sessions: Vec::with_capacity(rota_wire::MAX_SLOTS),

@@ -130,6 +130,7 @@ impl Rether {
             last_pass: _,
             awake_until,
             asked_by,
+            outgrown,
             changes: _,
             gate,
             sessions: _,
@@ -157,6 +158,7 @@ impl Rether {
         visit.word(u64::from(*mode_repeats) << 16 | asked_by.map_or(0, u64::from));
         kept_list(visit, list.as_ref());
         stamp(visit, *list_stamp);
+        visit.word(outgrown.map_or(0, |it| u64::from(it.counter) << 16 | u64::from(it.station)));
         visit.since(*last_request, settings.trt);
         visit.until(*awake_until);
         self.visit_parts(visit);
@@ -251,6 +253,7 @@ impl Rether {
             visit.name(u64::from(joiner.incarnation));
             visit.name(joiner.said.nonce);
             visit.frame_seq(joiner.mac, joiner.seq);
+            visit.word(u64::from(joiner.generation.counter) << 16 | u64::from(joiner.generation.station));
             visit.name(joiner.challenge);
             visit.word(u64::from(joiner.alive));
             visit.since(joiner.at, self.settings.join_interval * 5);

@@ -149,7 +149,7 @@ impl Rether {
                 return;
             }
             // A joiner stays a stranger until the cycle master forms the ring anew with it.
-            self.remember_joiner(now, mac, header.incarnation, said, header.seq, is_new);
+            self.remember_joiner(now, mac, header, said, is_new);
             return;
         }
         let station =

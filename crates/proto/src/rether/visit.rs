@@ -67,6 +67,9 @@ impl Rether {
     /// through few stages, and each turn either sends, waits or moves on.
     fn work(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         for _ in 0..1_000 {
+            if self.claim_if_outgrown(now) {
+                return self.outputs.pop_front();
+            }
             let hold = self.hold.as_ref()?;
             if now > hold.lease_end && !self.members.as_slice().is_empty() {
                 self.hold_tick(now);

@@ -33,8 +33,9 @@ struct Watch {
     /// Units whose time has not come.
     pending: VecDeque<Pending>,
     newest: Option<u64>,
-    /// When its newest slot began, whether the ring was strict then, and the unit that it was promised.
-    slot: Option<(Instant, bool, u32)>,
+    /// When its newest slot began, whether the ring was strict then, and the unit that it was promised
+    /// and how many slots its station had.
+    slot: Option<(Instant, bool, (u32, usize))>,
     /// Its program has sent a unit larger than the contract, whose rest takes a slot of its own.
     too_large: bool,
 }
@@ -160,8 +161,10 @@ impl Deliveries {
             list.slots.as_slice().iter().map(|slot| (slot.station, slot.tht_ns, slot.periodic)).collect();
         let strict = slots.iter().any(|slot| slot.2);
         let watch = &mut self.flows[flow];
-        let unit = channel.contract.unit_octets_max;
-        let Some((last, was_strict, before)) = watch.slot.replace((began, strict, unit)) else { return };
+        let station = view.hosts[channel.from].node.as_ref().map_or(0, |node| node.link().station());
+        let own = slots.iter().filter(|slot| slot.0 == station).count();
+        let size = (channel.contract.unit_octets_max, own);
+        let Some((last, was_strict, before)) = watch.slot.replace((began, strict, size)) else { return };
         let gap = began.since(last);
         // Two slots at once happen when a cycle begins while the last one's slot was late.
         let to_blame = watch.too_large;
@@ -177,7 +180,8 @@ impl Deliveries {
         // A unit of several cycles is told of when its last fragment leaves.
         let bound = bound + channel.contract.period.minus(params.trt);
         // A session that has just grown ends its units in a slot further back, at most at the list's end.
-        let bound = if unit > before { bound + rota_admission::reserved(&slots) } else { bound };
+        let grows = size.0 > before.0 || size.1 > before.1;
+        let bound = if grows { bound + rota_admission::reserved(&slots) } else { bound };
         let slack = params.link.host_slack + params.transit();
         if gap > bound + slack {
             let what = format!("slots of flow {flow} began {gap} apart; {bound} is the bound");

@@ -126,10 +126,17 @@ impl RecoveryTimes {
         let others =
             self.recent(view.now, view).filter(|(_, other)| !matches!(other, Blow::Parting(_))).count();
         self.meeting = (blow == Blow::Meeting && others == 0).then_some(view.now);
-        if self.blows.len() == 64 {
-            self.blows.pop_front();
+        // What is lost while a station stands still or is late may be sent again to it, or by it.
+        let lost = matches!(blow, Blow::TokenLost(_));
+        let silent = view.hosts.iter().any(|host| host.boots > 0 && !host.is_running(view.now));
+        let late = view.hosts.iter().any(|host| host.profile.late_ppm > 0);
+        let also = [(silent, Blow::Death), (late, Blow::Other)].into_iter().filter(|(is, _)| lost && *is);
+        for blow in also.map(|(_, blow)| blow).chain([blow]) {
+            if self.blows.len() == 64 {
+                self.blows.pop_front();
+            }
+            self.blows.push_back((view.now, blow));
         }
-        self.blows.push_back((view.now, blow));
     }
 
     fn recent<'a>(&'a self, from: Instant, view: &View<'_>) -> impl Iterator<Item = (Instant, Blow)> + 'a {
