@@ -7,13 +7,13 @@ use super::entry::{Entry, Who};
 use super::text;
 use rota::{IncidentInfo, TraceEvent, TraceRecord, TraceVerdict};
 use rota_units::Span;
+use rota_wire::INCARNATION_AT;
 use std::fmt::Write;
 
 /// What happened further away than this from an incident without a window of its own belongs to another one.
 const NEAR_NS: u64 = 1_500_000_000;
 /// A paragraph names so many events; the capture has all.
 const EVENTS_TOLD: usize = 8;
-const INCARNATION_AT: usize = 26;
 const STANDS_STILL_NS: u64 = 1_000_000;
 
 /// The assumption of the guarantee that broke.
