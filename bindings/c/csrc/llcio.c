@@ -26,7 +26,7 @@ enum { SAPS = 127 };
 
 /* One direction of a socket. */
 struct side {
-    unsigned int status; /* what LLCstatus tells; read without the lock */
+    unsigned int status; /* what LLCstatus tells */
     unsigned int result; /* of an operation whose signal function has not returned */
     int over;            /* there is such an operation */
     int calling;         /* the signal function runs */
@@ -52,15 +52,10 @@ static rota_llc *llc; /* NULL: off */
 static int room, opened;
 static pthread_t thread;
 static int threaded, stopping, wake = -1;
+static __thread int on_thread; /* in the completion thread */
 static uint64_t sleeps_until; /* when the completion thread looks again, unless it is woken */
 
-static int on_thread(void) { return threaded && pthread_equal(thread, pthread_self()); }
-
-static unsigned int told(const struct side *side) { return __atomic_load_n(&side->status, __ATOMIC_ACQUIRE); }
-
-static void tell(struct side *side, unsigned int status) { __atomic_store_n(&side->status, status, __ATOMIC_RELEASE); }
-
-/* The open socket of that number, or NULL. */
+/* The open socket of that number, or NULL. Everything in its entry is read and written with the lock. */
 static struct entry *find(int sock)
 {
     struct entry *e;
@@ -91,7 +86,7 @@ static int operation(int status)
 /* Whether the direction has an operation that is not over, as the calling thread sees it. */
 static int is_taken(const struct side *side)
 {
-    return (told(side) & STBUSY) && !(on_thread() && side->calling && side->over);
+    return (side->status & STBUSY) && !(on_thread && side->calling && side->over);
 }
 
 /* Wakes the completion thread. */
@@ -107,7 +102,7 @@ static void begin(struct side *side, uint64_t now)
     side->over = 0;
     /* The node itself keeps the time of a transmission, and says so: `now` is 0 then. */
     side->due_ns = now && side->time_ns ? now + side->time_ns : 0;
-    tell(side, STPEND);
+    side->status = STPEND;
 }
 
 static void finish(struct side *side, unsigned int result)
@@ -116,7 +111,7 @@ static void finish(struct side *side, unsigned int result)
         side->result = result;
         side->over = 1;
     } else
-        tell(side, result);
+        side->status = result;
 }
 
 static void look_x(struct entry *e)
@@ -129,7 +124,7 @@ static void look_x(struct entry *e)
             return;
         }
     if (rota_socket_progress(e->socket, e->number, &progress) == ROTA_OK && progress == ROTA_IN_PROGRESS)
-        tell(&e->x, STPROG);
+        e->x.status = STPROG;
 }
 
 static void look_r(struct entry *e, uint64_t now)
@@ -153,14 +148,14 @@ static void look_r(struct entry *e, uint64_t now)
 static void look(struct entry *e, struct side *side)
 {
     uint64_t now;
-    if (!(told(side) & STBUSY) || side->over)
+    if (!(side->status & STBUSY) || side->over)
         return;
     now = rota_now();
     if (side == &e->x)
         look_x(e);
     else
         look_r(e, now);
-    if (!(told(side) & STBUSY) || side->over || now < e->look_ns)
+    if (!(side->status & STBUSY) || side->over || now < e->look_ns)
         return;
     /* What came before its death has been taken; nothing else will come from a dead node. */
     e->look_ns = now + ALIVE_EVERY_NS;
@@ -184,7 +179,7 @@ static int call(struct side *side)
     /* Unless the function has begun another operation. */
     if (side->over) {
         side->over = 0;
-        tell(side, side->result);
+        side->status = side->result;
     }
     pthread_cond_broadcast(&returned);
     return 1;
@@ -193,11 +188,12 @@ static int call(struct side *side)
 /* Looks at both directions of a socket that has a signal function; whether one was called. */
 static int attend(struct entry *e, uint64_t now)
 {
+    int called;
     if (e->r.signal)
         look(e, &e->r);
-    if (told(&e->x) & STBUSY)
+    if (e->x.status & STBUSY)
         look(e, &e->x);
-    else if (!e->r.signal || !(told(&e->r) & STBUSY)) {
+    else if (!e->r.signal || !(e->r.status & STBUSY)) {
         /* Somebody rang, and nobody waits for it: asking silences the bell until it rings for news. */
         rota_socket_completion(e->socket, NULL, NULL);
         if (now >= e->look_ns) {
@@ -206,13 +202,16 @@ static int attend(struct entry *e, uint64_t now)
         }
     }
     /* What was sent was sent before its answer came. Nobody closes a socket under a signal function. */
-    return call(&e->x) | call(&e->r);
+    called = call(&e->x);
+    called |= call(&e->r);
+    return called;
 }
 
 static void *complete(void *unused)
 {
     struct pollfd fds[SAPS + 1];
     (void)unused;
+    on_thread = 1;
     pthread_mutex_lock(&lock);
     while (!stopping) {
         uint64_t now, count;
@@ -223,8 +222,8 @@ static void *complete(void *unused)
             if (!e->socket || e->fd < 0)
                 continue;
             called |= attend(e, rota_now());
-            busy |= (told(&e->x) | told(&e->r)) & STBUSY;
-            if (e->r.signal && (told(&e->r) & STBUSY) && e->r.due_ns && e->r.due_ns < sleeps_until)
+            busy |= (e->x.status | e->r.status) & STBUSY;
+            if (e->r.signal && (e->r.status & STBUSY) && e->r.due_ns && e->r.due_ns < sleeps_until)
                 sleeps_until = e->r.due_ns;
             /* A dead node's descriptor is readable for ever. */
             fds[n].fd = e->dead ? -1 : e->fd;
@@ -256,7 +255,7 @@ static void *complete(void *unused)
 /* Waits until no signal function of the socket runs; the caller holds the lock. */
 static void settle(const struct entry *e)
 {
-    while (!on_thread() && (e->x.calling || e->r.calling))
+    while (!on_thread && (e->x.calling || e->r.calling))
         pthread_cond_wait(&returned, &lock);
 }
 
@@ -281,6 +280,12 @@ static int leave(int status)
     return status;
 }
 
+static int is_open(int sock)
+{
+    pthread_mutex_lock(&lock);
+    return leave(find(sock) != NULL);
+}
+
 int LLCon(int socks)
 {
     int status;
@@ -301,9 +306,12 @@ int LLCon(int socks)
 int LLCoff(void)
 {
     int k;
-    if (on_thread())
+    if (on_thread)
         return OPBUSY;
     pthread_mutex_lock(&lock);
+    /* Another thread is at it already. */
+    while (stopping)
+        pthread_cond_wait(&returned, &lock);
     if (!llc)
         return leave(OPINVAL);
     if (threaded) {
@@ -313,6 +321,7 @@ int LLCoff(void)
         pthread_join(thread, NULL);
         pthread_mutex_lock(&lock);
         close(wake);
+        wake = -1;
         threaded = stopping = 0;
     }
     for (k = 0; k < SAPS; k++)
@@ -323,6 +332,7 @@ int LLCoff(void)
     opened = 0;
     rota_llc_disconnect(llc);
     llc = NULL;
+    pthread_cond_broadcast(&returned);
     return leave(OPACC);
 }
 
@@ -337,7 +347,7 @@ int LLCopen(int sock)
     e = &table[sock / 2 - 1];
     if (!llc)
         return leave(OPINVAL);
-    if (on_thread())
+    if (on_thread)
         return leave(OPBUSY);
     if (e->socket)
         return leave(OPDUP);
@@ -358,13 +368,13 @@ int LLCopen(int sock)
 static struct entry *enter_idle(int sock, int *refused)
 {
     struct entry *e;
-    if (on_thread()) {
-        *refused = find(sock) ? OPBUSY : OPINVAL;
+    if (on_thread) {
+        *refused = is_open(sock) ? OPBUSY : OPINVAL;
         return NULL;
     }
     e = enter(sock);
     *refused = OPINVAL;
-    if (e && (told(&e->x) | told(&e->r)) & STBUSY) {
+    if (e && (e->x.status | e->r.status) & STBUSY) {
         *refused = leave(OPBUSY);
         e = NULL;
     }
@@ -422,7 +432,7 @@ int LLCoption7(int sock, LLCsignal xsignal, LLCsignal rsignal, unsigned int xtim
                int tries)
 {
     if (cls & ~(LLCACKED | 7))
-        return find(sock) ? OPOPT : OPINVAL;
+        return is_open(sock) ? OPOPT : OPINVAL;
     return LLCoption8(sock, xsignal, rsignal, xtime, rtime, cls & 7, cls & LLCACKED, tries);
 }
 
@@ -464,7 +474,7 @@ int LLCrecv(int sock, void *source, void *packet, unsigned int size)
     e->size = size;
     begin(&e->r, rota_now());
     /* It may be here already; else asking for it has armed the bell that wakes the thread. */
-    if (e->r.signal && !on_thread()) {
+    if (e->r.signal && !on_thread) {
         look(e, &e->r);
         if (e->r.over || (e->r.due_ns && e->r.due_ns < sleeps_until))
             kick();
@@ -477,8 +487,8 @@ int LLCreset(int sock, int direction)
     struct entry *e;
     struct side *side;
     int progress = ROTA_PENDING;
-    if (on_thread())
-        return find(sock) ? OPBUSY : OPINVAL;
+    if (on_thread)
+        return is_open(sock) ? OPBUSY : OPINVAL;
     e = enter(sock);
     if (!e)
         return OPINVAL;
@@ -486,7 +496,7 @@ int LLCreset(int sock, int direction)
     if (!side)
         return leave(OPOPT);
     look(e, side);
-    if (side == &e->x && (told(side) & STBUSY) && !side->over) {
+    if (side == &e->x && (side->status & STBUSY) && !side->over) {
         /* What the card has cannot be taken back: the programs of the paper call again. */
         rota_socket_progress(e->socket, e->number, &progress);
         if (progress == ROTA_IN_PROGRESS)
@@ -495,33 +505,29 @@ int LLCreset(int sock, int direction)
     }
     e->number = side == &e->x ? ~0ull : e->number;
     side->over = 0;
-    tell(side, 0);
+    side->status = 0;
     return leave(OPACC);
 }
 
 int LLCstatus(int sock, int direction, unsigned int *status)
 {
-    struct entry *e = find(sock);
+    struct entry *e;
     struct side *side;
-    if (!e || !status)
+    if (!status)
         return OPINVAL;
+    pthread_mutex_lock(&lock);
+    e = find(sock);
+    if (!e)
+        return leave(OPINVAL);
     side = side_of(e, direction);
     if (!side)
-        return OPOPT;
-    if (on_thread() && side->over) {
-        *status = side->result;
-        return OPACC;
-    }
-    *status = told(side);
-    if ((*status & STBUSY) && !side->signal) {
-        pthread_mutex_lock(&lock);
-        if (e->socket)
-            look(e, side);
-        *status = told(side);
-        pthread_mutex_unlock(&lock);
-    }
+        return leave(OPOPT);
+    if ((side->status & STBUSY) && !side->signal)
+        look(e, side);
+    *status = on_thread && side->over ? side->result : side->status;
+    pthread_mutex_unlock(&lock);
     /* Programs of 1988 had the processor to themselves and ask in a loop; the node wants its turn. */
-    if ((*status & STBUSY) && !on_thread())
+    if ((*status & STBUSY) && !on_thread)
         sched_yield();
     return OPACC;
 }
@@ -553,8 +559,10 @@ const char *LLCstbits(unsigned int status, int direction)
 
 int LLClength(int sock)
 {
-    struct entry *e = find(sock);
-    return e ? (int)e->length : 0;
+    struct entry *e;
+    pthread_mutex_lock(&lock);
+    e = find(sock);
+    return leave(e ? (int)e->length : 0);
 }
 
 int LLCnode(void)

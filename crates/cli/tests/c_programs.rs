@@ -34,6 +34,23 @@ fn sanitized() -> &'static Built {
     BUILT.get_or_init(|| make("c-asan", "-fsanitize=address", &["examples", "tests"]))
 }
 
+/// The C side is watched for races with every lock that it takes; the Rust side below it is not.
+fn raced() -> &'static Built {
+    static BUILT: OnceLock<Built> = OnceLock::new();
+    BUILT.get_or_init(|| make("c-tsan", "-fsanitize=thread", &["tests"]))
+}
+
+/// Whether the C compiler has that sanitizer, and what it makes runs here.
+fn has_sanitizer(name: &str) -> bool {
+    let probe = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-probe"));
+    let source = probe.with_extension("c");
+    std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.arg(format!("-fsanitize={name}")).arg(&source).arg("-o").arg(&probe);
+    let built = compiler.output().is_ok_and(|out| out.status.success());
+    built && Command::new(&probe).output().is_ok_and(|out| out.status.success())
+}
+
 /// Stations whose node addresses are those of the paper's programs: the sender has 5, the receiver 100.
 fn stations(test: &str, built: &Built) -> Option<(Lab, PathBuf)> {
     let folder = match built {
@@ -197,12 +214,7 @@ fn a_circuit_loses_nothing_at_30_percent_loss_with_doubles() {
 
 #[test]
 fn the_c_side_is_clean_under_address_sanitizer() {
-    let probe = Path::new(env!("CARGO_TARGET_TMPDIR")).join("asan-probe");
-    let source = probe.with_extension("c");
-    std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
-    let mut compiler = Command::new("cc");
-    compiler.arg("-fsanitize=address").arg(&source).arg("-o").arg(&probe);
-    if !compiler.output().is_ok_and(|out| out.status.success()) {
+    if !has_sanitizer("address") {
         return skipped("this C compiler has no AddressSanitizer");
     }
     let Some((lab, folder)) = stations("asan", sanitized()) else { return };
@@ -213,6 +225,32 @@ fn the_c_side_is_clean_under_address_sanitizer() {
     pair(&lab, &folder, &["session", "recv", "77"], &["session", "send", "n2", "77"]);
     pair(&lab, &folder, &["messages", "recv", "4"], &["messages", "send", "4", "100"]);
     pair(&lab, &folder, &["circuit", "recv", "6", "50"], &["circuit", "send", "6", "100", "50"]);
+}
+
+/// It belonged to the first who asked, and waited for them for ever.
+#[test]
+fn a_circuit_s_receiver_is_not_bound_to_somebody_who_only_asks() {
+    let Some((lab, folder)) = stations("circuit-stray", plain()) else { return };
+    let receiver = start(&lab, 2, &folder, &["circuit", "recv", "6", "20"]);
+    receiver.wait_for_word("listening");
+    assert_eq!(start(&lab, 1, &folder, &["stray", "6", "100"]).finish().well().out, "answered with verb 2\n");
+    let sent = start(&lab, 1, &folder, &["circuit", "send", "6", "100", "20"]).finish().well().out;
+    assert_eq!(sent, "20 messages taken\n");
+    assert_eq!(receiver.finish().well().out, "20 messages, each once, in order\n");
+}
+
+/// Two calls of LLCoff at once joined one thread twice.
+#[test]
+fn several_threads_may_use_the_ten_calls_and_two_may_end_them_at_once() {
+    let Some((lab, folder)) = stations("llc-threads", plain()) else { return };
+    assert_eq!(start(&lab, 1, &folder, &["threads"]).finish().well().out, "all right\n");
+    if !has_sanitizer("thread") {
+        return skipped("this C compiler has no ThreadSanitizer");
+    }
+    let Ok(folder) = raced() else { return };
+    let folder = folder.join("examples");
+    let ended = start(&lab, 1, &folder, &["threads"]).finish();
+    assert_eq!((ended.code(), &*ended.out), (0, "all right\n"), "{}", ended.err);
 }
 
 // SHIPNET-7-1: the authors' 16 KB.

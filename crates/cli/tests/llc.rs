@@ -90,6 +90,12 @@ fn exchange(lab: &Lab) {
     assert_eq!((&told[0]["text"], &told[1]["text"]), (&"hello".into(), &"heard?".into()));
     assert!(told.iter().all(|line| line["from"] == "18@1"), "{told:?}");
 
+    // The log of the receiving node has them: a UI, an acknowledged one, two and twelve fragments at least.
+    let logged =
+        lab.rota(2, &["trace", "show", "--json", "received", "and", "kind", "llc", "and", "src", "n1"]);
+    let logged = logged.well().json()["events"].as_array().unwrap().len();
+    assert!(logged >= 1 + 1 + 2 + 12, "{logged} received 802.2 frames are in the log");
+
     let closed = send(lab, 1, &["--to", "4@2", "--ack", "anybody?"]);
     assert_eq!((closed.code(), &closed.json()["failed"]), (1, &1.into()));
     assert!(closed.err.contains("nobody there has opened the socket"), "{}", closed.err);

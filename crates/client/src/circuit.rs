@@ -16,7 +16,8 @@
 //! ```
 
 use rota_proto::circuit::{
-    CIRCUIT_HEADER_OCTETS, CircuitHeader, CircuitVerb, Fate, Mark as Kept, Receiver, Sender, SenderOutput,
+    CIRCUIT_HEADER_OCTETS, CircuitHeader, CircuitVerb, Fate, Mark as Kept, Pace, Receiver, Sender,
+    SenderOutput,
 };
 use rota_units::{Instant, Span};
 
@@ -29,9 +30,8 @@ pub use rota_proto::circuit::Mark;
 pub const CIRCUIT_OCTETS_MAX: usize = MESSAGE_OCTETS_MAX - CIRCUIT_HEADER_OCTETS;
 
 /// Before a round trip has been measured, and the least and most between two attempts.
-const RESEND_FIRST: Span = Span::from_millis(20);
-const RESEND_MIN: Span = Span::from_millis(2);
-const RESEND_MAX: Span = Span::from_millis(500);
+const PACE: Pace =
+    Pace { first: Span::from_millis(20), least: Span::from_millis(2), most: Span::from_millis(500) };
 
 /// Why a message was not sent or received.
 #[derive(Debug, thiserror::Error)]
@@ -136,9 +136,6 @@ pub struct CircuitSender {
     line: Line,
     to: Address,
     machine: Sender,
-    /// When the message was sent the first time, and how often since.
-    sent: (Instant, u32),
-    round_trip: Option<Span>,
 }
 
 impl CircuitSender {
@@ -149,12 +146,11 @@ impl CircuitSender {
     /// [`CircuitError::Random`].
     pub fn new(socket: Socket, to: Address, priority: u8, mark: Option<Mark>) -> Result<Self, CircuitError> {
         let machine = match mark {
-            None => Sender::new(random()?, RESEND_FIRST),
+            None => Sender::new(random()?, PACE),
             // The low half is as random as the whole.
-            Some(mark) => Sender::resume(mark, RESEND_FIRST, random()? as u32),
+            Some(mark) => Sender::resume(mark, PACE, random()? as u32),
         };
-        let sent = (Instant::ZERO, 0);
-        Ok(Self { line: Line::new(socket, priority), to, machine, sent, round_trip: None })
+        Ok(Self { line: Line::new(socket, priority), to, machine })
     }
 
     /// Of the first message that is not known to be taken: what a program may keep to be resumed.
@@ -175,7 +171,6 @@ impl CircuitSender {
         }
         self.line.outgoing.truncate(CIRCUIT_HEADER_OCTETS);
         self.line.outgoing.extend_from_slice(message);
-        self.sent = (Instant::ZERO, 0);
         self.settle(timeout)
     }
 
@@ -187,44 +182,26 @@ impl CircuitSender {
         let give_up = now() + timeout;
         loop {
             while let Some((header, ..)) = self.line.next(Some(self.to))? {
-                self.machine.handle(&header);
+                self.machine.handle(now(), &header);
             }
             let at = now();
             self.machine.handle_deadline(at);
             while let Some(output) = self.machine.poll(at) {
                 match output {
-                    SenderOutput::Transmit(header) => {
-                        if header.verb == CircuitVerb::Data {
-                            let first = if self.sent.1 == 0 { at } else { self.sent.0 };
-                            self.sent = (first, self.sent.1 + 1);
-                        }
-                        self.line.transmit(self.to, &header)?;
+                    SenderOutput::Transmit(header) => self.line.transmit(self.to, &header)?,
+                    SenderOutput::Settled(Fate::Delivered { number }) => return Ok(number),
+                    SenderOutput::Settled(Fate::InDoubt { number }) => {
+                        return Err(CircuitError::InDoubt(number));
                     }
-                    SenderOutput::Settled(fate) => return self.settled(fate, at),
+                    SenderOutput::Settled(Fate::Disagreed { number, taken }) => {
+                        return Err(CircuitError::Disagreed { number, taken });
+                    }
                 }
             }
             if at >= give_up || !self.machine.is_busy() {
                 return Err(CircuitError::TimedOut);
             }
             self.line.wait(self.machine.deadline().map_or(give_up, |due| due.min(give_up)))?;
-        }
-    }
-
-    fn settled(&mut self, fate: Fate, at: Instant) -> Result<u64, CircuitError> {
-        match fate {
-            Fate::Delivered { number } => {
-                // Of a message that was sent twice nobody knows which one was answered.
-                if self.sent.1 == 1 {
-                    let sample = at.since(self.sent.0);
-                    let smooth = |old: Span| (old * 7 + sample).div_down(8);
-                    let round_trip = self.round_trip.map_or(sample, smooth);
-                    self.round_trip = Some(round_trip);
-                    self.machine.set_resend((round_trip * 4).clamp(RESEND_MIN, RESEND_MAX));
-                }
-                Ok(number)
-            }
-            Fate::InDoubt { number } => Err(CircuitError::InDoubt(number)),
-            Fate::Disagreed { number, taken } => Err(CircuitError::Disagreed { number, taken }),
         }
     }
 }
@@ -279,11 +256,13 @@ impl CircuitReceiver {
         loop {
             while let Some((header, from, octets)) = self.line.next(self.from)? {
                 let taken = self.machine.handle(&header);
-                let to = *self.from.get_or_insert(from);
                 if let Some(answer) = self.machine.poll() {
-                    self.line.transmit(to, &answer)?;
+                    self.line.transmit(from, &answer)?;
                 }
                 if let Some(taken) = taken {
+                    // Whoever only asks, or sends what means nothing here, is answered; the circuit belongs
+                    // to the one whose message was taken.
+                    self.from.get_or_insert(from);
                     into.clear();
                     into.extend_from_slice(&self.line.incoming[CIRCUIT_HEADER_OCTETS..octets]);
                     let (number, begins, mark) = (taken.number, taken.begins, taken.mark);

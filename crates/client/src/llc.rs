@@ -39,11 +39,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// The longest message.
-pub const MESSAGE_OCTETS_MAX: usize = 16_384;
-/// The node address that reaches all stations, the sender too.
-pub const BROADCAST: u8 = 255;
-
+pub use rota_proto::{LLC_BROADCAST as BROADCAST, MESSAGE_OCTETS_MAX};
 pub use rota_shm::MessageFailure as Failure;
 
 /// A socket of a station.

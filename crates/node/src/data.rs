@@ -62,6 +62,9 @@ const DOORBELL: u64 = 16;
 const FRAMES_A_TURN: usize = 64;
 /// Fewer, because the token may arrive meanwhile.
 const HOST_FRAMES_A_TURN: usize = 16;
+/// What is sent before the turn goes on: programs may have handed over thousands of frames, and the token's
+/// own, which may have come meanwhile, must not wait for all of them.
+const FRAMES_OUT_A_TURN: usize = 64;
 /// One hop in so many is taken apart.
 const SPLIT_EVERY: u64 = 16;
 const BUFFER_OCTETS: usize = 2_048;
@@ -132,6 +135,8 @@ struct Data<D, G> {
     transmit_buffer: Box<[u8; BUFFER_OCTETS]>,
     /// Frames of ours handed to the device so far.
     own_frames: u64,
+    /// The machines have more to send than one turn does.
+    has_more: bool,
     /// Frames that came from the device so far, roughly.
     frames_heard: u64,
     dequeued: Instant,
@@ -210,6 +215,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             leaving: None,
             transmit_buffer: Box::new([0; BUFFER_OCTETS]),
             own_frames: 0,
+            has_more: false,
             frames_heard: 0,
             dequeued: Instant::ZERO,
             llc_streams: false,
@@ -276,7 +282,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     fn due(&self) -> Instant {
-        if self.rings.sockets.wants_retry() {
+        if self.has_more || self.rings.sockets.wants_retry() {
             return Instant::ZERO;
         }
         let card = if self.card_wanted { now() + BACKLOG_AGAIN } else { Instant::FAR };
@@ -307,22 +313,12 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
             self.dequeued = received.dequeued;
             let taken = self.tick();
-            let frame = Input::Frame { port: PortId(0), at, data: &buffer[..received.len] };
-            let counted = *self.node.link().counters();
-            let delivery = self.node.handle(received.dequeued, frame);
-            let handled = self.tick();
+            let handled = self.arrived(at, received.dequeued, &buffer[..received.len]);
             if let Some(begin) = begin {
                 self.measured.hops_split += 1;
                 self.measured.receive_ns += elapsed(Some(begin), taken);
                 self.measured.handle_ns += elapsed(taken, handled);
             }
-            let (octets, at) = (&buffer[..received.len], at.unwrap_or(received.dequeued));
-            let fragment = match &delivery {
-                Some(Received::Fragment(fragment)) => Some(fragment),
-                _ => None,
-            };
-            self.tracer.received(at, received.dequeued, octets, &counted, &self.node, fragment);
-            self.take(delivery, octets);
             let sent_before = self.own_frames;
             self.drain()?;
             // Whoever has just answered waits for the answer's answer: asking the empty socket first would
@@ -347,9 +343,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 Err(DeviceError::LinkDown | DeviceError::Truncated { .. }) => continue,
                 Err(error) => return Err(Stopped::Device(error)),
             };
-            let frame = Input::Frame { port: PortId(0), at: None, data: &buffer[..len] };
-            let received = self.node.handle(now(), frame);
-            self.take(received, &buffer[..len]);
+            self.arrived(None, now(), &buffer[..len]);
             if nth == 0 {
                 // Of many that come together the others are told at the end of the turn.
                 self.drain()?;
@@ -357,6 +351,21 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
         }
         self.drain()
+    }
+
+    /// A frame: for the machines, for the log, and for the program that it is for. When it was handled.
+    fn arrived(&mut self, at: Option<Instant>, dequeued: Instant, octets: &[u8]) -> Option<Instant> {
+        let counted = *self.node.link().counters();
+        let received = self.node.handle(dequeued, Input::Frame { port: PortId(0), at, data: octets });
+        let handled = self.tick();
+        let fragment = match &received {
+            Some(Received::Fragment(fragment)) => Some(fragment),
+            _ => None,
+        };
+        let at = at.unwrap_or(dequeued);
+        self.tracer.received(at, dequeued, octets, &counted, &self.node, fragment);
+        self.take(received, octets);
+        handled
     }
 
     fn take(&mut self, received: Option<Received>, frame: &[u8]) {
@@ -715,7 +724,12 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     // ---- what the machines want done ------------------------------------------------------------------
 
     fn drain(&mut self) -> Result<(), Stopped> {
+        let enough = self.own_frames + FRAMES_OUT_A_TURN as u64;
         loop {
+            self.has_more = self.own_frames >= enough;
+            if self.has_more {
+                return Ok(());
+            }
             let begin = self.tick();
             let at = begin.unwrap_or_else(now);
             let bytes = &mut self.transmit_buffer[..];
@@ -850,3 +864,6 @@ fn hold_log(spec: &NodeSpec) -> io::Result<Option<SyncSender<(u32, Instant, Inst
     })?;
     Ok(Some(sender))
 }
+
+#[cfg(test)]
+mod tests;

@@ -85,12 +85,23 @@ impl Sockets {
         }
     }
 
-    /// Whatever the program still wanted sent is over.
+    /// Whatever the program still wanted sent is over, also what nobody has looked at yet: the machine need
+    /// not have room for it.
     pub(crate) fn cancel(&mut self, at: Instant, number: u8, node: &mut Node, hostile: impl Fn(Note)) {
         let Some(socket) = self.of(number) else { return };
-        socket.offer(at, node, &hostile);
         node.llc_cancel(at, number);
         socket.stuck = None;
+        // Bounded: a ring holds no more.
+        for _ in 0..=COMPLETIONS {
+            match socket.messages.look() {
+                Ok(Some(unit)) => socket.under_way[place(unit.number)] = Some(unit),
+                Ok(None) => break,
+                Err(why) => {
+                    hostile(socket.hostile(&why));
+                    break;
+                }
+            }
+        }
         for unit in socket.under_way.iter_mut().filter_map(Option::take) {
             socket.board.set_completion(unit.number, MessageProgress::TimedOut);
             socket.messages.finish(unit.number);
@@ -302,3 +313,6 @@ impl Parts {
         Some((part, begin, end))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,7 +24,6 @@ const ANNOUNCE: u8 = 1;
 const TOKEN: u8 = 5;
 const DATA: u8 = 13;
 const LEAVING: u8 = 3;
-const BROADCAST: [u8; 6] = [0xff; 6];
 /// A host that stands still for so long is an incident, whatever came of it.
 const STALL_KEPT_NS: u64 = 250_000_000;
 const CHANNELS_MAX: usize = 512;
@@ -273,7 +272,7 @@ impl Tracer {
         if mac == self.mac {
             return self.seen.station;
         }
-        if mac == BROADCAST {
+        if mac == rota_wire::MacAddr::BROADCAST.0 {
             return TraceRecord::EVERYBODY;
         }
         let found = self.stations.binary_search_by_key(&mac, |(mac, _)| *mac);

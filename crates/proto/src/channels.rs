@@ -677,13 +677,14 @@ impl Channels {
         self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit });
     }
 
-    /// Which channel a fragment belongs to, and where in it.
+    /// Which channel a fragment belongs to, and where in it; it is counted there.
     pub(crate) fn locate(
         &mut self,
         from: StationId,
         unit: &UnitHeader,
         arrived: Option<Instant>,
-        payload_max: u32,
+        (octets, payload_max): (usize, u32),
+        one_clock: bool,
     ) -> Option<(ChannelId, UnitDescriptor)> {
         let channel = self.incoming.iter_mut().find(|c| c.from == from && c.label == unit.label)?;
         // Sixteen bits on the wire; the rest follows from the last unit, either side of it.
@@ -712,6 +713,7 @@ impl Channels {
             schedule_ns: unit.schedule_ns,
             arrived,
         };
+        channel.meter.fragment(&descriptor, octets, one_clock, channel.contract.bound);
         Some((channel.id, descriptor))
     }
 

@@ -30,7 +30,8 @@ pub enum Destination {
     All,
 }
 
-/// Tags from here on name messages of this node's own link control; they never leave the node.
+/// Tags from here on name messages of this node's own link control: their level, then sixteen bits for their
+/// place. They never leave the node.
 pub(crate) const LLC_TAGS: u32 = 1 << 31;
 
 /// A unit that waits in a client's ring.

@@ -27,7 +27,7 @@ pub use io::{
 };
 pub use llc::{
     LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcFailure, LlcOutcome, LlcRequest,
-    LlcSettings, MessageDelivery, MessagePlace,
+    LlcSettings, MESSAGE_OCTETS_MAX, MessageDelivery, MessagePlace,
 };
 pub use node::{Identity, Node, Reservation, Status};
 pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};

@@ -71,7 +71,7 @@ impl Node {
     pub fn new(now: Instant, identity: Identity, secret: &Key, settings: Settings, seed: u64) -> Self {
         let channels = Channels::new(identity.node_id, seed);
         let reports = Reports::new(now, settings.report);
-        let llc = Llc::new(now, PortId(0), identity.mac, settings.llc.clone());
+        let llc = Llc::new(now, identity.mac, settings.llc.clone());
         Self { link: Rether::new(now, PortId(0), identity, secret, settings, seed), channels, llc, reports }
     }
 
@@ -80,7 +80,7 @@ impl Node {
     pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Option<Received> {
         let delivery = match input {
             Input::Frame { data, .. } if is_llc(data) => {
-                self.link.count_llc(data.len(), false);
+                self.link.llc_heard(data.len());
                 self.llc.on_frame(now, data, &mut self.link).map(Received::Message)
             }
             Input::Frame { at, data, .. } => self.on_frame(now, at, data).map(Received::Fragment),
@@ -118,14 +118,14 @@ impl Node {
             }
             Arrived::Fragment(from, unit, payload) => {
                 let payload_max = self.link.settings().link.framing.unit_payload_max() as u32;
-                let located = self.channels.locate(from, &unit, at, payload_max);
+                let one_clock = self.link.shares_clock(from);
+                let octets = (payload.len(), payload_max);
+                let located = self.channels.locate(from, &unit, at, octets, one_clock);
                 let Some((channel, descriptor)) = located else {
                     self.link.count_unknown_fragment();
                     return None;
                 };
                 self.link.count_fragment();
-                let one_clock = self.link.shares_clock(from);
-                self.channels.count_fragment(channel, &descriptor, payload.len(), one_clock);
                 let offset = (rota_wire::ETHERNET_HEADER_OCTETS
                     + rota_wire::LINK_HEADER_OCTETS
                     + UNIT_HEADER_OCTETS) as u16;
@@ -167,13 +167,17 @@ impl Node {
 
     /// What leaves the queue for link control is written by it; an entry that has become pointless is none.
     fn poll_link(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        if self.llc.deadline() <= now {
+            // What has run out of time is not to stand in the queue when the token asks what is there.
+            self.llc.tick(now, &mut self.link);
+        }
         loop {
             match self.link.poll(now, frame) {
-                Some(Output::TransmitHost { tag: HostTag(tag), .. }) if tag >= LLC_TAGS => {
-                    let written = self.llc.transmit(now, tag as u16, frame, &mut self.link);
-                    if let Some(Output::Transmit { len, .. }) = written {
-                        self.link.count_llc(usize::from(len), true);
-                        return written;
+                Some(Output::TransmitHost { tag: HostTag(tag), port }) if tag >= LLC_TAGS => {
+                    let level = (tag & !LLC_TAGS) >> 16;
+                    if let Some(len) = self.llc.transmit(now, tag as u16, frame, &mut self.link) {
+                        self.link.llc_sent(now, level as usize, len);
+                        return Some(Output::Transmit { port, len });
                     }
                 }
                 other => return other,

@@ -90,8 +90,9 @@ pub enum MessageFailure {
 /// What the lower half of an acknowledgement's status means (ISO 8802-2, type 3).
 fn refused(status: u8) -> &'static str {
     match status & 0x0f {
-        1 => "it has no room at present",
-        9 => "nobody there has opened the socket",
+        1 => "nobody there has opened the socket",
+        6 => "it could make nothing of it",
+        9 => "it has no room at present",
         _ => "it gives a reason of its own",
     }
 }

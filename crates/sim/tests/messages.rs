@@ -53,6 +53,39 @@ fn a_message_of_the_highest_priority_waits_behind_one_lower_frame_at_most() {
     }
 }
 
+/// Two programs of a station send acknowledged messages in fragments to one other station.
+fn one_direction(world: &mut World, until: Instant) {
+    let of = |level| Purpose::Messages(Messages { from: 1, to: Some(3), level, ack: true });
+    world.feed(of(7), every(ms(97), 3_000), until);
+    world.feed(of(0), every(ms(211), 9_000), until);
+    world.load(1, 2, Shape::Greedy { octets: 1_514, backlog: 8 }, until);
+}
+
+#[test]
+fn an_acknowledged_message_of_the_highest_priority_waits_behind_one_lower_command_at_most() {
+    for token in [false, true] {
+        for seed in 0..6 {
+            let mut world = world(seed, token, None);
+            let until = world.now() + ms(3_000);
+            one_direction(&mut world, until);
+            world.run_for(ms(9_000));
+            assert_eq!(world.violations(), [], "seed {seed}, token {token}");
+            let counts = world.messages();
+            assert!(counts.handed > 40 && counts.acknowledged == counts.handed, "{counts:?}");
+            assert_eq!(counts.received, counts.handed, "each arrives once: {counts:?}");
+        }
+    }
+}
+
+#[test]
+fn p7_acknowledged_messages_that_all_wait_at_one_level_are_found() {
+    let mut world = world(1, true, Some(Plant::OneLevel));
+    let until = world.now() + ms(3_000);
+    one_direction(&mut world, until);
+    world.run_for(ms(4_000));
+    assert!(world.violations().iter().any(|found| found.rule == "P7"), "{:?}", world.violations());
+}
+
 #[test]
 fn p7_messages_that_all_wait_at_one_level_are_found() {
     let mut world = world(1, true, Some(Plant::OneLevel));

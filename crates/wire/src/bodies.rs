@@ -72,6 +72,9 @@ pub struct Announce {
 }
 
 impl Announce {
+    /// The longest body: that of a station with a name of [`MAX_NAME_OCTETS`].
+    pub const OCTETS_MAX: usize = 3 * 8 + 1 + 2 * 4 + 3 * 8 + 2 + MAX_NAME_OCTETS;
+
     /// An announcement; a name longer than [`MAX_NAME_OCTETS`] is cut at a character.
     pub fn new(node_id: u64, nonce: u64, boot_id: u64, state: StationState, name: &str) -> Self {
         let mut end = name.len().min(MAX_NAME_OCTETS);

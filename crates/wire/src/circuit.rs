@@ -47,7 +47,9 @@ impl CircuitVerb {
 pub struct CircuitHeader {
     /// What it is for.
     pub verb: CircuitVerb,
-    /// Which asking for an epoch this belongs to: what answers an older one is stale.
+    /// In [`CircuitVerb::Open`] and what answers it, which asking for an epoch this belongs to: what answers
+    /// an older one is stale. In [`CircuitVerb::Data`] which attempt this is, from 1, and in
+    /// [`CircuitVerb::Ack`] which one it answers, 0 where that is not known.
     pub serial: u32,
     /// The incarnation of the sender of messages.
     pub sender: u64,

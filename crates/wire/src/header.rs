@@ -8,6 +8,9 @@ use crate::report::Class;
 pub const DEFAULT_ETHERTYPE: u16 = 0x88b5;
 /// Octets of the link header, behind the Ethernet header.
 pub const LINK_HEADER_OCTETS: usize = 28;
+/// Where a frame tells its sender's incarnation: version, kind, key epoch, payload, length of the body,
+/// source and segment come before it.
+pub const INCARNATION_AT: usize = ETHERNET_HEADER_OCTETS + 4 + 2 + 2 + 4;
 /// Octets of the unit header, first in the body of a data frame.
 pub const UNIT_HEADER_OCTETS: usize = 20;
 /// Octets of the authentication tag at the frame's end.

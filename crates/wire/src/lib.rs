@@ -27,7 +27,8 @@ pub use ethernet::{ETHERNET_HEADER_OCTETS, MacAddr, host_level};
 pub use fields::Malformed;
 pub use header::{DEFAULT_ETHERTYPE, UNIT_HEADER_OCTETS};
 pub use header::{
-    FrameView, Generation, Kind, LINK_HEADER_OCTETS, LinkHeader, PayloadKind, TAG_OCTETS, UnitHeader,
+    FrameView, Generation, INCARNATION_AT, Kind, LINK_HEADER_OCTETS, LinkHeader, PayloadKind, TAG_OCTETS,
+    UnitHeader,
 };
 pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, ReportHead};
 pub use seal::{Key, emit_frame, verify};

@@ -299,10 +299,12 @@ pub struct AckStatus(pub u8);
 impl AckStatus {
     /// Accepted; no information was wanted back.
     pub const OK: Self = Self(0x40);
-    /// No resources for it at present.
-    pub const RESOURCES: Self = Self(0x41);
-    /// Nobody has opened the access point.
-    pub const UNACTIVATED: Self = Self(0x49);
+    /// Nobody has opened the access point (RS, "unimplemented or inactivated service").
+    pub const UNACTIVATED: Self = Self(0x41);
+    /// The command's information makes no sense here (PE, "protocol error").
+    pub const PROTOCOL: Self = Self(0x46);
+    /// No resources for it at present (UN, "resources temporarily unavailable").
+    pub const RESOURCES: Self = Self(0x49);
 
     /// Of the command: 0 is success.
     pub const fn command(self) -> u8 {

@@ -79,7 +79,7 @@ pub fn verify(view: &FrameView<'_>, key: &Key) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header::{DEFAULT_ETHERTYPE, Generation, Kind, PayloadKind};
+    use crate::header::{DEFAULT_ETHERTYPE, Generation, INCARNATION_AT, Kind, PayloadKind};
 
     #[test]
     fn any_flipped_bit_breaks_the_tag() {
@@ -98,6 +98,7 @@ mod tests {
         let length =
             emit_frame(&mut frame, MacAddr::BROADCAST, MacAddr([2; 6]), DEFAULT_ETHERTYPE, &header, 5, &key);
         assert_eq!(length, 14 + 28 + 5 + 16);
+        assert_eq!(frame[INCARNATION_AT..][..4], 99_u32.to_be_bytes());
         let view = FrameView::parse(&frame[..length], DEFAULT_ETHERTYPE).unwrap();
         assert_eq!(*view.header(), header);
         assert!(verify(&view, &key));

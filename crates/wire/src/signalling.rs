@@ -76,6 +76,9 @@ pub struct Signal {
 }
 
 impl Signal {
+    /// The body.
+    pub const OCTETS: usize = 2 + 2 * 2 + 8 + 2 * 4 + 2 * 8;
+
     /// A signal with only the fields that every verb has.
     pub const fn new(verb: Verb, channel: u64, label: u16) -> Self {
         let (code, service, unit_octets_max, period_ns, bound_ns, final_unit) = (0, 0, 0, 0, 0, 0);

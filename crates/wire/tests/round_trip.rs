@@ -3,7 +3,7 @@
 mod samples;
 
 use proptest::prelude::*;
-use rota_wire::bodies::StationState;
+use rota_wire::bodies::{MAX_NAME_OCTETS, StationState};
 use rota_wire::fuzz::{fuzz_bodies, fuzz_frame, fuzz_llc};
 use rota_wire::llc::{
     Control, Fragment, LLC_INFORMATION, LlcHeader, LlcView, MESSAGE_OCTETS_MAX, emit_llc, is_llc,
@@ -109,6 +109,7 @@ proptest! {
 
     #[test]
     fn announcements_read_back(said in announce()) {
+        prop_assert!(said.emit(&mut [0; 200]) == Announce::OCTETS_MAX - MAX_NAME_OCTETS + said.name().len());
         reads_back!(Announce, said);
     }
 
@@ -149,9 +150,11 @@ proptest! {
         (code, service, label, channel) in any::<(u8, u16, u16, u64)>(),
         (unit_octets_max, period_ns, bound_ns, final_unit) in any::<(u32, u32, u64, u64)>(),
     ) {
-        reads_back!(Signal, Signal {
+        let signal = Signal {
             verb, code, service, label, channel, unit_octets_max, period_ns, bound_ns, final_unit,
-        });
+        };
+        prop_assert_eq!(signal.emit(&mut [0; 200]), Signal::OCTETS);
+        reads_back!(Signal, signal);
     }
 
     #[test]

@@ -3,10 +3,11 @@
 use crate::filter::{Fields, MODES, Party};
 use rota::{Lost, TRACE_SNAP_OCTETS, TraceEvent, TraceReader, TraceRecord, TraceVerdict};
 use rota_driver::clock::Sandwich;
-use rota_wire::{Kind, MacAddr};
+use rota_wire::llc::{FRAGMENT_OUI, FRAGMENT_PID, LLC_INFORMATION, SAP_SNAP};
+use rota_wire::{ETHERNET_HEADER_OCTETS, Kind, MacAddr};
 
-/// OUI and PID of a fragment of a long LLC message (docs/wire.md).
-const FRAGMENT: [u8; 5] = [0x02, 0x52, 0x4f, 0, 1];
+/// Where a fragment of a long LLC message names its access points: behind OUI and PID (docs/wire.md).
+const FRAGMENT_AT: usize = LLC_INFORMATION + FRAGMENT_OUI.len() + 2;
 /// The name of everybody.
 const EVERYBODY: &str = "broadcast";
 
@@ -75,9 +76,11 @@ impl Entry {
 
     /// Where an LLC frame names its two access points: those of a fragment stand behind its SNAP header.
     fn saps_at(&self) -> usize {
-        let is_fragment =
-            self.octets.get(14..16) == Some(&[0xaa, 0xaa]) && self.octets.get(17..22) == Some(&FRAGMENT);
-        if is_fragment { 22 } else { 14 }
+        let at = ETHERNET_HEADER_OCTETS;
+        let is_snap = self.octets.get(at..at + 2) == Some(&[SAP_SNAP; 2]);
+        let ours = [&FRAGMENT_OUI[..], &FRAGMENT_PID.to_be_bytes()].concat();
+        let is_fragment = is_snap && self.octets.get(LLC_INFORMATION..FRAGMENT_AT) == Some(&ours);
+        if is_fragment { FRAGMENT_AT } else { at }
     }
 
     fn mode(&self) -> Option<&'static str> {

@@ -5,15 +5,15 @@
 
 use super::entry::{Entry, Who};
 use super::text;
-use rota::{IncidentInfo, TraceEvent, TraceVerdict};
+use rota::{IncidentInfo, TraceEvent, TraceRecord, TraceVerdict};
 use rota_units::Span;
+use rota_wire::INCARNATION_AT;
 use std::fmt::Write;
 
 /// What happened further away than this from an incident without a window of its own belongs to another one.
 const NEAR_NS: u64 = 1_500_000_000;
 /// A paragraph names so many events; the capture has all.
 const EVENTS_TOLD: usize = 8;
-const INCARNATION_AT: usize = 26;
 const STANDS_STILL_NS: u64 = 1_000_000;
 
 /// The assumption of the guarantee that broke.
@@ -337,9 +337,11 @@ impl Scene<'_> {
     }
 }
 
-/// Which boot of a station sent a frame; nothing when it is not its frame.
+/// Which boot of a station sent a frame; nothing when it is not its frame, or none of Rota's own, which alone
+/// say it.
 fn boot<'a>(entry: &'a Entry, name: &str) -> Option<&'a [u8]> {
-    let from = entry.is_frame() && entry.src.as_ref().is_some_and(|who| who.called() == name);
+    let tells = entry.is_frame() && entry.record.kind < TraceRecord::LLC;
+    let from = tells && entry.src.as_ref().is_some_and(|who| who.called() == name);
     entry.octets.get(INCARNATION_AT..INCARNATION_AT + 4).filter(|_| from)
 }
 
@@ -383,7 +385,6 @@ fn clause(entry: &Entry, times: usize, about_ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rota::TraceRecord;
 
     const MS: u64 = 1_000_000;
 
@@ -469,6 +470,15 @@ mod tests {
         assert!(anew.text.contains("n3 died, and has begun anew"), "{}", anew.text);
         let gone = told(&[frame(0, 100, 3, 1), lost()], 5);
         assert_eq!(gone.assumption, Assumption::StationSilent);
+    }
+
+    #[test]
+    fn only_frames_of_rota_s_own_tell_a_boot() {
+        let lost = || Entry { src: Some(who(3)), ..entry(5, 700, TraceEvent::Lost) };
+        let mut message = frame(6, 800, 3, 9);
+        message.record.kind = TraceRecord::LLC;
+        let same = told(&[frame(0, 100, 3, 1), lost(), message, frame(7, 900, 3, 1)], 5);
+        assert_eq!(same.assumption, Assumption::HostStall, "{}", same.text);
     }
 
     #[test]

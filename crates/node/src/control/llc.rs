@@ -3,11 +3,10 @@
 use super::Control;
 use crate::session::{Asked, OwnedSocket};
 use rota_shm::control::{LlcRefusal, Reply};
+use rota_shm::layout::COMPLETIONS;
 use rota_shm::{NodeSocket, SocketShape};
 use rota_wire::llc::MESSAGE_OCTETS_MAX;
 
-/// Messages that a program may have under way.
-const MESSAGES: u16 = 64;
 /// Received messages that may wait for their program; the oldest are overwritten, and it is told.
 const RX_SLOTS: u32 = 1_024;
 
@@ -32,7 +31,8 @@ impl Control<'_> {
 
     fn llc_make(&mut self, at: usize, number: u8) {
         let octets = MESSAGE_OCTETS_MAX as u32;
-        let shape = SocketShape { messages: MESSAGES, message_octets_max: octets, rx_slots: RX_SLOTS };
+        let shape =
+            SocketShape { messages: COMPLETIONS as u16, message_octets_max: octets, rx_slots: RX_SLOTS };
         let session = &mut self.sessions[at];
         match NodeSocket::create(shape) {
             Ok(memory) => {

@@ -24,6 +24,17 @@ pub(super) struct Meter {
 }
 
 impl Meter {
+    /// A fragment of the channel has come. A unit counts, and is measured, by its last one.
+    pub(super) fn fragment(&mut self, unit: &UnitDescriptor, octets: usize, one_clock: bool, bound: Span) {
+        self.fragments += 1;
+        self.octets += octets as u64;
+        if unit.last {
+            self.units += 1;
+            self.one_clock = one_clock;
+            self.measure(unit, bound);
+        }
+    }
+
     fn measure(&mut self, unit: &UnitDescriptor, bound: Span) {
         let Some(arrived) = unit.arrived else { return };
         let apart = i128::from(arrived.as_nanos()) - i128::from(unit.schedule_ns);
@@ -55,25 +66,6 @@ impl Channels {
             let octets = u64::from(std::mem::take(&mut channel.meter.offered));
             channel.meter.octets += octets;
             channel.meter.fragments += octets.div_ceil(payload_max.max(1)).max(1);
-        }
-    }
-
-    /// A fragment of a channel that is received here. A unit counts, and is measured, by its last one.
-    pub(crate) fn count_fragment(
-        &mut self,
-        id: ChannelId,
-        unit: &UnitDescriptor,
-        octets: usize,
-        one_clock: bool,
-    ) {
-        let Some(channel) = self.incoming.iter_mut().find(|channel| channel.id == id) else { return };
-        let (meter, bound) = (&mut channel.meter, channel.contract.bound);
-        meter.fragments += 1;
-        meter.octets += octets as u64;
-        if unit.last {
-            meter.units += 1;
-            meter.one_clock = one_clock;
-            meter.measure(unit, bound);
         }
     }
 

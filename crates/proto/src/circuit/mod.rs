@@ -23,9 +23,11 @@
 //! * One circuit has one priority; that is kept by whoever sends the packets (SHIPNET-F3).
 //! * It is the program's acceptance that is acknowledged, not the arrival.
 
+mod pace;
 mod receiver;
 mod sender;
 
+pub use pace::Pace;
 pub use receiver::{Receiver, Taken};
 pub use rota_wire::{CIRCUIT_HEADER_OCTETS, CircuitHeader, CircuitVerb};
 pub use sender::{Fate, Sender, SenderOutput};

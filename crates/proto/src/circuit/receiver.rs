@@ -31,8 +31,9 @@ pub struct Receiver {
     /// A sender that has asked, but sent no message yet. Whoever asks next takes its place: the asking may be
     /// an old duplicate, and costs the current sender nothing.
     candidate: Option<Heard>,
-    /// Whether the program has the message `current.count` in its hands.
+    /// Whether the program has the message `current.count` in its hands, and of which attempt.
     held: bool,
+    attempt: u32,
     answer: Option<CircuitHeader>,
     doubles: u64,
 }
@@ -40,7 +41,15 @@ pub struct Receiver {
 impl Receiver {
     /// A receiver that remembers nothing. `seed` is random: no epoch of a former life may come again.
     pub const fn new(seed: u64) -> Self {
-        Self { next_epoch: seed, current: None, candidate: None, held: false, answer: None, doubles: 0 }
+        Self {
+            next_epoch: seed,
+            current: None,
+            candidate: None,
+            held: false,
+            attempt: 0,
+            answer: None,
+            doubles: 0,
+        }
     }
 
     /// The receiver of a former life, as far as its program has kept it.
@@ -100,7 +109,7 @@ impl Receiver {
             return None;
         };
         if header.number == heard.count && !self.held {
-            self.held = true;
+            (self.held, self.attempt) = (true, header.serial);
             let mark = Mark { sender: heard.sender, number: heard.count.wrapping_add(1) };
             return Some(Taken { number: heard.count, begins, mark });
         }
@@ -124,7 +133,7 @@ impl Receiver {
         self.held = false;
         let number = heard.count;
         heard.count = number.wrapping_add(1);
-        let (verb, serial) = (CircuitVerb::Ack, 0);
+        let (verb, serial) = (CircuitVerb::Ack, self.attempt);
         self.answer = Some(CircuitHeader { verb, serial, sender: heard.sender, epoch: heard.epoch, number });
     }
 

@@ -1,7 +1,8 @@
 //! The end that sends messages.
 
 use super::Mark;
-use rota_units::{Instant, Span};
+use super::pace::{Pace, RoundTrip};
+use rota_units::Instant;
 use rota_wire::{CircuitHeader, CircuitVerb};
 
 /// What became of a message.
@@ -48,7 +49,7 @@ struct Outstanding {
 #[derive(Clone, Debug)]
 pub struct Sender {
     incarnation: u64,
-    resend: Span,
+    round_trip: RoundTrip,
     /// The receiver's word for us, once it is known.
     epoch: Option<u64>,
     /// Counts the askings for an epoch, so that an answer to an older one is known as stale.
@@ -62,13 +63,12 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A new sender. `incarnation` differs from those of all senders before it; what is not answered is sent
-    /// again every `resend`.
-    pub const fn new(incarnation: u64, resend: Span) -> Self {
+    /// A new sender. `incarnation` differs from those of all senders before it.
+    pub const fn new(incarnation: u64, pace: Pace) -> Self {
         let next = Outstanding { number: 0, may_be_taken: false };
         Self {
             incarnation,
-            resend,
+            round_trip: RoundTrip::new(pace),
             epoch: None,
             serial: 0,
             next,
@@ -82,9 +82,9 @@ impl Sender {
 
     /// The sender of a former life, whose first unconfirmed message was `mark.number`. `serial` differs from
     /// the serials of that life as far as its answers may still be on their way.
-    pub const fn resume(mark: Mark, resend: Span, serial: u32) -> Self {
+    pub const fn resume(mark: Mark, pace: Pace, serial: u32) -> Self {
         let next = Outstanding { number: mark.number, may_be_taken: true };
-        Self { next, serial, ..Self::new(mark.sender, resend) }
+        Self { next, serial, ..Self::new(mark.sender, pace) }
     }
 
     /// What the program may keep to be resumed later.
@@ -102,11 +102,6 @@ impl Sender {
         self.stale
     }
 
-    /// How long to wait for an answer from now on.
-    pub const fn set_resend(&mut self, resend: Span) {
-        self.resend = resend;
-    }
-
     /// Takes up the next message; its octets stay with the caller until it is settled. Returns its number, or
     /// `None` while another one is on its way.
     pub const fn offer(&mut self) -> Option<u64> {
@@ -115,26 +110,31 @@ impl Sender {
         }
         self.outstanding = true;
         self.transmit_now = true;
+        self.round_trip.begin();
         Some(self.next.number)
     }
 
     /// A circuit message came.
-    pub fn handle(&mut self, header: &CircuitHeader) {
+    pub fn handle(&mut self, now: Instant, header: &CircuitHeader) {
         let mine = header.sender == self.incarnation && self.outstanding;
         let in_epoch = mine && self.epoch == Some(header.epoch);
         match header.verb {
             CircuitVerb::Welcome { remembered }
                 if mine && self.epoch.is_none() && header.serial == self.serial =>
             {
+                self.round_trip.answered(now, None);
+                self.round_trip.begin();
                 self.on_welcome(header, remembered);
             }
             CircuitVerb::Ack if in_epoch && header.number == self.next.number => {
+                self.round_trip.answered(now, Some(header.serial).filter(|attempt| *attempt > 0));
                 self.settle(Fate::Delivered { number: header.number });
             }
             CircuitVerb::Strange if in_epoch => {
                 self.epoch = None;
                 self.serial = self.serial.wrapping_add(1);
                 self.transmit_now = true;
+                self.round_trip.begin();
             }
             // SHIPNET-F1: an old answer is no reason to do anything.
             _ => self.stale += 1,
@@ -164,7 +164,8 @@ impl Sender {
 
     /// It may be time to send again.
     pub fn handle_deadline(&mut self, now: Instant) {
-        if self.resend_at.is_some_and(|at| at <= now) {
+        if !self.transmit_now && self.resend_at.is_some_and(|at| at <= now) {
+            self.round_trip.is_late();
             self.transmit_now = true;
         }
     }
@@ -178,15 +179,16 @@ impl Sender {
             return None;
         }
         self.transmit_now = false;
-        self.resend_at = Some(now + self.resend);
-        let (verb, epoch, number) = match self.epoch {
-            None => (CircuitVerb::Open, 0, 0),
+        let (attempt, wait) = self.round_trip.leaves(now);
+        self.resend_at = Some(now + wait);
+        let (verb, epoch, number, serial) = match self.epoch {
+            None => (CircuitVerb::Open, 0, 0, self.serial),
             Some(epoch) => {
                 self.next.may_be_taken = true;
-                (CircuitVerb::Data, epoch, self.next.number)
+                (CircuitVerb::Data, epoch, self.next.number, attempt)
             }
         };
-        let (serial, sender) = (self.serial, self.incarnation);
+        let sender = self.incarnation;
         Some(SenderOutput::Transmit(CircuitHeader { verb, serial, sender, epoch, number }))
     }
 

@@ -17,24 +17,32 @@
 //! 2. An Ethernet frame carries no access priority, so the bit of type 3 belongs to (socket, station), not to
 //!    (socket, station, priority); a second acknowledged message to that station waits for the first.
 //! 3. A message longer than a frame travels in fragments under SNAP; for `ack` each is acknowledged.
-//! 4. XID and TEST to all sockets of a station are answered once, from the station's own access point.
+//!    Fragments of several messages to one station take turns, the highest level first.
+//! 4. One bit tells a command from its repetition only while the receiver remembers it (ISO 8802-2 calls that
+//!    time the receive variable's life). Between stations of ours a repetition later than that has the P bit
+//!    and is compared with the octets that were taken. After a command that nobody answered the next one
+//!    waits until its bit is forgotten, and has the other bit, so that a late answer to the first cannot fit
+//!    it; an answer that has waited longer than that here is not sent any more.
+//! 5. XID and TEST to all sockets of a station are answered once, from the station's own access point.
 
 mod answer;
+mod direction;
 mod receive;
 mod send;
 mod table;
 
 pub use receive::{MessageDelivery, MessagePlace};
 
-use crate::io::{FrameBuf, Output, PortId};
+use crate::io::FrameBuf;
 use crate::rether::Rether;
-pub(crate) use answer::ANSWERS_MAX;
 use answer::Answers;
+pub(crate) use answer::{ACKS_MAX, ANSWERS_MAX};
 use core::fmt;
 use receive::{Assembly, Heard};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
-use rota_wire::llc::{LlcMalformed, MESSAGE_OCTETS_MAX, SAP_SNAP};
+pub use rota_wire::llc::MESSAGE_OCTETS_MAX;
+use rota_wire::llc::{LlcMalformed, SAP_SNAP};
 use std::collections::VecDeque;
 use table::{AckLink, Message, Stage};
 
@@ -45,6 +53,9 @@ pub const MESSAGES_MAX: usize = 1_024;
 /// For so long a receiver remembers the bit of a command, and a sender whose command stayed unanswered waits
 /// before it sends another one: longer than all tries of one command are apart.
 pub const BIT_LIFE: Span = Span::from_millis(1_000);
+/// For so long a receiver knows a repetition that says it is a late one, by its bit and its octets. No
+/// command is repeated for longer.
+pub const REPEAT_LIFE: Span = Span::from_millis(60_000);
 /// Real LANs use these access points for others: spanning tree, NetWare, NetBIOS, OSI.
 pub const TAKEN: [u8; 4] = [0x42, 0xe0, 0xf0, 0xfe];
 
@@ -223,14 +234,15 @@ pub struct LlcCounters {
 /// Logical link control of one station.
 #[derive(Clone)]
 pub struct Llc {
-    port: PortId,
     mac: MacAddr,
     settings: LlcSettings,
     open: [bool; 128],
     messages: Vec<Message>,
     free: Vec<u16>,
-    /// Acknowledged messages that wait for the one before them to the same station, in their order.
+    /// Acknowledged messages for which there is no direction yet, in their order.
     held: VecDeque<u16>,
+    /// Nothing that is over has an entry in the queue.
+    swept: bool,
     links: Vec<AckLink>,
     heard: Vec<Heard>,
     assemblies: Vec<Assembly>,
@@ -244,19 +256,19 @@ pub struct Llc {
 }
 
 impl Llc {
-    pub(crate) fn new(now: Instant, port: PortId, mac: MacAddr, settings: LlcSettings) -> Self {
+    pub(crate) fn new(now: Instant, mac: MacAddr, settings: LlcSettings) -> Self {
         let room = |places: usize| if settings.enabled { places } else { 0 };
         Self {
-            port,
             mac,
             open: [false; 128],
             messages: vec![Message::FREE; room(MESSAGES_MAX)],
             free: (0..room(MESSAGES_MAX) as u16).rev().collect(),
             held: VecDeque::with_capacity(room(MESSAGES_MAX)),
+            swept: true,
             links: Vec::with_capacity(room(table::LINKS_MAX)),
             heard: Vec::with_capacity(room(receive::HEARD_MAX)),
             assemblies: Assembly::all(room(receive::ASSEMBLIES)),
-            answers: Answers::new(room(ANSWERS_MAX)),
+            answers: Answers::new(room(ANSWERS_MAX), room(ACKS_MAX)),
             events: VecDeque::with_capacity(room(4 * MESSAGES_MAX)),
             settings,
             born: now,
@@ -318,20 +330,21 @@ impl Llc {
         self.assemblies.get(usize::from(place)).and_then(|all| all.octets().get(..octets)).unwrap_or(&[])
     }
 
-    /// The frame of an entry that has left the queue. `None` when it has become pointless.
+    /// Writes the frame of an entry that has left the queue. `None` when it has become pointless, or when its
+    /// message waits on.
     pub(crate) fn transmit(
         &mut self,
         now: Instant,
         slot: u16,
         frame: &mut FrameBuf<'_>,
         link: &mut Rether,
-    ) -> Option<Output> {
+    ) -> Option<u16> {
         let len = match usize::from(slot).checked_sub(MESSAGES_MAX) {
-            Some(answer) => self.answers.write(answer, self.mac, frame.bytes)?,
+            Some(answer) => self.answers.write(now, answer, self.mac, frame.bytes)?,
             None => self.write_message(now, slot, frame, link)?,
         };
         self.counters.frames_sent += 1;
-        Some(Output::Transmit { port: self.port, len: len as u16 })
+        Some(len as u16)
     }
 
     /// Whom a node address means.
@@ -374,9 +387,3 @@ impl fmt::Debug for Llc {
 }
 
 const _: () = assert!(MESSAGE_OCTETS_MAX <= u16::MAX as usize, "a fragment's total is 16 bits");
-
-impl Message {
-    fn is_waiting(&self) -> bool {
-        matches!(self.stage, Stage::Waiting { .. })
-    }
-}

@@ -1,6 +1,6 @@
 //! The receiving half: deliveries, acknowledgements, messages put together from fragments.
 
-use super::{BIT_LIFE, Llc, LlcAddress};
+use super::{BIT_LIFE, Llc, LlcAddress, REPEAT_LIFE};
 use crate::rether::Rether;
 use rota_units::Instant;
 use rota_wire::MacAddr;
@@ -45,11 +45,37 @@ pub(super) struct Heard {
     mac: MacAddr,
     /// The sender's boot: after another one its bits begin anew.
     incarnation: u32,
-    /// The bit of its next command; the other one is a repetition.
-    expected: bool,
-    /// What its last command was answered.
+    /// The bit of its last command.
+    bit: bool,
+    /// That command's octets, as a number.
+    print: u64,
+    /// What it was answered.
     status: AckStatus,
     at: Instant,
+}
+
+impl Heard {
+    /// Whether a command is this one again.
+    fn is_again(&self, now: Instant, command: &Self, poll: bool) -> bool {
+        // Whoever is not known as one of ours yet, or not any more, has not booted for that.
+        let boots = [self.incarnation, command.incarnation];
+        if self.bit != command.bit || (boots[0] != boots[1] && !boots.contains(&0)) {
+            return false;
+        }
+        let age = now.since(self.at);
+        let late = poll && command.incarnation != 0;
+        age < BIT_LIFE || (late && age < REPEAT_LIFE && self.print == command.print)
+    }
+}
+
+/// A number for a command's octets, which unlike ones hardly share. Nobody is kept from forging it: frames
+/// of link control prove nothing anyway.
+fn print_of(view: &LlcView<'_>) -> u64 {
+    let step = |print: u64, word: u64| (print ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let begin = u64::from(view.header.dsap) << 16 | view.information.len() as u64;
+    let (words, rest) = view.information.as_chunks::<8>();
+    let print = words.iter().fold(begin, |print, word| step(print, u64::from_le_bytes(*word)));
+    rest.iter().fold(print, |print, octet| step(print, u64::from(*octet)))
 }
 
 /// A message that is being put together.
@@ -58,6 +84,8 @@ pub(super) struct Assembly {
     used: bool,
     mac: MacAddr,
     of: Fragment,
+    /// Each fragment is acknowledged, so that its sender may go on for as long as it repeats.
+    acked: bool,
     /// One bit for each fragment that has come.
     seen: u16,
     at: Instant,
@@ -70,8 +98,8 @@ impl Assembly {
     pub(super) fn all(places: usize) -> Vec<Self> {
         let of = Fragment { dsap: 0, ssap: 0, level: 0, index: 0, last: false, message: 0, total: 0 };
         let octets = Box::new([0; MESSAGE_OCTETS_MAX]);
-        let (used, mac, seen, at) = (false, MacAddr::BROADCAST, 0, Instant::ZERO);
-        vec![Self { used, mac, of, seen, at, octets }; places]
+        let (used, acked, mac, seen, at) = (false, false, MacAddr::BROADCAST, 0, Instant::ZERO);
+        vec![Self { used, acked, mac, of, seen, at, octets }; places]
     }
 
     pub(super) fn octets(&self) -> &[u8] {
@@ -107,10 +135,7 @@ impl Llc {
         self.counters.frames_received += 1;
         let header = view.header;
         match header.control {
-            Control::Ui => match self.on_message(now, &view, link) {
-                Ok(delivery) => return delivery,
-                Err(_) => self.counters.no_socket += 1,
-            },
+            Control::Ui => return self.on_message(now, &view, link).unwrap_or(None),
             Control::Xid { .. } | Control::Test { .. } if header.response => self.counters.unasked += 1,
             Control::Xid { .. } | Control::Test { .. } => self.on_question(now, &view, link),
             Control::Ac { bit, .. } if header.response => {
@@ -134,6 +159,7 @@ impl Llc {
             return self.on_fragment(now, view, link);
         }
         if !self.is_open(dsap) {
+            self.counters.no_socket += 1;
             return Err(AckStatus::UNACTIVATED);
         }
         self.counters.messages_received += 1;
@@ -153,13 +179,21 @@ impl Llc {
             Ok(read) => read,
             Err(why) => {
                 self.count_malformed(why);
-                return Ok(None);
+                return Err(AckStatus::PROTOCOL);
             }
         };
         if !self.is_open(of.dsap) {
+            self.counters.no_socket += 1;
             return Err(AckStatus::UNACTIVATED);
         }
-        let Some(at) = self.assembly(now, view.source, &of) else {
+        let begun = self.assemblies.iter().any(|assembly| assembly.is_of(view.source, &of));
+        let acked = matches!(view.header.control, Control::Ac { .. });
+        if !begun && of.index > 0 && acked {
+            // They come one by one, so the first ones have been given up here: it can never be whole.
+            self.counters.fragments_dropped += 1;
+            return Err(AckStatus::PROTOCOL);
+        }
+        let Some(at) = self.assembly(now, view.source, &of, acked) else {
             self.counters.fragments_dropped += 1;
             return Err(AckStatus::RESOURCES);
         };
@@ -170,7 +204,7 @@ impl Llc {
         assembly.octets[begin..begin + payload.len()].copy_from_slice(payload);
         let fragments = usize::from(of.total).div_ceil(FRAGMENT_PAYLOAD_MAX) as u32;
         if assembly.seen.count_ones() < fragments {
-            self.wake = self.wake.min(now + BIT_LIFE);
+            self.wake = self.wake.min(now + if acked { REPEAT_LIFE } else { BIT_LIFE });
             return Ok(None);
         }
         // The parent reads it before the next frame can claim the room.
@@ -182,21 +216,30 @@ impl Llc {
     }
 
     /// Where the fragments of a message go.
-    fn assembly(&mut self, now: Instant, mac: MacAddr, of: &Fragment) -> Option<usize> {
+    fn assembly(&mut self, now: Instant, mac: MacAddr, of: &Fragment, acked: bool) -> Option<usize> {
         if let Some(at) = self.assemblies.iter().position(|assembly| assembly.is_of(mac, of)) {
             return Some(at);
         }
         self.assemblies_tick(now);
-        let at = self.assemblies.iter().position(|assembly| !assembly.used)?;
+        let free = self.assemblies.iter().position(|assembly| !assembly.used);
+        // Who may go on for a minute does not keep the room for as long from others.
+        let patient = |assembly: &&mut Assembly| now >= assembly.at + BIT_LIFE;
+        let at = free.or_else(|| {
+            let oldest = self.assemblies.iter_mut().filter(patient).min_by_key(|assembly| assembly.at)?;
+            oldest.used = false;
+            self.counters.incomplete += 1;
+            self.assemblies.iter().position(|assembly| !assembly.used)
+        })?;
         let assembly = &mut self.assemblies[at];
-        (assembly.used, assembly.mac, assembly.of, assembly.seen) = (true, mac, *of, 0);
+        (assembly.used, assembly.acked, assembly.mac) = (true, acked, mac);
+        (assembly.of, assembly.seen) = (*of, 0);
         Some(at)
     }
 
     /// Gives up messages whose rest has not come for too long.
     pub(super) fn assemblies_tick(&mut self, now: Instant) {
         for assembly in self.assemblies.iter_mut().filter(|assembly| assembly.used) {
-            let due = assembly.at + BIT_LIFE;
+            let due = assembly.at + if assembly.acked { REPEAT_LIFE } else { BIT_LIFE };
             if now >= due {
                 assembly.used = false;
                 self.counters.incomplete += 1;
@@ -216,26 +259,24 @@ impl Llc {
         link: &mut Rether,
     ) -> Option<MessageDelivery> {
         let (sap, mac) = (view.header.ssap, view.source);
+        let (status, at) = (AckStatus::OK, now);
         let incarnation = self.node_of(mac, link).1;
+        let mut heard = Heard { sap, mac, incarnation, bit, print: print_of(view), status, at };
         let known = self.heard.iter().position(|heard| heard.sap == sap && heard.mac == mac);
-        let remembered = known
-            .map(|at| self.heard[at])
-            .filter(|heard| heard.incarnation == incarnation && now.since(heard.at) < BIT_LIFE);
-        let repeated = remembered.filter(|heard| heard.expected != bit);
-        let (delivery, status) = match repeated {
-            Some(heard) => {
-                self.counters.duplicates += 1;
-                (None, heard.status)
+        let again = known.map(|at| self.heard[at]).filter(|old| old.is_again(now, &heard, poll));
+        let mut delivery = None;
+        if let Some(old) = again {
+            self.counters.duplicates += 1;
+            heard.status = old.status;
+            // A command's octets are those of its first coming, and a boot that was known stays known.
+            heard.print = old.print;
+            heard.incarnation = incarnation.max(old.incarnation);
+        } else {
+            match self.on_message(now, view, link) {
+                Ok(taken) => delivery = taken,
+                Err(status) => heard.status = status,
             }
-            None => match self.on_message(now, view, link) {
-                Ok(delivery) => (delivery, AckStatus::OK),
-                Err(status) => {
-                    self.counters.no_socket += 1;
-                    (None, status)
-                }
-            },
-        };
-        let heard = Heard { sap, mac, incarnation, expected: !bit, status, at: now };
+        }
         match known {
             Some(at) => self.heard[at] = heard,
             None if !self.settings.enabled => {}
@@ -247,10 +288,14 @@ impl Llc {
                 }
             }
         }
-        let status = if poll { status.polled() } else { status };
+        let status = if poll { heard.status.polled() } else { heard.status };
         let control = Control::Ac { bit: !bit, poll };
         let header = LlcHeader { dsap: sap, ssap: view.header.dsap, response: true, control };
-        self.answer(now, mac, &header, &[status.0], 7, link);
+        match self.answers.put_ack(now, mac, &header, status) {
+            Ok(Some((slot, octets))) => link.queue_llc(now, slot, octets, 7, false),
+            Ok(None) => {}
+            Err(_) => self.counters.answers_dropped += 1,
+        }
         delivery
     }
 
@@ -271,20 +316,8 @@ impl Llc {
             _ => view.information,
         };
         self.counters.answered += 1;
-        self.answer(now, view.source, &header, information, 0, link);
-    }
-
-    fn answer(
-        &mut self,
-        now: Instant,
-        to: MacAddr,
-        header: &LlcHeader,
-        information: &[u8],
-        level: u8,
-        link: &mut Rether,
-    ) {
-        match self.answers.put(to, header, information) {
-            Some((slot, octets)) => link.queue_llc(now, slot, octets, level, false),
+        match self.answers.put(view.source, &header, information) {
+            Some((slot, octets)) => link.queue_llc(now, slot, octets, 0, false),
             None => self.counters.answers_dropped += 1,
         }
     }

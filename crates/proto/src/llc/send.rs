@@ -1,9 +1,9 @@
 //! The sending half: queueing, fragments, tries and time limits.
 
-use super::table::{AckLink, LINKS_MAX, Message, Stage};
+use super::table::{AckLink, Message, Stage};
 use super::{
     BIT_LIFE, LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcEvent, LlcFailure, LlcOutcome, LlcRequest,
-    is_socket,
+    REPEAT_LIFE, is_socket,
 };
 use crate::io::FrameBuf;
 use crate::rether::{ModeName, Rether};
@@ -55,13 +55,11 @@ impl Llc {
             fragments,
             fragment: 0,
             tries_left: if request.ack { request.tries.max(1) } else { 1 },
-            begun: false,
-            link: None,
+            ..Message::FREE
         };
         self.wake = self.wake.min(request.until);
         if request.ack {
-            self.held.push_back(slot);
-            self.release_held(now, link);
+            self.direct(now, slot, link);
         } else {
             self.queue(now, slot, false, link);
         }
@@ -111,11 +109,12 @@ impl Llc {
 
     /// Puts a message's next frame into the node's queue: behind its level, or, where the message has begun,
     /// before it.
-    fn queue(&mut self, now: Instant, slot: u16, first: bool, link: &mut Rether) {
+    pub(super) fn queue(&mut self, now: Instant, slot: u16, first: bool, link: &mut Rether) {
+        let level = self.queue_level(slot);
         let message = &mut self.messages[usize::from(slot)];
-        message.stage = Stage::Queued;
+        (message.stage, message.queued_at) = (Stage::Queued, level);
         let octets = llc_frame_octets(Self::information(message));
-        link.queue_llc(now, slot, octets, message.request.level, first);
+        link.queue_llc(now, slot, octets, level, first);
     }
 
     /// Writes the frame that an entry of the queue stands for.
@@ -126,19 +125,25 @@ impl Llc {
         frame: &mut FrameBuf<'_>,
         link: &mut Rether,
     ) -> Option<usize> {
-        let message = self.messages[usize::from(slot)];
-        match message.stage {
-            Stage::Gone => self.set_free(slot),
-            Stage::Queued if now >= message.request.until => {
-                self.messages[usize::from(slot)].stage = Stage::Held;
-                self.finish(now, slot, LlcOutcome::TimedOut, link);
-            }
-            Stage::Queued => return self.write_fragment(now, slot, frame, link),
-            Stage::Free | Stage::Held | Stage::Waiting { .. } => {
-                debug_assert!(false, "only what is queued leaves the queue");
-            }
+        debug_assert!(
+            self.messages[usize::from(slot)].stage == Stage::Queued,
+            "only what is queued leaves the queue"
+        );
+        // Its entry is out of the queue: whatever ends it now frees its place at once.
+        self.messages[usize::from(slot)].stage = Stage::Held;
+        if !self.has_direction(now, slot, link) {
+            return None;
         }
-        None
+        let message = &self.messages[usize::from(slot)];
+        if now >= message.request.until {
+            self.finish(now, slot, LlcOutcome::TimedOut, link);
+            return None;
+        }
+        if self.is_outstanding(slot) && now.since(message.first_sent) >= repeat_max() {
+            self.finish(now, slot, LlcOutcome::Failed(LlcFailure::NoAnswer), link);
+            return None;
+        }
+        self.write_fragment(now, slot, frame, link)
     }
 
     fn write_fragment(
@@ -148,8 +153,6 @@ impl Llc {
         frame: &mut FrameBuf<'_>,
         link: &mut Rether,
     ) -> Option<usize> {
-        // Its entry is out of the queue: whatever ends it now frees its place at once.
-        self.messages[usize::from(slot)].stage = Stage::Held;
         let message = self.messages[usize::from(slot)];
         let LlcRequest { socket, number, to, level, ack, octets, .. } = message.request;
         let information = Self::information(&message);
@@ -172,7 +175,8 @@ impl Llc {
             (header.dsap, header.ssap) = (SAP_SNAP, SAP_SNAP);
         }
         if let Some(of) = message.link {
-            header.control = Control::Ac { bit: self.links[usize::from(of)].bit, poll: false };
+            let poll = self.is_late_repetition(now, slot, link);
+            header.control = Control::Ac { bit: self.links[usize::from(of)].bit, poll };
         }
         let into = &mut frame.bytes[at..LLC_INFORMATION + information];
         if !frame.payloads.copy_message(socket, number, begin, into) {
@@ -206,9 +210,23 @@ impl Llc {
         message.stage = Stage::Waiting { again };
         message.tries_left = message.tries_left.saturating_sub(1);
         self.wake = self.wake.min(again);
-        if let Some(of) = message.link {
-            self.links[usize::from(of)].used = now;
+        let Some(of) = message.link else { return };
+        let direction = &mut self.links[usize::from(of)];
+        direction.used = now;
+        if direction.owner != Some(slot) {
+            // Here, and not before, the direction is taken.
+            direction.owner = Some(slot);
+            message.first_sent = now;
         }
+    }
+
+    /// One that comes when the other station may have forgotten the bit says so, with P, and is then compared
+    /// with what was taken. Others than ours would take P for a wish for information.
+    fn is_late_repetition(&self, now: Instant, slot: u16, link: &Rether) -> bool {
+        let message = &self.messages[usize::from(slot)];
+        let late = self.is_outstanding(slot)
+            && now.since(message.first_sent) >= BIT_LIFE.minus(BIT_LIFE.div_down(8));
+        late && link.members().iter().any(|member| member.mac == message.mac)
     }
 
     fn ack_time(&self, link: &Rether) -> Span {
@@ -229,77 +247,32 @@ impl Llc {
         link: &mut Rether,
     ) {
         let outstanding = |of: &AckLink| of.sap == sap && of.mac == from && of.bit != bit;
-        let slot = self.links.iter().find(|of| outstanding(of)).and_then(|of| of.busy);
-        let Some(slot) = slot.filter(|slot| self.messages[usize::from(*slot)].begun) else {
+        let Some((of, slot)) =
+            self.links.iter().position(outstanding).and_then(|of| Some((of as u16, self.links[of].owner?)))
+        else {
             self.counters.unasked += 1;
             return;
         };
-        let message = &mut self.messages[usize::from(slot)];
-        let last = message.fragment + 1 == message.fragments;
-        if let Some(of) = message.link {
-            self.links[usize::from(of)].bit ^= true;
+        let Message { stage, queued_at, fragment, fragments, request, .. } = self.messages[usize::from(slot)];
+        if stage == Stage::Queued {
+            // A repetition that nobody needs any more.
+            link.unqueue_llc(queued_at, slot);
         }
+        self.messages[usize::from(slot)].stage = Stage::Held;
         if !status.is_ok() {
             self.finish(now, slot, LlcOutcome::Failed(LlcFailure::Refused(status.0)), link);
-        } else if last {
+        } else if fragment + 1 == fragments {
             self.finish(now, slot, LlcOutcome::Acknowledged, link);
         } else {
-            message.fragment += 1;
-            message.tries_left = message.request.tries.max(1);
-            // A repetition that is queued already becomes the next fragment.
-            if message.is_waiting() {
-                self.queue(now, slot, true, link);
-            }
+            let direction = &mut self.links[usize::from(of)];
+            (direction.owner, direction.bit) = (None, !direction.bit);
+            direction.seniors |= 1 << request.level;
+            let message = &mut self.messages[usize::from(slot)];
+            (message.fragment, message.senior) = (fragment + 1, true);
+            message.tries_left = request.tries.max(1);
+            self.queue(now, slot, true, link);
+            self.release(now, of, link);
         }
-    }
-
-    /// The direction that a message uses: made when it is first used; none when too many are in use.
-    fn link_for(&mut self, now: Instant, message: &Message, link: &Rether) -> Option<u16> {
-        let sap = if message.is_cut() { SAP_SNAP } else { message.request.socket };
-        if let Some(at) = self.links.iter().position(|of| of.sap == sap && of.mac == message.mac) {
-            return Some(at as u16);
-        }
-        // A foreign station may remember our bit from before we booted; one of ours has heard of our boot.
-        let is_member = link.members().iter().any(|member| member.mac == message.mac);
-        let ready_at = if is_member { now } else { self.born + BIT_LIFE };
-        let fresh = AckLink { sap, mac: message.mac, bit: false, busy: None, ready_at, used: now };
-        if self.links.len() < LINKS_MAX {
-            self.links.push(fresh);
-            return Some(self.links.len() as u16 - 1);
-        }
-        let old = self.links.iter().position(|of| of.busy.is_none() && now.since(of.used) > BIT_LIFE * 2)?;
-        self.links[old] = fresh;
-        Some(old as u16)
-    }
-
-    /// Queues every held message whose direction is free, the highest level first.
-    pub(super) fn release_held(&mut self, now: Instant, link: &mut Rether) {
-        for level in (0..8u8).rev() {
-            for at in 0..self.held.len() {
-                let Some(slot) = self.held.get(at).copied() else { break };
-                let message = self.messages[usize::from(slot)];
-                if message.request.level != level || message.stage != Stage::Held {
-                    continue;
-                }
-                let Some(of) = self.link_for(now, &message, link) else { continue };
-                let direction = &mut self.links[usize::from(of)];
-                if direction.busy.is_some() {
-                    continue;
-                }
-                if direction.ready_at > now {
-                    self.wake = self.wake.min(direction.ready_at);
-                    continue;
-                }
-                direction.busy = Some(slot);
-                self.messages[usize::from(slot)].link = Some(of);
-                self.queue(now, slot, false, link);
-            }
-        }
-        let messages = &self.messages;
-        self.held.retain(|slot| {
-            let message = &messages[usize::from(*slot)];
-            message.stage == Stage::Held && message.link.is_none()
-        });
     }
 
     // ---- endings --------------------------------------------------------------------------------------
@@ -311,26 +284,44 @@ impl Llc {
         self.give_up(now, slot, outcome, link);
     }
 
+    /// What is queued or held is swept out later, by whoever ends many at once.
     fn give_up(&mut self, now: Instant, slot: u16, outcome: LlcOutcome, link: &mut Rether) {
         let message = self.messages[usize::from(slot)];
-        if message.stage == Stage::Queued {
+        let answered =
+            matches!(outcome, LlcOutcome::Acknowledged | LlcOutcome::Failed(LlcFailure::Refused(_)));
+        if message.stage == Stage::Parked {
+            self.unpark(slot);
+        }
+        let held = message.stage == Stage::Held && message.request.ack && message.link.is_none();
+        if message.stage == Stage::Queued || held {
             self.messages[usize::from(slot)].stage = Stage::Gone;
+            self.swept = false;
         } else {
             self.set_free(slot);
         }
-        let Some(of) = message.link else {
-            self.held.retain(|held| *held != slot);
-            return;
-        };
+        let Some(of) = message.link else { return };
         let direction = &mut self.links[usize::from(of)];
-        direction.busy = None;
-        let answered =
-            matches!(outcome, LlcOutcome::Acknowledged | LlcOutcome::Failed(LlcFailure::Refused(_)));
-        if !answered && message.begun {
-            // Whether the other station has taken the bit is not known: it must forget it first.
-            direction.ready_at = direction.used + BIT_LIFE + BIT_LIFE.div_down(8);
+        direction.users -= 1;
+        if message.stage == Stage::Queued && message.senior && direction.owner != Some(slot) {
+            direction.seniors &= !(1 << message.request.level);
         }
-        self.release_held(now, link);
+        self.give_back(now, slot, of, answered, link);
+    }
+
+    /// What is over leaves the queue before anybody looks at it, all of it in one go.
+    fn sweep(&mut self, link: &mut Rether) {
+        if std::mem::replace(&mut self.swept, true) {
+            return;
+        }
+        let Self { messages, held, .. } = self;
+        let is_gone = |slot: u16| messages.get(usize::from(slot)).is_some_and(|of| of.stage == Stage::Gone);
+        link.sweep_llc(is_gone);
+        held.retain(|slot| !is_gone(*slot));
+        for slot in 0..self.messages.len() as u16 {
+            if self.messages[usize::from(slot)].stage == Stage::Gone {
+                self.set_free(slot);
+            }
+        }
     }
 
     fn set_free(&mut self, slot: u16) {
@@ -346,6 +337,7 @@ impl Llc {
                 self.give_up(now, slot, LlcOutcome::TimedOut, link);
             }
         }
+        self.sweep(link);
     }
 
     /// Timers: tries, time limits, directions that may be used again.
@@ -367,14 +359,23 @@ impl Llc {
             let Stage::Waiting { again } = message.stage else { continue };
             if now < again {
                 self.wake = self.wake.min(again);
-            } else if message.tries_left > 0 {
+            } else if message.tries_left > 0 && now.since(message.first_sent) < repeat_max() {
                 self.counters.frames_repeated += 1;
                 self.queue(now, slot, true, link);
             } else {
                 self.finish(now, slot, LlcOutcome::Failed(LlcFailure::NoAnswer), link);
             }
         }
-        self.release_held(now, link);
+        for of in 0..self.links.len() as u16 {
+            self.release(now, of, link);
+        }
+        self.sweep(link);
+        self.direct_held(now, link);
         self.assemblies_tick(now);
     }
+}
+
+/// For so long a command is repeated at most: a receiver that has taken it remembers it until then.
+const fn repeat_max() -> Span {
+    REPEAT_LIFE.minus(REPEAT_LIFE.div_down(8))
 }

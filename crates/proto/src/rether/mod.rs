@@ -57,7 +57,7 @@ pub use reserve::LinkEvent;
 pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ};
 pub use tally::{ROTATION_PLACES, Rotation, Tally};
 
-use crate::io::{ChannelId, GateOrder, HostTag, LLC_TAGS, Output, PortId, StationId};
+use crate::io::{ChannelId, FrameBuf, GateOrder, HostTag, LLC_TAGS, Output, PortId, StationId};
 use crate::node::Identity;
 use crate::planted::{Bug, planted};
 use crate::rng::Rng;
@@ -514,57 +514,97 @@ impl Rether {
             self.outputs.push_back(Output::TransmitHost { port: self.port, tag });
             return;
         }
-        let was_empty = self.nrt.is_empty();
-        if !self.nrt.push(level, queue::Entry { origin: Origin::Host(tag), octets }) {
+        if !self.enqueue(now, level.min(7), queue::Entry { origin: Origin::Host(tag), octets }) {
             self.counters.host_frames_dropped += 1;
             self.outputs.push_back(Output::DropHost { tag });
-        } else if was_empty {
+        }
+    }
+
+    /// Something waits behind its level; false when there is no room.
+    fn enqueue(&mut self, now: Instant, level: u8, entry: queue::Entry) -> bool {
+        let was_empty = self.nrt.is_empty();
+        let taken = self.nrt.push(level, entry);
+        if taken && was_empty && self.gate == GateOrder::Divert {
             self.ask_for_token(now);
         }
+        taken
     }
 
     /// A frame of link control waits. `first` is for the next frame of a message that has begun.
     pub(crate) fn queue_llc(&mut self, now: Instant, slot: u16, octets: u16, level: u8, first: bool) {
         let entry = queue::Entry { origin: Origin::Llc(slot), octets };
-        let was_empty = self.nrt.is_empty();
-        if first {
-            self.nrt.push_first(level, entry);
-        } else {
-            self.nrt.push(level, entry);
+        if !first {
+            self.enqueue(now, level.min(7), entry);
+            return;
         }
-        if was_empty && self.gate == GateOrder::Divert {
+        let was_empty = self.nrt.is_empty();
+        self.nrt.push_first(level.min(7), entry);
+        // In the middle of a visit nobody need be asked: a long message would ask in each of its own, have
+        // the next cycle's round begin with this station, and the others never had their turn.
+        let visiting = self.hold.as_ref().is_some_and(|hold| matches!(hold.stage, visit::Stage::Nrt { .. }));
+        if was_empty && self.gate == GateOrder::Divert && !visiting {
             self.ask_for_token(now);
         }
     }
 
-    /// In plain mode the queue holds nothing but frames of link control, and they leave at once.
-    fn next_ungated(&mut self) -> Option<Output> {
+    /// One does not wait any more.
+    pub(crate) fn unqueue_llc(&mut self, level: u8, slot: u16) {
+        self.nrt.unqueue(level, slot);
+    }
+
+    /// Those that are over do not wait any more.
+    pub(crate) fn sweep_llc(&mut self, is_over: impl Fn(u16) -> bool) {
+        self.nrt.sweep(is_over);
+    }
+
+    /// In plain mode the queue holds little but frames of link control, and they leave at once.
+    fn next_ungated(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         if self.gate == GateOrder::Divert {
             return None;
         }
-        match self.nrt.pop()?.origin {
-            Origin::Llc(slot) => Some(self.llc_frame(slot)),
-            Origin::Host(tag) => Some(Output::TransmitHost { port: self.port, tag }),
-            Origin::Report => {
-                self.outbox.push_back(Pending::Report);
-                None
+        while let Some((level, entry)) = self.nrt.pop() {
+            let output = self.let_go(level, entry.origin).or_else(|| self.write_pending(now, frame));
+            if output.is_some() {
+                return output;
             }
-            Origin::Control(_) | Origin::Announce => None,
         }
+        None
     }
 
-    /// A frame of link control leaves, or has come: its own machine knows of it, and monitors are to.
-    pub(crate) fn count_llc(&mut self, octets: usize, sent: bool) {
-        if sent {
-            self.tally.count_sent(Class::Llc, octets);
-        } else {
-            self.tally.count_heard(Class::Llc, octets);
-        }
+    /// An entry leaves the queue: the frame itself, or signalling that is written next.
+    fn let_go(&mut self, level: usize, origin: Origin) -> Option<Output> {
+        let pending = match origin {
+            Origin::Host(tag) => return Some(Output::TransmitHost { port: self.port, tag }),
+            Origin::Llc(slot) => {
+                let tag = HostTag(LLC_TAGS | (level as u32) << 16 | u32::from(slot));
+                return Some(Output::TransmitHost { port: self.port, tag });
+            }
+            Origin::Announce => Pending::Announce,
+            Origin::Report => Pending::Report,
+            Origin::Control(index) => {
+                let (to, signal) = self.signals[usize::from(index)].take()?;
+                Pending::Signal { to, signal }
+            }
+        };
+        self.outbox.push_back(pending);
+        None
     }
 
-    /// [`crate::Node`] has link control write the frame.
-    fn llc_frame(&self, slot: u16) -> Output {
-        Output::TransmitHost { port: self.port, tag: HostTag(LLC_TAGS | u32::from(slot)) }
+    /// A frame of link control has come: its own machine knows of it, and monitors are to.
+    pub(crate) fn llc_heard(&mut self, octets: usize) {
+        self.tally.count_heard(Class::Llc, octets);
+    }
+
+    /// A frame of link control leaves. Only now the visit has spent a place on it: an entry that turned out
+    /// to be pointless costs none.
+    pub(crate) fn llc_sent(&mut self, now: Instant, level: usize, octets: u16) {
+        self.tally.count_sent(Class::Llc, usize::from(octets));
+        let Some(hold) = &mut self.hold else { return };
+        if let visit::Stage::Nrt { left, sent } = &mut hold.stage {
+            (*left, *sent) = (left.saturating_sub(1), true);
+            self.tally.count_level(level, octets);
+            self.charge_octets(now, octets);
+        }
     }
 
     /// Queues signalling of ours: at once in plain mode, at the highest level in token mode.
@@ -586,11 +626,8 @@ impl Rether {
             self.signals.len() - 1
         });
         self.signals[index] = Some((to, signal));
-        let was_empty = self.nrt.is_empty();
-        self.nrt.push(7, queue::Entry { origin: Origin::Control(index as u16), octets: 102 });
-        if was_empty {
-            self.ask_for_token(now);
-        }
+        let origin = Origin::Control(index as u16);
+        self.enqueue(now, queue::SIGNALLING, queue::Entry { origin, octets: outbox::SIGNAL_OCTETS });
     }
 
     /// Queues this station's report, as ordinary traffic of the lowest level where the token rules. On the
@@ -606,11 +643,8 @@ impl Rether {
             self.outbox.push_back(Pending::Report);
             return;
         }
-        let was_empty = self.nrt.is_empty();
-        self.nrt.push(0, queue::Entry { origin: Origin::Report, octets: outbox::report_octets(report) });
-        if was_empty {
-            self.ask_for_token(now);
-        }
+        let octets = outbox::report_octets(report);
+        self.enqueue(now, 0, queue::Entry { origin: Origin::Report, octets });
     }
 
     pub(crate) fn next_interval(&mut self) {
@@ -638,14 +672,9 @@ impl Rether {
 
     /// In token mode nobody says hello: who joins learns names from announcements sent under the token.
     fn introduce(&mut self, now: Instant) {
-        let entry = queue::Entry { origin: Origin::Announce, octets: 135 };
-        if self.nrt.levels[7].contains(&entry) {
-            return;
-        }
-        let was_empty = self.nrt.is_empty();
-        self.nrt.push(7, entry);
-        if was_empty {
-            self.ask_for_token(now);
+        let entry = queue::Entry { origin: Origin::Announce, octets: outbox::ANNOUNCE_OCTETS };
+        if !self.nrt.levels[usize::from(queue::SIGNALLING)].contains(&entry) {
+            self.enqueue(now, queue::SIGNALLING, entry);
         }
     }
 

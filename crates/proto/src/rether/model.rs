@@ -93,7 +93,7 @@ impl Rether {
     /// read only by a plain station, which counts silence anew when it leaves a ring.
     pub(crate) fn visit(&self, visit: &mut dyn Visit) {
         let Self {
-            settings,
+            settings: _,
             digest: _,
             port: _,
             me,
@@ -125,12 +125,12 @@ impl Rether {
             granted,
             other_ring: _,
             farewell,
-            last_request,
+            last_request: _,
             last_visit_idle,
             last_pass: _,
-            awake_until,
+            awake_until: _,
             asked_by,
-            outgrown,
+            outgrown: _,
             changes: _,
             gate,
             sessions: _,
@@ -158,13 +158,12 @@ impl Rether {
         visit.word(u64::from(*mode_repeats) << 16 | asked_by.map_or(0, u64::from));
         kept_list(visit, list.as_ref());
         stamp(visit, *list_stamp);
-        visit.word(outgrown.map_or(0, |it| u64::from(it.counter) << 16 | u64::from(it.station)));
-        visit.since(*last_request, settings.trt);
-        visit.until(*awake_until);
         self.visit_parts(visit);
     }
 
     fn visit_parts(&self, visit: &mut dyn Visit) {
+        visit.since(self.last_request, self.settings.trt);
+        visit.until(self.awake_until);
         visit.since(self.other_ring.unwrap_or(Instant::ZERO), self.settings.trt * 4);
         visit_tokens(visit, self.hold.as_ref(), self.watch.as_ref(), &self.settings);
         flag(visit, &[self.clock.known]);

@@ -62,6 +62,7 @@ impl Rether {
         self.station = 0;
         self.mode =
             Mode::Joining(Joining { ring: false, card_empty: false, tries: 0, again: now, proved: false });
+        self.flush_queue();
         self.order_gate_pass();
         self.event(LinkEvent::ModeChanged);
     }
@@ -506,5 +507,55 @@ impl Rether {
             (self.outbox, self.mode_repeats) = (Default::default(), 0);
         }
         self.leave_ring(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::{FrameBuf, HostTag, Output, Payloads};
+    use crate::rether::queue::{Entry, Origin, SIGNALLING};
+    use crate::{ChannelId, Identity, PortId, Settings};
+    use rota_units::{BitRate, Octets};
+    use rota_wire::{Key, Signal, Verb};
+
+    struct Nothing;
+
+    impl Payloads for Nothing {
+        fn copy_unit(&mut self, _: ChannelId, _: u64, _: u32, _: &mut [u8]) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_station_that_starts_over_strands_nothing_in_its_queue() {
+        let now = Instant::from_nanos(1);
+        let identity = Identity { node_id: 1, boot_id: 1, mac: MacAddr([2; 6]), name: "n1".to_owned() };
+        let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+        let mut link = Rether::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
+        link.enter_ring(now);
+        link.order_gate(GateOrder::Divert);
+        let signal = Signal::new(Verb::Close, 7, 1);
+        link.send_signal(now, 2, signal);
+        link.on_host_frame(now, HostTag(5), 100, 0);
+        link.introduce(now);
+        assert_eq!(link.queued_frames(), 3);
+        link.start_over(now);
+        assert_eq!(link.queued_frames(), 0);
+        assert!(link.signals.iter().all(Option::is_none), "the same signal can be sent again");
+        let waits =
+            |pending: &Pending| matches!(pending, Pending::Signal { to: 2, signal: it } if *it == signal);
+        assert!(link.outbox.iter().any(waits));
+        // Also what comes into the queue while nothing is diverted is written, and not dropped.
+        link.signals[0] = Some((2, signal));
+        link.nrt.push(SIGNALLING, Entry { origin: Origin::Control(0), octets: 96 });
+        link.nrt.push(SIGNALLING, Entry { origin: Origin::Announce, octets: 149 });
+        let (mut bytes, mut sent) = ([0; 1_600], 0);
+        let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Nothing };
+        while let Some(output) = link.poll(now, &mut frame) {
+            sent += u32::from(matches!(output, Output::Transmit { .. }));
+        }
+        assert_eq!(sent, 2, "two announcements; of the signals' receiver nobody has heard");
+        assert!(link.nrt.is_empty() && link.outbox.is_empty() && link.signals.iter().all(Option::is_none));
     }
 }

@@ -1,4 +1,6 @@
-//! The non-real-time queue: eight levels, highest first, first come first served within a level.
+//! The non-real-time queue: eight levels, highest first, first come first served within a level. Before all
+//! of them goes the token's own signalling: it is little, and the segment's order must not wait for
+//! anybody's messages.
 
 use crate::io::HostTag;
 use crate::planted::{Bug, planted};
@@ -21,7 +23,9 @@ pub(super) enum Origin {
 }
 
 /// Most entries of link control: one for each message and each answer.
-const LLC_FRAMES_MAX: usize = crate::llc::MESSAGES_MAX + crate::llc::ANSWERS_MAX;
+const LLC_FRAMES_MAX: usize = crate::llc::MESSAGES_MAX + crate::llc::ANSWERS_MAX + crate::llc::ACKS_MAX;
+/// Above the levels that users have.
+pub(super) const SIGNALLING: u8 = 8;
 
 /// One frame that waits for the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +39,7 @@ pub(super) struct Entry {
 /// diversion releases TCP's back-pressure and this queue must give it instead.
 #[derive(Clone, Debug)]
 pub(super) struct NrtQueue {
-    pub(super) levels: [VecDeque<Entry>; 8],
+    pub(super) levels: [VecDeque<Entry>; SIGNALLING as usize + 1],
     octets: u64,
     octets_max: u64,
     frames: usize,
@@ -65,14 +69,14 @@ impl NrtQueue {
             return false;
         }
         self.account(&entry);
-        self.levels[usize::from(level.min(7))].push_back(entry);
+        self.levels[usize::from(level.min(SIGNALLING))].push_back(entry);
         true
     }
 
     /// Queues the next frame of a message that has begun: before its level.
     pub(super) fn push_first(&mut self, level: u8, entry: Entry) {
         self.account(&entry);
-        self.levels[usize::from(level.min(7))].push_front(entry);
+        self.levels[usize::from(level.min(SIGNALLING))].push_front(entry);
     }
 
     /// What link control has under way is bounded by its own room and takes none from the host.
@@ -90,21 +94,51 @@ impl NrtQueue {
         self.levels.iter().rev().find_map(VecDeque::front)
     }
 
-    /// The level of the next frame.
-    pub(super) fn level(&self) -> usize {
-        self.levels.iter().rposition(|level| !level.is_empty()).unwrap_or(0)
+    /// Takes the next frame, and tells its level.
+    pub(super) fn pop(&mut self) -> Option<(usize, Entry)> {
+        let levels = self.levels.iter_mut().enumerate().rev();
+        let (level, entry) = levels.filter_map(|(level, all)| Some((level, all.pop_front()?))).next()?;
+        self.discount(&entry);
+        Some((level, entry))
     }
 
-    /// Takes the next frame.
-    pub(super) fn pop(&mut self) -> Option<Entry> {
-        let entry = self.levels.iter_mut().rev().find_map(VecDeque::pop_front)?;
+    /// Takes the next frame that is not link control's.
+    pub(super) fn pop_other(&mut self) -> Option<Entry> {
+        let other = |entry: &Entry| !matches!(entry.origin, Origin::Llc(_));
+        let (level, at) = self.levels.iter_mut().rev().find_map(|level| {
+            let at = level.iter().position(other)?;
+            Some((level, at))
+        })?;
+        let entry = level.remove(at)?;
+        self.discount(&entry);
+        Some(entry)
+    }
+
+    fn discount(&mut self, entry: &Entry) {
         if matches!(entry.origin, Origin::Llc(_)) {
             self.llc_frames -= 1;
         } else {
             self.octets -= u64::from(entry.octets);
             self.frames -= 1;
         }
-        Some(entry)
+    }
+
+    /// Takes one frame of link control out of its level.
+    pub(super) fn unqueue(&mut self, level: u8, slot: u16) {
+        let level = &mut self.levels[usize::from(level.min(SIGNALLING))];
+        if let Some(at) = level.iter().position(|entry| entry.origin == Origin::Llc(slot)) {
+            level.remove(at);
+            self.llc_frames -= 1;
+        }
+    }
+
+    /// Takes out the frames of link control that are over.
+    pub(super) fn sweep(&mut self, is_over: impl Fn(u16) -> bool) {
+        for level in &mut self.levels {
+            let before = level.len();
+            level.retain(|entry| !matches!(entry.origin, Origin::Llc(slot) if is_over(slot)));
+            self.llc_frames -= before - level.len();
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -135,7 +169,7 @@ mod tests {
         for (level, tag) in [(0, 1), (7, 2), (0, 3), (7, 4), (3, 5)] {
             assert!(queue.push(level, host(tag)));
         }
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|entry| entry.origin).collect();
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(_, entry)| entry.origin).collect();
         assert_eq!(order, [2, 4, 5, 1, 3].map(|tag| Origin::Host(HostTag(tag))));
         assert!(queue.is_empty());
     }
@@ -145,7 +179,25 @@ mod tests {
         let mut queue = NrtQueue::new(Octets::new(10_000));
         let taken = (0..20).filter(|tag| queue.push(0, host(*tag))).count();
         assert_eq!(taken, 6);
-        assert!(queue.push(7, Entry { origin: Origin::Control(0), octets: 100 }));
+        assert!(queue.push(7, Entry { origin: Origin::Llc(1), octets: 100 }));
+        assert!(queue.push(SIGNALLING, Entry { origin: Origin::Control(0), octets: 100 }));
         assert_eq!(queue.front().map(|entry| entry.origin), Some(Origin::Control(0)));
+    }
+
+    #[test]
+    fn what_is_over_leaves_the_queue_and_the_rest_keeps_its_order() {
+        let mut queue = NrtQueue::new(Octets::new(10_000));
+        for slot in 0..6 {
+            assert!(queue.push(slot as u8 % 2, Entry { origin: Origin::Llc(slot), octets: 100 }));
+        }
+        assert!(queue.push(1, host(9)));
+        queue.sweep(|slot| slot == 1 || slot == 2);
+        queue.unqueue(1, 5);
+        assert_eq!(queue.frames(), 4);
+        let others: Vec<_> = std::iter::from_fn(|| queue.pop_other()).map(|entry| entry.origin).collect();
+        assert_eq!(others, [Origin::Host(HostTag(9))]);
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(_, entry)| entry.origin).collect();
+        assert_eq!(order, [3, 0, 4].map(Origin::Llc));
+        assert!(queue.is_empty());
     }
 }

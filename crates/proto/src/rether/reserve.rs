@@ -547,24 +547,12 @@ impl Rether {
         self.outbox.push_back(Pending::Leaving);
     }
 
-    /// Whatever waits in the queue may leave now: the medium is free for all again.
+    /// Whatever waits in the queue may leave now: the medium is free for all again. What is link control's
+    /// leaves one by one as it is asked for, since it may end before.
     pub(super) fn flush_queue(&mut self) {
-        while let Some(entry) = self.nrt.pop() {
-            match entry.origin {
-                super::Origin::Host(tag) => {
-                    self.outputs.push_back(Output::TransmitHost { port: self.port, tag });
-                }
-                super::Origin::Llc(slot) => {
-                    let output = self.llc_frame(slot);
-                    self.outputs.push_back(output);
-                }
-                super::Origin::Announce => self.outbox.push_back(Pending::Announce),
-                super::Origin::Report => self.outbox.push_back(Pending::Report),
-                super::Origin::Control(index) => {
-                    if let Some((to, signal)) = self.signals[usize::from(index)].take() {
-                        self.outbox.push_back(Pending::Signal { to, signal });
-                    }
-                }
+        while let Some(entry) = self.nrt.pop_other() {
+            if let Some(output) = self.let_go(0, entry.origin) {
+                self.outputs.push_back(output);
             }
         }
     }

@@ -57,7 +57,7 @@ impl Rether {
         if let Some(output) = self.write_pending(now, frame) {
             return Some(output);
         }
-        if let Some(output) = self.next_ungated() {
+        if let Some(output) = self.next_ungated(now, frame) {
             return Some(output);
         }
         self.work(now, frame)
@@ -518,39 +518,18 @@ impl Rether {
             }
             return self.go_home_when_free(now, self.card_free());
         }
-        let level = self.nrt.level();
-        self.nrt.pop();
-        self.stage(Stage::Nrt { left: left - 1, sent: true });
-        match entry.origin {
-            Origin::Host(tag) => {
-                self.counters.host_frames_sent += 1;
-                self.tally.count_host(level, entry.octets);
-                self.charge_octets(now, entry.octets);
-                Step::Send(Output::TransmitHost { port: self.port, tag })
-            }
-            Origin::Llc(slot) => {
-                self.tally.count_level(level, entry.octets);
-                self.charge_octets(now, entry.octets);
-                Step::Send(self.llc_frame(slot))
-            }
-            Origin::Announce => {
-                self.charge_octets(now, entry.octets);
-                self.outbox.push_back(Pending::Announce);
-                Step::On
-            }
-            Origin::Report => {
-                self.charge_octets(now, entry.octets);
-                self.outbox.push_back(Pending::Report);
-                Step::On
-            }
-            Origin::Control(index) => {
-                self.charge_octets(now, entry.octets);
-                if let Some((to, signal)) = self.signals[usize::from(index)].take() {
-                    self.outbox.push_back(Pending::Signal { to, signal });
-                }
-                Step::On
-            }
+        let Some((level, _)) = self.nrt.pop() else { return Step::Wait };
+        if let Origin::Llc(_) = entry.origin {
+            // Its own machine writes it, and says so: see `llc_sent`.
+            return self.let_go(level, entry.origin).map_or(Step::On, Step::Send);
         }
+        self.stage(Stage::Nrt { left: left - 1, sent: true });
+        if let Origin::Host(_) = entry.origin {
+            self.counters.host_frames_sent += 1;
+            self.tally.count_host(level, entry.octets);
+        }
+        self.charge_octets(now, entry.octets);
+        self.let_go(level, entry.origin).map_or(Step::On, Step::Send)
     }
 
     fn end_nrt(&mut self, now: Instant, sent: bool) -> Step {
@@ -597,7 +576,7 @@ impl Rether {
     }
 
     /// Only the wire's own time: what a host adds runs beside it, and where it does not, `now` has moved on.
-    fn charge_octets(&mut self, now: Instant, octets: u16) {
+    pub(super) fn charge_octets(&mut self, now: Instant, octets: u16) {
         let time = self.frame_time(octets);
         if let Some(hold) = &mut self.hold {
             hold.card_free = hold.card_free.max(now) + time;

@@ -1,20 +1,54 @@
 //! P7: a message of the highest priority never waits behind more than one lower frame of its own station.
 //!
-//! Lower frames are those of the queue: other messages and, under the token, the host's own. Acknowledged
-//! messages are left out, since they also wait for the answer to the one before them.
+//! Lower frames are those of the queue: other messages and, under the token, the host's own. An acknowledged
+//! message also waits for the answer to the one before it in its direction. Those in fragments share one
+//! direction to each station, whosever they are: there no more than one lower command may go before, sent as
+//! often as it likes.
 
 use super::{Checker, Findings, Seen, View};
-use crate::world::{Message, level_of};
+use crate::world::{Message, level_of, mac};
 use rota_wire::host_level;
 use rota_wire::llc::{Control, Fragment, LlcView, SAP_SNAP};
+use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Station {
-    boots: u32,
+struct Waiting {
     /// Messages of level 7 of which no frame has left.
-    waiting: u64,
+    messages: u64,
     /// Lower frames since one of them waits, or since the last of them left.
     lower: u64,
+}
+
+impl Waiting {
+    fn one_more(&mut self) {
+        if self.messages == 0 {
+            self.lower = 0;
+        }
+        self.messages += 1;
+    }
+
+    /// A frame has left; whether it is one lower frame too many.
+    fn passed_by(&mut self, level: u8, begins: bool) -> bool {
+        match (self.messages, level) {
+            (0, _) => return false,
+            (_, 7) if begins => (self.messages, self.lower) = (self.messages - 1, 0),
+            (_, 7) => {}
+            _ => self.lower += 1,
+        }
+        let broken = self.lower > 1;
+        if broken {
+            self.messages = 0;
+        }
+        broken
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Station {
+    boots: u32,
+    own: Waiting,
+    /// By the other station: who waits, and the newest fragment.
+    directions: BTreeMap<[u8; 6], (Waiting, (u16, u8))>,
 }
 
 /// Watches the order in which messages leave.
@@ -37,35 +71,49 @@ fn what(frame: &[u8]) -> (u8, bool) {
     }
 }
 
+/// An acknowledged fragment: to whom, and which.
+fn acked_fragment(frame: &[u8]) -> Option<([u8; 6], Fragment)> {
+    let view = LlcView::parse(frame).ok()?;
+    let acked = matches!(view.header.control, Control::Ac { .. }) && !view.header.response;
+    let (fragment, _) = Fragment::parse(view.information).ok().filter(|_| view.header.ssap == SAP_SNAP)?;
+    acked.then_some((view.destination.0, fragment))
+}
+
+impl Station {
+    /// A frame has left; whether somebody of priority 7 was passed by once too often.
+    fn sent(&mut self, frame: &[u8]) -> bool {
+        let (level, begins) = what(frame);
+        if self.own.passed_by(level, begins) {
+            return true;
+        }
+        let Some((to, of)) = acked_fragment(frame) else { return false };
+        let (waiting, newest) = self.directions.entry(to).or_default();
+        let again = std::mem::replace(newest, (of.message, of.index)) == (of.message, of.index);
+        !again && waiting.passed_by(of.level, of.index == 0)
+    }
+}
+
 impl Checker for HighestFirst {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
         self.stations.resize(view.hosts.len(), Station::default());
         for seen in view.seen {
             match seen {
-                Seen::Message(Message { from, level: 7, ack: false }) => {
+                Seen::Message(Message { from, level: 7, ack, to, cut }) => {
                     let (station, boots) = (&mut self.stations[*from], view.hosts[*from].boots);
                     if station.boots != boots {
                         *station = Station { boots, ..Station::default() };
                     }
-                    if station.waiting == 0 {
-                        station.lower = 0;
+                    match to.filter(|_| *ack) {
+                        Some(to) if *cut => station.directions.entry(mac(to).0).or_default().0.one_more(),
+                        Some(_) => {}
+                        None => station.own.one_more(),
                     }
-                    station.waiting += 1;
                 }
                 Seen::Sent { host, frame, kind: None, .. } => {
                     let station = &mut self.stations[*host];
-                    if station.waiting == 0 || station.boots != view.hosts[*host].boots {
-                        continue;
-                    }
-                    match what(frame) {
-                        (7, true) => (station.waiting, station.lower) = (station.waiting - 1, 0),
-                        (7, false) => {}
-                        _ => station.lower += 1,
-                    }
-                    if station.lower > 1 {
+                    if station.boots == view.hosts[*host].boots && station.sent(frame) {
                         let what = format!("host {host}: a message of priority 7 waits behind lower frames");
                         findings.add(view.now, "P7", what);
-                        station.waiting = 0;
                     }
                 }
                 _ => {}

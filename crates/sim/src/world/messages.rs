@@ -5,6 +5,7 @@ use crate::check::Seen;
 use crate::traffic::Messages;
 use rota_proto::{LLC_BROADCAST, LlcAddress, LlcEvent, LlcOutcome, LlcRequest, Node};
 use rota_units::Instant;
+use rota_wire::llc::LLC_INFORMATION_MAX;
 
 /// A message that a program has handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,10 @@ pub struct Message {
     pub level: u8,
     /// Whether it is to be acknowledged.
     pub ack: bool,
+    /// Whose it will be; everybody's when `None`.
+    pub to: Option<usize>,
+    /// Whether it travels in fragments.
+    pub cut: bool,
 }
 
 /// What became of the messages of a world.
@@ -75,7 +80,8 @@ impl World {
         self.messages.failed += u64::from(!taken);
         // A message to nobody is over before it waits for anything.
         if taken && !self.message_events(from) {
-            self.seen.push(Seen::Message(Message { from, level, ack }));
+            let cut = octets as usize > LLC_INFORMATION_MAX;
+            self.seen.push(Seen::Message(Message { from, level, ack, to, cut }));
         }
         self.settle(from);
     }

@@ -1,0 +1,123 @@
+//! Turns of the data thread over a device that takes everything.
+
+use super::*;
+use crate::commands::Wiring;
+use rota_driver::device::{Evidence, Received as FromDevice};
+use rota_proto::Settings;
+use rota_shm::control::ControlName;
+use rota_shm::{ClientSocket, MessageRoute, SocketShape, open_socket};
+use rota_units::{BitRate, Octets};
+use std::os::fd::BorrowedFd;
+
+/// Takes everything and hears nothing.
+struct Sink;
+
+impl FrameDevice for Sink {
+    fn mac(&self) -> [u8; 6] {
+        [2; 6]
+    }
+
+    fn mtu(&self) -> u16 {
+        1_500
+    }
+
+    fn receive(&mut self, _: &mut [u8]) -> Result<Option<FromDevice>, DeviceError> {
+        Ok(None)
+    }
+
+    fn transmit(&mut self, _: &[u8]) -> Result<Transmit, DeviceError> {
+        Ok(Transmit::Sent)
+    }
+
+    fn backlog(&mut self) -> Backlog {
+        Backlog::Empty { evidence: Evidence::NoQueue }
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn link_up(&mut self) -> bool {
+        true
+    }
+}
+
+struct NoGate;
+
+impl Egress for NoGate {
+    fn divert(&mut self) -> Result<(), EgressError> {
+        Ok(())
+    }
+
+    fn pass(&mut self) -> Result<(), EgressError> {
+        Ok(())
+    }
+
+    fn recv(&mut self, _: &mut [u8]) -> Option<usize> {
+        None
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+const SOCKET: u64 = 99;
+
+/// A station alone in plain mode, with a program on socket 2.
+fn station() -> (Data<Sink, NoGate>, ClientSocket) {
+    let mut settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
+    (settings.llc.enabled, settings.llc.address) = (true, 1);
+    let spec = NodeSpec {
+        interface: "none".into(),
+        name: "n1".into(),
+        settings,
+        key: crate::SegmentKey::lab(),
+        control: ControlName::default(),
+        quota: crate::Quota::default(),
+        realtime: false,
+        trace_events: 0,
+        hold_log: None,
+    };
+    let (_, control) = Wiring::pair().expect("two ends");
+    let (_, published, _) = counters::file().expect("memory");
+    let files = Files { published, log: None };
+    let Ok(mut data) = Data::new(&spec, Sink, NoGate, control, files) else { panic!("a station") };
+    let begin = now();
+    for step in 0..600 {
+        data.node.handle_deadline(begin + Span::from_millis(5) * step);
+        assert!(data.drain().is_ok());
+    }
+    assert_eq!(data.node.link().mode(), rota_proto::ModeName::Plain);
+    let shape = SocketShape { messages: 64, message_octets_max: 16_384, rx_slots: 16 };
+    let mut memory = NodeSocket::create(shape).expect("memory");
+    let files = memory.descriptors();
+    let files = files.iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
+    let program = open_socket(files).expect("the client's side");
+    memory.mapped().expect("sealed");
+    assert!(data.rings.sockets.attach(2, SOCKET, memory, &data.poller).is_ok());
+    data.node.llc_open(2);
+    (data, program)
+}
+
+#[test]
+fn what_programs_hand_over_is_sent_in_turns_and_not_all_at_once() {
+    let (mut data, mut program) = station();
+    let route = MessageRoute { socket: 2, node: 255, ..MessageRoute::default() };
+    for _ in 0..64 {
+        program.messages.try_write_to(&[7; 16_000], Instant::ZERO, route.pack()).expect("room");
+    }
+    let before = data.own_frames;
+    assert!(data.look_at_rings(now(), &[SOCKET]).is_ok());
+    let mut turns = 0;
+    while data.own_frames < before + 64 * 11 {
+        let sent = data.own_frames;
+        assert!(data.drain().is_ok());
+        assert!(data.own_frames - sent <= FRAMES_OUT_A_TURN as u64, "in one go: {}", data.own_frames - sent);
+        assert!(data.due() == Instant::ZERO || data.own_frames == before + 64 * 11, "the rest is not left");
+        turns += 1;
+    }
+    assert!(turns >= 10, "{turns}");
+    assert!(data.drain().is_ok() && data.due() > Instant::ZERO, "and then it sleeps");
+    assert_eq!(program.messages.waiting(), 0);
+}

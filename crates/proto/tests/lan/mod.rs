@@ -1,0 +1,268 @@
+//! Whole nodes with link control, in plain mode and under the token, on a wire that loses what it is told.
+#![allow(dead_code)] // Each test file uses a part of it.
+
+use rota_proto::{
+    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, LlcAddress,
+    LlcEvent, LlcOutcome, LlcRequest, MessagePlace, ModeName, Node, OpenRequest, Output, Payloads, PortId,
+    Received, Settings, TRT_30_HZ,
+};
+use rota_units::{BitRate, Instant, Octets, Span};
+use rota_wire::llc::{LLC_INFORMATION, LlcHeader, LlcView, emit_llc, is_llc};
+use rota_wire::{Key, MacAddr};
+
+/// A message's octets follow from its number, so that whoever gets it can check it.
+pub struct Pattern;
+
+pub fn octet(number: u64, at: usize) -> u8 {
+    (number as usize * 31 + at * 7 + (number as usize >> 8) * at * 13) as u8
+}
+
+impl Payloads for Pattern {
+    fn copy_unit(&mut self, _: ChannelId, _: u64, _: u32, into: &mut [u8]) -> bool {
+        into.fill(0);
+        true
+    }
+
+    fn copy_message(&mut self, _: u8, number: u64, offset: u32, into: &mut [u8]) -> bool {
+        for (at, octet_of) in into.iter_mut().enumerate() {
+            *octet_of = octet(number, offset as usize + at);
+        }
+        true
+    }
+}
+
+/// What a socket got: which station, which socket, from whom, how many octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Got {
+    pub station: usize,
+    pub socket: u8,
+    pub from: LlcAddress,
+    pub number: u64,
+    pub octets: usize,
+    pub level: u8,
+}
+
+pub struct Lan {
+    pub now: Instant,
+    pub nodes: Vec<Node>,
+    pub wire: Vec<(usize, Vec<u8>)>,
+    /// 802.2 frames in the order in which they left.
+    pub left: Vec<(usize, Vec<u8>)>,
+    pub host_left: Vec<(usize, u32)>,
+    /// Who sent something ordinary, in order: an 802.2 frame, or a frame of its host.
+    pub turns: Vec<(usize, bool)>,
+    /// When the channel was opened.
+    pub opened_at: Instant,
+    pub got: Vec<Got>,
+    pub events: Vec<(usize, LlcEvent)>,
+    pub opened: bool,
+    /// Loses the 802.2 frame with this number, counted from 0.
+    pub loses: fn(usize) -> bool,
+    pub next: u64,
+}
+
+pub fn mac(k: usize) -> MacAddr {
+    MacAddr([2, 0, 0, 0, 0, k as u8 + 1])
+}
+
+/// The station that speaks 802.2 and nothing else.
+pub const FOREIGN: MacAddr = MacAddr([2, 0, 0, 0, 0, 0x77]);
+
+impl Lan {
+    /// Stations with the node addresses 1, 2, … in plain mode; socket 2 is open on all.
+    pub fn plain(stations: usize) -> Self {
+        Self::plain_with(stations, |_| ())
+    }
+
+    pub fn plain_with(stations: usize, change: fn(&mut Settings)) -> Self {
+        let now = Instant::from_nanos(1_000_000_000);
+        let nodes = (0..stations).map(|k| Self::node(now, k, change)).collect();
+        let (wire, left, got, events) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let host_left = Vec::new();
+        let loses = |_| false;
+        let (turns, opened_at) = (Vec::new(), Instant::FAR);
+        let mut lan = Self {
+            now,
+            nodes,
+            wire,
+            left,
+            host_left,
+            turns,
+            opened_at,
+            got,
+            events,
+            opened: false,
+            loses,
+            next: 0,
+        };
+        lan.run(Span::from_millis(2_500));
+        for node in &mut lan.nodes {
+            assert_eq!(node.link().mode(), ModeName::Plain);
+            node.llc_open(2);
+        }
+        lan
+    }
+
+    pub fn node(now: Instant, k: usize, change: fn(&mut Settings)) -> Node {
+        let identity = Identity { node_id: k as u64, boot_id: 1, mac: mac(k), name: format!("n{k}") };
+        let mut settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+        (settings.llc.enabled, settings.llc.address) = (true, k as u8 + 1);
+        settings.llc.peers.push((0x77, FOREIGN));
+        change(&mut settings);
+        Node::new(now, identity, &Key::new([1; 32]), settings, k as u64)
+    }
+
+    /// The same under the token, which a channel from the first to the second station keeps there.
+    pub fn token(stations: usize) -> Self {
+        Self::token_with(stations, |_| ())
+    }
+
+    pub fn token_with(stations: usize, change: fn(&mut Settings)) -> Self {
+        let mut lan = Self::plain_with(stations, change);
+        lan.nodes[1].listen(7);
+        let to = Destination::Station(lan.nodes[1].link().station());
+        let (unit_octets_max, room_octets, period) = (1_000, 1_000, TRT_30_HZ);
+        let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
+        lan.nodes[0].open(lan.now, &request).expect("a sound request");
+        lan.drain(0);
+        lan.run(Span::from_millis(1_500));
+        assert!(lan.opened && lan.nodes.iter().all(|node| node.link().mode() == ModeName::Token));
+        lan
+    }
+
+    pub fn drain(&mut self, k: usize) {
+        let mut bytes = [0; 1_600];
+        loop {
+            let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Pattern };
+            match self.nodes[k].poll(self.now, &mut frame) {
+                None => return,
+                Some(Output::Transmit { len, .. }) => {
+                    let octets = bytes[..usize::from(len)].to_vec();
+                    if is_llc(&octets) {
+                        let lost = (self.loses)(self.left.len());
+                        self.left.push((k, octets.clone()));
+                        self.turns.push((k, true));
+                        if lost {
+                            continue;
+                        }
+                    }
+                    self.wire.push((k, octets));
+                }
+                Some(Output::TransmitHost { tag, .. }) => {
+                    self.host_left.push((k, tag.0));
+                    self.turns.push((k, false));
+                }
+                Some(Output::Gate { order: GateOrder::Divert, .. }) => {
+                    self.nodes[k].handle(self.now, Input::CardEmpty { port: PortId(0) });
+                }
+                Some(Output::Event) => {
+                    while let Some(event) = self.nodes[k].next_event() {
+                        if matches!(event, ChannelEvent::Opened { .. }) {
+                            (self.opened, self.opened_at) = (true, self.now);
+                        }
+                    }
+                    while let Some(event) = self.nodes[k].next_llc_event() {
+                        self.events.push((k, event));
+                        if let LlcEvent::Local { from, number, octets, to, level } = event {
+                            let (socket, octets) = (to, octets as usize);
+                            self.got.push(Got { station: k, socket, from, number, octets, level });
+                        }
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    pub fn hear(&mut self, k: usize, frame: &[u8]) {
+        let input = Input::Frame { port: PortId(0), at: Some(self.now), data: frame };
+        if let Some(Received::Message(message)) = self.nodes[k].handle(self.now, input) {
+            let octets = usize::from(message.octets);
+            let payload = match message.place {
+                MessagePlace::Frame(at) => &frame[usize::from(at)..usize::from(at) + octets],
+                MessagePlace::Assembled(place) => self.nodes[k].llc().assembled(place, octets),
+            };
+            let number = (0..self.next)
+                .find(|number| payload.iter().enumerate().all(|(at, of)| *of == octet(*number, at)))
+                .expect("somebody sent these octets");
+            let (socket, from, level) = (message.socket, message.from, message.level);
+            self.got.push(Got { station: k, socket, from, number, octets, level });
+        }
+        self.drain(k);
+    }
+
+    pub fn run(&mut self, span: Span) {
+        let until = self.now + span;
+        while self.now < until {
+            for (from, frame) in std::mem::take(&mut self.wire) {
+                for k in (0..self.nodes.len()).filter(|k| *k != from) {
+                    if frame[..6] == [0xff; 6] || frame[..6] == mac(k).0 {
+                        self.hear(k, &frame);
+                    }
+                }
+            }
+            for k in 0..self.nodes.len() {
+                if self.nodes[k].deadline() <= self.now {
+                    self.nodes[k].handle_deadline(self.now);
+                }
+                self.drain(k);
+            }
+            let next = self.nodes.iter().map(Node::deadline).min().unwrap_or(until).min(until);
+            let step = if self.wire.is_empty() { Span::from_nanos(1) } else { Span::from_micros(20) };
+            self.now = if self.wire.is_empty() { next.max(self.now + step) } else { self.now + step };
+        }
+    }
+
+    /// From socket 2 of a station; returns the message's number.
+    pub fn send(&mut self, k: usize, to: u8, octets: u32, change: impl FnOnce(&mut LlcRequest)) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        let to = LlcAddress { socket: 2, node: to };
+        let until = Instant::FAR;
+        let mut request = LlcRequest { socket: 2, number, octets, to, level: 0, ack: false, tries: 0, until };
+        change(&mut request);
+        self.nodes[k].llc_send(self.now, &request).expect("there is room");
+        number
+    }
+
+    /// An ordinary frame of a station's host.
+    pub fn host_frame(&mut self, k: usize, tag: u32, level: u8) {
+        let frame = Input::HostFrame { port: PortId(0), tag: HostTag(tag), octets: 1_514, level };
+        self.nodes[k].handle(self.now, frame);
+    }
+
+    pub fn outcome(&self, message: u64) -> Option<LlcOutcome> {
+        let told = self.events.iter().filter_map(|(_, event)| match event {
+            LlcEvent::Done { number, outcome, .. } if *number == message => Some(*outcome),
+            _ => None,
+        });
+        let told: Vec<LlcOutcome> = told.collect();
+        assert!(told.len() <= 1, "an outcome is told once: {told:?}");
+        told.first().copied()
+    }
+
+    pub fn got(&self, message: u64) -> Vec<(usize, usize)> {
+        let of = self.got.iter().filter(|got| got.number == message);
+        of.map(|got| (got.station, got.octets)).collect()
+    }
+
+    /// A frame from the foreign station.
+    pub fn foreign(&mut self, k: usize, header: &LlcHeader, information: &[u8]) {
+        let mut frame = vec![0; 1_514];
+        frame[LLC_INFORMATION..LLC_INFORMATION + information.len()].copy_from_slice(information);
+        let len = emit_llc(&mut frame, mac(k), FOREIGN, header, information.len());
+        frame.truncate(len);
+        self.hear(k, &frame);
+    }
+
+    pub fn answers(&self) -> Vec<LlcView<'_>> {
+        let views = self.left.iter().map(|(_, frame)| LlcView::parse(frame).expect("we write sound frames"));
+        views.filter(|view| view.destination == FOREIGN).collect()
+    }
+}
+
+pub const SECOND: Span = Span::from_millis(1_000);
+
+pub fn both() -> [Lan; 2] {
+    [Lan::plain(3), Lan::token(3)]
+}

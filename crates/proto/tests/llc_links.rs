@@ -1,0 +1,351 @@
+//! Who waits for whom in link control: acknowledged messages to one station, answers, and the token's own
+//! signalling beside them.
+
+mod lan;
+
+use lan::{FOREIGN, Lan, SECOND, mac, octet};
+use rota_admission::NrtPolicy;
+use rota_proto::{
+    Destination, LlcAddress, LlcEvent, LlcFailure, LlcOutcome, LlcRequest, OpenRequest, TRT_30_HZ,
+};
+use rota_units::{Instant, Span};
+use rota_wire::llc::{
+    AckStatus, Control, FRAGMENT_OCTETS, Fragment, LLC_INFORMATION, LlcHeader, LlcView, SAP_SNAP, emit_llc,
+};
+
+fn ms(n: u64) -> Span {
+    Span::from_millis(n)
+}
+
+fn ack(request: &mut LlcRequest) {
+    (request.ack, request.tries) = (true, 9);
+}
+
+/// A command of type 3 that somebody with that address sends to the first station's socket 2.
+fn command(from: rota_wire::MacAddr, sap: u8, bit: bool, information: &[u8]) -> Vec<u8> {
+    let control = Control::Ac { bit, poll: false };
+    let dsap = if sap == SAP_SNAP { SAP_SNAP } else { 2 };
+    let header = LlcHeader { dsap, ssap: sap, response: false, control };
+    let mut frame = vec![0; 1_514];
+    frame[LLC_INFORMATION..LLC_INFORMATION + information.len()].copy_from_slice(information);
+    let len = emit_llc(&mut frame, mac(0), from, &header, information.len());
+    frame.truncate(len);
+    frame
+}
+
+#[test]
+fn what_is_over_spends_no_place_in_a_visit() {
+    let mut lan = Lan::token_with(2, |settings| settings.nrt_policy = NrtPolicy::One);
+    lan.nodes[1].llc_open(4);
+    (0..6).for_each(|tag| lan.host_frame(1, tag, 0));
+    let until = lan.now + Span::from_nanos(1);
+    for _ in 0..4 {
+        lan.send(0, 2, 900, |request| request.until = until);
+        lan.send(0, 2, 900, |request| request.socket = 4);
+    }
+    lan.nodes[0].llc_cancel(lan.now, 4);
+    let number = lan.send(0, 2, 900, |_| ());
+    lan.now = until;
+    lan.run(SECOND);
+    assert_eq!(lan.outcome(number), Some(LlcOutcome::Sent));
+    let before = lan.turns.iter().position(|turn| *turn == (0, true)).expect("it left");
+    assert!(before <= 2, "each visit sends one frame, and the other station's came first: {:?}", lan.turns);
+}
+
+/// The second station under the token, with what its host sends at a middle level.
+struct Beside {
+    lan: Lan,
+    tag: u32,
+}
+
+impl Beside {
+    fn new() -> Self {
+        let mut lan = Lan::token(3);
+        lan.nodes[1].llc_open(4);
+        Self { lan, tag: 0 }
+    }
+
+    /// For so long there is always something of the host's to send.
+    fn run(&mut self, span: Span) {
+        let until = self.lan.now + span;
+        while self.lan.now < until {
+            for _ in 0..20 {
+                self.lan.host_frame(1, self.tag, 3);
+                self.tag += 1;
+            }
+            self.lan.run(ms(10));
+        }
+    }
+
+    fn urgent(&mut self) -> u64 {
+        self.lan.send(1, 3, 3_000, |request| (request.level, request.socket, request.ack) = (7, 4, true))
+    }
+}
+
+#[test]
+fn a_low_message_that_only_waits_holds_up_no_high_one_to_the_same_station() {
+    let mut beside = Beside::new();
+    beside.run(ms(50));
+    let low = beside.lan.send(1, 3, 3_000, ack);
+    beside.run(ms(20));
+    let urgent = beside.urgent();
+    beside.run(ms(200));
+    assert_eq!(beside.lan.outcome(urgent), Some(LlcOutcome::Acknowledged));
+    assert_eq!(beside.lan.outcome(low), None, "its level has not had its turn");
+}
+
+#[test]
+fn a_repetition_that_a_high_message_waits_for_does_not_wait_at_its_own_level() {
+    let mut beside = Beside::new();
+    beside.lan.loses = |at| at == 0;
+    let low = beside.lan.send(1, 3, 3_000, ack);
+    beside.lan.run(ms(60));
+    assert_eq!(beside.lan.left.len(), 1, "its first fragment left, and was lost");
+    beside.run(ms(10));
+    let urgent = beside.urgent();
+    // The repetition is due after 200 ms.
+    beside.run(ms(450));
+    assert_eq!(beside.lan.outcome(urgent), Some(LlcOutcome::Acknowledged));
+    assert_eq!(beside.lan.outcome(low), None, "the rest of it waits for its level's turn");
+    beside.lan.run(SECOND);
+    assert_eq!(beside.lan.outcome(low), Some(LlcOutcome::Acknowledged));
+}
+
+#[test]
+fn messages_of_one_level_to_one_station_keep_their_order_whatever_is_lost_or_given_up() {
+    let mut lan = Lan::plain(2);
+    lan.loses = |at| at % 5 == 1;
+    let numbers: Vec<u64> = (0..60u64)
+        .map(|nth| {
+            let until = if nth % 7 == 3 { lan.now + ms(200) } else { Instant::FAR };
+            let octets = if nth.is_multiple_of(4) { 2_000 } else { 40 };
+            lan.send(0, 2, octets, |request| {
+                (request.ack, request.tries, request.until, request.level) =
+                    (true, 9, until, (nth % 3) as u8);
+            })
+        })
+        .collect();
+    lan.run(SECOND * 30);
+    assert!(numbers.iter().all(|number| lan.outcome(*number).is_some()));
+    for (cut, level) in [(true, 0), (true, 1), (true, 2), (false, 0), (false, 1), (false, 2)] {
+        let of = |nth: u64| nth.is_multiple_of(4) == cut && nth % 3 == level;
+        let got: Vec<u64> = lan.got.iter().map(|got| got.number).filter(|nth| of(*nth)).collect();
+        assert!(got.windows(2).all(|pair| pair[0] < pair[1]), "cut {cut}, level {level}: {got:?}");
+        let acked = |nth: &u64| lan.outcome(*nth) == Some(LlcOutcome::Acknowledged);
+        let wanted: Vec<u64> = (0..60).filter(|nth| of(*nth)).filter(acked).collect();
+        assert!(wanted.iter().all(|nth| got.contains(nth)), "acknowledged means that it came");
+        assert!(wanted.len() >= 2, "cut {cut}, level {level}: {wanted:?}");
+    }
+}
+
+#[test]
+fn a_repetition_that_comes_late_is_known_as_one() {
+    for octets in [50, 2_000] {
+        let mut lan = Lan::plain(2);
+        // The command arrives; its answer and the repetitions of 1.5 s are lost.
+        lan.loses = |at| (1..31).contains(&at);
+        let number = lan.send(0, 2, octets, |request| (request.ack, request.tries) = (true, 60));
+        lan.run(SECOND * 4);
+        assert_eq!(lan.outcome(number), Some(LlcOutcome::Acknowledged), "{octets} octets");
+        assert_eq!(lan.got(number), [(1, octets as usize)], "{octets} octets");
+    }
+}
+
+#[test]
+fn a_message_like_the_one_before_is_no_repetition_of_it() {
+    // Whatever was lost of the second of three messages with the same octets, the third is another one.
+    for loses in [(|at| at == 2) as fn(usize) -> bool, |at| at == 3] {
+        let mut lan = Lan::plain(1);
+        lan.nodes.push(Lan::node(lan.now, 1, |_| ()));
+        lan.run(SECOND * 3);
+        lan.nodes[1].llc_open(2);
+        lan.loses = loses;
+        let to = LlcAddress { socket: 2, node: 2 };
+        let heard = |lan: &Lan| lan.nodes[1].llc().counters().messages_received;
+        let mut outcomes = Vec::new();
+        for _ in 0..3 {
+            let before = heard(&lan);
+            lan.next = 1;
+            let (until, level) = (Instant::FAR, 0);
+            let request =
+                LlcRequest { socket: 2, number: 0, octets: 30, to, level, ack: true, tries: 1, until };
+            lan.nodes[0].llc_send(lan.now, &request).expect("there is room");
+            lan.run(SECOND * 2);
+            let acked = lan
+                .events
+                .iter()
+                .any(|(_, event)| matches!(event, LlcEvent::Done { outcome: LlcOutcome::Acknowledged, .. }));
+            outcomes.push((acked, heard(&lan) - before));
+            lan.events.clear();
+        }
+        assert_eq!((outcomes[0], outcomes[2]), ((true, 1), (true, 1)), "{outcomes:?}");
+    }
+}
+
+#[test]
+fn a_station_that_is_known_only_later_has_not_booted_again() {
+    let mut lan = Lan::plain(1);
+    lan.next = 1;
+    let octets: Vec<u8> = (0..20).map(|at| octet(0, at)).collect();
+    let frame = command(mac(1), 2, false, &octets);
+    lan.hear(0, &frame);
+    assert_eq!(lan.got.len(), 1);
+    // Only now the sender is heard to be one of ours.
+    lan.nodes.push(Lan::node(lan.now, 1, |_| ()));
+    lan.run(ms(700));
+    assert!(!lan.nodes[0].link().members().is_empty());
+    lan.hear(0, &frame);
+    assert_eq!(lan.got.len(), 1, "the same command");
+}
+
+#[test]
+fn a_late_answer_does_not_acknowledge_the_next_message() {
+    let mut lan = Lan::plain(1);
+    let first = lan.send(0, 0x77, 20, |request| request.ack = true);
+    lan.run(SECOND);
+    assert_eq!(lan.outcome(first), Some(LlcOutcome::Failed(LlcFailure::NoAnswer)));
+    let asked = |lan: &Lan| LlcView::parse(&lan.left[lan.left.len() - 1].1).map(|view| view.header.control);
+    let Ok(Control::Ac { bit, .. }) = asked(&lan) else { panic!("it was an acknowledged command") };
+    let second = lan.send(0, 0x77, 30, |request| (request.ack, request.tries) = (true, 3));
+    while lan.left.len() < 2 {
+        lan.run(ms(10));
+    }
+    let control = Control::Ac { bit: !bit, poll: false };
+    let answer = LlcHeader { dsap: 2, ssap: 2, response: true, control };
+    lan.foreign(0, &answer, &[AckStatus::OK.0]);
+    lan.run(SECOND);
+    assert_eq!(lan.outcome(second), Some(LlcOutcome::Failed(LlcFailure::NoAnswer)));
+}
+
+#[test]
+fn a_fragment_that_is_dropped_is_not_acknowledged_as_taken() {
+    let mut lan = Lan::plain(1);
+    let of = Fragment { dsap: 2, ssap: 4, level: 0, index: 1, last: true, message: 9, total: 1_494 };
+    let mut second = vec![0; FRAGMENT_OCTETS + 10];
+    of.emit(&mut second);
+    let malformed = &second[..FRAGMENT_OCTETS + 3];
+    lan.hear(0, &command(FOREIGN, SAP_SNAP, false, malformed));
+    lan.hear(0, &command(FOREIGN, SAP_SNAP, true, b"no SNAP at all"));
+    // A well-formed one whose message was given up here, so that it can never be whole.
+    lan.hear(0, &command(FOREIGN, SAP_SNAP, false, &second));
+    lan.run(SECOND);
+    let said: Vec<&[u8]> = lan.answers().iter().map(|view| view.information).collect();
+    assert_eq!(said, [&[0x46][..], &[0x46], &[0x46]]);
+    assert_eq!(lan.nodes[0].llc().counters().malformed.iter().sum::<u64>(), 2);
+}
+
+#[test]
+fn a_flood_of_questions_does_not_keep_acknowledgements_back() {
+    let mut lan = Lan::token(3);
+    let control = Control::Test { poll: true };
+    let question = LlcHeader { dsap: 0, ssap: 0x20, response: false, control };
+    (0..200).for_each(|_| lan.foreign(0, &question, b"echo"));
+    lan.next = 1;
+    let octets: Vec<u8> = (0..20).map(|at| octet(0, at)).collect();
+    lan.hear(0, &command(FOREIGN, 6, false, &octets));
+    lan.run(SECOND);
+    assert_eq!(lan.got.len(), 1);
+    let acked = |view: &LlcView<'_>| matches!(view.header.control, Control::Ac { .. });
+    assert!(lan.answers().iter().any(acked), "what was taken is acknowledged");
+    assert!(lan.nodes[0].llc().counters().answers_dropped >= 100);
+}
+
+#[test]
+fn the_token_s_own_signalling_does_not_wait_behind_messages() {
+    let mut lan = Lan::token(3);
+    lan.nodes[0].listen(9);
+    let numbers: Vec<u64> = (0..800).map(|_| lan.send(1, 3, 1_400, |request| request.level = 7)).collect();
+    let to = Destination::Station(lan.nodes[0].link().station());
+    let (unit_octets_max, room_octets, period) = (500, 500, TRT_30_HZ);
+    let request = OpenRequest { to, service: 9, unit_octets_max, room_octets, period, periodic: false };
+    lan.opened_at = Instant::FAR;
+    let asked = lan.now;
+    lan.nodes[1].open(lan.now, &request).expect("a sound request");
+    lan.run(SECOND * 4);
+    assert!(numbers.iter().all(|number| lan.outcome(*number) == Some(LlcOutcome::Sent)));
+    let took = lan.opened_at.since(asked);
+    assert!(took < ms(300), "the messages need a second, and opening a channel took {took}");
+}
+
+#[test]
+fn a_long_message_takes_its_turns_in_the_round() {
+    let mut lan = Lan::token_with(3, |settings| settings.nrt_policy = NrtPolicy::One);
+    for tag in 0..30 {
+        lan.host_frame(1, tag, 0);
+        lan.host_frame(2, 100 + tag, 0);
+    }
+    let number = lan.send(0, 3, 16_384, |_| ());
+    lan.run(SECOND * 3);
+    assert_eq!(lan.outcome(number), Some(LlcOutcome::Sent));
+    let first = lan.turns.iter().position(|turn| turn.0 == 0).expect("it left");
+    let last = lan.turns.iter().rposition(|turn| turn.0 == 0).expect("it left");
+    let between = &lan.turns[first..=last];
+    for k in 0..3 {
+        let of = between.iter().filter(|turn| turn.0 == k).count();
+        assert!((11..=13).contains(&of), "station {k} had {of} turns: {between:?}");
+    }
+}
+
+/// The same numbers at each run.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+#[test]
+fn whatever_is_lost_and_given_up_each_message_ends_once_and_no_place_is_lost() {
+    for seed in 0..12 {
+        let mut draw = Draw(seed);
+        let mut lan = if seed % 2 == 0 { Lan::plain(3) } else { Lan::token(3) };
+        // One frame in four is lost, as its number says.
+        lan.loses = |at| (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 == 0;
+        (0..3).for_each(|k| lan.nodes[k].llc_open(4));
+        let (mut numbers, mut cancelled) = (Vec::new(), Vec::new());
+        for _ in 0..400 {
+            let (k, to) = (draw.below(2) as usize, 1 + draw.below(3) as u8);
+            let octets = [10, 500, 2_000, 6_000][draw.below(4) as usize];
+            let socket = [2, 4][draw.below(2) as usize];
+            let now = lan.now;
+            let number = lan.send(k, to, octets, |request| {
+                (request.socket, request.level) = (socket, draw.below(8) as u8);
+                (request.ack, request.tries) = (draw.below(4) > 0, draw.below(12) as u8);
+                if draw.below(4) == 0 {
+                    request.until = now + ms(draw.below(400));
+                }
+            });
+            numbers.push((k, number, socket));
+            match draw.below(60) {
+                0 => {
+                    // Told nothing: what had not ended before is the program's own to count as given up.
+                    lan.drain(k);
+                    lan.nodes[k].llc_cancel(lan.now, socket);
+                    let over = |number| lan.outcome(number).is_some();
+                    let open =
+                        numbers.iter().filter(|(of, number, on)| (*of, *on) == (k, socket) && !over(*number));
+                    cancelled.extend(open.map(|(_, number, _)| *number));
+                }
+                1..=20 => lan.run(ms(draw.below(30))),
+                _ => {}
+            }
+        }
+        lan.run(SECOND * 200);
+        for (_, number, _) in &numbers {
+            let got = lan.got(*number).len();
+            match lan.outcome(*number) {
+                Some(LlcOutcome::Acknowledged) => assert_eq!(got, 1, "seed {seed}: message {number}"),
+                Some(_) => assert!(got <= 1, "seed {seed}: message {number} came {got} times"),
+                None => assert!(cancelled.contains(number), "seed {seed}: message {number} never ended"),
+            }
+        }
+        let acked = numbers.iter().filter(|(_, n, _)| lan.outcome(*n) == Some(LlcOutcome::Acknowledged));
+        assert!(acked.count() > 100, "seed {seed}");
+        lan.loses = |_| false;
+        let again: Vec<u64> = (0..1_024).map(|_| lan.send(0, 2, 10, |request| request.ack = true)).collect();
+        lan.run(SECOND * 20);
+        assert!(again.iter().all(|n| lan.outcome(*n) == Some(LlcOutcome::Acknowledged)), "seed {seed}");
+    }
+}
