@@ -6,7 +6,7 @@ use super::{Mode, Rether, Stamp};
 use crate::io::{FrameBuf, Output, StationId};
 use crate::planted::{Bug, planted};
 use rota_units::Instant;
-use rota_wire::bodies::{MAX_NAME_OCTETS, StationState};
+use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, Claim, ClaimGrant, ETHERNET_HEADER_OCTETS, Generation, JoinAnswer, Kind, LINK_HEADER_OCTETS,
     LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Report, Signal, Switch, SwitchAck, TAG_OCTETS, Token,
@@ -67,9 +67,8 @@ pub(super) fn report_octets(report: &Report) -> u16 {
 }
 
 const BODY: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS;
-/// What a visit is charged for this station's introduction: its frame with a name of eighteen octets.
-pub(super) const ANNOUNCE_OCTETS: u16 =
-    (BODY + Announce::OCTETS_MAX - MAX_NAME_OCTETS + 18 + TAG_OCTETS) as u16;
+/// What a visit is charged for this station's introduction: its frame with the longest name.
+pub(super) const ANNOUNCE_OCTETS: u16 = (BODY + Announce::OCTETS_MAX + TAG_OCTETS) as u16;
 /// The same for a signal, and a little more.
 pub(super) const SIGNAL_OCTETS: u16 = (BODY + Signal::OCTETS + 6 + TAG_OCTETS) as u16;
 
