@@ -63,6 +63,10 @@ pub struct Loaded {
     /// One way, on a reserved channel.
     pub channel: Times,
     pub channel_bound_ns: u64,
+    /// Of them so many were read behind the bound,
+    pub channel_past_bound: u64,
+    /// and of these so many had reached their station in time: the host let the program wait.
+    pub channel_past_bound_by_host: u64,
 }
 
 struct Record {
@@ -165,9 +169,18 @@ pub fn loaded(bench: &mut Bench<'_>, nodes: &mut Nodes<'_>, seconds: u64) -> Res
     let channel_bound_ns = channel.sender.contract().bound_ns;
     let _flow = greedy(bench)?;
     let llc_priority_7 = paced(seconds, || ask_llc(&mut bench.llc, &mut packet, 7))?;
-    let one_way = channel_times(&mut channel, seconds)?;
-    let link_bps = bench.stage.lab.spec().rate.as_bps();
-    Ok(Loaded { link_bps, udp, udp_one_way, llc_plain, llc_priority_7, channel: one_way, channel_bound_ns })
+    let (one_way, past) = channel_times(&mut channel, seconds)?;
+    Ok(Loaded {
+        link_bps: bench.stage.lab.spec().rate.as_bps(),
+        udp,
+        udp_one_way,
+        llc_plain,
+        llc_priority_7,
+        channel: one_way,
+        channel_bound_ns,
+        channel_past_bound: past.0,
+        channel_past_bound_by_host: past.1,
+    })
 }
 
 /// As [`channel_times`], by UDP to the same station.
@@ -189,16 +202,29 @@ fn stamped(packet: &[u8]) -> Instant {
     Instant::from_nanos(packet.first_chunk::<8>().map_or(0, |octets| u64::from_be_bytes(*octets)))
 }
 
-/// By a reserved channel.
-fn channel_times(channel: &mut crate::bench::stage::Channel, seconds: u64) -> Result<Times, Failure> {
+/// By a reserved channel; also how many were read behind its bound, and how many of these the receiving
+/// station had in time.
+fn channel_times(
+    channel: &mut crate::bench::stage::Channel,
+    seconds: u64,
+) -> Result<(Times, (u64, u64)), Failure> {
     let (sender, receiver) = (&mut channel.sender, &mut channel.receiver);
+    let bound = Span::from_nanos(sender.contract().bound_ns);
+    let mut past = (0, 0);
     let messages = seconds * 1_000_000_000 / PACE.as_nanos();
     let send = |packet: &[u8], due| sender.send_timeout(packet, due, PACE).map(drop).map_err(failed);
     let mut room = Vec::new();
-    one_way(messages, send, || match receiver.recv(&mut room, PACE) {
-        Ok(Received::Unit(unit)) if unit.complete => Ok(Some(stamped(&room))),
+    let times = one_way(messages, send, || match receiver.recv(&mut room, PACE) {
+        Ok(Received::Unit(unit)) if unit.complete => {
+            let sent = stamped(&room);
+            let in_time = unit.arrived_at.is_some_and(|at| at.since(sent) <= bound);
+            let is_past = clock::now().since(sent) > bound;
+            past = (past.0 + u64::from(is_past), past.1 + u64::from(is_past && in_time));
+            Ok(Some(sent))
+        }
         _ => Ok(None),
-    })
+    })?;
+    Ok((times, past))
 }
 
 /// So many messages at the paper's pace, from the call that sends each to its arrival.

@@ -147,11 +147,20 @@ fn quiet(args: &Args) -> Result<Quiet, Failure> {
     let sizes = LENGTHS.map(|octets| octets as usize);
     let latency = latency::quiet(&mut bench, &sizes, args.messages)?;
     let span = Span::from_millis(args.millis);
-    let mut each = |to, window| -> Result<Vec<Transmit>, Failure> {
-        sizes.iter().map(|octets| transmit::run(&mut bench, pids[0], to, *octets, window, span)).collect()
-    };
-    let directed = each(at_peer(peer::SINK), 1)?;
-    let broadcast = each(Address { socket: peer::SINK, node: rota::llc::BROADCAST }, 1)?;
+    let transmitted = std::thread::scope(|scope| {
+        // A thread of its own, and so is its CPU: a stream of messages is better off beside the node's.
+        let transmitter = scope.spawn(|| -> Result<_, Failure> {
+            bench.llc.socket.stay_near_node();
+            let mut each = |to, window| -> Result<Vec<Transmit>, Failure> {
+                let one = |octets: &usize| transmit::run(&mut bench, pids[0], to, *octets, window, span);
+                sizes.iter().map(one).collect()
+            };
+            let directed = each(at_peer(peer::SINK), 1)?;
+            Ok((directed, each(Address { socket: peer::SINK, node: rota::llc::BROADCAST }, 1)?))
+        });
+        transmitter.join().map_err(|_| Failure::failed("the transmitter ended"))?
+    });
+    let (directed, broadcast) = transmitted?;
     let batches = transmit::run(&mut bench, pids[0], at_peer(peer::SINK), 100, 64, span)?;
     Ok((latency, directed, broadcast, batches))
 }
