@@ -230,7 +230,8 @@ fn recv(args: &RecvArgs, format: Format) -> Result<Exit, Failure> {
         let from = format!("{}@{}", received.from.socket, received.from.node);
         let text = String::from_utf8_lossy(payload);
         if format == Format::Json {
-            let line = json!({ "from": from, "octets": received.octets, "text": text, "reserved": received.reserved });
+            let Received { octets, reserved, .. } = received;
+            let line = json!({ "from": from, "octets": octets, "text": text, "reserved": reserved });
             outln!("{line}");
         } else {
             outln!("{from} {text}");

@@ -149,7 +149,7 @@ pub enum LlcError {
     #[error("a message on a reserved channel is not acknowledged; send it without, or release the channel")]
     AckOnReserved,
     /// The channel has ended, and what would go on it goes nowhere until it is released.
-    #[error("the channel reserved to {}@{} has ended: {}; release it", .to.socket, .to.node, .cause.sentence())]
+    #[error("the channel to {}@{} has ended: {}; release it", .to.socket, .to.node, .cause.sentence())]
     ReservationEnded {
         /// Where it led.
         to: Address,

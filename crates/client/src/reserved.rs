@@ -1,8 +1,8 @@
 //! The reserved channels of an LLC socket: see [`crate::llc::Socket::reserve`].
 //!
-//! A message is a unit behind two octets (`rota_wire::reserved`). Units come on boards of their own, one for each
-//! channel, and nobody can sleep on several: so each channel that came has a thread, which puts its messages into
-//! the socket's inbox and an octet on its bell.
+//! A message is a unit behind two octets (`rota_wire::reserved`). Units come on boards of their own, one for
+//! each channel, and nobody can sleep on several: so each channel that came has a thread, which puts its
+//! messages into the socket's inbox and an octet on its bell.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use rota_proto::llc::MESSAGE_OCTETS_MAX;
 use rota_proto::llc::reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};
 use rota_shm::control::{ContractInfo, ControlName};
@@ -32,6 +32,12 @@ const FIRST_NUMBER: u64 = 1 << 63;
 const INBOX_MAX: usize = 64;
 /// Units that may wait between node and inbox, or between program and node.
 const BUFFERS: u16 = 4;
+/// A listener takes one channel. So many stand ready, for stations that reserve at the same time.
+const AHEAD: usize = 4;
+/// What an event of the epoll instance is of.
+const OWN_BELL: u64 = 0;
+const INBOX_BELL: u64 = 1;
+const LISTENER: u64 = 2;
 /// A thread whose channel was closed under it has seen so after this at the latest.
 const LOOK_UP: Span = Span::from_millis(200);
 
@@ -79,9 +85,10 @@ impl Inbox {
     }
 }
 
-/// One channel that came.
+/// One channel that came, and the listener that took it.
 struct Incoming {
     channel: u64,
+    listener: Listener,
     thread: JoinHandle<()>,
 }
 
@@ -99,7 +106,8 @@ pub(crate) struct Reserved {
     all: Epoll,
     bell: UnixStream,
     inbox: Arc<Inbox>,
-    listener: Option<Listener>,
+    listeners: Vec<Listener>,
+    is_listening: bool,
     incoming: Vec<Incoming>,
     outgoing: Vec<Outgoing>,
     sent: u64,
@@ -113,8 +121,8 @@ impl Reserved {
             end.set_nonblocking(true).map_err(LlcError::System)?;
         }
         let all = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system)?;
-        watch(&all, own_bell)?;
-        watch(&all, bell.as_fd())?;
+        watch(&all, own_bell, OWN_BELL)?;
+        watch(&all, bell.as_fd(), INBOX_BELL)?;
         let inbox = Arc::new(Inbox {
             messages: Mutex::new(VecDeque::with_capacity(INBOX_MAX)),
             bell: rung,
@@ -127,7 +135,8 @@ impl Reserved {
             all,
             bell,
             inbox,
-            listener: None,
+            listeners: Vec::with_capacity(AHEAD),
+            is_listening: false,
             incoming: Vec::new(),
             outgoing: Vec::new(),
             sent: 0,
@@ -162,9 +171,11 @@ impl Reserved {
                 refusal.counter_offer_octets = refusal.counter_offer_octets.saturating_sub(header);
                 OpenError::Refused(refusal)
             }
-            OpenError::NoListener(why) => OpenError::NoListener(format!(
-                "{why}: socket {} there must listen to reserved channels first",
-                to.socket
+            // What the node says names a service, of which whoever opens a socket knows nothing.
+            OpenError::NoListener(_) => OpenError::NoListener(format!(
+                "nobody listens to reserved channels at socket {}@{}; 'rota llc recv --reserved' does, or \
+                 a program that calls listen_reserved",
+                to.socket, to.node
             )),
             other => other,
         })?;
@@ -201,17 +212,18 @@ impl Reserved {
     // ---- receiving -------------------------------------------------------------------------------------
 
     pub(crate) fn listen(&mut self) -> Result<(), LlcError> {
-        if self.listener.is_none() {
+        while self.listeners.len() < AHEAD {
             let service = reserved_service(self.sap);
             let listener = Node::connect(&self.control)?.listen(service, None, BUFFERS)?;
-            watch(&self.all, listener.as_fd())?;
-            self.listener = Some(listener);
+            watch(&self.all, listener.as_fd(), LISTENER)?;
+            self.listeners.push(listener);
         }
+        self.is_listening = true;
         Ok(())
     }
 
     pub(crate) fn is_listening(&self) -> bool {
-        self.listener.is_some()
+        self.is_listening
     }
 
     pub(crate) fn lost(&self) -> u64 {
@@ -237,8 +249,15 @@ impl Reserved {
         if !self.inbox.messages().is_empty() {
             return true;
         }
-        self.hear();
-        self.accept();
+        let mut events = [EpollEvent::empty(); AHEAD + 2];
+        let count = self.all.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
+        for event in &events[..count] {
+            match event.data() {
+                INBOX_BELL => self.hear(),
+                LISTENER => self.accept(),
+                _ => {}
+            }
+        }
         !self.inbox.messages().is_empty()
     }
 
@@ -265,20 +284,34 @@ impl Reserved {
 
     fn accept(&mut self) {
         self.incoming.retain(|incoming| !incoming.thread.is_finished());
-        let Some(listener) = &mut self.listener else { return };
-        // An error of the listener is the node's end, which the socket tells.
-        while let Ok(channel) = listener.accept(Span::ZERO) {
-            let peers = Node::connect(&self.control).and_then(|mut node| node.status());
-            let peers = peers.map(|status| status.llc.peers).unwrap_or_default();
-            let found = peers.into_iter().find(|(_, name)| *name == channel.peer().name);
-            let node = found.map_or(0, |(address, _)| address);
-            let (inbox, sap, id) = (self.inbox.clone(), self.sap, channel.id());
-            let thread = Builder::new().name(format!("rota-llc-{sap}"));
-            let started = thread.spawn(move || carry(channel, sap, node, &inbox));
-            // Without a thread the channel was dropped, and its sender hears that it is closed.
-            if let Ok(thread) = started {
-                self.incoming.push(Incoming { channel: id, thread });
+        let mut at = 0;
+        while at < self.listeners.len() {
+            // An error of the listener is the node's end, which the socket tells.
+            match self.listeners[at].accept(Span::ZERO) {
+                Ok(channel) => {
+                    let listener = self.listeners.swap_remove(at);
+                    // What it hears from now on is of its channel, whose board tells it as well.
+                    let _ = self.all.delete(listener.as_fd());
+                    self.take(channel, listener);
+                }
+                Err(_) => at += 1,
             }
+        }
+        // Where the node gives no more, those that are left must do.
+        let _ = self.listen();
+    }
+
+    fn take(&mut self, channel: RecvChannel, listener: Listener) {
+        let peers = Node::connect(&self.control).and_then(|mut node| node.status());
+        let peers = peers.map(|status| status.llc.peers).unwrap_or_default();
+        let found = peers.into_iter().find(|(_, name)| *name == channel.peer().name);
+        let node = found.map_or(0, |(address, _)| address);
+        let (inbox, sap, id) = (self.inbox.clone(), self.sap, channel.id());
+        let thread = Builder::new().name(format!("rota-llc-{sap}"));
+        let started = thread.spawn(move || carry(channel, sap, node, &inbox));
+        // Without a thread the channel was dropped, and its sender hears that it is closed.
+        if let Ok(thread) = started {
+            self.incoming.push(Incoming { channel: id, listener, thread });
         }
     }
 }
@@ -296,9 +329,7 @@ impl Drop for Reserved {
         }
         self.inbox.is_over.store(true, Ordering::Relaxed);
         for incoming in self.incoming.drain(..) {
-            if let Some(listener) = &self.listener {
-                listener.close_channel(incoming.channel);
-            }
+            incoming.listener.close_channel(incoming.channel);
             let _ = incoming.thread.join();
         }
     }
@@ -308,8 +339,8 @@ fn system(error: nix::errno::Errno) -> LlcError {
     LlcError::System(error.into())
 }
 
-fn watch(all: &Epoll, what: BorrowedFd<'_>) -> Result<(), LlcError> {
-    all.add(what, EpollEvent::new(EpollFlags::EPOLLIN, 0)).map_err(system)
+fn watch(all: &Epoll, what: BorrowedFd<'_>, mark: u64) -> Result<(), LlcError> {
+    all.add(what, EpollEvent::new(EpollFlags::EPOLLIN, mark)).map_err(system)
 }
 
 /// Waits as long as the units that wait may take, and a little, but for no one longer than for the node.
