@@ -308,8 +308,26 @@ fn a_socket_on_a_reserved_channel_sends_in_its_slots_and_hears_what_does_not_fit
     assert!(of("third").len() == 2 && of("ordinary").len() == 1, "{told:?}");
     assert!(of("third").iter().all(|line| line["reserved"] == true && line["from"] == "18@3"), "{told:?}");
     assert_eq!(of("ordinary")[0]["reserved"], false);
-    // A closed socket has closed its channel.
-    let closed = || (lab.status(1)["channels"].as_u64() == Some(0)).then_some(());
-    let list = || lab.rota(1, &["channel", "list", "--json"]).well().out;
-    assert!(eventually(PATIENCE, || closed().or((!list().contains("llc 18")).then_some(()))).is_some());
+}
+
+#[test]
+fn a_reserved_channel_ends_with_its_socket_and_its_sender_hears_of_a_receiver_s_death() {
+    let Some(lab) = lab("llc-reserved-end", 2) else { return };
+    let words = ["llc", "recv", "--socket", "24", "--reserved", "--quiet"];
+    let mut heard = lab.start(2, &words);
+    heard.wait_for_word("listening at socket 24");
+    let words = ["llc", "send", "--to", "24@2", "--reserve", CYCLE, "--count", "100000", "x"];
+    let is_open = || lab.rota(1, &["channel", "list", "--json"]).well().out.contains("llc 18 to 24@2");
+    let sender = lab.start(1, &words);
+    eventually(PATIENCE, || is_open().then_some(())).expect("the channel has the socket's name");
+    sender.interrupt();
+    assert!(sender.finish().err.contains("interrupted"));
+    eventually(PATIENCE, || (!is_open()).then_some(())).expect("it ends with its socket");
+
+    let sender = lab.start(1, &words);
+    eventually(PATIENCE, || is_open().then_some(())).expect("the listener takes another one");
+    heard.kill();
+    let ended = sender.finish();
+    let told = "the channel to 24@2 has ended: ";
+    assert!(ended.code() == 1 && ended.err.contains(told), "{} {}", ended.code(), ended.err);
 }
