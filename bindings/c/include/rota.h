@@ -141,6 +141,7 @@ typedef struct rota_message {
     rota_address address;     /* to whom; when receiving: from whom */
     uint8_t priority;         /* received with; not used when sending */
     uint8_t truncated;        /* received: the room was too small */
+    uint8_t reserved;         /* received: it came on a channel that its sender has reserved */
 } rota_message;
 
 /* The stations' LLC service, with room for so many sockets of this program. */
@@ -163,6 +164,18 @@ int rota_socket_receive(rota_socket *socket, rota_message *message);
 int rota_socket_transmit_batch(rota_socket *socket, const rota_message *messages, size_t count,
                                const rota_transmit *options, size_t *done);
 int rota_socket_receive_batch(rota_socket *socket, rota_message *messages, size_t count, size_t *done);
+/* Puts the socket on a reserved channel towards `to`, whose program has called rota_socket_listen_reserved: one message
+ * of at most `octets_max` octets in each period (the segment's cycle, a multiple or a whole part of it), each within
+ * `bound_ns` (may be NULL). From then on messages to there leave in its slots, whatever their priority, and are
+ * ROTA_SENT when the channel has taken them; a longer one is ROTA_TOO_LONG, with `ack` ROTA_WRONG_USE, and ROTA_BUSY
+ * says to try again a period later. ROTA_REFUSED fills `refusal` (may be NULL). Closing the socket closes the channel. */
+int rota_socket_reserve(rota_socket *socket, rota_address to, uint32_t octets_max, uint64_t period_ns,
+                        uint64_t *bound_ns, rota_refusal *refusal);
+/* Closes that channel when what it has taken has left. */
+int rota_socket_release(rota_socket *socket, rota_address to);
+/* From now on the socket also receives what comes on channels that others reserve to it. Take rota_socket_fd after
+ * this and after rota_socket_reserve: it is another one then. */
+int rota_socket_listen_reserved(rota_socket *socket);
 /* Takes back what has not left yet. */
 int rota_socket_cancel(rota_socket *socket);
 /* Sleeps until something came or ended, or the time is over. */

@@ -130,7 +130,7 @@ pub struct Receiver {
     unit: Vec<u8>,
 }
 
-fn opened(error: OpenError, refusal: Out<'_, Refusal>) -> Fault {
+pub fn opened(error: OpenError, refusal: Out<'_, Refusal>) -> Fault {
     match error {
         OpenError::Refused(info) => {
             tell(refusal, Refusal::from(&*info));

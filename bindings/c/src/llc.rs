@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use rota::Span;
 use rota::llc::{Address, Llc, LlcError, Outcome, Progress, Received, Socket, TransmitOptions};
 
-use crate::channel::{control_name, need};
+use crate::channel::{Refusal, control_name, need, opened};
 use crate::face::values_mut;
 use crate::face::{Done, Fault, Octets, Out, Status, export, hand_over, octets, octets_mut, tell, values};
 
@@ -19,8 +19,14 @@ impl From<LlcError> for Fault {
             LlcError::TooManySockets(_) => Status::TooManySockets,
             LlcError::Busy(_) => Status::Busy,
             LlcError::PacketTooLarge { .. } => Status::TooLong,
-            LlcError::Priority(_) => Status::WrongUse,
-            LlcError::Memory(_) => Status::Failed,
+            LlcError::LargerThanReserved { .. } => Status::TooLong,
+            LlcError::NotReserved(error) => return opened(error, None),
+            LlcError::NoStation(_) => Status::NoSuchStation,
+            LlcError::ReservationEnded { .. } => Status::Broken,
+            LlcError::Priority(_) | LlcError::ReservedAlready(_) | LlcError::AckOnReserved => {
+                Status::WrongUse
+            }
+            LlcError::Memory(_) | LlcError::System(_) => Status::Failed,
         };
         Self::new(status, error)
     }
@@ -67,6 +73,7 @@ pub struct Message {
     address: SocketAddress,
     priority: u8,
     truncated: u8,
+    reserved: u8,
 }
 
 fn transmit(socket: &mut Socket, message: &Message, options: &TransmitOptions) -> Result<u64, Fault> {
@@ -76,11 +83,13 @@ fn transmit(socket: &mut Socket, message: &Message, options: &TransmitOptions) -
 
 fn receive(socket: &mut Socket, message: &mut Message) -> Done {
     let room = octets_mut(message.packet, message.octets, "packet")?;
-    let Received { from, octets, truncated, priority } = socket.receive(room)?.ok_or_else(Fault::idle)?;
+    let received = socket.receive(room)?.ok_or_else(Fault::idle)?;
+    let Received { from, octets, truncated, priority, reserved } = received;
     message.octets = octets;
     message.address = SocketAddress { socket: from.socket, node: from.node };
     message.priority = priority;
     message.truncated = u8::from(truncated);
+    message.reserved = u8::from(reserved);
     Ok(())
 }
 
@@ -120,6 +129,34 @@ export! {
     /// Closes it.
     fn rota_socket_close(socket: Option<Box<Socket>>) {
         need(socket, "socket").map(drop)
+    }
+
+    /// Reserves a channel to a socket of another station.
+    fn rota_socket_reserve(
+        socket: Option<&mut Socket>,
+        to: SocketAddress,
+        octets_max: u32,
+        period_ns: u64,
+        bound_ns: Out<'_, u64>,
+        refusal: Out<'_, Refusal>,
+    ) {
+        match need(socket, "socket")?.reserve(to.into(), octets_max, Span::from_nanos(period_ns)) {
+            Ok(contract) => tell(bound_ns, contract.bound_ns),
+            Err(LlcError::NotReserved(error)) => return Err(opened(error, refusal)),
+            Err(other) => return Err(other.into()),
+        }
+        Ok(())
+    }
+
+    /// Closes that channel.
+    fn rota_socket_release(socket: Option<&mut Socket>, to: SocketAddress) {
+        let none = || Fault::new(Status::WrongUse, "this socket has reserved no channel to there");
+        need(socket, "socket")?.release(to.into()).then_some(()).ok_or_else(none)
+    }
+
+    /// Receives what comes on channels that others reserve, too.
+    fn rota_socket_listen_reserved(socket: Option<&mut Socket>) {
+        Ok(need(socket, "socket")?.listen_reserved()?)
     }
 
     /// Hands over one message.

@@ -55,6 +55,9 @@ struct RecvArgs {
     /// End, with code 1, when nothing came for so long
     #[arg(long, value_parser = parse_span, value_name = "TIME", allow_hyphen_values = true)]
     timeout: Option<Span>,
+    /// Also take what comes on channels that others reserve to this socket
+    #[arg(long)]
+    reserved: bool,
     /// Count only, and tell at the end
     #[arg(long)]
     quiet: bool,
@@ -136,6 +139,10 @@ impl From<LlcError> for Failure {
     fn from(error: LlcError) -> Self {
         match error {
             LlcError::Node(error) => error.into(),
+            LlcError::NotReserved(error) => error.into(),
+            LlcError::NoStation(_) | LlcError::ReservationEnded { .. } | LlcError::System(_) => {
+                Self::failed(error.to_string())
+            }
             LlcError::Busy(_) | LlcError::Memory(_) | LlcError::DuplicateSocket(_) => {
                 Self::failed(error.to_string())
             }
@@ -185,6 +192,9 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 
 fn recv(args: &RecvArgs, format: Format) -> Result<Exit, Failure> {
     let mut socket = open(args.socket)?;
+    if args.reserved {
+        socket.listen_reserved()?;
+    }
     let ends = Ends::catch()?;
     eprintln!("listening at socket {}", args.socket);
     let mut room = vec![0; MESSAGE_OCTETS_MAX];
@@ -220,7 +230,8 @@ fn recv(args: &RecvArgs, format: Format) -> Result<Exit, Failure> {
         let from = format!("{}@{}", received.from.socket, received.from.node);
         let text = String::from_utf8_lossy(payload);
         if format == Format::Json {
-            let line = json!({ "from": from, "octets": received.octets, "text": text });
+            let Received { octets, reserved, .. } = received;
+            let line = json!({ "from": from, "octets": octets, "text": text, "reserved": reserved });
             outln!("{line}");
         } else {
             outln!("{from} {text}");

@@ -172,6 +172,11 @@ fn the_examples_of_rota_h_and_rether_h_do_what_they_say() {
     );
     let (received, _) = pair(&lab, &folder, &["messages", "recv", "4"], &["messages", "send", "4", "100"]);
     assert_eq!(received, "500 messages, last 499, in order\n");
+    let (received, sent) =
+        pair(&lab, &folder, &["reserved", "recv", "24"], &["reserved", "send", "24", "100"]);
+    assert_eq!(received, "20 messages, whole and in order\n");
+    assert!(sent.starts_with("refused: ") && sent.contains("\n20 messages sent, each within "), "{sent}");
+    assert!(!sent.contains("would fit: 0 "), "{sent}");
 }
 
 /// SHIPNET-F2: kill -9 the receiver in the middle; the next one knows nothing, and nothing comes twice.
@@ -224,6 +229,7 @@ fn the_c_side_is_clean_under_address_sanitizer() {
     pair(&lab, &folder, &["channel", "recv", "7"], &["channel", "send", "n2", "7"]);
     pair(&lab, &folder, &["session", "recv", "77"], &["session", "send", "n2", "77"]);
     pair(&lab, &folder, &["messages", "recv", "4"], &["messages", "send", "4", "100"]);
+    pair(&lab, &folder, &["reserved", "recv", "24"], &["reserved", "send", "24", "100"]);
     pair(&lab, &folder, &["circuit", "recv", "6", "50"], &["circuit", "send", "6", "100", "50"]);
 }
 

@@ -266,3 +266,68 @@ fn a_stranger_s_decoder_reads_our_frames_as_802_2() {
     let fragments = told.lines().filter(|line| line.starts_with("0xaa\t0xaa\t0x0003\t152143")).count();
     assert_eq!(fragments, 3, "3,000 octets are three fragments: {told}");
 }
+
+/// A cycle of the lab's segment.
+const CYCLE: &str = "33333333ns";
+
+#[test]
+fn a_socket_on_a_reserved_channel_sends_in_its_slots_and_hears_what_does_not_fit() {
+    let Some(lab) = lab("llc-reserved", 3) else { return };
+    let reserve = |more: &[&str]| send(&lab, 1, &[&["--to", "24@2", "--reserve", CYCLE], more].concat());
+    let nobody = reserve(&["x"]);
+    assert!(
+        nobody.code() == 1 && nobody.err.contains("nobody listens to reserved channels"),
+        "{}",
+        nobody.err
+    );
+    let strange = send(&lab, 1, &["--to", "24@9", "--reserve", CYCLE, "x"]);
+    assert!(strange.code() == 1 && strange.err.contains("node address 9"), "{}", strange.err);
+
+    let words =
+        ["llc", "recv", "--socket", "24", "--reserved", "--count", "11", "--timeout", "20s", "--json"];
+    let heard = lab.start(2, &words);
+    heard.wait_for_word("listening at socket 24");
+    let large = reserve(&["--reserve-octets", "50", "--size", "51"]);
+    let told = "51 octets is too large; the channel reserved to there carries 50";
+    assert!(large.code() == 2 && large.err.contains(told), "{}", large.err);
+    // 16,386 octets each 1.04 ms are 125 Mbit/s.
+    let beyond = send(&lab, 1, &["--to", "24@2", "--reserve", "1041667ns", "--size", "16384"]);
+    assert_eq!(beyond.code(), 3, "{}", beyond.err);
+    assert!(beyond.err.contains("refused") && beyond.err.contains("that fits now"), "{}", beyond.err);
+
+    let sent = reserve(&["--size", "3000", "--count", "8"]).well().json();
+    assert!(sent["sent"] == 8 && sent["bound_ns"].as_u64().unwrap() > 0, "{sent}");
+    // Two stations at a time, and one without a channel beside them.
+    let other = lab.start(3, &["llc", "send", "--to", "24@2", "--reserve", CYCLE, "--count", "2", "third"]);
+    send(&lab, 1, &["--to", "24@2", "ordinary"]).well();
+    other.finish().well();
+    let told = lines(&heard.finish().well());
+    let of = |text: &str| told.iter().filter(move |line| line["text"] == text).collect::<Vec<_>>();
+    let whole = told.iter().filter(|line| line["octets"] == 3_000 && line["reserved"] == true);
+    assert!(whole.clone().count() == 8 && whole.clone().all(|line| line["from"] == "18@1"), "{told:?}");
+    assert!(of("third").len() == 2 && of("ordinary").len() == 1, "{told:?}");
+    assert!(of("third").iter().all(|line| line["reserved"] == true && line["from"] == "18@3"), "{told:?}");
+    assert_eq!(of("ordinary")[0]["reserved"], false);
+}
+
+#[test]
+fn a_reserved_channel_ends_with_its_socket_and_its_sender_hears_of_a_receiver_s_death() {
+    let Some(lab) = lab("llc-reserved-end", 2) else { return };
+    let words = ["llc", "recv", "--socket", "24", "--reserved", "--quiet"];
+    let mut heard = lab.start(2, &words);
+    heard.wait_for_word("listening at socket 24");
+    let words = ["llc", "send", "--to", "24@2", "--reserve", CYCLE, "--count", "100000", "x"];
+    let is_open = || lab.rota(1, &["channel", "list", "--json"]).well().out.contains("llc 18 to 24@2");
+    let sender = lab.start(1, &words);
+    eventually(PATIENCE, || is_open().then_some(())).expect("the channel has the socket's name");
+    sender.interrupt();
+    assert!(sender.finish().err.contains("interrupted"));
+    eventually(PATIENCE, || (!is_open()).then_some(())).expect("it ends with its socket");
+
+    let sender = lab.start(1, &words);
+    eventually(PATIENCE, || is_open().then_some(())).expect("the listener takes another one");
+    heard.kill();
+    let ended = sender.finish();
+    let told = "the channel to 24@2 has ended: ";
+    assert!(ended.code() == 1 && ended.err.contains(told), "{} {}", ended.code(), ended.err);
+}

@@ -26,6 +26,7 @@ mod near;
 mod node;
 mod pacer;
 mod receive;
+mod reserved;
 mod send;
 mod session;
 mod wait;

@@ -22,15 +22,16 @@
 //! its [`Outcome`] comes in [`Socket::completion`]. A socket is closed when it is dropped.
 
 use crate::near::bind_to;
-use crate::node::NodeError;
+use crate::node::{NodeError, OpenError};
 use crate::now;
+use crate::reserved::Reserved;
 use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
 pub use rota_proto::llc::TAKEN;
 use rota_proto::llc::is_socket;
-use rota_shm::control::{ControlName, LlcRefusal, Reply, Request};
+use rota_shm::control::{ContractInfo, ControlName, LlcRefusal, Reply, Request};
 use rota_shm::{
-    ClientSocket, MemoryError, MessageFailure, MessageProgress, MessageRoute, Sleep, TryWriteError, Waited,
-    max_slice, open_socket,
+    ClientSocket, CloseCause, MemoryError, MessageFailure, MessageProgress, MessageRoute, Sleep,
+    TryWriteError, Waited, max_slice, open_socket,
 };
 use rota_units::{Instant, Span};
 use std::cell::Cell;
@@ -39,6 +40,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
+pub use rota_proto::llc::reserved::{RESERVED_HEADER_OCTETS, reserved_service};
 pub use rota_proto::{LLC_BROADCAST as BROADCAST, MESSAGE_OCTETS_MAX};
 pub use rota_shm::MessageFailure as Failure;
 
@@ -99,6 +101,8 @@ pub struct Received {
     pub truncated: bool,
     /// Its priority as far as Ethernet tells: of messages that one frame holds it does not, and this is 0.
     pub priority: u8,
+    /// Whether it came on a channel that its sender has reserved.
+    pub reserved: bool,
 }
 
 /// Why an operation was not accepted.
@@ -124,6 +128,37 @@ pub enum LlcError {
         /// Its length.
         octets: usize,
     },
+    /// Longer than the channel that is reserved to there carries.
+    #[error("a message of {octets} octets is too large; the channel reserved to there carries {octets_max}")]
+    LargerThanReserved {
+        /// Its length.
+        octets: usize,
+        /// What was reserved.
+        octets_max: u32,
+    },
+    /// Admission did not accept the channel, or there is nobody to take it.
+    #[error(transparent)]
+    NotReserved(#[from] OpenError),
+    /// No station of this segment, or none with a name, has the node address.
+    #[error("no other station that the node of this one knows has the node address {0}")]
+    NoStation(u8),
+    /// To there this socket has a channel already.
+    #[error("this socket has a channel to {}@{} already; release it first", .0.socket, .0.node)]
+    ReservedAlready(Address),
+    /// What a channel carries is not acknowledged.
+    #[error("a message on a reserved channel is not acknowledged; send it without, or release the channel")]
+    AckOnReserved,
+    /// The channel has ended, and what would go on it goes nowhere until it is released.
+    #[error("the channel to {}@{} has ended: {}; release it", .to.socket, .to.node, .cause.sentence())]
+    ReservationEnded {
+        /// Where it led.
+        to: Address,
+        /// Why.
+        cause: CloseCause,
+    },
+    /// The operating system gives no descriptor or thread.
+    #[error("the system refuses what a reserved channel needs: {0}")]
+    System(std::io::Error),
     /// A priority above 7.
     #[error("priority {0} does not exist; 0 to 7 do")]
     Priority(u8),
@@ -206,6 +241,8 @@ impl Llc {
             polled: Cell::new(false),
             cpu: cpu.map(usize::from),
             lost: 0,
+            control: self.control.clone(),
+            reserved: None,
             _place: place,
         })
     }
@@ -246,6 +283,9 @@ pub struct Socket {
     /// Where the node's data thread is bound to.
     cpu: Option<usize>,
     lost: u64,
+    control: ControlName,
+    /// Channels of this socket, from the first that it reserves or listens to.
+    reserved: Option<Box<Reserved>>,
     _place: Place,
 }
 
@@ -255,11 +295,59 @@ impl Socket {
         self.sap
     }
 
-    /// Hands over a message; returns its number: 0, 1, 2, … Never blocks: many may be under way.
+    /// Reserves a channel to a socket of another station, which must have called
+    /// [`Socket::listen_reserved`]: one message of at most `octets_max` octets in each period, with the bound
+    /// of the contract. From now on messages to there leave in the slots of this channel, whatever their
+    /// priority, and those to elsewhere as before. Closing the socket closes it.
+    ///
+    /// On such a channel [`Outcome::Sent`] means that the channel has taken the message, which then leaves in
+    /// its slot; `time` and `tries` mean nothing. The node counts [`RESERVED_HEADER_OCTETS`] more in a unit.
+    ///
+    /// # Errors
+    /// [`LlcError::NotReserved`] with the counter-offer where admission refuses, or nobody listens there;
+    /// [`LlcError::InvalidSocket`], [`LlcError::NoStation`], [`LlcError::ReservedAlready`],
+    /// [`LlcError::PacketTooLarge`].
+    pub fn reserve(&mut self, to: Address, octets_max: u32, period: Span) -> Result<&ContractInfo, LlcError> {
+        if !is_socket(to.socket) {
+            return Err(LlcError::InvalidSocket(to.socket));
+        }
+        if octets_max as usize > MESSAGE_OCTETS_MAX {
+            return Err(LlcError::PacketTooLarge { octets: octets_max as usize });
+        }
+        self.channels()?.reserve(to, octets_max, period)
+    }
+
+    /// Closes the channel reserved to there, when what it has taken has left, which is waited for, for five
+    /// seconds at most. False where there is none.
+    pub fn release(&mut self, to: Address) -> bool {
+        self.reserved.as_mut().is_some_and(|reserved| reserved.release(to))
+    }
+
+    /// From now on this socket also receives what comes on channels that others reserve to it: by the same
+    /// calls, with [`Received::reserved`]. Each such channel has a thread of this program, which inherits
+    /// what the caller of [`Socket::receive`] may do. A descriptor taken from the socket before is not told.
+    ///
+    /// # Errors
+    /// [`LlcError::Node`], for one when another program listens to the service of this socket.
+    pub fn listen_reserved(&mut self) -> Result<(), LlcError> {
+        self.channels()?.listen()
+    }
+
+    fn channels(&mut self) -> Result<&mut Reserved, LlcError> {
+        let made = match self.reserved.take() {
+            Some(made) => made,
+            None => Box::new(Reserved::new(&self.control, self.sap, self.memory.bell())?),
+        };
+        Ok(self.reserved.insert(made))
+    }
+
+    /// Hands over a message; returns its number: 0, 1, 2, …, on reserved channels from 2⁶³. Never blocks:
+    /// many may be under way.
     ///
     /// # Errors
     /// [`LlcError::PacketTooLarge`], [`LlcError::Busy`], [`LlcError::InvalidSocket`] for a destination that
-    /// is none, [`LlcError::Priority`].
+    /// is none, [`LlcError::Priority`]; where a channel is reserved to there also
+    /// [`LlcError::LargerThanReserved`], [`LlcError::AckOnReserved`], [`LlcError::ReservationEnded`].
     pub fn transmit(
         &mut self,
         to: Address,
@@ -272,6 +360,11 @@ impl Socket {
         }
         if priority > 7 {
             return Err(LlcError::Priority(priority));
+        }
+        if let Some(number) = self.reserved.as_mut().and_then(|all| all.transmit(to, packet, ack)) {
+            let number = number?;
+            self.done.push_back((number, MessageProgress::Sent));
+            return Ok(number);
         }
         let until = time.map_or(Instant::ZERO, |time| now() + time);
         let route = MessageRoute { socket: to.socket, node: to.node, priority, ack, tries }.pack();
@@ -295,6 +388,9 @@ impl Socket {
             if self.done.is_empty() && self.rearm() {
                 self.harvest();
             }
+        }
+        if let (true, Some(reserved)) = (self.done.is_empty(), &mut self.reserved) {
+            reserved.no_outcomes();
         }
         let (number, progress) = self.done.pop_front()?;
         let outcome = match progress {
@@ -337,6 +433,9 @@ impl Socket {
     /// # Errors
     /// [`LlcError::Node`] when the node has died and nothing is left.
     pub fn receive(&mut self, into: &mut [u8]) -> Result<Option<Received>, LlcError> {
+        if let Some(received) = self.reserved.as_mut().and_then(|reserved| reserved.receive(into)) {
+            return Ok(Some(received));
+        }
         loop {
             let mut next = self.memory.received.next_unit(&mut self.buffer);
             if next.is_none() && self.rearm() {
@@ -359,13 +458,14 @@ impl Socket {
                 octets,
                 truncated: self.buffer.len() > octets,
                 priority: route.priority,
+                reserved: false,
             }));
         }
     }
 
     /// Received messages that were overwritten by newer ones before this program took them.
     pub fn lost(&self) -> u64 {
-        self.lost
+        self.lost + self.reserved.as_ref().map_or(0, |reserved| reserved.lost())
     }
 
     /// Sleeps until something was received or sent, or until then; returns at once when there is something to
@@ -380,6 +480,9 @@ impl Socket {
     }
 
     fn sleep(&mut self, until: Instant, how: Sleep) -> bool {
+        if self.reserved.as_ref().is_some_and(|reserved| reserved.is_listening()) {
+            return self.sleep_on_all(until, how);
+        }
         loop {
             let seen = self.memory.board.event();
             if how == Sleep::ForNews {
@@ -396,6 +499,28 @@ impl Socket {
             if waited == Waited::TimedOut && self.session.is_gone() {
                 return false;
             }
+        }
+    }
+
+    /// As [`Socket::sleep`], but not on the board alone: channels have boards of their own.
+    fn sleep_on_all(&mut self, until: Instant, how: Sleep) -> bool {
+        loop {
+            self.memory.arm_bell();
+            if how == Sleep::ForNews {
+                self.harvest();
+            }
+            let Some(reserved) = &mut self.reserved else {
+                return false;
+            };
+            let has_message = reserved.has_next() || self.memory.received.has_next();
+            if has_message || how == Sleep::ForNews && !self.done.is_empty() {
+                return true;
+            }
+            let left = until.since(now());
+            if left == Span::ZERO || self.session.is_gone() {
+                return false;
+            }
+            reserved.wait(left.min(max_slice()));
         }
     }
 
@@ -448,17 +573,19 @@ impl Socket {
 impl AsFd for Socket {
     /// A descriptor to poll: readable once there may be something for [`Socket::receive`] or
     /// [`Socket::completion`], until each of them has answered that there is nothing. Also readable when the
-    /// node has died.
+    /// node has died. Another one from the first [`Socket::reserve`] or [`Socket::listen_reserved`] on.
     fn as_fd(&self) -> BorrowedFd<'_> {
         if !self.polled.replace(true) {
             self.memory.arm_bell();
         }
-        self.memory.bell()
+        self.reserved.as_ref().map_or_else(|| self.memory.bell(), |reserved| reserved.as_fd())
     }
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
+        // First, so that what the channels have taken leaves while the socket still stands.
+        self.reserved = None;
         // Waits for the answer, so that the socket can be opened again at once.
         let _ = self.session.request(&Request::LlcClose, LOCAL_TIMEOUT);
     }

@@ -129,6 +129,11 @@ impl Listener {
             }
         }
     }
+
+    /// Ends a channel that was accepted here; who has it is told by its board.
+    pub(crate) fn close_channel(&self, channel: u64) {
+        self.session.tell(&Request::Close { channel });
+    }
 }
 
 impl AsFd for Listener {

@@ -3,8 +3,8 @@
 use crate::llc::{self, Fragment, LlcView};
 use crate::{
     Announce, CIRCUIT_HEADER_OCTETS, CircuitHeader, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView,
-    JoinAnswer, Key, Kind, ModeNotice, Nack, Report, Signal, Switch, SwitchAck, Token, UnitHeader,
-    host_level, verify,
+    JoinAnswer, Key, Kind, ModeNotice, Nack, RESERVED_HEADER_OCTETS, Report, ReservedHeader, Signal, Switch,
+    SwitchAck, Token, UnitHeader, host_level, verify,
 };
 
 /// Any octets as a received frame, and its body as the kind it claims to be. What parses must emit the
@@ -33,6 +33,14 @@ pub fn fuzz_circuit(data: &[u8]) {
         data.split_at(CIRCUIT_HEADER_OCTETS),
         "what was read is what was written"
     );
+}
+
+/// Any octets as a unit of a socket's reserved channel. What parses must emit the same octets.
+pub fn fuzz_reserved(data: &[u8]) {
+    let Ok((header, message)) = ReservedHeader::parse(data) else { return };
+    let mut out = [0u8; RESERVED_HEADER_OCTETS];
+    assert_eq!(header.emit(&mut out), RESERVED_HEADER_OCTETS);
+    assert_eq!((&out[..], message), data.split_at(RESERVED_HEADER_OCTETS));
 }
 
 /// Any octets as a received 802.2 frame, and as a fragment. What parses must emit the same octets.

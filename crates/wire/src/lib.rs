@@ -15,6 +15,7 @@ pub mod fuzz;
 pub mod header;
 pub mod llc;
 pub mod report;
+pub mod reserved;
 pub mod seal;
 pub mod signalling;
 pub mod token;
@@ -31,6 +32,7 @@ pub use header::{
     UnitHeader,
 };
 pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, ReportHead};
+pub use reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};
 pub use seal::{Key, emit_frame, verify};
 pub use signalling::{Signal, Verb};
 pub use token::{MAX_SLOTS, MAX_STATIONS, Phase, Slot, SlotList, StationSet, Token};

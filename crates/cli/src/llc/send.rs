@@ -5,7 +5,7 @@ use crate::Format;
 use crate::exit::{Exit, Failure};
 use crate::signals::Ends;
 use crate::status;
-use rota::llc::{Address, MESSAGE_OCTETS_MAX, Outcome, Socket, TransmitOptions};
+use rota::llc::{Address, LlcError, MESSAGE_OCTETS_MAX, Outcome, Socket, TransmitOptions};
 use rota::{CounterReader, Node, now};
 use rota_units::{Span, parse_span};
 use serde_json::json;
@@ -36,6 +36,13 @@ pub struct Args {
     /// Give a message up after this time
     #[arg(long, value_parser = parse_span, value_name = "TIME", allow_hyphen_values = true)]
     time: Option<Span>,
+    /// Reserve a channel to there first, for one message each TIME; 'rota llc recv --reserved' must listen
+    #[arg(long, value_parser = parse_span, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(conflicts_with_all = ["ack", "priority", "time"])]
+    reserve: Option<Span>,
+    /// With --reserve: the largest message that it is for; the message's own size otherwise
+    #[arg(long, value_name = "OCTETS", requires = "reserve", value_parser = size)]
+    reserve_octets: Option<usize>,
     /// How many times to send it
     #[arg(long, default_value_t = 1, value_name = "N")]
     count: u64,
@@ -124,13 +131,26 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let mut node = status::connect()?;
     check(args.to, node.status()?.llc.private)?;
     let mut socket = open(args.socket)?;
+    let slice = args.reserve.map_or(super::SLICE, |period| period.min(super::SLICE));
+    let bound_ns = match args.reserve {
+        None => None,
+        Some(Span::ZERO) => return Err(Failure::wrong_use("--reserve 0 is no time between messages")),
+        Some(period) => {
+            let octets = args.reserve_octets.unwrap_or(packet.len());
+            Some(socket.reserve(args.to, u32::try_from(octets).unwrap_or(u32::MAX), period)?.bound_ns)
+        }
+    };
     let no_room = NoRoom::watch(node)?;
     let ends = Ends::catch()?;
     let (mut told, mut handed) = (Told::default(), 0);
     let begin = now();
     while told.all() < args.count && !ends.came() {
         while handed < args.count && socket.pending() < usize::from(args.window) {
-            socket.transmit(args.to, &packet, &options)?;
+            match socket.transmit(args.to, &packet, &options) {
+                // No outcome tells when a channel has room again.
+                Err(LlcError::Busy(_)) if args.reserve.is_some() => break,
+                other => other?,
+            };
             handed += 1;
         }
         told.note(&mut socket);
@@ -140,19 +160,26 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         if !socket.is_alive() {
             return Err(gone());
         }
-        socket.wait(now() + super::SLICE);
+        socket.wait(now() + slice);
     }
     let nanos = now().since(begin).as_nanos();
-    tell(args, &told, nanos, no_room.meanwhile()?, format)
+    tell(args, &told, (nanos, bound_ns), no_room.meanwhile()?, format)
 }
 
-fn tell(args: &Args, told: &Told, nanos: u64, no_room: u64, format: Format) -> Result<Exit, Failure> {
+fn tell(
+    args: &Args,
+    told: &Told,
+    (nanos, bound_ns): (u64, Option<u64>),
+    no_room: u64,
+    format: Format,
+) -> Result<Exit, Failure> {
     let Told { sent, acknowledged, failed, timed_out, why } = told;
     let done = told.all();
     if format == Format::Json {
         let told = json!({
             "sent": sent, "acknowledged": acknowledged, "failed": failed, "timed_out": timed_out,
             "why": why, "elapsed_ns": nanos, "frames_without_room": no_room,
+            "bound_ns": bound_ns,
         });
         outln!("{told}");
     } else if args.count > 1 {

@@ -43,6 +43,7 @@ use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 pub use rota_wire::llc::MESSAGE_OCTETS_MAX;
 use rota_wire::llc::{LlcMalformed, SAP_SNAP};
+pub use rota_wire::reserved;
 use std::collections::VecDeque;
 use table::{AckLink, Message, Stage};
 

@@ -1,0 +1,79 @@
+//! What stands before a message of a socket in a unit of the channel that the socket reserved.
+//!
+//! ```text
+//!  0        1        2
+//!  +--------+--------+---------------
+//!  | source | dest.  | the message
+//!  +--------+--------+---------------
+//! ```
+//! Which station sends, the channel itself says; without the segment's key nobody can feign it.
+
+use crate::fields::{Malformed, Reader, Writer};
+use crate::llc::SAP_SNAP;
+
+/// Octets before the message.
+pub const RESERVED_HEADER_OCTETS: usize = 2;
+/// Channels to socket `s` lead to service `RESERVED_SERVICE + s`: 0x4c02 to 0x4cfe.
+pub const RESERVED_SERVICE: u16 = 0x4c00;
+
+/// The sockets at both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReservedHeader {
+    /// Who sends.
+    pub source: u8,
+    /// Whom it is for.
+    pub destination: u8,
+}
+
+/// The service that channels to a socket lead to.
+pub const fn reserved_service(socket: u8) -> u16 {
+    RESERVED_SERVICE + socket as u16
+}
+
+impl ReservedHeader {
+    /// Reads the header; the second part is the message.
+    ///
+    /// # Errors
+    /// What is wrong with it: too short, or a number that no socket has.
+    pub fn parse(unit: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        let mut reader = Reader(unit);
+        let (source, destination) = (reader.u8()?, reader.u8()?);
+        let is_none = |socket: u8| socket == 0 || socket & 1 == 1 || socket == SAP_SNAP;
+        if is_none(source) {
+            return Err(Malformed::Field("source socket"));
+        }
+        if is_none(destination) {
+            return Err(Malformed::Field("destination socket"));
+        }
+        Ok((Self { source, destination }, reader.0))
+    }
+
+    /// Writes it; returns its octets.
+    pub fn emit(&self, out: &mut [u8]) -> usize {
+        let mut writer = Writer::new(out);
+        writer.u8(self.source);
+        writer.u8(self.destination);
+        writer.written()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sockets_of_a_message_on_a_reserved_channel_are_two_octets() {
+        let header = ReservedHeader { source: 18, destination: 24 };
+        let mut unit = [0, 0, b'x'];
+        assert_eq!(header.emit(&mut unit), RESERVED_HEADER_OCTETS);
+        assert_eq!(unit, [18, 24, b'x']);
+        assert_eq!(ReservedHeader::parse(&unit), Ok((header, &b"x"[..])));
+        assert_eq!(ReservedHeader::parse(&unit[..2]), Ok((header, &[][..])), "an empty message is one");
+        assert!(ReservedHeader::parse(&unit[..1]).is_err() && ReservedHeader::parse(&[]).is_err());
+        for none in [0, 19, SAP_SNAP] {
+            assert_eq!(ReservedHeader::parse(&[none, 24]), Err(Malformed::Field("source socket")));
+            assert_eq!(ReservedHeader::parse(&[18, none]), Err(Malformed::Field("destination socket")));
+        }
+        assert_eq!((reserved_service(2), reserved_service(254)), (0x4c02, 0x4cfe));
+    }
+}
