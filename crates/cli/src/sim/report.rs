@@ -9,18 +9,28 @@ use rota_units::Span;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The line that says what was asked for.
+/// The lines that say what was asked for.
 pub fn head(scenario: &Scenario, seed: u64) -> String {
     let settings = &scenario.world.settings;
+    let medium = match scenario.world.topology {
+        Topology::Switch => "a switch",
+        Topology::Link { .. } => "a link",
+        Topology::CsmaCd { .. } => "CSMA/CD",
+    };
     format!(
-        "rota sim: {}, seed {seed}, {} stations at {} bit/s, TRT {}, {} + {} + {}",
+        "rota sim: {}, seed {seed}, {} stations at {} bit/s, TRT {}, {} + {} + {}\n\
+         {medium}; D {}, hop timer {}, death timer {}, lease {}",
         scenario.name,
         scenario.world.stations,
         settings.link.rate.as_bps(),
         settings.trt,
         scenario.settle,
         scenario.duration,
-        scenario.quiet
+        scenario.quiet,
+        settings.delay_max,
+        settings.hop_timeout,
+        settings.death_timeout,
+        settings.lease
     )
 }
 
