@@ -505,7 +505,7 @@ impl Socket {
     /// As [`Socket::sleep`], but not on the board alone: channels have boards of their own.
     fn sleep_on_all(&mut self, until: Instant, how: Sleep) -> bool {
         loop {
-            self.memory.arm_bell();
+            let octets = self.memory.arm_bell();
             if how == Sleep::ForNews {
                 self.harvest();
             }
@@ -516,6 +516,7 @@ impl Socket {
             if has_message || how == Sleep::ForNews && !self.done.is_empty() {
                 return true;
             }
+            self.memory.hush(octets);
             let left = until.since(now());
             if left == Span::ZERO || self.session.is_gone() {
                 return false;
@@ -562,11 +563,19 @@ impl Socket {
     }
 
     /// Where somebody polls: asks for the next octet on the bell. True when it is worth looking again.
-    fn rearm(&self) -> bool {
-        if self.polled.get() {
-            self.memory.arm_bell();
+    ///
+    /// What is on the bell stays while anything waits, be it a message or an outcome: whoever asked for the
+    /// one would otherwise take the sign of the other, and poll in vain.
+    fn rearm(&mut self) -> bool {
+        if !self.polled.get() {
+            return false;
         }
-        self.polled.get()
+        let octets = self.memory.arm_bell();
+        self.harvest();
+        if self.done.is_empty() && !self.memory.received.has_next() {
+            self.memory.hush(octets);
+        }
+        true
     }
 }
 

@@ -19,6 +19,9 @@ use crate::raw::{ReadPages, Waited, WritePages};
 use crate::ring::{RxReader, RxWriter, TxReader, TxWriter};
 use rota_units::Span;
 
+/// How many octets on a bell are counted at once; more than one are there only when nobody hushed them.
+const BELL_OCTETS_MAX: usize = 64;
+
 /// Why a channel's memory could not be made or accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
@@ -274,12 +277,23 @@ impl ClientSocket {
         self.bell.as_fd()
     }
 
-    /// Takes what is on the bell and asks for one octet more. Whoever is about to poll looks for what it
-    /// wants after this, not before.
-    pub fn arm_bell(&self) {
-        let mut away = [0; 64];
-        while recv(self.bell.as_raw_fd(), &mut away, MsgFlags::MSG_DONTWAIT).is_ok_and(|got| got > 0) {}
+    /// Asks for one octet more on the bell, and says how many are there. Whoever is about to poll looks for
+    /// all that it may wait for after this, not before, and only if there is nothing hushes so many.
+    pub fn arm_bell(&self) -> usize {
+        let peek = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_PEEK;
+        let octets = recv(self.bell.as_raw_fd(), &mut [0; BELL_OCTETS_MAX], peek).unwrap_or(0);
         self.messages.arm();
+        octets
+    }
+
+    /// Takes so many octets from the bell, and none that has come since they were counted.
+    pub fn hush(&self, octets: usize) {
+        let mut away = [0; BELL_OCTETS_MAX];
+        let away = &mut away[..octets.min(BELL_OCTETS_MAX)];
+        if !away.is_empty() {
+            // Nothing else reads this bell: what was there is there.
+            let _ = recv(self.bell.as_raw_fd(), away, MsgFlags::MSG_DONTWAIT);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A program that says how it sleeps is woken for what it waits for, and for nothing else.
 
-use rota_shm::{ClientSocket, NodeSocket, Sleep, SocketShape, Waited, open_socket};
+use rota_shm::{ClientSocket, NodeSocket, Sleep, SocketShape, Waited, open_socket, ring_bell};
 use rota_units::Span;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -86,4 +86,25 @@ fn who_waits_for_messages_is_not_woken_by_what_became_of_its_own() {
         assert_eq!(sleeper.join().unwrap(), Waited::Look);
         assert_eq!(node.messages.asleep(), Sleep::Awake);
     });
+}
+
+/// A program that asked for an outcome used to take the sign of a message that had come meanwhile.
+#[test]
+fn what_rings_after_the_bell_was_counted_stays_to_be_polled() {
+    let (node, client) = pair();
+    let readable = || {
+        let mut octet = [0];
+        let peek = nix::sys::socket::MsgFlags::MSG_DONTWAIT | nix::sys::socket::MsgFlags::MSG_PEEK;
+        nix::sys::socket::recv(std::os::fd::AsRawFd::as_raw_fd(&client.bell()), &mut octet, peek).is_ok()
+    };
+    assert_eq!(client.arm_bell(), 0);
+    ring_bell(&node.bell);
+    let octets = client.arm_bell();
+    assert_eq!((octets, node.messages.armed()), (1, 2));
+    ring_bell(&node.bell);
+    client.hush(octets);
+    assert!(readable(), "the second octet came behind the count");
+    let octets = client.arm_bell();
+    client.hush(octets);
+    assert!(!readable());
 }
