@@ -226,6 +226,8 @@ impl Llc {
             other => return Err(unexpected(other).into()),
         };
         let memory = open_socket(files)?;
+        // What comes before anybody asks for the descriptor is on the bell when it is asked for.
+        memory.arm_bell();
         match session.request(&Request::LlcMapped, LOCAL_TIMEOUT)?.body {
             Reply::Done => {}
             other => return Err(unexpected(other).into()),
@@ -442,6 +444,9 @@ impl Socket {
                 next = self.memory.received.next_unit(&mut self.buffer);
             }
             let Some(next) = next else {
+                if let (false, Some(reserved)) = (self.done.is_empty(), &self.reserved) {
+                    reserved.ring();
+                }
                 return Ok(None);
             };
             self.lost += next.lost_before;
@@ -584,9 +589,7 @@ impl AsFd for Socket {
     /// [`Socket::completion`], until each of them has answered that there is nothing. Also readable when the
     /// node has died. Another one from the first [`Socket::reserve`] or [`Socket::listen_reserved`] on.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        if !self.polled.replace(true) {
-            self.memory.arm_bell();
-        }
+        self.polled.set(true);
         self.reserved.as_ref().map_or_else(|| self.memory.bell(), |reserved| reserved.as_fd())
     }
 }

@@ -17,12 +17,12 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use rota_proto::llc::MESSAGE_OCTETS_MAX;
 use rota_proto::llc::reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};
 use rota_shm::control::{ContractInfo, ControlName};
-use rota_units::Span;
+use rota_units::{Instant, Span};
 
 use crate::llc::{Address, BROADCAST, LlcError, Received};
 use crate::node::{Node, OpenError, OpenRequest};
 use crate::now;
-use crate::receive::{self, Listener, RecvChannel};
+use crate::receive::{self, AcceptError, Listener, RecvChannel};
 use crate::send::{SendChannel, SendError};
 use crate::session::LOCAL_TIMEOUT;
 
@@ -40,6 +40,8 @@ const INBOX_BELL: u64 = 1;
 const LISTENER: u64 = 2;
 /// A thread whose channel was closed under it has seen so after this at the latest.
 const LOOK_UP: Span = Span::from_millis(200);
+/// How soon a node that gave no more listeners is asked again.
+const REFILL_AGAIN: Span = Span::from_millis(200);
 
 struct Message {
     from: Address,
@@ -108,6 +110,8 @@ pub(crate) struct Reserved {
     inbox: Arc<Inbox>,
     listeners: Vec<Listener>,
     is_listening: bool,
+    /// When the node, which gave no more listeners, is asked again.
+    refill_at: Instant,
     incoming: Vec<Incoming>,
     outgoing: Vec<Outgoing>,
     sent: u64,
@@ -137,6 +141,7 @@ impl Reserved {
             inbox,
             listeners: Vec::with_capacity(AHEAD),
             is_listening: false,
+            refill_at: Instant::ZERO,
             incoming: Vec::new(),
             outgoing: Vec::new(),
             sent: 0,
@@ -217,8 +222,9 @@ impl Reserved {
             let listener = Node::connect(&self.control)?.listen(service, None, BUFFERS)?;
             watch(&self.all, listener.as_fd(), LISTENER)?;
             self.listeners.push(listener);
+            // From the first on: should the node give no more, channels come all the same.
+            self.is_listening = true;
         }
-        self.is_listening = true;
         Ok(())
     }
 
@@ -236,6 +242,11 @@ impl Reserved {
         while self.bell.read(&mut away).is_ok_and(|octets| octets > 0) {}
     }
 
+    /// Something waits that is no message of a channel: a poll must see it.
+    pub(crate) fn ring(&self) {
+        self.inbox.ring();
+    }
+
     /// The program has heard of every outcome; of messages that wait it is to hear still.
     pub(crate) fn no_outcomes(&mut self) {
         self.hear();
@@ -248,6 +259,10 @@ impl Reserved {
     pub(crate) fn has_next(&mut self) -> bool {
         if !self.inbox.messages().is_empty() {
             return true;
+        }
+        if self.is_listening && self.listeners.len() < AHEAD && now() >= self.refill_at {
+            self.incoming.retain(|incoming| !incoming.thread.is_finished());
+            self.refill();
         }
         let mut events = [EpollEvent::empty(); AHEAD + 2];
         let count = self.all.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
@@ -282,11 +297,18 @@ impl Reserved {
         let _ = poll(&mut watched, timeout.unwrap_or(PollTimeout::MAX));
     }
 
+    /// Has as many listeners ready again as the node gives; where it gives no more, those that are left must
+    /// do until there may be room.
+    fn refill(&mut self) {
+        if self.listen().is_err() {
+            self.refill_at = now() + REFILL_AGAIN;
+        }
+    }
+
     fn accept(&mut self) {
         self.incoming.retain(|incoming| !incoming.thread.is_finished());
         let mut at = 0;
         while at < self.listeners.len() {
-            // An error of the listener is the node's end, which the socket tells.
             match self.listeners[at].accept(Span::ZERO) {
                 Ok(channel) => {
                     let listener = self.listeners.swap_remove(at);
@@ -294,11 +316,13 @@ impl Reserved {
                     let _ = self.all.delete(listener.as_fd());
                     self.take(channel, listener);
                 }
-                Err(_) => at += 1,
+                Err(AcceptError::TimedOut { .. }) => at += 1,
+                // A channel whose memory cannot be used: its sender hears of it when the listener closes. Of
+                // the node's end the socket tells.
+                Err(_) => drop(self.listeners.swap_remove(at)),
             }
         }
-        // Where the node gives no more, those that are left must do.
-        let _ = self.listen();
+        self.refill();
     }
 
     fn take(&mut self, channel: RecvChannel, listener: Listener) {

@@ -141,8 +141,10 @@ impl Sockets {
                 self.deliver_here(from, number, octets, to, level);
             }
             LlcEvent::Done { socket, number, outcome } => {
-                if let Some(socket) = self.of(socket) {
-                    socket.under_way[place(number)] = None;
+                // A message that was taken back may have left its place to another since.
+                if let Some(socket) = self.of(socket)
+                    && socket.under_way[place(number)].take_if(|unit| unit.number == number).is_some()
+                {
                     socket.board.set_completion(number, progress(outcome));
                     socket.messages.finish(number);
                     socket.changed = true;
