@@ -136,7 +136,7 @@ impl Raw {
 
     fn greeted(name: &ControlName) -> Self {
         let raw = Self::connect(name);
-        assert!(raw.say(br#"{"hello":{"version":4}}"#) && raw.answer().contains("welcome"));
+        assert!(raw.say(br#"{"hello":{"version":5}}"#) && raw.answer().contains("welcome"));
         raw
     }
 }
@@ -176,7 +176,7 @@ fn whatever_a_program_says_the_node_goes_on() {
         (r#"{"mapped":{"channel":18446744073709551615}}"#, "no channel of yours"),
         (r#"{"close":{"channel":7}}"#, "no channel 7"),
         (r#"{"modify":{"channel":7,"unit_octets_max":0}}"#, "on no open channel 7"),
-        (r#"{"hello":{"version":4}}"#, "already been greeted"),
+        (r#"{"hello":{"version":5}}"#, "already been greeted"),
     ] {
         assert!(raw.say(words.as_bytes()));
         let answer = raw.answer();
