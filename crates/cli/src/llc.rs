@@ -9,6 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::signals::Ends;
 use rota::llc::{
     Address, BROADCAST, Llc, LlcError, MESSAGE_OCTETS_MAX, Received, Socket, TAKEN, TransmitOptions,
+    is_socket,
 };
 use rota::{ControlName, Instant, now};
 use rota_units::{Span, parse_span};
@@ -128,7 +129,7 @@ fn address(text: &str) -> Result<Address, String> {
         || format!("'{text}' is no address; write SOCKET@NODE by their numbers, such as 24@2, or 24@all");
     let (socket, node) = text.split_once('@').ok_or_else(wrong)?;
     let socket = socket.parse().map_err(|_| wrong())?;
-    if socket == 0 || socket % 2 == 1 || socket == rota_wire::llc::SAP_SNAP {
+    if !is_socket(socket) {
         return Err(format!("{}, and an address is such as 24@2", LlcError::InvalidSocket(socket)));
     }
     let node = if node == "all" { Some(BROADCAST) } else { node.parse().ok().filter(|node| *node != 0) };
@@ -140,12 +141,12 @@ impl From<LlcError> for Failure {
         match error {
             LlcError::Node(error) => error.into(),
             LlcError::NotReserved(error) => error.into(),
-            LlcError::NoStation(_) | LlcError::ReservationEnded { .. } | LlcError::System(_) => {
-                Self::failed(error.to_string())
-            }
-            LlcError::Busy(_) | LlcError::Memory(_) | LlcError::DuplicateSocket(_) => {
-                Self::failed(error.to_string())
-            }
+            LlcError::NoStation(_)
+            | LlcError::ReservationEnded { .. }
+            | LlcError::System(_)
+            | LlcError::Busy(_)
+            | LlcError::Memory(_)
+            | LlcError::DuplicateSocket(_) => Self::failed(error.to_string()),
             _ => Self::wrong_use(error.to_string()),
         }
     }

@@ -26,8 +26,7 @@ use crate::node::{NodeError, OpenError};
 use crate::now;
 use crate::reserved::Reserved;
 use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
-pub use rota_proto::llc::TAKEN;
-use rota_proto::llc::is_socket;
+pub use rota_proto::llc::{TAKEN, is_socket};
 use rota_shm::control::{ContractInfo, ControlName, LlcRefusal, Reply, Request};
 use rota_shm::{
     ClientSocket, CloseCause, MemoryError, MessageFailure, MessageProgress, MessageRoute, Sleep,

@@ -253,6 +253,11 @@ impl Form {
         Self { mode_epoch, key_epoch, part, parts, settings, members: [NOBODY; FORM_MEMBERS_MAX], count: 0 }
     }
 
+    /// Octets of a part that names so many members.
+    pub const fn octets_for(members: usize) -> usize {
+        16 + 20 * members
+    }
+
     /// Adds a member; false when the part is full.
     pub fn push(&mut self, member: FormMember) -> bool {
         let Some(place) = self.members.get_mut(usize::from(self.count)) else { return false };

@@ -104,6 +104,7 @@ proptest! {
 
     #[test]
     fn forms_read_back(form in form()) {
+        prop_assert_eq!(form.emit(&mut [0; 2_000]), Form::octets_for(form.members().len()));
         reads_back!(Form, form);
     }
 

@@ -42,9 +42,8 @@ pub fn serve(
     }
 }
 
-/// How long one message and its answer took, `None` when no answer came in time or
-/// before the program gave up. An answer is what is equal to
-/// the question: one that differs is a late one.
+/// How long one message and its answer took, `None` when no answer came in time or before the program gave
+/// up. An answer is what is equal to the question: one that differs is a late one.
 pub fn llc(
     socket: &mut Socket,
     to: Address,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::commands::Wiring;
+use crate::gate::NoGate;
 use rota_driver::device::{Evidence, Received as FromDevice};
 use rota_proto::Settings;
 use rota_shm::control::ControlName;
@@ -39,26 +40,6 @@ impl FrameDevice for Sink {
 
     fn link_up(&mut self) -> bool {
         true
-    }
-}
-
-struct NoGate;
-
-impl Egress for NoGate {
-    fn divert(&mut self) -> Result<(), EgressError> {
-        Ok(())
-    }
-
-    fn pass(&mut self) -> Result<(), EgressError> {
-        Ok(())
-    }
-
-    fn recv(&mut self, _: &mut [u8]) -> Option<usize> {
-        None
-    }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 }
 

@@ -15,18 +15,23 @@ use rota_wire::llc::SAP_SNAP;
 impl Llc {
     /// Gives an acknowledged message its direction. Where there is none left it is held until there is.
     pub(super) fn direct(&mut self, now: Instant, slot: u16, link: &mut Rether) {
-        let message = &self.messages[usize::from(slot)];
-        let sap = if message.is_cut() { SAP_SNAP } else { message.request.socket };
-        let mac = message.mac;
-        let known = self.links.iter().position(|of| of.sap == sap && of.mac == mac);
         // Who is held already comes first. A direction that is known is none that anybody is held for.
-        let of = known.or_else(|| if self.held.is_empty() { self.new_link(now, sap, mac) } else { None });
-        let Some(of) = of else {
+        let Some(of) = self.find_link(now, slot, self.held.is_empty()) else {
             self.held.push_back(slot);
             self.wake = self.wake.min(now + BIT_LIFE.div_down(8));
             return;
         };
-        self.assign(now, slot, of as u16, link);
+        self.assign(now, slot, of, link);
+    }
+
+    /// The direction that a message is to use: one that is known, else a new one, where it may have one.
+    fn find_link(&mut self, now: Instant, slot: u16, may_be_new: bool) -> Option<u16> {
+        let message = &self.messages[usize::from(slot)];
+        let sap = if message.is_cut() { SAP_SNAP } else { message.request.socket };
+        let mac = message.mac;
+        let known = self.links.iter().position(|of| of.sap == sap && of.mac == mac);
+        let of = known.or_else(|| if may_be_new { self.new_link(now, sap, mac) } else { None })?;
+        Some(of as u16)
     }
 
     fn assign(&mut self, now: Instant, slot: u16, of: u16, link: &mut Rether) {
@@ -43,16 +48,12 @@ impl Llc {
     /// Looks whether there are directions now for those who are held.
     pub(super) fn direct_held(&mut self, now: Instant, link: &mut Rether) {
         while let Some(slot) = self.held.front().copied() {
-            let message = &self.messages[usize::from(slot)];
-            let sap = if message.is_cut() { SAP_SNAP } else { message.request.socket };
-            let mac = message.mac;
-            let known = self.links.iter().position(|of| of.sap == sap && of.mac == mac);
-            let Some(of) = known.or_else(|| self.new_link(now, sap, mac)) else {
+            let Some(of) = self.find_link(now, slot, true) else {
                 self.wake = self.wake.min(now + BIT_LIFE.div_down(8));
                 return;
             };
             self.held.pop_front();
-            self.assign(now, slot, of as u16, link);
+            self.assign(now, slot, of, link);
         }
     }
 

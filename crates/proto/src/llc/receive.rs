@@ -186,14 +186,14 @@ impl Llc {
             self.counters.no_socket += 1;
             return Err(AckStatus::UNACTIVATED);
         }
-        let begun = self.assemblies.iter().any(|assembly| assembly.is_of(view.source, &of));
+        let begun = self.assemblies.iter().position(|assembly| assembly.is_of(view.source, &of));
         let acked = matches!(view.header.control, Control::Ac { .. });
-        if !begun && of.index > 0 && acked {
+        if begun.is_none() && of.index > 0 && acked {
             // They come one by one, so the first ones have been given up here: it can never be whole.
             self.counters.fragments_dropped += 1;
             return Err(AckStatus::PROTOCOL);
         }
-        let Some(at) = self.assembly(now, view.source, &of, acked) else {
+        let Some(at) = begun.or_else(|| self.begin_assembly(now, view.source, &of, acked)) else {
             self.counters.fragments_dropped += 1;
             return Err(AckStatus::RESOURCES);
         };
@@ -215,20 +215,17 @@ impl Llc {
         Ok(Some(MessageDelivery { socket: of.dsap, from, level: of.level, octets: of.total, place }))
     }
 
-    /// Where the fragments of a message go.
-    fn assembly(&mut self, now: Instant, mac: MacAddr, of: &Fragment, acked: bool) -> Option<usize> {
-        if let Some(at) = self.assemblies.iter().position(|assembly| assembly.is_of(mac, of)) {
-            return Some(at);
-        }
+    /// Where the fragments of a message that begins go.
+    fn begin_assembly(&mut self, now: Instant, mac: MacAddr, of: &Fragment, acked: bool) -> Option<usize> {
         self.assemblies_tick(now);
         let free = self.assemblies.iter().position(|assembly| !assembly.used);
         // Who may go on for a minute does not keep the room for as long from others.
-        let patient = |assembly: &&mut Assembly| now >= assembly.at + BIT_LIFE;
         let at = free.or_else(|| {
-            let oldest = self.assemblies.iter_mut().filter(patient).min_by_key(|assembly| assembly.at)?;
-            oldest.used = false;
+            let all = self.assemblies.iter().enumerate();
+            let patient = all.filter(|(_, assembly)| now >= assembly.at + BIT_LIFE);
+            let (oldest, _) = patient.min_by_key(|(_, assembly)| assembly.at)?;
             self.counters.incomplete += 1;
-            self.assemblies.iter().position(|assembly| !assembly.used)
+            Some(oldest)
         })?;
         let assembly = &mut self.assemblies[at];
         (assembly.used, assembly.acked, assembly.mac) = (true, acked, mac);

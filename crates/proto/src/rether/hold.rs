@@ -227,8 +227,8 @@ impl Rether {
             // A token that comes a little late moves nobody's slots; clocks that run apart by less than a
             // thousandth are followed. Later than a frame can be, the ring has stood still in between, and
             // who went on counting from before would see each cycle end too early to send in it.
-            let latest =
-                self.clock.start + self.settings.trt * cycles + (self.settings.trt * cycles).div_down(1024);
+            let passed = self.settings.trt * cycles;
+            let latest = self.clock.start + passed + passed.div_down(1024);
             if direct > latest + self.settings.delay_max { direct } else { direct.min(latest) }
         } else {
             direct

@@ -532,13 +532,13 @@ impl Rether {
 
     /// A frame of link control waits. `first` is for the next frame of a message that has begun.
     pub(crate) fn queue_llc(&mut self, now: Instant, slot: u16, octets: u16, level: u8, first: bool) {
-        let entry = queue::Entry { origin: Origin::Llc(slot), octets };
+        let (entry, level) = (queue::Entry { origin: Origin::Llc(slot), octets }, level.min(7));
         if !first {
-            self.enqueue(now, level.min(7), entry);
+            self.enqueue(now, level, entry);
             return;
         }
         let was_empty = self.nrt.is_empty();
-        self.nrt.push_first(level.min(7), entry);
+        self.nrt.push_first(level, entry);
         // In the middle of a visit nobody need be asked: a long message would ask in each of its own, have
         // the next cycle's round begin with this station, and the others never had their turn.
         let visiting = self.hold.as_ref().is_some_and(|hold| matches!(hold.stage, visit::Stage::Nrt { .. }));

@@ -4,7 +4,8 @@
 
 use super::{Checker, Findings, Seen, View};
 use rota_units::{Instant, Span};
-use rota_wire::{FrameView, Kind, LINK_HEADER_OCTETS, TAG_OCTETS, Token};
+use rota_wire::bodies::FORM_MEMBERS_MAX;
+use rota_wire::{Form, FrameView, Kind, LINK_HEADER_OCTETS, TAG_OCTETS, Token};
 
 /// The newest cycle that was begun: by whom, which, when, and of a strict ring.
 #[derive(Debug, Default)]
@@ -29,8 +30,8 @@ impl Checker for Cycles {
             let link = &view.settings.link;
             let slack = if view.hosts[*host].profile.is_ideal() { Span::ZERO } else { link.host_slack };
             let trt = Span::from_nanos(list.trt_ns.into());
-            // Whom a Form names takes 20 octets of it: station, address, boot, nonce (see rota-wire).
-            let form = (LINK_HEADER_OCTETS + TAG_OCTETS + 16 + 20 * view.hosts.len().min(64)) as u64;
+            let members = view.hosts.len().min(FORM_MEMBERS_MAX);
+            let form = (LINK_HEADER_OCTETS + Form::octets_for(members) + TAG_OCTETS) as u64;
             let bound = trt + trt.div_down(1_000) + link.frame_span_max() + link.frame_span_up(form) + slack;
             let lasted = view.now.since(began);
             if lasted > bound && !view.windows.excuse(began, view.now, usize::MAX, usize::MAX) {
