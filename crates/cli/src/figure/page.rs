@@ -17,9 +17,9 @@ pub fn html(figures: &[Figure]) -> String {
 fn write_page(page: &mut String, figures: &[Figure]) -> std::fmt::Result {
     writeln!(
         page,
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>RETHER's figures, drawn \
-         again</title><style>{STYLE}</style></head><body><main><h1>RETHER&rsquo;s tables and figures, drawn \
-         again</h1><p>Each figure is computed here: the paper&rsquo;s own protocol with the costs it \
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>RETHER's and \
+         SHIPNET's figures, drawn again</title><style>{STYLE}</style></head><body><main><h1>RETHER&rsquo;s \
+         tables and figures, and SHIPNET&rsquo;s, drawn again</h1><p>Each figure is computed here: the paper&rsquo;s own protocol with the costs it \
          printed, visit by visit, its laboratory on a simulated CSMA/CD segment, and the node that Rota \
          ships, in its simulator. Diamonds are the numbers that the paper printed. The lines below a figure \
          say how far off we are and why. Figure curves of the paper are lost; only its printed numbers can \
@@ -29,17 +29,26 @@ fn write_page(page: &mut String, figures: &[Figure]) -> std::fmt::Result {
         writeln!(page, "<a href=\"#{}\">{}</a>", figure.key, escape(&figure.title))?;
     }
     writeln!(page, "</nav>")?;
-    let mut beyond = false;
+    let mut part = "";
     for figure in figures {
-        if figure.key.starts_with("beyond") && !beyond {
-            beyond = true;
-            writeln!(page, "<h2>Beyond the paper</h2>")?;
+        let before = std::mem::replace(&mut part, part_of(figure));
+        if part != before {
+            writeln!(page, "<h2>{part}</h2>")?;
         }
         writeln!(page, "<section id=\"{}\">{}", figure.key, figure.svg())?;
         numbers(page, figure)?;
         writeln!(page, "</section>")?;
     }
     writeln!(page, "</main></body></html>")
+}
+
+/// The part of the page that a figure stands in: the two papers number theirs alike.
+fn part_of(figure: &Figure) -> &'static str {
+    match figure.key.split('-').next() {
+        Some("beyond") => "Beyond the paper",
+        Some("shipnet") => "SHIPNET, 1988",
+        _ => "RETHER, 1995",
+    }
 }
 
 /// The points as a table, folded away.

@@ -87,7 +87,7 @@ pub fn fig2() -> Figure {
     let curve =
         directed(|_, run| per_second(run), |host| Some(host.packets.map(|tenths| tenths as f64 / 10.0)));
     let y = ("transmitter load, packets/s", 350.0);
-    figure("shipnet-fig2", "Figure 2: packets a second against their size", y, &[("", curve)], "")
+    figure("shipnet-fig2", "SHIPNET, figure 2: packets a second against their size", y, &[("", curve)], "")
 }
 
 /// See [`fig2`].
@@ -98,14 +98,20 @@ pub fn fig3() -> Figure {
     };
     let why = "The printed points are figure 2's times the length, as in the paper.";
     let y = ("transmitter load, kbit/s", 1_500.0);
-    figure("shipnet-fig3", "Figure 3: load against packet size", y, &[("", directed(kbit, printed))], why)
+    figure(
+        "shipnet-fig3",
+        "SHIPNET, figure 3: load against packet size",
+        y,
+        &[("", directed(kbit, printed))],
+        why,
+    )
 }
 
 /// See [`fig2`].
 pub fn fig4() -> Figure {
     let curve = directed(|_, run| super::ms(run.delay), |host| Some(ms(host.delay)));
     let y = ("transmitting station delay, ms", 30.0);
-    figure("shipnet-fig4", "Figure 4: from one message to the next", y, &[("", curve)], "")
+    figure("shipnet-fig4", "SHIPNET, figure 4: from one message to the next", y, &[("", curve)], "")
 }
 
 /// From program to program.
@@ -115,7 +121,7 @@ pub fn fig5() -> Figure {
                as section 6.2 says, and to copy as fast. The printed receivers take longer for an octet (the \
                PC/AT 6.4 us where it sends in 4.1), which the paper does not explain.";
     let y = ("end-to-end delay, ms", 60.0);
-    figure("shipnet-fig5", "Figure 5: end-to-end delay", y, &[("", curve)], why)
+    figure("shipnet-fig5", "SHIPNET, figure 5: end-to-end delay", y, &[("", curve)], why)
 }
 
 const BROADCAST_WHY: &str = "Nothing of the broadcasts was fitted: the sender's processor also receives its \
@@ -129,7 +135,7 @@ pub fn fig6() -> Figure {
     ];
     let why = format!("{BROADCAST_WHY} The printed points are computed from figure 7, which says the same.");
     let y = ("load, kbit/s", 1_500.0);
-    figure("shipnet-fig6", "Figure 6: load of broadcasts and of directed messages", y, &curves, &why)
+    figure("shipnet-fig6", "SHIPNET, figure 6: load of broadcasts and of directed messages", y, &curves, &why)
 }
 
 /// See [`fig6`].
@@ -144,7 +150,7 @@ pub fn fig7() -> Figure {
     let y = ("delay, ms", 55.0);
     figure(
         "shipnet-fig7",
-        "Figure 7: delay of broadcasts and of directed messages",
+        "SHIPNET, figure 7: delay of broadcasts and of directed messages",
         y,
         &curves,
         BROADCAST_WHY,
@@ -162,7 +168,7 @@ pub fn fig8() -> Figure {
                hardly ever idle; they are not drawn.";
     figure(
         "shipnet-fig8",
-        "Figure 8: idle time of a transmitter",
+        "SHIPNET, figure 8: idle time of a transmitter",
         ("idle time, %", 45.0),
         &[("", curve)],
         why,
