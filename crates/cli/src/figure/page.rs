@@ -19,11 +19,11 @@ fn write_page(page: &mut String, figures: &[Figure]) -> std::fmt::Result {
         page,
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>RETHER's and \
          SHIPNET's figures, drawn again</title><style>{STYLE}</style></head><body><main><h1>RETHER&rsquo;s \
-         tables and figures, and SHIPNET&rsquo;s, drawn again</h1><p>Each figure is \
-         computed here: the paper&rsquo;s own protocol with the costs it printed, visit by visit, its laboratory on a simulated CSMA/CD segment, and the node that Rota \
-         ships, in its simulator. Diamonds are the numbers that the paper printed. The lines below a figure \
-         say how far off we are and why. Figure curves of the paper are lost; only its printed numbers can \
-         be compared.</p><nav>"
+         tables and figures, and SHIPNET&rsquo;s, drawn again</h1><p>Each figure is computed here: the \
+         paper&rsquo;s own protocol with the costs it printed, visit by visit, its laboratory on a simulated \
+         CSMA/CD segment, and the node that Rota ships, in its simulator. Diamonds are the numbers that the \
+         paper printed. The lines below a figure say how far off we are and why. Figure curves of the paper \
+         are lost; only its printed numbers can be compared.</p><nav>"
     )?;
     for figure in figures {
         writeln!(page, "<a href=\"#{}\">{}</a>", figure.key, escape(&figure.title))?;
