@@ -79,6 +79,11 @@ static int operation(int status)
     case ROTA_BUSY:
     case ROTA_WOULD_BLOCK: return OPBUSY;
     case ROTA_TOO_LONG: return OPLARGE;
+    case ROTA_REFUSED:
+    case ROTA_NO_LISTENER:
+    case ROTA_NO_SUCH_STATION:
+    case ROTA_BROKEN: return OPNORES;
+    case ROTA_WRONG_USE: return OPOPT;
     default: return OPINVAL;
     }
 }
@@ -436,10 +441,63 @@ int LLCoption7(int sock, LLCsignal xsignal, LLCsignal rsignal, unsigned int xtim
     return LLCoption8(sock, xsignal, rsignal, xtime, rtime, cls & 7, cls & LLCACKED, tries);
 }
 
+static rota_address address_of(const unsigned char *to)
+{
+    rota_address address;
+    address.socket = to[0];
+    address.node = to[1];
+    return address;
+}
+
+/* The socket's descriptor is another one once it has channels. */
+static int leave_renewed(struct entry *e, int status)
+{
+    if (e->fd >= 0)
+        e->fd = rota_socket_fd(e->socket);
+    kick();
+    return leave(operation(status));
+}
+
+int LLCreserve(int sock, const void *destination, unsigned int size, unsigned int cycles)
+{
+    uint64_t cycle;
+    int refused;
+    struct entry *e = enter_idle(sock, &refused);
+    if (!e)
+        return refused;
+    if (e->dead || !destination)
+        return leave(OPINVAL);
+    if (!cycles)
+        return leave(OPOPT);
+    if (rota_cycle_ns(NULL, &cycle))
+        return leave(OPNONET);
+    /* Other threads' calls wait until admission has answered. */
+    return leave_renewed(e, rota_socket_reserve(e->socket, address_of(destination), size, cycle * cycles, NULL, NULL));
+}
+
+int LLCrelease(int sock, const void *destination)
+{
+    int refused;
+    struct entry *e = enter_idle(sock, &refused);
+    if (!e)
+        return refused;
+    if (!destination)
+        return leave(OPINVAL);
+    return leave(rota_socket_release(e->socket, address_of(destination)) ? OPNORES : OPACC);
+}
+
+int LLClisten(int sock)
+{
+    int refused;
+    struct entry *e = enter_idle(sock, &refused);
+    if (!e)
+        return refused;
+    return e->dead ? leave(OPINVAL) : leave_renewed(e, rota_socket_listen_reserved(e->socket));
+}
+
 int LLCxmit(int sock, const void *destination, const void *packet, unsigned int size)
 {
     const unsigned char *to = destination;
-    rota_address address;
     struct entry *e = enter(sock);
     int status;
     if (!e)
@@ -450,9 +508,7 @@ int LLCxmit(int sock, const void *destination, const void *packet, unsigned int 
         return leave(OPINVAL);
     if (size && !packet)
         return leave(OPLARGE);
-    address.socket = to[0];
-    address.node = to[1];
-    status = operation(rota_socket_transmit(e->socket, address, packet, size, &e->options, &e->number));
+    status = operation(rota_socket_transmit(e->socket, address_of(to), packet, size, &e->options, &e->number));
     if (status == OPACC)
         begin(&e->x, 0);
     return leave(status);
@@ -537,8 +593,9 @@ const char *LLCopbits(int status)
     static const char *const texts[] = {
         "operation accepted", "invalid socket",   "duplicate socket",   "too many sockets",
         "socket busy",        "packet too large", "no node runs here", "invalid option",
+        "no reserved channel",
     };
-    return status < 0 || status > OPOPT ? "unknown operation status" : texts[status];
+    return status < 0 || status > OPNORES ? "unknown operation status" : texts[status];
 }
 
 const char *LLCstbits(unsigned int status, int direction)

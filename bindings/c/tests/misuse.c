@@ -66,6 +66,9 @@ static void before(void)
     EXPECT(LLCrecv(2, from, room, 1), OPINVAL);
     EXPECT(LLCreset(2, 'x'), OPINVAL);
     EXPECT(LLCstatus(2, 'x', &now), OPINVAL);
+    EXPECT(LLCreserve(2, self, 1, 1), OPINVAL);
+    EXPECT(LLCrelease(2, self), OPINVAL);
+    EXPECT(LLClisten(2), OPINVAL);
     EXPECT(LLCoff(), OPINVAL);
     EXPECT(LLCon(-1), OPMANY);
     EXPECT(LLCon(128), OPMANY);
@@ -129,6 +132,29 @@ static void operations(void)
     EXPECT(over(4, 'x'), 0);
 }
 
+/* What cannot be reserved; what can is tried between two stations (examples/urgent.c). */
+static void reservations(void)
+{
+    unsigned char nobody[2] = { 24, 77 }, silent[2] = { 24, 100 }, odd[2] = { 3, 100 };
+    EXPECT(LLCreserve(4, NULL, 1, 1), OPINVAL);
+    EXPECT(LLCreserve(4, odd, 1, 1), OPINVAL);
+    EXPECT(LLCreserve(4, nobody, 1, 0), OPOPT);
+    EXPECT(LLCreserve(4, silent, 16385, 1), OPLARGE);
+    EXPECT(LLCreserve(4, silent, ~0u, ~0u), OPLARGE);
+    EXPECT(LLCreserve(4, nobody, 1, 1), OPNORES);
+    EXPECT(LLCreserve(4, self, 1, 1), OPNORES);
+    EXPECT(LLCreserve(4, silent, 1, 1), OPNORES);
+    EXPECT(LLCrelease(4, silent), OPNORES);
+    EXPECT(LLCrelease(4, NULL), OPINVAL);
+    EXPECT(LLClisten(4), OPACC);
+    EXPECT(LLClisten(4), OPACC);
+    EXPECT(LLCrecv(4, from, room, sizeof room), OPACC);
+    EXPECT(LLClisten(4), OPBUSY);
+    EXPECT(LLCreserve(4, silent, 1, 1), OPBUSY);
+    EXPECT(LLCxmit(4, self, "as before", 9), OPACC);
+    EXPECT(over(4, 'r') | over(4, 'x'), 0);
+}
+
 static void signals(void)
 {
     EXPECT(LLCoption(4, on_sent, on_receive, 0, 0, 3, 1), OPACC);
@@ -177,6 +203,7 @@ int main(int argc, char **argv)
         before();
         sockets();
         operations();
+        reservations();
         signals();
         if (strcmp(LLCopbits(OPLARGE), "packet too large") || strcmp(LLCopbits(99), "unknown operation status") ||
             strcmp(LLCstbits(STLATE, 'r'), "receive timed out"))

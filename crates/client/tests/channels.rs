@@ -61,7 +61,7 @@ fn what_is_missing_is_said() {
     // Unit 1 loses its first fragment, unit 2 its last, unit 3 everything, and so does the last unit, 5.
     let loss = |number, fragment| matches!((number, fragment), (1, 0) | (2, 4) | (3 | 5, _));
     let (_fake, _node, mut sender, mut receiver) =
-        pair(Behaviour { loss, drains: true }, &OpenRequest { buffers: 16, ..request(6_250) });
+        pair(Behaviour { loss, ..Behaviour::default() }, &OpenRequest { buffers: 16, ..request(6_250) });
     for number in 0..6 {
         sender.send(&unit_octets(number, 6_000), schedule(number)).unwrap();
     }

@@ -88,7 +88,8 @@ impl Control<'_> {
         poller.add(listener.as_fd(), LISTENER, Trigger::Level)?;
         poller.add(self.data.wait_fd(), NOTES, Trigger::Edge)?;
         while !self.over {
-            let due = self.ask_for_snapshot(now()).min(self.incidents.turn(now()));
+            let due =
+                self.ask_for_snapshot(now()).min(self.incidents.turn(now())).min(self.tell_changes(now()));
             let ready: Vec<u64> = poller.wait(due)?.map(|event| event.token).collect();
             for token in ready {
                 match token {
@@ -312,6 +313,7 @@ impl Control<'_> {
                 room_octets,
                 told: false,
                 closing: false,
+                change_untold: false,
             }),
             Err(AskError::Unknown { known }) => {
                 session.reply(&no_station(&to, &known), &[]);
@@ -408,12 +410,13 @@ impl Control<'_> {
             session.listens.iter().position(|(known, _)| known.id == listener).map(|place| (at, place))
         });
         let Some((at, place)) = place else {
+            // Its program has gone: the machine, which has its listener back, is to forget that too.
             self.data.say(Command::Abort { channel });
+            self.data.say(Command::Unlisten { listener });
             return;
         };
         let session = &mut self.sessions[at];
-        let listened = session.listens.swap_remove(place);
-        let Listening { service, buffers, .. } = listened.0;
+        let Listening { service, buffers, .. } = session.listens[place].0;
         // What it may grow to, which the sender's first word tells.
         let buffers = buffers.max(4).max(contract.buffers);
         let slots = rx_slots_for(buffers, contract.unit_octets_max, 1_400);
@@ -428,6 +431,7 @@ impl Control<'_> {
             self.data.say(Command::Abort { channel });
             return;
         };
+        let listened = session.listens.swap_remove(place);
         let owned = Owned {
             channel,
             label: 0,
@@ -445,6 +449,7 @@ impl Control<'_> {
             room_octets: contract.unit_octets_max,
             told: false,
             closing: false,
+            change_untold: false,
         };
         session.channels.push(owned);
         let (ring, board) = sink.into_parts();
@@ -478,11 +483,8 @@ impl Control<'_> {
         let session = &mut self.sessions[at];
         let owned = session.channels.swap_remove(place);
         if let (Some((listening, from)), false) = (owned.listener, owned.told) {
-            // It never came to be, and its program still waits: whoever asks next finds it listening.
-            let Listening { id, service, .. } = listening;
-            session.listens.push((listening, from.clone()));
-            let listener = rota_proto::Listener { id, service, from };
-            self.data.say(Command::Listen { ask: None, listener });
+            // It never came to be, and its program still waits, for which the machine has kept its place.
+            session.listens.push((listening, from));
             return;
         }
         if let Some(board) = &owned.board {

@@ -191,7 +191,7 @@ pub enum ChannelEvent {
         /// Which test, by how much, and what would be granted.
         refusal: Refusal,
     },
-    /// It is over.
+    /// It is over. Where a receiving one never opened, its listener waits again.
     Closed {
         /// Which.
         channel: ChannelId,
@@ -254,6 +254,8 @@ struct Incoming {
     newest: Option<(u64, u16)>,
     contract: Contract,
     opened: bool,
+    /// Who listened, and does so again when it never opens.
+    taker: Listener,
     since: Instant,
     meter: Meter,
 }
@@ -579,7 +581,8 @@ impl Channels {
             }
         };
         // One listener takes one channel; a program that wants more listens again.
-        let listener = self.listeners.swap_remove(at).id;
+        let taker = self.listeners.swap_remove(at);
+        let listener = taker.id;
         let id = self.next_id();
         let contract = contract_of(signal, link);
         let (remote, label) = (signal.channel, signal.label);
@@ -597,6 +600,7 @@ impl Channels {
             since: now,
             contract,
             opened: false,
+            taker,
             meter: Meter::default(),
         });
         self.events.push_back(ChannelEvent::Incoming { channel: id, listener, from, contract });
@@ -673,7 +677,12 @@ impl Channels {
     }
 
     fn end_incoming(&mut self, at: usize, cause: CloseCause, final_unit: Option<u64>) {
-        let channel = self.incoming.swap_remove(at).id;
+        let Incoming { id: channel, opened, taker, .. } = self.incoming.swap_remove(at);
+        if !opened {
+            // Here and not by the parent, to whom the event takes time: whoever was refused may ask for less
+            // at once, and is to find it listening.
+            self.listeners.push(taker);
+        }
         self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit });
     }
 

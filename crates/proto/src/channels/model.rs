@@ -30,6 +30,7 @@ impl Channels {
             visit.word(channel.remote);
             if !channel.opened {
                 visit.since(channel.since, super::UNOPENED_PATIENCE);
+                visit.word(channel.taker.id);
             }
         }
         self.listeners.iter().for_each(|listener| visit.word(listener.id));
