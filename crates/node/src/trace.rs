@@ -146,7 +146,7 @@ impl Tracer {
         self.file.is_some()
     }
 
-    /// A frame that the machine has handled, where there is a log; `before` is what it had counted until then.
+    /// A frame that the machine has handled, where there is a log; `before` is what it had counted before.
     pub(crate) fn received(
         &mut self,
         at: Instant,

@@ -374,9 +374,9 @@ impl Llc {
         self.assemblies_tick(now);
     }
 
-    /// For so long a command is repeated at most: a receiver that has taken it remembers it until then. Where
-    /// the bit may be that of the command before, a late repetition of the same octets would be taken for that
-    /// one's: so it ends before it were one.
+    /// For so long a command is repeated at most: a receiver that has taken it remembers it until then.
+    /// Where the bit may be that of the command before, a late repetition of the same octets would be taken
+    /// for that one's: so it ends before it were one.
     fn repeat_max(&self, message: &Message) -> Span {
         let forgot = message.link.is_some_and(|of| self.links[usize::from(of)].forgot);
         let life = if forgot { BIT_LIFE } else { REPEAT_LIFE };
