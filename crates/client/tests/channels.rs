@@ -215,7 +215,7 @@ fn the_node_answers_about_itself() {
     assert_eq!(node.channels().unwrap(), []);
     node.circulate(ms(1)).unwrap();
     let denied = node.modify_channel(1, 1).err().unwrap();
-    assert_eq!(denied.to_string(), "a fake node modifies nothing");
+    assert_eq!(denied.to_string(), "no channel 1 here");
     let counters = node.counters().unwrap();
     let before = counters.get("turns").unwrap();
     std::thread::sleep(std::time::Duration::from_millis(20));

@@ -37,8 +37,9 @@ pub(crate) enum Command {
         ring: RxWriter,
         board: Board,
     },
+    /// Without a question the listener was known before and needs no answer.
     Listen {
-        ask: u64,
+        ask: Option<u64>,
         listener: Listener,
     },
     Unlisten {

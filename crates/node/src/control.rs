@@ -410,25 +410,29 @@ impl Control<'_> {
             session.listens.iter().position(|(known, _)| known.id == listener).map(|place| (at, place))
         });
         let Some((at, place)) = place else {
-            // Its program has gone: the machine, which has its listener back, is to forget that too.
+            // Its program has gone: the machine is not to wait for its listener.
             self.data.say(Command::Abort { channel });
             self.data.say(Command::Unlisten { listener });
             return;
         };
         let session = &mut self.sessions[at];
-        let Listening { service, buffers, .. } = session.listens[place].0;
+        let (listening, from_name) = &session.listens[place];
+        let (Listening { service, buffers, .. }, again) =
+            (*listening, listens_again(listening, from_name.as_ref()));
         // What it may grow to, which the sender's first word tells.
         let buffers = buffers.max(4).max(contract.buffers);
         let slots = rx_slots_for(buffers, contract.unit_octets_max, 1_400);
         let Ok(sink) = NodeSink::create(SinkShape { slots, unit_octets_max: contract.unit_octets_max })
         else {
             self.data.say(Command::Abort { channel });
+            self.data.say(again);
             return;
         };
         // The program is told once the channel is reserved: one that admission refuses is none
         // of its business.
         let Ok(offer) = sink.descriptors().iter().map(BorrowedFd::try_clone_to_owned).collect() else {
             self.data.say(Command::Abort { channel });
+            self.data.say(again);
             return;
         };
         let listened = session.listens.swap_remove(place);
@@ -483,7 +487,8 @@ impl Control<'_> {
         let session = &mut self.sessions[at];
         let owned = session.channels.swap_remove(place);
         if let (Some((listening, from)), false) = (owned.listener, owned.told) {
-            // It never came to be, and its program still waits, for which the machine has kept its place.
+            // It never came to be, and its program still waits: whoever asks next finds it listening.
+            self.data.say(listens_again(&listening, from.as_ref()));
             session.listens.push((listening, from));
             return;
         }
@@ -542,6 +547,13 @@ impl Control<'_> {
         });
         info.collect()
     }
+}
+
+/// A listener whose channel never came to be is one again.
+fn listens_again(listening: &Listening, from: Option<&String>) -> Command {
+    let Listening { id, service, .. } = *listening;
+    let listener = rota_proto::Listener { id, service, from: from.cloned() };
+    Command::Listen { ask: None, listener }
 }
 
 /// Why a channel never came to be.

@@ -576,12 +576,14 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.sinks.push(Sink { channel, ring, board, pushed: false });
             }
             Command::Listen { ask, listener } => {
-                let named = listener.from.as_deref();
+                let named = listener.from.as_deref().filter(|_| ask.is_some());
                 let result = named.map_or(Ok(()), |from| self.station(from).map(|_| ()));
                 if result.is_ok() {
                     self.node.listen(listener);
                 }
-                self.control.say(Note::Listening { ask, result });
+                if let Some(ask) = ask {
+                    self.control.say(Note::Listening { ask, result });
+                }
             }
             Command::Unlisten { listener } => self.node.unlisten(listener),
             Command::Close { channel } => self.node.close(at, channel),

@@ -173,8 +173,10 @@ impl Session {
             Request::Mapped { channel } => self.mapped(ChannelId(channel), data),
             Request::Listen { service, from, buffers } => {
                 let listener = Listening { id: ask, service, buffers: buffers.clamp(1, 64) };
-                let command =
-                    Command::Listen { ask, listener: Listener { id: ask, service, from: from.clone() } };
+                let command = Command::Listen {
+                    ask: Some(ask),
+                    listener: Listener { id: ask, service, from: from.clone() },
+                };
                 self.ask(ask, Asked::Listen { from, listener }, command, data)
             }
             Request::Close { channel } => self.close(channel, ask, data),
@@ -309,7 +311,7 @@ impl Session {
         for owned in self.channels.drain(..) {
             let channel = owned.channel;
             data.say(if owned.closing { Command::Close { channel } } else { Command::Abort { channel } });
-            // Of one that never opened the machine has the listener back.
+            // Of one that never opened the machine waits for the listener.
             if let Some((listener, _)) = owned.listener.filter(|_| !owned.told) {
                 data.say(Command::Unlisten { listener: listener.id });
             }

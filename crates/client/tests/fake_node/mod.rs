@@ -198,14 +198,10 @@ impl World {
                 Reply::Error { sentence: "a fake node keeps no events".into(), wrong_use: false }
             }
             Request::Modify { channel, unit_octets_max } => {
-                let flow = self.flows.iter_mut().find(|flow| flow.id == channel).unwrap();
-                flow.contract.unit_octets_max = unit_octets_max;
-                let changed = Reply::Changed { channel, contract: flow.contract.clone() };
-                for told in [flow.owner, flow.taker] {
-                    let client = self.clients[told].as_ref().unwrap();
-                    client.connection.send_reply(&changed, &[]).expect("news are read");
-                }
-                Reply::Modified { channel, contract: flow.contract.clone() }
+                let reply = self.modify(channel, unit_octets_max);
+                let connection = &self.clients[index].as_ref().unwrap().connection;
+                let _ = connection.send_reply(&reply, &[]);
+                return;
             }
             Request::Circulate { .. } => Reply::Done,
         };
@@ -266,6 +262,20 @@ impl World {
         self.flows.push(Flow { id, contract, source, live, closing, owner: index, taker, sink, sent });
         // A listener takes one channel.
         self.clients[taker].as_mut().unwrap().listens = None;
+    }
+
+    /// Whoever has the channel is told, and must not mind how often.
+    fn modify(&mut self, channel: u64, unit_octets_max: u32) -> Reply {
+        let Some(flow) = self.flows.iter_mut().find(|flow| flow.id == channel) else {
+            return Reply::Error { sentence: format!("no channel {channel} here"), wrong_use: true };
+        };
+        flow.contract.unit_octets_max = unit_octets_max;
+        let changed = Reply::Changed { channel, contract: flow.contract.clone() };
+        for told in [flow.owner, flow.taker] {
+            let client = self.clients[told].as_ref().unwrap();
+            client.connection.send_reply(&changed, &[]).expect("news are read");
+        }
+        Reply::Modified { channel, contract: flow.contract.clone() }
     }
 
     fn open_socket(&mut self, index: usize) {

@@ -33,6 +33,8 @@ impl Channels {
                 visit.word(channel.taker.id);
             }
         }
-        self.listeners.iter().for_each(|listener| visit.word(listener.id));
+        let listeners = self.listeners.iter().chain(&self.returning);
+        listeners.for_each(|listener| visit.word(listener.id));
+        visit.word(self.returning.len() as u64);
     }
 }
