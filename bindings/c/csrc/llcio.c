@@ -23,6 +23,7 @@
 
 enum { SAPS = 127 };
 #define ALIVE_EVERY_NS 10000000u
+#define UNREAD_EVERY_NS 1000000u
 
 /* One direction of a socket. */
 struct side {
@@ -38,6 +39,7 @@ struct side {
 struct entry {
     rota_socket *socket; /* NULL: not open */
     int fd, dead;
+    int unread; /* something waits that nobody has asked for: its descriptor stays readable, and is not polled */
     rota_transmit options;
     struct side x, r;
     uint64_t number, look_ns;
@@ -200,7 +202,11 @@ static int attend(struct entry *e, uint64_t now)
         look(e, &e->x);
     else if (!e->r.signal || !(e->r.status & STBUSY)) {
         /* Somebody rang, and nobody waits for it: asking silences the bell until it rings for news. */
+        struct pollfd rung;
         rota_socket_completion(e->socket, NULL, NULL);
+        rung.fd = e->fd;
+        rung.events = POLLIN;
+        e->unread = poll(&rung, 1, 0) > 0;
         if (now >= e->look_ns) {
             e->look_ns = now + ALIVE_EVERY_NS;
             e->dead |= !rota_socket_is_alive(e->socket);
@@ -231,7 +237,9 @@ static void *complete(void *unused)
             if (e->r.signal && (e->r.status & STBUSY) && e->r.due_ns && e->r.due_ns < sleeps_until)
                 sleeps_until = e->r.due_ns;
             /* A dead node's descriptor is readable for ever. */
-            fds[n].fd = e->dead ? -1 : e->fd;
+            fds[n].fd = e->dead || e->unread ? -1 : e->fd;
+            if (e->unread && (e->x.status & STBUSY) && sleeps_until > rota_now() + UNREAD_EVERY_NS)
+                sleeps_until = rota_now() + UNREAD_EVERY_NS;
             fds[n++].events = POLLIN;
         }
         if (called)
@@ -421,6 +429,7 @@ int LLCoption8(int sock, LLCsignal xsignal, LLCsignal rsignal, unsigned int xtim
     }
     /* Asking for the descriptor makes the node ring it, which costs: only where a thread will listen. */
     e->fd = xsignal || rsignal ? rota_socket_fd(e->socket) : -1;
+    e->unread = 0;
     e->x.signal = xsignal;
     e->r.signal = rsignal;
     e->x.time_ns = xtime * (LLCTICK * 1000000ull);
@@ -454,6 +463,7 @@ static int leave_renewed(struct entry *e, int status)
 {
     if (e->fd >= 0)
         e->fd = rota_socket_fd(e->socket);
+    e->unread = 0;
     kick();
     return leave(operation(status));
 }
@@ -511,6 +521,8 @@ int LLCxmit(int sock, const void *destination, const void *packet, unsigned int 
     status = operation(rota_socket_transmit(e->socket, address_of(to), packet, size, &e->options, &e->number));
     if (status == OPACC)
         begin(&e->x, 0);
+    if (e->unread && e->x.signal)
+        kick();
     return leave(status);
 }
 
@@ -529,6 +541,10 @@ int LLCrecv(int sock, void *source, void *packet, unsigned int size)
     e->packet = packet;
     e->size = size;
     begin(&e->r, rota_now());
+    if (e->unread) {
+        e->unread = 0;
+        kick();
+    }
     /* It may be here already; else asking for it has armed the bell that wakes the thread. */
     if (e->r.signal && !on_thread) {
         look(e, &e->r);

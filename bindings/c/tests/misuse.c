@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <llcio.h>
+#include <rota.h>
 
 static int wrong;
 #define EXPECT(call, wanted)                                                                      \
@@ -155,6 +157,52 @@ static void reservations(void)
     EXPECT(over(4, 'r') | over(4, 'x'), 0);
 }
 
+static int nothing(void)
+{
+    return 0;
+}
+
+/* A packet that nobody asks for costs nothing while it waits: the completion thread once looked all the time. */
+static void unread(void)
+{
+    clock_t begun;
+    int k;
+    EXPECT(LLCoption(4, nothing, NULL, 0, 0, 0, 1), OPACC);
+    for (k = 0; k < 2; k++) {
+        EXPECT(LLCxmit(4, self, "unread", 6), OPACC);
+        EXPECT(over(4, 'x'), 0);
+    }
+    usleep(100000);
+    begun = clock();
+    usleep(400000);
+    EXPECT(clock() - begun < CLOCKS_PER_SEC / 10, 1);
+    EXPECT(LLCxmit(4, self, "unread", 6), OPACC);
+    EXPECT(over(4, 'x'), 0);
+    for (k = 0; k < 3; k++) {
+        EXPECT(LLCrecv(4, from, room, sizeof room), OPACC);
+        EXPECT(over(4, 'r'), 0);
+        EXPECT(LLClength(4), 6);
+    }
+}
+
+/* Counts that can only be negative ones are refused, and nothing is read. */
+static void counts(void)
+{
+    rota_llc *one;
+    rota_socket *socket;
+    rota_address to = { 24, 100 };
+    rota_message message = { .packet = room, .octets = (size_t)-1 };
+    size_t done;
+    EXPECT(rota_llc_connect(NULL, 1, &one), ROTA_OK);
+    EXPECT(rota_socket_open(one, 18, &socket), ROTA_OK);
+    EXPECT(rota_socket_transmit(socket, to, packet, (size_t)-1, NULL, NULL), ROTA_TOO_LONG);
+    EXPECT(rota_socket_receive(socket, &message), ROTA_TOO_LONG);
+    EXPECT(rota_socket_transmit_batch(socket, &message, (size_t)-1 / 8, NULL, &done), ROTA_TOO_LONG);
+    EXPECT(rota_socket_receive_batch(socket, &message, (size_t)-1 / 8, &done), ROTA_TOO_LONG);
+    EXPECT(rota_socket_close(socket), ROTA_OK);
+    EXPECT(rota_llc_disconnect(one), ROTA_OK);
+}
+
 static void signals(void)
 {
     EXPECT(LLCoption(4, on_sent, on_receive, 0, 0, 3, 1), OPACC);
@@ -204,6 +252,8 @@ int main(int argc, char **argv)
         sockets();
         operations();
         reservations();
+        unread();
+        counts();
         signals();
         if (strcmp(LLCopbits(OPLARGE), "packet too large") || strcmp(LLCopbits(99), "unknown operation status") ||
             strcmp(LLCstbits(STLATE, 'r'), "receive timed out"))
