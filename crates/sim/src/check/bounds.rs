@@ -105,7 +105,8 @@ impl Bounds {
         let strict = slots.iter().any(|slot| slot.periodic);
         let live = view.hosts.iter().filter(|host| host.node.is_some()).count() as u64;
         let since = self.waits[host].map_or(view.now, |wait| wait.since);
-        // A babbler takes as if it had reserved; where it leaves no cycle room for a frame, nothing is promised.
+        // A babbler takes as if it had reserved; where it leaves a cycle no room for a frame, nothing is
+        // promised.
         let reserved = reserved + view.windows.burden_of(since, view.now);
         let Some(bound) = access(view.settings, live, reserved, strict) else {
             self.waits[host] = None;

@@ -48,14 +48,23 @@ fn errors_name_line_and_field() {
     assert!(with("[mix]\nevery = \"1s\"\nweights = { rain = 1 }").1.contains("no fault \"rain\""));
 }
 
+/// Each text is refused at its line, with a sentence that begins so.
+fn all_refused<const N: usize>(cases: [(String, usize, &str); N]) {
+    for (text, line, begin) in cases {
+        let (at, sentence) = refused(&text);
+        assert!(
+            at == line && sentence.starts_with(begin),
+            "line {at}: {sentence}\nnot {line}: {begin}\n{text}"
+        );
+    }
+}
+
 #[test]
 fn what_could_have_no_effect_is_an_error_with_its_place() {
     let one = GOOD.replace('3', "1");
     let channel = "[[reservation]]\nfrom = 1\nto = 2\nunit = \"1kB\"\n";
     let load = "[[traffic]]\nfrom = 1\nto = 2\nshape = \"greedy\"\n";
-    let fault = |kind: &str| format!("[[fault]]\nat = \"1ms\"\nkind = \"{kind}\"\n");
-    let crash = fault("crash") + "station = 1\n";
-    let cases = [
+    all_refused([
         (format!("{one}{channel}"), 1, "stations: 1 stations are no segment; 2 to 250 are"),
         (format!("{GOOD}[timers]\ndelay = \"1us\""), 5, "timers.delay: a delay of 1 us is shorter than"),
         (format!("{GOOD}[timers]\nlease = \"90s\""), 5, "timers.lease: 90 s is no timer"),
@@ -88,6 +97,14 @@ fn what_could_have_no_effect_is_an_error_with_its_place() {
             9,
             "traffic.on: a burst of less than 1us",
         ),
+    ]);
+}
+
+#[test]
+fn a_fault_that_could_do_nothing_is_an_error_with_its_place() {
+    let fault = |kind: &str| format!("[[fault]]\nat = \"1ms\"\nkind = \"{kind}\"\n");
+    let crash = fault("crash") + "station = 1\n";
+    all_refused([
         (
             format!("{GOOD}{crash}share = \"5%\""),
             8,
@@ -129,14 +146,7 @@ fn what_could_have_no_effect_is_an_error_with_its_place() {
             7,
             "share: '0.1' is no share; write it like 50ppm or 2%",
         ),
-    ];
-    for (text, line, begin) in cases {
-        let (at, sentence) = refused(&text);
-        assert!(
-            at == line && sentence.starts_with(begin),
-            "line {at}: {sentence}\nnot {line}: {begin}\n{text}"
-        );
-    }
+    ]);
 }
 
 #[test]
