@@ -574,6 +574,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
             Command::AttachSink { channel, ring, board } => {
                 self.sinks.push(Sink { channel, ring, board, pushed: false });
+                self.node.accept(at, channel);
             }
             Command::Listen { ask, listener } => {
                 let named = listener.from.as_deref().filter(|_| ask.is_some());

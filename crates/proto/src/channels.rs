@@ -159,7 +159,7 @@ pub enum ChannelEvent {
         /// Which test, by how much, and what would fit.
         refusal: Refusal,
     },
-    /// Somebody sends to a service that is listened to.
+    /// Somebody would send to a service that is listened to, and waits for [`crate::Node::accept`].
     Incoming {
         /// This node's name for it.
         channel: ChannelId,
@@ -253,6 +253,8 @@ struct Incoming {
     /// The newest fragment: what does not exceed it is a double or a replay.
     newest: Option<(u64, u16)>,
     contract: Contract,
+    /// The parent is ready for its units: the sender may be told.
+    accepted: bool,
     opened: bool,
     /// Who listened, and does so again when it never opens.
     taker: Listener,
@@ -574,8 +576,10 @@ impl Channels {
 
     fn on_connect(&mut self, now: Instant, from: StationId, signal: &Signal, link: &mut Rether) {
         let answer = Signal::new(Verb::Accept, signal.channel, signal.label);
-        if self.incoming.iter().any(|c| c.from == from && c.remote == signal.channel) {
-            link.send_signal(now, from, answer);
+        if let Some(known) = self.incoming.iter().find(|c| c.from == from && c.remote == signal.channel) {
+            if known.accepted {
+                link.send_signal(now, from, answer);
+            }
             return;
         }
         let at = match self.listener_for(from, signal.service, link) {
@@ -606,12 +610,21 @@ impl Channels {
             newest: None,
             since: now,
             contract,
+            accepted: false,
             opened: false,
             taker,
             meter: Meter::default(),
         });
         self.events.push_back(ChannelEvent::Incoming { channel: id, listener, from, contract });
-        link.send_signal(now, from, answer);
+    }
+
+    /// The parent has room for the units of an incoming channel: now its sender may reserve.
+    pub(crate) fn accept(&mut self, now: Instant, id: ChannelId, link: &mut Rether) {
+        let waiting = self.incoming.iter_mut().find(|channel| channel.id == id && !channel.accepted);
+        if let Some(channel) = waiting {
+            channel.accepted = true;
+            link.send_signal(now, channel.from, Signal::new(Verb::Accept, channel.remote, channel.label));
+        }
     }
 
     /// Who takes a channel from that station: rather a program that waits for just this one. No cause where

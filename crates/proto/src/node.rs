@@ -245,6 +245,13 @@ impl Node {
         self.settle(now);
     }
 
+    /// What an incoming channel brings has a place from now on: its sender may begin. Until then it waits, so
+    /// that no unit comes before there is one.
+    pub fn accept(&mut self, now: Instant, channel: ChannelId) {
+        self.channels.accept(now, channel, &mut self.link);
+        self.settle(now);
+    }
+
     /// Its program is dead: frees the reservation at once.
     pub fn abort(&mut self, now: Instant, channel: ChannelId) {
         self.channels.abort(now, channel, &mut self.link);

@@ -417,3 +417,22 @@ fn whatever_is_lost_and_given_up_each_message_ends_once_and_no_place_is_lost() {
         assert!(again.iter().all(|n| lan.outcome(*n) == Some(LlcOutcome::Acknowledged)), "seed {seed}");
     }
 }
+
+/// The receiver's memory takes its time, and the first unit is not to come before it.
+#[test]
+fn a_sender_waits_until_the_receiver_has_room() {
+    let mut lan = Lan::token(2);
+    lan.nodes[1].listen(9);
+    let to = Destination::Station(lan.nodes[1].link().station());
+    let (unit_octets_max, room_octets, period) = (1_000, 1_000, TRT_30_HZ);
+    let request = OpenRequest { to, service: 9, unit_octets_max, room_octets, period, periodic: false };
+    (lan.opened, lan.has_room) = (false, false);
+    lan.nodes[0].open(lan.now, &request).expect("a sound request");
+    lan.run(ms(400));
+    let (at, channel) = lan.waiting.expect("it was asked for");
+    assert!(at == 1 && !lan.opened, "nobody has said that there is room");
+    lan.nodes[1].accept(lan.now, channel);
+    lan.drain(1);
+    lan.run(ms(200));
+    assert!(lan.opened);
+}

@@ -75,8 +75,10 @@ impl Pair {
                 Output::TransmitHost { .. } => self.ordinary += 1,
                 Output::Event => {
                     while let Some(event) = self.nodes[k].next_event() {
-                        if let ChannelEvent::Opened { channel, .. } = event {
-                            self.opened = Some(channel);
+                        match event {
+                            ChannelEvent::Opened { channel, .. } => self.opened = Some(channel),
+                            ChannelEvent::Incoming { channel, .. } => self.nodes[k].accept(self.now, channel),
+                            _ => {}
                         }
                     }
                 }

@@ -56,6 +56,10 @@ pub struct Lan {
     pub got: Vec<Got>,
     pub events: Vec<(usize, LlcEvent)>,
     pub opened: bool,
+    /// Whether programs have room for a channel as soon as one comes.
+    pub has_room: bool,
+    /// The channel that waits for room, and at whom.
+    pub waiting: Option<(usize, ChannelId)>,
     /// Whether admission refused a channel.
     pub refused: bool,
     /// Loses the 802.2 frame with this number, counted from 0.
@@ -94,6 +98,8 @@ impl Lan {
             got,
             events,
             opened: false,
+            has_room: true,
+            waiting: None,
             refused: false,
             loses,
             next: 0,
@@ -161,8 +167,13 @@ impl Lan {
                 Some(Output::Event) => {
                     while let Some(event) = self.nodes[k].next_event() {
                         self.refused |= matches!(event, ChannelEvent::Refused { .. });
-                        if matches!(event, ChannelEvent::Opened { .. }) {
-                            (self.opened, self.opened_at) = (true, self.now);
+                        match event {
+                            ChannelEvent::Opened { .. } => (self.opened, self.opened_at) = (true, self.now),
+                            ChannelEvent::Incoming { channel, .. } if self.has_room => {
+                                self.nodes[k].accept(self.now, channel);
+                            }
+                            ChannelEvent::Incoming { channel, .. } => self.waiting = Some((k, channel)),
+                            _ => {}
                         }
                     }
                     while let Some(event) = self.nodes[k].next_llc_event() {

@@ -6,7 +6,7 @@ use crate::check::{Scope, Seen};
 use crate::faults::kind_of;
 use crate::hosts::{INBOX_MAX, Pattern};
 use crate::media::{End, Frame};
-use rota_proto::{FrameBuf, GateOrder, Input, ModeName, Node, Output, PortId, Received};
+use rota_proto::{ChannelEvent, FrameBuf, GateOrder, Input, ModeName, Node, Output, PortId, Received};
 use rota_units::{Instant, Span};
 use rota_wire::Kind;
 use rota_wire::llc::is_llc;
@@ -289,6 +289,11 @@ impl World {
                 self.message_events(index);
                 while let Some(event) = self.hosts[index].node.as_mut().and_then(Node::next_event) {
                     self.flow_event(index, &event);
+                    if let ChannelEvent::Incoming { channel, .. } = event {
+                        // A program of the simulator has room at once.
+                        let now = self.hosts[index].clock.read(self.engine.now());
+                        self.hosts[index].node.as_mut().map(|node| node.accept(now, channel));
+                    }
                     self.hosts[index].events.push(event);
                 }
             }
