@@ -7,7 +7,6 @@ pub mod plan;
 mod progress;
 mod run;
 pub mod text;
-mod watch;
 pub mod worker;
 
 use crate::Format;
@@ -157,7 +156,7 @@ fn perform(
         .iter()
         .flat_map(|load| modes.iter().map(|mode| RunPlan::new(*load, *mode, args.seconds)))
         .collect();
-    let realtime = watch::has_real_time();
+    let realtime = crate::stall::witness::has_real_time();
     if format == Format::Text {
         let words = text::opening(args.rate, &isolation, realtime);
         Output::open(Path::new("-"))?.put(words.as_bytes())?;

@@ -7,7 +7,7 @@
 //! which builds up within that second does not flatter.
 
 use crate::recv::UnitRecord;
-use crate::stall::{Stall, StallKind};
+use crate::stall::{Stall, StallKind, StoodStill};
 use hdrhistogram::Histogram;
 use rota_units::Span;
 use std::collections::BTreeMap;
@@ -153,7 +153,7 @@ fn fate(
                 return fate;
             }
             // A stall excuses only what it accounts for: without it the frame would have been in time.
-            let excuse = overlap(&evidence.delaying, evidence.window(schedule_ns, r.arrived_ns, expectation));
+            let excuse = evidence.delaying.within(&evidence.window(schedule_ns, r.arrived_ns, expectation));
             match () {
                 () if excuse > 0 && excuse >= too_late.max(overrun) => Some(Cause::HostStall),
                 () if overrun > 0 => Some(Cause::BeyondBound),
@@ -217,18 +217,18 @@ fn signed(ns: u64) -> i64 {
 /// The stalls, sorted by what they can do to a frame.
 struct Evidence {
     /// Time in which somebody did not run: it delays.
-    delaying: Vec<Range<u64>>,
+    delaying: StoodStill,
     /// Time in which the receiver's socket overflowed: it loses.
-    losing: Vec<Range<u64>>,
+    losing: StoodStill,
     /// On a reserved channel a station that does not run misses its slot: that loses too.
     has_slots: bool,
 }
 
 impl Evidence {
     fn of(stalls: &[Stall], has_slots: bool) -> Self {
-        let (losing, delaying): (Vec<Stall>, Vec<Stall>) =
+        let (losing, delaying): (Vec<&Stall>, Vec<&Stall>) =
             stalls.iter().partition(|s| s.kind == StallKind::Overflow);
-        Self { delaying: merge(&delaying), losing: merge(&losing), has_slots }
+        Self { delaying: StoodStill::of(delaying), losing: StoodStill::of(losing), has_slots }
     }
 
     /// Where the window of a unit that never came begins: on a ring a live source leaves a frame out when the
@@ -248,31 +248,9 @@ impl Evidence {
     /// A plain datagram is lost at the host only by an overflow; a slot is missed by a stall that is long
     /// enough to make a frame late.
     fn lost_at_the_host(&self, window: Range<u64>) -> bool {
-        let is_slot_missed =
-            self.has_slots && overlap(&self.delaying, window.clone()) > LATE_AFTER.as_nanos();
-        is_slot_missed || self.losing.iter().any(|s| s.start < window.end && s.end > window.start)
+        let is_slot_missed = self.has_slots && self.delaying.within(&window) > LATE_AFTER.as_nanos();
+        is_slot_missed || self.losing.touches(&window)
     }
-}
-
-/// Stalls as disjoint intervals in order, so that two witnesses of one stall do not count it twice.
-fn merge(stalls: &[Stall]) -> Vec<Range<u64>> {
-    let mut sorted: Vec<Range<u64>> = stalls.iter().map(|s| s.from_ns..s.to_ns).collect();
-    sorted.sort_by_key(|s| (s.start, s.end));
-    let mut merged: Vec<Range<u64>> = Vec::with_capacity(sorted.len());
-    for stall in sorted {
-        match merged.last_mut() {
-            Some(last) if stall.start <= last.end => last.end = last.end.max(stall.end),
-            _ => merged.push(stall),
-        }
-    }
-    merged
-}
-
-/// For how much of `window` the host stood still.
-fn overlap(merged: &[Range<u64>], window: Range<u64>) -> u64 {
-    let first = merged.partition_point(|s| s.end <= window.start);
-    let within = merged[first..].iter().take_while(|s| s.start < window.end);
-    within.map(|s| s.end.min(window.end).saturating_sub(s.start.max(window.start))).sum()
 }
 
 #[cfg(test)]

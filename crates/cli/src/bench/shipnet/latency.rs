@@ -7,6 +7,8 @@ use crate::clock;
 use crate::demo::worker::Worker;
 use crate::exit::Failure;
 use crate::llc::trip::{self, Turns};
+use crate::stall::StoodStill;
+use crate::stall::witness::StallWatch;
 use hdrhistogram::Histogram;
 use rota::Received;
 use rota_units::{Instant, Span};
@@ -63,10 +65,47 @@ pub struct Loaded {
     /// One way, on a reserved channel.
     pub channel: Times,
     pub channel_bound_ns: u64,
-    /// Of them so many were read behind the bound,
-    pub channel_past_bound: u64,
-    /// and of these so many had reached their station in time: the host let the program wait.
-    pub channel_past_bound_by_host: u64,
+    pub channel_past_bound: PastBound,
+}
+
+/// The messages that were read behind their bound, and why.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+pub struct PastBound {
+    /// All of them.
+    pub messages: u64,
+    /// They had reached their station in time: the kernel let the reading program wait.
+    pub program_waited: u64,
+    /// They had not, and a witness above the nodes' priority saw the processors stand still for at least as
+    /// long as they were too late.
+    pub host_stood_still: u64,
+    /// Neither explains them.
+    pub unexplained: u64,
+}
+
+/// One message that was read behind its bound.
+struct Late {
+    sent: Instant,
+    reached_station: Option<Instant>,
+    read: Instant,
+}
+
+impl PastBound {
+    /// A stall of the cycle before a message was sent still delays the token that is to fetch it.
+    fn of(late: &[Late], bound: Span, stood: &StoodStill) -> Self {
+        let mut sums = Self { messages: late.len() as u64, ..Self::default() };
+        for message in late {
+            let reached = message.reached_station.unwrap_or(message.read);
+            let too_late = reached.since(message.sent + bound).as_nanos();
+            let begin = message.sent.as_nanos().saturating_sub(bound.as_nanos());
+            let stood_still = stood.within(&(begin..reached.as_nanos()));
+            match too_late {
+                0 => sums.program_waited += 1,
+                _ if stood_still >= too_late => sums.host_stood_still += 1,
+                _ => sums.unexplained += 1,
+            }
+        }
+        sums
+    }
 }
 
 struct Record {
@@ -159,6 +198,8 @@ fn paced(seconds: u64, mut ask: impl FnMut() -> Result<Option<Span>, Failure>) -
 /// UDP and LLC in plain mode, then LLC at the highest priority under the token, then a reserved channel.
 pub fn loaded(bench: &mut Bench<'_>, nodes: &mut Nodes<'_>, seconds: u64) -> Result<Loaded, Failure> {
     let mut packet = [0; MESSAGE_OCTETS];
+    // Beside all of them, so that all meet the same machine.
+    let watch = StallWatch::start();
     let (udp, udp_one_way, llc_plain) = {
         let _flow = greedy(bench)?;
         let udp = paced(seconds, || Ok(ask_udp(&bench.udp, &packet)))?;
@@ -169,7 +210,9 @@ pub fn loaded(bench: &mut Bench<'_>, nodes: &mut Nodes<'_>, seconds: u64) -> Res
     let channel_bound_ns = channel.sender.contract().bound_ns;
     let _flow = greedy(bench)?;
     let llc_priority_7 = paced(seconds, || ask_llc(&mut bench.llc, &mut packet, 7))?;
-    let (one_way, past) = channel_times(&mut channel, seconds)?;
+    let (one_way, late) = channel_times(&mut channel, seconds)?;
+    let stood = StoodStill::of(&watch.stop());
+    let channel_past_bound = PastBound::of(&late, Span::from_nanos(channel_bound_ns), &stood);
     Ok(Loaded {
         link_bps: bench.stage.lab.spec().rate.as_bps(),
         udp,
@@ -178,8 +221,7 @@ pub fn loaded(bench: &mut Bench<'_>, nodes: &mut Nodes<'_>, seconds: u64) -> Res
         llc_priority_7,
         channel: one_way,
         channel_bound_ns,
-        channel_past_bound: past.0,
-        channel_past_bound_by_host: past.1,
+        channel_past_bound,
     })
 }
 
@@ -202,29 +244,27 @@ fn stamped(packet: &[u8]) -> Instant {
     Instant::from_nanos(packet.first_chunk::<8>().map_or(0, |octets| u64::from_be_bytes(*octets)))
 }
 
-/// By a reserved channel; also how many were read behind its bound, and how many of these the receiving
-/// station had in time.
+/// By a reserved channel; also which messages were read behind its bound.
 fn channel_times(
     channel: &mut crate::bench::stage::Channel,
     seconds: u64,
-) -> Result<(Times, (u64, u64)), Failure> {
+) -> Result<(Times, Vec<Late>), Failure> {
     let (sender, receiver) = (&mut channel.sender, &mut channel.receiver);
     let bound = Span::from_nanos(sender.contract().bound_ns);
-    let mut past = (0, 0);
     let messages = seconds * 1_000_000_000 / PACE.as_nanos();
     let send = |packet: &[u8], due| sender.send_timeout(packet, due, PACE).map(drop).map_err(failed);
-    let mut room = Vec::new();
+    let (mut room, mut late) = (Vec::new(), Vec::new());
     let times = one_way(messages, send, || match receiver.recv(&mut room, PACE) {
         Ok(Received::Unit(unit)) if unit.complete => {
-            let sent = stamped(&room);
-            let in_time = unit.arrived_at.is_some_and(|at| at.since(sent) <= bound);
-            let is_past = clock::now().since(sent) > bound;
-            past = (past.0 + u64::from(is_past), past.1 + u64::from(is_past && in_time));
+            let (sent, read) = (stamped(&room), clock::now());
+            if read.since(sent) > bound {
+                late.push(Late { sent, reached_station: unit.arrived_at, read });
+            }
             Ok(Some(sent))
         }
         _ => Ok(None),
     })?;
-    Ok((times, past))
+    Ok((times, late))
 }
 
 /// So many messages at the paper's pace, from the call that sends each to its arrival.
@@ -257,4 +297,31 @@ fn one_way(
         sending.join().map_err(|_| Failure::failed("the sender ended"))?
     })?;
     Ok(record.sum_up())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stall::{Stall, StallKind};
+
+    #[test]
+    fn a_late_message_is_excused_only_by_as_much_standstill_as_it_was_late() {
+        let at = |us: u64| Instant::from_nanos(us * 1_000);
+        let stall = |from: u64, to: u64| Stall {
+            kind: StallKind::Timer,
+            from_ns: at(from).as_nanos(),
+            to_ns: at(to).as_nanos(),
+        };
+        let stood = StoodStill::of(&[stall(9_000, 9_900), stall(11_000, 12_100)]);
+        let late = |reached: u64| Late {
+            sent: at(10_000),
+            reached_station: Some(at(reached)),
+            read: at(reached + 5_000),
+        };
+        // Two milliseconds stood still in the window of a message with a bound of three.
+        let judged =
+            PastBound::of(&[late(12_900), late(15_000), late(15_001)], Span::from_micros(3_000), &stood);
+        let counts = (judged.program_waited, judged.host_stood_still, judged.unexplained);
+        assert_eq!((judged.messages, counts), (3, (1, 1, 1)));
+    }
 }

@@ -98,14 +98,20 @@ fn loaded(o: &Outcome) {
     let of = |ours: &Times, udp: &Times| ours.p99_ns as f64 / udp.p99_ns.max(1) as f64;
     let (priority_7, channel) = (of(&l.llc_priority_7, &l.udp), of(&l.channel, &l.udp_one_way));
     outln!("Of UDP's p99: priority 7 {priority_7:.2} (round trips), the channel {channel:.2} (one way).");
+    let past = &l.channel_past_bound;
     outln!(
-        "The channel's bound, host slack included, is {} us. Of {} messages {} were read behind it, and of",
+        "The channel's bound, host slack included, is {} us. Of {} messages {} were read behind it: {} had",
         us(l.channel_bound_ns),
         l.channel.count,
-        l.channel_past_bound
+        past.messages,
+        past.program_waited
     );
     outln!(
-        "these {} had reached their station in time: there the host let the program wait.",
-        l.channel_past_bound_by_host
+        "reached their station in time (the kernel let the program wait), {} came late because a processor",
+        past.host_stood_still
+    );
+    outln!(
+        "stood still for as long (seen by a thread of higher priority), {} without such an excuse.",
+        past.unexplained
     );
 }

@@ -1,8 +1,8 @@
-//! A witness of host stalls that has nothing to do with the frames: on each processor a thread sleeps two
-//! milliseconds at a time and notes when it wakes late.
+//! A witness of host stalls that has nothing to do with the frames: on each processor a thread sleeps half a
+//! millisecond at a time and notes when it wakes late.
 
+use super::{Stall, StallKind, StallLog};
 use crate::clock;
-use crate::stall::{Stall, StallKind, StallLog};
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 use rota_driver::realtime::{PRIORITY_DEFAULT, Realtime, Wish};
@@ -11,12 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-const TICK: Span = Span::from_millis(2);
+const TICK: Span = Span::from_micros(500);
+/// A thread of this priority wakes within some tens of microseconds where nothing is wrong. Several stalls of
+/// less than a millisecond in one cycle delay a frame as one long one does, so that they count too.
+const LEAST: Span = Span::from_micros(250);
 const WITNESS_PRIORITY: u8 = PRIORITY_DEFAULT + 10;
 
 /// Whether the kernel grants this program real-time priority.
 pub fn has_real_time() -> bool {
-    // Asked for in a thread of its own: the demo itself has no need of it.
+    // Asked for in a thread of its own: the program itself has no need of it.
     let asked = std::thread::spawn(|| {
         Realtime::ask(Wish { fifo: Some(WITNESS_PRIORITY), cpu: None, lock: false }).fifo
     });
@@ -55,7 +58,7 @@ fn watch(cpu: usize, stop: &AtomicBool) -> Vec<Stall> {
     // Above the node, so that only the host itself can make it late. What is refused makes it a witness that
     // also sees other programs in the way, which delay the streams no less.
     let _ = Realtime::ask(Wish { fifo: Some(WITNESS_PRIORITY), cpu: Some(cpu), lock: false });
-    let mut log = StallLog::default();
+    let mut log = StallLog::of_more_than(LEAST);
     while !stop.load(Ordering::Relaxed) {
         let due = clock::now() + TICK;
         clock::sleep_until(due);
