@@ -174,18 +174,18 @@ impl Timers {
         self.successor_silent() + self.claim() + self.drain(1, was_master) + self.model.hop
     }
 
-    /// R(m): … after `dead` stations fell silent with the token among them: only silence tells. The master was
-    /// among them, where `master_dead`. The proof is in `specs/rether.md`.
+    /// R(m): … after `dead` stations fell silent with the token among them: only silence tells. `master_dead`
+    /// says whether the master was one of them. The proof is in `specs/rether.md`.
     ///
-    /// The claimant is the first live rank, so at most `dead` ranks are waited for. Three times D: the last list
-    /// may still be on its way when its sender dies, a claim may cross one that counts for more, and what shows
-    /// the new token to others takes D again.
+    /// The claimant is the first live rank, so at most `dead` ranks are waited for. Three times D: the last
+    /// list may still be on its way when its sender dies, a claim may cross one that counts for more, and
+    /// what shows the new token to others takes D again.
     pub fn after_silent_crash(&self, dead: u16, master_dead: bool) -> Span {
         self.silence(dead) + self.claim() + self.drain(dead, master_dead) + self.model.one_way * 3
     }
 
-    /// … after two faults of which the first silences `first` stations and the second `second` more, the second
-    /// at the end of the recovery from the first.
+    /// … after two faults of which the first silences `first` stations and the second `second` more, at the
+    /// end of the recovery from the first.
     pub fn after_two(&self, first: u16, second: u16) -> Span {
         self.after_silent_crash(first, true) + self.after_silent_crash(first.saturating_add(second), true)
     }
@@ -196,8 +196,8 @@ impl Timers {
         tried + self.after_silent_crash(1, false)
     }
 
-    /// One generation everywhere after two parts meet: as after one station fell silent, and two cycles until the
-    /// list of the greater generation has come and its token has been everywhere.
+    /// One generation everywhere after two parts meet: as after one station fell silent, and two cycles until
+    /// the list of the greater generation has come and its token has been everywhere.
     pub fn after_merge(&self) -> Span {
         self.after_silent_crash(1, true) + self.model.trt * 2
     }

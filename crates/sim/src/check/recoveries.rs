@@ -1,6 +1,7 @@
 //! L6: how long the token takes to go round again, by what went wrong; never longer than `specs/rether.md`
-//! proves ("Recovery bounds"). One fault has its own bound, two have theirs together, and after the last of any
-//! number a ring is back within the bound of all that they silenced. Judged after every event: a token that never comes back is overdue.
+//! proves ("Recovery bounds"). One fault has its own bound, two have theirs together, and after the last of
+//! any number a ring is back within the bound of all that they silenced. Judged after every event: a token
+//! that never comes back is overdue.
 
 use super::{Checker, Findings, Seen, View};
 use crate::hosts::Host;
@@ -144,8 +145,8 @@ impl RecoveryTimes {
         hosts.filter(move |(at, host)| self.part(*at) == part && host.is_running(view.now))
     }
 
-    /// A part where somebody is in plain mode, or on the way from it, runs no ring; and a station that is alone
-    /// takes no token from anybody.
+    /// A part where somebody is in plain mode, or on the way from it, runs no ring; and a station that is
+    /// alone takes no token from anybody.
     fn acted(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
         let part = self.part(host);
         let mode = |host: &Host| host.node.as_ref().map(|node| node.link().mode());
@@ -224,8 +225,8 @@ impl RecoveryTimes {
         self.blows.iter().copied().filter(move |(at, blow)| blow.ends(*at) + reach >= from)
     }
 
-    /// What a part may take after the last of these blows, however many there were: a ring whose stations have
-    /// all fallen silent, as far as the blows can have made them.
+    /// What a part may take after the last of these blows, however many there were: as long as if all whom
+    /// they can have silenced were silent.
     fn bound(&self, view: &View<'_>, part: usize, blows: &[(Instant, Blow)]) -> Span {
         let stations = view.hosts.len() as u64;
         let silent = blows.iter().map(|(_, blow)| blow.silent(part, stations));

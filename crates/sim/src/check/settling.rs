@@ -1,6 +1,6 @@
-//! S9, S5, L3, L4, L5: what is not yet so again when a fault is over must become so in time. Each is looked for
-//! twice in a cycle, and its time runs only outside the windows: a fault that is still being recovered from
-//! begins it anew. `quiet` asks for all of it once more in the end, where nothing changes any more.
+//! S9, S5, L3, L4, L5: what is not yet so again when a fault is over must become so in time. Each is looked
+//! for twice in a cycle, and its time runs only outside the windows: a fault that is still being recovered
+//! from begins it anew. `quiet` asks for all of it once more in the end, where nothing changes any more.
 
 use super::{Checker, Findings, View};
 use crate::hosts::Host;
