@@ -61,6 +61,13 @@ impl World {
 
     fn host_sends(&mut self, from: usize, frame: Frame) {
         if !self.hosts[from].gated {
+            // Nobody regulates a host whose process is dead: one that sends without a pause fills the ports
+            // through which the token goes, as a babbler does (row 26).
+            let host = &self.hosts[from];
+            let now = self.engine.now();
+            if host.boots > 0 && host.node.is_none() && now <= host.ordinary_until {
+                self.windows.open(now, self.recovery.slot(), Scope::All);
+            }
             self.send(from, frame);
             self.hosts[from].ordinary_until = self.medium.card_empty_at(from).unwrap_or(Instant::ZERO);
             return;
