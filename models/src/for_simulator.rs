@@ -120,10 +120,11 @@ pub fn write(spec: &Spec, actions: &[Action]) -> Result<String, String> {
     let (trt, hop, lease) = (ms(timers.trt), ms(timers.hop_timeout), ms(timers.lease));
     // The product refuses a death timer below three retransmissions, which the model allows itself.
     let death = ms(timers.death_timeout).max(hop * 3);
+    // A tick is shorter than a control frame behind a full one takes at the schedules' rate.
+    let delay = ms(timers.delay_max).max(2);
     let mut text = format!(
-        "stations {}\ncycle {trt}ms\nhop {hop}ms\ndeath {death}ms\nlease {lease}ms\ndelay {}ms\n",
-        spec.stations,
-        ms(timers.delay_max)
+        "stations {}\ncycle {trt}ms\nhop {hop}ms\ndeath {death}ms\nlease {lease}ms\ndelay {delay}ms\n",
+        spec.stations
     );
     let strict = if spec.periodic { " strict" } else { "" };
     for (from, to) in &spec.channels {

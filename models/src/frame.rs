@@ -16,8 +16,6 @@ pub struct Frame {
     pub header: LinkHeader,
     /// Its meaning, word by word.
     pub items: Items,
-    /// One line for people.
-    pub label: String,
 }
 
 impl Frame {
@@ -36,9 +34,20 @@ impl Frame {
             let key = keys.iter().find(|key| verify(&view, key));
             items.push(Item::Name(key.map_or(0, key_name)));
         }
-        let told = read_body(header.kind, view.body(), &mut items).unwrap_or_default();
-        let label = label(&header, view.destination_mac(), &told);
-        Some(Self { octets: octets.to_vec(), header, items, label })
+        read_body(header.kind, view.body(), &mut items);
+        Some(Self { octets: octets.to_vec(), header, items })
+    }
+
+    /// One line for people. Made when it is asked for: millions of frames are never printed.
+    pub fn label(&self, settings: &Settings) -> String {
+        let view = FrameView::parse(&self.octets, settings.ether_type).ok();
+        let told = view.and_then(|view| told(self.header.kind, view.body())).unwrap_or_default();
+        let LinkHeader { kind, source, generation: Generation { counter, station }, seq, .. } = self.header;
+        let to = self.destination();
+        let to = if to == MacAddr::BROADCAST { "all".to_owned() } else { format!("{}", to.0[5]) };
+        let plain = self.header.key_epoch == 0;
+        let name = if plain { String::new() } else { format!(" {counter}.{station}/{seq}") };
+        format!("{kind:?}{name} {source}→{to}{told}")
     }
 
     /// Whether it goes to everybody.
@@ -54,16 +63,30 @@ impl Frame {
     }
 }
 
-fn label(header: &LinkHeader, to: MacAddr, told: &str) -> String {
-    let to = if to == MacAddr::BROADCAST { "all".to_owned() } else { format!("{}", to.0[5]) };
-    let Generation { counter, station } = header.generation;
-    let name =
-        if header.key_epoch == 0 { String::new() } else { format!(" {counter}.{station}/{}", header.seq) };
-    format!("{:?}{name} {}→{to}{told}", header.kind, header.source)
+/// What a body says, for people.
+fn told(kind: Kind, body: &[u8]) -> Option<String> {
+    let generation = |g: Generation| format!(" for {}.{}", g.counter, g.station);
+    match kind {
+        Kind::Token | Kind::List => {
+            let token = Token::parse(body).ok()?;
+            let dead: Vec<u16> = token.dead.iter().collect();
+            let dead = if dead.is_empty() { String::new() } else { format!(" dead {dead:?}") };
+            Some(format!(" ({:?}{dead})", token.phase))
+        }
+        Kind::Claim => Some(generation(Claim::parse(body).ok()?.generation)),
+        Kind::ClaimGrant => Some(generation(ClaimGrant::parse(body).ok()?.generation)),
+        Kind::Nack => Some(generation(Nack::parse(body).ok()?.generation)),
+        Kind::Mode => {
+            let notice = ModeNotice::parse(body).ok()?;
+            Some(format!(" ({} {})", if notice.ring { "ring" } else { "plain" }, notice.mode_epoch))
+        }
+        Kind::Announce => Some(format!(" ({:?})", Announce::parse(body).ok()?.state)),
+        _ => None,
+    }
 }
 
 /// A token, or a list, on its way: its residual time counts.
-fn read_token(token: &Token, residual: bool, items: &mut Items) -> String {
+fn read_token(token: &Token, residual: bool, items: &mut Items) {
     items.word(u64::from(token.mode_epoch));
     items.cycle(token.cycle);
     items.word(if residual { u64::from(token.residual_ns) } else { 0 });
@@ -75,21 +98,17 @@ fn read_token(token: &Token, residual: bool, items: &mut Items) -> String {
     for slot in token.slots.as_slice() {
         items.word(u64::from(slot.station) << 33 | u64::from(slot.tht_ns) << 1 | u64::from(slot.periodic));
     }
-    let dead: Vec<u16> = token.dead.iter().collect();
-    let dead = if dead.is_empty() { String::new() } else { format!(" dead {dead:?}") };
-    format!(" ({:?}{dead})", token.phase)
 }
 
-fn read_body(kind: Kind, body: &[u8], items: &mut Items) -> Option<String> {
-    let generation = |g: Generation| format!(" for {}.{}", g.counter, g.station);
+/// A body that cannot be read says nothing, and no station believes it.
+fn read_body(kind: Kind, body: &[u8], items: &mut Items) -> Option<()> {
     match kind {
-        Kind::Token | Kind::List => Some(read_token(&Token::parse(body).ok()?, true, items)),
-        Kind::TokenAck | Kind::Request => Some(String::new()),
+        Kind::Token | Kind::List => read_token(&Token::parse(body).ok()?, true, items),
+        Kind::TokenAck | Kind::Request => {}
         Kind::Claim => {
             let claim = Claim::parse(body).ok()?;
             items.stamp(claim.generation, 0);
             items.word(u64::from(claim.mode_epoch));
-            Some(generation(claim.generation))
         }
         Kind::ClaimGrant => {
             let grant = ClaimGrant::parse(body).ok()?;
@@ -99,30 +118,24 @@ fn read_body(kind: Kind, body: &[u8], items: &mut Items) -> Option<String> {
             if let Some(list) = &grant.list {
                 read_token(list, false, items);
             }
-            Some(generation(grant.generation))
         }
         Kind::Nack => {
             let nack = Nack::parse(body).ok()?;
             items.stamp(nack.generation, 0);
             items.word(u64::from(nack.mode_epoch));
-            Some(generation(nack.generation))
         }
         Kind::Mode => {
             let notice = ModeNotice::parse(body).ok()?;
             items.word(u64::from(notice.mode_epoch) << 1 | u64::from(notice.ring));
-            Some(format!(" ({} {})", if notice.ring { "ring" } else { "plain" }, notice.mode_epoch))
         }
         Kind::Announce => {
             let said = Announce::parse(body).ok()?;
             items.word(u64::from(said.mode_epoch) << 8 | said.state as u64);
             items.name(said.nonce);
             items.name(said.answers);
-            Some(format!(" ({:?})", said.state))
         }
         // Rare ones count as equal only when they are equal in every octet.
-        _ => {
-            body.iter().for_each(|octet| items.word(u64::from(*octet)));
-            Some(String::new())
-        }
+        _ => body.iter().for_each(|octet| items.word(u64::from(*octet))),
     }
+    Some(())
 }

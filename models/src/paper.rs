@@ -370,7 +370,7 @@ pub fn schedule(ring: &PaperRing, actions: &[PaperAction]) -> String {
         state = next;
     }
     let (stations, hop) = (ring.stations, TICK_MS * 2);
-    let mut text = format!("stations {stations}\nhop {hop}ms\ndeath {}ms\ndelay 1ms\n", hop * 10);
+    let mut text = format!("stations {stations}\nhop {hop}ms\ndeath {}ms\ndelay 2ms\n", hop * 10);
     for station in 0..stations {
         let (_, held) = told.held.get(&station).copied().unwrap_or((0, 1));
         // Nobody sends to the first: what it hears from a later holder would tell it that the token arrived.

@@ -6,7 +6,7 @@
 //! lose 0
 //! ```
 
-use crate::world::{Action, Budget, Delays, Spec, World};
+use crate::world::{Action, Budget, Delays, Spec, World, settings};
 use std::fmt::Write as _;
 
 /// Writes a run down, each action with what it did.
@@ -21,7 +21,7 @@ pub fn write(spec: &Spec, actions: &[Action]) -> Result<String, String> {
         let frame = match action {
             Action::Deliver(at) | Action::Lose(at) | Action::Double(at) => {
                 let flight = world.net.get(usize::from(*at)).ok_or("no such flight")?;
-                format!("{} at station {}", flight.frame.label, flight.to + 1)
+                format!("{} at station {}", flight.frame.label(&settings()), flight.to + 1)
             }
             _ => String::new(),
         };

@@ -66,31 +66,53 @@ fn until_it_works(child: &Child) {
     panic!("the sweep never worked");
 }
 
-fn interrupt(child: &Child) {
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("it runs");
+fn interrupt(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id() as i32), signal).expect("it runs");
 }
 
+/// Ctrl-C, or what a service manager and `timeout` send.
 #[test]
 fn a_sweep_that_is_interrupted_keeps_what_it_has() {
-    let mut child = long_sweep(&["--json"]);
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let mut child = long_sweep(&["--json"]);
+        until_it_works(&child);
+        interrupt(&child, signal);
+        let mut said = String::new();
+        child.stdout.take().expect("a pipe").read_to_string(&mut said).expect("text");
+        assert_eq!(child.wait().expect("it ends").code(), Some(0), "{signal}: {said}");
+        let said: Value = serde_json::from_str(&said).expect("one JSON value");
+        assert_eq!(said["interrupted"], true);
+        let runs = said["runs"].as_u64().expect("a number");
+        assert!(runs > 0 && said["hops"].as_u64() > Some(0), "{said}");
+        assert_eq!(said["next"].as_u64(), Some(5 + runs), "{said}");
+        assert_eq!(said["broken"], serde_json::json!([]));
+    }
+}
+
+/// The ledger gets its line, and the next sweep goes on behind it.
+#[test]
+fn a_sweep_with_a_ledger_that_is_ended_notes_what_it_did() {
+    let ledger = std::env::temp_dir().join(format!("rota-ledger-{}.csv", std::process::id()));
+    let mut command = Command::new(ROTA);
+    command.args(["sim", "sweep", "--minutes", "60", "--threads", "2", "--ledger"]).arg(&ledger);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("rota starts");
     until_it_works(&child);
-    interrupt(&child);
-    let mut said = String::new();
-    child.stdout.take().expect("a pipe").read_to_string(&mut said).expect("text");
-    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{said}");
-    let said: Value = serde_json::from_str(&said).expect("one JSON value");
-    assert_eq!(said["interrupted"], true);
-    let runs = said["runs"].as_u64().expect("a number");
-    assert!(runs > 0 && said["hops"].as_u64() > Some(0), "{said}");
-    assert_eq!(said["next"].as_u64(), Some(5 + runs), "{said}");
-    assert_eq!(said["broken"], serde_json::json!([]));
+    interrupt(&child, Signal::SIGTERM);
+    let out = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    let noted = std::fs::read_to_string(&ledger).expect("the ledger is there");
+    std::fs::remove_file(&ledger).expect("it was there");
+    assert_eq!(out.status.code(), Some(0), "{said}");
+    let line = noted.lines().nth(1).expect("one line");
+    let to: u64 = line.split(',').nth(3).and_then(|to| to.parse().ok()).expect("the last seed");
+    assert!(to > 0 && said.contains(&format!("the ledger ends at seed {to}")), "{said}{noted}");
 }
 
 #[test]
 fn an_interrupted_sweep_says_how_to_go_on() {
     let mut child = long_sweep(&[]);
     until_it_works(&child);
-    interrupt(&child);
+    interrupt(&child, Signal::SIGINT);
     let lines: Vec<String> =
         BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok).collect();
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{lines:?}");

@@ -5,7 +5,7 @@ mod support;
 
 use rota_admission::NrtPolicy;
 use rota_sim::check::bounds::{access, switch};
-use rota_sim::{FlowState, Plant, Select, Shape, Topology, WireFault, World, WorldSpec};
+use rota_sim::{Fault, FlowState, Plant, Select, Shape, Topology, WireFault, World, WorldSpec};
 use rota_units::{BitRate, Instant, Span};
 use rota_wire::Kind;
 use support::ms;
@@ -125,6 +125,21 @@ fn l2_a_station_that_is_never_visited_for_its_frames() {
     assert!(table < ms(350), "{table}");
     let found = world.violations().iter().find(|found| found.rule == "L2");
     assert!(found.is_some_and(|found| found.what.contains("is the bound")), "{:?}", world.violations());
+}
+
+/// What a babbler takes counts as reserved, no more: silence beside it is as wrong as without it.
+#[test]
+fn l2_beside_a_babbler() {
+    let spec = WorldSpec { plant: Some(Plant::NoExcuse), ..WorldSpec::new(5) };
+    let mut world = loaded(World::new(4, spec), true, 3);
+    let until = world.now() + ms(1_000);
+    world.begin_fault(0, &Fault::Babble { host: 1, gap: ms(20), octets: 1_000 }, until);
+    (0..5).for_each(|host| world.pause(host, ms(350)));
+    world.run_for(ms(600));
+    let bound = access(&world.spec().settings, 5, ms(13), true).expect("it does not starve");
+    assert!(bound < ms(350), "{bound}");
+    let found = world.violations().iter().find(|found| found.rule == "L2");
+    assert!(found.is_some(), "{:?}", world.violations());
 }
 
 #[test]

@@ -255,6 +255,31 @@ fn rings_of_long_and_short_cycles_rest_recover_and_end() {
     }
 }
 
+/// A claim was repeated after 20 ms, and a claimant that had not asked for longer than a lease takes itself
+/// for one that stood still: with a short lease it began anew each time, and there was never a token again.
+#[test]
+fn a_claim_is_repeated_sooner_than_a_short_lease_ends() {
+    let mut spec = WorldSpec::new(5);
+    let settings = spec.settings.with_cycle(ms(5)).expect("it can be kept");
+    spec.settings = settings.with_death_timeout(ms(15)).expect("three hop timeouts");
+    assert!(spec.settings.lease + spec.settings.delay_max < spec.settings.claim_interval);
+    let mut world = World::new(71, spec);
+    world.run_for(ms(2_000));
+    let channel = world.open(0, 4, 500).expect("the request is sound");
+    world.run_for(ms(1_000));
+    assert!(world.hosts[0].opened(channel).flatten().is_some(), "{:?}", world.hosts[0].events);
+    world.kill(2);
+    world.ordinary(1, 3, 1_514);
+    world.run_for(ms(500));
+    let claims = |world: &World| -> Vec<u64> {
+        let nodes = world.hosts.iter().filter_map(|host| host.node.as_ref());
+        nodes.map(|node| node.link().counters().claims).collect()
+    };
+    assert_eq!(claims(&world).iter().sum::<u64>(), 1, "{:?}", claims(&world));
+    assert_eq!(world.agreed_mode(), Some(ModeName::Token));
+    assert_eq!(world.violations(), []);
+}
+
 /// The round began behind the master and passed it once more on its way home. The station that had handed the
 /// master its first visit was never told, and sent the token again in every round, and a Form with it.
 #[test]

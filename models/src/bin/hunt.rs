@@ -1,5 +1,6 @@
 //! Looks for planted bugs with the simulator's seeds and writes what it finds into `PLANTED.md`:
-//! `hunt [bug=NAME]… [ground=WORLD] [seeds=N]`. `hunt none [ground=WORLD] [seeds=N]` looks for rules that
+//! `hunt [bug=NAME]…`, the rows of other bugs staying as they are. With `ground=WORLD` or `seeds=N` it looks
+//! at less than a row says, and only prints. `hunt none [ground=WORLD] [seeds=N]` looks for rules that
 //! are broken without a bug; `hunt bug=NAME ground=WORLD seed=N` prints one run's last events.
 
 use rota_models::hunt::table::{PAGE, Row, read, write};
@@ -16,6 +17,8 @@ struct Wanted {
     grounds: Vec<&'static Ground>,
     seeds: u64,
     seed: Option<u64>,
+    /// Whether only a part of what a row stands for is looked at.
+    narrowed: bool,
 }
 
 fn wanted() -> Result<Wanted, String> {
@@ -25,6 +28,7 @@ fn wanted() -> Result<Wanted, String> {
         grounds: GROUNDS.iter().collect(),
         seeds: 10_000,
         seed: None,
+        narrowed: false,
     };
     for word in std::env::args().skip(1) {
         let unknown = || format!("'{word}' is none of none, bug=NAME, ground=WORLD, seeds=N, seed=N");
@@ -35,8 +39,14 @@ fn wanted() -> Result<Wanted, String> {
                 let (bug, name, _) = known.ok_or_else(|| format!("there is no bug '{name}'"))?;
                 wanted.bugs.push((*bug, *name));
             }
-            Some(("ground", name)) => wanted.grounds.retain(|ground| ground.name == name),
-            Some(("seeds", number)) => wanted.seeds = number.parse().map_err(|_| unknown())?,
+            Some(("ground", name)) => {
+                wanted.grounds.retain(|ground| ground.name == name);
+                wanted.narrowed = true;
+            }
+            Some(("seeds", number)) => {
+                wanted.seeds = number.parse().map_err(|_| unknown())?;
+                wanted.narrowed = true;
+            }
             Some(("seed", number)) => wanted.seed = Some(number.parse().map_err(|_| unknown())?),
             _ => return Err(unknown()),
         }
@@ -102,10 +112,25 @@ fn all(wanted: &Wanted) -> std::io::Result<ExitCode> {
             row.tried,
             row.what
         );
-        let mut rows = read(&std::fs::read_to_string(PAGE).unwrap_or_default());
-        rows.retain(|known| known.bug != bug);
-        rows.push(row);
-        std::fs::write(PAGE, write(&rows))?;
+        if !wanted.narrowed {
+            replace(row)?;
+        }
+    }
+    if wanted.narrowed {
+        println!("{PAGE} stays as it is: each row there is a hunt in all worlds");
     }
     Ok(ExitCode::from(u8::from(missed > 0)))
+}
+
+/// Writes one row of the page, and the others again as they are.
+fn replace(row: Row) -> std::io::Result<()> {
+    let page = match std::fs::read_to_string(PAGE) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        page => page?,
+    };
+    let torn = |line| std::io::Error::other(format!("line {line} is no row of the table, mend it first"));
+    let mut rows = read(&page).map_err(torn)?;
+    rows.retain(|known| known.bug != row.bug);
+    rows.push(row);
+    std::fs::write(PAGE, write(&rows))
 }

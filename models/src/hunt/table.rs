@@ -41,9 +41,13 @@ impl Row {
     }
 }
 
-/// The rows of a page, in its order. Lines that are no rows are passed over.
-pub fn read(page: &str) -> Vec<Row> {
-    page.lines().filter_map(read_row).collect()
+/// The rows of a page, in its order. Lines outside the table are passed over.
+///
+/// # Errors
+/// The number of a line of the table that cannot be read: who writes the page again would lose it.
+pub fn read(page: &str) -> Result<Vec<Row>, usize> {
+    let lines = page.lines().enumerate().filter(|(_, line)| line.starts_with("| `"));
+    lines.map(|(at, line)| read_row(line).ok_or(at + 1)).collect()
 }
 
 fn read_row(line: &str) -> Option<Row> {
@@ -79,7 +83,8 @@ const HEAD: &str = "\
 `cargo run --release -p rota-models --bin hunt` writes this page: each bug of `crates/proto/src/planted.rs`
 in every machine of a world, seeds from 0, until a checker of the simulator says that a rule is broken which
 the same seed without the bug keeps. A few seeds are tried in every kind of world before more are tried in
-any. `hunt bug=NAME ground=WORLD` looks for one bug in one of them only; `hunt … seed=N` prints
+any. `hunt bug=NAME` does so for one bug and replaces its row only. `hunt … ground=WORLD` looks in one
+kind of world, `hunt … seeds=N` at fewer seeds: those only print what they find. `hunt … seed=N` prints
 the last events before the rule was broken. `cargo test -p rota-models --test hunt` repeats each row at its
 seed, with the bug and without.
 
@@ -134,6 +139,10 @@ mod tests {
             what: "hosts 1 and 2 both hold a token".to_owned(),
         };
         let rows = [row(0, Some("S1")), row(3, None)];
-        assert_eq!(read(&write(&rows)), rows);
+        let page = write(&rows);
+        assert_eq!(read(&page), Ok(rows.to_vec()));
+        let torn = page.replace("| 77 |", "| many |");
+        let first = page.lines().position(|line| line.starts_with("| `")).map(|at| at + 1);
+        assert_eq!(read(&torn).err(), first);
     }
 }

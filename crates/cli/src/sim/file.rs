@@ -4,6 +4,7 @@
 
 mod faults;
 pub mod script;
+mod sense;
 
 use super::quantity::{Rate, Share, Size, Time};
 use crate::calibrate;
@@ -12,7 +13,7 @@ use crate::video::Video;
 use faults::FaultTable;
 use rota_admission::shared_buffer;
 use rota_sim::media::csma_cd::Capture;
-use rota_sim::scenario::schedule;
+use rota_sim::scenario::{check_stations, schedule};
 use rota_sim::{
     Change, Draw, HostProfile, Load, Messages, Mix, Reservation, Scenario, ScenarioError, Settings, Shape,
     Topology, WorldSpec, sweep,
@@ -164,7 +165,7 @@ struct Clocks {
     drift: Option<Share>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum ShapeKind {
     Periodic,
@@ -299,10 +300,29 @@ pub fn line_of(text: &str, at: usize) -> usize {
 /// Line and sentence of what is no TOML, or not of our fields.
 pub fn syntax(text: &str, error: &toml::de::Error) -> (usize, String) {
     let line = error.span().map_or(1, |span| line_of(text, span.start));
-    let field =
-        text.lines().nth(line - 1).and_then(|line| line.split_once('=')).map(|(field, _)| field.trim());
+    let written = text.lines().nth(line - 1).unwrap_or_default().trim();
     let message = error.message().lines().next().unwrap_or("cannot be read");
-    (line, field.map_or_else(|| message.to_owned(), |field| format!("{field}: {message}")))
+    // What is missing is not the field that stands in the table's first line.
+    if let Some(field) = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
+        return (line, format!("{field}: is missing"));
+    }
+    let table = written.trim_matches(['[', ']']);
+    if written.starts_with('[') && message.starts_with("invalid type: map, expected a sequence") {
+        return (line, format!("{table}: there may be several; write [[{table}]]"));
+    }
+    // A list of tables would be taken for a table's values, one for each field.
+    let header = text.lines().take(line).enumerate().filter(|(_, line)| line.trim().starts_with('[')).last();
+    if let Some((at, header)) = header
+        && let Some(table) = header.trim().strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]"))
+        && ["medium", "timers", "hosts", "clocks", "mix"].contains(&table)
+    {
+        return (at + 1, format!("{table}: there is one only; write [{table}]"));
+    }
+    let message = ["usize", "u64", "u32", "u16", "u8"].iter().fold(message.to_owned(), |message, kind| {
+        message.replace(&format!("expected {kind}"), "expected a whole number, 0 or more")
+    });
+    let field = written.split_once('=').map(|(field, _)| field.trim());
+    (line, field.map_or_else(|| message.clone(), |field| format!("{field}: {message}")))
 }
 
 /// Finds the place of a wrong part: the field in its table, else the table.
@@ -335,6 +355,7 @@ fn wrong(part: &'static str, index: usize, field: &'static str, sentence: impl I
 
 impl File {
     fn scenario(self, folder: &Path) -> Result<Scenario, Wrong> {
+        check_stations(self.stations)?;
         let (port_queue, card_queue) = self.medium.queues(self.rate.0, self.stations);
         let settings = self.settings(self.rate.0, port_queue)?;
         let mut settings = settings;
@@ -368,6 +389,7 @@ impl File {
         for (index, table) in self.fault.iter().enumerate() {
             scenario.faults.push(table.timed(index, self.stations)?);
         }
+        self.check_sense(&scenario)?;
         scenario.mix = self.mix.map(|mix| mix.mix(scenario.world.strangers > 0)).transpose()?;
         Ok(scenario)
     }
@@ -386,8 +408,12 @@ impl File {
         settings.death_timeout = or(&self.timers.death, settings.death_timeout);
         settings.lease = or(&self.timers.lease, settings.lease);
         settings.delay_max = or(&self.timers.delay, settings.delay_max);
-        let times =
-            [("hop", settings.hop_timeout), ("death", settings.death_timeout), ("delay", settings.delay_max)];
+        let times = [
+            ("hop", settings.hop_timeout),
+            ("death", settings.death_timeout),
+            ("lease", settings.lease),
+            ("delay", settings.delay_max),
+        ];
         match times.iter().find(|(_, time)| *time == Span::ZERO || *time > Span::from_millis(60_000)) {
             Some((field, time)) => {
                 Err(wrong("timers", 0, field, format!("{time} is no timer; 1ns to 60s is")))
@@ -505,8 +531,8 @@ impl TrafficTable {
                 period: need(self.period, "period")?,
                 octets,
             },
-            ShapeKind::Greedy => Shape::Greedy { octets, backlog: self.backlog.unwrap_or(8).min(10_000) },
-            ShapeKind::Tcp => Shape::Tcp { octets, window: self.window.unwrap_or(64).min(10_000) },
+            ShapeKind::Greedy => Shape::Greedy { octets, backlog: self.backlog.unwrap_or(8) },
+            ShapeKind::Tcp => Shape::Tcp { octets, window: self.window.unwrap_or(64) },
             ShapeKind::Clip => {
                 let period = need(self.period, "period")?;
                 let sizes = clip(&folder.join("../testdata/clip.h264"), part, index)?;

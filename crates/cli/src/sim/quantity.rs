@@ -1,7 +1,8 @@
 //! Numbers with units, as a scenario file writes them.
 
-use rota_units::{BitRate, Octets, ParseUnitError, Span, parse_octets, parse_rate, parse_span};
+use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
 use serde::de::{Deserialize, Deserializer, Error};
+use std::fmt::Display;
 
 /// A time such as `33.333333ms`.
 #[derive(Clone, Copy, Debug)]
@@ -17,9 +18,9 @@ pub struct Size(pub Octets);
 pub struct Share(pub u32);
 
 /// Reads a quoted number with its unit; a bare number is refused in the same words.
-fn quoted<'de, D: Deserializer<'de>, T>(
+fn quoted<'de, D: Deserializer<'de>, T, E: Display>(
     from: D,
-    parse: fn(&str) -> Result<T, ParseUnitError>,
+    parse: fn(&str) -> Result<T, E>,
 ) -> Result<T, D::Error> {
     let text = match toml::Value::deserialize(from)? {
         toml::Value::String(text) => text,
@@ -61,7 +62,6 @@ pub fn parse_share(text: &str) -> Result<u32, String> {
 
 impl<'de> Deserialize<'de> for Share {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        parse_share(&text).map(Self).map_err(D::Error::custom)
+        quoted(from, parse_share).map(Self)
     }
 }

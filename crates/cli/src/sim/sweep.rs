@@ -4,8 +4,9 @@ use super::ledger;
 use crate::Format;
 use crate::clock;
 use crate::exit::{Exit, Failure};
+use crate::signals::ENDS;
 use indicatif::{ProgressBar, ProgressStyle};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::SigSet;
 use rota_sim::check::Recoveries;
 use rota_sim::{Outcome, Tally, sweep};
 use rota_units::{Instant, Span};
@@ -144,7 +145,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     };
     let bar = plan.bar();
     // Blocked in all threads, so that the one that waits for it may end the sweep in good order.
-    let interrupt = SigSet::from_iter([Signal::SIGINT]);
+    let interrupt = SigSet::from_iter(ENDS);
     interrupt.thread_block().map_err(|error| Failure::failed(error.to_string()))?;
     let interrupted = AtomicBool::new(false);
     let (stop, interrupted, sum) = (&stop, &interrupted, &sum);
@@ -164,7 +165,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     Ok(if sum.broken.is_empty() { Exit::Done } else { Exit::Broken })
 }
 
-/// Waits until the sweep is over or somebody presses Ctrl-C.
+/// Waits until the sweep is over or somebody presses Ctrl-C, or ends it otherwise.
 fn watch_interrupt(
     signals: &SigSet,
     stop: &AtomicBool,
@@ -225,6 +226,19 @@ fn work(
     }
 }
 
+/// How to go on at the seed `next` after an interruption.
+fn going_on(args: &Args, end: u64, next: u64) -> String {
+    let words = args.source.words();
+    match (&args.ledger, args.minutes) {
+        (Some(_), _) => format!("go on with the same command: the ledger ends at seed {next}"),
+        // The last seed does not count where time does.
+        (None, Some(minutes)) => {
+            format!("go on with: rota sim sweep {words}--seeds {next}..{} --minutes {minutes}", next + 1)
+        }
+        (None, None) => format!("go on with: rota sim sweep {words}--seeds {next}..{end}"),
+    }
+}
+
 fn print(args: &Args, format: Format, sum: &Sum, plan: &Plan, interrupted: bool) {
     let seconds = clock::now().since(plan.begun).as_nanos() as f64 / 1e9;
     let hops = sum.hops as f64 / seconds.max(1e-9);
@@ -273,8 +287,7 @@ fn print(args: &Args, format: Format, sum: &Sum, plan: &Plan, interrupted: bool)
         outln!("worst recovery, {what}: {worst}");
     }
     if interrupted {
-        let (words, end) = (args.source.words(), seeds.end);
-        outln!("go on with: rota sim sweep {words}--seeds {next}..{end}");
+        outln!("{}", going_on(args, seeds.end, next));
     }
     for (seed, what) in &sum.broken {
         outln!("seed {seed}: {what}\n  again: {}", again(*seed));

@@ -90,7 +90,7 @@ impl Rether {
             claim.asked = now;
             if claim.tries < self.settings.claim_tries {
                 claim.tries += 1;
-                claim.again = now + self.settings.claim_interval;
+                claim.again = now + self.settings.claim_every();
             } else {
                 // Repeated while it drains, so that those who granted notice when this station dies too.
                 claim.again = now + repeat;
@@ -106,7 +106,7 @@ impl Rether {
     /// How often it asks while it drains.
     fn claim_repeat(&self) -> Span {
         let half = self.settings.trt.min(self.settings.drain(1, false)).div_down(2);
-        self.settings.claim_interval.max(half)
+        self.settings.claim_every().max(half)
     }
 
     /// Nobody answers any more: waits until the silent can hold the old token no longer.

@@ -53,6 +53,14 @@ pub enum SettingsError {
         /// The cycle.
         trt: Span,
     },
+    /// A frame that is in time would count as lost, and two stations could hold a token.
+    #[error("a delay of {delay} is shorter than a control frame behind a full one takes, {least}")]
+    Delay {
+        /// What was asked for.
+        delay: Span,
+        /// The shortest that works.
+        least: Span,
+    },
     /// A token would be sent again before its acknowledgement can be there.
     #[error("a hop timeout of {hop} is shorter than a token and its acknowledgement take, {least}")]
     Hop {
@@ -253,6 +261,10 @@ impl Settings {
         if self.nrt_latency_max < trt {
             return Err(SettingsError::Latency { latency: self.nrt_latency_max, trt });
         }
+        let (delay, least) = (self.delay_max, self.link.hop + self.link.frame_span_max());
+        if delay < least {
+            return Err(SettingsError::Delay { delay, least });
+        }
         let least = self.delay_max * 2 + RecoveryModel::GUARD;
         if hop < least {
             return Err(SettingsError::Hop { hop, least });
@@ -341,6 +353,12 @@ impl Settings {
         self.timers(0).silence(u16::try_from(rank).unwrap_or(u16::MAX))
     }
 
+    /// Between repeated claims: soon enough for a claimant that never stood still to know it. Who has not
+    /// asked for as long as one silent station drains takes itself for one that did, and begins anew.
+    pub fn claim_every(&self) -> Span {
+        self.claim_interval.min(self.drain(1, false).div_down(2))
+    }
+
     /// W: how long so many silent stations may still hand an old token on, and whether one may be resting.
     pub fn drain(&self, silent: usize, master_silent: bool) -> Span {
         self.timers(0).drain(u16::try_from(silent).unwrap_or(u16::MAX), master_silent)
@@ -414,6 +432,8 @@ mod tests {
         let lease = Span::from_micros(900);
         let error = Settings { lease, ..long }.check().unwrap_err().to_string();
         assert!(error.starts_with("a lease of 900 us is too short; "), "{error}");
+        let hasty = Settings { delay_max: Span::from_micros(1), ..settings(10) }.check().unwrap_err();
+        assert!(hasty.to_string().starts_with("a delay of 1 us is shorter than "), "{hasty}");
     }
 
     #[test]

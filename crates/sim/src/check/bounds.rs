@@ -104,7 +104,14 @@ impl Bounds {
         let reserved: Span = slots.iter().map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
         let strict = slots.iter().any(|slot| slot.periodic);
         let live = view.hosts.iter().filter(|host| host.node.is_some()).count() as u64;
-        let Some(bound) = access(view.settings, live, reserved, strict) else { return };
+        let since = self.waits[host].map_or(view.now, |wait| wait.since);
+        // A babbler takes as if it had reserved; where it leaves a cycle no room for a frame, nothing is
+        // promised.
+        let reserved = reserved + view.windows.burden_of(since, view.now);
+        let Some(bound) = access(view.settings, live, reserved, strict) else {
+            self.waits[host] = None;
+            return;
+        };
         let wait = self.waits[host].get_or_insert(Wait { since: view.now, sent, bound });
         wait.bound = wait.bound.max(bound);
         let (wait, waited) = (*wait, view.now.since(wait.since));

@@ -106,6 +106,8 @@ pub enum Scope {
 pub struct Windows {
     all: Vec<(Instant, Instant)>,
     pairs: Vec<(Instant, Instant, usize, usize)>,
+    /// What nobody asked admission for: from, to, and how much of each cycle it takes.
+    burdens: Vec<(Instant, Instant, Span)>,
     /// Until when stations may be in two rings that have not noticed each other.
     pub(crate) merging_until: Instant,
     longest: Span,
@@ -141,6 +143,17 @@ impl Windows {
                 self.all.push((begin, begin + span));
             }
         }
+    }
+
+    /// From `begin` for `span` somebody sends, without a token, so much in each cycle. That is no excuse.
+    pub fn burden(&mut self, begin: Instant, span: Span, each_cycle: Span) {
+        self.burdens.push((begin, begin + span, each_cycle));
+    }
+
+    /// The most that was sent without a token in any cycle from `begin` to `end`.
+    pub fn burden_of(&self, begin: Instant, end: Instant) -> Span {
+        let meets = |of: &&(Instant, Instant, Span)| of.0 <= end && begin <= of.1;
+        self.burdens.iter().filter(meets).map(|of| of.2).sum()
     }
 
     /// Whether anything excuses what happened from `begin` to `end` between two hosts.
@@ -181,5 +194,18 @@ mod tests {
         windows.open(at(50), Span::from_millis(1), Scope::Pair(2, 3));
         assert!(windows.excuse(at(40), at(60), 2, 3) && !windows.excuse(at(40), at(60), 3, 2));
         assert_eq!(windows.total(at(100)), Span::from_millis(25));
+    }
+
+    #[test]
+    fn burdens_add_up_while_they_last_and_excuse_nothing() {
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let mut windows = Windows::default();
+        windows.burden(at(10), Span::from_millis(10), Span::from_millis(2));
+        windows.burden(at(15), Span::from_millis(10), Span::from_millis(3));
+        assert_eq!(windows.burden_of(at(0), at(9)), Span::ZERO);
+        assert_eq!(windows.burden_of(at(0), at(12)), Span::from_millis(2));
+        assert_eq!(windows.burden_of(at(18), at(30)), Span::from_millis(5));
+        assert_eq!(windows.burden_of(at(21), at(30)), Span::from_millis(3));
+        assert!(!windows.cover(at(17)) && windows.total(at(100)) == Span::ZERO);
     }
 }

@@ -134,6 +134,18 @@ const CHANGES_MAX: usize = 10_000;
 /// The longest run: what is kept for each unit must fit the memory.
 pub const RUN_MAX: Span = Span::from_millis(24 * 3_600_000);
 
+/// Whether so many stations are a segment. Who reads a file asks first, since all else names stations.
+///
+/// # Errors
+/// They are none.
+pub fn check_stations(stations: usize) -> Result<(), ScenarioError> {
+    if (2..=STATIONS_MAX).contains(&stations) {
+        return Ok(());
+    }
+    let sentence = format!("{stations} stations are no segment; 2 to {STATIONS_MAX} are");
+    Err(ScenarioError { part: "", index: 0, field: "stations", sentence })
+}
+
 impl Scenario {
     /// Healthy stations with these settings, and nothing to do for them.
     pub fn new(name: &str, stations: usize, settings: Settings) -> Self {
@@ -162,7 +174,6 @@ impl Scenario {
         let error = |part, index, field, sentence| Err(ScenarioError { part, index, field, sentence });
         for (index, channel) in self.reservations.iter().enumerate() {
             self.check_pair("reservation", index, channel.from, channel.to)?;
-            self.check_shape("reservation", index, &channel.shape, channel.room())?;
             let sizes = [("unit", channel.unit)].into_iter();
             let sizes = sizes.chain(channel.changes.iter().map(|change| ("change", change.unit)));
             for (field, unit) in sizes {
@@ -171,6 +182,7 @@ impl Scenario {
                     return error("reservation", index, field, sentence);
                 }
             }
+            self.check_shape("reservation", index, &channel.shape, channel.room())?;
             if channel.changes.len() > CHANGES_MAX {
                 let sentence = format!("{} changes are too many; up to {CHANGES_MAX}", channel.changes.len());
                 return error("reservation", index, "change", sentence);
@@ -209,11 +221,13 @@ impl Scenario {
                 return error("fault", index, "moment", sentence);
             }
         }
-        if let Some(mix) = &self.mix
-            && (mix.every == Span::ZERO || mix.weights.is_empty())
-        {
-            let sentence = "a mix needs at least one kind, and a time of more than zero between two faults";
+        if self.mix.as_ref().is_some_and(|mix| mix.every == Span::ZERO) {
+            let sentence = "a mix needs a time of more than zero between two faults";
             return error("mix", 0, "every", sentence.to_owned());
+        }
+        if self.mix.as_ref().is_some_and(|mix| mix.weights.iter().all(|(_, weight)| *weight == 0)) {
+            let sentence = "a mix needs at least one kind with a weight of more than zero";
+            return error("mix", 0, "weights", sentence.to_owned());
         }
         self.check_limits()?;
         self.check_capacity()
@@ -222,10 +236,7 @@ impl Scenario {
     fn check_world(&self) -> Result<(), ScenarioError> {
         let spec = &self.world;
         let error = |part, field, sentence| Err(ScenarioError { part, index: 0, field, sentence });
-        if spec.stations < 2 || spec.stations > STATIONS_MAX {
-            let sentence = format!("{} stations are no segment; 2 to {STATIONS_MAX} are", spec.stations);
-            return error("", "stations", sentence);
-        }
+        check_stations(spec.stations)?;
         if matches!(spec.topology, Topology::Link { .. }) && spec.stations != 2 {
             let sentence = format!("a link joins 2 stations, not {}; a switch joins more", spec.stations);
             return error("medium", "kind", sentence);
@@ -238,15 +249,20 @@ impl Scenario {
                 SettingsError::Death { .. } => ("timers", "death"),
                 SettingsError::Lease { .. } => ("timers", "lease"),
                 SettingsError::Hop { .. } => ("timers", "hop"),
+                SettingsError::Delay { .. } => ("timers", "delay"),
             };
             return error(part, field, wrong.to_string());
         }
         if spec.drift_ppm > 500_000 {
-            return error("clocks", "drift", "clocks drift by at most 500000 ppm".to_owned());
+            return error("clocks", "drift", "clocks drift by at most 50%".to_owned());
         }
         let total = self.settle + self.duration + self.quiet;
-        if self.duration == Span::ZERO || total > RUN_MAX {
-            return error("", "duration", format!("a run of {total} is none; 1ns to {RUN_MAX} is"));
+        if self.duration == Span::ZERO {
+            return error("", "duration", "nothing can happen in no time; write 1ns or more".to_owned());
+        }
+        if total > RUN_MAX {
+            let sentence = format!("a run of {total} is too long; up to {RUN_MAX} can be simulated");
+            return error("", "duration", sentence);
         }
         Ok(())
     }
@@ -315,6 +331,9 @@ impl Scenario {
             Shape::Poisson { mean, .. } => ("mean", *mean),
             Shape::Greedy { .. } | Shape::Tcp { .. } => return Ok(()),
         };
+        if matches!(shape, Shape::OnOff { on, .. } if *on < Span::from_micros(1)) {
+            return error("on", "a burst of less than 1us cannot be simulated".to_owned());
+        }
         if period < Span::from_micros(1) {
             return error(field, format!("a period of {period} is too short to be simulated; 1us is not"));
         }
@@ -355,13 +374,9 @@ impl Scenario {
                     periodic: channel.periodic,
                 }),
                 Err(refusal) => {
-                    let fits = refusal.counter_offer.map_or("nothing".to_owned(), |unit| unit.to_string());
-                    let sentence = format!(
-                        "it must be admitted and cannot be: {:?} by {}; {fits} would fit behind {} before it",
-                        refusal.test,
-                        refusal.margin,
-                        slots.len()
-                    );
+                    let before = slots.len();
+                    let sentence =
+                        format!("it must be admitted and cannot be behind {before} before it: {refusal}");
                     return Err(ScenarioError { part: "reservation", index, field: "unit", sentence });
                 }
             }

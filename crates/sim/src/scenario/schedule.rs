@@ -295,7 +295,7 @@ fn on_wire(name: &str, line: &mut Line<'_>) -> Result<Fault, Wrong> {
 mod tests {
     use super::*;
 
-    const SOUND: &str = "stations 3\ncycle 24ms\nhop 15ms # timers\ndeath 45ms\nlease 40ms\ndelay 1ms\n\n\
+    const SOUND: &str = "stations 3\ncycle 24ms\nhop 15ms # timers\ndeath 45ms\nlease 40ms\ndelay 2ms\n\n\
                          reserve 1 2 1000\nload 1226\nlose 1 token-ack 2 1\nlate 2 token 1 2 3ms\n\
                          twice 1 list 1 3 30ms\ncrash 3 at 5ms for 40ms while holding\n\
                          pause 2 at 1ms for 2ms\n\

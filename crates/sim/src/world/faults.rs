@@ -122,6 +122,14 @@ impl World {
                 let recovery = self.recovery.crash(1) + slot;
                 self.windows.open(now, lasts + recovery, Scope::All);
             }
+            Fault::Babble { gap, octets, .. } => {
+                // Excused from nothing: but what it takes of each cycle is missing for ordinary traffic. Its
+                // last frames may wait in its card for the end of a cycle.
+                let trt = self.spec.settings.trt;
+                let frame = wire_time(self.spec.settings.link.rate, usize::from(*octets));
+                let frames = trt.count_down((*gap).max(Span::from_micros(1))) + 2;
+                self.windows.burden(now, lasts + trt, frame * frames);
+            }
             Fault::Clone { host, of } => {
                 self.tally.count(Happened::Cloned);
                 self.kill(*host);

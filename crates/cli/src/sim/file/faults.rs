@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-enum Kind {
+pub(super) enum Kind {
     Loss,
     LossNth,
     DelayNth,
@@ -46,28 +46,28 @@ enum Kind {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FaultTable {
-    kind: Kind,
+    pub(super) kind: Kind,
     at: Time,
-    lasts: Option<Time>,
-    station: Option<usize>,
-    other: Option<usize>,
-    stations: Option<Vec<usize>>,
-    frames: Option<Vec<String>>,
-    share: Option<Share>,
-    burst: Option<u32>,
-    first: Option<u64>,
-    count: Option<u64>,
-    copies: Option<u32>,
-    bits: Option<u32>,
-    min: Option<Time>,
-    max: Option<Time>,
-    moment: Option<String>,
-    down: Option<Time>,
-    up: Option<Time>,
-    period: Option<Time>,
-    rate: Option<f64>,
-    octets: Option<u16>,
-    broadcast: Option<bool>,
+    pub(super) lasts: Option<Time>,
+    pub(super) station: Option<usize>,
+    pub(super) other: Option<usize>,
+    pub(super) stations: Option<Vec<usize>>,
+    pub(super) frames: Option<Vec<String>>,
+    pub(super) share: Option<Share>,
+    pub(super) burst: Option<u32>,
+    pub(super) first: Option<u64>,
+    pub(super) count: Option<u64>,
+    pub(super) copies: Option<u32>,
+    pub(super) bits: Option<u32>,
+    pub(super) min: Option<Time>,
+    pub(super) max: Option<Time>,
+    pub(super) moment: Option<String>,
+    pub(super) down: Option<Time>,
+    pub(super) up: Option<Time>,
+    pub(super) period: Option<Time>,
+    pub(super) rate: Option<f64>,
+    pub(super) octets: Option<u16>,
+    pub(super) broadcast: Option<bool>,
 }
 
 /// One table and what its errors must name.
@@ -78,8 +78,25 @@ struct Place<'a> {
 }
 
 impl FaultTable {
+    /// Whether it happens to frames, of which some can be chosen.
+    pub(super) fn is_of_frames(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Loss
+                | Kind::LossNth
+                | Kind::DelayNth
+                | Kind::DuplicateNth
+                | Kind::Gilbert
+                | Kind::Corrupt
+                | Kind::Resize
+                | Kind::Duplicate
+                | Kind::Delay
+        )
+    }
+
     /// The fault that the table means.
     pub fn timed(&self, index: usize, stations: usize) -> Result<Timed, Wrong> {
+        self.check_sense(index, stations)?;
         let place = Place { table: self, index, stations };
         let lasts = self.lasts.map_or(Span::ZERO, |time| time.0);
         Ok(Timed { at: self.at.0, lasts, fault: place.fault()? })
@@ -211,7 +228,9 @@ impl Place<'_> {
                 Fault::Babble { host: self.host()?, gap: gap()?, octets: table.octets.unwrap_or(1_000) }
             }
             Kind::Hog => {
-                let times = table.count.unwrap_or(1).min(1_000) as u32;
+                let times = table.count.unwrap_or(1);
+                let times = u32::try_from(times).ok().filter(|times| *times <= 1_000);
+                let times = times.ok_or_else(|| self.wrong("count", "up to 1000 times can be simulated"))?;
                 Fault::Hog { host: self.host()?, times }
             }
             Kind::Forge => Fault::Forge { gap: gap()? },
@@ -221,7 +240,7 @@ impl Place<'_> {
             Kind::Skew => Fault::Skew { host: self.host()? },
             Kind::Storm => Fault::Storm { hosts: self.hosts()? },
             Kind::Flood => Fault::Flood {
-                octets: table.octets.unwrap_or(60).clamp(60, 1_514),
+                octets: table.octets.unwrap_or(60),
                 broadcast: table.broadcast.unwrap_or(true),
             },
         })

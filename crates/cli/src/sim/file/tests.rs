@@ -48,6 +48,107 @@ fn errors_name_line_and_field() {
     assert!(with("[mix]\nevery = \"1s\"\nweights = { rain = 1 }").1.contains("no fault \"rain\""));
 }
 
+/// Each text is refused at its line, with a sentence that begins so.
+fn all_refused<const N: usize>(cases: [(String, usize, &str); N]) {
+    for (text, line, begin) in cases {
+        let (at, sentence) = refused(&text);
+        assert!(
+            at == line && sentence.starts_with(begin),
+            "line {at}: {sentence}\nnot {line}: {begin}\n{text}"
+        );
+    }
+}
+
+#[test]
+fn what_could_have_no_effect_is_an_error_with_its_place() {
+    let one = GOOD.replace('3', "1");
+    let channel = "[[reservation]]\nfrom = 1\nto = 2\nunit = \"1kB\"\n";
+    let load = "[[traffic]]\nfrom = 1\nto = 2\nshape = \"greedy\"\n";
+    all_refused([
+        (format!("{one}{channel}"), 1, "stations: 1 stations are no segment; 2 to 250 are"),
+        (format!("{GOOD}[timers]\ndelay = \"1us\""), 5, "timers.delay: a delay of 1 us is shorter than"),
+        (format!("{GOOD}[timers]\nlease = \"90s\""), 5, "timers.lease: 90 s is no timer"),
+        (format!("{GOOD}[timers]\nlease = \"1ms\""), 5, "timers.lease: a lease of 1 ms is too short"),
+        (format!("{GOOD}[timers]\ndeath = \"10ms\""), 5, "timers.death: a death timeout of 10 ms is too"),
+        (format!("{GOOD}quiet = \"10ms\""), 4, "quiet: 10 ms are too short for one recovery"),
+        (format!("{GOOD}[medium]\nport-queue = \"10octets\""), 5, "medium.port-queue: 10"),
+        (format!("{GOOD}dark = [2]"), 4, "dark: station 2 would never start"),
+        (format!("{GOOD}{channel}open = \"1s\""), 8, "reservation.open: nothing is opened behind"),
+        (format!("{GOOD}{channel}close = \"0s\""), 8, "reservation.close: is not later than"),
+        (format!("{GOOD}{channel}file = \"a.h264\""), 8, "reservation.file: \"periodic\" does not use it"),
+        (
+            format!("{GOOD}{channel}change = [{{ at = \"2s\", unit = \"1kB\" }}]"),
+            8,
+            "reservation.change: 2 s",
+        ),
+        (
+            format!("{GOOD}{}", channel.replace('1', "0").replace("= 0\n", "= 1\n")),
+            7,
+            "reservation.unit: a unit of 0",
+        ),
+        (format!("{GOOD}{load}period = \"1ms\""), 8, "traffic.period: \"greedy\" does not use it"),
+        (format!("{GOOD}{load}begin = \"2s\""), 8, "traffic.begin: nothing is sent behind"),
+        (format!("{GOOD}{load}end = \"0s\""), 8, "traffic.end: is not later than"),
+        (
+            format!(
+                "{GOOD}{}",
+                load.replace("greedy", "on-off") + "period = \"1ms\"\non = \"0s\"\noff = \"0s\""
+            ),
+            9,
+            "traffic.on: a burst of less than 1us",
+        ),
+    ]);
+}
+
+#[test]
+fn a_fault_that_could_do_nothing_is_an_error_with_its_place() {
+    let fault = |kind: &str| format!("[[fault]]\nat = \"1ms\"\nkind = \"{kind}\"\n");
+    let crash = fault("crash") + "station = 1\n";
+    all_refused([
+        (
+            format!("{GOOD}{crash}share = \"5%\""),
+            8,
+            "fault.share: \"crash\" does not use it; it uses station, mo",
+        ),
+        (format!("{GOOD}{}share = \"5%\"", fault("loss")), 4, "fault.lasts: is missing: \"loss\" goes on"),
+        (
+            format!("{GOOD}{}stations = [1, 2, 3, 3]", fault("partition")),
+            7,
+            "fault.stations: nobody is parted",
+        ),
+        (format!("{GOOD}{}station = 1\nother = 1", fault("one-way")), 8, "fault.other: is the same station"),
+        (format!("{GOOD}{}first = 0", fault("loss-nth")), 7, "fault.first: frames are counted from 1"),
+        (format!("{GOOD}{}period = \"0s\"", fault("forge")), 7, "fault.period: a period of less than 1us"),
+        (
+            format!("{GOOD}{}lasts = \"1ms\"\noctets = 9000", fault("flood")),
+            8,
+            "fault.octets: 9000 octets are no",
+        ),
+        (
+            format!("{GOOD}[mix]\nevery = \"1s\"\nweights = {{ loss = 0 }}"),
+            6,
+            "mix.weights: a mix needs at least",
+        ),
+        ("stations = 3\nduration = \"1s\"".to_owned(), 1, "rate: is missing"),
+        (
+            GOOD.replace('3', "-3"),
+            1,
+            "stations: invalid value: integer `-3`, expected a whole number, 0 or more",
+        ),
+        (
+            format!("{GOOD}[reservation]\nfrom = 1"),
+            4,
+            "reservation: there may be several; write [[reservation]]",
+        ),
+        (format!("{GOOD}[[medium]]\nkind = \"link\""), 4, "medium: there is one only; write [medium]"),
+        (
+            format!("{GOOD}{}share = 0.1", fault("loss")),
+            7,
+            "share: '0.1' is no share; write it like 50ppm or 2%",
+        ),
+    ]);
+}
+
 #[test]
 fn every_scenario_of_the_project_can_be_run() {
     let mut count = 0;
@@ -92,7 +193,7 @@ fn the_page_of_scenarios_names_every_field() {
         for line in source.lines() {
             inside |= line.contains("#[derive") && line.contains("Deserialize");
             inside &= line != "}";
-            let Some((field, kind)) = line.trim().trim_start_matches("pub ").split_once(": ") else {
+            let Some((field, kind)) = line.trim().trim_start_matches("pub(super) ").split_once(": ") else {
                 continue;
             };
             if inside && line.starts_with("    ") && kind.ends_with(',') {
