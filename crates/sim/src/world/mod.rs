@@ -443,6 +443,10 @@ impl World {
     /// Runs until then, or until time no longer moves.
     pub fn run_until(&mut self, until: Instant) {
         while self.step(until) {}
+        // Where nothing happens at all, nobody but time says that something is overdue.
+        if !self.is_stopped() {
+            self.look();
+        }
     }
 
     /// Lets the next event up to `until` happen; false when there is none.
@@ -470,9 +474,12 @@ impl World {
     }
 
     fn check(&mut self) {
-        if self.seen.is_empty() {
-            return;
+        if !self.seen.is_empty() {
+            self.look();
         }
+    }
+
+    fn look(&mut self) {
         let view = View {
             now: self.engine.now(),
             settings: &self.spec.settings,
@@ -620,13 +627,13 @@ impl World {
             (Happened::DelayedWithin, Some(_)) => (strike.late + slot, Scope::All),
             // Later than D it counts as lost, and comes all the same.
             (Happened::DelayedBeyond, Some(kind)) => {
-                self.blow_at(kind, token);
+                self.blow_at(kind, token, strike.late);
                 (strike.late + self.token_lost() + slot, Scope::All)
             }
             (_, Some(Kind::Data)) => (Span::ZERO, Scope::Pair(from, to)),
             (Happened::Cut, Some(_)) => (self.token_lost() + slot, Scope::All),
             (_, Some(kind)) => {
-                self.blow_at(kind, token);
+                self.blow_at(kind, token, Span::ZERO);
                 (self.token_lost() + slot, Scope::All)
             }
             // Ordinary frames were promised nothing.
@@ -635,9 +642,11 @@ impl World {
         self.windows.open(now, span, scope);
     }
 
-    /// A control frame did not come, or not within D.
-    fn blow_at(&mut self, kind: Kind, token: (Generation, u64)) {
-        let blow = if kind == Kind::Token { Blow::TokenLost(token) } else { Blow::Other };
+    /// A control frame did not come, or not within D. One that is only late may do harm when it comes.
+    fn blow_at(&mut self, kind: Kind, token: (Generation, u64), late: Span) {
+        let other = Blow::Other { ends: self.now() + late, silent: 0 };
+        let is_lost_token = kind == Kind::Token && late == Span::ZERO;
+        let blow = if is_lost_token { Blow::TokenLost(token) } else { other };
         self.seen.push(Seen::Struck { blow });
     }
 
