@@ -23,6 +23,7 @@
 
 enum { SAPS = 127 };
 #define ALIVE_EVERY_NS 10000000u
+#define UNREAD_EVERY_NS 1000000u
 
 /* One direction of a socket. */
 struct side {
@@ -38,6 +39,7 @@ struct side {
 struct entry {
     rota_socket *socket; /* NULL: not open */
     int fd, dead;
+    int unread; /* something waits that nobody has asked for: its descriptor stays readable, and is not polled */
     rota_transmit options;
     struct side x, r;
     uint64_t number, look_ns;
@@ -79,6 +81,11 @@ static int operation(int status)
     case ROTA_BUSY:
     case ROTA_WOULD_BLOCK: return OPBUSY;
     case ROTA_TOO_LONG: return OPLARGE;
+    case ROTA_REFUSED:
+    case ROTA_NO_LISTENER:
+    case ROTA_NO_SUCH_STATION:
+    case ROTA_BROKEN: return OPNORES;
+    case ROTA_WRONG_USE: return OPOPT;
     default: return OPINVAL;
     }
 }
@@ -195,7 +202,11 @@ static int attend(struct entry *e, uint64_t now)
         look(e, &e->x);
     else if (!e->r.signal || !(e->r.status & STBUSY)) {
         /* Somebody rang, and nobody waits for it: asking silences the bell until it rings for news. */
+        struct pollfd rung;
         rota_socket_completion(e->socket, NULL, NULL);
+        rung.fd = e->fd;
+        rung.events = POLLIN;
+        e->unread = poll(&rung, 1, 0) > 0;
         if (now >= e->look_ns) {
             e->look_ns = now + ALIVE_EVERY_NS;
             e->dead |= !rota_socket_is_alive(e->socket);
@@ -226,7 +237,9 @@ static void *complete(void *unused)
             if (e->r.signal && (e->r.status & STBUSY) && e->r.due_ns && e->r.due_ns < sleeps_until)
                 sleeps_until = e->r.due_ns;
             /* A dead node's descriptor is readable for ever. */
-            fds[n].fd = e->dead ? -1 : e->fd;
+            fds[n].fd = e->dead || e->unread ? -1 : e->fd;
+            if (e->unread && (e->x.status & STBUSY) && sleeps_until > rota_now() + UNREAD_EVERY_NS)
+                sleeps_until = rota_now() + UNREAD_EVERY_NS;
             fds[n++].events = POLLIN;
         }
         if (called)
@@ -416,6 +429,7 @@ int LLCoption8(int sock, LLCsignal xsignal, LLCsignal rsignal, unsigned int xtim
     }
     /* Asking for the descriptor makes the node ring it, which costs: only where a thread will listen. */
     e->fd = xsignal || rsignal ? rota_socket_fd(e->socket) : -1;
+    e->unread = 0;
     e->x.signal = xsignal;
     e->r.signal = rsignal;
     e->x.time_ns = xtime * (LLCTICK * 1000000ull);
@@ -436,10 +450,64 @@ int LLCoption7(int sock, LLCsignal xsignal, LLCsignal rsignal, unsigned int xtim
     return LLCoption8(sock, xsignal, rsignal, xtime, rtime, cls & 7, cls & LLCACKED, tries);
 }
 
+static rota_address address_of(const unsigned char *to)
+{
+    rota_address address;
+    address.socket = to[0];
+    address.node = to[1];
+    return address;
+}
+
+/* The socket's descriptor is another one once it has channels. */
+static int leave_renewed(struct entry *e, int status)
+{
+    if (e->fd >= 0)
+        e->fd = rota_socket_fd(e->socket);
+    e->unread = 0;
+    kick();
+    return leave(operation(status));
+}
+
+int LLCreserve(int sock, const void *destination, unsigned int size, unsigned int cycles)
+{
+    uint64_t cycle;
+    int refused;
+    struct entry *e = enter_idle(sock, &refused);
+    if (!e)
+        return refused;
+    if (e->dead || !destination)
+        return leave(OPINVAL);
+    if (!cycles)
+        return leave(OPOPT);
+    if (rota_cycle_ns(NULL, &cycle))
+        return leave(OPNONET);
+    /* Other threads' calls wait until admission has answered. */
+    return leave_renewed(e, rota_socket_reserve(e->socket, address_of(destination), size, cycle * cycles, NULL, NULL));
+}
+
+int LLCrelease(int sock, const void *destination)
+{
+    int refused;
+    struct entry *e = enter_idle(sock, &refused);
+    if (!e)
+        return refused;
+    if (!destination)
+        return leave(OPINVAL);
+    return leave(rota_socket_release(e->socket, address_of(destination)) ? OPNORES : OPACC);
+}
+
+int LLClisten(int sock)
+{
+    int refused;
+    struct entry *e = enter_idle(sock, &refused);
+    if (!e)
+        return refused;
+    return e->dead ? leave(OPINVAL) : leave_renewed(e, rota_socket_listen_reserved(e->socket));
+}
+
 int LLCxmit(int sock, const void *destination, const void *packet, unsigned int size)
 {
     const unsigned char *to = destination;
-    rota_address address;
     struct entry *e = enter(sock);
     int status;
     if (!e)
@@ -450,11 +518,11 @@ int LLCxmit(int sock, const void *destination, const void *packet, unsigned int 
         return leave(OPINVAL);
     if (size && !packet)
         return leave(OPLARGE);
-    address.socket = to[0];
-    address.node = to[1];
-    status = operation(rota_socket_transmit(e->socket, address, packet, size, &e->options, &e->number));
+    status = operation(rota_socket_transmit(e->socket, address_of(to), packet, size, &e->options, &e->number));
     if (status == OPACC)
         begin(&e->x, 0);
+    if (e->unread && e->x.signal)
+        kick();
     return leave(status);
 }
 
@@ -473,6 +541,10 @@ int LLCrecv(int sock, void *source, void *packet, unsigned int size)
     e->packet = packet;
     e->size = size;
     begin(&e->r, rota_now());
+    if (e->unread) {
+        e->unread = 0;
+        kick();
+    }
     /* It may be here already; else asking for it has armed the bell that wakes the thread. */
     if (e->r.signal && !on_thread) {
         look(e, &e->r);
@@ -537,8 +609,9 @@ const char *LLCopbits(int status)
     static const char *const texts[] = {
         "operation accepted", "invalid socket",   "duplicate socket",   "too many sockets",
         "socket busy",        "packet too large", "no node runs here", "invalid option",
+        "no reserved channel",
     };
-    return status < 0 || status > OPOPT ? "unknown operation status" : texts[status];
+    return status < 0 || status > OPNORES ? "unknown operation status" : texts[status];
 }
 
 const char *LLCstbits(unsigned int status, int direction)

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <rota.h>
 
@@ -45,7 +44,7 @@ static int transmit(const char *to, uint16_t service)
     rota_refusal refusal;
     rota_request request;
     uint64_t sent;
-    int k, status;
+    int k;
     memset(&request, 0, sizeof request);
     request.to = to;
     request.service = service;
@@ -57,10 +56,7 @@ static int transmit(const char *to, uint16_t service)
     printf("refused: %s\n", refusal.sentence);
     printf("would fit: %" PRIu32 " octets\n", refusal.counter_offer_octets);
     request.unit_octets_max = OCTETS;
-    /* The listener is free again when its station has heard of the refusal: a moment later. */
-    for (k = 0; (status = rota_channel_open(NULL, &request, &channel, &refusal)) == ROTA_NO_LISTENER && k < 50; k++)
-        usleep(20000);
-    if (status)
+    if (rota_channel_open(NULL, &request, &channel, &refusal))
         return die("open");
     printf("accepted: each unit within %" PRIu64 " ns\n", rota_channel_bound_ns(channel));
     for (k = 0; k < UNITS; k++) {

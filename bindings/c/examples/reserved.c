@@ -18,7 +18,7 @@ static int die(const char *what)
 
 static int receive(rota_socket *socket)
 {
-    int count, number, right = 1;
+    int count, number, status, right = 1;
     rota_message message;
     struct pollfd fd;
     if (rota_socket_listen_reserved(socket))
@@ -31,11 +31,13 @@ static int receive(rota_socket *socket)
     for (count = 0; count < COUNT; count++) {
         message.packet = packet;
         message.octets = sizeof packet;
-        while (rota_socket_receive(socket, &message) == ROTA_WOULD_BLOCK)
-            if (poll(&fd, 1, 5000) < 1 || !rota_socket_is_alive(socket)) {
+        while ((status = rota_socket_receive(socket, &message)) == ROTA_WOULD_BLOCK)
+            if (poll(&fd, 1, 5000) < 1) {
                 fprintf(stderr, "reserved: nothing came\n");
                 return 1;
             }
+        if (status)
+            return die("receive");
         memcpy(&number, packet, sizeof number);
         right &= number == count && message.octets == OCTETS && message.reserved && message.address.socket == 18;
     }
@@ -62,7 +64,8 @@ static int send(rota_socket *socket, rota_address to)
     for (number = 0; number < COUNT; number++) {
         memcpy(packet, &number, sizeof number);
         while ((status = rota_socket_transmit(socket, to, packet, OCTETS, NULL, NULL)) == ROTA_BUSY)
-            rota_socket_wait(socket, cycle);
+            /* Until something came or ended, or the channel has room again. */
+            rota_socket_wait(socket, 5000000000u);
         if (status)
             return die("transmit");
         while (rota_socket_completion(socket, NULL, &outcome) == ROTA_OK)

@@ -19,6 +19,7 @@ extern "C" {
 #define OPLARGE 5   /* packet too large */
 #define OPNONET 6   /* ours: no node runs at this station */
 #define OPOPT 7     /* ours: invalid option */
+#define OPNORES 8   /* ours: no reserved channel: refused, ended, or nobody listens there */
 
 /* Status of one direction of a socket; 0: no operation pending, and the last one, if any, went well. */
 #define STPEND 0x01 /* operation pending */
@@ -52,6 +53,12 @@ const char *LLCstbits(unsigned int status, int direction);
 /* Ours: the length of the last packet received, which the paper's calls do not tell, and this station's address. */
 int LLClength(int sock);
 int LLCnode(void);
+
+/* Ours: a channel with a proven bound to a socket whose program has called LLClisten. From then on packets to there, of
+ * at most `size` octets, leave one in so many of the segment's cycles, whatever their priority, and without ack. */
+int LLCreserve(int sock, const void *destination, unsigned int size, unsigned int cycles);
+int LLCrelease(int sock, const void *destination);
+int LLClisten(int sock);
 
 /* The paper describes LLCoption with eight arguments and calls it with seven; both work. */
 int LLCoption8(int sock, LLCsignal xsignal, LLCsignal rsignal, unsigned int xtime, unsigned int rtime, int priority,

@@ -155,10 +155,11 @@ int rota_socket_close(rota_socket *socket);
 /* Never waits. `options` NULL: priority 0, no ack, no time limit. `number` (may be NULL) names the message. */
 int rota_socket_transmit(rota_socket *socket, rota_address to, const void *packet, size_t octets,
                          const rota_transmit *options, uint64_t *number);
-/* ROTA_WOULD_BLOCK: no transmission has ended since. `number` and `outcome` may be NULL. */
+/* ROTA_WOULD_BLOCK: no transmission has ended since. `number` and `outcome` may be NULL. Outcomes that nobody asks for
+ * are kept up to 1,024, the newest. */
 int rota_socket_completion(rota_socket *socket, uint64_t *number, int *outcome);
 int rota_socket_progress(const rota_socket *socket, uint64_t number, int *progress);
-/* One message into message->packet; ROTA_WOULD_BLOCK: none is there. */
+/* One message into message->packet; ROTA_WOULD_BLOCK: none is there; ROTA_NODE_GONE: nor will be. */
 int rota_socket_receive(rota_socket *socket, rota_message *message);
 /* As many as go at once; `done` says how many, and the status is ROTA_OK unless the first one failed. */
 int rota_socket_transmit_batch(rota_socket *socket, const rota_message *messages, size_t count,
@@ -167,11 +168,11 @@ int rota_socket_receive_batch(rota_socket *socket, rota_message *messages, size_
 /* Puts the socket on a reserved channel towards `to`, whose program has called rota_socket_listen_reserved: one message
  * of at most `octets_max` octets in each period (the segment's cycle, a multiple or a whole part of it), each within
  * `bound_ns` (may be NULL). From then on messages to there leave in its slots, whatever their priority, and are
- * ROTA_SENT when the channel has taken them; a longer one is ROTA_TOO_LONG, with `ack` ROTA_WRONG_USE, and ROTA_BUSY
- * says to try again a period later. ROTA_REFUSED fills `refusal` (may be NULL). Closing the socket closes the channel. */
+ * ROTA_SENT when the channel has taken them; a longer one is ROTA_TOO_LONG, with `ack` ROTA_WRONG_USE. After ROTA_BUSY
+ * rota_socket_wait returns, and rota_socket_fd is readable, when to try again. ROTA_REFUSED fills `refusal` (may be NULL). Closing the socket closes the channel. */
 int rota_socket_reserve(rota_socket *socket, rota_address to, uint32_t octets_max, uint64_t period_ns,
                         uint64_t *bound_ns, rota_refusal *refusal);
-/* Closes that channel when what it has taken has left. */
+/* Closes that channel when what it has taken has left; in five seconds at most. */
 int rota_socket_release(rota_socket *socket, rota_address to);
 /* From now on the socket also receives what comes on channels that others reserve to it. Take rota_socket_fd after
  * this and after rota_socket_reserve: it is another one then. */

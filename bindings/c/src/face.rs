@@ -102,8 +102,16 @@ pub fn octets<'a>(start: Octets, count: usize, what: &str) -> Result<&'a [u8], F
     values(start, count, what)
 }
 
+/// A negative number as a count comes as more than a process has memory for.
+fn check(count: usize, octets_each: usize, what: &str) -> Result<(), Fault> {
+    let fits = count.checked_mul(octets_each).is_some_and(|octets| isize::try_from(octets).is_ok());
+    let sentence = || format!("the argument '{what}' cannot have {count} elements; is the number negative?");
+    if fits { Ok(()) } else { Err(Fault::new(Status::TooLong, sentence())) }
+}
+
 /// Values to read.
 pub fn values<'a, T>(start: *const T, count: usize, what: &str) -> Result<&'a [T], Fault> {
+    check(count, size_of::<T>(), what)?;
     match (start.is_null(), count) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(Fault::null(what)),
@@ -119,6 +127,7 @@ pub fn octets_mut<'a>(start: *mut u8, count: usize, what: &str) -> Result<&'a mu
 
 /// Values to write.
 pub fn values_mut<'a, T>(start: *mut T, count: usize, what: &str) -> Result<&'a mut [T], Fault> {
+    check(count, size_of::<T>(), what)?;
     match (start.is_null(), count) {
         (_, 0) => Ok(&mut []),
         (true, _) => Err(Fault::null(what)),

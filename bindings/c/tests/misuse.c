@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <llcio.h>
+#include <rota.h>
 
 static int wrong;
 #define EXPECT(call, wanted)                                                                      \
@@ -66,6 +68,9 @@ static void before(void)
     EXPECT(LLCrecv(2, from, room, 1), OPINVAL);
     EXPECT(LLCreset(2, 'x'), OPINVAL);
     EXPECT(LLCstatus(2, 'x', &now), OPINVAL);
+    EXPECT(LLCreserve(2, self, 1, 1), OPINVAL);
+    EXPECT(LLCrelease(2, self), OPINVAL);
+    EXPECT(LLClisten(2), OPINVAL);
     EXPECT(LLCoff(), OPINVAL);
     EXPECT(LLCon(-1), OPMANY);
     EXPECT(LLCon(128), OPMANY);
@@ -129,6 +134,75 @@ static void operations(void)
     EXPECT(over(4, 'x'), 0);
 }
 
+/* What cannot be reserved; what can is tried between two stations (examples/urgent.c). */
+static void reservations(void)
+{
+    unsigned char nobody[2] = { 24, 77 }, silent[2] = { 24, 100 }, odd[2] = { 3, 100 };
+    EXPECT(LLCreserve(4, NULL, 1, 1), OPINVAL);
+    EXPECT(LLCreserve(4, odd, 1, 1), OPINVAL);
+    EXPECT(LLCreserve(4, nobody, 1, 0), OPOPT);
+    EXPECT(LLCreserve(4, silent, 16385, 1), OPLARGE);
+    EXPECT(LLCreserve(4, silent, ~0u, ~0u), OPLARGE);
+    EXPECT(LLCreserve(4, nobody, 1, 1), OPNORES);
+    EXPECT(LLCreserve(4, self, 1, 1), OPNORES);
+    EXPECT(LLCreserve(4, silent, 1, 1), OPNORES);
+    EXPECT(LLCrelease(4, silent), OPNORES);
+    EXPECT(LLCrelease(4, NULL), OPINVAL);
+    EXPECT(LLClisten(4), OPACC);
+    EXPECT(LLClisten(4), OPACC);
+    EXPECT(LLCrecv(4, from, room, sizeof room), OPACC);
+    EXPECT(LLClisten(4), OPBUSY);
+    EXPECT(LLCreserve(4, silent, 1, 1), OPBUSY);
+    EXPECT(LLCxmit(4, self, "as before", 9), OPACC);
+    EXPECT(over(4, 'r') | over(4, 'x'), 0);
+}
+
+static int nothing(void)
+{
+    return 0;
+}
+
+/* A packet that nobody asks for costs nothing while it waits: the completion thread once looked all the time. */
+static void unread(void)
+{
+    clock_t begun;
+    int k;
+    EXPECT(LLCoption(4, nothing, NULL, 0, 0, 0, 1), OPACC);
+    for (k = 0; k < 2; k++) {
+        EXPECT(LLCxmit(4, self, "unread", 6), OPACC);
+        EXPECT(over(4, 'x'), 0);
+    }
+    usleep(100000);
+    begun = clock();
+    usleep(400000);
+    EXPECT(clock() - begun < CLOCKS_PER_SEC / 10, 1);
+    EXPECT(LLCxmit(4, self, "unread", 6), OPACC);
+    EXPECT(over(4, 'x'), 0);
+    for (k = 0; k < 3; k++) {
+        EXPECT(LLCrecv(4, from, room, sizeof room), OPACC);
+        EXPECT(over(4, 'r'), 0);
+        EXPECT(LLClength(4), 6);
+    }
+}
+
+/* Counts that can only be negative ones are refused, and nothing is read. */
+static void counts(void)
+{
+    rota_llc *one;
+    rota_socket *socket;
+    rota_address to = { 24, 100 };
+    rota_message message = { .packet = room, .octets = (size_t)-1 };
+    size_t done;
+    EXPECT(rota_llc_connect(NULL, 1, &one), ROTA_OK);
+    EXPECT(rota_socket_open(one, 18, &socket), ROTA_OK);
+    EXPECT(rota_socket_transmit(socket, to, packet, (size_t)-1, NULL, NULL), ROTA_TOO_LONG);
+    EXPECT(rota_socket_receive(socket, &message), ROTA_TOO_LONG);
+    EXPECT(rota_socket_transmit_batch(socket, &message, (size_t)-1 / 8, NULL, &done), ROTA_TOO_LONG);
+    EXPECT(rota_socket_receive_batch(socket, &message, (size_t)-1 / 8, &done), ROTA_TOO_LONG);
+    EXPECT(rota_socket_close(socket), ROTA_OK);
+    EXPECT(rota_llc_disconnect(one), ROTA_OK);
+}
+
 static void signals(void)
 {
     EXPECT(LLCoption(4, on_sent, on_receive, 0, 0, 3, 1), OPACC);
@@ -177,6 +251,9 @@ int main(int argc, char **argv)
         before();
         sockets();
         operations();
+        reservations();
+        unread();
+        counts();
         signals();
         if (strcmp(LLCopbits(OPLARGE), "packet too large") || strcmp(LLCopbits(99), "unknown operation status") ||
             strcmp(LLCstbits(STLATE, 'r'), "receive timed out"))

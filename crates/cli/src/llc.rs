@@ -1,7 +1,7 @@
 //! `rota llc`: messages between sockets, for shells and tests.
 
 mod send;
-mod times;
+pub mod times;
 pub mod trip;
 
 use crate::Format;
@@ -11,12 +11,12 @@ use rota::llc::{
     Address, BROADCAST, Llc, LlcError, MESSAGE_OCTETS_MAX, Received, Socket, TAKEN, TransmitOptions,
     is_socket,
 };
-use rota::{ControlName, Instant, now};
+use rota::{ControlName, Instant, NodeError, SocketError, now};
 use rota_units::{Span, parse_span};
 use serde_json::json;
 use std::io::Write;
 use std::net::SocketAddr;
-use times::Times;
+use times::Record;
 
 /// A signal is seen within this.
 const SLICE: Span = Span::from_millis(100);
@@ -139,6 +139,7 @@ fn address(text: &str) -> Result<Address, String> {
 impl From<LlcError> for Failure {
     fn from(error: LlcError) -> Self {
         match error {
+            LlcError::Node(NodeError::Socket(SocketError::Gone)) => gone(),
             LlcError::Node(error) => error.into(),
             LlcError::NotReserved(error) => error.into(),
             LlcError::NoStation(_)
@@ -296,7 +297,7 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
     bind(args.near, &socket)?;
     let mut packet = vec![0; args.size];
     let mut room = vec![0; MESSAGE_OCTETS_MAX];
-    let (mut ours, mut bare) = (Times::default(), Times::default());
+    let (mut ours, mut bare) = (Record::default(), Record::default());
     for number in 0..args.count {
         if ends.came() {
             break;
@@ -309,8 +310,6 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
             bare.note(udp.turn(args.size));
         }
     }
-    ours.answered.sort_unstable();
-    bare.answered.sort_unstable();
     if format == Format::Json {
         let mut told = ours.json();
         if udp.is_some() {
@@ -321,13 +320,14 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
         outln!("{}", ours.sentence());
         if udp.is_some() {
             outln!("UDP: {}", bare.sentence());
-            if let (Some(ours), Some(bare)) = (ours.at(50), bare.at(50)) {
+            if let (Some(ours), Some(bare)) = (ours.median(), bare.median()) {
                 let hundredths = ours * 100 / bare.max(1);
                 outln!("median {}.{:02} times that of bare UDP", hundredths / 100, hundredths % 100);
             }
         }
     }
-    if ours.answered.is_empty() && ours.lost > 0 {
+    let told = ours.sum_up();
+    if told.count == 0 && told.lost > 0 {
         return Err(Failure::failed("nothing was answered; does 'rota llc echo' run there?"));
     }
     Ok(Exit::Done)

@@ -67,7 +67,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     if status.llc.node != 0 || !status.llc.sockets.is_empty() {
         let list = |all: Vec<String>| if all.is_empty() { "none".into() } else { all.join(", ") };
         let sockets = list(status.llc.sockets.iter().map(u8::to_string).collect());
-        let peers = list(status.llc.peers.iter().map(|(node, name)| format!("{node} {name}")).collect());
+        let peers =
+            list(status.llc.peers.iter().map(|peer| format!("{} {}", peer.node, peer.name)).collect());
         outln!("llc       node address {}, open sockets {sockets}; others: {peers}", status.llc.node);
     }
     for note in &status.notes {

@@ -100,10 +100,15 @@ fn filter(words: &[String]) -> Result<Filter, Failure> {
     Filter::from_words(words).map_err(|error| Failure::wrong_use(error.to_string()))
 }
 
-/// The events that pass, the newest `last` of them, and how many were overwritten while they were read.
+/// The events that pass, the newest `last` of them, and how many were overwritten while they were read. That
+/// none passes is said: the name of a station that does not exist would look like a quiet wire.
 fn select(source: &mut Source, args: &Show, filter: &Filter) -> (Vec<Entry>, u64) {
     let (mut entries, lost) = source.all();
+    let kept = entries.len();
     entries.retain(|entry| filter.matches(&entry.fields()));
+    if entries.is_empty() && kept > 0 {
+        eprintln!("rota: none of the {kept} events that the node keeps passes the filter");
+    }
     if let Some(last) = args.last {
         entries.drain(..entries.len().saturating_sub(usize::try_from(last).unwrap_or(usize::MAX)));
     }

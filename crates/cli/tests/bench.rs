@@ -29,8 +29,21 @@ fn the_shipnet_benchmark_measures_all_that_the_paper_did() {
     for row in told["directed"].as_array().unwrap().iter().chain(told["broadcast"].as_array().unwrap()) {
         let (sent, arrived) = (row["sent"].as_u64().unwrap(), row["arrived"].as_u64().unwrap());
         assert!(sent > 10 && arrived <= sent && arrived * 10 >= sent * 9, "{row}");
+        // Idle at either end, and a receiver that keeps up: SHIPNET-6.2-1, SHIPNET-6.5-1.
         assert!(row["idle_permille"].as_u64().unwrap() <= 1_000, "{row}");
+        assert!(row["receiver_idle_permille"].as_u64().unwrap() < 1_000, "it works too: {row}");
+        let [rate, received] = ["messages_per_s", "received_per_s"].map(|what| row[what].as_u64().unwrap());
+        assert!(received * 10 >= rate * 9 - 10, "{row}");
     }
+    // What a ship needs, SHIPNET-1-1 to SHIPNET-1-3: a hundred messages of 100 octets a second, each within
+    // 20 ms, and a megabit a second.
+    let row = |what: &str, octets: u64| {
+        told[what].as_array().unwrap().iter().find(|row| row["octets"] == octets).unwrap().clone()
+    };
+    assert!(row("directed", 100)["messages_per_s"].as_u64().unwrap() >= 100);
+    assert!(row("directed", 1_000)["payload_bps"].as_u64().unwrap() >= 1_000_000);
+    assert!(row("latency", 100)["llc"]["p50_ns"].as_u64().unwrap() < 2 * 20_000_000);
+    assert!(told["loaded"]["channel_bound_ns"].as_u64().unwrap() <= 20_000_000);
     let loaded = &told["loaded"];
     for what in ["udp", "udp_one_way", "llc_plain", "llc_priority_7", "channel"] {
         assert!(loaded[what]["count"].as_u64().unwrap() > 10, "{what}: {loaded}");

@@ -177,6 +177,8 @@ fn the_examples_of_rota_h_and_rether_h_do_what_they_say() {
     assert_eq!(received, "20 messages, whole and in order\n");
     assert!(sent.starts_with("refused: ") && sent.contains("\n20 messages sent, each within "), "{sent}");
     assert!(!sent.contains("would fit: 0 "), "{sent}");
+    let (received, sent) = pair(&lab, &folder, &["urgent", "recv", "24"], &["urgent", "send", "24", "100"]);
+    assert_eq!((&*received, &*sent), ("20 packets, in order\n", "20 packets sent\n"));
 }
 
 /// SHIPNET-F2: kill -9 the receiver in the middle; the next one knows nothing, and nothing comes twice.

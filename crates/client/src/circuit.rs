@@ -19,9 +19,11 @@ use rota_proto::circuit::{
     CIRCUIT_HEADER_OCTETS, CircuitHeader, CircuitVerb, Fate, Mark as Kept, Pace, Receiver, Sender,
     SenderOutput,
 };
+use rota_shm::control::SocketError;
 use rota_units::{Instant, Span};
 
 use crate::llc::{Address, LlcError, MESSAGE_OCTETS_MAX, Socket, TransmitOptions};
+use crate::node::NodeError;
 use crate::now;
 
 pub use rota_proto::circuit::Mark;
@@ -64,7 +66,16 @@ pub enum CircuitError {
     Random(getrandom::Error),
     /// What the socket says.
     #[error(transparent)]
-    Socket(#[from] LlcError),
+    Socket(LlcError),
+}
+
+impl From<LlcError> for CircuitError {
+    fn from(error: LlcError) -> Self {
+        match error {
+            LlcError::Node(NodeError::Socket(SocketError::Gone)) => Self::NodeGone,
+            other => Self::Socket(other),
+        }
+    }
 }
 
 fn random() -> Result<u64, CircuitError> {

@@ -36,8 +36,8 @@ pub use node::{Node, NodeError, OpenError, OpenRequest};
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
 pub use rota_shm::control::{
-    ChannelInfo, ContractInfo, ControlName, ControlNameError, IncidentInfo, LlcInfo, MemberInfo, RefusalInfo,
-    ReservationInfo, RunMode, SocketError, StatusInfo, TokenInfo,
+    ChannelInfo, ContractInfo, ControlName, ControlNameError, IncidentInfo, LlcInfo, LlcPeer, MemberInfo,
+    RefusalInfo, ReservationInfo, RunMode, SocketError, StatusInfo, TokenInfo,
 };
 pub use rota_shm::layout::TRACE_SNAP_OCTETS;
 pub use rota_shm::{ChannelCounter, ChannelState, CloseCause, CounterReader, MemoryError, RxCounts};

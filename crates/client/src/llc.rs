@@ -27,7 +27,7 @@ use crate::now;
 use crate::reserved::Reserved;
 use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
 pub use rota_proto::llc::{TAKEN, is_socket};
-use rota_shm::control::{ContractInfo, ControlName, LlcRefusal, Reply, Request};
+use rota_shm::control::{ContractInfo, ControlName, LlcRefusal, Reply, Request, SocketError};
 use rota_shm::{
     ClientSocket, CloseCause, MemoryError, MessageFailure, MessageProgress, MessageRoute, Sleep,
     TryWriteError, Waited, max_slice, open_socket,
@@ -42,6 +42,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 pub use rota_proto::llc::reserved::{RESERVED_HEADER_OCTETS, reserved_service};
 pub use rota_proto::{LLC_BROADCAST as BROADCAST, MESSAGE_OCTETS_MAX};
 pub use rota_shm::MessageFailure as Failure;
+
+/// Outcomes that a socket keeps for a program which has not asked for them; of more the oldest are forgotten.
+pub const OUTCOMES_MAX: usize = 1_024;
 
 /// A socket of a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -236,12 +239,13 @@ impl Llc {
             session,
             memory,
             under_way: VecDeque::with_capacity(64),
-            done: VecDeque::with_capacity(64),
+            done: VecDeque::with_capacity(OUTCOMES_MAX),
             failure: None,
             buffer: Vec::with_capacity(MESSAGE_OCTETS_MAX),
             polled: Cell::new(false),
             cpu: cpu.map(usize::from),
             lost: 0,
+            is_silent: false,
             control: self.control.clone(),
             reserved: None,
             _place: place,
@@ -284,6 +288,8 @@ pub struct Socket {
     /// Where the node's data thread is bound to.
     cpu: Option<usize>,
     lost: u64,
+    /// The program asked for a message last time, and there was none.
+    is_silent: bool,
     control: ControlName,
     /// Channels of this socket, from the first that it reserves or listens to.
     reserved: Option<Box<Reserved>>,
@@ -318,15 +324,16 @@ impl Socket {
         self.channels()?.reserve(to, octets_max, period)
     }
 
-    /// Closes the channel reserved to there, when what it has taken has left, which is waited for, for five
-    /// seconds at most. False where there is none.
+    /// Closes the channel reserved to there, when what it has taken has left, which is waited for. That takes
+    /// five seconds at most, also when the node does not answer. False where there is none.
     pub fn release(&mut self, to: Address) -> bool {
         self.reserved.as_mut().is_some_and(|reserved| reserved.release(to))
     }
 
     /// From now on this socket also receives what comes on channels that others reserve to it: by the same
     /// calls, with [`Received::reserved`]. Each such channel has a thread of this program, which inherits
-    /// what the caller of [`Socket::receive`] may do. A descriptor taken from the socket before is not told.
+    /// what the caller of [`Socket::receive`] may do; one more takes the channels. A descriptor taken from
+    /// the socket before is not told.
     ///
     /// # Errors
     /// [`LlcError::Node`], for one when another program listens to the service of this socket.
@@ -364,7 +371,7 @@ impl Socket {
         }
         if let Some(number) = self.reserved.as_mut().and_then(|all| all.transmit(to, packet, ack)) {
             let number = number?;
-            self.done.push_back((number, MessageProgress::Sent));
+            keep(&mut self.done, (number, MessageProgress::Sent));
             return Ok(number);
         }
         let until = time.map_or(Instant::ZERO, |time| now() + time);
@@ -382,7 +389,8 @@ impl Socket {
         }
     }
 
-    /// The next outcome, in the order in which messages were over as far as this program has looked.
+    /// The next outcome, in the order in which messages were over as far as this program has looked. Of
+    /// outcomes that nobody asks for the newest [`OUTCOMES_MAX`] are kept.
     pub fn completion(&mut self) -> Option<(u64, Outcome)> {
         if self.done.is_empty() {
             self.harvest();
@@ -432,9 +440,10 @@ impl Socket {
     /// The oldest message that was received; its octets are copied as far as there is room. Never blocks.
     ///
     /// # Errors
-    /// [`LlcError::Node`] when the node has died and nothing is left.
+    /// [`LlcError::Node`] when the node has died and nothing is left, from the second time that nothing is.
     pub fn receive(&mut self, into: &mut [u8]) -> Result<Option<Received>, LlcError> {
         if let Some(received) = self.reserved.as_mut().and_then(|reserved| reserved.receive(into)) {
+            self.is_silent = false;
             return Ok(Some(received));
         }
         loop {
@@ -446,7 +455,9 @@ impl Socket {
                 if let (false, Some(reserved)) = (self.done.is_empty(), &self.reserved) {
                     reserved.ring();
                 }
-                return Ok(None);
+                // Whether the node lives costs a system call: only who hears nothing twice is told.
+                let was_silent = std::mem::replace(&mut self.is_silent, true);
+                return if was_silent && self.session.is_gone() { Err(gone()) } else { Ok(None) };
             };
             self.lost += next.lost_before;
             if next.unit.missing_octets > 0 {
@@ -454,6 +465,7 @@ impl Socket {
                 self.lost += 1;
                 continue;
             }
+            self.is_silent = false;
             let route = MessageRoute::unpack(next.unit.route);
             let octets = self.buffer.len().min(into.len());
             into[..octets].copy_from_slice(&self.buffer[..octets]);
@@ -473,7 +485,8 @@ impl Socket {
     }
 
     /// Sleeps until something was received or sent, or until then; returns at once when there is something to
-    /// take already. A node that has died ends it too. Whether there is something to take.
+    /// take already. Who was told [`LlcError::Busy`] by a reserved channel is also woken when it has room
+    /// again. A node that has died ends it too. Whether there is something to take, or room.
     pub fn wait(&mut self, until: Instant) -> bool {
         self.sleep(until, Sleep::ForNews)
     }
@@ -484,7 +497,8 @@ impl Socket {
     }
 
     fn sleep(&mut self, until: Instant, how: Sleep) -> bool {
-        if self.reserved.as_ref().is_some_and(|reserved| reserved.is_listening()) {
+        let on_all = |reserved: &Reserved| reserved.is_listening() || reserved.room_within().is_some();
+        if self.reserved.as_deref().is_some_and(on_all) {
             return self.sleep_on_all(until, how);
         }
         loop {
@@ -517,7 +531,7 @@ impl Socket {
                 return false;
             };
             let has_message = reserved.has_next() || self.memory.received.has_next();
-            if has_message || how == Sleep::ForNews && !self.done.is_empty() {
+            if has_message || how == Sleep::ForNews && (!self.done.is_empty() || reserved.has_room_again()) {
                 return true;
             }
             self.memory.hush(octets);
@@ -525,7 +539,8 @@ impl Socket {
             if left == Span::ZERO || self.session.is_gone() {
                 return false;
             }
-            reserved.wait(left.min(max_slice()));
+            let room = reserved.room_within().unwrap_or(Span::MAX);
+            reserved.wait(left.min(max_slice()).min(room));
         }
     }
 
@@ -560,7 +575,7 @@ impl Socket {
         self.under_way.retain(|number| {
             let progress = board.completion(*number);
             if progress.is_over() {
-                done.push_back((*number, progress));
+                keep(done, (*number, progress));
             }
             !progress.is_over()
         });
@@ -583,10 +598,23 @@ impl Socket {
     }
 }
 
+fn gone() -> LlcError {
+    LlcError::Node(SocketError::Gone.into())
+}
+
+/// Keeps an outcome. A program that never asks for any must not grow for that.
+fn keep(done: &mut VecDeque<(u64, MessageProgress)>, outcome: (u64, MessageProgress)) {
+    if done.len() == OUTCOMES_MAX {
+        done.pop_front();
+    }
+    done.push_back(outcome);
+}
+
 impl AsFd for Socket {
     /// A descriptor to poll: readable once there may be something for [`Socket::receive`] or
-    /// [`Socket::completion`], until each of them has answered that there is nothing. Also readable when the
-    /// node has died. Another one from the first [`Socket::reserve`] or [`Socket::listen_reserved`] on.
+    /// [`Socket::completion`], until each of them has answered that there is nothing; a period after a
+    /// reserved channel had no room; and when the node has died. Another one from the first
+    /// [`Socket::reserve`] or [`Socket::listen_reserved`] on.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.polled.set(true);
         self.reserved.as_ref().map_or_else(|| self.memory.bell(), |reserved| reserved.as_fd())
@@ -596,8 +624,11 @@ impl AsFd for Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         // First, so that what the channels have taken leaves while the socket still stands.
+        let answers = self.reserved.as_mut().is_none_or(|reserved| reserved.close());
         self.reserved = None;
-        // Waits for the answer, so that the socket can be opened again at once.
-        let _ = self.session.request(&Request::LlcClose, LOCAL_TIMEOUT);
+        // Waits for the answer, so that the socket can be opened again at once; but not of a node that has
+        // just let a program wait in vain.
+        let patience = if answers { LOCAL_TIMEOUT } else { Span::ZERO };
+        let _ = self.session.request(&Request::LlcClose, patience);
     }
 }

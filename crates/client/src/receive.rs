@@ -1,11 +1,12 @@
 //! The receiving end of channels.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use rota_shm::control::{ContractInfo, Reply, Request, SocketError};
 use rota_shm::{
-    ChannelCounter, ChannelState, ClientSink, CloseCause, MemoryError, NextUnit, RxCounts, open_sink,
+    BoardView, ChannelCounter, ChannelState, ClientSink, CloseCause, MemoryError, NextUnit, RxCounts,
+    open_sink,
 };
 use rota_units::{Instant, Span};
 
@@ -129,11 +130,6 @@ impl Listener {
             }
         }
     }
-
-    /// Ends a channel that was accepted here; who has it is told by its board.
-    pub(crate) fn close_channel(&self, channel: u64) {
-        self.session.tell(&Request::Close { channel });
-    }
 }
 
 impl AsFd for Listener {
@@ -167,6 +163,16 @@ impl RecvChannel {
     /// Who sends.
     pub fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// The connection that it came by, for whoever throws away what the node tells there.
+    pub(crate) fn session(&self) -> Weak<Session> {
+        Arc::downgrade(&self.session)
+    }
+
+    /// What changes when something has come or ended.
+    pub(crate) fn board(&self) -> BoardView {
+        self.sink.board.clone()
     }
 
     /// From now on every receive gives the newest unit that is there and passes over older ones, or not.

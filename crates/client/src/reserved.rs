@@ -1,151 +1,100 @@
 //! The reserved channels of an LLC socket: see [`crate::llc::Socket::reserve`].
 //!
-//! A message is a unit behind two octets (`rota_wire::reserved`). Units come on boards of their own, one for
-//! each channel, and nobody can sleep on several: so each channel that came has a thread, which puts its
-//! messages into the socket's inbox and an octet on its bell.
+//! A message is a unit behind two octets (`rota_wire::reserved`). Nothing here waits for the node but
+//! [`Reserved::reserve`], [`Reserved::release`] and [`Reserved::listen`]; how channels come, and how a poll
+//! hears of them, is [`door`]'s affair.
 
-use std::collections::VecDeque;
-use std::io::{Read, Write};
+mod door;
+
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::{Epoll, EpollCreateFlags};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use rota_proto::llc::MESSAGE_OCTETS_MAX;
 use rota_proto::llc::reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};
+use rota_shm::ChannelState;
 use rota_shm::control::{ContractInfo, ControlName};
 use rota_units::{Instant, Span};
 
-use crate::llc::{Address, BROADCAST, LlcError, Received};
+use crate::llc::{Address, LlcError, Received};
 use crate::node::{Node, OpenError, OpenRequest};
 use crate::now;
-use crate::receive::{self, AcceptError, Listener, RecvChannel};
-use crate::send::{SendChannel, SendError};
-use crate::session::LOCAL_TIMEOUT;
+use crate::receive::{self, RecvChannel, RecvError};
+use crate::send::{CloseError, SendChannel, SendError};
+use door::{Arrived, Bell, Door, ring_for, system, watch};
 
 /// Numbers of messages on channels begin here, out of the way of those that the socket's ring counts.
 const FIRST_NUMBER: u64 = 1 << 63;
-/// Messages that may wait for the program, as on the socket itself.
-const INBOX_MAX: usize = 64;
-/// Units that may wait between node and inbox, or between program and node.
+/// Messages that may wait between program and node; the node keeps more where the contract needs it.
 const BUFFERS: u16 = 4;
-/// A listener takes one channel. So many stand ready, for stations that reserve at the same time.
-const AHEAD: usize = 4;
-/// What an event of the epoll instance is of.
-const OWN_BELL: u64 = 0;
-const INBOX_BELL: u64 = 1;
-const LISTENER: u64 = 2;
-/// A thread whose channel was closed under it has seen so after this at the latest.
-const LOOK_UP: Span = Span::from_millis(200);
-/// How soon a node that gave no more listeners is asked again.
-const REFILL_AGAIN: Span = Span::from_millis(200);
+/// What a channel has taken may need so long to leave when it is closed,
+const DRAIN_MAX: Span = Span::from_millis(4_000);
+/// and the node so long to confirm the end: together five seconds.
+const ANSWER_MAX: Span = Span::from_millis(1_000);
 
-struct Message {
-    from: Address,
-    octets: Vec<u8>,
-}
-
-/// What the threads have received.
-struct Inbox {
-    messages: Mutex<VecDeque<Message>>,
-    bell: UnixStream,
-    lost: AtomicU64,
-    is_over: AtomicBool,
-}
-
-impl Inbox {
-    fn messages(&self) -> MutexGuard<'_, VecDeque<Message>> {
-        // A queue is whole whoever died beside it.
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lose(&self, count: u64) {
-        self.lost.fetch_add(count, Ordering::Relaxed);
-    }
-
-    fn put(&self, message: Message) {
-        let mut messages = self.messages();
-        let was_empty = messages.is_empty();
-        if messages.len() == INBOX_MAX {
-            // The oldest goes, as on the socket's own ring: news is worth more.
-            messages.pop_front();
-            self.lose(1);
-        }
-        messages.push_back(message);
-        drop(messages);
-        if was_empty {
-            self.ring();
-        }
-    }
-
-    fn ring(&self) {
-        // It does not block, and where it is full there is something to hear already.
-        let _ = (&self.bell).write(&[1]);
-    }
-}
-
-/// One channel that came, and the listener that took it.
+/// One channel that came.
 struct Incoming {
-    channel: u64,
-    listener: Listener,
+    channel: RecvChannel,
+    /// The node address of whoever sends.
+    node: u8,
     thread: JoinHandle<()>,
 }
 
 /// One channel that was reserved.
 struct Outgoing {
     to: Address,
-    octets_max: u32,
     channel: SendChannel,
+    /// Somebody was told that there is no room, and waits until there is.
+    was_full: bool,
 }
 
 pub(crate) struct Reserved {
     control: ControlName,
     sap: u8,
-    /// Of the socket's own bell, the inbox's, and the listener.
+    /// Of the socket's own bell, the channels' bell, and the timer.
     all: Epoll,
-    bell: UnixStream,
-    inbox: Arc<Inbox>,
-    listeners: Vec<Listener>,
-    is_listening: bool,
-    /// When the node, which gave no more listeners, is asked again.
-    refill_at: Instant,
+    bell: Arc<Bell>,
+    door: Option<Door>,
     incoming: Vec<Incoming>,
+    /// Which of them is looked at first, so that a busy one leaves the others their turn.
+    first: usize,
+    /// Who sent the message in `message`, where the program has not taken it yet.
+    from: Option<Address>,
+    message: Vec<u8>,
     outgoing: Vec<Outgoing>,
+    /// Rings a period after a program was told that there is no room.
+    again: Option<TimerFd>,
     sent: u64,
     unit: Vec<u8>,
+    lost: u64,
 }
 
 impl Reserved {
     pub(crate) fn new(control: &ControlName, sap: u8, own_bell: BorrowedFd<'_>) -> Result<Self, LlcError> {
-        let (bell, rung) = UnixStream::pair().map_err(LlcError::System)?;
-        for end in [&bell, &rung] {
-            end.set_nonblocking(true).map_err(LlcError::System)?;
-        }
+        let bell = Arc::new(Bell::new().map_err(LlcError::System)?);
         let all = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system)?;
-        watch(&all, own_bell, OWN_BELL)?;
-        watch(&all, bell.as_fd(), INBOX_BELL)?;
-        let inbox = Arc::new(Inbox {
-            messages: Mutex::new(VecDeque::with_capacity(INBOX_MAX)),
-            bell: rung,
-            lost: AtomicU64::new(0),
-            is_over: AtomicBool::new(false),
-        });
+        watch(&all, own_bell, 0)?;
+        watch(&all, bell.as_fd(), 0)?;
+        let room = MESSAGE_OCTETS_MAX + RESERVED_HEADER_OCTETS;
         Ok(Self {
             control: control.clone(),
             sap,
             all,
             bell,
-            inbox,
-            listeners: Vec::with_capacity(AHEAD),
-            is_listening: false,
-            refill_at: Instant::ZERO,
+            door: None,
             incoming: Vec::new(),
+            first: 0,
+            from: None,
+            message: Vec::with_capacity(room),
             outgoing: Vec::new(),
+            again: None,
             sent: 0,
-            unit: Vec::with_capacity(MESSAGE_OCTETS_MAX),
+            unit: Vec::with_capacity(room),
+            lost: 0,
         })
     }
 
@@ -162,9 +111,9 @@ impl Reserved {
         }
         let header = RESERVED_HEADER_OCTETS as u32;
         let mut node = Node::connect(&self.control)?;
-        let station = node.status()?.llc.peers.into_iter().find(|(address, _)| *address == to.node);
-        let (_, station) =
-            station.filter(|(address, _)| *address != BROADCAST).ok_or(LlcError::NoStation(to.node))?;
+        // By its MAC address: names may be given twice, and one station's name can be another's number.
+        let peer = node.status()?.llc.peers.into_iter().find(|peer| peer.node == to.node);
+        let station = peer.filter(|peer| peer.station != 0).ok_or(LlcError::NoStation(to.node))?.mac;
         let name = format!("llc {} to {}@{}", self.sap, to.socket, to.node);
         let request = OpenRequest {
             buffers: BUFFERS,
@@ -184,7 +133,7 @@ impl Reserved {
             )),
             other => other,
         })?;
-        self.outgoing.push(Outgoing { to, octets_max, channel });
+        self.outgoing.push(Outgoing { to, channel, was_full: false });
         Ok(self.outgoing[self.outgoing.len() - 1].channel.contract())
     }
 
@@ -192,9 +141,21 @@ impl Reserved {
         let at = self.outgoing.iter().position(|outgoing| outgoing.to == to);
         let found = at.map(|at| self.outgoing.swap_remove(at));
         found.is_some_and(|outgoing| {
-            close(outgoing.channel);
+            close(outgoing.channel, now() + DRAIN_MAX);
             true
         })
+    }
+
+    /// Closes every channel that was reserved, all within the time of one: closing a socket does not take the
+    /// longer the more it has. False when the node did not answer.
+    pub(crate) fn close(&mut self) -> bool {
+        let drained = now() + DRAIN_MAX;
+        let mut is_answered = true;
+        for outgoing in self.outgoing.drain(..) {
+            // Those that are left when it does not answer are dropped: the kernel tells it of that.
+            is_answered = is_answered && close(outgoing.channel, drained);
+        }
+        is_answered
     }
 
     /// The message's number where a channel is reserved to there, `None` where none is.
@@ -206,85 +167,155 @@ impl Reserved {
     ) -> Option<Result<u64, LlcError>> {
         let outgoing = self.outgoing.iter_mut().find(|outgoing| outgoing.to == to)?;
         let sent = hand_over(outgoing, self.sap, packet, ack, &mut self.unit);
+        if let Err(LlcError::Busy(_)) = sent {
+            let period = Span::from_nanos(outgoing.channel.contract().period_ns);
+            outgoing.was_full = true;
+            self.ring_in(period);
+        }
         Some(sent.map(|()| {
             self.sent += 1;
             // Whoever polls must hear that an outcome is there: it never comes from the node.
-            self.inbox.ring();
+            self.bell.ring();
             FIRST_NUMBER + self.sent - 1
         }))
+    }
+
+    /// Has the descriptor ring then: the node tells a sender's board of room, on which a poll cannot sleep.
+    fn ring_in(&mut self, span: Span) {
+        let made = match self.again.take() {
+            Some(made) => made,
+            None => {
+                let Ok(made) = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK) else {
+                    return;
+                };
+                if watch(&self.all, made.as_fd(), 0).is_err() {
+                    return;
+                }
+                made
+            }
+        };
+        let in_time = TimeSpec::from(std::time::Duration::from_nanos(span.as_nanos().max(1)));
+        let _ = made.set(Expiration::OneShot(in_time), TimerSetTimeFlags::empty());
+        self.again = Some(made);
+    }
+
+    /// Whether who was told that there is no room is to try again: there is some now, or never will be.
+    pub(crate) fn has_room_again(&mut self) -> bool {
+        let mut found = false;
+        for outgoing in self.outgoing.iter_mut().filter(|outgoing| outgoing.was_full) {
+            let channel = &outgoing.channel;
+            let is_over = matches!(channel.state(), ChannelState::Closed(_));
+            if is_over || channel.waiting() < u64::from(channel.slots()) {
+                outgoing.was_full = false;
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// The shortest period of a channel that had no room: so long may a sleep be at most.
+    pub(crate) fn room_within(&self) -> Option<Span> {
+        let full = self.outgoing.iter().filter(|outgoing| outgoing.was_full);
+        full.map(|outgoing| Span::from_nanos(outgoing.channel.contract().period_ns)).min()
     }
 
     // ---- receiving -------------------------------------------------------------------------------------
 
     pub(crate) fn listen(&mut self) -> Result<(), LlcError> {
-        while self.listeners.len() < AHEAD {
-            let service = reserved_service(self.sap);
-            let listener = Node::connect(&self.control)?.listen(service, None, BUFFERS)?;
-            watch(&self.all, listener.as_fd(), LISTENER)?;
-            self.listeners.push(listener);
-            // From the first on: should the node give no more, channels come all the same.
-            self.is_listening = true;
+        if self.door.is_none() {
+            self.door = Some(Door::open(&self.control, reserved_service(self.sap), &self.bell)?);
         }
         Ok(())
     }
 
     pub(crate) fn is_listening(&self) -> bool {
-        self.is_listening
+        self.door.is_some()
     }
 
     pub(crate) fn lost(&self) -> u64 {
-        self.inbox.lost.load(Ordering::Relaxed)
-    }
-
-    /// Takes what is on the bell.
-    fn hear(&mut self) {
-        let mut away = [0; 64];
-        while self.bell.read(&mut away).is_ok_and(|octets| octets > 0) {}
+        self.lost
     }
 
     /// Something waits that is no message of a channel: a poll must see it.
     pub(crate) fn ring(&self) {
-        self.inbox.ring();
+        self.bell.ring();
+    }
+
+    /// Takes what is on the bell.
+    fn hear(&self) {
+        self.bell.hear();
+        if let Some(again) = &self.again {
+            // What it has counted is taken, so that it is readable no more; one that still runs goes on.
+            let _ = nix::unistd::read(again, &mut [0; 8]);
+        }
     }
 
     /// The program has heard of every outcome; of messages that wait it is to hear still.
     pub(crate) fn no_outcomes(&mut self) {
         self.hear();
-        if !self.inbox.messages().is_empty() {
-            self.inbox.ring();
+        if self.fetch() {
+            self.bell.ring();
         }
     }
 
     /// Whether a message waits. Hears the bell and takes the channels that came before it says no.
     pub(crate) fn has_next(&mut self) -> bool {
-        if !self.inbox.messages().is_empty() {
+        if self.fetch() {
             return true;
         }
-        if self.is_listening && self.listeners.len() < AHEAD && now() >= self.refill_at {
-            self.incoming.retain(|incoming| !incoming.thread.is_finished());
-            self.refill();
+        self.hear();
+        let arrived = self.door.as_ref().map(Door::take).unwrap_or_default();
+        arrived.into_iter().for_each(|arrived| self.take(arrived));
+        self.fetch()
+    }
+
+    /// Has the oldest message of a channel in `message`, if there is one.
+    fn fetch(&mut self) -> bool {
+        if self.from.is_some() {
+            return true;
         }
-        let mut events = [EpollEvent::empty(); AHEAD + 2];
-        let count = self.all.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
-        for event in &events[..count] {
-            match event.data() {
-                INBOX_BELL => self.hear(),
-                LISTENER => self.accept(),
-                _ => {}
+        let mut left = self.incoming.len();
+        while left > 0 {
+            let at = self.first % self.incoming.len();
+            let Incoming { channel, node, .. } = &mut self.incoming[at];
+            match channel.recv(&mut self.message, Span::ZERO) {
+                Ok(receive::Received::Unit(told)) => {
+                    self.lost += told.lost_before;
+                    match ReservedHeader::parse(&self.message) {
+                        Ok((header, _)) if told.complete && header.destination == self.sap => {
+                            self.from = Some(Address { socket: header.source, node: *node });
+                            self.first = at + 1;
+                            return true;
+                        }
+                        // A message is whole or not there; and a unit without the two octets is none.
+                        _ => self.lost += 1,
+                    }
+                }
+                Err(RecvError::TimedOut) => {
+                    self.first = at + 1;
+                    left -= 1;
+                }
+                // Clean or not: what came has been delivered, and a datagram service tells no more.
+                Ok(receive::Received::End(_)) | Err(_) => {
+                    // Its thread has seen the end too.
+                    drop(self.incoming.swap_remove(at));
+                    left = self.incoming.len();
+                }
             }
         }
-        !self.inbox.messages().is_empty()
+        false
     }
 
     pub(crate) fn receive(&mut self, into: &mut [u8]) -> Option<Received> {
         if !self.has_next() {
             return None;
         }
-        let message = self.inbox.messages().pop_front()?;
-        let octets = message.octets.len().min(into.len());
-        into[..octets].copy_from_slice(&message.octets[..octets]);
-        let truncated = message.octets.len() > octets;
-        Some(Received { from: message.from, octets, truncated, priority: 0, reserved: true })
+        let from = self.from.take()?;
+        let message = self.message.get(RESERVED_HEADER_OCTETS..).unwrap_or_default();
+        let octets = message.len().min(into.len());
+        into[..octets].copy_from_slice(&message[..octets]);
+        let truncated = message.len() > octets;
+        Some(Received { from, octets, truncated, priority: 0, reserved: true })
     }
 
     /// Sleeps until a bell rings, or a channel comes.
@@ -297,45 +328,12 @@ impl Reserved {
         let _ = poll(&mut watched, timeout.unwrap_or(PollTimeout::MAX));
     }
 
-    /// Has as many listeners ready again as the node gives; where it gives no more, those that are left must
-    /// do until there may be room.
-    fn refill(&mut self) {
-        if self.listen().is_err() {
-            self.refill_at = now() + REFILL_AGAIN;
-        }
-    }
-
-    fn accept(&mut self) {
-        self.incoming.retain(|incoming| !incoming.thread.is_finished());
-        let mut at = 0;
-        while at < self.listeners.len() {
-            match self.listeners[at].accept(Span::ZERO) {
-                Ok(channel) => {
-                    let listener = self.listeners.swap_remove(at);
-                    // What it hears from now on is of its channel, whose board tells it as well.
-                    let _ = self.all.delete(listener.as_fd());
-                    self.take(channel, listener);
-                }
-                Err(AcceptError::TimedOut { .. }) => at += 1,
-                // A channel whose memory cannot be used: its sender hears of it when the listener closes. Of
-                // the node's end the socket tells.
-                Err(_) => drop(self.listeners.swap_remove(at)),
-            }
-        }
-        self.refill();
-    }
-
-    fn take(&mut self, channel: RecvChannel, listener: Listener) {
-        let peers = Node::connect(&self.control).and_then(|mut node| node.status());
-        let peers = peers.map(|status| status.llc.peers).unwrap_or_default();
-        let found = peers.into_iter().find(|(_, name)| *name == channel.peer().name);
-        let node = found.map_or(0, |(address, _)| address);
-        let (inbox, sap, id) = (self.inbox.clone(), self.sap, channel.id());
-        let thread = Builder::new().name(format!("rota-llc-{sap}"));
-        let started = thread.spawn(move || carry(channel, sap, node, &inbox));
-        // Without a thread the channel was dropped, and its sender hears that it is closed.
-        if let Ok(thread) = started {
-            self.incoming.push(Incoming { channel: id, listener, thread });
+    fn take(&mut self, Arrived { channel, node }: Arrived) {
+        let (bell, board) = (self.bell.clone(), channel.board());
+        let thread = Builder::new().name(format!("rota-llc-{}", self.sap));
+        // Without a thread the channel is dropped, and its sender hears that it is closed.
+        if let Ok(thread) = thread.spawn(move || ring_for(&board, &bell)) {
+            self.incoming.push(Incoming { channel, node, thread });
         }
     }
 }
@@ -348,33 +346,25 @@ impl AsFd for Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        for outgoing in self.outgoing.drain(..) {
-            close(outgoing.channel);
-        }
-        self.inbox.is_over.store(true, Ordering::Relaxed);
-        for incoming in self.incoming.drain(..) {
-            incoming.listener.close_channel(incoming.channel);
-            let _ = incoming.thread.join();
+        self.close();
+        self.door = None;
+        self.bell.end();
+        let ended = self.incoming.drain(..).map(|Incoming { thread, .. }| thread);
+        // All channels end before the first thread is waited for.
+        for thread in ended.collect::<Vec<_>>() {
+            let _ = thread.join();
         }
     }
 }
 
-fn system(error: nix::errno::Errno) -> LlcError {
-    LlcError::System(error.into())
-}
-
-fn watch(all: &Epoll, what: BorrowedFd<'_>, mark: u64) -> Result<(), LlcError> {
-    all.add(what, EpollEvent::new(EpollFlags::EPOLLIN, mark)).map_err(system)
-}
-
-/// Waits as long as the units that wait may take, and a little, but for no one longer than for the node.
-fn close(channel: SendChannel) {
+/// Waits as long as the units that wait may take, and a little, but no longer than that. False when the node
+/// did not answer. It is freed whatever the answer is.
+fn close(channel: SendChannel, until: Instant) -> bool {
     let ContractInfo { period_ns, bound_ns, .. } = *channel.contract();
     let units = channel.waiting().saturating_add(1);
     let drain = Span::from_nanos(period_ns.saturating_mul(units).saturating_add(bound_ns));
-    let drain = drain.min(LOCAL_TIMEOUT);
-    // It is freed whatever the answer is.
-    let _ = channel.close(drain);
+    let drain = drain.min(until.since(now()));
+    !matches!(channel.close_within(drain, ANSWER_MAX), Err(CloseError::Unconfirmed))
 }
 
 fn hand_over(
@@ -384,13 +374,12 @@ fn hand_over(
     ack: bool,
     unit: &mut Vec<u8>,
 ) -> Result<(), LlcError> {
-    let Outgoing { to, octets_max, channel } = outgoing;
-    let too_large = LlcError::LargerThanReserved { octets: packet.len(), octets_max: *octets_max };
+    let Outgoing { to, channel, .. } = outgoing;
     if ack {
         return Err(LlcError::AckOnReserved);
     }
-    if packet.len() > *octets_max as usize {
-        return Err(too_large);
+    if packet.len() > MESSAGE_OCTETS_MAX {
+        return Err(LlcError::PacketTooLarge { octets: packet.len() });
     }
     let mut header = [0; RESERVED_HEADER_OCTETS];
     ReservedHeader { source: sap, destination: to.socket }.emit(&mut header);
@@ -399,31 +388,13 @@ fn hand_over(
     unit.extend_from_slice(packet);
     match channel.try_send(unit, now()) {
         Ok(_) => Ok(()),
-        Err(SendError::WouldBlock | SendError::TimedOut) => Err(LlcError::Busy(u32::from(BUFFERS))),
-        Err(SendError::TooLong { .. }) => Err(too_large),
+        Err(SendError::WouldBlock | SendError::TimedOut) => Err(LlcError::Busy(channel.slots())),
+        // What it carries by now: somebody may have changed it.
+        Err(SendError::TooLong { octets_max, .. }) => Err(LlcError::LargerThanReserved {
+            octets: packet.len(),
+            octets_max: octets_max.saturating_sub(RESERVED_HEADER_OCTETS as u32),
+        }),
         Err(SendError::Closed(cause)) => Err(LlcError::ReservationEnded { to: *to, cause }),
         Err(SendError::NodeGone) => Err(LlcError::Node(rota_shm::control::SocketError::Gone.into())),
-    }
-}
-
-/// One channel's life: its units into the inbox until it ends, or the socket does.
-fn carry(mut channel: RecvChannel, sap: u8, node: u8, inbox: &Inbox) {
-    let mut unit = Vec::new();
-    while !inbox.is_over.load(Ordering::Relaxed) {
-        let told = match channel.recv(&mut unit, LOOK_UP) {
-            Ok(receive::Received::Unit(told)) => told,
-            Err(receive::RecvError::TimedOut) => continue,
-            // Clean or not: what came is delivered, and a datagram service tells no more.
-            Ok(receive::Received::End(_)) | Err(_) => return,
-        };
-        inbox.lose(told.lost_before);
-        match ReservedHeader::parse(&unit) {
-            Ok((header, message)) if told.complete && header.destination == sap => {
-                let from = Address { socket: header.source, node };
-                inbox.put(Message { from, octets: message.to_vec() });
-            }
-            // A message is whole or not there; and a unit without the two octets is none.
-            _ => inbox.lose(1),
-        }
     }
 }

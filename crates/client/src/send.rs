@@ -100,6 +100,7 @@ impl SendChannel {
     /// # Errors
     /// [`OpenError::Refused`] with the margin and what would be granted; the contract then stays as it was.
     pub fn modify(&mut self, unit_octets_max: u32) -> Result<&ContractInfo, OpenError> {
+        let _ = self.session.discard();
         self.contract = modify(&self.session, self.channel, unit_octets_max)?;
         Ok(&self.contract)
     }
@@ -243,6 +244,11 @@ impl SendChannel {
         self.source.ring.waiting()
     }
 
+    /// Units that may wait at most.
+    pub(crate) fn slots(&self) -> u32 {
+        self.source.ring.slots()
+    }
+
     /// Where the channel is in its life.
     pub fn state(&self) -> ChannelState {
         self.source.board.state()
@@ -258,14 +264,20 @@ impl SendChannel {
     /// # Errors
     /// [`CloseError`]; the channel is freed all the same.
     pub fn close(self, drain: Span) -> Result<CloseReport, CloseError> {
+        self.close_within(drain, LOCAL_TIMEOUT.at_least(drain))
+    }
+
+    /// The same; the node may take `answer` for its answer.
+    pub(crate) fn close_within(self, drain: Span, answer: Span) -> Result<CloseReport, CloseError> {
         let ClientSource { ring, board, .. } = &self.source;
         match wait_for(board, &self.session, drain, || (ring.waiting() == 0).then_some(())) {
             Ok(()) | Err(WaitError::TimedOut) => {}
             Err(WaitError::Closed(cause)) => return Err(CloseError::Closed(cause)),
             Err(WaitError::NodeGone) => return Err(CloseError::NodeGone),
         }
+        let _ = self.session.discard();
         let close = Request::Close { channel: self.channel };
-        match self.session.request(&close, LOCAL_TIMEOUT.at_least(drain)) {
+        match self.session.request(&close, answer) {
             Ok(message) if matches!(message.body, Reply::Closed { .. } | Reply::Done) => {
                 Ok(CloseReport { drained: ring.waiting() == 0, units_sent: board.units_sent() })
             }

@@ -71,6 +71,18 @@ impl Session {
         self.connection.reply(timeout)
     }
 
+    /// Throws away the news that wait, which in time would leave no room for an answer. False when there will
+    /// be no more.
+    pub(crate) fn discard(&self) -> bool {
+        loop {
+            match self.connection.reply(Span::ZERO) {
+                Ok(_) => {}
+                Err(SocketError::TimedOut(_)) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+
     pub(crate) fn is_gone(&self) -> bool {
         self.connection.is_gone()
     }

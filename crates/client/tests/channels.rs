@@ -61,7 +61,7 @@ fn what_is_missing_is_said() {
     // Unit 1 loses its first fragment, unit 2 its last, unit 3 everything, and so does the last unit, 5.
     let loss = |number, fragment| matches!((number, fragment), (1, 0) | (2, 4) | (3 | 5, _));
     let (_fake, _node, mut sender, mut receiver) =
-        pair(Behaviour { loss, drains: true }, &OpenRequest { buffers: 16, ..request(6_250) });
+        pair(Behaviour { loss, ..Behaviour::default() }, &OpenRequest { buffers: 16, ..request(6_250) });
     for number in 0..6 {
         sender.send(&unit_octets(number, 6_000), schedule(number)).unwrap();
     }
@@ -215,7 +215,7 @@ fn the_node_answers_about_itself() {
     assert_eq!(node.channels().unwrap(), []);
     node.circulate(ms(1)).unwrap();
     let denied = node.modify_channel(1, 1).err().unwrap();
-    assert_eq!(denied.to_string(), "a fake node modifies nothing");
+    assert_eq!(denied.to_string(), "no channel 1 here");
     let counters = node.counters().unwrap();
     let before = counters.get("turns").unwrap();
     std::thread::sleep(std::time::Duration::from_millis(20));

@@ -88,7 +88,8 @@ impl Control<'_> {
         poller.add(listener.as_fd(), LISTENER, Trigger::Level)?;
         poller.add(self.data.wait_fd(), NOTES, Trigger::Edge)?;
         while !self.over {
-            let due = self.ask_for_snapshot(now()).min(self.incidents.turn(now()));
+            let due =
+                self.ask_for_snapshot(now()).min(self.incidents.turn(now())).min(self.tell_changes(now()));
             let ready: Vec<u64> = poller.wait(due)?.map(|event| event.token).collect();
             for token in ready {
                 match token {
@@ -312,6 +313,7 @@ impl Control<'_> {
                 room_octets,
                 told: false,
                 closing: false,
+                change_untold: false,
             }),
             Err(AskError::Unknown { known }) => {
                 session.reply(&no_station(&to, &known), &[]);
@@ -408,26 +410,32 @@ impl Control<'_> {
             session.listens.iter().position(|(known, _)| known.id == listener).map(|place| (at, place))
         });
         let Some((at, place)) = place else {
+            // Its program has gone: the machine is not to wait for its listener.
             self.data.say(Command::Abort { channel });
+            self.data.say(Command::Unlisten { listener });
             return;
         };
         let session = &mut self.sessions[at];
-        let listened = session.listens.swap_remove(place);
-        let Listening { service, buffers, .. } = listened.0;
+        let (listening, from_name) = &session.listens[place];
+        let (Listening { service, buffers, .. }, again) =
+            (*listening, listens_again(listening, from_name.as_ref()));
         // What it may grow to, which the sender's first word tells.
         let buffers = buffers.max(4).max(contract.buffers);
         let slots = rx_slots_for(buffers, contract.unit_octets_max, 1_400);
         let Ok(sink) = NodeSink::create(SinkShape { slots, unit_octets_max: contract.unit_octets_max })
         else {
             self.data.say(Command::Abort { channel });
+            self.data.say(again);
             return;
         };
         // The program is told once the channel is reserved: one that admission refuses is none
         // of its business.
         let Ok(offer) = sink.descriptors().iter().map(BorrowedFd::try_clone_to_owned).collect() else {
             self.data.say(Command::Abort { channel });
+            self.data.say(again);
             return;
         };
+        let listened = session.listens.swap_remove(place);
         let owned = Owned {
             channel,
             label: 0,
@@ -445,6 +453,7 @@ impl Control<'_> {
             room_octets: contract.unit_octets_max,
             told: false,
             closing: false,
+            change_untold: false,
         };
         session.channels.push(owned);
         let (ring, board) = sink.into_parts();
@@ -479,10 +488,8 @@ impl Control<'_> {
         let owned = session.channels.swap_remove(place);
         if let (Some((listening, from)), false) = (owned.listener, owned.told) {
             // It never came to be, and its program still waits: whoever asks next finds it listening.
-            let Listening { id, service, .. } = listening;
-            session.listens.push((listening, from.clone()));
-            let listener = rota_proto::Listener { id, service, from };
-            self.data.say(Command::Listen { ask: None, listener });
+            self.data.say(listens_again(&listening, from.as_ref()));
+            session.listens.push((listening, from));
             return;
         }
         if let Some(board) = &owned.board {
@@ -540,6 +547,13 @@ impl Control<'_> {
         });
         info.collect()
     }
+}
+
+/// A listener whose channel never came to be is one again.
+fn listens_again(listening: &Listening, from: Option<&String>) -> Command {
+    let Listening { id, service, .. } = *listening;
+    let listener = rota_proto::Listener { id, service, from: from.cloned() };
+    Command::Listen { ask: None, listener }
 }
 
 /// Why a channel never came to be.

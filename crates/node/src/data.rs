@@ -17,7 +17,7 @@ use rota_proto::{
     ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest, Output,
     Payloads, PortId, Received, StationId, UnitFate,
 };
-use rota_shm::control::LlcInfo;
+use rota_shm::control::{LlcInfo, LlcPeer};
 use rota_shm::{
     Board, ChannelCounter, NodeSocket, RxWriter, SlotMark, TraceFile, TxReader, UnitDescriptor, UnitRef,
 };
@@ -355,15 +355,17 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// A frame: for the machines, for the log, and for the program that it is for. When it was handled.
     fn arrived(&mut self, at: Option<Instant>, dequeued: Instant, octets: &[u8]) -> Option<Instant> {
-        let counted = *self.node.link().counters();
+        // Only who writes a log asks what this one frame changed.
+        let counted = self.tracer.is_on().then(|| *self.node.link().counters());
         let received = self.node.handle(dequeued, Input::Frame { port: PortId(0), at, data: octets });
         let handled = self.tick();
         let fragment = match &received {
             Some(Received::Fragment(fragment)) => Some(fragment),
             _ => None,
         };
-        let at = at.unwrap_or(dequeued);
-        self.tracer.received(at, dequeued, octets, &counted, &self.node, fragment);
+        if let Some(counted) = &counted {
+            self.tracer.received(at.unwrap_or(dequeued), dequeued, octets, counted, &self.node, fragment);
+        }
         self.take(received, octets);
         handled
     }
@@ -711,8 +713,16 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     fn llc_info(&self) -> LlcInfo {
         let (llc, link) = (self.node.llc(), self.node.link());
         let members = link.members().iter().filter(|member| member.announce.llc_address != 0);
-        let named = members.map(|member| (member.announce.llc_address, member.announce.name().to_owned()));
-        let peers = link.settings().llc.peers.iter().map(|(node, mac)| (*node, mac.to_string()));
+        let named = members.map(|member| LlcPeer {
+            node: member.announce.llc_address,
+            station: member.station,
+            name: member.announce.name().to_owned(),
+            mac: member.mac.to_string(),
+        });
+        let peers = link.settings().llc.peers.iter().map(|(node, mac)| {
+            let mac = mac.to_string();
+            LlcPeer { node: *node, station: 0, name: mac.clone(), mac }
+        });
         LlcInfo {
             node: llc.address(),
             private: link.settings().llc.private_segment,

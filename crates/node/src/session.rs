@@ -3,7 +3,7 @@
 use crate::commands::{Command, ControlEnd, Opening};
 use crate::status::Facts;
 use rota_proto::{ChannelId, CloseCause, Contract, Listener};
-use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request};
+use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request, SocketError};
 use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
 use std::cell::Cell;
@@ -71,6 +71,8 @@ pub(crate) struct Owned {
     pub(crate) room_octets: u32,
     pub(crate) told: bool,
     pub(crate) closing: bool,
+    /// Its contract has changed, and its program has not been told.
+    pub(crate) change_untold: bool,
 }
 
 /// A socket of link control and, until its program has mapped it, its memory.
@@ -114,6 +116,17 @@ impl Session {
         let is_heard = self.connection.send_reply(reply, files).is_ok();
         self.deaf.set(self.deaf.get() || !is_heard);
         is_heard
+    }
+
+    /// Tells what nobody has asked for. False when there is no room for it, which is nobody's fault.
+    pub(crate) fn news(&self, reply: &Reply) -> bool {
+        match self.connection.send_reply(reply, &[]) {
+            Err(SocketError::Stuck) => false,
+            told => {
+                self.deaf.set(self.deaf.get() || told.is_err());
+                true
+            }
+        }
     }
 
     /// Whether there is nobody to serve any more.
@@ -298,6 +311,10 @@ impl Session {
         for owned in self.channels.drain(..) {
             let channel = owned.channel;
             data.say(if owned.closing { Command::Close { channel } } else { Command::Abort { channel } });
+            // Of one that never opened the machine waits for the listener.
+            if let Some((listener, _)) = owned.listener.filter(|_| !owned.told) {
+                data.say(Command::Unlisten { listener: listener.id });
+            }
         }
     }
 }
@@ -330,5 +347,28 @@ pub(crate) fn board_cause(cause: CloseCause) -> rota_shm::CloseCause {
         | CloseCause::NoListener
         | CloseCause::NotForYou
         | CloseCause::Refused => rota_shm::CloseCause::StationVanished,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_shm::control::{ControlName, Listener as Door};
+
+    /// A peer that modified its channel some hundred times ended it: the receiver reads no such news.
+    #[test]
+    fn news_that_nobody_reads_end_no_session_but_an_answer_without_room_does() {
+        let name = ControlName::named(&format!("rota/test/{}/session", std::process::id())).unwrap();
+        let door = Door::bind(&name).unwrap();
+        let client = Connection::connect(&name).unwrap();
+        let session = Session::new(1, 0, door.accept().unwrap().unwrap());
+        let news = Reply::Changed { channel: 1, contract: contract_info(&Contract::default()) };
+        let told = || (0..100_000).take_while(|_| session.news(&news)).count();
+        let first = told();
+        assert!(first > 10 && first < 100_000 && !session.is_over(), "{first}");
+        // Whoever reads hears more.
+        while client.try_reply().is_ok_and(|reply| reply.is_some()) {}
+        assert!(told() > 10 && !session.is_over());
+        assert!(!session.reply(&Reply::Done, &[]) && session.is_over());
     }
 }

@@ -141,7 +141,12 @@ impl Tracer {
 
     // ---- frames ---------------------------------------------------------------------------------------
 
-    /// A frame that the machine has handled; `before` is what it had counted until then.
+    /// Whether there is a log.
+    pub(crate) fn is_on(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// A frame that the machine has handled, where there is a log; `before` is what it had counted before.
     pub(crate) fn received(
         &mut self,
         at: Instant,
@@ -151,9 +156,6 @@ impl Tracer {
         node: &Node,
         delivery: Option<&Delivery>,
     ) {
-        if self.file.is_none() {
-            return;
-        }
         if self.link_down {
             self.link_down = false;
             self.plain_event(TraceEvent::LinkUp, dequeued);

@@ -191,7 +191,7 @@ pub enum ChannelEvent {
         /// Which test, by how much, and what would be granted.
         refusal: Refusal,
     },
-    /// It is over.
+    /// It is over. Where a receiving one never opened, its listener is to listen again, or to be taken back.
     Closed {
         /// Which.
         channel: ChannelId,
@@ -254,6 +254,8 @@ struct Incoming {
     newest: Option<(u64, u16)>,
     contract: Contract,
     opened: bool,
+    /// Who listened, and does so again when it never opens.
+    taker: Listener,
     since: Instant,
     meter: Meter,
 }
@@ -267,6 +269,9 @@ pub(crate) struct Channels {
     outgoing: Vec<Outgoing>,
     incoming: Vec<Incoming>,
     listeners: Vec<Listener>,
+    /// Those whose channel never opened, until the parent has had them listen again or taken them back. Who
+    /// asks for one meanwhile is not answered, and asks again.
+    returning: Vec<Listener>,
     events: VecDeque<ChannelEvent>,
 }
 
@@ -289,6 +294,7 @@ impl Channels {
             outgoing: Vec::with_capacity(CHANNELS_MAX),
             incoming: Vec::with_capacity(CHANNELS_MAX),
             listeners: Vec::new(),
+            returning: Vec::new(),
             events: VecDeque::with_capacity(1024),
         }
     }
@@ -314,11 +320,13 @@ impl Channels {
     }
 
     pub(crate) fn listen(&mut self, listener: Listener) {
+        self.returning.retain(|returning| returning.id != listener.id);
         self.listeners.push(listener);
     }
 
     pub(crate) fn unlisten(&mut self, id: u64) {
         self.listeners.retain(|listener| listener.id != id);
+        self.returning.retain(|listener| listener.id != id);
     }
 
     pub(crate) fn open(
@@ -572,14 +580,16 @@ impl Channels {
         }
         let at = match self.listener_for(from, signal.service, link) {
             Ok(at) => at,
-            Err(cause) => {
+            Err(None) => return,
+            Err(Some(cause)) => {
                 let code = cause.code();
                 link.send_signal(now, from, Signal { verb: Verb::Refuse, code, ..answer });
                 return;
             }
         };
         // One listener takes one channel; a program that wants more listens again.
-        let listener = self.listeners.swap_remove(at).id;
+        let taker = self.listeners.swap_remove(at);
+        let listener = taker.id;
         let id = self.next_id();
         let contract = contract_of(signal, link);
         let (remote, label) = (signal.channel, signal.label);
@@ -597,16 +607,23 @@ impl Channels {
             since: now,
             contract,
             opened: false,
+            taker,
             meter: Meter::default(),
         });
         self.events.push_back(ChannelEvent::Incoming { channel: id, listener, from, contract });
         link.send_signal(now, from, answer);
     }
 
-    /// Who takes a channel from that station: rather a program that waits for just this one.
-    fn listener_for(&self, from: StationId, service: u16, link: &Rether) -> Result<usize, CloseCause> {
+    /// Who takes a channel from that station: rather a program that waits for just this one. No cause where
+    /// one is about to listen again.
+    fn listener_for(
+        &self,
+        from: StationId,
+        service: u16,
+        link: &Rether,
+    ) -> Result<usize, Option<CloseCause>> {
         if self.incoming.len() >= CHANNELS_MAX {
-            return Err(CloseCause::NoListener);
+            return Err(Some(CloseCause::NoListener));
         }
         let sender = link.members().iter().find(|member| member.station == from);
         let rank = |listener: &Listener| match &listener.from {
@@ -618,7 +635,11 @@ impl Channels {
             self.listeners.iter().enumerate().filter_map(|(at, listener)| Some((rank(listener)?, at)));
         ranked.max().map(|(_, at)| at).ok_or_else(|| {
             let is_listened_to = self.listeners.iter().any(|listener| listener.service == service);
-            if is_listened_to { CloseCause::NotForYou } else { CloseCause::NoListener }
+            match self.returning.iter().any(|listener| rank(listener).is_some()) {
+                true => None,
+                false if is_listened_to => Some(CloseCause::NotForYou),
+                false => Some(CloseCause::NoListener),
+            }
         })
     }
 
@@ -673,7 +694,12 @@ impl Channels {
     }
 
     fn end_incoming(&mut self, at: usize, cause: CloseCause, final_unit: Option<u64>) {
-        let channel = self.incoming.swap_remove(at).id;
+        let Incoming { id: channel, opened, taker, .. } = self.incoming.swap_remove(at);
+        if !opened {
+            // The parent will listen again, which takes it a while; whoever was refused may ask for less at
+            // once, and is not to hear that nobody listens.
+            self.returning.push(taker);
+        }
         self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit });
     }
 

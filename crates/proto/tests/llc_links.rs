@@ -182,6 +182,41 @@ fn a_message_like_the_one_before_is_no_repetition_of_it() {
     }
 }
 
+/// More than 256 directions are in use one after another, and one that had to make room begins with the bit
+/// of its last command: a late repetition of the same octets was acknowledged, and its message lost.
+#[test]
+fn a_direction_that_made_room_for_others_acknowledges_no_message_that_is_lost() {
+    let strangers = |settings: &mut rota_proto::Settings| {
+        let of = |k: u8| (k, rota_wire::MacAddr([6, 0, 0, 0, 0, k]));
+        settings.llc.peers.extend((10..150).filter(|k| *k != 0x77).map(of));
+    };
+    let mut lan = Lan::plain_with(2, strangers);
+    let heard = |lan: &Lan| lan.nodes[1].llc().counters().messages_received;
+    let first = lan.send(0, 2, 30, |request| (request.ack, request.tries) = (true, 1));
+    lan.run(SECOND * 3);
+    assert_eq!((lan.outcome(first), heard(&lan)), (Some(LlcOutcome::Acknowledged), 1));
+    for socket in [2, 4] {
+        for node in (10..150).filter(|node| *node != 0x77) {
+            lan.send(0, node, 30, |request| (request.socket, request.ack) = (socket, true));
+        }
+    }
+    lan.run(SECOND * 6);
+    lan.events.clear();
+    lan.left.clear();
+    // The repetitions of more than a second are lost; the next message is like the one before.
+    lan.loses = |at| at < 25;
+    lan.next = 0;
+    let again = lan.send(0, 2, 30, |request| (request.ack, request.tries) = (true, 60));
+    lan.run(SECOND * 4);
+    let outcome = lan.outcome(again).expect("it has ended");
+    assert_eq!((outcome == LlcOutcome::Acknowledged, heard(&lan)), (false, 1), "{outcome:?}");
+    // From an answer on the two agree again.
+    lan.loses = |_| false;
+    lan.send(0, 2, 30, |request| (request.ack, request.tries) = (true, 1));
+    lan.run(SECOND * 3);
+    assert_eq!(heard(&lan), 2);
+}
+
 #[test]
 fn a_station_that_is_known_only_later_has_not_booted_again() {
     let mut lan = Lan::plain(1);
@@ -265,6 +300,39 @@ fn the_token_s_own_signalling_does_not_wait_behind_messages() {
     assert!(numbers.iter().all(|number| lan.outcome(*number) == Some(LlcOutcome::Sent)));
     let took = lan.opened_at.since(asked);
     assert!(took < ms(300), "the messages need a second, and opening a channel took {took}");
+}
+
+/// Its parent took a while to listen again, and whoever asked for less at once heard that nobody listens.
+#[test]
+fn who_was_refused_and_asks_for_less_at_once_finds_it_listening() {
+    let mut lan = Lan::token(2);
+    lan.nodes[1].listen(9);
+    let to = Destination::Station(lan.nodes[1].link().station());
+    let request = |octets| OpenRequest {
+        to,
+        service: 9,
+        unit_octets_max: octets,
+        room_octets: octets,
+        period: TRT_30_HZ,
+        periodic: false,
+    };
+    (lan.opened, lan.refused) = (false, false);
+    lan.nodes[0].open(lan.now, &request(100_000)).expect("a sound request");
+    while !lan.refused {
+        assert!(!lan.opened);
+        lan.run(ms(1));
+    }
+    lan.nodes[0].open(lan.now, &request(1_000)).expect("a sound request");
+    lan.run(ms(20));
+    assert!(!lan.opened, "its parent has not had it listen yet");
+    lan.nodes[1].listen(9);
+    lan.run(SECOND);
+    assert!(lan.opened);
+    // And once it has taken its channel it is gone, as a listener takes one.
+    lan.opened = false;
+    lan.nodes[0].open(lan.now, &request(1_000)).expect("a sound request");
+    lan.run(SECOND);
+    assert!(!lan.opened);
 }
 
 #[test]

@@ -280,7 +280,7 @@ pub struct BoardView {
 }
 
 /// What the board's event word was when it was looked at; see [`BoardView::wait`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventSeen(u32);
 
 impl BoardView {

@@ -44,6 +44,11 @@ impl Worker {
         Ok(Self { label, child, out, err, first_err_line })
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until it says something on standard error; an error when it ends or is silent instead.
     pub fn wait_for_word(&mut self, patience: Span) -> Result<(), Failure> {
         let timeout = Duration::from_nanos(patience.as_nanos());

@@ -8,6 +8,9 @@ use super::{Compare, Expr, Field, FilterError, Side};
 const DEPTH_MAX: usize = 64;
 const SYMBOLS: &[&str] = &["&&", "||", "==", "!=", "<=", ">=", "(", ")", "!", "=", "<", ">"];
 
+/// Words that join, and are no names unless they are quoted.
+const JOINS: &[&str] = &["and", "or", "not"];
+
 /// A word or symbol, and where it began, in letters from 0.
 #[derive(Clone, Debug)]
 struct Piece {
@@ -159,10 +162,14 @@ impl Reader<'_> {
     fn party(&mut self, side: Side) -> Result<Expr, FilterError> {
         self.next += 1;
         let is = self.takes(&["=", "==", "!="]).is_none_or(|sign| sign != "!=");
-        let is_station = |piece: &&Piece| piece.quoted || !SYMBOLS.contains(&&*piece.text);
+        let is_other = |text: &str| SYMBOLS.contains(&text) || JOINS.contains(&text);
+        let is_station = |piece: &&Piece| piece.quoted || !is_other(&piece.text);
         let Some(piece) = self.peek().filter(is_station) else {
             return Err(self.wrong("a station's name, number or address was expected"));
         };
+        if !piece.quoted && piece.text.contains(':') && !is_address(&piece.text) {
+            return Err(self.wrong("an address is six pairs of hexadecimal digits with ':' between them"));
+        }
         let called = piece.text.clone();
         self.next += 1;
         Ok(Expr::Party(side, is, called))
@@ -218,4 +225,9 @@ impl Reader<'_> {
         self.next += 1;
         Ok(Expr::Number(field, compare, number))
     }
+}
+
+fn is_address(text: &str) -> bool {
+    let is_pair = |pair: &str| pair.len() == 2 && pair.chars().all(|digit| digit.is_ascii_hexdigit());
+    text.split(':').count() == 6 && text.split(':').all(is_pair)
 }

@@ -67,6 +67,10 @@ fn a_wrong_filter_names_its_column_and_what_would_be_right() {
         ("token llc", 7, "'llc'", "'and', 'or' or the end"),
         ("token)", 6, "')'", "'and', 'or' or the end"),
         ("src )", 5, "')'", "a station's name"),
+        ("src and", 5, "'and'", "a station's name"),
+        ("not host or token", 10, "'or'", "a station's name"),
+        ("dst 02:00:00:00:00:zz", 5, "'02:00:00:00:00:zz'", "six pairs"),
+        ("dst 02:00:00:00:00", 5, "'02:00:00:00:00'", "six pairs"),
         ("src 'n3", 5, "a quotation begins", "must end it"),
         ("token & llc", 7, "'&'", "'and', 'or'"),
         ("kind", 5, "the filter ends", "one of these"),
@@ -101,6 +105,14 @@ fn a_filter_too_deep_is_refused_and_not_a_crash() {
     assert!(Filter::parse(&"!".repeat(100_000), &OF_EVENTS).is_err());
     let long = vec!["token"; 10_000].join(" and ");
     assert!(holds(&long, &token()), "long is not deep");
+}
+
+#[test]
+fn a_station_may_have_any_name_in_quotes() {
+    for name in ["and", "not", "a:b", ")"] {
+        assert!(Filter::parse(&format!("src '{name}'"), &OF_EVENTS).is_ok(), "{name}");
+    }
+    assert!(Filter::parse("src 02:52:4F:54:41:02", &OF_EVENTS).is_ok());
 }
 
 #[test]

@@ -4,41 +4,30 @@
 use rota::{TraceEvent, TraceVerdict};
 use rota_wire::Kind;
 
-const OURS: usize = Kind::ALL.len();
+/// The words of a list but for its first few, and some more. A constant knows no iterators.
+macro_rules! words_of {
+    ($all:expr, without $skip:expr, and $more:expr) => {{
+        let ours = $all.len() - $skip;
+        let mut words = [""; $all.len() - $skip + $more.len()];
+        let mut at = 0;
+        while at < words.len() {
+            words[at] = if at < ours { $all[at + $skip].word() } else { $more[at - ours] };
+            at += 1;
+        }
+        words
+    }};
+}
+
+const NONE: [&str; 0] = [];
 
 /// Kinds of frames: ours as docs/wire.md names them, 802.2 LLC, and the host's own.
-pub const KINDS: &[&str] = &{
-    let mut words = ["llc"; OURS + 2];
-    let mut at = 0;
-    while at < OURS {
-        words[at] = Kind::ALL[at].word();
-        at += 1;
-    }
-    words[OURS + 1] = "ordinary";
-    words
-};
+pub const KINDS: &[&str] = &words_of!(Kind::ALL, without 0, and ["llc", "ordinary"]);
 
 /// What can happen.
-pub const EVENTS: &[&str] = &{
-    let mut words = [""; TraceEvent::ALL.len()];
-    let mut at = 0;
-    while at < words.len() {
-        words[at] = TraceEvent::ALL[at].word();
-        at += 1;
-    }
-    words
-};
+pub const EVENTS: &[&str] = &words_of!(TraceEvent::ALL, without 0, and NONE);
 
 /// What was found of a frame. The first verdict is none, and has no word.
-pub const VERDICTS: &[&str] = &{
-    let mut words = [""; TraceVerdict::ALL.len() - 1];
-    let mut at = 0;
-    while at < words.len() {
-        words[at] = TraceVerdict::ALL[at + 1].word();
-        at += 1;
-    }
-    words
-};
+pub const VERDICTS: &[&str] = &words_of!(TraceVerdict::ALL, without 1, and NONE);
 
 /// Modes of a station.
 pub const MODES: &[&str] = &["joining", "plain", "switching", "token"];

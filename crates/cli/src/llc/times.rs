@@ -1,45 +1,77 @@
 //! What round trips took.
 
+use hdrhistogram::Histogram;
 use rota_units::Span;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Round trips of one kind.
-#[derive(Default)]
+/// Round trips of one kind, or ways there.
+pub struct Record {
+    answered: Histogram<u64>,
+    lost: u64,
+}
+
+/// What became of them, in nanoseconds.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Times {
-    pub answered: Vec<u64>,
+    pub p50_ns: u64,
+    pub p99_ns: u64,
+    pub p999_ns: u64,
+    pub max_ns: u64,
+    pub count: u64,
+    /// Messages that no answer came to in time.
     pub lost: u64,
 }
 
-impl Times {
+impl Default for Record {
+    fn default() -> Self {
+        let answered = Histogram::new_with_bounds(1, 10_000_000_000, 3).expect("the bounds are sound");
+        Self { answered, lost: 0 }
+    }
+}
+
+impl Record {
     /// One more, or one without an answer.
     pub fn note(&mut self, took: Option<Span>) {
         match took {
-            Some(took) => self.answered.push(took.as_nanos()),
+            Some(took) => self.answered.saturating_record(took.as_nanos().max(1)),
             None => self.lost += 1,
         }
     }
 
-    /// The time that so many in a hundred took at most; nothing where none was answered. They must be sorted.
-    pub fn at(&self, percent: usize) -> Option<u64> {
-        let last = self.answered.len().saturating_sub(1);
-        self.answered.get((self.answered.len() * percent / 100).min(last)).copied()
+    /// So many more without an answer.
+    pub fn lose(&mut self, count: u64) {
+        self.lost += count;
+    }
+
+    pub fn sum_up(&self) -> Times {
+        let at = |quantile| self.answered.value_at_quantile(quantile);
+        let [p50_ns, p99_ns, p999_ns] = [0.5, 0.99, 0.999].map(at);
+        let (max_ns, count) = (self.answered.max(), self.answered.len());
+        Times { p50_ns, p99_ns, p999_ns, max_ns, count, lost: self.lost }
+    }
+
+    /// The median; nothing where none was answered.
+    pub fn median(&self) -> Option<u64> {
+        (!self.answered.is_empty()).then(|| self.answered.value_at_quantile(0.5))
     }
 
     pub fn json(&self) -> serde_json::Value {
+        let Times { p50_ns, p99_ns, max_ns, count, lost, .. } = self.sum_up();
+        let had = |ns: u64| (count > 0).then_some(ns);
         json!({
-            "answered": self.answered.len(), "lost": self.lost,
-            "p50_ns": self.at(50), "p99_ns": self.at(99), "max_ns": self.at(100),
+            "answered": count, "lost": lost,
+            "p50_ns": had(p50_ns), "p99_ns": had(p99_ns), "max_ns": had(max_ns),
         })
     }
 
     pub fn sentence(&self) -> String {
-        let (answered, lost) = (self.answered.len(), self.lost);
-        let [Some(half), Some(most), Some(all)] =
-            [50, 99, 100].map(|percent| self.at(percent).map(Span::from_nanos))
-        else {
+        let Times { p50_ns, p99_ns, max_ns, count, lost, .. } = self.sum_up();
+        if count == 0 {
             return format!("0 answered, {lost} lost");
-        };
-        format!("{answered} answered, {lost} lost; round trip {half} median, {most} p99, {all} at most")
+        }
+        let [half, most, all] = [p50_ns, p99_ns, max_ns].map(Span::from_nanos);
+        format!("{count} answered, {lost} lost; round trip {half} median, {most} p99, {all} at most")
     }
 }
 
@@ -49,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_was_not_answered_took_no_time_at_all() {
-        let mut times = Times::default();
+        let mut times = Record::default();
         times.note(None);
         assert_eq!(times.sentence(), "0 answered, 1 lost");
         assert!(times.json()["p50_ns"].is_null());

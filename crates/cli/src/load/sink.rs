@@ -5,7 +5,8 @@ use crate::Format;
 use crate::clock;
 use crate::exit::Failure;
 use crate::output::Output;
-use nix::sys::signal::{SigSet, Signal};
+use crate::signals::ENDS;
+use nix::sys::signal::SigSet;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 use std::io::{ErrorKind, Read};
@@ -49,7 +50,7 @@ pub(super) fn run(port: u16, window: Window, format: Format) -> Result<(), Failu
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).map_err(|e| taken("TCP", e))?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).map_err(|e| taken("UDP", e))?;
     // Blocked here so that every thread inherits it and only the wait below sees the signal.
-    let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
+    let signals = SigSet::from_iter(ENDS);
     if window.seconds.is_none() {
         signals.thread_block().map_err(|e| Failure::failed(e.to_string()))?;
     }

@@ -1,17 +1,19 @@
 //! A node without a network: the node's half of shared memory and control socket on a thread, looping
 //! each sent unit back to whoever listens to its service.
 
+#![allow(dead_code)] // Each test program uses its part.
+
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rota::{ContractInfo, ControlName, Instant, RefusalInfo, Span, StatusInfo, now};
+use rota::{ContractInfo, ControlName, Instant, LlcInfo, LlcPeer, RefusalInfo, Span, StatusInfo, now};
 use rota_shm::control::{Connection, Listener, Reply, Request};
 use rota_shm::layout::rx_slots_for;
 use rota_shm::{
-    Board, ChannelState, CloseCause, CounterTable, NodeSource, RxWriter, SinkShape, SlotMark, SourceShape,
-    UnitDescriptor,
+    Board, ChannelState, CloseCause, CounterTable, NodeSocket, NodeSource, RxWriter, SinkShape, SlotMark,
+    SocketShape, SourceShape, UnitDescriptor,
 };
 
 /// Octets of payload in one fragment, as on an Ethernet of MTU 1,500.
@@ -28,11 +30,13 @@ pub struct Behaviour {
     pub loss: Loss,
     /// Whether units leave the senders' rings.
     pub drains: bool,
+    /// Whether it says what it is when asked.
+    pub tells_status: bool,
 }
 
 impl Default for Behaviour {
     fn default() -> Self {
-        Self { loss: |_, _| false, drains: true }
+        Self { loss: |_, _| false, drains: true, tells_status: true }
     }
 }
 
@@ -81,6 +85,8 @@ struct Client {
     connection: Connection,
     // Service and buffers.
     listens: Option<(u16, u16)>,
+    // Keeps the files of its socket.
+    socket: Option<NodeSocket>,
 }
 
 struct Flow {
@@ -89,8 +95,9 @@ struct Flow {
     source: NodeSource,
     live: bool,
     closing: bool,
-    // Index of the client that opened it.
+    // Index of the client that opened it, and of the one that took it.
     owner: usize,
+    taker: usize,
     sink: Option<(RxWriter, Board)>,
     sent: u64,
 }
@@ -114,10 +121,10 @@ impl World {
         self.counters.add(0, 1);
         self.cycle += 1;
         while let Some(connection) = self.listener.accept().unwrap() {
-            self.clients.push(Some(Client { connection, listens: None }));
+            self.clients.push(Some(Client { connection, listens: None, socket: None }));
         }
         for index in 0..self.clients.len() {
-            self.serve(index);
+            self.serve(index, behaviour);
         }
         let at = now();
         for flow in &mut self.flows {
@@ -130,10 +137,11 @@ impl World {
         self.finish_closing();
     }
 
-    fn serve(&mut self, index: usize) {
+    fn serve(&mut self, index: usize, behaviour: Behaviour) {
         loop {
             let Some(client) = &self.clients[index] else { return };
             match client.connection.try_request() {
+                Ok(Some(Request::Status)) if !behaviour.tells_status => {}
                 Ok(Some(request)) => self.answer(index, request),
                 Ok(None) => return,
                 Err(_) => {
@@ -175,6 +183,7 @@ impl World {
             Request::Status => Reply::Status(Box::new(StatusInfo {
                 pid: std::process::id(),
                 name: "n1".into(),
+                llc: LlcInfo { peers: twins().collect(), ..LlcInfo::default() },
                 ..StatusInfo::default()
             })),
             Request::List => Reply::Channels(Vec::new()),
@@ -182,18 +191,17 @@ impl World {
                 let _ = connection.send_reply(&Reply::Counters, &[counters.descriptor()]);
                 return;
             }
-            Request::LlcAddress
-            | Request::LlcOpen { .. }
-            | Request::LlcMapped
-            | Request::LlcClose
-            | Request::LlcCancel => {
-                Reply::Error { sentence: "a fake node has no link control".into(), wrong_use: true }
-            }
+            Request::LlcAddress => Reply::LlcAddress { node: 1 },
+            Request::LlcOpen { .. } => return self.open_socket(index),
+            Request::LlcMapped | Request::LlcClose | Request::LlcCancel => Reply::Done,
             Request::Trace | Request::Incidents | Request::Incident { .. } => {
                 Reply::Error { sentence: "a fake node keeps no events".into(), wrong_use: false }
             }
-            Request::Modify { .. } => {
-                Reply::Error { sentence: "a fake node modifies nothing".into(), wrong_use: true }
+            Request::Modify { channel, unit_octets_max } => {
+                let reply = self.modify(channel, unit_octets_max);
+                let connection = &self.clients[index].as_ref().unwrap().connection;
+                let _ = connection.send_reply(&reply, &[]);
+                return;
             }
             Request::Circulate { .. } => Reply::Done,
         };
@@ -206,9 +214,11 @@ impl World {
         };
         let connection = &self.clients[index].as_ref().unwrap().connection;
         let refuse = |reply: Reply| connection.send_reply(&reply, &[]).unwrap();
-        if to != "n1" {
+        // Its own name, or one of the twins by what tells them apart.
+        let twin = twins().find(|twin| twin.mac == to).map(|twin| twin.station);
+        let Some(from_station) = twin.or((to == "n1").then_some(1)) else {
             return refuse(Reply::NoSuchStation { sentence: format!("no station `{to}`; there is n1") });
-        }
+        };
         if unit_octets_max > ROOM_OCTETS {
             return refuse(Reply::Refused(RefusalInfo {
                 test: "cycle".into(),
@@ -218,8 +228,9 @@ impl World {
             }));
         }
         let heard = |client: &Client| client.listens.filter(|(heard, _)| *heard == service);
-        let found = self.clients.iter().flatten().find_map(|client| Some((client, heard(client)?.1)));
-        let Some((listener, units)) = found else {
+        let mut clients = self.clients.iter().enumerate();
+        let found = clients.find_map(|(at, client)| Some((at, heard(client.as_ref()?)?.1)));
+        let Some((taker, units)) = found else {
             return refuse(Reply::NoListener { sentence: format!("nobody listens to {service} on n1") });
         };
         let contract = ContractInfo {
@@ -238,16 +249,42 @@ impl World {
         self.next_channel += 1;
         let accepted = Reply::Accepted {
             channel: id,
-            from_station: 1,
-            from_name: "n1".into(),
+            from_station,
+            from_name: if to == "n1" { "n1".into() } else { "twin".into() },
             contract: contract.clone(),
         };
+        let listener = self.clients[taker].as_ref().unwrap();
         listener.connection.send_reply(&accepted, &sink.descriptors()).unwrap();
         let opened = Reply::Opened { channel: id, label: 1, contract: contract.clone() };
         connection.send_reply(&opened, &source.descriptors()).unwrap();
         let sink = Some(sink.into_parts());
         let (live, closing, sent) = (false, false, 0);
-        self.flows.push(Flow { id, contract, source, live, closing, owner: index, sink, sent });
+        self.flows.push(Flow { id, contract, source, live, closing, owner: index, taker, sink, sent });
+        // A listener takes one channel.
+        self.clients[taker].as_mut().unwrap().listens = None;
+    }
+
+    /// Whoever has the channel is told, and must not mind how often.
+    fn modify(&mut self, channel: u64, unit_octets_max: u32) -> Reply {
+        let Some(flow) = self.flows.iter_mut().find(|flow| flow.id == channel) else {
+            return Reply::Error { sentence: format!("no channel {channel} here"), wrong_use: true };
+        };
+        flow.contract.unit_octets_max = unit_octets_max;
+        let changed = Reply::Changed { channel, contract: flow.contract.clone() };
+        for told in [flow.owner, flow.taker] {
+            let client = self.clients[told].as_ref().unwrap();
+            client.connection.send_reply(&changed, &[]).expect("news are read");
+        }
+        Reply::Modified { channel, contract: flow.contract.clone() }
+    }
+
+    fn open_socket(&mut self, index: usize) {
+        let shape = SocketShape { messages: 64, message_octets_max: 16_384, rx_slots: 64 };
+        let memory = NodeSocket::create(shape).unwrap();
+        let client = self.clients[index].as_mut().unwrap();
+        let reply = Reply::LlcOpened { node: 1, cpu: None };
+        client.connection.send_reply(&reply, &memory.descriptors()).unwrap();
+        client.socket = Some(memory);
     }
 
     fn finish_closing(&mut self) {
@@ -269,6 +306,16 @@ impl World {
             false
         });
     }
+}
+
+/// Two stations that somebody gave one name: their node addresses are 5 and 6.
+fn twins() -> impl Iterator<Item = LlcPeer> {
+    (2..=3).map(|station| LlcPeer {
+        node: station as u8 + 3,
+        station,
+        name: "twin".into(),
+        mac: format!("02:00:00:00:00:0{station}"),
+    })
 }
 
 /// Ends a flow at both ends; false, so that it can stand in a `retain`.

@@ -3,8 +3,13 @@
 use super::Control;
 use crate::session::{Asked, contract_info};
 use rota_admission::Refusal;
+use rota_driver::clock::now;
 use rota_proto::{ChannelId, Contract, ResizeError};
 use rota_shm::control::{RefusalInfo, Reply};
+use rota_units::{Instant, Span};
+
+/// How soon a program that had no room for news may have some.
+const TELL_AGAIN: Span = Span::from_millis(100);
 
 impl Control<'_> {
     /// A request to change a channel was taken, and is answered when the token has decided, or was wrong.
@@ -38,8 +43,29 @@ impl Control<'_> {
         owned.contract = contract;
         // A receiver that has not been told of the channel yet is told with the contract that then stands.
         if owned.told && !askers.contains(&at) {
-            self.sessions[at].reply(&Reply::Changed { channel: channel.0, contract: info }, &[]);
+            owned.change_untold = true;
+            self.tell_changes(now());
         }
+    }
+
+    /// Tells programs of changes that they did not ask for. One that does not read such news keeps its
+    /// channel all the same, and a sender hears of the last change once it reads again; returns when to try.
+    pub(super) fn tell_changes(&mut self, now: Instant) -> Instant {
+        let mut again = Instant::FAR;
+        for session in &mut self.sessions {
+            let mut channels = std::mem::take(&mut session.channels);
+            for owned in channels.iter_mut().filter(|owned| owned.change_untold) {
+                let contract = contract_info(&owned.contract);
+                let is_told = session.news(&Reply::Changed { channel: owned.channel.0, contract });
+                // To a receiver its contract is for information only.
+                owned.change_untold = !is_told && owned.sending;
+                if owned.change_untold {
+                    again = now + TELL_AGAIN;
+                }
+            }
+            session.channels = channels;
+        }
+        again
     }
 
     /// It was not granted more; only who asked is told, because nothing has changed.

@@ -30,8 +30,11 @@ impl Channels {
             visit.word(channel.remote);
             if !channel.opened {
                 visit.since(channel.since, super::UNOPENED_PATIENCE);
+                visit.word(channel.taker.id);
             }
         }
-        self.listeners.iter().for_each(|listener| visit.word(listener.id));
+        let listeners = self.listeners.iter().chain(&self.returning);
+        listeners.for_each(|listener| visit.word(listener.id));
+        visit.word(self.returning.len() as u64);
     }
 }

@@ -70,7 +70,7 @@ impl Llc {
         if now.since(oldest.used) <= BIT_LIFE * 2 {
             return None;
         }
-        *oldest = fresh;
+        *oldest = AckLink { forgot: true, ..fresh };
         Some(at)
     }
 
@@ -198,6 +198,7 @@ impl Llc {
         if direction.owner == Some(slot) {
             direction.owner = None;
             direction.bit ^= true;
+            direction.forgot &= !answered;
             if !answered {
                 direction.ready_at = direction.used + BIT_LIFE + BIT_LIFE.div_down(8);
             }

@@ -139,7 +139,7 @@ impl Llc {
             self.finish(now, slot, LlcOutcome::TimedOut, link);
             return None;
         }
-        if self.is_outstanding(slot) && now.since(message.first_sent) >= repeat_max() {
+        if self.is_outstanding(slot) && now.since(message.first_sent) >= self.repeat_max(message) {
             self.finish(now, slot, LlcOutcome::Failed(LlcFailure::NoAnswer), link);
             return None;
         }
@@ -359,7 +359,7 @@ impl Llc {
             let Stage::Waiting { again } = message.stage else { continue };
             if now < again {
                 self.wake = self.wake.min(again);
-            } else if message.tries_left > 0 && now.since(message.first_sent) < repeat_max() {
+            } else if message.tries_left > 0 && now.since(message.first_sent) < self.repeat_max(&message) {
                 self.counters.frames_repeated += 1;
                 self.queue(now, slot, true, link);
             } else {
@@ -373,9 +373,13 @@ impl Llc {
         self.direct_held(now, link);
         self.assemblies_tick(now);
     }
-}
 
-/// For so long a command is repeated at most: a receiver that has taken it remembers it until then.
-const fn repeat_max() -> Span {
-    REPEAT_LIFE.minus(REPEAT_LIFE.div_down(8))
+    /// For so long a command is repeated at most: a receiver that has taken it remembers it until then.
+    /// Where the bit may be that of the command before, a late repetition of the same octets would be taken
+    /// for that one's: so it ends before it were one.
+    fn repeat_max(&self, message: &Message) -> Span {
+        let forgot = message.link.is_some_and(|of| self.links[usize::from(of)].forgot);
+        let life = if forgot { BIT_LIFE } else { REPEAT_LIFE };
+        life.minus(life.div_down(8))
+    }
 }

@@ -107,6 +107,8 @@ pub(super) struct AckLink {
     pub(super) parked: [Parked; 8],
     /// One bit for each level of which somebody senior is in the queue.
     pub(super) seniors: u8,
+    /// It had to make room for others once, and its bit is not known to follow the last command's.
+    pub(super) forgot: bool,
     /// No command before: the other station may still remember an unanswered one.
     pub(super) ready_at: Instant,
     pub(super) used: Instant,
@@ -115,7 +117,18 @@ pub(super) struct AckLink {
 impl AckLink {
     pub(super) fn new(sap: u8, mac: MacAddr, ready_at: Instant, used: Instant) -> Self {
         let parked = [Parked { first: NOBODY, last: NOBODY }; 8];
-        Self { sap, mac, bit: false, owner: None, users: 0, parked, seniors: 0, ready_at, used }
+        Self {
+            sap,
+            mac,
+            bit: false,
+            owner: None,
+            users: 0,
+            parked,
+            seniors: 0,
+            forgot: false,
+            ready_at,
+            used,
+        }
     }
 
     /// The highest level of which somebody waits here.

@@ -56,6 +56,8 @@ pub struct Lan {
     pub got: Vec<Got>,
     pub events: Vec<(usize, LlcEvent)>,
     pub opened: bool,
+    /// Whether admission refused a channel.
+    pub refused: bool,
     /// Loses the 802.2 frame with this number, counted from 0.
     pub loses: fn(usize) -> bool,
     pub next: u64,
@@ -92,6 +94,7 @@ impl Lan {
             got,
             events,
             opened: false,
+            refused: false,
             loses,
             next: 0,
         };
@@ -157,6 +160,7 @@ impl Lan {
                 }
                 Some(Output::Event) => {
                     while let Some(event) = self.nodes[k].next_event() {
+                        self.refused |= matches!(event, ChannelEvent::Refused { .. });
                         if matches!(event, ChannelEvent::Opened { .. }) {
                             (self.opened, self.opened_at) = (true, self.now);
                         }

@@ -205,8 +205,21 @@ pub struct LlcInfo {
     pub private: bool,
     /// Sockets that programs have open.
     pub sockets: Vec<u8>,
-    /// Other stations that have a node address, with it.
-    pub peers: Vec<(u8, String)>,
+    /// Other stations that have a node address.
+    pub peers: Vec<LlcPeer>,
+}
+
+/// Another station with a node address.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LlcPeer {
+    /// That address.
+    pub node: u8,
+    /// Its station id; 0 where none of our nodes runs there.
+    pub station: u16,
+    /// Its name, which another station may have too; its MAC address where no node says one.
+    pub name: String,
+    /// Its MAC address, which no other station has.
+    pub mac: String,
 }
 
 /// What a node is and how it fares.

@@ -10,8 +10,8 @@ mod message;
 mod socket;
 
 pub use info::{
-    ChannelInfo, ContractInfo, IncidentInfo, LlcInfo, MemberInfo, RefusalInfo, ReservationInfo, RunMode,
-    StatusInfo, TokenInfo,
+    ChannelInfo, ContractInfo, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, RefusalInfo, ReservationInfo,
+    RunMode, StatusInfo, TokenInfo,
 };
 pub use message::{CONTROL_VERSION, LlcRefusal, MESSAGE_OCTETS_MAX, MessageError, Reply, Request};
 pub use socket::{Connection, ControlName, ControlNameError, Listener, Message, SocketError};

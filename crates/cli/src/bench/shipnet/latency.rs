@@ -1,15 +1,15 @@
 //! Round trips: on a quiet wire by LLC and UDP in turn, and beside a greedy TCP flow.
 
 use super::peer::ECHO_NEAR;
-use super::{Bench, End, NEAR, PEER};
+use super::{Bench, End, NEAR, PEER, UdpEnd};
 use crate::bench::stage::{Nodes, failed};
 use crate::clock;
 use crate::demo::worker::Worker;
 use crate::exit::Failure;
+use crate::llc::times::{Record, Times};
 use crate::llc::trip::{self, Turns};
 use crate::stall::StoodStill;
 use crate::stall::witness::StallWatch;
-use hdrhistogram::Histogram;
 use rota::Received;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -25,18 +25,6 @@ const WARM_UP: Span = Span::from_millis(1_000);
 const MESSAGE_OCTETS: usize = 100;
 /// Where one-way datagrams go.
 const UDP_ONE_WAY: u16 = 7_708;
-
-/// Nanoseconds.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-pub struct Times {
-    pub p50_ns: u64,
-    pub p99_ns: u64,
-    pub p999_ns: u64,
-    pub max_ns: u64,
-    pub count: u64,
-    /// Messages that no answer came to within a second.
-    pub lost: u64,
-}
 
 /// Round trips of one length on a quiet wire.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -108,30 +96,12 @@ impl PastBound {
     }
 }
 
-struct Record {
-    times: Histogram<u64>,
-    lost: u64,
-}
-
-impl Record {
-    fn new() -> Self {
-        let times = Histogram::new_with_bounds(1, 10_000_000_000, 3).expect("the bounds are sound");
-        Self { times, lost: 0 }
-    }
-
-    fn add(&mut self, took: Option<Span>) {
-        match took {
-            Some(took) => self.times.saturating_record(took.as_nanos().max(1)),
-            None => self.lost += 1,
-        }
-    }
-
-    fn sum_up(&self) -> Times {
-        let at = |quantile| self.times.value_at_quantile(quantile);
-        let [p50_ns, p99_ns, p999_ns] = [0.5, 0.99, 0.999].map(at);
-        let (max_ns, count) = (self.times.max(), self.times.len());
-        Times { p50_ns, p99_ns, p999_ns, max_ns, count, lost: self.lost }
-    }
+/// Numbers a question as far as it has room, so that a late answer is not taken for this one's. Its first
+/// octet says at what priority it is to be answered.
+fn stamp(packet: &mut [u8], number: &mut u64) {
+    *number += 1;
+    let digits = number.to_le_bytes();
+    packet.iter_mut().skip(1).zip(digits).for_each(|(octet, digit)| *octet = digit);
 }
 
 /// One question and its answer by LLC; `None` when it does not come.
@@ -139,33 +109,45 @@ fn ask_llc(end: &mut End, packet: &mut [u8], priority: u8) -> Result<Option<Span
     if let Some(first) = packet.first_mut() {
         *first = priority;
     }
-    let End { socket, to, room } = end;
+    let End { socket, to, room, asked } = end;
+    stamp(packet, asked);
     // What came too late for an earlier question is no answer to this one.
     while socket.receive(room)?.is_some() {}
     trip::llc(socket, *to, packet, priority, room, ANSWER_WITHIN, || false)
 }
 
-fn ask_udp(udp: &UdpSocket, packet: &[u8]) -> Option<Span> {
-    trip::udp(udp, packet, &mut [0; 4_096])
+/// The same by UDP.
+fn ask_udp(udp: &mut UdpEnd, packet: &mut [u8]) -> Result<Option<Span>, Failure> {
+    let mut room = [0; 4_096];
+    stamp(packet, &mut udp.asked);
+    if udp.was_lost {
+        // What has no room for a number could take the late answer for its own.
+        udp.socket.set_nonblocking(true).map_err(failed)?;
+        while udp.socket.recv(&mut room).is_ok() {}
+        udp.socket.set_nonblocking(false).map_err(failed)?;
+    }
+    let took = trip::udp(&udp.socket, packet, &mut room);
+    udp.was_lost = took.is_none();
+    Ok(took)
 }
 
 /// Round trips of each length, in turn: by LLC wherever the kernel puts the threads, by LLC on the CPUs of
 /// the nodes, and by UDP; so a slow phase of the machine meets all.
 pub fn quiet(bench: &mut Bench<'_>, sizes: &[usize], messages: u32) -> Result<Vec<Latency>, Failure> {
-    let (mut near, bare) = (bench.end(NEAR, ECHO_NEAR)?, bench.udp.try_clone().map_err(failed)?);
-    let udp = Turns::start(move |octets| ask_udp(&bare, &vec![0; octets]));
+    let (mut near, mut bare) = (bench.end(NEAR, ECHO_NEAR)?, bench.udp.try_clone()?);
+    let udp = Turns::start(move |octets| ask_udp(&mut bare, &mut vec![0; octets]).ok()?);
     let mut is_bound = false;
     let near = Turns::start(move |octets| {
         is_bound = is_bound || near.socket.stay_near_node();
         ask_llc(&mut near, &mut vec![0; octets], 0).ok()?
     });
     let mut each = |octets: usize| -> Result<Latency, Failure> {
-        let mut records = [0; 3].map(|_| Record::new());
+        let mut records = [0; 3].map(|_| Record::default());
         let mut packet = vec![0; octets];
         for _ in 0..messages {
             let free = ask_llc(&mut bench.llc, &mut packet, 0)?;
             let took = [near.turn(octets), free, udp.turn(octets)];
-            records.iter_mut().zip(took).for_each(|(record, took)| record.add(took));
+            records.iter_mut().zip(took).for_each(|(record, took)| record.note(took));
         }
         let [near, free, udp] = records.map(|record| record.sum_up());
         let ratio = |ours: Times| (ours.p50_ns as f64 / udp.p50_ns.max(1) as f64 * 1_000.0).round() / 1_000.0;
@@ -185,11 +167,11 @@ fn greedy(bench: &Bench<'_>) -> Result<(Worker, Worker), Failure> {
 
 /// At the paper's pace for so many seconds.
 fn paced(seconds: u64, mut ask: impl FnMut() -> Result<Option<Span>, Failure>) -> Result<Times, Failure> {
-    let (mut record, begin) = (Record::new(), clock::now());
+    let (mut record, begin) = (Record::default(), clock::now());
     let mut next = begin;
     while clock::now().since(begin) < Span::from_millis(seconds * 1_000) {
         clock::sleep_until(next);
-        record.add(ask()?);
+        record.note(ask()?);
         next = (next + PACE).max(clock::now());
     }
     Ok(record.sum_up())
@@ -202,7 +184,7 @@ pub fn loaded(bench: &mut Bench<'_>, nodes: &mut Nodes<'_>, seconds: u64) -> Res
     let watch = StallWatch::start();
     let (udp, udp_one_way, llc_plain) = {
         let _flow = greedy(bench)?;
-        let udp = paced(seconds, || Ok(ask_udp(&bench.udp, &packet)))?;
+        let udp = paced(seconds, || ask_udp(&mut bench.udp, &mut packet))?;
         (udp, udp_times(bench, seconds)?, paced(seconds, || ask_llc(&mut bench.llc, &mut packet, 7))?)
     };
     // A slot in each cycle, of which every tenth is used: what the promise of a delay costs.
@@ -236,7 +218,10 @@ fn udp_times(bench: &Bench<'_>, seconds: u64) -> Result<Times, Failure> {
     let messages = seconds * 1_000_000_000 / PACE.as_nanos();
     let send = move |packet: &[u8], _| here.send_to(packet, to).map(drop).map_err(failed);
     let mut room = [0; 4_096];
-    one_way(messages, send, || Ok(there.recv(&mut room).ok().map(|octets| stamped(&room[..octets]))))
+    one_way(messages, send, || {
+        let octets = there.recv(&mut room).ok();
+        Ok(octets.map(|octets| (stamped(&room[..octets]), clock::now())))
+    })
 }
 
 /// When a message was sent, as it says itself: both stations read one clock here.
@@ -260,20 +245,20 @@ fn channel_times(
             if read.since(sent) > bound {
                 late.push(Late { sent, reached_station: unit.arrived_at, read });
             }
-            Ok(Some(sent))
+            Ok(Some((sent, read)))
         }
         _ => Ok(None),
     })?;
     Ok((times, late))
 }
 
-/// So many messages at the paper's pace, from the call that sends each to its arrival.
+/// So many messages at the paper's pace, from the call that sends each to its arrival: `receive` gives both.
 fn one_way(
     messages: u64,
     mut send: impl FnMut(&[u8], Instant) -> Result<(), Failure> + Send,
-    mut receive: impl FnMut() -> Result<Option<Instant>, Failure>,
+    mut receive: impl FnMut() -> Result<Option<(Instant, Instant)>, Failure>,
 ) -> Result<Times, Failure> {
-    let mut record = Record::new();
+    let mut record = Record::default();
     std::thread::scope(|scope| -> Result<(), Failure> {
         let sending = scope.spawn(move || -> Result<(), Failure> {
             let mut next = clock::now() + PACE;
@@ -288,12 +273,12 @@ fn one_way(
         });
         let (mut came, mut quiet_since) = (0, clock::now());
         while came < messages && clock::now().since(quiet_since) < ANSWER_WITHIN {
-            if let Some(sent) = receive()? {
-                record.add(Some(clock::now().since(sent)));
-                (came, quiet_since) = (came + 1, clock::now());
+            if let Some((sent, read)) = receive()? {
+                record.note(Some(read.since(sent)));
+                (came, quiet_since) = (came + 1, read);
             }
         }
-        record.lost += messages - came;
+        record.lose(messages - came);
         sending.join().map_err(|_| Failure::failed("the sender ended"))?
     })?;
     Ok(record.sum_up())

@@ -20,7 +20,7 @@ use rota_sim::paper::shipnet::LENGTHS;
 use rota_units::{BitRate, Span};
 use serde::Serialize;
 use std::net::UdpSocket;
-use transmit::Transmit;
+use transmit::{Processes, Transmit};
 
 /// The station that sends, the one that answers, and one that only takes part.
 const STATIONS: u8 = 3;
@@ -80,7 +80,7 @@ pub struct Outcome {
 pub struct Bench<'a> {
     pub stage: &'a Stage,
     pub llc: End,
-    pub udp: UdpSocket,
+    pub udp: UdpEnd,
 }
 
 /// A socket, whom it asks, and room for the answer.
@@ -88,13 +88,30 @@ pub struct End {
     pub socket: Socket,
     pub to: Address,
     pub room: Vec<u8>,
+    /// Questions so far.
+    pub asked: u64,
+}
+
+/// The same by UDP.
+pub struct UdpEnd {
+    pub socket: UdpSocket,
+    pub asked: u64,
+    /// The last question had no answer yet.
+    pub was_lost: bool,
+}
+
+impl UdpEnd {
+    fn try_clone(&self) -> Result<Self, Failure> {
+        Ok(Self { socket: self.socket.try_clone().map_err(failed)?, ..*self })
+    }
 }
 
 impl<'a> Bench<'a> {
     fn open(stage: &'a Stage) -> Result<Self, Failure> {
         let (there, llc) = (crate::lab::address(PEER), end(stage, FREE, peer::ECHO)?);
         let udp = stage.lab.host(1).run(|| udp_end((there, peer::UDP_ECHO).into(), latency::ANSWER_WITHIN));
-        Ok(Self { stage, llc, udp: udp.map_err(failed)?? })
+        let socket = udp.map_err(failed)??;
+        Ok(Self { stage, llc, udp: UdpEnd { socket, asked: 0, was_lost: false } })
     }
 
     /// One more end.
@@ -105,7 +122,12 @@ impl<'a> Bench<'a> {
 
 fn end(stage: &Stage, socket: u8, asks: u8) -> Result<End, Failure> {
     let opened = stage.lab.host(1).run(|| Llc::connect(&ControlName::default(), 1)?.open(socket));
-    Ok(End { socket: opened.map_err(failed)??, to: at_peer(asks), room: vec![0; MESSAGE_OCTETS_MAX] })
+    Ok(End {
+        socket: opened.map_err(failed)??,
+        to: at_peer(asks),
+        room: vec![0; MESSAGE_OCTETS_MAX],
+        asked: 0,
+    })
 }
 
 /// A socket of the answering station.
@@ -141,9 +163,11 @@ type Quiet = (Vec<Latency>, Vec<Transmit>, Vec<Transmit>, Transmit);
 fn quiet(args: &Args) -> Result<Quiet, Failure> {
     let stage = Stage::build(STATIONS, BitRate::from_mbit(1_000), false)?;
     let nodes = stage.start_nodes()?;
-    let _peer = start_peer(&stage)?;
+    let peer = start_peer(&stage)?;
     let mut bench = Bench::open(&stage)?;
     let pids = nodes.pids();
+    let there = usize::from(PEER) - 1;
+    let processes = Processes { node: pids[0], receiving_node: pids[there], receiver: peer.pid() };
     let sizes = LENGTHS.map(|octets| octets as usize);
     let latency = latency::quiet(&mut bench, &sizes, args.messages)?;
     let span = Span::from_millis(args.millis);
@@ -152,7 +176,7 @@ fn quiet(args: &Args) -> Result<Quiet, Failure> {
         let transmitter = scope.spawn(|| -> Result<_, Failure> {
             bench.llc.socket.stay_near_node();
             let mut each = |to, window| -> Result<Vec<Transmit>, Failure> {
-                let one = |octets: &usize| transmit::run(&mut bench, pids[0], to, *octets, window, span);
+                let one = |octets: &usize| transmit::run(&mut bench, processes, to, *octets, window, span);
                 sizes.iter().map(one).collect()
             };
             let directed = each(at_peer(peer::SINK), 1)?;
@@ -161,7 +185,7 @@ fn quiet(args: &Args) -> Result<Quiet, Failure> {
         transmitter.join().map_err(|_| Failure::failed("the transmitter ended"))?
     });
     let (directed, broadcast) = transmitted?;
-    let batches = transmit::run(&mut bench, pids[0], at_peer(peer::SINK), 100, 64, span)?;
+    let batches = transmit::run(&mut bench, processes, at_peer(peer::SINK), 100, 64, span)?;
     Ok((latency, directed, broadcast, batches))
 }
 

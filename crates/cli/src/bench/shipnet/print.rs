@@ -1,7 +1,7 @@
 //! The tables, with the columns of the paper's figures beside ours.
 
 use super::Outcome;
-use super::latency::Times;
+use crate::llc::times::Times;
 use rota_sim::paper::shipnet::{HOSTS, Host};
 
 /// The fastest host of 1988.
@@ -43,10 +43,10 @@ fn quiet(o: &Outcome) {
 
 fn transmitters(o: &Outcome) {
     outln!("Transmitter, one message at a time to its completion (paper: figures 2, 3, 4, 6, 7, 8)");
-    outln!("octets   messages/s  paper   Mbit/s   delay us  paper us   idle %  paper   arrived");
+    outln!("octets   messages/s  paper   Mbit/s   delay us  paper us   idle %  paper  received/s  idle %");
     for (at, row) in o.directed.iter().enumerate() {
         outln!(
-            "{:>6} {:>12} {:>6.0} {:>8.1} {:>10} {:>9} {:>8.1} {:>6.1} {:>7.1} %",
+            "{:>6} {:>12} {:>6.0} {:>8.1} {:>10} {:>9} {:>8.1} {:>6.1} {:>11} {:>7.1}",
             row.octets,
             row.messages_per_s,
             PC_AT.packets[at] as f64 / 10.0,
@@ -55,9 +55,13 @@ fn transmitters(o: &Outcome) {
             PC_AT.delay[at],
             row.idle_permille as f64 / 10.0,
             PC_AT.idle[at] as f64 / 10.0,
-            row.arrived as f64 * 100.0 / row.sent.max(1) as f64
+            row.received_per_s,
+            row.receiver_idle_permille as f64 / 10.0
         );
     }
+    outln!(
+        "Idle is what a station's program and node leave of one CPU: the transmitter's, then the receiver's."
+    );
     outln!("\nThe same to all stations, the sender included");
     outln!("octets   messages/s   of directed   paper   delay us  paper us");
     let broadcast = PC_AT.broadcast.unwrap_or_default();

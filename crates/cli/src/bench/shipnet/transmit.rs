@@ -26,14 +26,34 @@ pub struct Transmit {
     /// Messages that the other station's program got, of those handed over.
     pub arrived: u64,
     pub sent: u64,
+    /// The receiver's rate.
+    pub received_per_s: u64,
     /// Of one CPU, beside the program and its node: what the paper calls idle time.
     pub idle_permille: u64,
+    /// The same at the receiving station.
+    pub receiver_idle_permille: u64,
+}
+
+/// Whose time is what a station spends: the nodes', and the receiving program's.
+#[derive(Clone, Copy)]
+pub struct Processes {
+    pub node: u32,
+    pub receiving_node: u32,
+    pub receiver: u32,
+}
+
+impl Processes {
+    /// Nanoseconds that the sending and the receiving station have run.
+    fn ran(&self) -> Result<[u64; 2], Failure> {
+        let here = cost(std::process::id())?.0 + cost(self.node)?.0;
+        Ok([here, cost(self.receiving_node)?.0 + cost(self.receiver)?.0])
+    }
 }
 
 /// Transmits for `span`, waiting whenever `window` messages are under way.
 pub fn run(
     bench: &mut Bench<'_>,
-    node_pid: u32,
+    processes: Processes,
     to: Address,
     octets: usize,
     window: usize,
@@ -43,8 +63,7 @@ pub fn run(
     let mut delays = Histogram::<u64>::new_with_bounds(1, 10_000_000_000, 3).expect("the bounds are sound");
     how_many_arrived(bench)?;
     let mut room = [0; 4_096];
-    let own = std::process::id();
-    let before = cost(own)?.0 + cost(node_pid)?.0;
+    let before = processes.ran()?;
     let (begin, mut last, mut sent) = (clock::now(), clock::now(), 0u64);
     let socket = &mut bench.llc.socket;
     while last.since(begin) < span {
@@ -67,8 +86,10 @@ pub fn run(
         socket.wait(clock::now() + Span::from_millis(10));
     }
     let took = clock::now().since(begin).as_nanos().max(1);
-    let busy = (cost(own)?.0 + cost(node_pid)?.0 - before) * 1_000 / took;
-    let messages_per_s = (u128::from(sent) * 1_000_000_000 / u128::from(took)) as u64;
+    let after = processes.ran()?;
+    let idle = |at: usize| 1_000u64.saturating_sub((after[at] - before[at]) * 1_000 / took);
+    let per_second = |messages: u64| (u128::from(messages) * 1_000_000_000 / u128::from(took)) as u64;
+    let (messages_per_s, arrived) = (per_second(sent), how_many_arrived(bench)?);
     Ok(Transmit {
         octets,
         window,
@@ -76,9 +97,11 @@ pub fn run(
         payload_bps: messages_per_s * octets as u64 * 8,
         delay_p50_ns: delays.value_at_quantile(0.5),
         delay_p99_ns: delays.value_at_quantile(0.99),
-        arrived: how_many_arrived(bench)?,
+        arrived,
         sent,
-        idle_permille: 1_000u64.saturating_sub(busy),
+        received_per_s: per_second(arrived),
+        idle_permille: idle(0),
+        receiver_idle_permille: idle(1),
     })
 }
 

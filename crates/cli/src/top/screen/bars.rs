@@ -74,7 +74,8 @@ impl Painter<'_> {
             .collect();
         let most = packets.iter().map(|(_, value)| *value).max().unwrap_or(0);
         let title = match most {
-            0 => " priority (waits under the token only)".to_owned(),
+            // No longer than the columns of eight levels are broad, at any size.
+            0 => " priority (only under the token)".to_owned(),
             most => format!(" priority, highest {most} p/s"),
         };
         let theme = self.theme;

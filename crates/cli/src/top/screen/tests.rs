@@ -103,6 +103,19 @@ fn without_colours_the_kinds_differ_by_their_pattern() {
     assert_eq!(coloured, 0);
 }
 
+/// At 200 columns the title of priorities that nobody waits at was cut although there was room.
+#[test]
+fn the_title_of_idle_priorities_is_whole_at_every_usual_size() {
+    let mut picture = busy();
+    for level in &mut picture.levels {
+        level.load.now = Default::default();
+    }
+    for (columns, rows) in [(80, 24), (110, 30), (120, 40), (200, 60)] {
+        let drawn = text(&render(&picture, &shown(Theme::Dark), (columns, rows)));
+        assert!(drawn.contains("priority (only under the token)"), "{drawn}");
+    }
+}
+
 #[test]
 fn every_size_can_be_drawn_and_no_name_breaks_a_line() {
     let mut picture = busy();

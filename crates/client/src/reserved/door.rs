@@ -1,0 +1,270 @@
+//! Who waits for the channels that others reserve to a socket.
+//!
+//! Taking a channel needs answers of the node, and a program that asks for a message must not wait for them:
+//! so a thread does that, and lays each channel where the socket finds it. From then on the socket reads the
+//! channel's ring itself. Units come on boards of their own, one for each channel, and nobody can sleep on
+//! several: so each channel has a thread too, which rings the socket's bell when its board has changed.
+
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::{Builder, JoinHandle};
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use rota_shm::control::ControlName;
+use rota_shm::{BoardView, ChannelState};
+use rota_units::Span;
+
+use crate::llc::LlcError;
+use crate::node::Node;
+use crate::receive::{AcceptError, Listener, RecvChannel};
+use crate::session::Session;
+
+/// A listener takes one channel. So many stand ready, for stations that reserve at the same time.
+const AHEAD: usize = 4;
+/// Messages of a channel that may wait for the program, as far as the node keeps units.
+const BUFFERS: u16 = 64;
+/// A thread whose channel was closed under it has seen so after this at the latest.
+const LOOK_UP: Span = Span::from_millis(200);
+/// How soon a node that gave no more listeners is asked again.
+const REFILL_AGAIN: Span = Span::from_millis(200);
+/// What the end of the door's own pipe is called.
+const LEAVE: u64 = 0;
+
+/// The bell of one socket's channels.
+pub(super) struct Bell {
+    rings: UnixStream,
+    hears: UnixStream,
+    /// It has been rung since it was heard: once more would tell nothing new.
+    rung: AtomicBool,
+    /// The socket is closed.
+    is_over: AtomicBool,
+}
+
+impl Bell {
+    pub(super) fn new() -> std::io::Result<Self> {
+        let (rings, hears) = UnixStream::pair()?;
+        for end in [&rings, &hears] {
+            end.set_nonblocking(true)?;
+        }
+        Ok(Self { rings, hears, rung: AtomicBool::new(false), is_over: AtomicBool::new(false) })
+    }
+
+    pub(super) fn ring(&self) {
+        if !self.rung.swap(true, Ordering::AcqRel) {
+            // It does not block, and where it is full there is something to hear already.
+            let _ = (&self.rings).write(&[1]);
+        }
+    }
+
+    /// Takes what is on the bell. Whoever rings later than this is heard again.
+    pub(super) fn hear(&self) {
+        let mut away = [0; 64];
+        while (&self.hears).read(&mut away).is_ok_and(|octets| octets > 0) {}
+        self.rung.swap(false, Ordering::AcqRel);
+    }
+
+    /// Nobody needs to ring any more.
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.hears.as_fd()
+    }
+}
+
+/// A channel that came, and the node address of whoever sends on it; 0 where it has none.
+pub(super) struct Arrived {
+    pub(super) channel: RecvChannel,
+    pub(super) node: u8,
+}
+
+/// Where channels lie until the socket takes them.
+#[derive(Default)]
+struct Doorstep {
+    is_empty_no_more: AtomicBool,
+    all: Mutex<Vec<Arrived>>,
+}
+
+/// The thread that takes channels.
+pub(super) struct Door {
+    doorstep: Arc<Doorstep>,
+    /// The thread ends when this one does.
+    leave: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Door {
+    /// Has as many listeners ready as the node gives, one at least, and a thread behind them.
+    pub(super) fn open(control: &ControlName, service: u16, bell: &Arc<Bell>) -> Result<Self, LlcError> {
+        let (leave, left) = UnixStream::pair().map_err(LlcError::System)?;
+        let all = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system)?;
+        watch(&all, left.as_fd(), LEAVE)?;
+        let doorstep = Arc::new(Doorstep::default());
+        let (control, bell) = (control.clone(), bell.clone());
+        let mut keeper = Keeper {
+            control,
+            service,
+            bell,
+            doorstep: doorstep.clone(),
+            all,
+            _left: left,
+            ends: Vec::new(),
+            next: LEAVE,
+        };
+        let first = keeper.refill();
+        if keeper.ends.is_empty() {
+            first?;
+        }
+        let thread = Builder::new().name(format!("rota-door-{service:x}"));
+        let thread = thread.spawn(move || keeper.keep()).map_err(LlcError::System)?;
+        Ok(Self { doorstep, leave: Some(leave), thread: Some(thread) })
+    }
+
+    /// The channels that have come since; no lock is taken when there are none.
+    pub(super) fn take(&self) -> Vec<Arrived> {
+        if !self.doorstep.is_empty_no_more.swap(false, Ordering::AcqRel) {
+            return Vec::new();
+        }
+        std::mem::take(&mut *self.doorstep.all.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.leave = None;
+        if let Some(thread) = self.thread.take() {
+            // Its listeners end with it, so that the next one who opens the socket has its service alone.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A connection that waits for a channel, or that had one come.
+enum End {
+    Waits(Listener),
+    /// Nobody reads it but the door, which throws away what the node tells there: the board says as much.
+    Came(Weak<Session>),
+}
+
+/// What the door's thread has.
+struct Keeper {
+    control: ControlName,
+    service: u16,
+    bell: Arc<Bell>,
+    doorstep: Arc<Doorstep>,
+    all: Epoll,
+    /// Readable when the socket closes.
+    _left: UnixStream,
+    ends: Vec<(u64, End)>,
+    next: u64,
+}
+
+impl Keeper {
+    fn keep(mut self) {
+        let again = EpollTimeout::try_from(REFILL_AGAIN.as_nanos() / 1_000_000).unwrap_or(EpollTimeout::NONE);
+        loop {
+            let missing = self.waiting() < AHEAD;
+            let mut events = [EpollEvent::empty(); 8];
+            let wait = if missing { again } else { EpollTimeout::NONE };
+            // A signal cuts it short, and then nothing is ready.
+            let count = self.all.wait(&mut events, wait).unwrap_or(0);
+            for event in &events[..count] {
+                match event.data() {
+                    LEAVE => return,
+                    name => self.hear(name),
+                }
+            }
+            // What could not be had is asked for again, but not in a hurry.
+            if count > 0 || missing {
+                let _ = self.refill();
+            }
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.ends.iter().filter(|(_, end)| matches!(end, End::Waits(_))).count()
+    }
+
+    fn refill(&mut self) -> Result<(), LlcError> {
+        self.ends.retain(|(_, end)| !matches!(end, End::Came(session) if session.strong_count() == 0));
+        while self.waiting() < AHEAD {
+            let listener = Node::connect(&self.control)?.listen(self.service, None, BUFFERS)?;
+            self.next += 1;
+            watch(&self.all, listener.as_fd(), self.next)?;
+            self.ends.push((self.next, End::Waits(listener)));
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, name: u64) {
+        let Some(at) = self.ends.iter().position(|(of, _)| *of == name) else { return };
+        match &mut self.ends[at].1 {
+            End::Waits(listener) => match listener.accept(Span::ZERO) {
+                Ok(channel) => {
+                    self.ends[at].1 = End::Came(channel.session());
+                    self.lay_down(channel);
+                }
+                Err(AcceptError::TimedOut { .. }) => {}
+                // A channel whose memory cannot be used: its sender hears of it when the connection ends.
+                // Of the node's end the socket tells.
+                Err(_) => drop(self.ends.swap_remove(at)),
+            },
+            End::Came(session) => {
+                let is_over = session.upgrade().is_none_or(|session| !session.discard());
+                if is_over {
+                    // It lives on with its channel; but what is readable for ever must not be watched.
+                    if let End::Came(session) = self.ends.swap_remove(at).1
+                        && let Some(session) = session.upgrade()
+                    {
+                        let _ = self.all.delete(session.as_fd());
+                    }
+                }
+            }
+        }
+    }
+
+    fn lay_down(&mut self, channel: RecvChannel) {
+        let status = Node::connect(&self.control).and_then(|mut node| node.status());
+        let peers = status.map(|status| status.llc.peers).unwrap_or_default();
+        // By its number, as its frames say: names may be given twice.
+        let found = peers.into_iter().find(|peer| peer.station == channel.peer().station);
+        let node = found.map_or(0, |peer| peer.node);
+        let mut all = self.doorstep.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(Arrived { channel, node });
+        drop(all);
+        self.doorstep.is_empty_no_more.store(true, Ordering::Release);
+        self.bell.ring();
+    }
+}
+
+/// Rings when the board has changed, until the channel or the socket ends.
+pub(super) fn ring_for(board: &BoardView, bell: &Bell) {
+    let mut seen = board.event();
+    bell.ring();
+    while !bell.is_over.load(Ordering::Relaxed) {
+        if matches!(board.state(), ChannelState::Closed(_)) {
+            return bell.ring();
+        }
+        board.wait(seen, LOOK_UP);
+        // Taken before it rings: what comes after it rings again.
+        let now = board.event();
+        if now != seen {
+            seen = now;
+            bell.ring();
+        }
+    }
+}
+
+pub(super) fn system(error: nix::errno::Errno) -> LlcError {
+    LlcError::System(error.into())
+}
+
+pub(super) fn watch(all: &Epoll, what: BorrowedFd<'_>, mark: u64) -> Result<(), LlcError> {
+    all.add(what, EpollEvent::new(EpollFlags::EPOLLIN, mark)).map_err(system)
+}

@@ -1,0 +1,206 @@
+//! Sockets on reserved channels against a node without a network.
+
+mod fake_node;
+
+use fake_node::{Behaviour, FakeNode, ms};
+use rota::llc::{Address, Llc, LlcError, OUTCOMES_MAX, Outcome, Received, Socket, TransmitOptions};
+use rota::{Node, SocketError, Span, now};
+use std::os::fd::AsFd;
+
+/// The twins' node addresses.
+const TWINS: [u8; 2] = [5, 6];
+const PERIOD: Span = Span::from_millis(33);
+const PATIENCE: Span = Span::from_millis(5_000);
+/// What never waits takes less, also on a busy machine, than an answer that does not come.
+const AT_ONCE: Span = Span::from_millis(1_000);
+
+fn socket(fake: &FakeNode, number: u8) -> Socket {
+    Llc::connect(&fake.name, 1).unwrap().open(number).unwrap()
+}
+
+/// Two sockets of one fake node, which loops the channel of the one back to the other.
+fn pair(fake: &FakeNode, twin: u8, octets_max: u32) -> (Socket, Socket, Address) {
+    let (mut sender, mut receiver) = (socket(fake, 18), socket(fake, 24));
+    receiver.listen_reserved().unwrap();
+    let to = Address { socket: 24, node: twin };
+    sender.reserve(to, octets_max, PERIOD).unwrap();
+    (sender, receiver, to)
+}
+
+fn send(socket: &mut Socket, to: Address, message: &[u8]) -> Result<u64, LlcError> {
+    socket.transmit(to, message, &TransmitOptions::default())
+}
+
+fn receive(socket: &mut Socket, room: &mut [u8]) -> Received {
+    let until = now() + PATIENCE;
+    loop {
+        match socket.receive(room).unwrap() {
+            Some(received) => return received,
+            None => assert!(socket.wait(until) || now() < until, "nothing came"),
+        }
+    }
+}
+
+fn is_readable(socket: &Socket, millis: u16) -> bool {
+    use nix::poll::{PollFd, PollFlags, poll};
+    poll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], millis).unwrap() > 0
+}
+
+#[test]
+fn stations_of_one_name_are_told_apart() {
+    for twin in TWINS {
+        let fake = FakeNode::start(Behaviour::default());
+        let (mut sender, mut receiver, to) = pair(&fake, twin, 100);
+        send(&mut sender, to, b"hello").unwrap();
+        let received = receive(&mut receiver, &mut [0; 100]);
+        assert_eq!(received.from, Address { socket: 18, node: twin });
+    }
+}
+
+#[test]
+fn a_receive_waits_for_no_answer_of_the_node_when_a_channel_comes() {
+    let fake = FakeNode::start(Behaviour::default());
+    let (mut sender, mut receiver) = (socket(&fake, 18), socket(&fake, 24));
+    receiver.listen_reserved().unwrap();
+    assert!(receiver.receive(&mut [0; 8]).unwrap().is_none());
+    let to = Address { socket: 24, node: TWINS[0] };
+    sender.reserve(to, 100, PERIOD).unwrap();
+    fake.behave(Behaviour { tells_status: false, ..Behaviour::default() });
+    send(&mut sender, to, b"hello").unwrap();
+    for _ in 0..100 {
+        let begin = now();
+        let _ = receiver.receive(&mut [0; 8]).unwrap();
+        assert!(now().since(begin) < AT_ONCE);
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_poll_hears_of_channels_and_their_messages_until_all_are_taken() {
+    let fake = FakeNode::start(Behaviour::default());
+    let (mut sender, mut receiver, to) = pair(&fake, TWINS[0], 3_000);
+    let mut room = vec![0; 4_000];
+    for round in 0..20_u8 {
+        let message = vec![round; 1 + usize::from(round) * 150];
+        send(&mut sender, to, &message).unwrap();
+        let received = loop {
+            assert!(is_readable(&receiver, 5_000), "round {round}");
+            if let Some(received) = receiver.receive(&mut room).unwrap() {
+                break received;
+            }
+        };
+        assert!(received.reserved && room[..received.octets] == message, "round {round}");
+        while receiver.receive(&mut room).unwrap().is_some() {}
+        assert!(receiver.completion().is_none() && !is_readable(&receiver, 0), "round {round}");
+        // An outcome is to be heard of as well, and taken.
+        assert!(matches!(sender.completion(), Some((_, Outcome::Sent))));
+    }
+}
+
+#[test]
+fn outcomes_that_nobody_asks_for_do_not_grow_without_end() {
+    let fake = FakeNode::start(Behaviour::default());
+    let (mut sender, _receiver, to) = pair(&fake, TWINS[0], 100);
+    let sent = OUTCOMES_MAX as u64 + 20;
+    let mut last = 0;
+    for _ in 0..sent {
+        last = loop {
+            match send(&mut sender, to, b"x") {
+                Ok(number) => break number,
+                Err(LlcError::Busy(_)) => assert!(sender.wait(now() + PATIENCE)),
+                Err(other) => panic!("{other}"),
+            }
+        };
+    }
+    let told: Vec<u64> = std::iter::from_fn(|| sender.completion()).map(|(number, _)| number).collect();
+    // The newest are kept.
+    assert_eq!((told.len(), told.last()), (OUTCOMES_MAX, Some(&last)));
+}
+
+#[test]
+fn who_was_told_busy_is_woken_when_a_reserved_channel_has_room() {
+    let fake = FakeNode::start(Behaviour { drains: false, ..Behaviour::default() });
+    let (mut sender, _receiver, to) = pair(&fake, TWINS[0], 100);
+    let fill = |sender: &mut Socket| while send(sender, to, b"x").is_ok() {};
+    fill(&mut sender);
+    assert!(matches!(send(&mut sender, to, b"x"), Err(LlcError::Busy(4))));
+    while sender.completion().is_some() {}
+    assert!(!sender.wait(now() + ms(50)), "there is no room yet");
+    fake.behave(Behaviour::default());
+    assert!(sender.wait(now() + PATIENCE));
+    send(&mut sender, to, b"x").unwrap();
+    // The same for who polls.
+    fake.behave(Behaviour { drains: false, ..Behaviour::default() });
+    fill(&mut sender);
+    while sender.completion().is_some() {}
+    assert!(!is_readable(&sender, 0));
+    fake.behave(Behaviour::default());
+    assert!(is_readable(&sender, 5_000), "a period later");
+    send(&mut sender, to, b"x").unwrap();
+}
+
+#[test]
+fn a_channel_that_changes_again_and_again_lives_on_and_says_what_it_carries() {
+    let fake = FakeNode::start(Behaviour::default());
+    let (mut sender, mut receiver, to) = pair(&fake, TWINS[0], 400);
+    let mut node = Node::connect(&fake.name).unwrap();
+    let mut room = [0; 400];
+    // More news than a connection has room for; the fake node expects them to be read.
+    for number in 0..3_000_u32 {
+        node.modify_channel(1, 102 + number % 300).unwrap();
+        if number % 100 == 0 {
+            // Too large for what its contract says: it looks for news.
+            let told = send(&mut sender, to, &[0; 500]);
+            let carries = number % 300 + 100;
+            assert!(
+                matches!(told, Err(LlcError::LargerThanReserved { octets_max, .. }) if octets_max == carries),
+                "{told:?}, {carries}"
+            );
+        }
+        assert!(receiver.receive(&mut room).unwrap().is_none());
+    }
+    send(&mut sender, to, b"still there").unwrap();
+    assert_eq!(receive(&mut receiver, &mut room).octets, 11);
+}
+
+#[test]
+fn a_socket_says_that_its_node_is_gone_once_nothing_is_left_and_closes_at_once() {
+    let fake = FakeNode::start(Behaviour::default());
+    let (mut sender, mut receiver, to) = pair(&fake, TWINS[0], 100);
+    send(&mut sender, to, b"last").unwrap();
+    let mut room = [0; 100];
+    assert_eq!(receive(&mut receiver, &mut room).octets, 4);
+    drop(fake);
+    for socket in [&mut sender, &mut receiver] {
+        // Whether it lives is asked only of silence.
+        let _ = socket.receive(&mut room);
+        let told = socket.receive(&mut room);
+        let gone = LlcError::Node(SocketError::Gone.into()).to_string();
+        assert_eq!(told.unwrap_err().to_string(), gone);
+    }
+    let begin = now();
+    drop((sender, receiver));
+    assert!(now().since(begin) < AT_ONCE);
+}
+
+#[test]
+fn closing_waits_five_seconds_for_all_channels_together() {
+    let fake = FakeNode::start(Behaviour::default());
+    let (mut sender, receiver, to) = pair(&fake, TWINS[0], 100);
+    let other = Address { node: TWINS[1], ..to };
+    // A listener takes one channel; the door has another soon.
+    let until = now() + PATIENCE;
+    while let Err(error) = sender.reserve(other, 100, Span::from_millis(3_000)) {
+        assert!(now() < until, "{error}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    fake.behave(Behaviour { drains: false, ..Behaviour::default() });
+    for to in [to, other] {
+        while send(&mut sender, to, b"x").is_ok() {}
+    }
+    let begin = now();
+    drop(sender);
+    let took = now().since(begin);
+    assert!(took < Span::from_millis(5_000) + AT_ONCE, "{took}");
+    drop(receiver);
+}
