@@ -50,6 +50,8 @@ pub struct RecoveryModel {
     pub death_min: Span,
     /// No token is sent again sooner: 5 ms by default, zero where bounds are proven.
     pub ack_min: Span,
+    /// No claim is repeated sooner: 20 ms by default, zero where bounds are proven.
+    pub claim_min: Span,
 }
 
 impl RecoveryModel {
@@ -59,6 +61,14 @@ impl RecoveryModel {
     pub const ACK_MIN: Span = Span::from_millis(5);
     /// Default smallest time to a declared death in the lab, where a virtual machine stalls for 200 ms.
     pub const DEATH_MIN_LAB: Span = Span::from_millis(500);
+    /// Default smallest time between two claims, there too.
+    pub const CLAIM_MIN_LAB: Span = Span::from_millis(20);
+    /// What a host whose scheduler is not ours adds to the one-way delay of a control frame.
+    pub const HOST_DELAY_LAB: Span = Span::from_micros(700);
+    /// Default L there: half the death timer.
+    pub const LEASE_LAB: Span = Span::from_millis(250);
+    /// Default δ there.
+    pub const SPACING_LAB: Span = Span::from_micros(200);
 
     /// The model whose bounds are proven: no host ever stalls. `lease` is L, `port_buffer` Q.
     ///
@@ -78,6 +88,7 @@ impl RecoveryModel {
             stations: params.stations,
             death_min: Span::ZERO,
             ack_min: Span::ZERO,
+            claim_min: Span::ZERO,
         }
     }
 
@@ -86,10 +97,17 @@ impl RecoveryModel {
         trt + one_way
     }
 
-    /// The same with the patience that stock Linux in virtual machines needs.
-    pub fn lab(params: &SegmentParams, lease: Span, port_buffer: Octets) -> Self {
-        let proven = Self::proven(params, lease, port_buffer);
-        Self { death_min: Self::DEATH_MIN_LAB, ack_min: Self::ACK_MIN, ..proven }
+    /// The same with the patience that stock Linux in virtual machines needs: the product's own timers.
+    pub fn lab(params: &SegmentParams, port_buffer: Octets) -> Self {
+        let proven = Self::proven(params, Self::LEASE_LAB, port_buffer);
+        Self {
+            one_way: proven.one_way + Self::HOST_DELAY_LAB,
+            spacing: Self::SPACING_LAB,
+            death_min: Self::DEATH_MIN_LAB,
+            ack_min: Self::ACK_MIN,
+            claim_min: Self::CLAIM_MIN_LAB,
+            ..proven
+        }
     }
 }
 
@@ -142,7 +160,8 @@ impl Timers {
 
     /// One claim with all its retransmissions: (c+1)·2D.
     pub fn claim(&self) -> Span {
-        self.model.one_way * 2 * (u64::from(self.model.claim_retries) + 1)
+        let once = (self.model.one_way * 2).max(self.model.claim_min);
+        once * (u64::from(self.model.claim_retries) + 1)
     }
 
     /// Token circulating again after one lost token frame.
@@ -155,11 +174,20 @@ impl Timers {
         self.successor_silent() + self.claim() + self.drain(1, was_master) + self.model.hop
     }
 
-    /// … after `dead` stations died at once with the token among them: only silence tells.
+    /// R(m): … after `dead` stations fell silent with the token among them: only silence tells. `master_dead`
+    /// says whether the master was one of them. The proof is in `specs/rether.md`.
     ///
-    /// The claimant is the first live rank, so at most `dead` ranks are waited for.
+    /// The claimant is the first live rank, so at most `dead` ranks are waited for. Three times D: the last
+    /// list may still be on its way when its sender dies, a claim may cross one that counts for more, and
+    /// what shows the new token to others takes D again.
     pub fn after_silent_crash(&self, dead: u16, master_dead: bool) -> Span {
-        self.silence(dead) + self.claim() + self.drain(dead, master_dead) + self.model.hop
+        self.silence(dead) + self.claim() + self.drain(dead, master_dead) + self.model.one_way * 3
+    }
+
+    /// … after two faults of which the first silences `first` stations and the second `second` more, at the
+    /// end of the recovery from the first.
+    pub fn after_two(&self, first: u16, second: u16) -> Span {
+        self.after_silent_crash(first, true) + self.after_silent_crash(first.saturating_add(second), true)
     }
 
     /// … after an initiator died with some stations switched.
@@ -168,9 +196,10 @@ impl Timers {
         tried + self.after_silent_crash(1, false)
     }
 
-    /// One ring again after two parts meet, `silent` stations staying away.
-    pub fn after_merge(&self, silent: u16) -> Span {
-        self.silence(0) + self.claim() + self.drain(silent, false) + self.model.trt
+    /// One generation everywhere after two parts meet: as after one station fell silent, and two cycles until
+    /// the list of the greater generation has come and its token has been everywhere.
+    pub fn after_merge(&self) -> Span {
+        self.after_silent_crash(1, true) + self.model.trt * 2
     }
 
     /// Plain Ethernet at a station that missed the switch back to it.
@@ -198,6 +227,7 @@ mod tests {
             stations: 5,
             death_min: Span::ZERO,
             ack_min: Span::ZERO,
+            claim_min: Span::ZERO,
         }
     }
 

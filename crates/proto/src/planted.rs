@@ -101,6 +101,10 @@ bugs! {
     GateNotShut,
     /// No first rotation flushes the ports.
     NoFirstRotation,
+    /// The ring goes on when the last reservation is gone.
+    EmptyRingKept,
+    /// Who has yielded to an initiator waits for its ring for ever, though it may be dead.
+    YieldsForEver,
 
     /// The ids of channels begin anew at each boot.
     ChannelIdsRepeated,
@@ -110,6 +114,9 @@ bugs! {
     FragmentMisplaced,
     /// Channels to or from a dead station stay open.
     DeadPeerKept,
+
+    /// A machine draws its nonces from something that its seed does not decide.
+    SeedForgotten,
 }
 
 /// Whether this bug is planted: never.
@@ -128,6 +135,19 @@ std::thread_local! {
 #[cfg(feature = "planted")]
 pub(crate) fn planted(bug: Bug) -> bool {
     CHOSEN.get() == Some(bug)
+}
+
+/// A number that no seed decides, where that is the bug.
+#[cfg(feature = "planted")]
+pub(crate) fn unseeded() -> u64 {
+    static CALLS: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
+    CALLS.fetch_add(1, core::sync::atomic::Ordering::Relaxed)
+}
+
+/// What a machine adds to its seed: nothing.
+#[cfg(not(feature = "planted"))]
+pub(crate) const fn unseeded() -> u64 {
+    0
 }
 
 /// Plants a bug in all machines that this thread runs from now on, or none.

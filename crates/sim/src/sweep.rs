@@ -148,6 +148,21 @@ fn reservation(random: &mut Stream, scenario: &Scenario, unit: u32, period: Span
     Reservation { from, to, unit, period, periodic, must_admit, open, close, shape, changes }
 }
 
+/// S11: the same seed of a scenario comes to the same last event. `before` is what came of it before.
+///
+/// # Errors
+/// It came to another.
+pub fn repeats(seed: u64, scenario: &Scenario, before: &Outcome) -> Result<(), Violation> {
+    let again = run(seed, scenario);
+    if (again.event_hash, again.events) == (before.event_hash, before.events) {
+        return Ok(());
+    }
+    let (one, other) = (before.event_hash, again.event_hash);
+    let at = Instant::from_nanos(1_000_000_000) + before.span;
+    let what = format!("seed {seed} came to event hash {other:016x} and before to {one:016x}");
+    Err(Violation { at, rule: "S11", what })
+}
+
 /// Runs one seed of a scenario to its end. A panic is a violation like others (S7).
 pub fn run(seed: u64, scenario: &Scenario) -> Outcome {
     let caught = catch_unwind(AssertUnwindSafe(|| Run::new(seed, scenario).finish()));

@@ -26,9 +26,9 @@ fn sweep_all(campaign: Campaign, seeds: u64) -> Recoveries {
                     if let Some(first) = outcome.violations.first() {
                         broken.lock().unwrap().push(format!("seed {seed}: {first:?}"));
                     }
-                    let again = seed % 100 == 0;
-                    if again && sweep::run(seed, &scenario).event_hash != outcome.event_hash {
-                        broken.lock().unwrap().push(format!("seed {seed} did not repeat"));
+                    let again = (seed % 100 == 0).then(|| sweep::repeats(seed, &scenario, &outcome));
+                    if let Some(Err(other)) = again {
+                        broken.lock().unwrap().push(format!("seed {seed}: {other:?}"));
                     }
                 }
             });

@@ -311,6 +311,78 @@ fn r7_one_epoch_and_two_modes() {
     assert_eq!(rules(&world), ["R7"]);
 }
 
+/// A machine is put back to what it was, as by a snapshot of its host: its epoch falls within one boot.
+#[test]
+fn r6_s2_a_station_that_is_put_back_to_an_earlier_state() {
+    let mut world = ring(None);
+    let before = world.hosts[2].node.clone();
+    (0..3).for_each(|flow| world.close_flow(flow));
+    world.run_for(ms(1_000));
+    assert_eq!(world.agreed_mode(), Some(rota_proto::ModeName::Plain));
+    assert_eq!(world.violations(), []);
+    world.hosts[2].node = before;
+    world.with(2, |_, _| ());
+    assert_eq!(rules(&world), ["R6"]);
+}
+
+/// Every station waits sixteen times as long for a token as the segment's settings say.
+fn slow_to_notice() -> World {
+    let mut world = World::dark(7, spec(None));
+    let slow = world.spec().settings.clone().with_death_timeout(ms(8_000)).expect("it only takes longer");
+    (0..5).for_each(|host| world.set_settings(host, slow.clone()));
+    (0..5).for_each(|host| world.start(host));
+    // Theirs are everybody's, and the checkers know only those that were meant.
+    (0..5).for_each(|host| world.hosts[host].settings = None);
+    world.run_for(ms(10_000));
+    world.open_flow(0, 1, 1_000, true).expect("a sound request");
+    world.run_for(ms(1_500));
+    assert_eq!(world.violations(), []);
+    world
+}
+
+#[test]
+fn l6_a_token_that_comes_back_too_late() {
+    let mut world = slow_to_notice();
+    // The master: with it the token is gone.
+    world.kill(0);
+    world.run_for(ms(800));
+    assert_eq!(rules(&world), [""; 0]);
+    world.run_for(ms(200));
+    assert_eq!(rules(&world), ["L6"]);
+}
+
+#[test]
+fn l3_a_dead_station_that_stays_on_the_list() {
+    let mut world = slow_to_notice();
+    world.kill(3);
+    world.run_for(ms(15_000));
+    assert!(rules(&world).contains(&"L3"), "{:?}", world.violations());
+}
+
+/// The others do not hear one of them, and nothing tells the checkers why.
+#[test]
+fn s9_l4_stations_that_do_not_find_back() {
+    let mut world = ring(Some(Plant::NoExcuse));
+    let select = rota_sim::Select { to: rota_sim::ports([3]), ..rota_sim::Select::all() };
+    let random = world.stream("test");
+    world.wires.disturb(rota_sim::WireFault::Cut, select, Instant::FAR, random);
+    world.run_for(ms(30_000));
+    let rules = rules(&world);
+    assert!(rules.contains(&"S9") || rules.contains(&"L4"), "{:?}", world.violations());
+}
+
+/// S11: two runs of one seed that are not one.
+#[test]
+fn s11_a_run_that_is_another_run_the_second_time() {
+    let scenario = sweep::Campaign::Proven.scenario(3);
+    let outcome = sweep::run(3, &scenario);
+    assert_eq!(sweep::repeats(3, &scenario, &outcome), Ok(()));
+    let mut other = scenario.clone();
+    other.world.latency = Span::from_nanos(20_001);
+    let broken = sweep::repeats(3, &other, &outcome).expect_err("every frame comes a nanosecond later");
+    assert_eq!(broken.rule, "S11");
+}
+
 #[test]
 fn a_strict_ring_does_not_drift_over_a_thousand_cycles() {
     let mut world = World::new(77, WorldSpec::new(5));

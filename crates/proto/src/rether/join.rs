@@ -334,11 +334,7 @@ impl Rether {
     }
 
     /// Whether a station that stopped the ring too often has to wait before it may take part again.
-    pub fn holds_off(&self, now: Instant, station: StationId) -> bool {
-        self.members.get(station).is_some_and(|member| self.is_held_off(now, member.mac))
-    }
-
-    fn is_held_off(&self, now: Instant, mac: MacAddr) -> bool {
+    pub fn is_held_off(&self, now: Instant, mac: MacAddr) -> bool {
         self.changes.records.iter().any(|record| record.mac == mac && now < record.until)
     }
 }

@@ -59,7 +59,7 @@ pub use tally::{ROTATION_PLACES, Rotation, Tally};
 
 use crate::io::{ChannelId, FrameBuf, GateOrder, HostTag, LLC_TAGS, Output, PortId, StationId};
 use crate::node::Identity;
-use crate::planted::{Bug, planted};
+use crate::planted::{Bug, planted, unseeded};
 use crate::rng::Rng;
 use claim::ClaimRound;
 use form::Forming;
@@ -284,7 +284,7 @@ impl Rether {
         settings: Settings,
         seed: u64,
     ) -> Self {
-        let mut rng = Rng::new(seed);
+        let mut rng = Rng::new(if planted(Bug::SeedForgotten) { seed ^ unseeded() } else { seed });
         let incarnation = (rng.next_u64() >> 32) as u32 | 1;
         let nonce = rng.next_u64();
         let queue = queue::octets_in(settings.link.rate, settings.nrt_queue);

@@ -359,7 +359,7 @@ impl Rether {
         let wait = self.settings.ack_spacing * u64::from(self.station);
         let acknowledge_at = card_empty.then_some(now + wait);
         let fresh = !matches!(self.mode, Mode::Yielding(_));
-        let give_up = now + patience;
+        let give_up = if planted(Bug::YieldsForEver) { Instant::FAR } else { now + patience };
         self.mode = Mode::Yielding(Yielding { initiator, card_empty, acknowledge_at, give_up });
         if fresh {
             self.order_gate(GateOrder::Divert);

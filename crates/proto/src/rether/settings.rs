@@ -19,8 +19,6 @@ const TRT_MAX: Span = Span::from_millis(1_000);
 const PROTOCOL_VERSION: u64 = 4;
 /// Default N.
 pub const STATIONS_STATED: u16 = 14;
-/// What a host that does not stall adds to the one-way delay of a control frame.
-const HOST_DELAY: Span = Span::from_micros(700);
 
 /// Why settings contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -140,8 +138,8 @@ impl Settings {
     pub fn ethernet(rate: BitRate, port_queue: Octets) -> Self {
         let params = SegmentParams::new(rate, 2);
         // A control frame finds one full frame ahead of it at most.
-        let delay_max = params.link.hop + params.link.frame_span_max() + HOST_DELAY;
-        let (lease, death_timeout) = (Span::from_millis(250), RecoveryModel::DEATH_MIN_LAB);
+        let delay_max = params.link.hop + params.link.frame_span_max() + RecoveryModel::HOST_DELAY_LAB;
+        let (lease, death_timeout) = (RecoveryModel::LEASE_LAB, RecoveryModel::DEATH_MIN_LAB);
         Self {
             segment: 1,
             ether_type: DEFAULT_ETHERTYPE,
@@ -160,9 +158,9 @@ impl Settings {
             join_interval: Span::from_millis(100),
             join_tries: 3,
             switch_tries: 5,
-            claim_interval: Span::from_millis(20).max(delay_max * 2),
+            claim_interval: RecoveryModel::CLAIM_MIN_LAB.max(delay_max * 2),
             claim_tries: 3,
-            ack_spacing: Span::from_micros(200),
+            ack_spacing: RecoveryModel::SPACING_LAB,
             stations_max: STATIONS_STATED,
             report: Span::ZERO,
             half_duplex: false,
@@ -187,7 +185,7 @@ impl Settings {
     /// The same with measured costs of this link. Where a hop takes longer than assumed, the times that are
     /// made of hops become longer too; none becomes shorter, for a control frame may find a busy host.
     pub fn with_link(mut self, link: LinkModel) -> Self {
-        let delay_max = link.hop + link.frame_span_max() + HOST_DELAY;
+        let delay_max = link.hop + link.frame_span_max() + RecoveryModel::HOST_DELAY_LAB;
         self.link = link;
         self.delay_max = self.delay_max.max(delay_max);
         self.hop_timeout = self.hop_timeout.max(self.delay_max * 2 + RecoveryModel::GUARD);
@@ -341,6 +339,7 @@ impl Settings {
             stations,
             death_min: self.death_timeout,
             ack_min: self.hop_timeout,
+            claim_min: self.claim_interval,
         })
     }
 
@@ -439,11 +438,18 @@ mod tests {
 
     #[test]
     fn both_rooms_compute_the_same_timers() {
-        let here = settings(10);
-        let model = RecoveryModel::lab(&here.params(5), here.lease, here.port_queue);
-        let model = RecoveryModel { one_way: here.delay_max, spacing: here.ack_spacing, ..model };
-        let model = RecoveryModel { stations: 5, ..model };
-        assert_eq!(Timers::new(model), here.timers(5));
-        assert_eq!(here.silence(3), Timers::new(model).silence(3));
+        for mbit in [10, 100, 1_000] {
+            let here = settings(mbit);
+            let params = SegmentParams::new(here.link.rate, 5);
+            let (lab, there) = (Timers::new(RecoveryModel::lab(&params, here.port_queue)), here.timers(5));
+            let all = |timers: Timers| {
+                let drains = [timers.drain(2, true), timers.claim(), timers.switch_timeout()];
+                (timers.ack(), timers.silence(3), timers.after_silent_crash(1, true), drains)
+            };
+            assert_eq!(all(lab), all(there), "{mbit} Mbit/s");
+            let proven = here.proven();
+            let model = RecoveryModel::proven(&params, proven.lease, proven.port_queue);
+            assert_eq!(all(Timers::new(model)), all(proven.timers(5)), "{mbit} Mbit/s");
+        }
     }
 }

@@ -20,8 +20,8 @@ use crate::planted::{Bug, planted};
 use rota_admission::NrtPolicy;
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{
-    ETHERNET_HEADER_OCTETS, Kind, LINK_HEADER_OCTETS, PayloadKind, Phase, TAG_OCTETS, UNIT_HEADER_OCTETS,
-    UnitHeader,
+    ETHERNET_HEADER_OCTETS, Kind, LINK_HEADER_OCTETS, PayloadKind, Phase, TAG_OCTETS, Token,
+    UNIT_HEADER_OCTETS, UnitHeader,
 };
 
 /// Where a hold stands.
@@ -113,7 +113,7 @@ impl Rether {
             self.grow_sessions(&mut hold.token);
         }
         self.note_list(&hold.token);
-        let (phase, unreserved) = (hold.token.phase, hold.token.slots.as_slice().is_empty());
+        let (phase, unreserved) = (hold.token.phase, is_over(&hold.token));
         let fresh = hold.stamp.seq == 1;
         let mine = hold.stamp.generation.station == self.station;
         let next = (phase == Phase::First).then(|| self.next_live(self.station, &hold.token));
@@ -143,7 +143,7 @@ impl Rether {
     /// The first rotation is over: without a reservation the segment returns to plain Ethernet.
     fn end_first_rotation(&mut self, now: Instant) -> Step {
         let Some(hold) = &mut self.hold else { return Step::Wait };
-        if hold.token.slots.as_slice().is_empty() {
+        if is_over(&hold.token) {
             return self.destroy_token(now);
         }
         hold.token.phase = Phase::Home;
@@ -188,7 +188,7 @@ impl Rether {
                 hold.token = token;
             }
             self.note_list(&token);
-            if token.slots.as_slice().is_empty() {
+            if is_over(&token) {
                 return self.destroy_token(now);
             }
             if self.master(&token) != self.station {
@@ -229,7 +229,7 @@ impl Rether {
         let trt = self.settings.trt;
         let Some(mut hold) = self.hold.take() else { return Step::Wait };
         self.settle_token(now, &mut hold.token);
-        if hold.token.slots.as_slice().is_empty() {
+        if is_over(&hold.token) {
             self.hold = Some(hold);
             return self.destroy_token(now);
         }
@@ -621,6 +621,11 @@ impl Rether {
         let acknowledge = hold.acknowledge.map_or(Instant::FAR, |(_, _, by)| by);
         stage.min(acknowledge)
     }
+}
+
+/// Whether the last reservation is gone: no ring lives for its own sake.
+fn is_over(token: &Token) -> bool {
+    token.slots.as_slice().is_empty() && !planted(Bug::EmptyRingKept)
 }
 
 /// What a stage came to.

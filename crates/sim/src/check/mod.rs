@@ -12,6 +12,7 @@ mod modes;
 mod quiet;
 mod recoveries;
 mod right;
+mod settling;
 mod slots;
 mod stamps;
 mod visits;
@@ -29,6 +30,7 @@ pub use quiet::agree;
 pub(crate) use recoveries::stamp;
 pub use recoveries::{Blow, Recoveries, RecoveryTimes};
 pub use right::RightToSend;
+pub use settling::Settling;
 pub use slots::Slots;
 pub use stamps::Rising;
 pub use visits::Visits;
@@ -194,6 +196,7 @@ pub struct All {
     modes: OneMode,
     visits: Visits,
     recoveries: RecoveryTimes,
+    settling: Settling,
     slots: Slots,
     cycles: Cycles,
     waste: Waste,
@@ -212,6 +215,7 @@ impl Checker for All {
         self.modes.after(view, findings);
         self.visits.after(view, findings);
         self.recoveries.after(view, findings);
+        self.settling.after(view, findings);
         self.slots.after(view, findings);
         self.cycles.after(view, findings);
         self.waste.after(view, findings);
@@ -230,6 +234,11 @@ impl All {
     /// The longest waits and switches beside their bounds.
     pub fn measured(&self) -> &bounds::Measured {
         &self.bounds.worst
+    }
+
+    /// How long it took until all agreed again.
+    pub fn settling(&self) -> &Settling {
+        &self.settling
     }
 
     /// The worst recoveries.

@@ -26,7 +26,10 @@ pub fn agree(world: &World) -> Result<(), (&'static str, String)> {
     }
     // Who died again and again has to wait, for longer than this quiet lasts after the seventh time.
     let hosts = || world.hosts.iter().filter_map(|host| Some((host, host.node.as_ref()?.link())));
-    let waits = |station| hosts().any(|(host, link)| link.holds_off(host.clock.read(world.now()), station));
+    let waits = |station| {
+        let mac = hosts().find(|(_, link)| link.station() == station).map(|(host, _)| host.mac);
+        mac.is_some_and(|mac| hosts().any(|(host, link)| link.is_held_off(host.clock.read(world.now()), mac)))
+    };
     let dead = |station: &u16| nodes.iter().any(|node| node.link().is_dead(*station));
     if numbers.iter().any(|station| dead(station) && !waits(*station)) {
         return Err(("L4", "a living station is still on the dead list after quiet".to_owned()));

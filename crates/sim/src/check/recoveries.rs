@@ -1,27 +1,37 @@
-//! L6: how long the token takes to go round again, by what went wrong; never longer than theory a.6 says.
+//! L6: how long the token takes to go round again, by what went wrong; never longer than `specs/rether.md`
+//! proves ("Recovery bounds"). One fault has its own bound, two have theirs together, and after the last of
+//! any number a ring is back within the bound of all that they silenced. Judged after every event: a token
+//! that never comes back is overdue.
 
 use super::{Checker, Findings, Seen, View};
+use crate::hosts::Host;
 use rota_proto::ModeName;
 use rota_units::{Instant, Span};
-use rota_wire::{FrameView, Generation};
+use rota_wire::{FrameView, Generation, Kind};
 use std::collections::VecDeque;
 
 /// Blows further back than so many cycles have nothing to do with a silence.
 const REACH_CYCLES: u64 = 12;
 
-/// What struck, as far as recovery is concerned.
+/// What struck, as far as recovery is concerned. What takes nothing from a ring that keeps its rules is no
+/// blow: frames doubled, forged or played again, a wall clock that jumps, a clock within its drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blow {
     /// One token frame was lost: the token of this generation and sequence.
     TokenLost((Generation, u64)),
     /// One station fell silent for longer than a lease.
     Death,
-    /// A part of the segment can no longer be heard; so many stations fell silent for the larger part.
+    /// The hosts whose bits are set and the others do not hear each other any more.
     Parting(u64),
     /// Two parts can hear each other again.
     Meeting,
-    /// Anything else: its recovery has no bound of its own, and it spoils the measurement of others.
-    Other,
+    /// Anything else: it goes on until `ends`, and so many stations may be silent to others meanwhile.
+    Other {
+        /// When it is over.
+        ends: Instant,
+        /// How many.
+        silent: u64,
+    },
 }
 
 /// The worst recoveries of a run, or of many.
@@ -67,16 +77,26 @@ impl Recoveries {
     }
 }
 
+/// One part of the segment: all of it, unless it has fallen apart.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    /// When the last token was believed in it; none while it runs no ring.
+    last: Option<Instant>,
+    /// Said already that its token is overdue.
+    told: bool,
+}
+
 /// Measures recoveries and holds them to their bounds.
 #[derive(Debug, Default)]
 pub struct RecoveryTimes {
     /// The worst so far.
     pub worst: Recoveries,
     blows: VecDeque<(Instant, Blow)>,
-    /// When the last token was believed anywhere.
-    last: Option<Instant>,
-    /// The newest that was.
+    /// The newest token that was believed anywhere.
     newest: (Generation, u64),
+    /// The hosts of the second part.
+    second: u64,
+    parts: [Part; 2],
     /// Since when two parts hear each other without anything else having gone wrong.
     meeting: Option<Instant>,
 }
@@ -86,21 +106,18 @@ impl Checker for RecoveryTimes {
         for seen in view.seen {
             match seen {
                 Seen::Struck { blow } => self.struck(view, *blow),
-                Seen::Took { accepted: true, frame, .. } => {
+                Seen::Took { accepted: true, frame, host } => {
                     let frame = FrameView::parse(frame, view.settings.ether_type);
                     let stamp = frame.map_or_else(|_| self.newest, |frame| stamp(&frame));
                     self.newest = self.newest.max(stamp);
-                    self.believed(view, findings);
+                    self.believed(view, self.part(*host), findings);
                 }
-                Seen::Acted { host } => {
-                    let mode = view.hosts[*host].node.as_ref().map(|node| node.link().mode());
-                    if mode != Some(ModeName::Token) {
-                        self.last = None;
-                    }
-                }
+                Seen::Took { frame, host, .. } => self.listed(view, *host, frame, findings),
+                Seen::Acted { host } => self.acted(view, *host, findings),
                 _ => {}
             }
         }
+        self.overdue(view, findings);
         if let Some(since) = self.meeting.filter(|_| is_one_ring(view)) {
             self.meeting = None;
             let took = view.now.since(since);
@@ -118,10 +135,61 @@ impl Checker for RecoveryTimes {
 }
 
 impl RecoveryTimes {
+    fn part(&self, host: usize) -> usize {
+        (host < 64 && self.second >> host & 1 == 1).into()
+    }
+
+    /// Those of a part whose processes run.
+    fn running<'a>(&'a self, view: &'a View<'_>, part: usize) -> impl Iterator<Item = (usize, &'a Host)> {
+        let hosts = view.hosts.iter().enumerate();
+        hosts.filter(move |(at, host)| self.part(*at) == part && host.is_running(view.now))
+    }
+
+    /// A part where somebody is in plain mode, or on the way from it, runs no ring; and a station that is
+    /// alone takes no token from anybody.
+    fn acted(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
+        let part = self.part(host);
+        let mode = |host: &Host| host.node.as_ref().map(|node| node.link().mode());
+        match mode(&view.hosts[host]) {
+            Some(ModeName::Plain | ModeName::Switching) => self.parts[part].last = None,
+            Some(ModeName::Token) if view.holds(host) && self.running(view, part).count() == 1 => {
+                self.believed(view, part, findings);
+            }
+            Some(ModeName::Token) => {}
+            Some(ModeName::Joining) | None => {
+                if !self.running(view, part).any(|(_, host)| mode(host) == Some(ModeName::Token)) {
+                    self.parts[part].last = None;
+                }
+            }
+        }
+    }
+
+    /// The list that a master sends when a cycle begins shows as well as the token that the ring lives.
+    fn listed(&mut self, view: &View<'_>, host: usize, frame: &[u8], findings: &mut Findings) {
+        let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { return };
+        if frame.header().kind != Kind::List {
+            return;
+        }
+        let stamp = stamp(&frame);
+        let link = view.hosts[host].node.as_ref().map(|node| node.link());
+        let believed = link.is_some_and(|link| link.mode() == ModeName::Token && link.newest() == stamp.0);
+        if believed && stamp > self.newest {
+            self.newest = stamp;
+            self.believed(view, self.part(host), findings);
+        }
+    }
+
     fn struck(&mut self, view: &View<'_>, blow: Blow) {
         if matches!(blow, Blow::TokenLost(stamp) if stamp <= self.newest) {
             // A repeated token whose first is there already.
             return;
+        }
+        match blow {
+            // Of three parts or more nobody can say here which one a token belongs to.
+            Blow::Parting(_) if self.second != 0 => self.unite(0),
+            Blow::Parting(second) => self.unite(second),
+            Blow::Meeting => self.unite(0),
+            _ => {}
         }
         let others =
             self.recent(view.now, view).filter(|(_, other)| !matches!(other, Blow::Parting(_))).count();
@@ -130,22 +198,64 @@ impl RecoveryTimes {
         let lost = matches!(blow, Blow::TokenLost(_));
         let silent = view.hosts.iter().any(|host| host.boots > 0 && !host.is_running(view.now));
         let late = view.hosts.iter().any(|host| host.profile.late_ppm > 0);
-        let also = [(silent, Blow::Death), (late, Blow::Other)].into_iter().filter(|(is, _)| lost && *is);
+        let other = Blow::Other { ends: view.now, silent: 1 };
+        let also = [(silent, Blow::Death), (late, other)].into_iter().filter(|(is, _)| lost && *is);
         for blow in also.map(|(_, blow)| blow).chain([blow]) {
             if self.blows.len() == 64 {
-                self.blows.pop_front();
+                // A burst of losses must not hide who fell silent.
+                let harmless = |(_, blow): &(Instant, Blow)| blow.silent(0, 0) == 0;
+                let at = self.blows.iter().position(harmless).unwrap_or(0);
+                self.blows.remove(at);
             }
             self.blows.push_back((view.now, blow));
         }
     }
 
-    fn recent<'a>(&'a self, from: Instant, view: &View<'_>) -> impl Iterator<Item = (Instant, Blow)> + 'a {
-        let reach = view.settings.trt * REACH_CYCLES;
-        self.blows.iter().copied().filter(move |(at, _)| *at + reach >= from)
+    /// From now on the hosts of `second` are a part of their own.
+    fn unite(&mut self, second: u64) {
+        let last = self.parts[0].last.max(self.parts[1].last);
+        self.second = second;
+        let part = Part { last, told: false };
+        self.parts = [part, if second == 0 { Part::default() } else { part }];
     }
 
-    fn believed(&mut self, view: &View<'_>, findings: &mut Findings) {
-        let Some(last) = self.last.replace(view.now) else { return };
+    fn recent<'a>(&'a self, from: Instant, view: &View<'_>) -> impl Iterator<Item = (Instant, Blow)> + 'a {
+        let slowest = view.recovery.crash(view.hosts.len() as u64);
+        let reach = (view.settings.trt * REACH_CYCLES).max(slowest);
+        self.blows.iter().copied().filter(move |(at, blow)| blow.ends(*at) + reach >= from)
+    }
+
+    /// What a part may take after the last of these blows, however many there were: as long as if all whom
+    /// they can have silenced were silent.
+    fn bound(&self, view: &View<'_>, part: usize, blows: &[(Instant, Blow)]) -> Span {
+        let stations = view.hosts.len() as u64;
+        let silent = blows.iter().map(|(_, blow)| blow.silent(part, stations));
+        let silent = silent.sum::<u64>().min(stations - 1);
+        view.recovery.crash(silent)
+    }
+
+    /// No token for longer than any fault excuses.
+    fn overdue(&mut self, view: &View<'_>, findings: &mut Findings) {
+        for part in 0..2 {
+            let Some(last) = self.parts[part].last.filter(|_| !self.parts[part].told) else { continue };
+            // Nothing is overdue before the shortest of all bounds.
+            if view.now.since(last) <= view.recovery.crash(0) {
+                continue;
+            }
+            let blows: Vec<_> = self.recent(last, view).collect();
+            let over = blows.iter().map(|(at, blow)| blow.ends(*at)).max().unwrap_or(last);
+            let (took, bound) = (view.now.since(over.max(last)), self.bound(view, part, &blows));
+            if took > bound {
+                self.parts[part].told = true;
+                let what = format!("no token {took} after the last of {blows:?}; bound {bound}");
+                findings.add(view.now, "L6", what);
+            }
+        }
+    }
+
+    fn believed(&mut self, view: &View<'_>, part: usize, findings: &mut Findings) {
+        let known = std::mem::replace(&mut self.parts[part], Part { last: Some(view.now), told: false });
+        let Some(last) = known.last else { return };
         let silence = view.now.since(last);
         let struck_since = self.blows.back().is_some_and(|(at, _)| *at > last);
         if !struck_since && silence <= view.settings.trt + view.recovery.hop() {
@@ -153,37 +263,57 @@ impl RecoveryTimes {
         }
         let blows: Vec<_> = self.recent(last, view).collect();
         let Some((first, _)) = blows.first().copied() else { return };
-        let took = view.now.since(first.max(last));
+        // What lasts is measured from its end: until then it goes on striking.
+        let over = blows.iter().map(|(at, blow)| blow.ends(*at)).max().unwrap_or(first);
+        let lasts = blows.iter().any(|(at, blow)| blow.ends(*at) > *at);
+        let took = view.now.since(if lasts { over } else { first }.max(last));
         let recovery = view.recovery;
+        let all = self.bound(view, part, &blows);
+        let before = if lasts { Span::ZERO } else { self.bound(view, part, &blows[..1]) };
         let (place, bound) = match blows[..] {
-            // A drowsy ring rests for many cycles whatever was lost before.
+            // Lost long before: nothing is the matter with a ring that was waiting.
             [(_, Blow::TokenLost(_))] if !struck_since => return,
-            [(_, Blow::TokenLost(_))] => (&mut self.worst.token_lost, Some(recovery.token_loss(1))),
-            [(_, Blow::Death)] => (&mut self.worst.death, Some(recovery.crash(1) + recovery.rest())),
-            [(_, Blow::Parting(dead))] => {
-                (&mut self.worst.parting, Some(recovery.crash(dead) + recovery.rest()))
+            [(_, Blow::TokenLost(_))] => (&mut self.worst.token_lost, recovery.token_loss(1)),
+            [(_, Blow::Death)] => (&mut self.worst.death, all),
+            [(_, Blow::Parting(_))] => (&mut self.worst.parting, all),
+            [_] => (&mut self.worst.more, all),
+            [_, _] => (&mut self.worst.two, before + all),
+            // However many there were, the token is back in time after the last.
+            _ => {
+                self.worst.more = self.worst.more.max(took);
+                let took = view.now.since(over.max(last));
+                return late(view, took, all, &blows, findings);
             }
-            [(_, Blow::Meeting)] => return,
-            [_] => (&mut self.worst.more, None),
-            [(_, one), (_, other)] if one.is_bounded() && other.is_bounded() => {
-                (&mut self.worst.two, Some(recovery.two() + recovery.rest() * 2))
-            }
-            _ => (&mut self.worst.more, None),
         };
         *place = (*place).max(took);
-        if let Some(bound) = bound.filter(|bound| took > *bound) {
-            findings.add(
-                view.now,
-                "L6",
-                format!("the token came back {took} after {blows:?}; bound {bound}"),
-            );
-        }
+        late(view, took, bound, &blows, findings);
+    }
+}
+
+fn late(view: &View<'_>, took: Span, bound: Span, blows: &[(Instant, Blow)], findings: &mut Findings) {
+    if took > bound {
+        findings.add(view.now, "L6", format!("the token came back {took} after {blows:?}; bound {bound}"));
     }
 }
 
 impl Blow {
-    const fn is_bounded(self) -> bool {
-        matches!(self, Self::TokenLost(_) | Self::Death)
+    /// How many of `stations` can be silent to those of a part because of it.
+    const fn silent(self, part: usize, stations: u64) -> u64 {
+        match self {
+            Self::TokenLost(_) | Self::Meeting => 0,
+            Self::Death => 1,
+            Self::Parting(second) if part == 1 => stations.saturating_sub(second.count_ones() as u64),
+            Self::Parting(second) => second.count_ones() as u64,
+            Self::Other { silent, .. } => silent,
+        }
+    }
+
+    /// When what began at `at` is over.
+    const fn ends(self, at: Instant) -> Instant {
+        match self {
+            Self::Other { ends, .. } if ends.as_nanos() > at.as_nanos() => ends,
+            _ => at,
+        }
     }
 }
 

@@ -3,40 +3,38 @@
 //! The system has no say in it. The bounds are those of theory a.6 with this segment's timers; two faults
 //! at once may take twice the longer (row 51 of the fault table).
 
+use rota_admission::Timers;
 use rota_proto::Settings;
 use rota_units::{Instant, Span};
 
-/// How long recovery may take on one segment.
+/// How long recovery may take on one segment: what admission computes for its timers, to the nanosecond. The
+/// proofs are in `specs/rether.md`, "Recovery bounds".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
+    timers: Timers,
     trt: Span,
-    lease: Span,
     hop_timeout: Span,
     death: Span,
-    step: Span,
-    claim: Span,
-    silence: Span,
-    rank: Span,
     switch: Span,
+    join: Span,
     one_way: Span,
+    /// On a shared wire what repairs a loss collides as well; no paper bounds that, so two cycles.
+    collides: Span,
 }
 
 impl Recovery {
     /// The bounds for these settings.
     pub fn new(settings: &Settings) -> Self {
+        let collides = if settings.half_duplex { settings.trt * 2 } else { Span::ZERO };
         Self {
+            timers: settings.timers(0),
             trt: settings.trt,
-            lease: settings.lease,
             hop_timeout: settings.hop_timeout,
             death: settings.death_timeout,
-            step: settings.lease + settings.delay_max,
-            claim: settings.claim_interval * (u64::from(settings.claim_tries) + 1),
-            // A watch over a successor doubles its patience up to sixteen hop timeouts.
-            silence: settings.silence(0).max(settings.death_timeout + settings.hop_timeout * 16),
             switch: settings.switch_timeout(255) * (u64::from(settings.switch_tries) + 1),
-            rank: settings.silence(1).minus(settings.silence(0)),
-            // On a shared wire what repairs a loss collides as well; no paper bounds that, so two cycles.
-            one_way: settings.delay_max + if settings.half_duplex { settings.trt * 2 } else { Span::ZERO },
+            join: settings.join_interval,
+            one_way: settings.delay_max + collides,
+            collides,
         }
     }
 
@@ -50,10 +48,10 @@ impl Recovery {
         self.hop_timeout * (1 << nth.saturating_sub(1).min(4)) + self.one_way
     }
 
-    /// … after `dead` stations fell silent at once, the token among them: W_silence + claim + drain.
+    /// … after the last of any number of faults, of whose victims `dead` are silent: T_w + claim + W + h.
     pub fn crash(&self, dead: u64) -> Span {
-        let noticed = self.silence + self.rank * dead;
-        noticed + self.claim + self.step * dead + self.trt + self.one_way
+        let dead = u16::try_from(dead).unwrap_or(u16::MAX);
+        self.timers.after_silent_crash(dead, true) + self.collides
     }
 
     /// … after a station died while the mode was being switched: who waits for it waits for all its tries.
@@ -61,20 +59,15 @@ impl Recovery {
         self.switch + self.crash(dead)
     }
 
-    /// … after two tokens lost, two deaths or one of each, one in the recovery from the other.
-    pub fn two(&self) -> Span {
-        self.crash(1) + self.crash(2)
+    /// … after two faults of which the first silences `first` stations and the second `second` more.
+    pub fn two(&self, first: u64, second: u64) -> Span {
+        self.crash(first) + self.crash(first + second)
     }
 
     /// One generation everywhere after two parts can hear each other: the list of one within a cycle, or a
     /// claim that ends a silence, and a cycle more until its token has been everywhere.
     pub fn meeting(&self) -> Span {
-        self.crash(1) + self.trt * 2
-    }
-
-    /// How long a drowsy token may rest before it goes round and finds somebody dead.
-    pub fn rest(&self) -> Span {
-        if self.lease > self.trt * 2 { self.lease } else { Span::ZERO }
+        self.timers.after_merge() + self.collides
     }
 
     /// What a hop may take beyond the time that it is due.
@@ -85,6 +78,12 @@ impl Recovery {
     /// One ring again after parts with `stations` in all have met.
     pub fn merge(&self, stations: u64) -> Span {
         self.crash(stations) + self.trt
+    }
+
+    /// All agree again after the last recovery is over; `joins` where that takes a station to be let in.
+    pub fn settled(&self, stations: u64, joins: bool) -> Span {
+        let known = self.trt * 33 + self.crash(stations) * 2;
+        if joins { known + self.switch + self.join * 60 } else { known }
     }
 
     /// From the token's return to a unit in its slot: the rest of this cycle and the next.

@@ -61,6 +61,13 @@ impl World {
 
     fn host_sends(&mut self, from: usize, frame: Frame) {
         if !self.hosts[from].gated {
+            // Nobody regulates a host whose process is dead: one that sends without a pause fills the ports
+            // through which the token goes, as a babbler does (row 26).
+            let host = &self.hosts[from];
+            let now = self.engine.now();
+            if host.boots > 0 && host.node.is_none() && now <= host.ordinary_until {
+                self.windows.open(now, self.recovery.slot(), Scope::All);
+            }
             self.send(from, frame);
             self.hosts[from].ordinary_until = self.medium.card_empty_at(from).unwrap_or(Instant::ZERO);
             return;
@@ -120,6 +127,10 @@ impl World {
         if self.hosts[index].boots > 0 {
             self.tally.count(Happened::Restarted);
         }
+        if self.hosts[index].node.is_some() {
+            // Whoever is started while it runs falls silent as what it was.
+            self.seen.push(Seen::Struck { blow: Blow::Death });
+        }
         self.fragments_die(index);
         self.hosts[index].lose_process();
         self.end_flows_of(index);
@@ -175,7 +186,7 @@ impl World {
         // While it stands still nothing of its own moves; behind a lease the others go on without it.
         let recovery = if long { self.recovery.crash(1) } else { Span::ZERO };
         self.windows.open(now, span + recovery + self.recovery.slot(), Scope::All);
-        let blow = if long { Blow::Death } else { Blow::Other };
+        let blow = if long { Blow::Death } else { Blow::Other { ends: until, silent: 1 } };
         self.seen.push(Seen::Struck { blow });
         self.hosts[index].paused_until = until;
         self.engine.schedule(until, Event::Resume { host: index });

@@ -82,25 +82,35 @@ impl World {
             Fault::Partition { .. } | Fault::OneWay { .. } => self.cut(fault, until, &random),
             _ => self.begin_evil(fault, lasts),
         }
-        let own = matches!(
-            fault,
-            Fault::Wire { .. }
-                | Fault::Boundary { .. }
-                | Fault::Crash { .. }
-                | Fault::CrashLoop { .. }
-                | Fault::Pause { .. }
-        );
-        let blow = match fault {
-            Fault::Partition { part } => {
-                let inside = part.len().min(self.hosts.len()) as u64;
-                Blow::Parting(inside.max(stations - inside))
-            }
-            _ => Blow::Other,
-        };
         // What strikes by itself says so when it does.
-        if !own {
+        if let Some(blow) = self.blow_of(fault, until) {
             self.seen.push(Seen::Struck { blow });
             self.check();
+        }
+    }
+
+    /// What a fault does to the token where it strikes all the time, or at once and as a whole.
+    fn blow_of(&self, fault: &Fault, until: Instant) -> Option<Blow> {
+        let stations = self.hosts.len() as u64;
+        let other = |ends, silent| Some(Blow::Other { ends, silent });
+        match fault {
+            Fault::Partition { part } if stations <= 64 => {
+                Some(Blow::Parting(part.iter().fold(0, |hosts, host| hosts | 1 << host)))
+            }
+            Fault::Partition { .. } | Fault::PauseAll => other(until, stations),
+            Fault::Starve { late_max, .. } => other(until + *late_max, 1),
+            Fault::OneWay { .. } | Fault::Flap { .. } => other(until, 1),
+            // Whose address another has is reached no more, nor is the other.
+            Fault::Clone { .. } => other(until, 2),
+            Fault::Babble { .. } | Fault::Insider { .. } => other(until, 0),
+            // What waits at the ports must leave them first.
+            Fault::Flood { .. } => {
+                let port = self.spec.settings.link.rate.span_of_up(self.spec.settings.port_queue);
+                other(until + port, stations)
+            }
+            Fault::Drift { rate, .. } if rate.abs_diff(1_000_000_000) > 500_000 => other(until, 1),
+            // These say themselves when they strike, or take nothing from a ring that keeps its rules.
+            _ => None,
         }
     }
 

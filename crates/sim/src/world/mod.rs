@@ -446,6 +446,10 @@ impl World {
     /// Runs until then, or until time no longer moves.
     pub fn run_until(&mut self, until: Instant) {
         while self.step(until) {}
+        // Where nothing happens at all, nobody but time says that something is overdue.
+        if !self.is_stopped() {
+            self.look();
+        }
     }
 
     /// Lets the next event up to `until` happen; false when there is none.
@@ -473,9 +477,12 @@ impl World {
     }
 
     fn check(&mut self) {
-        if self.seen.is_empty() {
-            return;
+        if !self.seen.is_empty() {
+            self.look();
         }
+    }
+
+    fn look(&mut self) {
         let view = View {
             now: self.engine.now(),
             settings: &self.spec.settings,
@@ -623,7 +630,7 @@ impl World {
             (Happened::DelayedWithin, Some(_)) => (strike.late + slot, Scope::All),
             // Later than D it counts as lost, and comes all the same.
             (Happened::DelayedBeyond, Some(kind)) => {
-                self.blow_at(kind, token);
+                self.blow_at(kind, token, strike.late);
                 (strike.late + self.token_lost() + slot, Scope::All)
             }
             (_, Some(Kind::Data)) => (Span::ZERO, Scope::Pair(from, to)),
@@ -635,7 +642,7 @@ impl World {
                 (self.token_lost() + slot, Scope::All)
             }
             (_, Some(kind)) => {
-                self.blow_at(kind, token);
+                self.blow_at(kind, token, Span::ZERO);
                 (self.token_lost() + slot, Scope::All)
             }
             // Ordinary frames were promised nothing.
@@ -644,11 +651,13 @@ impl World {
         self.windows.open(now, span, scope);
     }
 
-    /// A control frame did not come, or not within D.
-    fn blow_at(&mut self, kind: Kind, token: (Generation, u64)) {
+    /// A control frame did not come, or not within D. One that is only late may do harm when it comes.
+    fn blow_at(&mut self, kind: Kind, token: (Generation, u64), late: Span) {
+        let other = Blow::Other { ends: self.now() + late, silent: 0 };
         // One that was lost at a cut wire before is sent again ever more rarely: not the loss of one token.
-        let alone = kind == Kind::Token && !self.losses.cut.contains(&token);
-        let blow = if alone { Blow::TokenLost(token) } else { Blow::Other };
+        let alone = !self.losses.cut.contains(&token);
+        let is_lost_token = kind == Kind::Token && late == Span::ZERO && alone;
+        let blow = if is_lost_token { Blow::TokenLost(token) } else { other };
         self.seen.push(Seen::Struck { blow });
     }
 
