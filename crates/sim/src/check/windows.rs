@@ -54,6 +54,11 @@ impl Recovery {
         self.timers.after_silent_crash(dead, true) + self.collides
     }
 
+    /// One claim with its drain.
+    pub fn round(&self, dead: u64) -> Span {
+        self.timers.claim() + self.timers.drain(u16::try_from(dead).unwrap_or(u16::MAX), true)
+    }
+
     /// … after a station died while the mode was being switched: who waits for it waits for all its tries.
     pub fn switch_crash(&self, dead: u64) -> Span {
         self.switch + self.crash(dead)
