@@ -24,6 +24,7 @@ use rota_admission::shared_buffer;
 use rota_proto::{Identity, ModeName, Node, Settings};
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{FrameView, Generation, Key, Kind, MacAddr};
+use std::collections::VecDeque;
 
 /// What joins the stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,11 +292,13 @@ pub struct World {
 struct Losses {
     in_a_row: u32,
     over: Instant,
+    /// The last tokens that were lost at a cut wire.
+    cut: VecDeque<(Generation, u64)>,
 }
 
 impl Default for Losses {
     fn default() -> Self {
-        Self { in_a_row: 0, over: Instant::ZERO }
+        Self { in_a_row: 0, over: Instant::ZERO, cut: VecDeque::new() }
     }
 }
 
@@ -631,7 +634,13 @@ impl World {
                 (strike.late + self.token_lost() + slot, Scope::All)
             }
             (_, Some(Kind::Data)) => (Span::ZERO, Scope::Pair(from, to)),
-            (Happened::Cut, Some(_)) => (self.token_lost() + slot, Scope::All),
+            (Happened::Cut, Some(kind)) => {
+                if kind == Kind::Token {
+                    self.losses.cut.truncate(15);
+                    self.losses.cut.push_front(token);
+                }
+                (self.token_lost() + slot, Scope::All)
+            }
             (_, Some(kind)) => {
                 self.blow_at(kind, token, Span::ZERO);
                 (self.token_lost() + slot, Scope::All)
@@ -645,7 +654,9 @@ impl World {
     /// A control frame did not come, or not within D. One that is only late may do harm when it comes.
     fn blow_at(&mut self, kind: Kind, token: (Generation, u64), late: Span) {
         let other = Blow::Other { ends: self.now() + late, silent: 0 };
-        let is_lost_token = kind == Kind::Token && late == Span::ZERO;
+        // One that was lost at a cut wire before is sent again ever more rarely: not the loss of one token.
+        let alone = !self.losses.cut.contains(&token);
+        let is_lost_token = kind == Kind::Token && late == Span::ZERO && alone;
         let blow = if is_lost_token { Blow::TokenLost(token) } else { other };
         self.seen.push(Seen::Struck { blow });
     }
