@@ -90,6 +90,17 @@ static int operation(int status)
     }
 }
 
+/* As `operation`, for what takes or gives channels: it needs a node that runs now, and what it lacks is a channel. */
+static int reservation(int status)
+{
+    switch (status) {
+    case ROTA_NODE_GONE: return OPNONET;
+    case ROTA_TIMED_OUT:
+    case ROTA_FAILED: return OPNORES;
+    default: return operation(status);
+    }
+}
+
 /* Whether the direction has an operation that is not over, as the calling thread sees it. */
 static int is_taken(const struct side *side)
 {
@@ -465,7 +476,7 @@ static int leave_renewed(struct entry *e, int status)
         e->fd = rota_socket_fd(e->socket);
     e->unread = 0;
     kick();
-    return leave(operation(status));
+    return leave(reservation(status));
 }
 
 int LLCreserve(int sock, const void *destination, unsigned int size, unsigned int cycles)

@@ -227,7 +227,8 @@ static void signals(void)
 
 static void death(void)
 {
-    EXPECT(LLCon(1), OPACC);
+    EXPECT(LLCon(2), OPACC);
+    EXPECT(LLCopen(8), OPACC);
     EXPECT(LLCopen(4), OPACC);
     EXPECT(LLCrecv(4, from, room, sizeof room), OPACC);
     fprintf(stderr, "ready\n");
@@ -235,6 +236,10 @@ static void death(void)
     EXPECT(LLCxmit(4, self, packet, 1), OPINVAL);
     EXPECT(LLCrecv(4, from, room, 1), OPINVAL);
     EXPECT(LLCopen(6), OPMANY);
+    /* A socket that has not noticed. */
+    EXPECT(LLClisten(8), OPNONET);
+    EXPECT(LLCreserve(8, self, 1, 1), OPNONET);
+    EXPECT(LLCclose(8), OPACC);
     EXPECT(LLCreset(4, 'r'), OPACC);
     EXPECT(LLCclose(4), OPACC);
     EXPECT(LLCopen(6), OPINVAL);

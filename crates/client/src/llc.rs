@@ -24,7 +24,7 @@
 use crate::near::bind_to;
 use crate::node::{NodeError, OpenError};
 use crate::now;
-use crate::reserved::Reserved;
+use crate::reserved::{Closing, Reserved};
 use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
 pub use rota_proto::llc::{TAKEN, is_socket};
 use rota_shm::control::{ContractInfo, ControlName, LlcRefusal, Reply, Request, SocketError};
@@ -336,7 +336,7 @@ impl Socket {
     /// the socket before is not told.
     ///
     /// # Errors
-    /// [`LlcError::Node`], for one when another program listens to the service of this socket.
+    /// [`LlcError::Node`] when the node does not answer or knows no more room, [`LlcError::System`].
     pub fn listen_reserved(&mut self) -> Result<(), LlcError> {
         self.channels()?.listen()
     }
@@ -497,7 +497,9 @@ impl Socket {
     }
 
     fn sleep(&mut self, until: Instant, how: Sleep) -> bool {
-        let on_all = |reserved: &Reserved| reserved.is_listening() || reserved.room_within().is_some();
+        let wants_room = how == Sleep::ForNews;
+        let on_all =
+            |reserved: &Reserved| reserved.is_listening() || wants_room && reserved.room_within().is_some();
         if self.reserved.as_deref().is_some_and(on_all) {
             return self.sleep_on_all(until, how);
         }
@@ -539,7 +541,7 @@ impl Socket {
             if left == Span::ZERO || self.session.is_gone() {
                 return false;
             }
-            let room = reserved.room_within().unwrap_or(Span::MAX);
+            let room = reserved.room_within().filter(|_| how == Sleep::ForNews).unwrap_or(Span::MAX);
             reserved.wait(left.min(max_slice()).min(room));
         }
     }
@@ -612,8 +614,8 @@ fn keep(done: &mut VecDeque<(u64, MessageProgress)>, outcome: (u64, MessageProgr
 
 impl AsFd for Socket {
     /// A descriptor to poll: readable once there may be something for [`Socket::receive`] or
-    /// [`Socket::completion`], until each of them has answered that there is nothing; a period after a
-    /// reserved channel had no room; and when the node has died. Another one from the first
+    /// [`Socket::completion`], until each of them has answered that there is nothing; each period after a
+    /// reserved channel had no room, until [`Socket::transmit`] was tried again; and when the node has died. Another one from the first
     /// [`Socket::reserve`] or [`Socket::listen_reserved`] on.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.polled.set(true);
@@ -624,11 +626,14 @@ impl AsFd for Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         // First, so that what the channels have taken leaves while the socket still stands.
-        let answers = self.reserved.as_mut().is_none_or(|reserved| reserved.close());
+        let until = now() + LOCAL_TIMEOUT;
+        let closing = self.reserved.as_mut().map(|reserved| reserved.begin_close());
+        self.session.tell(&Request::LlcClose);
+        let answers = closing.is_none_or(Closing::end);
         self.reserved = None;
-        // Waits for the answer, so that the socket can be opened again at once; but not of a node that has
-        // just let a program wait in vain.
-        let patience = if answers { LOCAL_TIMEOUT } else { Span::ZERO };
-        let _ = self.session.request(&Request::LlcClose, patience);
+        // Waits for the answer, so that the socket can be opened again at once. A node that runs has given it
+        // while a receiver that is gone was waited for; one that was stopped is not waited for once more.
+        let patience = if answers { LOCAL_TIMEOUT } else { until.since(now()) };
+        let _ = self.session.answer(&Request::LlcClose, patience);
     }
 }

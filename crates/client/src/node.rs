@@ -165,10 +165,11 @@ impl Node {
         }
     }
 
-    /// Takes channels that lead to `service`, from all stations or from one.
+    /// Takes channels that lead to `service`, from all stations or from one. Several may listen to a service:
+    /// each channel goes to one of them.
     ///
     /// # Errors
-    /// [`NodeError`], for one when another program listens already.
+    /// [`NodeError`], for one when there is no station called `from`.
     pub fn listen(&self, service: u16, from: Option<&str>, buffers: u16) -> Result<Listener, NodeError> {
         let (session, _) = Session::begin(&self.control)?;
         let listen = Request::Listen { service, from: from.map(str::to_owned), buffers };

@@ -6,6 +6,7 @@
 
 mod door;
 
+use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -68,6 +69,8 @@ pub(crate) struct Reserved {
     outgoing: Vec<Outgoing>,
     /// Rings a period after a program was told that there is no room.
     again: Option<TimerFd>,
+    /// Somebody polls the descriptor.
+    polled: Cell<bool>,
     sent: u64,
     unit: Vec<u8>,
     lost: u64,
@@ -92,6 +95,7 @@ impl Reserved {
             message: Vec::with_capacity(room),
             outgoing: Vec::new(),
             again: None,
+            polled: Cell::new(false),
             sent: 0,
             unit: Vec::with_capacity(room),
             lost: 0,
@@ -141,21 +145,15 @@ impl Reserved {
         let at = self.outgoing.iter().position(|outgoing| outgoing.to == to);
         let found = at.map(|at| self.outgoing.swap_remove(at));
         found.is_some_and(|outgoing| {
-            close(outgoing.channel, now() + DRAIN_MAX);
+            Closing::begin(vec![outgoing.channel]).end();
             true
         })
     }
 
-    /// Closes every channel that was reserved, all within the time of one: closing a socket does not take the
-    /// longer the more it has. False when the node did not answer.
-    pub(crate) fn close(&mut self) -> bool {
-        let drained = now() + DRAIN_MAX;
-        let mut is_answered = true;
-        for outgoing in self.outgoing.drain(..) {
-            // Those that are left when it does not answer are dropped: the kernel tells it of that.
-            is_answered = is_answered && close(outgoing.channel, drained);
-        }
-        is_answered
+    /// Begins to close every channel that was reserved, all within the time of one: closing a socket does not
+    /// take the longer the more it has. What they have taken has left then.
+    pub(crate) fn begin_close(&mut self) -> Closing {
+        Closing::begin(self.outgoing.drain(..).map(|outgoing| outgoing.channel).collect())
     }
 
     /// The message's number where a channel is reserved to there, `None` where none is.
@@ -167,9 +165,10 @@ impl Reserved {
     ) -> Option<Result<u64, LlcError>> {
         let outgoing = self.outgoing.iter_mut().find(|outgoing| outgoing.to == to)?;
         let sent = hand_over(outgoing, self.sap, packet, ack, &mut self.unit);
-        if let Err(LlcError::Busy(_)) = sent {
+        // Whoever has been served, or told that he never will be, waits no more.
+        outgoing.was_full = matches!(sent, Err(LlcError::Busy(_)));
+        if outgoing.was_full {
             let period = Span::from_nanos(outgoing.channel.contract().period_ns);
-            outgoing.was_full = true;
             self.ring_in(period);
         }
         Some(sent.map(|()| {
@@ -241,36 +240,49 @@ impl Reserved {
         self.bell.ring();
     }
 
-    /// Takes what is on the bell.
-    fn hear(&self) {
+    /// Takes what is on the bell, and the channels that came before.
+    fn hear(&mut self) {
         self.bell.hear();
-        if let Some(again) = &self.again {
-            // What it has counted is taken, so that it is readable no more; one that still runs goes on.
-            let _ = nix::unistd::read(again, &mut [0; 8]);
+        // What it has counted is taken, so that it is readable no more; one that still runs goes on.
+        let has_rung = self.again.as_ref().is_some_and(|again| nix::unistd::read(again, &mut [0; 8]).is_ok());
+        if has_rung
+            && self.polled.get()
+            && let Some(period) = self.room_within()
+        {
+            // Whoever asks for messages has heard it, and may poll again before he has tried to send.
+            self.ring_in(period);
         }
+        self.let_in();
+    }
+
+    /// Takes the channels that came; costs next to nothing when there are none.
+    fn let_in(&mut self) {
+        let arrived = self.door.as_ref().map(Door::take).unwrap_or_default();
+        arrived.into_iter().for_each(|arrived| self.take(arrived));
     }
 
     /// The program has heard of every outcome; of messages that wait it is to hear still.
     pub(crate) fn no_outcomes(&mut self) {
         self.hear();
-        if self.fetch() {
+        if self.fetch(false) {
             self.bell.ring();
         }
     }
 
-    /// Whether a message waits. Hears the bell and takes the channels that came before it says no.
+    /// Whether a message waits. Hears the bell before it says no.
     pub(crate) fn has_next(&mut self) -> bool {
-        if self.fetch() {
+        // First, so that channels which always have one do not keep later ones out.
+        self.let_in();
+        if self.fetch(false) {
             return true;
         }
         self.hear();
-        let arrived = self.door.as_ref().map(Door::take).unwrap_or_default();
-        arrived.into_iter().for_each(|arrived| self.take(arrived));
-        self.fetch()
+        self.fetch(true)
     }
 
-    /// Has the oldest message of a channel in `message`, if there is one.
-    fn fetch(&mut self) -> bool {
+    /// Has the oldest message of a channel in `message`, if there is one. With `doubting`, which costs a
+    /// system call for each channel, those of a node that was killed and could say nothing end as well.
+    fn fetch(&mut self, doubting: bool) -> bool {
         if self.from.is_some() {
             return true;
         }
@@ -278,7 +290,11 @@ impl Reserved {
         while left > 0 {
             let at = self.first % self.incoming.len();
             let Incoming { channel, node, .. } = &mut self.incoming[at];
-            match channel.recv(&mut self.message, Span::ZERO) {
+            let next = match doubting {
+                true => channel.try_recv(&mut self.message).and_then(|next| next.ok_or(RecvError::TimedOut)),
+                false => channel.recv(&mut self.message, Span::ZERO),
+            };
+            match next {
                 Ok(receive::Received::Unit(told)) => {
                     self.lost += told.lost_before;
                     match ReservedHeader::parse(&self.message) {
@@ -297,7 +313,7 @@ impl Reserved {
                 }
                 // Clean or not: what came has been delivered, and a datagram service tells no more.
                 Ok(receive::Received::End(_)) | Err(_) => {
-                    // Its thread has seen the end too.
+                    // Its thread has seen the end too, or ends with the socket where the node was killed.
                     drop(self.incoming.swap_remove(at));
                     left = self.incoming.len();
                 }
@@ -340,13 +356,14 @@ impl Reserved {
 
 impl AsFd for Reserved {
     fn as_fd(&self) -> BorrowedFd<'_> {
+        self.polled.set(true);
         self.all.0.as_fd()
     }
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        self.close();
+        self.begin_close().end();
         self.door = None;
         self.bell.end();
         let ended = self.incoming.drain(..).map(|Incoming { thread, .. }| thread);
@@ -357,14 +374,36 @@ impl Drop for Reserved {
     }
 }
 
-/// Waits as long as the units that wait may take, and a little, but no longer than that. False when the node
-/// did not answer. It is freed whatever the answer is.
-fn close(channel: SendChannel, until: Instant) -> bool {
-    let ContractInfo { period_ns, bound_ns, .. } = *channel.contract();
-    let units = channel.waiting().saturating_add(1);
-    let drain = Span::from_nanos(period_ns.saturating_mul(units).saturating_add(bound_ns));
-    let drain = drain.min(until.since(now()));
-    !matches!(channel.close_within(drain, ANSWER_MAX), Err(CloseError::Unconfirmed))
+/// Channels whose end the node was asked for. They are freed whatever it answers, and when this is dropped.
+pub(crate) struct Closing {
+    asked: Vec<SendChannel>,
+    until: Instant,
+}
+
+impl Closing {
+    /// Waits for each as long as the units that wait may take, and a little, but for all no longer than that;
+    /// then asks for the end of all. So the receiver of one that has died costs no other its messages: the
+    /// node answers for that one only when it has asked it in vain.
+    fn begin(channels: Vec<SendChannel>) -> Self {
+        let drained = now() + DRAIN_MAX;
+        let mut asked = channels;
+        asked.retain(|channel| {
+            let ContractInfo { period_ns, bound_ns, .. } = *channel.contract();
+            let units = channel.waiting().saturating_add(1);
+            let drain = Span::from_nanos(period_ns.saturating_mul(units).saturating_add(bound_ns));
+            // One that has ended, or whose node has, needs nobody to end it.
+            channel.drain(drain.min(drained.since(now()))).is_ok()
+        });
+        asked.iter().for_each(SendChannel::ask_to_close);
+        Self { asked, until: now() + ANSWER_MAX }
+    }
+
+    /// Waits for the answers. False when one did not come in time: the receiver or the node is silent.
+    pub(crate) fn end(self) -> bool {
+        let until = self.until;
+        let ends = self.asked.into_iter().map(|channel| channel.closed_within(until.since(now())));
+        ends.fold(true, |all, end| all && !matches!(end, Err(CloseError::Unconfirmed)))
+    }
 }
 
 fn hand_over(

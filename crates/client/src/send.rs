@@ -264,20 +264,33 @@ impl SendChannel {
     /// # Errors
     /// [`CloseError`]; the channel is freed all the same.
     pub fn close(self, drain: Span) -> Result<CloseReport, CloseError> {
-        self.close_within(drain, LOCAL_TIMEOUT.at_least(drain))
+        self.drain(drain)?;
+        self.ask_to_close();
+        self.closed_within(LOCAL_TIMEOUT.at_least(drain))
     }
 
-    /// The same; the node may take `answer` for its answer.
-    pub(crate) fn close_within(self, drain: Span, answer: Span) -> Result<CloseReport, CloseError> {
+    /// The first of three steps of [`SendChannel::close`], for who has several channels to close: waits until
+    /// the node has taken every unit, at most for `drain`.
+    pub(crate) fn drain(&self, drain: Span) -> Result<(), CloseError> {
         let ClientSource { ring, board, .. } = &self.source;
         match wait_for(board, &self.session, drain, || (ring.waiting() == 0).then_some(())) {
-            Ok(()) | Err(WaitError::TimedOut) => {}
-            Err(WaitError::Closed(cause)) => return Err(CloseError::Closed(cause)),
-            Err(WaitError::NodeGone) => return Err(CloseError::NodeGone),
+            Ok(()) | Err(WaitError::TimedOut) => Ok(()),
+            Err(WaitError::Closed(cause)) => Err(CloseError::Closed(cause)),
+            Err(WaitError::NodeGone) => Err(CloseError::NodeGone),
         }
+    }
+
+    /// The second step: asks the node to end the channel, and waits for nothing.
+    pub(crate) fn ask_to_close(&self) {
         let _ = self.session.discard();
-        let close = Request::Close { channel: self.channel };
-        match self.session.request(&close, answer) {
+        self.session.tell(&Request::Close { channel: self.channel });
+    }
+
+    /// The third step: waits for its answer, which it gives when the reservation is free and the receiver has
+    /// confirmed the end, or was asked often enough.
+    pub(crate) fn closed_within(self, answer: Span) -> Result<CloseReport, CloseError> {
+        let ClientSource { ring, board, .. } = &self.source;
+        match self.session.answer(&Request::Close { channel: self.channel }, answer) {
             Ok(message) if matches!(message.body, Reply::Closed { .. } | Reply::Done) => {
                 Ok(CloseReport { drained: ring.waiting() == 0, units_sent: board.units_sent() })
             }

@@ -43,6 +43,11 @@ impl Session {
             Ok(()) | Err(SocketError::Gone) => {}
             Err(other) => return Err(other.into()),
         }
+        self.answer(request, timeout)
+    }
+
+    /// Waits for the reply to a request that was sent: see [`Session::request`].
+    pub(crate) fn answer(&self, request: &Request, timeout: Span) -> Result<Message<Reply>, NodeError> {
         let closing = matches!(request, Request::Close { .. });
         let give_up = crate::now() + timeout;
         loop {

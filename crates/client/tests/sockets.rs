@@ -31,6 +31,18 @@ fn send(socket: &mut Socket, to: Address, message: &[u8]) -> Result<u64, LlcErro
     socket.transmit(to, message, &TransmitOptions::default())
 }
 
+/// The same socket at the other twin, with a long period.
+fn reserve_another(sender: &mut Socket, to: Address) -> Address {
+    let other = Address { node: TWINS[1], ..to };
+    // A listener takes one channel; the door has another soon.
+    let until = now() + PATIENCE;
+    while let Err(error) = sender.reserve(other, 100, Span::from_millis(3_000)) {
+        assert!(now() < until, "{error}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    other
+}
+
 fn receive(socket: &mut Socket, room: &mut [u8]) -> Received {
     let until = now() + PATIENCE;
     loop {
@@ -187,13 +199,7 @@ fn a_socket_says_that_its_node_is_gone_once_nothing_is_left_and_closes_at_once()
 fn closing_waits_five_seconds_for_all_channels_together() {
     let fake = FakeNode::start(Behaviour::default());
     let (mut sender, receiver, to) = pair(&fake, TWINS[0], 100);
-    let other = Address { node: TWINS[1], ..to };
-    // A listener takes one channel; the door has another soon.
-    let until = now() + PATIENCE;
-    while let Err(error) = sender.reserve(other, 100, Span::from_millis(3_000)) {
-        assert!(now() < until, "{error}");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    let other = reserve_another(&mut sender, to);
     fake.behave(Behaviour { drains: false, ..Behaviour::default() });
     for to in [to, other] {
         while send(&mut sender, to, b"x").is_ok() {}
@@ -203,4 +209,87 @@ fn closing_waits_five_seconds_for_all_channels_together() {
     let took = now().since(begin);
     assert!(took < Span::from_millis(5_000) + AT_ONCE, "{took}");
     drop(receiver);
+}
+
+#[test]
+fn a_channel_whose_receiver_has_died_costs_the_others_no_message_when_their_socket_closes() {
+    let fake = FakeNode::start(Behaviour::default());
+    let (mut sender, mut receiver, to) = pair(&fake, TWINS[0], 100);
+    let other = reserve_another(&mut sender, to);
+    // The first has nothing to send, but its end is confirmed by nobody; the other still has messages.
+    fake.behave(Behaviour { drains: false, unconfirmed: 1, ..Behaviour::default() });
+    send(&mut sender, other, b"one").unwrap();
+    send(&mut sender, other, b"two").unwrap();
+    let begin = now();
+    let closes = std::thread::spawn(move || drop(sender));
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    fake.behave(Behaviour { unconfirmed: 1, ..Behaviour::default() });
+    for message in [b"one", b"two"] {
+        let mut room = [0; 3];
+        assert_eq!(receive(&mut receiver, &mut room).from.node, TWINS[1]);
+        assert_eq!(&room, message);
+    }
+    closes.join().unwrap();
+    let took = now().since(begin);
+    assert!(took < Span::from_millis(2_500) + AT_ONCE, "{took}");
+}
+
+#[test]
+fn a_channel_that_came_while_the_program_asked_for_outcomes_is_heard_of() {
+    let fake = FakeNode::start(Behaviour::default());
+    let (mut sender, mut receiver) = (socket(&fake, 18), socket(&fake, 24));
+    receiver.listen_reserved().unwrap();
+    assert!(!is_readable(&receiver, 0));
+    let to = Address { socket: 24, node: TWINS[0] };
+    sender.reserve(to, 100, PERIOD).unwrap();
+    while is_readable(&receiver, 200) {
+        assert!(receiver.completion().is_none());
+    }
+    send(&mut sender, to, b"hello").unwrap();
+    assert!(is_readable(&receiver, 5_000));
+}
+
+#[test]
+fn a_channel_that_always_has_a_message_keeps_no_later_one_out() {
+    let fake = FakeNode::start(Behaviour::default());
+    let (mut sender, mut receiver, to) = pair(&fake, TWINS[0], 100);
+    send(&mut sender, to, b"x").unwrap();
+    receive(&mut receiver, &mut [0; 8]);
+    let fill = |sender: &mut Socket| {
+        while send(sender, to, b"x").is_ok() {}
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    };
+    (0..4).for_each(|_| fill(&mut sender));
+    let other = reserve_another(&mut sender, to);
+    send(&mut sender, other, b"y").unwrap();
+    let until = now() + PATIENCE;
+    while receive(&mut receiver, &mut [0; 8]).from.node != other.node {
+        assert!(now() < until, "it never had its turn");
+        fill(&mut sender);
+    }
+}
+
+#[test]
+fn room_is_heard_of_again_by_who_asked_for_messages_first_and_no_more_by_who_has_sent() {
+    let fake = FakeNode::start(Behaviour { drains: false, ..Behaviour::default() });
+    let (mut sender, _receiver, to) = pair(&fake, TWINS[0], 100);
+    assert!(!is_readable(&sender, 0));
+    while send(&mut sender, to, b"x").is_ok() {}
+    fake.behave(Behaviour::default());
+    let calm = |sender: &mut Socket| while sender.completion().is_some() {};
+    calm(&mut sender);
+    for round in 0..3 {
+        assert!(is_readable(&sender, 5_000), "round {round}");
+        assert!(sender.receive(&mut [0; 8]).unwrap().is_none());
+    }
+    send(&mut sender, to, b"x").unwrap();
+    calm(&mut sender);
+    // What was armed before may still ring once.
+    while is_readable(&sender, 40) {
+        calm(&mut sender);
+        assert!(sender.receive(&mut [0; 8]).unwrap().is_none());
+        std::thread::sleep(std::time::Duration::from_millis(40));
+        calm(&mut sender);
+        assert!(!is_readable(&sender, 100), "nobody waits for room");
+    }
 }

@@ -573,8 +573,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.attach(at, channel, ring, board, doorbell)?;
             }
             Command::AttachSink { channel, ring, board } => {
-                self.sinks.push(Sink { channel, ring, board, pushed: false });
-                self.node.accept(at, channel);
+                // One that has ended meanwhile is not heard of again: nobody would take its memory away.
+                if self.node.accept(at, channel) {
+                    self.sinks.push(Sink { channel, ring, board, pushed: false });
+                }
             }
             Command::Listen { ask, listener } => {
                 let named = listener.from.as_deref().filter(|_| ask.is_some());

@@ -296,7 +296,7 @@ impl Channels {
             outgoing: Vec::with_capacity(CHANNELS_MAX),
             incoming: Vec::with_capacity(CHANNELS_MAX),
             listeners: Vec::new(),
-            returning: Vec::new(),
+            returning: Vec::with_capacity(CHANNELS_MAX),
             events: VecDeque::with_capacity(1024),
         }
     }
@@ -618,13 +618,15 @@ impl Channels {
         self.events.push_back(ChannelEvent::Incoming { channel: id, listener, from, contract });
     }
 
-    /// The parent has room for the units of an incoming channel: now its sender may reserve.
-    pub(crate) fn accept(&mut self, now: Instant, id: ChannelId, link: &mut Rether) {
-        let waiting = self.incoming.iter_mut().find(|channel| channel.id == id && !channel.accepted);
-        if let Some(channel) = waiting {
+    /// The parent has room for the units of an incoming channel: now its sender may reserve. False when the
+    /// channel has ended meanwhile.
+    pub(crate) fn accept(&mut self, now: Instant, id: ChannelId, link: &mut Rether) -> bool {
+        let Some(channel) = self.incoming.iter_mut().find(|channel| channel.id == id) else { return false };
+        if !channel.accepted {
             channel.accepted = true;
             link.send_signal(now, channel.from, Signal::new(Verb::Accept, channel.remote, channel.label));
         }
+        true
     }
 
     /// Who takes a channel from that station: rather a program that waits for just this one. No cause where

@@ -431,8 +431,26 @@ fn a_sender_waits_until_the_receiver_has_room() {
     lan.run(ms(400));
     let (at, channel) = lan.waiting.expect("it was asked for");
     assert!(at == 1 && !lan.opened, "nobody has said that there is room");
-    lan.nodes[1].accept(lan.now, channel);
+    assert!(lan.nodes[1].accept(lan.now, channel));
     lan.drain(1);
     lan.run(ms(200));
     assert!(lan.opened);
+}
+
+/// Its end was told before its place was made, and no second end will have the place taken away.
+#[test]
+fn a_channel_that_has_ended_before_it_has_room_is_not_accepted() {
+    let mut lan = Lan::token(2);
+    lan.nodes[1].listen(9);
+    let to = Destination::Station(lan.nodes[1].link().station());
+    let (unit_octets_max, room_octets, period) = (1_000, 1_000, TRT_30_HZ);
+    let request = OpenRequest { to, service: 9, unit_octets_max, room_octets, period, periodic: false };
+    lan.has_room = false;
+    let sent = lan.nodes[0].open(lan.now, &request).expect("a sound request");
+    lan.run(ms(400));
+    let (_, channel) = lan.waiting.expect("it was asked for");
+    lan.nodes[0].abort(lan.now, sent);
+    lan.drain(0);
+    lan.run(ms(400));
+    assert!(!lan.nodes[1].accept(lan.now, channel));
 }

@@ -77,7 +77,9 @@ impl Pair {
                     while let Some(event) = self.nodes[k].next_event() {
                         match event {
                             ChannelEvent::Opened { channel, .. } => self.opened = Some(channel),
-                            ChannelEvent::Incoming { channel, .. } => self.nodes[k].accept(self.now, channel),
+                            ChannelEvent::Incoming { channel, .. } => {
+                                assert!(self.nodes[k].accept(self.now, channel));
+                            }
                             _ => {}
                         }
                     }

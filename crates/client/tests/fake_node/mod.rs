@@ -32,11 +32,13 @@ pub struct Behaviour {
     pub drains: bool,
     /// Whether it says what it is when asked.
     pub tells_status: bool,
+    /// The channel whose end it never confirms, as when the receiver's station has died; 0 for none.
+    pub unconfirmed: u64,
 }
 
 impl Default for Behaviour {
     fn default() -> Self {
-        Self { loss: |_, _| false, drains: true, tells_status: true }
+        Self { loss: |_, _| false, drains: true, tells_status: true, unconfirmed: 0 }
     }
 }
 
@@ -134,7 +136,7 @@ impl World {
                 carry(flow, behaviour.loss);
             }
         }
-        self.finish_closing();
+        self.finish_closing(behaviour.unconfirmed);
     }
 
     fn serve(&mut self, index: usize, behaviour: Behaviour) {
@@ -287,10 +289,10 @@ impl World {
         client.socket = Some(memory);
     }
 
-    fn finish_closing(&mut self) {
+    fn finish_closing(&mut self, unconfirmed: u64) {
         let clients = &self.clients;
         self.flows.retain_mut(|flow| {
-            if !flow.closing || flow.source.ring.waiting() != Ok(0) {
+            if !flow.closing || flow.id == unconfirmed || flow.source.ring.waiting() != Ok(0) {
                 return true;
             }
             let cause = CloseCause::Finished;

@@ -26,7 +26,8 @@ impl Channels {
         }
         for channel in &self.incoming {
             visit.word(channel.id.0);
-            visit.word(u64::from(channel.from) << 1 | u64::from(channel.opened));
+            let told = u64::from(channel.accepted) << 1 | u64::from(channel.opened);
+            visit.word(u64::from(channel.from) << 2 | told);
             visit.word(channel.remote);
             if !channel.opened {
                 visit.since(channel.since, super::UNOPENED_PATIENCE);
