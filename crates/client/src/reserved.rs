@@ -400,9 +400,12 @@ impl Closing {
 
     /// Waits for the answers. False when one did not come in time: the receiver or the node is silent.
     pub(crate) fn end(self) -> bool {
-        let until = self.until;
-        let ends = self.asked.into_iter().map(|channel| channel.closed_within(until.since(now())));
-        ends.fold(true, |all, end| all && !matches!(end, Err(CloseError::Unconfirmed)))
+        let mut is_answered = true;
+        for channel in self.asked {
+            let end = channel.closed_within(self.until.since(now()));
+            is_answered &= !matches!(end, Err(CloseError::Unconfirmed));
+        }
+        is_answered
     }
 }
 
