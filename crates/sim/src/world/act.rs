@@ -66,7 +66,7 @@ impl World {
             let host = &self.hosts[from];
             let now = self.engine.now();
             if host.boots > 0 && host.node.is_none() && now <= host.ordinary_until {
-                self.windows.open(now, self.recovery.slot(), Scope::All);
+                self.windows.go_on(now, self.recovery.slot());
             }
             self.send(from, frame);
             self.hosts[from].ordinary_until = self.medium.card_empty_at(from).unwrap_or(Instant::ZERO);
