@@ -194,7 +194,12 @@ impl RecoveryTimes {
         }
         let others =
             self.recent(view.now, view).filter(|(_, other)| !matches!(other, Blow::Parting(_))).count();
-        self.meeting = (blow == Blow::Meeting && others == 0).then_some(view.now);
+        // A part that is amid a switch has that to end, or to give up, before it can be anybody's ring (seed
+        // 87934 of the product's timers); S9 and L4 have their deadlines for it.
+        let switches = self.running(view, 0).any(|(_, host)| {
+            host.node.as_ref().is_some_and(|node| node.link().mode() == ModeName::Switching)
+        });
+        self.meeting = (blow == Blow::Meeting && others == 0 && !switches).then_some(view.now);
         // What is lost while a station stands still or is late may be sent again to it, or by it.
         let lost = matches!(blow, Blow::TokenLost(_));
         let silent = view.hosts.iter().any(|host| is_missed(view, host));
