@@ -5,8 +5,8 @@ use crate::frame::Frame;
 use crate::planted::{Bug, Incoming};
 use rota_admission::NrtPolicy;
 use rota_proto::{
-    ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, ModeName, Node, OpenRequest,
-    Output, Payloads, PortId, Settings,
+    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, ModeName, Node,
+    OpenRequest, Output, Payloads, PortId, Settings,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
@@ -670,7 +670,13 @@ fn drain(node: &mut Node, now: Instant, sent: &mut Vec<Vec<u8>>) {
             Some(Output::Gate { order: GateOrder::Divert, port }) => {
                 node.handle(now, Input::CardEmpty { port });
             }
-            Some(Output::Event) => while node.next_event().is_some() {},
+            Some(Output::Event) => {
+                while let Some(event) = node.next_event() {
+                    if let ChannelEvent::Incoming { channel, .. } = event {
+                        node.accept(now, channel);
+                    }
+                }
+            }
             Some(_) => {}
         }
     }

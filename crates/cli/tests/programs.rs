@@ -134,9 +134,16 @@ impl Raw {
         String::from_utf8_lossy(&buffer[..octets]).into_owned()
     }
 
+    /// With the version that the node says it speaks when it is greeted with another.
     fn greeted(name: &ControlName) -> Self {
         let raw = Self::connect(name);
-        assert!(raw.say(br#"{"hello":{"version":5}}"#) && raw.answer().contains("welcome"));
+        assert!(raw.say(br#"{"hello":{"version":0}}"#));
+        let refused = raw.answer();
+        let speaks = refused.split("speaks version ").nth(1).expect("it says which version it speaks");
+        let version: String = speaks.chars().take_while(char::is_ascii_digit).collect();
+        let raw = Self::connect(name);
+        let hello = format!(r#"{{"hello":{{"version":{version}}}}}"#);
+        assert!(raw.say(hello.as_bytes()) && raw.answer().contains("welcome"));
         raw
     }
 }

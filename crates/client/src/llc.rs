@@ -615,8 +615,8 @@ fn keep(done: &mut VecDeque<(u64, MessageProgress)>, outcome: (u64, MessageProgr
 impl AsFd for Socket {
     /// A descriptor to poll: readable once there may be something for [`Socket::receive`] or
     /// [`Socket::completion`], until each of them has answered that there is nothing; each period after a
-    /// reserved channel had no room, until [`Socket::transmit`] was tried again; and when the node has died. Another one from the first
-    /// [`Socket::reserve`] or [`Socket::listen_reserved`] on.
+    /// reserved channel had no room, until [`Socket::transmit`] was tried again; and when the node has died.
+    /// Another one from the first [`Socket::reserve`] or [`Socket::listen_reserved`] on.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.polled.set(true);
         self.reserved.as_ref().map_or_else(|| self.memory.bell(), |reserved| reserved.as_fd())

@@ -246,8 +246,8 @@ impl Node {
     }
 
     /// What an incoming channel brings has a place from now on: its sender may begin. Until then it waits, so
-    /// that no unit comes before there is one. False when there is no such channel (any more): then its end was
-    /// told already, and a place made for it would stay for ever.
+    /// that no unit comes before there is one. False when there is no such channel (any more): then its end
+    /// was told already, and a place made for it would stay for ever.
     pub fn accept(&mut self, now: Instant, channel: ChannelId) -> bool {
         let is_known = self.channels.accept(now, channel, &mut self.link);
         self.settle(now);

@@ -400,6 +400,19 @@ fn shrinking_frees_time_at_once() {
     assert_eq!(slots_of(&rig)[0].1, before - saved.as_nanos());
 }
 
+/// Found by seed 1131072 with the proven timers: the slot became too short for a unit that was already there.
+#[test]
+fn a_unit_that_comes_after_the_wish_to_shrink_still_has_the_slot_it_was_promised() {
+    let (mut rig, channel) = Rig::master(6_250, true);
+    let before = slots_of(&rig)[0].1;
+    assert_eq!(rig.node.resize(rig.now, channel, 3_000), Ok(()));
+    rig.unit(channel, 0, 6_250);
+    rig.rest();
+    rig.run(ms(40));
+    assert_eq!(data_times(&rig).len(), 5, "all its fragments leave in the first slot");
+    assert!(slots_of(&rig)[0].1 < before, "and then the reservation shrinks");
+}
+
 #[test]
 fn a_unit_larger_than_its_reservation_waits_for_the_next_slot() {
     let (mut rig, channel) = Rig::master(3_000, true);

@@ -75,18 +75,18 @@ fn channels_that_change_under_faults_keep_every_rule() {
 /// believed, two initiators that waited for each other, a clock that went on counting through a ring's
 /// standstill, a session that grew, an announcement of an earlier boot that was played again; found by long
 /// runs.
-const PROVEN: [u64; 54] = [
+const PROVEN: [u64; 55] = [
     965, 2_458, 2_500, 36_673, 2_893, 14_062, 36_792, 108_913, 133_787, 144_142, 174_742, 183_693, 212_942,
     213_425, 220_625, 35_744, 38_800, 70_930, 98_620, 155_725, 241_027, 346_679, 356_887, 377_086, 378_655,
     381_486, 393_791, 403_633, 412_637, 418_158, 431_083, 550_532, 554_380, 555_598, 565_228, 647_421,
     735_457, 792_710, 787_837, 1_004_246, 1_009_439, 1_009_623, 1_010_124, 1_012_783, 1_012_811, 1_013_838,
-    1_017_786, 1_018_597, 1_020_361, 1_021_332, 1_022_084, 1_022_992, 1_025_390, 1_070_358,
+    1_017_786, 1_018_597, 1_020_361, 1_021_332, 1_022_084, 1_022_992, 1_025_390, 1_070_358, 1_131_072,
 ];
 /// The same with the product's timers, bounds of ordinary access and of a cycle that did not reckon with a
 /// babbler, and one of a lost token that had been lost at a cut wire three times before.
-const PRODUCT: [u64; 17] = [
-    736, 1_333, 3_930, 7_495, 11_659, 19_727, 31_285, 37_580, 48_419, 55_839, 1_000_565, 1_001_498,
-    1_006_889, 1_008_440, 1_009_039, 1_010_912, 1_017_293,
+const PRODUCT: [u64; 22] = [
+    736, 1_333, 3_930, 7_495, 11_659, 19_727, 31_285, 37_580, 48_419, 55_839, 74_314, 87_934, 90_807, 94_617,
+    98_351, 1_000_565, 1_001_498, 1_006_889, 1_008_440, 1_009_039, 1_010_912, 1_017_293,
 ];
 
 #[test]
@@ -99,7 +99,22 @@ fn seeds_that_once_broke_a_rule_keep_it() {
     }
 }
 
-/// Each row of the ledger that says "broken" names a seed that stands above, mended.
+/// Broken when this was written, and not mended: `verify/README.md` says which and what is known. A seed that
+/// keeps every rule has no business here.
+const OPEN: [(Campaign, u64); 0] = [];
+
+#[test]
+fn what_is_open_is_said_and_still_broken() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../verify/README.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    for (campaign, seed) in OPEN {
+        let outcome = sweep::run(seed, &campaign.scenario(seed));
+        assert!(!outcome.violations.is_empty(), "{seed} is mended: keep it above");
+        assert!(page.contains(&format!("| {seed} |")), "{seed} is open and not said");
+    }
+}
+
+/// Each row of the ledger that says "broken" names a seed that stands above, mended or open.
 #[test]
 fn the_first_broken_seed_of_each_row_of_the_ledger_is_kept_here() {
     let ledger = concat!(env!("CARGO_MANIFEST_DIR"), "/../../verify/ledger.csv");
@@ -107,11 +122,16 @@ fn the_first_broken_seed_of_each_row_of_the_ledger_is_kept_here() {
     let mut seeds = 0;
     for line in ledger.lines().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
-        let known: &[u64] = if cells[1] == "proven" { &PROVEN } else { &PRODUCT };
+        let is_proven = cells[1] == "proven";
+        let mended: &[u64] = if is_proven { &PROVEN } else { &PRODUCT };
+        let open = |seed| {
+            OPEN.iter().any(|(timers, open)| (*timers == Campaign::Proven, *open) == (is_proven, seed))
+        };
+        let known = |seed| mended.contains(&seed) || open(seed);
         let number = |at: usize| cells[at].parse::<u64>().expect("a number");
         seeds += number(3) - number(2);
         if number(6) > 0 {
-            assert!(known.contains(&number(7)), "no test keeps the seed of: {line}");
+            assert!(known(number(7)), "no test keeps the seed of: {line}");
         }
     }
     assert!(seeds >= 1_000_000, "{seeds}");

@@ -433,6 +433,11 @@ impl Rether {
         self.seen.generation
     }
 
+    /// What the newest list or token that this station took was called.
+    pub fn list_stamp(&self) -> (Generation, u64) {
+        (self.list_stamp.generation, self.list_stamp.seq)
+    }
+
     /// How many ordinary frames wait for the token.
     pub fn queued_frames(&self) -> usize {
         self.nrt.frames()

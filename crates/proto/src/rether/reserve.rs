@@ -390,14 +390,16 @@ impl Rether {
         self.event(LinkEvent::Resized { channel, unit_octets_max: octets, admitted });
     }
 
-    /// A smaller reservation always fits. Units that were ready under the old one leave under it.
+    /// A smaller reservation always fits. Units that were ready under the old one leave under it, also those
+    /// that came after the wish: until the program hears of the new contract the old one stands.
     fn shrink_sessions(&mut self, token: &mut Token) {
         for at in 0..self.sessions.len() {
             let session = &self.sessions[at];
             let fits = |(octets, behind): &(u32, Option<u64>)| {
                 let front = session.ready.front().map(|unit| unit.number);
                 let have_left = front.is_none_or(|front| behind.is_none_or(|behind| front > behind));
-                *octets <= session.unit_octets_max && have_left
+                let none_larger = session.ready.iter().all(|unit| unit.octets <= *octets);
+                *octets <= session.unit_octets_max && have_left && none_larger
             };
             let Some((octets, _)) = self.resizing(at).filter(fits) else { continue };
             let channel = session.channel;

@@ -1,6 +1,6 @@
 //! R4: cycle k+1 of a strict ring begins at c_k + TRT, later by no more than one frame in front of the token
-//! on the master's own link, the Form that goes before a token which is sent again, and what a babbler sends
-//! in a cycle. Ordinary traffic that left the token no way home would make it later (A1).
+//! on the master's own link, the Form that goes before a token which is sent again, and two frames of a
+//! babbler. Ordinary traffic that left the token no way home would make it later (A1).
 
 use super::{Checker, Findings, Seen, View};
 use rota_units::{Instant, Span};
@@ -33,8 +33,13 @@ impl Checker for Cycles {
             let members = view.hosts.len().min(FORM_MEMBERS_MAX);
             let form = (LINK_HEADER_OCTETS + Form::octets_for(members) + TAG_OCTETS) as u64;
             let bound = trt + trt.div_down(1_000) + link.frame_span_max() + link.frame_span_up(form) + slack;
-            // A babbler's frame stands in front of the token on its own link and on the master's.
-            let bound = bound + view.windows.burden_of(began, view.now);
+            // A babbler's frame stands in front of the token on its own link and on the master's; one that
+            // fills the links leaves no cycle.
+            let burden = view.windows.burden_of(began, view.now);
+            let bound = bound + burden.min(link.frame_span_max() * 2);
+            if burden >= trt {
+                continue;
+            }
             let lasted = view.now.since(began);
             if lasted > bound && !view.windows.excuse(began, view.now, usize::MAX, usize::MAX) {
                 findings.add(view.now, "R4", format!("cycle {cycle} of host {host} lasted {lasted}"));

@@ -5,7 +5,7 @@
 
 use super::{Checker, Findings, Seen, View};
 use crate::hosts::Host;
-use rota_proto::ModeName;
+use rota_proto::{ModeName, Node};
 use rota_units::{Instant, Span};
 use rota_wire::{FrameView, Generation, Kind};
 use std::collections::VecDeque;
@@ -172,7 +172,8 @@ impl RecoveryTimes {
         }
         let stamp = stamp(&frame);
         let link = view.hosts[host].node.as_ref().map(|node| node.link());
-        let believed = link.is_some_and(|link| link.mode() == ModeName::Token && link.newest() == stamp.0);
+        // What the node took, not what the frame says: its bits may have been turned over on the way.
+        let believed = link.is_some_and(|link| link.mode() == ModeName::Token && link.list_stamp() == stamp);
         if believed && stamp > self.newest {
             self.newest = stamp;
             self.believed(view, self.part(host), findings);
@@ -193,10 +194,15 @@ impl RecoveryTimes {
         }
         let others =
             self.recent(view.now, view).filter(|(_, other)| !matches!(other, Blow::Parting(_))).count();
-        self.meeting = (blow == Blow::Meeting && others == 0).then_some(view.now);
+        // A part that is amid a switch has that to end, or to give up, before it can be anybody's ring (seed
+        // 87934 of the product's timers); S9 and L4 have their deadlines for it.
+        let switches = self.running(view, 0).any(|(_, host)| {
+            host.node.as_ref().is_some_and(|node| node.link().mode() == ModeName::Switching)
+        });
+        self.meeting = (blow == Blow::Meeting && others == 0 && !switches).then_some(view.now);
         // What is lost while a station stands still or is late may be sent again to it, or by it.
         let lost = matches!(blow, Blow::TokenLost(_));
-        let silent = view.hosts.iter().any(|host| host.boots > 0 && !host.is_running(view.now));
+        let silent = view.hosts.iter().any(|host| is_missed(view, host));
         let late = view.hosts.iter().any(|host| host.profile.late_ppm > 0);
         let other = Blow::Other { ends: view.now, silent: 1 };
         let also = [(silent, Blow::Death), (late, other)].into_iter().filter(|(is, _)| lost && *is);
@@ -227,14 +233,14 @@ impl RecoveryTimes {
 
     /// What a part may take after the last of these blows, however many there were: as long as if all whom
     /// they can have silenced were silent.
-    fn bound(&self, view: &View<'_>, part: usize, blows: &[(Instant, Blow)]) -> Span {
-        let stations = view.hosts.len() as u64;
-        let silent = blows.iter().map(|(_, blow)| blow.silent(part, stations));
-        let silent = silent.sum::<u64>().min(stations - 1);
-        // With more than one, a claim that was under way may have made its token for a victim of the last: it
-        // had granted, and is found out like any successor (seed 1000565 of the product's timers).
-        let again = if blows.len() > 1 { view.recovery.round(silent) } else { Span::ZERO };
-        view.recovery.crash(silent) + again
+    fn bound(view: &View<'_>, part: usize, blows: &[(Instant, Blow)]) -> Span {
+        view.recovery.crash(silenced(view, part, blows)) + Self::again(view, part, blows)
+    }
+
+    /// With more than one blow, a claim that was under way may have made its token for a victim of the last:
+    /// it had granted, and is found out like any successor (seed 1000565 of the product's timers).
+    fn again(view: &View<'_>, part: usize, blows: &[(Instant, Blow)]) -> Span {
+        if blows.len() > 1 { view.recovery.round(silenced(view, part, blows)) } else { Span::ZERO }
     }
 
     /// No token for longer than any fault excuses.
@@ -247,7 +253,7 @@ impl RecoveryTimes {
             }
             let blows: Vec<_> = self.recent(last, view).collect();
             let over = blows.iter().map(|(at, blow)| blow.ends(*at)).max().unwrap_or(last);
-            let (took, bound) = (view.now.since(over.max(last)), self.bound(view, part, &blows));
+            let (took, bound) = (view.now.since(over.max(last)), Self::bound(view, part, &blows));
             if took > bound {
                 self.parts[part].told = true;
                 let what = format!("no token {took} after the last of {blows:?}; bound {bound}");
@@ -271,8 +277,8 @@ impl RecoveryTimes {
         let lasts = blows.iter().any(|(at, blow)| blow.ends(*at) > *at);
         let took = view.now.since(if lasts { over } else { first }.max(last));
         let recovery = view.recovery;
-        let all = self.bound(view, part, &blows);
-        let before = if lasts { Span::ZERO } else { self.bound(view, part, &blows[..1]) };
+        let all = Self::bound(view, part, &blows);
+        let before = if lasts { Span::ZERO } else { Self::bound(view, part, &blows[..1]) };
         let (place, bound) = match blows[..] {
             // Lost long before: nothing is the matter with a ring that was waiting.
             [(_, Blow::TokenLost(_))] if !struck_since => return,
@@ -280,7 +286,8 @@ impl RecoveryTimes {
             [(_, Blow::Death)] => (&mut self.worst.death, all),
             [(_, Blow::Parting(_))] => (&mut self.worst.parting, all),
             [_] => (&mut self.worst.more, all),
-            [_, _] => (&mut self.worst.two, before + all),
+            // From the first of two no claim that was under way is paid for twice.
+            [_, _] => (&mut self.worst.two, before + all.minus(Self::again(view, part, &blows))),
             // However many there were, the token is back in time after the last.
             _ => {
                 self.worst.more = self.worst.more.max(took);
@@ -291,6 +298,13 @@ impl RecoveryTimes {
         *place = (*place).max(took);
         late(view, took, bound, &blows, findings);
     }
+}
+
+/// How many stations these blows can have silenced to a part.
+fn silenced(view: &View<'_>, part: usize, blows: &[(Instant, Blow)]) -> u64 {
+    let stations = view.hosts.len() as u64;
+    let silent = blows.iter().map(|(_, blow)| blow.silent(part, stations));
+    silent.sum::<u64>().min(stations - 1)
 }
 
 fn late(view: &View<'_>, took: Span, bound: Span, blows: &[(Instant, Blow)], findings: &mut Findings) {
@@ -323,6 +337,17 @@ impl Blow {
 /// What a token is called.
 pub(crate) fn stamp(frame: &FrameView<'_>) -> (Generation, u64) {
     (frame.header().generation, frame.header().seq)
+}
+
+/// Whether a host is silent and some ring does not know it yet, so that a token may be sent to it.
+fn is_missed(view: &View<'_>, host: &Host) -> bool {
+    let others = view.hosts.iter().filter(|other| other.is_running(view.now));
+    let knows = |node: &Node| {
+        let link = node.link();
+        let member = link.members().iter().find(|member| member.mac == host.mac);
+        link.mode() != ModeName::Token || member.is_none_or(|member| link.is_dead(member.station))
+    };
+    host.boots > 0 && !host.is_running(view.now) && !others.filter_map(|other| other.node.as_ref()).all(knows)
 }
 
 /// Whether all stations that run share one generation, or none runs a ring. Who asks to be let in is outside

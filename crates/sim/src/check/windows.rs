@@ -150,6 +150,16 @@ impl Windows {
         }
     }
 
+    /// What goes on, frame by frame, is no new fault inside another's recovery: `span` behind `begin` is
+    /// excused, and nothing is doubled.
+    pub fn go_on(&mut self, begin: Instant, span: Span) {
+        match self.all.last_mut() {
+            _ if self.closed => {}
+            Some((_, end)) if begin <= *end => *end = (*end).max(begin + span),
+            _ => self.open_all(begin, span),
+        }
+    }
+
     /// From `begin` for `span` somebody sends, without a token, so much in each cycle. That is no excuse.
     pub fn burden(&mut self, begin: Instant, span: Span, each_cycle: Span) {
         self.burdens.push((begin, begin + span, each_cycle));

@@ -66,7 +66,7 @@ impl World {
             let host = &self.hosts[from];
             let now = self.engine.now();
             if host.boots > 0 && host.node.is_none() && now <= host.ordinary_until {
-                self.windows.open(now, self.recovery.slot(), Scope::All);
+                self.windows.go_on(now, self.recovery.slot());
             }
             self.send(from, frame);
             self.hosts[from].ordinary_until = self.medium.card_empty_at(from).unwrap_or(Instant::ZERO);
@@ -174,10 +174,11 @@ impl World {
 
     /// The process is stopped for so long.
     pub fn pause(&mut self, index: usize, span: Span) {
-        // A drowsy holder may be near the end of its lease already, and needs a cycle to go round before.
+        // A drowsy holder may be near the end of its lease already, and needs the rest of its cycle and a
+        // whole one to send and go round before (seed 90807 of the product's timers).
         let host = &self.hosts[index];
         let (now, link) = (host.clock.read(self.engine.now()), host.node.as_ref().map(|node| node.link()));
-        let back = now + span + self.spec.settings.trt;
+        let back = now + span + self.spec.settings.trt * 2;
         let loses = link.is_some_and(|link| link.holds_token(now) && !link.holds_token(back));
         let long = loses || span > self.spec.settings.lease;
         self.tally.count(if long { Happened::PausedLong } else { Happened::PausedShort });
