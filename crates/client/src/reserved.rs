@@ -25,7 +25,7 @@ use crate::llc::{Address, LlcError, Received};
 use crate::node::{Node, OpenError, OpenRequest};
 use crate::now;
 use crate::receive::{self, RecvChannel, RecvError};
-use crate::send::{CloseError, SendChannel, SendError};
+use crate::send::{SendChannel, SendError};
 use door::{Arrived, Bell, Door, ring_for, system, watch};
 
 /// Numbers of messages on channels begin here, out of the way of those that the socket's ring counts.
@@ -33,9 +33,9 @@ const FIRST_NUMBER: u64 = 1 << 63;
 /// Messages that may wait between program and node; the node keeps more where the contract needs it.
 const BUFFERS: u16 = 4;
 /// What a channel has taken may need so long to leave when it is closed,
-const DRAIN_MAX: Span = Span::from_millis(4_000);
-/// and the node so long to confirm the end: together five seconds.
-const ANSWER_MAX: Span = Span::from_millis(1_000);
+pub(crate) const DRAIN_MAX: Span = Span::from_millis(4_000);
+/// and the node so long to confirm an end: together five seconds.
+pub(crate) const ANSWER_MAX: Span = Span::from_millis(1_000);
 
 /// One channel that came.
 struct Incoming {
@@ -145,15 +145,30 @@ impl Reserved {
         let at = self.outgoing.iter().position(|outgoing| outgoing.to == to);
         let found = at.map(|at| self.outgoing.swap_remove(at));
         found.is_some_and(|outgoing| {
-            Closing::begin(vec![outgoing.channel]).end();
+            Closing::begin(vec![outgoing.channel], DRAIN_MAX).end();
             true
         })
     }
 
     /// Begins to close every channel that was reserved, all within the time of one: closing a socket does not
-    /// take the longer the more it has. What they have taken has left then.
-    pub(crate) fn begin_close(&mut self) -> Closing {
-        Closing::begin(self.outgoing.drain(..).map(|outgoing| outgoing.channel).collect())
+    /// take the longer the more it has. What they have taken has left then. The door closes meanwhile.
+    pub(crate) fn begin_close(&mut self, drain_max: Span) -> Closing {
+        self.door.iter().for_each(Door::leave);
+        Closing::begin(self.outgoing.drain(..).map(|outgoing| outgoing.channel).collect(), drain_max)
+    }
+
+    /// The end of all, for which it is waited until then at most; what a silent node holds up ends by itself.
+    pub(crate) fn end(mut self, closing: Closing, until: Instant) {
+        closing.end();
+        if let Some(door) = self.door.take() {
+            door.close(until);
+        }
+        self.bell.end();
+        let ended = self.incoming.drain(..).map(|Incoming { thread, .. }| thread);
+        // All channels end before the first thread is waited for.
+        for thread in ended.collect::<Vec<_>>() {
+            let _ = thread.join();
+        }
     }
 
     /// The message's number where a channel is reserved to there, `None` where none is.
@@ -220,9 +235,10 @@ impl Reserved {
 
     // ---- receiving -------------------------------------------------------------------------------------
 
-    pub(crate) fn listen(&mut self) -> Result<(), LlcError> {
+    /// `node` is the socket's connection to its node.
+    pub(crate) fn listen(&mut self, node: BorrowedFd<'_>) -> Result<(), LlcError> {
         if self.door.is_none() {
-            self.door = Some(Door::open(&self.control, reserved_service(self.sap), &self.bell)?);
+            self.door = Some(Door::open(&self.control, reserved_service(self.sap), &self.bell, node)?);
         }
         Ok(())
     }
@@ -361,19 +377,6 @@ impl AsFd for Reserved {
     }
 }
 
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        self.begin_close().end();
-        self.door = None;
-        self.bell.end();
-        let ended = self.incoming.drain(..).map(|Incoming { thread, .. }| thread);
-        // All channels end before the first thread is waited for.
-        for thread in ended.collect::<Vec<_>>() {
-            let _ = thread.join();
-        }
-    }
-}
-
 /// Channels whose end the node was asked for. They are freed whatever it answers, and when this is dropped.
 pub(crate) struct Closing {
     asked: Vec<SendChannel>,
@@ -384,8 +387,8 @@ impl Closing {
     /// Waits for each as long as the units that wait may take, and a little, but for all no longer than that;
     /// then asks for the end of all. So the receiver of one that has died costs no other its messages: the
     /// node answers for that one only when it has asked it in vain.
-    fn begin(channels: Vec<SendChannel>) -> Self {
-        let drained = now() + DRAIN_MAX;
+    fn begin(channels: Vec<SendChannel>, drain_max: Span) -> Self {
+        let drained = now() + drain_max;
         let mut asked = channels;
         asked.retain(|channel| {
             let ContractInfo { period_ns, bound_ns, .. } = *channel.contract();
@@ -398,14 +401,12 @@ impl Closing {
         Self { asked, until: now() + ANSWER_MAX }
     }
 
-    /// Waits for the answers. False when one did not come in time: the receiver or the node is silent.
-    pub(crate) fn end(self) -> bool {
-        let mut is_answered = true;
+    /// Waits for the answers, as long as for one.
+    fn end(self) {
         for channel in self.asked {
-            let end = channel.closed_within(self.until.since(now()));
-            is_answered &= !matches!(end, Err(CloseError::Unconfirmed));
+            // Late when the receiver or the node is silent. The channel is freed all the same.
+            let _ = channel.closed_within(self.until.since(now()));
         }
-        is_answered
     }
 }
 
