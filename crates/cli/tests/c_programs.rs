@@ -157,6 +157,19 @@ fn a_node_that_dies_fails_what_is_pending_and_crashes_nobody() {
     assert_eq!(waiting.finish().well().out, "all right\n");
 }
 
+/// They all waited for it, here until the silent node of the other station was given up.
+#[test]
+fn other_threads_go_on_while_one_waits_for_admission() {
+    let built = [(&[][..], plain()), (&["off"], if has_sanitizer("thread") { raced() } else { plain() })];
+    for (how, built) in built {
+        let Some((lab, folder)) = stations("llc-reserving", built) else { return };
+        let pid = common::pid(&lab.status(2)).to_string();
+        let ended = start(&lab, 1, &folder, &[&["reserving", &pid], how].concat()).finish();
+        common::signal(pid.parse().unwrap(), "CONT");
+        assert_eq!((ended.code(), &*ended.out), (0, "all right\n"), "{how:?}: {}", ended.err);
+    }
+}
+
 /// Closing one took five seconds, and LLCoff five for each.
 #[test]
 fn sockets_that_listen_close_within_a_second_of_a_stopped_node() {

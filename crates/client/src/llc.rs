@@ -39,6 +39,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
+pub use crate::reserved::Reservation;
 pub use rota_proto::llc::reserved::{RESERVED_HEADER_OCTETS, reserved_service};
 pub use rota_proto::{LLC_BROADCAST as BROADCAST, MESSAGE_OCTETS_MAX};
 pub use rota_shm::MessageFailure as Failure;
@@ -150,6 +151,12 @@ pub enum LlcError {
     /// To there this socket has a channel already.
     #[error("this socket has a channel to {}@{} already; release it first", .0.socket, .0.node)]
     ReservedAlready(Address),
+    /// Admission was not asked for it, or has not accepted it.
+    #[error("there is no channel to {}@{} yet; admission must accept it first", .0.socket, .0.node)]
+    NotAccepted(Address),
+    /// The channel was asked for by another socket, whose number its messages would bear.
+    #[error("the reservation belongs to socket {0}")]
+    OtherSocket(u8),
     /// What a channel carries is not acknowledged.
     #[error("a message on a reserved channel is not acknowledged; send it without, or release the channel")]
     AckOnReserved,
@@ -339,20 +346,50 @@ impl Socket {
     /// [`LlcError::InvalidSocket`], [`LlcError::NoStation`], [`LlcError::ReservedAlready`],
     /// [`LlcError::PacketTooLarge`].
     pub fn reserve(&mut self, to: Address, octets_max: u32, period: Span) -> Result<&ContractInfo, LlcError> {
+        let mut reservation = self.reservation(to)?;
+        reservation.open(octets_max, period)?;
+        self.put(reservation)
+    }
+
+    /// The first part of [`Socket::reserve`], which never waits, for who goes on with the socket while another
+    /// thread waits in [`Reservation::open`]; [`Socket::put`] is the last.
+    ///
+    /// # Errors
+    /// [`LlcError::InvalidSocket`], [`LlcError::ReservedAlready`], [`LlcError::Node`].
+    pub fn reservation(&self, to: Address) -> Result<Reservation, LlcError> {
         if !is_socket(to.socket) {
             return Err(LlcError::InvalidSocket(to.socket));
         }
-        if octets_max as usize > MESSAGE_OCTETS_MAX {
-            return Err(LlcError::PacketTooLarge { octets: octets_max as usize });
+        if self.reserved.as_ref().is_some_and(|reserved| reserved.has_channel(to)) {
+            return Err(LlcError::ReservedAlready(to));
         }
         self.stands()?;
-        self.channels()?.reserve(to, octets_max, period)
+        Ok(Reservation::new(&self.control, self.sap, to))
+    }
+
+    /// Puts the socket on a channel that was accepted: from now on messages to there leave in its slots.
+    ///
+    /// # Errors
+    /// [`LlcError::ReservedAlready`] where the socket is on another one to there by now, and
+    /// [`LlcError::NotAccepted`], [`LlcError::OtherSocket`], [`LlcError::Node`]; the channel is closed then.
+    pub fn put(&mut self, reservation: Reservation) -> Result<&ContractInfo, LlcError> {
+        if reservation.socket() != self.sap {
+            return Err(LlcError::OtherSocket(reservation.socket()));
+        }
+        self.stands()?;
+        self.channels()?.put(reservation)
     }
 
     /// Closes the channel reserved to there, when what it has taken has left, which is waited for. That takes
     /// five seconds at most, also when the node does not answer. False where there is none.
     pub fn release(&mut self, to: Address) -> bool {
-        self.reserved.as_mut().is_some_and(|reserved| reserved.release(to))
+        self.take_off(to).is_some()
+    }
+
+    /// Takes the socket off the channel reserved to there, which is closed when it is dropped; never waits
+    /// itself. `None` where there is none.
+    pub fn take_off(&mut self, to: Address) -> Option<Reservation> {
+        self.reserved.as_mut().and_then(|reserved| reserved.take_off(to))
     }
 
     /// From now on this socket also receives what comes on channels that others reserve to it: by the same

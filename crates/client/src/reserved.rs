@@ -1,8 +1,8 @@
 //! The reserved channels of an LLC socket: see [`crate::llc::Socket::reserve`].
 //!
-//! A message is a unit behind two octets (`rota_wire::reserved`). Nothing here waits for the node but
-//! [`Reserved::reserve`], [`Reserved::release`] and [`Reserved::listen`]; how channels come, and how a poll
-//! hears of them, is [`door`]'s affair.
+//! A message is a unit behind two octets (`rota_wire::reserved`). Nothing here waits for the node but a
+//! [`Reservation`], [`Reserved::listen`] and [`Reserved::end`]; how channels come, and how a poll hears of
+//! them, is [`door`]'s affair.
 
 mod door;
 
@@ -51,6 +51,72 @@ struct Outgoing {
     channel: SendChannel,
     /// Somebody was told that there is no room, and waits until there is.
     was_full: bool,
+}
+
+/// A channel that a socket is not put on yet, or no more: see [`crate::llc::Socket::reservation`]. Dropping it
+/// closes the channel when what it has taken has left, which is waited for: five seconds at most.
+pub struct Reservation {
+    control: ControlName,
+    sap: u8,
+    to: Address,
+    channel: Option<SendChannel>,
+}
+
+impl Reservation {
+    pub(crate) fn new(control: &ControlName, sap: u8, to: Address) -> Self {
+        Self { control: control.clone(), sap, to, channel: None }
+    }
+
+    pub(crate) fn socket(&self) -> u8 {
+        self.sap
+    }
+
+    /// Asks admission, and waits for its answer, for seconds where the other station is silent.
+    ///
+    /// # Errors
+    /// As [`crate::llc::Socket::reserve`]; [`LlcError::ReservedAlready`] where it was accepted before.
+    pub fn open(&mut self, octets_max: u32, period: Span) -> Result<&ContractInfo, LlcError> {
+        let Self { sap, to, .. } = *self;
+        if self.channel.is_some() {
+            return Err(LlcError::ReservedAlready(to));
+        }
+        if octets_max as usize > MESSAGE_OCTETS_MAX {
+            return Err(LlcError::PacketTooLarge { octets: octets_max as usize });
+        }
+        let header = RESERVED_HEADER_OCTETS as u32;
+        let mut node = Node::connect(&self.control)?;
+        // By its MAC address: names may be given twice, and one station's name can be another's number.
+        let peer = node.status()?.llc.peers.into_iter().find(|peer| peer.node == to.node);
+        let station = peer.filter(|peer| peer.station != 0).ok_or(LlcError::NoStation(to.node))?.mac;
+        let name = format!("llc {sap} to {}@{}", to.socket, to.node);
+        let request = OpenRequest {
+            buffers: BUFFERS,
+            name: Some(name),
+            ..OpenRequest::new(&station, reserved_service(to.socket), octets_max + header, period)
+        };
+        let channel = node.open(&request).map_err(|error| match error {
+            OpenError::Refused(mut refusal) => {
+                refusal.counter_offer_octets = refusal.counter_offer_octets.saturating_sub(header);
+                OpenError::Refused(refusal)
+            }
+            // What the node says names a service, of which whoever opens a socket knows nothing.
+            OpenError::NoListener(_) => OpenError::NoListener(format!(
+                "nobody listens to reserved channels at socket {}@{}; 'rota llc recv --reserved' does, or \
+                 a program that calls listen_reserved",
+                to.socket, to.node
+            )),
+            other => other,
+        })?;
+        Ok(self.channel.insert(channel).contract())
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(channel) = self.channel.take() {
+            Closing::begin(vec![channel], DRAIN_MAX).end();
+        }
+    }
 }
 
 pub(crate) struct Reserved {
@@ -104,50 +170,24 @@ impl Reserved {
 
     // ---- sending ---------------------------------------------------------------------------------------
 
-    pub(crate) fn reserve(
-        &mut self,
-        to: Address,
-        octets_max: u32,
-        period: Span,
-    ) -> Result<&ContractInfo, LlcError> {
-        if self.outgoing.iter().any(|outgoing| outgoing.to == to) {
+    pub(crate) fn put(&mut self, mut reservation: Reservation) -> Result<&ContractInfo, LlcError> {
+        let to = reservation.to;
+        if self.has_channel(to) {
             return Err(LlcError::ReservedAlready(to));
         }
-        let header = RESERVED_HEADER_OCTETS as u32;
-        let mut node = Node::connect(&self.control)?;
-        // By its MAC address: names may be given twice, and one station's name can be another's number.
-        let peer = node.status()?.llc.peers.into_iter().find(|peer| peer.node == to.node);
-        let station = peer.filter(|peer| peer.station != 0).ok_or(LlcError::NoStation(to.node))?.mac;
-        let name = format!("llc {} to {}@{}", self.sap, to.socket, to.node);
-        let request = OpenRequest {
-            buffers: BUFFERS,
-            name: Some(name),
-            ..OpenRequest::new(&station, reserved_service(to.socket), octets_max + header, period)
-        };
-        let channel = node.open(&request).map_err(|error| match error {
-            OpenError::Refused(mut refusal) => {
-                refusal.counter_offer_octets = refusal.counter_offer_octets.saturating_sub(header);
-                OpenError::Refused(refusal)
-            }
-            // What the node says names a service, of which whoever opens a socket knows nothing.
-            OpenError::NoListener(_) => OpenError::NoListener(format!(
-                "nobody listens to reserved channels at socket {}@{}; 'rota llc recv --reserved' does, or \
-                 a program that calls listen_reserved",
-                to.socket, to.node
-            )),
-            other => other,
-        })?;
+        let channel = reservation.channel.take().ok_or(LlcError::NotAccepted(to))?;
         self.outgoing.push(Outgoing { to, channel, was_full: false });
         Ok(self.outgoing[self.outgoing.len() - 1].channel.contract())
     }
 
-    pub(crate) fn release(&mut self, to: Address) -> bool {
-        let at = self.outgoing.iter().position(|outgoing| outgoing.to == to);
-        let found = at.map(|at| self.outgoing.swap_remove(at));
-        found.is_some_and(|outgoing| {
-            Closing::begin(vec![outgoing.channel], DRAIN_MAX).end();
-            true
-        })
+    pub(crate) fn has_channel(&self, to: Address) -> bool {
+        self.outgoing.iter().any(|outgoing| outgoing.to == to)
+    }
+
+    pub(crate) fn take_off(&mut self, to: Address) -> Option<Reservation> {
+        let at = self.outgoing.iter().position(|outgoing| outgoing.to == to)?;
+        let channel = Some(self.outgoing.swap_remove(at).channel);
+        Some(Reservation { control: self.control.clone(), sap: self.sap, to, channel })
     }
 
     /// Begins to close every channel that was reserved, all within the time of one: closing a socket does not
