@@ -301,9 +301,10 @@ impl Drop for Place {
     }
 }
 
-/// An open socket: it sends and receives at the same time. It ends with its node, also when another node runs
-/// here later. Dropping it waits until the node has closed it, at most a second; with reserved channels at most
-/// five, in which what they have taken leaves. Other sockets of a program do not wait for a silent node again.
+/// An open socket: it sends and receives at the same time. It ends with its node, also when another node
+/// runs here later. Dropping it waits until the node has closed it, at most a second; with reserved channels
+/// at most five, in which what they have taken leaves. Other sockets of a program do not wait for a silent
+/// node again.
 pub struct Socket {
     sap: u8,
     session: Session,
@@ -351,8 +352,8 @@ impl Socket {
         self.put(reservation)
     }
 
-    /// The first part of [`Socket::reserve`], which never waits, for who goes on with the socket while another
-    /// thread waits in [`Reservation::open`]; [`Socket::put`] is the last.
+    /// The first part of [`Socket::reserve`], which never waits, for who goes on with the socket while
+    /// another thread waits in [`Reservation::open`]; [`Socket::put`] is the last.
     ///
     /// # Errors
     /// [`LlcError::InvalidSocket`], [`LlcError::ReservedAlready`], [`LlcError::Node`].

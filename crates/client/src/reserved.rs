@@ -53,8 +53,8 @@ struct Outgoing {
     was_full: bool,
 }
 
-/// A channel that a socket is not put on yet, or no more: see [`crate::llc::Socket::reservation`]. Dropping it
-/// closes the channel when what it has taken has left, which is waited for: five seconds at most.
+/// A channel that a socket is not put on yet, or no more: see [`crate::llc::Socket::reservation`]. Dropping
+/// it closes the channel when what it has taken has left, which is waited for: five seconds at most.
 pub struct Reservation {
     control: ControlName,
     sap: u8,
