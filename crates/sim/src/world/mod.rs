@@ -328,7 +328,10 @@ impl World {
         Self {
             hosts: (0..spec.stations).map(host).collect(),
             medium: spec.medium(seed),
-            wires: Wires::new(spec.settings.ether_type, spec.settings.delay_max),
+            wires: Wires::new(
+                spec.settings.ether_type,
+                spec.settings.delay_max.minus(spec.settings.link.hop),
+            ),
             tally: Tally::default(),
             seed,
             engine: Engine::new(EPOCH),
@@ -337,7 +340,7 @@ impl World {
             ring_aborts: 0,
             aborts: 0,
             windows: Windows::new(spec.plant == Some(Plant::NoExcuse)),
-            recovery: Recovery::new(&spec.settings),
+            recovery: Recovery::new(&spec.settings, spec.stations),
             strikes: Vec::with_capacity(8),
             losses: Losses::default(),
             findings: Findings::default(),
