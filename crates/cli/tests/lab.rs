@@ -244,6 +244,30 @@ fn kill_9_of_a_lab_with_nodes_and_a_channel_leaves_nothing() {
     assert!(!left.iter().any(|ns| theirs.contains(ns)), "a namespace of the lab is left");
 }
 
+/// Whatever somebody did there, it was told of the first one's end, with a reason that was none.
+#[test]
+fn a_node_s_end_is_told_until_somebody_starts_another_one() {
+    let lab = Lab::named("node-end");
+    if lab.up(&["--nodes", "1"]).is_none() {
+        return;
+    }
+    assert!(lab.run(&["lab", "down"]).status.success());
+    let up = lab.run(&["lab", "up", "--nodes", "1"]);
+    assert!(up.status.success(), "{}", text(&up.stderr));
+    let status = lab.run(&["lab", "exec", "n1", "--", ROTA, "status", "--json"]);
+    let pid = common::pid(&serde_json::from_slice(&status.stdout).unwrap());
+    assert_eq!(text(&status.stderr), "");
+    common::signal(pid, "KILL");
+    let told = || text(&lab.run(&["lab", "exec", "n1", "--", "true"]).stderr);
+    let ended = common::eventually(common::PATIENCE, || Some(told()).filter(|told| !told.is_empty()));
+    assert_eq!(ended.as_deref(), Some("rota: the node of n1 ended (signal: 9 (SIGKILL))"));
+    let mut again = lab.rota(&["lab", "exec", "n1", "--", ROTA, "node", "--iface", "eth0"]);
+    let mut again = again.stderr(Stdio::null()).spawn().unwrap();
+    let is_quiet = common::eventually(common::PATIENCE, || told().is_empty().then_some(()));
+    let _ = (again.kill(), again.wait());
+    is_quiet.expect("another one runs");
+}
+
 #[test]
 fn nodes_run_or_up_says_why_not() {
     let lab = Lab::named("nodes");

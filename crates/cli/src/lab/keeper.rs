@@ -178,7 +178,8 @@ impl Keeper {
         let user = self.user.iter().map(AsFd::as_fd);
         let fds: Vec<BorrowedFd<'_>> = user.chain(self.lab.door(station).namespaces()).collect();
         let of_hub = || self.hub.as_ref().and_then(HubProcess::warning);
-        connection.send(&Answer::Door { warning: self.nodes.warning(station).or_else(of_hub) }, &fds)
+        connection
+            .send(&Answer::Door { warning: self.nodes.warning(&self.lab, station).or_else(of_hub) }, &fds)
     }
 }
 

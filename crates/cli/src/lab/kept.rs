@@ -7,7 +7,8 @@ use nix::unistd::Pid;
 use rota_units::Span;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// How long one may take to end when asked to.
@@ -24,7 +25,7 @@ pub struct Kept {
     child: Child,
     errors: Option<ChildStderr>,
     words: Vec<u8>,
-    ended: Option<String>,
+    ended: Option<ExitStatus>,
 }
 
 impl Kept {
@@ -49,7 +50,7 @@ impl Kept {
             && let Ok(Some(status)) = self.child.try_wait()
         {
             self.read_words(aloud);
-            self.ended = Some(status.to_string());
+            self.ended = Some(status);
         }
     }
 
@@ -65,13 +66,16 @@ impl Kept {
 
     /// That it has ended, and its last words.
     pub fn sentence(&self) -> Option<String> {
-        let ended = self.ended.as_ref()?;
+        let ended = self.ended?;
         let words = String::from_utf8_lossy(&self.words);
         let spoken = || words.lines().rev().filter(|line| !line.trim().is_empty());
         // A usage error ends in advice; the line that names the fault comes before it.
         let fault = spoken().find(|line| line.starts_with("rota: ") || line.starts_with("error: "));
-        let last = fault.or_else(|| spoken().next()).unwrap_or("it said nothing");
-        Some(format!("{} ended ({ended}): {last}", self.what))
+        // Whoever is killed says nothing of it: what it said last is about something else.
+        let of_itself = ended.signal().is_none_or(|signal| signal == Signal::SIGABRT as i32);
+        let last = fault.or_else(|| spoken().next().or(Some("it said nothing")).filter(|_| of_itself));
+        let why = last.map_or_else(String::new, |last| format!(": {last}"));
+        Some(format!("{} ended ({ended}){why}", self.what))
     }
 
     /// What becomes readable when it speaks.
@@ -131,5 +135,33 @@ pub fn end_all(all: &mut [&mut Kept]) {
     for kept in all.iter_mut().filter(|kept| !kept.has_ended()) {
         let _ = kept.child.kill();
         let _ = kept.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sentence(script: &str) -> String {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]);
+        let mut kept = Kept::start("it".into(), shell).expect("there is a shell");
+        let until = rota::now() + Span::from_millis(10_000);
+        while !kept.has_ended() && rota::now() < until {
+            kept.look(false);
+            std::thread::sleep(PAUSE);
+        }
+        kept.sentence().expect("it has ended")
+    }
+
+    /// "ended (signal: 9 (SIGKILL)): the well-known lab key is in use" named a reason that is none.
+    #[test]
+    fn the_last_words_of_who_was_killed_are_no_reason() {
+        let talk = "echo 'all is well' >&2;";
+        assert_eq!(sentence(&format!("{talk} kill -9 $$")), "it ended (signal: 9 (SIGKILL))");
+        assert_eq!(sentence(&format!("{talk} exit 3")), "it ended (exit status: 3): all is well");
+        assert_eq!(sentence("exit 0"), "it ended (exit status: 0): it said nothing");
+        let fault = "echo 'rota: no room' >&2; echo 'advice' >&2;";
+        assert_eq!(sentence(&format!("{fault} exit 1")), "it ended (exit status: 1): rota: no room");
     }
 }

@@ -102,9 +102,10 @@ impl Nodes {
         self.all.iter_mut().for_each(|node| node.process.look(aloud));
     }
 
-    /// That the node of `station` has ended, and its last words.
-    pub fn warning(&self, station: u8) -> Option<String> {
-        self.all.iter().find(|node| node.station == station)?.process.sentence()
+    /// That the node of `station` has ended, and its last words; unless somebody has started another one.
+    pub fn warning(&self, lab: &Lab, station: u8) -> Option<String> {
+        let ended = self.all.iter().find(|node| node.station == station)?.process.sentence()?;
+        (!has_control_socket(lab, station)).then_some(ended)
     }
 
     /// What becomes readable when a node speaks.
