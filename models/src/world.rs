@@ -672,8 +672,12 @@ fn drain(node: &mut Node, now: Instant, sent: &mut Vec<Vec<u8>>) {
             }
             Some(Output::Event) => {
                 while let Some(event) = node.next_event() {
-                    if let ChannelEvent::Incoming { channel, .. } = event {
-                        node.accept(now, channel);
+                    match event {
+                        ChannelEvent::Incoming { channel, .. } => {
+                            node.accept(now, channel);
+                        }
+                        ChannelEvent::Closed { listener: Some(listener), .. } => node.listen_again(listener),
+                        _ => {}
                     }
                 }
             }

@@ -6,7 +6,7 @@ mod support;
 use rota_admission::NrtPolicy;
 use rota_proto::{ChannelEvent, ChannelId, CloseCause, ModeName};
 use rota_sim::check::{Checker, Findings, Seen, View};
-use rota_sim::{Fault, World, WorldSpec};
+use rota_sim::{Fault, FlowState, Opening, World, WorldSpec};
 use rota_units::Span;
 use rota_wire::Kind;
 use std::sync::{Arc, Mutex};
@@ -75,6 +75,26 @@ fn stream(world: &mut World, from: usize, to: usize) -> ChannelId {
     world.run_for(ms(1_500));
     assert!(matches!(world.hosts[from].opened(channel), Some(Some(_))), "admitted");
     channel
+}
+
+/// A program that admission refuses at first finds its receiver listening when it asks for less, although that
+/// one listened once: its host has it listen again, as the node's own threads do.
+#[test]
+fn whoever_was_refused_finds_the_same_listener_again() {
+    let mut world = World::new(4, WorldSpec::new(3));
+    world.run_for(ms(2_500));
+    let opening = |octets| Opening { octets, room: octets, period: TRT, periodic: true };
+    let refused = world.open_flow_as(0, 1, &opening(100_000)).expect("a sound request");
+    world.run_for(ms(1_500));
+    assert_eq!((world.flows()[refused].state, world.listened_again), (FlowState::Refused, 1));
+    let again = world.open_flow_again(refused, &opening(6_250)).expect("a sound request");
+    assert_eq!(world.flows()[again].service, world.flows()[refused].service);
+    world.run_for(ms(1_500));
+    assert_eq!(world.flows()[again].state, FlowState::Open);
+    // It has its channel, and waits for no other.
+    let other = world.open_flow_again(again, &opening(1_000)).expect("a sound request");
+    assert_ne!(world.flows()[other].service, world.flows()[again].service);
+    assert_eq!(world.violations(), []);
 }
 
 /// How a channel ended at its sender; `None` while it is open.
