@@ -6,8 +6,8 @@ mod support;
 use rota_admission::NrtPolicy;
 use rota_proto::{ChannelEvent, ChannelId, CloseCause, ModeName};
 use rota_sim::check::{Checker, Findings, Seen, View};
-use rota_sim::{Fault, FlowState, Opening, World, WorldSpec};
-use rota_units::Span;
+use rota_sim::{Fault, FlowState, Opening, Select, WireFault, World, WorldSpec};
+use rota_units::{Instant, Span};
 use rota_wire::Kind;
 use std::sync::{Arc, Mutex};
 use support::ms;
@@ -94,6 +94,32 @@ fn whoever_was_refused_finds_the_same_listener_again() {
     // It has its channel, and waits for no other.
     let other = world.open_flow_again(again, &opening(1_000)).expect("a sound request");
     assert_ne!(world.flows()[other].service, world.flows()[again].service);
+    assert_eq!(world.violations(), []);
+}
+
+/// REPAIR-B11. Two stations ask for the first reservation at one instant, and the greater one misses the
+/// other's switch. Without an answer to its own it would be told with the repeated one, a whole T_to later.
+#[test]
+fn two_initiators_of_which_one_missed_the_other_are_soon_one_ring() {
+    let mut world = World::new(6, WorldSpec::new(4));
+    world.run_for(ms(2_500));
+    let host_of = |world: &World, station| (0..4).find(|index| world.station(*index) == station);
+    let of = |station| host_of(&world, station).expect("four numbers for four stations");
+    let (low, high, other) = (of(1), of(3), of(4));
+    let random = world.stream("test");
+    let select =
+        Select { kinds: vec![Kind::Switch], from: rota_sim::ports([low]), to: rota_sim::ports([high]) };
+    world.wires.disturb(WireFault::Nth { first: 1, count: 1 }, select, Instant::FAR, random);
+    let began = world.now();
+    let flows = [low, high].map(|from| world.open_flow(from, other, 1_000, true).expect("a sound request"));
+    world.run_for(ms(1));
+    while world.agreed_mode() != Some(ModeName::Token) {
+        assert!(world.step(began + ms(5_000)), "no ring");
+    }
+    let (took, patience) = (world.now().since(began), world.spec().settings.switch_timeout(4));
+    assert!(took < patience.div_down(10), "{took} of {patience}");
+    world.run_for(ms(1_500));
+    assert!(flows.iter().all(|flow| world.flows()[*flow].state == FlowState::Open));
     assert_eq!(world.violations(), []);
 }
 
