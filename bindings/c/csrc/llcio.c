@@ -39,6 +39,8 @@ struct side {
 struct entry {
     rota_socket *socket; /* NULL: not open */
     int fd, dead;
+    int reserving; /* a thread waits for admission, without the lock */
+    unsigned long opening; /* which of all openings this is: another one may stand here after a wait without the lock */
     int unread; /* something waits that nobody has asked for: its descriptor stays readable, and is not polled */
     rota_transmit options;
     struct side x, r;
@@ -52,6 +54,7 @@ static pthread_cond_t returned = PTHREAD_COND_INITIALIZER;
 static struct entry table[SAPS];
 static rota_llc *llc; /* NULL: off */
 static int room, opened;
+static unsigned long openings, services; /* so many there were, this one included */
 static pthread_t thread;
 static int threaded, stopping, wake = -1;
 static __thread int on_thread; /* in the completion thread */
@@ -324,6 +327,7 @@ int LLCon(int socks)
         return leave(status == ROTA_TOO_MANY_SOCKETS ? OPMANY : OPNONET);
     }
     room = socks;
+    services++;
     return leave(OPACC);
 }
 
@@ -384,6 +388,7 @@ int LLCopen(int sock)
     e->fd = -1;
     e->options.tries = 1;
     e->socket = socket;
+    e->opening = ++openings;
     opened++;
     return leave(OPACC);
 }
@@ -398,7 +403,7 @@ static struct entry *enter_idle(int sock, int *refused)
     }
     e = enter(sock);
     *refused = OPINVAL;
-    if (e && (e->x.status | e->r.status) & STBUSY) {
+    if (e && (e->reserving || (e->x.status | e->r.status) & STBUSY)) {
         *refused = leave(OPBUSY);
         e = NULL;
     }
@@ -408,15 +413,21 @@ static struct entry *enter_idle(int sock, int *refused)
 int LLCclose(int sock)
 {
     rota_socket *socket;
+    unsigned long service;
     int refused;
     struct entry *e = enter_idle(sock, &refused);
     if (!e)
         return refused;
     socket = e->socket;
+    service = services;
     memset(e, 0, sizeof *e);
-    opened--;
-    rota_socket_close(socket);
     kick();
+    /* A silent node may take a second, and packets on channels more, in which other threads go on. */
+    pthread_mutex_unlock(&lock);
+    rota_socket_close(socket);
+    pthread_mutex_lock(&lock);
+    if (llc && service == services)
+        opened--;
     return leave(OPACC);
 }
 
@@ -481,30 +492,56 @@ static int leave_renewed(struct entry *e, int status)
 
 int LLCreserve(int sock, const void *destination, unsigned int size, unsigned int cycles)
 {
+    rota_reservation *asked;
+    unsigned long opening;
     uint64_t cycle;
-    int refused;
-    struct entry *e = enter_idle(sock, &refused);
+    int status;
+    struct entry *e = enter_idle(sock, &status);
     if (!e)
-        return refused;
+        return status;
     if (e->dead || !destination)
         return leave(OPINVAL);
     if (!cycles)
         return leave(OPOPT);
-    if (rota_cycle_ns(NULL, &cycle))
-        return leave(OPNONET);
-    /* Other threads' calls wait until admission has answered. */
-    return leave_renewed(e, rota_socket_reserve(e->socket, address_of(destination), size, cycle * cycles, NULL, NULL));
+    status = reservation(rota_socket_reservation(e->socket, address_of(destination), &asked));
+    if (status)
+        return leave(status);
+    e->reserving = 1;
+    opening = e->opening;
+    /* Admission may take seconds, in which other threads go on, with this socket too. */
+    pthread_mutex_unlock(&lock);
+    status = rota_cycle_ns(NULL, &cycle)
+                 ? OPNONET
+                 : reservation(rota_reservation_open(asked, size, cycle * cycles, NULL, NULL));
+    pthread_mutex_lock(&lock);
+    e = find(sock);
+    if (!e || e->opening != opening)
+        status = OPINVAL; /* Another thread has called LLCoff. */
+    else {
+        e->reserving = 0;
+        if (!status)
+            return leave_renewed(e, rota_socket_put(e->socket, asked));
+    }
+    pthread_mutex_unlock(&lock);
+    rota_reservation_close(asked);
+    return status;
 }
 
 int LLCrelease(int sock, const void *destination)
 {
+    rota_reservation *taken;
     int refused;
     struct entry *e = enter_idle(sock, &refused);
     if (!e)
         return refused;
     if (!destination)
         return leave(OPINVAL);
-    return leave(rota_socket_release(e->socket, address_of(destination)) ? OPNORES : OPACC);
+    if (rota_socket_take_off(e->socket, address_of(destination), &taken))
+        return leave(OPNORES);
+    /* What the channel has taken leaves first, in which other threads go on. */
+    pthread_mutex_unlock(&lock);
+    rota_reservation_close(taken);
+    return OPACC;
 }
 
 int LLClisten(int sock)

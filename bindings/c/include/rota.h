@@ -151,6 +151,7 @@ uint8_t rota_llc_node(const rota_llc *llc);
 int rota_llc_disconnect(rota_llc *llc);
 
 int rota_socket_open(rota_llc *llc, uint8_t sap, rota_socket **socket);
+/* Waits for the node, at most a second, and at most five for what reserved channels have taken to leave. */
 int rota_socket_close(rota_socket *socket);
 /* Never waits. `options` NULL: priority 0, no ack, no time limit. `number` (may be NULL) names the message. */
 int rota_socket_transmit(rota_socket *socket, rota_address to, const void *packet, size_t octets,
@@ -169,11 +170,23 @@ int rota_socket_receive_batch(rota_socket *socket, rota_message *messages, size_
  * of at most `octets_max` octets in each period (the segment's cycle, a multiple or a whole part of it), each within
  * `bound_ns` (may be NULL). From then on messages to there leave in its slots, whatever their priority, and are
  * ROTA_SENT when the channel has taken them; a longer one is ROTA_TOO_LONG, with `ack` ROTA_WRONG_USE. After ROTA_BUSY
- * rota_socket_wait returns, and rota_socket_fd is readable, when to try again. ROTA_REFUSED fills `refusal` (may be NULL). Closing the socket closes the channel. */
+ * rota_socket_wait returns, and rota_socket_fd is readable, when to try again. ROTA_REFUSED fills `refusal` (may be
+ * NULL). Closing the socket closes the channel. */
 int rota_socket_reserve(rota_socket *socket, rota_address to, uint32_t octets_max, uint64_t period_ns,
                         uint64_t *bound_ns, rota_refusal *refusal);
 /* Closes that channel when what it has taken has left; in five seconds at most. */
 int rota_socket_release(rota_socket *socket, rota_address to);
+/* The same in parts, for programs that go on with the socket meanwhile: the first and the last never wait, and
+ * rota_reservation_open may run in another thread, for seconds where the other station is silent. rota_socket_put takes
+ * the reservation over, also when it fails; then the channel is closed, as by rota_reservation_close, in five seconds at
+ * most. rota_socket_take_off gives a channel back, which is then to be closed. */
+typedef struct rota_reservation rota_reservation;
+int rota_socket_reservation(const rota_socket *socket, rota_address to, rota_reservation **reservation);
+int rota_reservation_open(rota_reservation *reservation, uint32_t octets_max, uint64_t period_ns,
+                          uint64_t *bound_ns, rota_refusal *refusal);
+int rota_socket_put(rota_socket *socket, rota_reservation *reservation);
+int rota_socket_take_off(rota_socket *socket, rota_address to, rota_reservation **reservation);
+int rota_reservation_close(rota_reservation *reservation);
 /* From now on the socket also receives what comes on channels that others reserve to it. Take rota_socket_fd after
  * this and after rota_socket_reserve: it is another one then. */
 int rota_socket_listen_reserved(rota_socket *socket);

@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd};
 
-use rota::Span;
-use rota::llc::{Address, Llc, LlcError, Outcome, Progress, Received, Socket, TransmitOptions};
+use rota::llc::{Address, Llc, LlcError, Outcome, Progress, Received, Reservation, Socket, TransmitOptions};
+use rota::{ContractInfo, Span};
 
 use crate::channel::{Refusal, control_name, need, opened};
 use crate::face::values_mut;
@@ -26,6 +26,7 @@ impl From<LlcError> for Fault {
             LlcError::Priority(_) | LlcError::ReservedAlready(_) | LlcError::AckOnReserved => {
                 Status::WrongUse
             }
+            LlcError::NotAccepted(_) | LlcError::OtherSocket(_) => Status::WrongUse,
             LlcError::Memory(_) | LlcError::System(_) => Status::Failed,
         };
         Self::new(status, error)
@@ -93,6 +94,24 @@ fn receive(socket: &mut Socket, message: &mut Message) -> Done {
     Ok(())
 }
 
+fn none_reserved() -> Fault {
+    Fault::new(Status::WrongUse, "this socket has reserved no channel to there")
+}
+
+/// Tells what admission said.
+fn answered(
+    answer: Result<&ContractInfo, LlcError>,
+    bound_ns: Out<'_, u64>,
+    refusal: Out<'_, Refusal>,
+) -> Done {
+    match answer {
+        Ok(contract) => tell(bound_ns, contract.bound_ns),
+        Err(LlcError::NotReserved(error)) => return Err(opened(error, refusal)),
+        Err(other) => return Err(other.into()),
+    }
+    Ok(())
+}
+
 /// Runs `each` until one has nothing to do; a fault counts only when it came first.
 fn batch(count: usize, done: Out<'_, usize>, mut each: impl FnMut(usize) -> Done) -> Done {
     let mut worked = 0;
@@ -140,18 +159,58 @@ export! {
         bound_ns: Out<'_, u64>,
         refusal: Out<'_, Refusal>,
     ) {
-        match need(socket, "socket")?.reserve(to.into(), octets_max, Span::from_nanos(period_ns)) {
-            Ok(contract) => tell(bound_ns, contract.bound_ns),
-            Err(LlcError::NotReserved(error)) => return Err(opened(error, refusal)),
-            Err(other) => return Err(other.into()),
-        }
+        let period = Span::from_nanos(period_ns);
+        answered(need(socket, "socket")?.reserve(to.into(), octets_max, period), bound_ns, refusal)
+    }
+
+    /// Prepares a reservation, which another thread may wait for.
+    fn rota_socket_reservation(
+        socket: Option<&Socket>,
+        to: SocketAddress,
+        reservation: Out<'_, *mut Reservation>,
+    ) {
+        let made = need(socket, "socket")?.reservation(to.into())?;
+        hand_over(reservation, made, "reservation")
+    }
+
+    /// Asks admission for its channel.
+    fn rota_reservation_open(
+        reservation: Option<&mut Reservation>,
+        octets_max: u32,
+        period_ns: u64,
+        bound_ns: Out<'_, u64>,
+        refusal: Out<'_, Refusal>,
+    ) {
+        let answer = need(reservation, "reservation")?.open(octets_max, Span::from_nanos(period_ns));
+        answered(answer, bound_ns, refusal)
+    }
+
+    /// Closes its channel.
+    fn rota_reservation_close(reservation: Option<Box<Reservation>>) {
+        need(reservation, "reservation").map(drop)
+    }
+
+    /// Puts the socket on its channel.
+    fn rota_socket_put(socket: Option<&mut Socket>, reservation: Option<Box<Reservation>>) {
+        let reservation = need(reservation, "reservation")?;
+        need(socket, "socket")?.put(*reservation)?;
         Ok(())
+    }
+
+    /// Takes the socket off a channel.
+    fn rota_socket_take_off(
+        socket: Option<&mut Socket>,
+        to: SocketAddress,
+        reservation: Out<'_, *mut Reservation>,
+    ) {
+        let out = need(reservation, "reservation")?;
+        let taken = need(socket, "socket")?.take_off(to.into()).ok_or_else(none_reserved)?;
+        hand_over(Some(out), taken, "reservation")
     }
 
     /// Closes that channel.
     fn rota_socket_release(socket: Option<&mut Socket>, to: SocketAddress) {
-        let none = || Fault::new(Status::WrongUse, "this socket has reserved no channel to there");
-        need(socket, "socket")?.release(to.into()).then_some(()).ok_or_else(none)
+        need(socket, "socket")?.release(to.into()).then_some(()).ok_or_else(none_reserved)
     }
 
     /// Receives what comes on channels that others reserve, too.

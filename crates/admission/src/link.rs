@@ -134,6 +134,11 @@ impl LinkModel {
         wire.max(self.prepare) + self.per_frame
     }
 
+    /// D without what a host adds: a control frame finds at most one full frame ahead of it.
+    pub fn one_way(&self) -> Span {
+        self.hop + self.frame_span_max()
+    }
+
     /// What the longest frame is charged.
     pub fn frame_cost_max(&self) -> Span {
         self.frame_cost(self.frame_span_max())

@@ -71,13 +71,11 @@ impl RecoveryModel {
     pub const SPACING_LAB: Span = Span::from_micros(200);
 
     /// The model whose bounds are proven: no host ever stalls. `lease` is L, `port_buffer` Q.
-    ///
-    /// A control frame finds at most one full frame ahead of it at its port, so D = h + w_max.
     pub fn proven(params: &SegmentParams, lease: Span, port_buffer: Octets) -> Self {
         Self {
             trt: params.trt,
             lease,
-            one_way: params.link.hop + params.link.frame_span_max(),
+            one_way: params.link.one_way(),
             hop: params.link.hop,
             guard: Self::GUARD,
             retries: 2,

@@ -39,7 +39,7 @@ type Row = (&'static str, fn(&Column) -> Span);
 
 const ROWS: [Row; 24] = [
     ("h", |c| c.params.link.hop),
-    ("D = h + w_max", |c| c.params.link.hop + c.params.link.frame_span_max()),
+    ("D = h + w_max", |c| c.params.link.one_way()),
     ("L", |c| c.lease),
     ("T_a = 2D + g", |c| c.timers.ack()),
     ("T_w, rank 0", |c| c.timers.silence(0)),

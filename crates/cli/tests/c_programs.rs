@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Lab, Program, skipped, text};
+use common::{Lab, PATIENCE, Program, eventually, skipped, text};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -155,6 +155,59 @@ fn a_node_that_dies_fails_what_is_pending_and_crashes_nobody() {
     waiting.wait_for_word("ready");
     common::signal(common::pid(&lab.status(1)), "KILL");
     assert_eq!(waiting.finish().well().out, "all right\n");
+}
+
+/// They all waited for it, here until the silent node of the other station was given up.
+#[test]
+fn other_threads_go_on_while_one_waits_for_admission() {
+    let built = [(&[][..], plain()), (&["off"], if has_sanitizer("thread") { raced() } else { plain() })];
+    for (how, built) in built {
+        let Some((lab, folder)) = stations("llc-reserving", built) else { return };
+        let pid = common::pid(&lab.status(2)).to_string();
+        let ended = start(&lab, 1, &folder, &[&["reserving", &pid], how].concat()).finish();
+        common::signal(pid.parse().unwrap(), "CONT");
+        assert_eq!((ended.code(), &*ended.out), (0, "all right\n"), "{how:?}: {}", ended.err);
+    }
+}
+
+/// Closing one took five seconds, and LLCoff five for each.
+#[test]
+fn sockets_that_listen_close_within_a_second_of_a_stopped_node() {
+    let Some((lab, folder)) = stations("llc-stopped", plain()) else { return };
+    let pid = common::pid(&lab.status(1)).to_string();
+    let ended = start(&lab, 1, &folder, &["silent", "stopped", &pid]).finish();
+    assert_eq!((ended.code(), &*ended.out), (0, "all right\n"), "{}", ended.err);
+}
+
+/// The thread behind it asked five times a second whether a node ran, and then took the channels of whoever
+/// opened the socket there.
+#[test]
+fn a_socket_that_outlives_its_node_asks_for_none_and_takes_no_channel_of_the_next_one_s() {
+    let Some((lab, folder)) = stations("llc-orphan", plain()) else { return };
+    let orphan = start(&lab, 2, &folder, &["silent", "killed"]);
+    orphan.wait_for_word("listening");
+    let has_doors = || {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", orphan.inner())).unwrap();
+        let name = |task: std::io::Result<std::fs::DirEntry>| {
+            std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
+        };
+        tasks.filter_map(name).any(|name| name.starts_with("rota-door-"))
+    };
+    assert!(has_doors());
+    let dead = common::pid(&lab.status(2));
+    common::signal(dead, "KILL");
+    eventually(PATIENCE, || (!has_doors()).then_some(())).expect("nobody asks a dead node");
+    let is_gone = || !Path::new(&format!("/proc/{dead}")).exists();
+    eventually(PATIENCE, || is_gone().then_some(())).expect("it lets go of its interface");
+    let _again = lab.start_node(2, &address(&lab, 2));
+    lab.wait_for_members();
+    let words =
+        ["llc", "recv", "--socket", "24", "--reserved", "--count", "5", "--timeout", "10s", "--quiet"];
+    let heir = lab.start(2, &words);
+    heir.wait_for_word("listening at socket 24");
+    let words = ["llc", "send", "--to", "24@100", "--reserve", "33333333ns", "--count", "5", "x"];
+    lab.rota(1, &words).well();
+    heir.finish().well();
 }
 
 #[test]

@@ -24,7 +24,7 @@
 use crate::near::bind_to;
 use crate::node::{NodeError, OpenError};
 use crate::now;
-use crate::reserved::{Closing, Reserved};
+use crate::reserved::{ANSWER_MAX, DRAIN_MAX, Reserved};
 use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
 pub use rota_proto::llc::{TAKEN, is_socket};
 use rota_shm::control::{ContractInfo, ControlName, LlcRefusal, Reply, Request, SocketError};
@@ -37,14 +37,18 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
+pub use crate::reserved::Reservation;
 pub use rota_proto::llc::reserved::{RESERVED_HEADER_OCTETS, reserved_service};
 pub use rota_proto::{LLC_BROADCAST as BROADCAST, MESSAGE_OCTETS_MAX};
 pub use rota_shm::MessageFailure as Failure;
 
 /// Outcomes that a socket keeps for a program which has not asked for them; of more the oldest are forgotten.
 pub const OUTCOMES_MAX: usize = 1_024;
+
+/// So long sockets that close believe another one's word that their node does not answer.
+const SILENT_FOR: Span = Span::from_millis(5_000);
 
 /// A socket of a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -147,6 +151,12 @@ pub enum LlcError {
     /// To there this socket has a channel already.
     #[error("this socket has a channel to {}@{} already; release it first", .0.socket, .0.node)]
     ReservedAlready(Address),
+    /// Admission was not asked for it, or has not accepted it.
+    #[error("there is no channel to {}@{} yet; admission must accept it first", .0.socket, .0.node)]
+    NotAccepted(Address),
+    /// The channel was asked for by another socket, whose number its messages would bear.
+    #[error("the reservation belongs to socket {0}")]
+    OtherSocket(u8),
     /// What a channel carries is not acknowledged.
     #[error("a message on a reserved channel is not acknowledged; send it without, or release the channel")]
     AckOnReserved,
@@ -178,7 +188,7 @@ pub struct Llc {
     session: Session,
     node: u8,
     sockets_max: u16,
-    open: Arc<AtomicU16>,
+    open: Arc<Open>,
 }
 
 impl Llc {
@@ -192,7 +202,7 @@ impl Llc {
             Reply::LlcAddress { node } => node,
             other => return Err(unexpected(other).into()),
         };
-        let open = Arc::new(AtomicU16::new(0));
+        let open = Arc::default();
         Ok(Self { control: control.clone(), session, node, sockets_max: sockets, open })
     }
 
@@ -234,6 +244,7 @@ impl Llc {
             Reply::Done => {}
             other => return Err(unexpected(other).into()),
         }
+        place.set_silent(false);
         Ok(Socket {
             sap,
             session,
@@ -248,31 +259,52 @@ impl Llc {
             is_silent: false,
             control: self.control.clone(),
             reserved: None,
-            _place: place,
+            place,
         })
     }
 }
 
+/// What the sockets of one program know of each other.
+#[derive(Debug, Default)]
+struct Open {
+    count: AtomicU16,
+    /// When the node did not answer a socket that closed: those that close soon after do not wait as well.
+    silent_at: AtomicU64,
+}
+
 /// One of the sockets that were asked for.
 #[derive(Debug)]
-struct Place(Arc<AtomicU16>);
+struct Place(Arc<Open>);
 
 impl Place {
-    fn take(open: &Arc<AtomicU16>, max: u16) -> Result<Self, LlcError> {
+    fn take(open: &Arc<Open>, max: u16) -> Result<Self, LlcError> {
         let next = |had| (had < max).then_some(had + 1);
-        open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+        open.count
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
             .map(|_| Self(open.clone()))
             .map_err(LlcError::TooManySockets)
+    }
+
+    fn is_silent(&self) -> bool {
+        let at = self.0.silent_at.load(Ordering::Relaxed);
+        at != 0 && now().since(Instant::from_nanos(at)) < SILENT_FOR
+    }
+
+    fn set_silent(&self, is_silent: bool) {
+        self.0.silent_at.store(if is_silent { now().as_nanos() } else { 0 }, Ordering::Relaxed);
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// An open socket: it sends and receives at the same time.
+/// An open socket: it sends and receives at the same time. It ends with its node, also when another node
+/// runs here later. Dropping it waits until the node has closed it, at most a second; with reserved channels
+/// at most five, in which what they have taken leaves. Other sockets of a program do not wait for a silent
+/// node again.
 pub struct Socket {
     sap: u8,
     session: Session,
@@ -293,7 +325,7 @@ pub struct Socket {
     control: ControlName,
     /// Channels of this socket, from the first that it reserves or listens to.
     reserved: Option<Box<Reserved>>,
-    _place: Place,
+    place: Place,
 }
 
 impl Socket {
@@ -315,30 +347,69 @@ impl Socket {
     /// [`LlcError::InvalidSocket`], [`LlcError::NoStation`], [`LlcError::ReservedAlready`],
     /// [`LlcError::PacketTooLarge`].
     pub fn reserve(&mut self, to: Address, octets_max: u32, period: Span) -> Result<&ContractInfo, LlcError> {
+        let mut reservation = self.reservation(to)?;
+        reservation.open(octets_max, period)?;
+        self.put(reservation)
+    }
+
+    /// The first part of [`Socket::reserve`], which never waits, for who goes on with the socket while
+    /// another thread waits in [`Reservation::open`]; [`Socket::put`] is the last.
+    ///
+    /// # Errors
+    /// [`LlcError::InvalidSocket`], [`LlcError::ReservedAlready`], [`LlcError::Node`].
+    pub fn reservation(&self, to: Address) -> Result<Reservation, LlcError> {
         if !is_socket(to.socket) {
             return Err(LlcError::InvalidSocket(to.socket));
         }
-        if octets_max as usize > MESSAGE_OCTETS_MAX {
-            return Err(LlcError::PacketTooLarge { octets: octets_max as usize });
+        if self.reserved.as_ref().is_some_and(|reserved| reserved.has_channel(to)) {
+            return Err(LlcError::ReservedAlready(to));
         }
-        self.channels()?.reserve(to, octets_max, period)
+        self.stands()?;
+        Ok(Reservation::new(&self.control, self.sap, to))
+    }
+
+    /// Puts the socket on a channel that was accepted: from now on messages to there leave in its slots.
+    ///
+    /// # Errors
+    /// [`LlcError::ReservedAlready`] where the socket is on another one to there by now, and
+    /// [`LlcError::NotAccepted`], [`LlcError::OtherSocket`], [`LlcError::Node`]; the channel is closed then.
+    pub fn put(&mut self, reservation: Reservation) -> Result<&ContractInfo, LlcError> {
+        if reservation.socket() != self.sap {
+            return Err(LlcError::OtherSocket(reservation.socket()));
+        }
+        self.stands()?;
+        self.channels()?.put(reservation)
     }
 
     /// Closes the channel reserved to there, when what it has taken has left, which is waited for. That takes
     /// five seconds at most, also when the node does not answer. False where there is none.
     pub fn release(&mut self, to: Address) -> bool {
-        self.reserved.as_mut().is_some_and(|reserved| reserved.release(to))
+        self.take_off(to).is_some()
+    }
+
+    /// Takes the socket off the channel reserved to there, which is closed when it is dropped; never waits
+    /// itself. `None` where there is none.
+    pub fn take_off(&mut self, to: Address) -> Option<Reservation> {
+        self.reserved.as_mut().and_then(|reserved| reserved.take_off(to))
     }
 
     /// From now on this socket also receives what comes on channels that others reserve to it: by the same
     /// calls, with [`Received::reserved`]. Each such channel has a thread of this program, which inherits
-    /// what the caller of [`Socket::receive`] may do; one more takes the channels. A descriptor taken from
-    /// the socket before is not told.
+    /// what the caller of [`Socket::receive`] may do; one more takes the channels, and ends with the node. A
+    /// descriptor taken from the socket before is not told.
     ///
     /// # Errors
     /// [`LlcError::Node`] when the node does not answer or knows no more room, [`LlcError::System`].
     pub fn listen_reserved(&mut self) -> Result<(), LlcError> {
-        self.channels()?.listen()
+        self.stands()?;
+        self.channels()?;
+        let Self { reserved, session, .. } = self;
+        reserved.as_mut().map_or(Ok(()), |reserved| reserved.listen(session.as_fd()))
+    }
+
+    /// Another node may run here by now, which knows nothing of this socket.
+    fn stands(&self) -> Result<(), LlcError> {
+        if self.session.is_gone() { Err(gone()) } else { Ok(()) }
     }
 
     fn channels(&mut self) -> Result<&mut Reserved, LlcError> {
@@ -625,15 +696,22 @@ impl AsFd for Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
+        let is_silent = self.place.is_silent();
         // First, so that what the channels have taken leaves while the socket still stands.
-        let until = now() + LOCAL_TIMEOUT;
-        let closing = self.reserved.as_mut().map(|reserved| reserved.begin_close());
+        let drain_max = if is_silent { Span::ZERO } else { DRAIN_MAX };
+        let closing = self.reserved.as_mut().map(|reserved| reserved.begin_close(drain_max));
         self.session.tell(&Request::LlcClose);
-        let answers = closing.is_none_or(Closing::end);
-        self.reserved = None;
+        // For all that a silent node holds up together.
+        let until = now() + if is_silent { Span::ZERO } else { ANSWER_MAX };
+        if let (Some(reserved), Some(closing)) = (self.reserved.take(), closing) {
+            reserved.end(closing, until);
+        }
         // Waits for the answer, so that the socket can be opened again at once. A node that runs has given it
-        // while a receiver that is gone was waited for; one that was stopped is not waited for once more.
-        let patience = if answers { LOCAL_TIMEOUT } else { until.since(now()) };
-        let _ = self.session.answer(&Request::LlcClose, patience);
+        // while a receiver that is gone was waited for.
+        match self.session.answer(&Request::LlcClose, until.since(now())) {
+            Ok(_) => self.place.set_silent(false),
+            Err(NodeError::Socket(SocketError::TimedOut(_))) if !is_silent => self.place.set_silent(true),
+            Err(_) => {}
+        }
     }
 }

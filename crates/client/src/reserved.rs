@@ -1,8 +1,8 @@
 //! The reserved channels of an LLC socket: see [`crate::llc::Socket::reserve`].
 //!
-//! A message is a unit behind two octets (`rota_wire::reserved`). Nothing here waits for the node but
-//! [`Reserved::reserve`], [`Reserved::release`] and [`Reserved::listen`]; how channels come, and how a poll
-//! hears of them, is [`door`]'s affair.
+//! A message is a unit behind two octets (`rota_wire::reserved`). Nothing here waits for the node but a
+//! [`Reservation`], [`Reserved::listen`] and [`Reserved::end`]; how channels come, and how a poll hears of
+//! them, is [`door`]'s affair.
 
 mod door;
 
@@ -25,7 +25,7 @@ use crate::llc::{Address, LlcError, Received};
 use crate::node::{Node, OpenError, OpenRequest};
 use crate::now;
 use crate::receive::{self, RecvChannel, RecvError};
-use crate::send::{CloseError, SendChannel, SendError};
+use crate::send::{SendChannel, SendError};
 use door::{Arrived, Bell, Door, ring_for, system, watch};
 
 /// Numbers of messages on channels begin here, out of the way of those that the socket's ring counts.
@@ -33,9 +33,9 @@ const FIRST_NUMBER: u64 = 1 << 63;
 /// Messages that may wait between program and node; the node keeps more where the contract needs it.
 const BUFFERS: u16 = 4;
 /// What a channel has taken may need so long to leave when it is closed,
-const DRAIN_MAX: Span = Span::from_millis(4_000);
-/// and the node so long to confirm the end: together five seconds.
-const ANSWER_MAX: Span = Span::from_millis(1_000);
+pub(crate) const DRAIN_MAX: Span = Span::from_millis(4_000);
+/// and the node so long to confirm an end: together five seconds.
+pub(crate) const ANSWER_MAX: Span = Span::from_millis(1_000);
 
 /// One channel that came.
 struct Incoming {
@@ -51,6 +51,72 @@ struct Outgoing {
     channel: SendChannel,
     /// Somebody was told that there is no room, and waits until there is.
     was_full: bool,
+}
+
+/// A channel that a socket is not put on yet, or no more: see [`crate::llc::Socket::reservation`]. Dropping
+/// it closes the channel when what it has taken has left, which is waited for: five seconds at most.
+pub struct Reservation {
+    control: ControlName,
+    sap: u8,
+    to: Address,
+    channel: Option<SendChannel>,
+}
+
+impl Reservation {
+    pub(crate) fn new(control: &ControlName, sap: u8, to: Address) -> Self {
+        Self { control: control.clone(), sap, to, channel: None }
+    }
+
+    pub(crate) fn socket(&self) -> u8 {
+        self.sap
+    }
+
+    /// Asks admission, and waits for its answer, for seconds where the other station is silent.
+    ///
+    /// # Errors
+    /// As [`crate::llc::Socket::reserve`]; [`LlcError::ReservedAlready`] where it was accepted before.
+    pub fn open(&mut self, octets_max: u32, period: Span) -> Result<&ContractInfo, LlcError> {
+        let Self { sap, to, .. } = *self;
+        if self.channel.is_some() {
+            return Err(LlcError::ReservedAlready(to));
+        }
+        if octets_max as usize > MESSAGE_OCTETS_MAX {
+            return Err(LlcError::PacketTooLarge { octets: octets_max as usize });
+        }
+        let header = RESERVED_HEADER_OCTETS as u32;
+        let mut node = Node::connect(&self.control)?;
+        // By its MAC address: names may be given twice, and one station's name can be another's number.
+        let peer = node.status()?.llc.peers.into_iter().find(|peer| peer.node == to.node);
+        let station = peer.filter(|peer| peer.station != 0).ok_or(LlcError::NoStation(to.node))?.mac;
+        let name = format!("llc {sap} to {}@{}", to.socket, to.node);
+        let request = OpenRequest {
+            buffers: BUFFERS,
+            name: Some(name),
+            ..OpenRequest::new(&station, reserved_service(to.socket), octets_max + header, period)
+        };
+        let channel = node.open(&request).map_err(|error| match error {
+            OpenError::Refused(mut refusal) => {
+                refusal.counter_offer_octets = refusal.counter_offer_octets.saturating_sub(header);
+                OpenError::Refused(refusal)
+            }
+            // What the node says names a service, of which whoever opens a socket knows nothing.
+            OpenError::NoListener(_) => OpenError::NoListener(format!(
+                "nobody listens to reserved channels at socket {}@{}; 'rota llc recv --reserved' does, or \
+                 a program that calls listen_reserved",
+                to.socket, to.node
+            )),
+            other => other,
+        })?;
+        Ok(self.channel.insert(channel).contract())
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(channel) = self.channel.take() {
+            Closing::begin(vec![channel], DRAIN_MAX).end();
+        }
+    }
 }
 
 pub(crate) struct Reserved {
@@ -104,56 +170,45 @@ impl Reserved {
 
     // ---- sending ---------------------------------------------------------------------------------------
 
-    pub(crate) fn reserve(
-        &mut self,
-        to: Address,
-        octets_max: u32,
-        period: Span,
-    ) -> Result<&ContractInfo, LlcError> {
-        if self.outgoing.iter().any(|outgoing| outgoing.to == to) {
+    pub(crate) fn put(&mut self, mut reservation: Reservation) -> Result<&ContractInfo, LlcError> {
+        let to = reservation.to;
+        if self.has_channel(to) {
             return Err(LlcError::ReservedAlready(to));
         }
-        let header = RESERVED_HEADER_OCTETS as u32;
-        let mut node = Node::connect(&self.control)?;
-        // By its MAC address: names may be given twice, and one station's name can be another's number.
-        let peer = node.status()?.llc.peers.into_iter().find(|peer| peer.node == to.node);
-        let station = peer.filter(|peer| peer.station != 0).ok_or(LlcError::NoStation(to.node))?.mac;
-        let name = format!("llc {} to {}@{}", self.sap, to.socket, to.node);
-        let request = OpenRequest {
-            buffers: BUFFERS,
-            name: Some(name),
-            ..OpenRequest::new(&station, reserved_service(to.socket), octets_max + header, period)
-        };
-        let channel = node.open(&request).map_err(|error| match error {
-            OpenError::Refused(mut refusal) => {
-                refusal.counter_offer_octets = refusal.counter_offer_octets.saturating_sub(header);
-                OpenError::Refused(refusal)
-            }
-            // What the node says names a service, of which whoever opens a socket knows nothing.
-            OpenError::NoListener(_) => OpenError::NoListener(format!(
-                "nobody listens to reserved channels at socket {}@{}; 'rota llc recv --reserved' does, or \
-                 a program that calls listen_reserved",
-                to.socket, to.node
-            )),
-            other => other,
-        })?;
+        let channel = reservation.channel.take().ok_or(LlcError::NotAccepted(to))?;
         self.outgoing.push(Outgoing { to, channel, was_full: false });
         Ok(self.outgoing[self.outgoing.len() - 1].channel.contract())
     }
 
-    pub(crate) fn release(&mut self, to: Address) -> bool {
-        let at = self.outgoing.iter().position(|outgoing| outgoing.to == to);
-        let found = at.map(|at| self.outgoing.swap_remove(at));
-        found.is_some_and(|outgoing| {
-            Closing::begin(vec![outgoing.channel]).end();
-            true
-        })
+    pub(crate) fn has_channel(&self, to: Address) -> bool {
+        self.outgoing.iter().any(|outgoing| outgoing.to == to)
+    }
+
+    pub(crate) fn take_off(&mut self, to: Address) -> Option<Reservation> {
+        let at = self.outgoing.iter().position(|outgoing| outgoing.to == to)?;
+        let channel = Some(self.outgoing.swap_remove(at).channel);
+        Some(Reservation { control: self.control.clone(), sap: self.sap, to, channel })
     }
 
     /// Begins to close every channel that was reserved, all within the time of one: closing a socket does not
-    /// take the longer the more it has. What they have taken has left then.
-    pub(crate) fn begin_close(&mut self) -> Closing {
-        Closing::begin(self.outgoing.drain(..).map(|outgoing| outgoing.channel).collect())
+    /// take the longer the more it has. What they have taken has left then. The door closes meanwhile.
+    pub(crate) fn begin_close(&mut self, drain_max: Span) -> Closing {
+        self.door.iter().for_each(Door::leave);
+        Closing::begin(self.outgoing.drain(..).map(|outgoing| outgoing.channel).collect(), drain_max)
+    }
+
+    /// The end of all, for which it is waited until then at most; what a silent node holds up ends by itself.
+    pub(crate) fn end(mut self, closing: Closing, until: Instant) {
+        closing.end();
+        if let Some(door) = self.door.take() {
+            door.close(until);
+        }
+        self.bell.end();
+        let ended = self.incoming.drain(..).map(|Incoming { thread, .. }| thread);
+        // All channels end before the first thread is waited for.
+        for thread in ended.collect::<Vec<_>>() {
+            let _ = thread.join();
+        }
     }
 
     /// The message's number where a channel is reserved to there, `None` where none is.
@@ -220,9 +275,10 @@ impl Reserved {
 
     // ---- receiving -------------------------------------------------------------------------------------
 
-    pub(crate) fn listen(&mut self) -> Result<(), LlcError> {
+    /// `node` is the socket's connection to its node.
+    pub(crate) fn listen(&mut self, node: BorrowedFd<'_>) -> Result<(), LlcError> {
         if self.door.is_none() {
-            self.door = Some(Door::open(&self.control, reserved_service(self.sap), &self.bell)?);
+            self.door = Some(Door::open(&self.control, reserved_service(self.sap), &self.bell, node)?);
         }
         Ok(())
     }
@@ -361,19 +417,6 @@ impl AsFd for Reserved {
     }
 }
 
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        self.begin_close().end();
-        self.door = None;
-        self.bell.end();
-        let ended = self.incoming.drain(..).map(|Incoming { thread, .. }| thread);
-        // All channels end before the first thread is waited for.
-        for thread in ended.collect::<Vec<_>>() {
-            let _ = thread.join();
-        }
-    }
-}
-
 /// Channels whose end the node was asked for. They are freed whatever it answers, and when this is dropped.
 pub(crate) struct Closing {
     asked: Vec<SendChannel>,
@@ -384,8 +427,8 @@ impl Closing {
     /// Waits for each as long as the units that wait may take, and a little, but for all no longer than that;
     /// then asks for the end of all. So the receiver of one that has died costs no other its messages: the
     /// node answers for that one only when it has asked it in vain.
-    fn begin(channels: Vec<SendChannel>) -> Self {
-        let drained = now() + DRAIN_MAX;
+    fn begin(channels: Vec<SendChannel>, drain_max: Span) -> Self {
+        let drained = now() + drain_max;
         let mut asked = channels;
         asked.retain(|channel| {
             let ContractInfo { period_ns, bound_ns, .. } = *channel.contract();
@@ -398,14 +441,12 @@ impl Closing {
         Self { asked, until: now() + ANSWER_MAX }
     }
 
-    /// Waits for the answers. False when one did not come in time: the receiver or the node is silent.
-    pub(crate) fn end(self) -> bool {
-        let mut is_answered = true;
+    /// Waits for the answers, as long as for one.
+    fn end(self) {
         for channel in self.asked {
-            let end = channel.closed_within(self.until.since(now()));
-            is_answered &= !matches!(end, Err(CloseError::Unconfirmed));
+            // Late when the receiver or the node is silent. The channel is freed all the same.
+            let _ = channel.closed_within(self.until.since(now()));
         }
-        is_answered
     }
 }
 

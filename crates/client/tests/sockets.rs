@@ -3,8 +3,10 @@
 mod fake_node;
 
 use fake_node::{Behaviour, FakeNode, ms};
-use rota::llc::{Address, Llc, LlcError, OUTCOMES_MAX, Outcome, Received, Socket, TransmitOptions};
-use rota::{Node, SocketError, Span, now};
+use rota::llc::{
+    Address, Llc, LlcError, OUTCOMES_MAX, Outcome, Received, Socket, TransmitOptions, reserved_service,
+};
+use rota::{Node, OpenRequest, SocketError, Span, now};
 use std::os::fd::AsFd;
 
 /// The twins' node addresses.
@@ -193,6 +195,70 @@ fn a_socket_says_that_its_node_is_gone_once_nothing_is_left_and_closes_at_once()
     let begin = now();
     drop((sender, receiver));
     assert!(now().since(begin) < AT_ONCE);
+}
+
+/// It asked five times a second, for as long as the socket was open.
+#[test]
+fn a_node_that_has_no_room_for_listeners_is_asked_less_and_less_and_heard_when_it_has() {
+    let fake = FakeNode::start(Behaviour::default());
+    let (mut sender, mut receiver) = (socket(&fake, 18), socket(&fake, 24));
+    receiver.listen_reserved().unwrap();
+    let at_first = fake.listens();
+    fake.behave(Behaviour { lets_listen: false, ..Behaviour::default() });
+    let to = Address { socket: 24, node: TWINS[0] };
+    sender.reserve(to, 100, PERIOD).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(3_600));
+    // At once, and after 0.2, 0.6, 1.4 and 3 seconds.
+    let asked = fake.listens() - at_first;
+    assert!((2..=5).contains(&asked), "{asked}");
+    fake.behave(Behaviour::default());
+    let until = now() + Span::from_millis(2_000) + AT_ONCE;
+    while fake.listens() == at_first + asked {
+        assert!(now() < until, "it was never asked again");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    reserve_another(&mut sender, to);
+}
+
+/// Each took five seconds, and more where the door waited for an answer as well.
+#[test]
+fn sockets_close_within_a_second_together_when_their_node_stands_still() {
+    let fake = FakeNode::start(Behaviour::default());
+    let llc = Llc::connect(&fake.name, 3).unwrap();
+    // Numbers that no other test here has, so that its threads are told apart.
+    let numbers = [34, 36, 38];
+    let mut sockets: Vec<Socket> = numbers.map(|number| llc.open(number).unwrap()).into();
+    sockets.iter_mut().for_each(|socket| socket.listen_reserved().unwrap());
+    // The first one's door asks, when a channel comes, who sends.
+    fake.behave(Behaviour { tells_status: false, ..Behaviour::default() });
+    let node = Node::connect(&fake.name).unwrap();
+    let request = OpenRequest::new("n1", reserved_service(34), 102, PERIOD);
+    let channel = node.open(&request).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    fake.behave(Behaviour { stands_still: true, ..Behaviour::default() });
+    let begin = now();
+    drop(sockets);
+    let took = now().since(begin);
+    assert!(took < Span::from_millis(1_000) + AT_ONCE, "{took}");
+    // What the thread of a door still had is let go; the node goes on, and the sockets can be opened again.
+    fake.behave(Behaviour::default());
+    let until = now() + PATIENCE + AT_ONCE;
+    while numbers.iter().any(|number| has_door(*number)) {
+        assert!(now() < until, "a door stays");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    llc.open(34).unwrap().listen_reserved().unwrap();
+    drop(channel);
+}
+
+/// Whether a thread of this program takes channels for that socket.
+fn has_door(number: u8) -> bool {
+    let wanted = format!("rota-door-{:x}", reserved_service(number));
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let name = |task: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
+    };
+    tasks.filter_map(name).any(|name| name.trim_end() == wanted)
 }
 
 #[test]

@@ -2,18 +2,11 @@
 
 mod support;
 
-use rota_proto::{ChannelId, ModeName, Refused};
+use rota_proto::{ModeName, Refused};
 use rota_sim::{World, WorldSpec};
 use rota_units::Span;
 use rota_wire::Verdict;
-use support::{booted, ms};
-
-fn stream(world: &mut World, from: usize, to: usize) -> ChannelId {
-    let channel = world.open(from, to, 6_250).expect("the request is sound");
-    world.run_for(ms(1_500));
-    assert!(world.hosts[from].opened(channel).flatten().is_some(), "{:?}", world.hosts[from].events);
-    channel
-}
+use support::{booted, ms, stream};
 
 /// Fault 32. The last station runs with another lease, which nobody could see.
 #[test]
@@ -92,7 +85,7 @@ fn a_joiner_for_whom_the_reservations_leave_no_room_is_refused_with_the_reason()
 #[test]
 fn a_station_that_stalls_the_ring_again_and_again_waits_ever_longer() {
     let mut world = booted(74);
-    stream(&mut world, 0, 4);
+    stream(&mut world, 0, 4).expect("fits");
     world.hosts[2].stampless = true;
     let claims = |world: &World| -> u64 {
         let nodes = world.hosts.iter().filter_map(|host| host.node.as_ref());
@@ -145,15 +138,15 @@ fn recorded_frames_of_earlier_boots_and_rings_change_nothing_but_counters() {
         let mut world = booted(seed);
         world.tape = Some(Vec::new());
         // An earlier ring, and an earlier boot of one that lives and of one that will be dead.
-        let channel = stream(&mut world, 0, 4);
+        let channel = stream(&mut world, 0, 4).expect("fits");
         world.with(0, |node, now| node.close(now, channel));
         world.run_for(ms(500));
         for index in [2, 3] {
             world.start(index);
             world.run_for(ms(2_000));
         }
-        stream(&mut world, 0, 4);
-        stream(&mut world, 1, 4);
+        stream(&mut world, 0, 4).expect("fits");
+        stream(&mut world, 1, 4).expect("fits");
         world.start(3);
         world.run_for(ms(3_000));
         world.kill(2);
@@ -185,10 +178,10 @@ fn frames_of_another_segment_change_nothing_but_counters() {
     let mut other = World::new(95, spec);
     other.tape = Some(Vec::new());
     other.run_for(ms(2_000));
-    stream(&mut other, 0, 4);
+    stream(&mut other, 0, 4).expect("fits");
     let tape = other.tape.take().unwrap_or_default();
     let mut world = booted(96);
-    stream(&mut world, 0, 4);
+    stream(&mut world, 0, 4).expect("fits");
     let before = lasting(&world);
     for frame in &tape {
         world.replay(frame);

@@ -2,26 +2,16 @@
 
 mod support;
 
-use rota_proto::{ChannelId, ModeName};
+use rota_proto::ModeName;
 use rota_sim::{WireFault, World, WorldSpec};
 use rota_units::Span;
-use support::{booted, ms};
+use support::{booted, ms, stream};
 
 const TRT: Span = Span::from_nanos(33_333_333);
 
 fn disturb(world: &mut World, ppm: u32) {
     world.disturb(WireFault::Loss { ppm, burst: 1 });
     world.disturb(WireFault::Duplicate { ppm, copies: 1, delay: ms(3) });
-}
-
-fn stream(world: &mut World, from: usize, to: usize) -> Option<ChannelId> {
-    let channel = world.open(from, to, 6_250).expect("the request is sound");
-    world.run_for(ms(1_500));
-    match world.hosts[from].opened(channel) {
-        Some(Some(_)) => Some(channel),
-        Some(None) => None,
-        None => panic!("undecided: {:?} {:?}", world.hosts[from].events, world.agreed_mode()),
-    }
 }
 
 #[test]

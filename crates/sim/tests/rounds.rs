@@ -10,7 +10,7 @@ use rota_sim::{Fault, FlowState, Opening, Select, WireFault, World, WorldSpec};
 use rota_units::{Instant, Span};
 use rota_wire::Kind;
 use std::sync::{Arc, Mutex};
-use support::ms;
+use support::{ms, stream};
 
 const TRT: Span = Span::from_nanos(33_333_333);
 
@@ -68,13 +68,6 @@ fn the_ordinary_round_goes_on_where_the_last_cycle_stopped_it() {
     let goes_on = |pair: &[u16]| pair[1] == pair[0] % 11 + 1;
     assert!(ordinary.windows(2).all(goes_on), "{ordinary:?}");
     assert_eq!(world.violations(), []);
-}
-
-fn stream(world: &mut World, from: usize, to: usize) -> ChannelId {
-    let channel = world.open(from, to, 6_250).expect("a sound request");
-    world.run_for(ms(1_500));
-    assert!(matches!(world.hosts[from].opened(channel), Some(Some(_))), "admitted");
-    channel
 }
 
 /// A program that admission refuses at first finds its receiver listening when it asks for less, although that
@@ -137,13 +130,14 @@ fn ends(world: &World, host: usize, channel: ChannelId) -> Vec<CloseCause> {
 fn when_two_rings_meet_the_list_of_one_holds_and_whoever_is_not_in_it_is_told() {
     let mut world = World::new(9, WorldSpec::new(6));
     world.run_for(ms(2_500));
-    let mut channels = vec![(0, stream(&mut world, 0, 1)), (3, stream(&mut world, 3, 4))];
+    let mut channels =
+        vec![(0, stream(&mut world, 0, 1).expect("fits")), (3, stream(&mut world, 3, 4).expect("fits"))];
     let parted = Fault::Partition { part: vec![0, 1, 2] };
     let until = world.now() + ms(14_000);
     world.begin_fault(0, &parted, until);
     world.run_for(ms(4_000));
     for (from, to) in [(0, 1), (3, 4), (1, 2), (4, 5), (2, 0), (5, 3)] {
-        channels.push((from, stream(&mut world, from, to)));
+        channels.push((from, stream(&mut world, from, to).expect("fits")));
     }
     let open =
         |world: &World| channels.iter().filter(|(host, id)| ends(world, *host, *id).is_empty()).count();

@@ -46,6 +46,11 @@ const AC0: u8 = 0x67;
 const AC_BIT: u8 = 0x80;
 const FRAGMENT_VERSION: u8 = 1;
 
+/// Whether a message can be addressed to it: even, 2 to 254, and not SNAP's.
+pub fn is_socket(socket: u8) -> bool {
+    socket != 0 && socket & 1 == 0 && socket != SAP_SNAP
+}
+
 /// What a PDU is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {

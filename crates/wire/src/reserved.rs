@@ -9,7 +9,7 @@
 //! Which station sends, the channel itself says; without the segment's key nobody can feign it.
 
 use crate::fields::{Malformed, Reader, Writer};
-use crate::llc::SAP_SNAP;
+use crate::llc::is_socket;
 
 /// Octets before the message.
 pub const RESERVED_HEADER_OCTETS: usize = 2;
@@ -38,11 +38,10 @@ impl ReservedHeader {
     pub fn parse(unit: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let mut reader = Reader(unit);
         let (source, destination) = (reader.u8()?, reader.u8()?);
-        let is_none = |socket: u8| socket == 0 || socket & 1 == 1 || socket == SAP_SNAP;
-        if is_none(source) {
+        if !is_socket(source) {
             return Err(Malformed::Field("source socket"));
         }
-        if is_none(destination) {
+        if !is_socket(destination) {
             return Err(Malformed::Field("destination socket"));
         }
         Ok((Self { source, destination }, reader.0))
@@ -60,6 +59,7 @@ impl ReservedHeader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llc::SAP_SNAP;
 
     #[test]
     fn the_sockets_of_a_message_on_a_reserved_channel_are_two_octets() {

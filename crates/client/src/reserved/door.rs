@@ -6,19 +6,22 @@
 //! several: so each channel has a thread too, which rings the socket's bell when its board has changed.
 
 use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{Builder, JoinHandle};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use rota_shm::control::ControlName;
 use rota_shm::{BoardView, ChannelState};
-use rota_units::Span;
+use rota_units::{Instant, Span};
 
 use crate::llc::LlcError;
 use crate::node::Node;
+use crate::now;
 use crate::receive::{AcceptError, Listener, RecvChannel};
 use crate::session::Session;
 
@@ -28,10 +31,14 @@ const AHEAD: usize = 4;
 const BUFFERS: u16 = 64;
 /// A thread whose channel was closed under it has seen so after this at the latest.
 const LOOK_UP: Span = Span::from_millis(200);
-/// How soon a node that gave no more listeners is asked again.
+/// How soon a node that gave no more listeners is asked again,
 const REFILL_AGAIN: Span = Span::from_millis(200);
-/// What the end of the door's own pipe is called.
+/// and how soon at the latest: each time that it gives none doubles the pause.
+const REFILL_AGAIN_MAX: Span = Span::from_millis(2_000);
+/// What the end of the door's own pipe is called,
 const LEAVE: u64 = 0;
+/// and the socket's connection to its node.
+const NODE: u64 = 1;
 
 /// The bell of one socket's channels.
 pub(super) struct Bell {
@@ -94,17 +101,25 @@ struct Doorstep {
 /// The thread that takes channels.
 pub(super) struct Door {
     doorstep: Arc<Doorstep>,
-    /// The thread ends when this one does.
-    leave: Option<UnixStream>,
-    thread: Option<JoinHandle<()>>,
+    /// The thread ends when this one does; its own end of the pipe is the last thing that it drops.
+    leave: UnixStream,
+    thread: JoinHandle<()>,
 }
 
 impl Door {
-    /// Has as many listeners ready as the node gives, one at least, and a thread behind them.
-    pub(super) fn open(control: &ControlName, service: u16, bell: &Arc<Bell>) -> Result<Self, LlcError> {
+    /// Has as many listeners ready as the node gives, one at least, and a thread behind them. `node` is the
+    /// socket's connection to its node, which is only asked whether it stands.
+    pub(super) fn open(
+        control: &ControlName,
+        service: u16,
+        bell: &Arc<Bell>,
+        node: BorrowedFd<'_>,
+    ) -> Result<Self, LlcError> {
         let (leave, left) = UnixStream::pair().map_err(LlcError::System)?;
         let all = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system)?;
         watch(&all, left.as_fd(), LEAVE)?;
+        // No event is asked for, and the connection's end comes unasked.
+        all.add(node, EpollEvent::new(EpollFlags::empty(), NODE)).map_err(system)?;
         let doorstep = Arc::new(Doorstep::default());
         let (control, bell) = (control.clone(), bell.clone());
         let mut keeper = Keeper {
@@ -113,9 +128,11 @@ impl Door {
             bell,
             doorstep: doorstep.clone(),
             all,
-            _left: left,
             ends: Vec::new(),
-            next: LEAVE,
+            next: NODE,
+            due: Instant::ZERO,
+            pause: REFILL_AGAIN,
+            left,
         };
         let first = keeper.refill();
         if keeper.ends.is_empty() {
@@ -123,7 +140,7 @@ impl Door {
         }
         let thread = Builder::new().name(format!("rota-door-{service:x}"));
         let thread = thread.spawn(move || keeper.keep()).map_err(LlcError::System)?;
-        Ok(Self { doorstep, leave: Some(leave), thread: Some(thread) })
+        Ok(Self { doorstep, leave, thread })
     }
 
     /// The channels that have come since; no lock is taken when there are none.
@@ -133,16 +150,27 @@ impl Door {
         }
         std::mem::take(&mut *self.doorstep.all.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
 
-impl Drop for Door {
-    fn drop(&mut self) {
-        self.leave = None;
-        if let Some(thread) = self.thread.take() {
-            // Its listeners end with it, so that the next one who opens the socket has its service alone.
-            let _ = thread.join();
+    /// Tells the thread to end, and waits for nothing.
+    pub(super) fn leave(&self) {
+        let _ = self.leave.shutdown(Shutdown::Write);
+    }
+
+    /// Waits until then for the thread's end. Its listeners end with it, so that the next one who opens the
+    /// socket has its service alone. One that waits for an answer of a silent node ends later, by itself.
+    pub(super) fn close(self, until: Instant) {
+        self.leave();
+        if is_ended(&self.leave, until.since(now())) {
+            let _ = self.thread.join();
         }
     }
+}
+
+/// Whether the other end of a pipe is closed, or is in time.
+fn is_ended(pipe: &UnixStream, timeout: Span) -> bool {
+    let millis = i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
+    let mut watched = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
+    poll(&mut watched, PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)).is_ok_and(|ready| ready > 0)
 }
 
 /// A connection that waits for a channel, or that had one come.
@@ -159,30 +187,39 @@ struct Keeper {
     bell: Arc<Bell>,
     doorstep: Arc<Doorstep>,
     all: Epoll,
-    /// Readable when the socket closes.
-    _left: UnixStream,
     ends: Vec<(u64, End)>,
     next: u64,
+    /// Missing listeners are not asked for before this,
+    due: Instant,
+    /// and so long after it where there are still none.
+    pause: Span,
+    /// Readable when the socket closes. The last of all, so that whoever sees its end knows of the others'.
+    left: UnixStream,
 }
 
 impl Keeper {
     fn keep(mut self) {
-        let again = EpollTimeout::try_from(REFILL_AGAIN.as_nanos() / 1_000_000).unwrap_or(EpollTimeout::NONE);
-        loop {
-            let missing = self.waiting() < AHEAD;
+        while !is_ended(&self.left, Span::ZERO) {
+            let mut wait = EpollTimeout::NONE;
+            if self.waiting() < AHEAD {
+                let left = self.due.since(now());
+                if left == Span::ZERO {
+                    // What could not be had is asked for again, but not in a hurry.
+                    let _ = self.refill();
+                    continue;
+                }
+                wait = EpollTimeout::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(wait);
+            }
             let mut events = [EpollEvent::empty(); 8];
-            let wait = if missing { again } else { EpollTimeout::NONE };
             // A signal cuts it short, and then nothing is ready.
             let count = self.all.wait(&mut events, wait).unwrap_or(0);
             for event in &events[..count] {
                 match event.data() {
-                    LEAVE => return,
+                    // A socket does not outlive its node. Were its door to listen at the next one, it would
+                    // take the channels of whoever opens the socket there.
+                    LEAVE | NODE => return,
                     name => self.hear(name),
                 }
-            }
-            // What could not be had is asked for again, but not in a hurry.
-            if count > 0 || missing {
-                let _ = self.refill();
             }
         }
     }
@@ -192,8 +229,21 @@ impl Keeper {
     }
 
     fn refill(&mut self) -> Result<(), LlcError> {
+        let filled = self.fill();
+        match filled {
+            Ok(()) => self.pause = REFILL_AGAIN,
+            Err(_) => {
+                self.due = now() + self.pause;
+                self.pause = (self.pause + self.pause).min(REFILL_AGAIN_MAX);
+            }
+        }
+        filled
+    }
+
+    fn fill(&mut self) -> Result<(), LlcError> {
         self.ends.retain(|(_, end)| !matches!(end, End::Came(session) if session.strong_count() == 0));
-        while self.waiting() < AHEAD {
+        // Each may take as long as a node may that answers late; a socket that was closed meanwhile is first.
+        while self.waiting() < AHEAD && !is_ended(&self.left, Span::ZERO) {
             let listener = Node::connect(&self.control)?.listen(self.service, None, BUFFERS)?;
             self.next += 1;
             watch(&self.all, listener.as_fd(), self.next)?;

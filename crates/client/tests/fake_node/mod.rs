@@ -32,13 +32,24 @@ pub struct Behaviour {
     pub drains: bool,
     /// Whether it says what it is when asked.
     pub tells_status: bool,
+    /// Whether it has room for who wants to listen.
+    pub lets_listen: bool,
+    /// It does nothing at all, as when it was stopped.
+    pub stands_still: bool,
     /// The channel whose end it never confirms, as when the receiver's station has died; 0 for none.
     pub unconfirmed: u64,
 }
 
 impl Default for Behaviour {
     fn default() -> Self {
-        Self { loss: |_, _| false, drains: true, tells_status: true, unconfirmed: 0 }
+        Self {
+            loss: |_, _| false,
+            drains: true,
+            tells_status: true,
+            lets_listen: true,
+            stands_still: false,
+            unconfirmed: 0,
+        }
     }
 }
 
@@ -47,6 +58,8 @@ pub struct FakeNode {
     pub name: ControlName,
     stop: Arc<AtomicBool>,
     hurry: Arc<Mutex<Behaviour>>,
+    /// How often somebody wanted to listen.
+    listens: Arc<AtomicU32>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -59,16 +72,24 @@ impl FakeNode {
         let listener = Listener::bind(&name).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let hurry = Arc::new(Mutex::new(behaviour));
-        let (stopped, behaviour) = (stop.clone(), hurry.clone());
+        let (stopped, behaviour, listens) = (stop.clone(), hurry.clone(), Arc::default());
+        let listened = Arc::clone(&listens);
         let thread = std::thread::spawn(move || {
-            let mut world = World::new(listener);
+            let mut world = World::new(listener, listened);
             while !stopped.load(Ordering::Relaxed) {
                 let now = *behaviour.lock().unwrap();
-                world.turn(now);
+                if !now.stands_still {
+                    world.turn(now);
+                }
                 std::thread::sleep(Duration::from_micros(300));
             }
         });
-        Self { name, stop, hurry, thread: Some(thread) }
+        Self { name, stop, hurry, listens, thread: Some(thread) }
+    }
+
+    /// How often somebody wanted to listen.
+    pub fn listens(&self) -> u32 {
+        self.listens.load(Ordering::Relaxed)
     }
 
     pub fn behave(&self, behaviour: Behaviour) {
@@ -109,14 +130,16 @@ struct World {
     clients: Vec<Option<Client>>,
     flows: Vec<Flow>,
     counters: CounterTable,
+    listens: Arc<AtomicU32>,
     next_channel: u64,
     cycle: u64,
 }
 
 impl World {
-    fn new(listener: Listener) -> Self {
+    fn new(listener: Listener, listens: Arc<AtomicU32>) -> Self {
         let counters = CounterTable::create(&["turns", "hops"]).unwrap();
-        Self { listener, clients: Vec::new(), flows: Vec::new(), counters, next_channel: 1, cycle: 0 }
+        let (clients, flows) = (Vec::new(), Vec::new());
+        Self { listener, clients, flows, counters, listens, next_channel: 1, cycle: 0 }
     }
 
     fn turn(&mut self, behaviour: Behaviour) {
@@ -144,6 +167,11 @@ impl World {
             let Some(client) = &self.clients[index] else { return };
             match client.connection.try_request() {
                 Ok(Some(Request::Status)) if !behaviour.tells_status => {}
+                Ok(Some(Request::Listen { .. })) if !behaviour.lets_listen => {
+                    self.listens.fetch_add(1, Ordering::Relaxed);
+                    let full = Reply::Error { sentence: "no room".into(), wrong_use: false };
+                    let _ = client.connection.send_reply(&full, &[]);
+                }
                 Ok(Some(request)) => self.answer(index, request),
                 Ok(None) => return,
                 Err(_) => {
@@ -170,6 +198,7 @@ impl World {
                 Reply::Done
             }
             Request::Listen { service, buffers, .. } => {
+                self.listens.fetch_add(1, Ordering::Relaxed);
                 let listening = Reply::Listening { service };
                 connection.send_reply(&listening, &[]).unwrap();
                 self.clients[index].as_mut().unwrap().listens = Some((service, buffers));

@@ -41,8 +41,8 @@ use core::fmt;
 use receive::{Assembly, Heard};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
-pub use rota_wire::llc::MESSAGE_OCTETS_MAX;
-use rota_wire::llc::{LlcMalformed, SAP_SNAP};
+use rota_wire::llc::LlcMalformed;
+pub use rota_wire::llc::{MESSAGE_OCTETS_MAX, is_socket};
 pub use rota_wire::reserved;
 use std::collections::VecDeque;
 use table::{AckLink, Message, Stage};
@@ -105,11 +105,6 @@ impl LlcSettings {
     pub fn may_open(&self, socket: u8) -> bool {
         self.enabled && is_socket(socket) && (self.private_segment || !TAKEN.contains(&socket))
     }
-}
-
-/// Whether a message can be addressed to it: even, 2 to 254, and not SNAP's.
-pub fn is_socket(socket: u8) -> bool {
-    socket != 0 && socket & 1 == 0 && socket != SAP_SNAP
 }
 
 /// A message that a program wants sent. Its octets stay with the program until it is done.

@@ -172,8 +172,7 @@ impl Settings {
     /// Settings for an Ethernet segment of `rate` whose largest port buffer is `port_queue`.
     pub fn ethernet(rate: BitRate, port_queue: Octets) -> Self {
         let params = SegmentParams::new(rate, 2);
-        // A control frame finds one full frame ahead of it at most.
-        let delay_max = params.link.hop + params.link.frame_span_max() + RecoveryModel::HOST_DELAY_LAB;
+        let delay_max = params.link.one_way() + RecoveryModel::HOST_DELAY_LAB;
         let (lease, death_timeout) = (RecoveryModel::LEASE_LAB, RecoveryModel::DEATH_MIN_LAB);
         Self {
             segment: 1,
@@ -220,7 +219,7 @@ impl Settings {
     /// The same with measured costs of this link. Where a hop takes longer than assumed, the times that are
     /// made of hops become longer too; none becomes shorter, for a control frame may find a busy host.
     pub fn with_link(mut self, link: LinkModel) -> Self {
-        let delay_max = link.hop + link.frame_span_max() + RecoveryModel::HOST_DELAY_LAB;
+        let delay_max = link.one_way() + RecoveryModel::HOST_DELAY_LAB;
         self.link = link;
         let delay_max = delay_max.max(self.delay_max);
         self = self.with_delay(delay_max);
@@ -268,7 +267,7 @@ impl Settings {
     /// where cycles are that short).
     #[must_use]
     pub fn proven(mut self) -> Self {
-        self.delay_max = self.link.hop + self.link.frame_span_max();
+        self.delay_max = self.link.one_way();
         self.hop_timeout = self.delay_max * 2 + RecoveryModel::GUARD;
         self.death_timeout = self.hop_timeout * 3;
         self.claim_interval = self.delay_max * 2;
@@ -316,7 +315,7 @@ impl Settings {
         if self.nrt_latency_max < trt {
             return Err(SettingsError::Latency { latency: self.nrt_latency_max, trt });
         }
-        let (delay, least) = (self.delay_max, self.link.hop + self.link.frame_span_max());
+        let (delay, least) = (self.delay_max, self.link.one_way());
         if delay < least {
             return Err(SettingsError::Delay { delay, least });
         }

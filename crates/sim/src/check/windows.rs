@@ -64,11 +64,6 @@ impl Recovery {
         self.switch + self.crash(dead)
     }
 
-    /// … after two faults of which the first silences `first` stations and the second `second` more.
-    pub fn two(&self, first: u64, second: u64) -> Span {
-        self.crash(first) + self.crash(first + second)
-    }
-
     /// One generation everywhere after two parts can hear each other: the list of one within a cycle, or a
     /// claim that ends a silence, and a cycle more until its token has been everywhere.
     pub fn meeting(&self) -> Span {

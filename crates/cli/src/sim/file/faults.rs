@@ -78,22 +78,6 @@ struct Place<'a> {
 }
 
 impl FaultTable {
-    /// Whether it happens to frames, of which some can be chosen.
-    pub(super) fn is_of_frames(&self) -> bool {
-        matches!(
-            self.kind,
-            Kind::Loss
-                | Kind::LossNth
-                | Kind::DelayNth
-                | Kind::DuplicateNth
-                | Kind::Gilbert
-                | Kind::Corrupt
-                | Kind::Resize
-                | Kind::Duplicate
-                | Kind::Delay
-        )
-    }
-
     /// The fault that the table means.
     pub fn timed(&self, index: usize, stations: usize) -> Result<Timed, Wrong> {
         self.check_sense(index, stations)?;

@@ -6,8 +6,6 @@ use super::{File, ReservationTable, ShapeKind, TrafficTable, Wrong, wrong};
 use rota_sim::Scenario;
 use rota_units::{Octets, Span};
 
-/// What chooses frames for a fault of frames.
-const SELECT: [&str; 3] = ["frames", "station", "other"];
 /// The shortest port or card that carries every frame.
 const QUEUE_MIN: Octets = Octets::new(1_514);
 /// More beats than one each microsecond are not simulated.
@@ -25,16 +23,17 @@ fn word(kind: impl std::fmt::Debug) -> String {
     name
 }
 
-/// The fields of a kind beside `kind`, `at` and `lasts`.
+/// The fields of a kind beside `kind`, `at` and `lasts`. What happens to frames can choose among them.
 fn fields(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Loss => &["share", "burst"],
-        Kind::LossNth => &["first", "count"],
-        Kind::DelayNth | Kind::DuplicateNth => &["first", "count", "max"],
-        Kind::Gilbert | Kind::Resize | Kind::Boundary => &["share"],
-        Kind::Corrupt => &["share", "bits"],
-        Kind::Duplicate => &["share", "copies", "max"],
-        Kind::Delay => &["share", "min", "max"],
+        Kind::Loss => &["share", "burst", "frames", "station", "other"],
+        Kind::LossNth => &["first", "count", "frames", "station", "other"],
+        Kind::DelayNth | Kind::DuplicateNth => &["first", "count", "max", "frames", "station", "other"],
+        Kind::Gilbert | Kind::Resize => &["share", "frames", "station", "other"],
+        Kind::Corrupt => &["share", "bits", "frames", "station", "other"],
+        Kind::Duplicate => &["share", "copies", "max", "frames", "station", "other"],
+        Kind::Delay => &["share", "min", "max", "frames", "station", "other"],
+        Kind::Boundary => &["share"],
         Kind::Crash => &["station", "moment", "down"],
         Kind::CrashLoop => &["station", "up", "down"],
         Kind::Pause => &["station", "moment"],
@@ -93,11 +92,7 @@ impl FaultTable {
     /// Whether the table, the `index`-th, can do something to so many stations.
     pub(super) fn check_sense(&self, index: usize, stations: usize) -> Result<(), Wrong> {
         let error = |field, sentence: &str| Err(wrong("fault", index, field, sentence));
-        let mut used = fields(self.kind).to_vec();
-        if self.is_of_frames() {
-            used.extend(SELECT);
-        }
-        if let Some((field, sentence)) = unused(&self.given(), &used, &word(self.kind)) {
+        if let Some((field, sentence)) = unused(&self.given(), fields(self.kind), &word(self.kind)) {
             return error(field, &sentence);
         }
         if self.first == Some(0) {
