@@ -134,8 +134,8 @@ impl SegmentParams {
         self.list_broadcast + self.link.frame_span_min() * u64::from(self.stations)
     }
 
-    /// The shortest cycle that serves ordinary traffic at all, nothing being reserved: what every cycle spends,
-    /// a visit with one full frame, and the way home (repair A3). Below it a full frame is never sent.
+    /// The shortest cycle that serves ordinary traffic at all, nothing being reserved: what every cycle
+    /// spends, a visit with one full frame, and the way home (repair A3). Below it a full frame is never sent.
     pub fn cycle_min(&self) -> Span {
         let visit = self.link.hop + self.link.per_visit + self.link.frame_cost_max();
         self.cycle_overhead() + visit + self.link.hop

@@ -70,8 +70,8 @@ fn the_ordinary_round_goes_on_where_the_last_cycle_stopped_it() {
     assert_eq!(world.violations(), []);
 }
 
-/// A program that admission refuses at first finds its receiver listening when it asks for less, although that
-/// one listened once: its host has it listen again, as the node's own threads do.
+/// A program that admission refuses at first finds its receiver listening when it asks for less, although
+/// that one listened once: its host has it listen again, as the node's own threads do.
 #[test]
 fn whoever_was_refused_finds_the_same_listener_again() {
     let mut world = World::new(4, WorldSpec::new(3));

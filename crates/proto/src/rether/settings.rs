@@ -39,9 +39,7 @@ pub enum SettingsError {
         stations: u16,
     },
     /// Not even the longest cycle has that room.
-    #[error(
-        "no cycle can be kept at {rate} with {stations} stations: one would last {least}, and {TRT_MAX} is most"
-    )]
+    #[error("no cycle can be kept at {rate} with {stations} stations: it would last {least}, over {TRT_MAX}")]
     NoCycle {
         /// What it would take.
         least: Span,
