@@ -135,7 +135,7 @@ impl SegmentParams {
     }
 
     /// The shortest cycle that serves ordinary traffic at all, nothing being reserved: what every cycle
-    /// spends, a visit with one full frame, and the way home (repair A3). Below it a full frame is never sent.
+    /// spends, a visit with one full frame, and the way home (repair A3). Below it none is ever sent.
     pub fn cycle_min(&self) -> Span {
         let visit = self.link.hop + self.link.per_visit + self.link.frame_cost_max();
         self.cycle_overhead() + visit + self.link.hop

@@ -131,12 +131,17 @@ impl Timers {
         (self.ack() * (u64::from(self.model.retries) + 1)).max(self.model.death_min)
     }
 
-    /// T_w: silence after which the station at `rank` among the live ones claims the token.
+    /// T_w: silence after which the station at `rank` claims the token.
     pub fn silence(&self, rank: u16) -> Span {
         let m = &self.model;
         let hop = self.ack() * (u64::from(m.retries) + 1);
         let proven = m.trt + m.lease + m.one_way + hop + m.guard;
         proven.max(m.death_min) + m.spacing * u64::from(rank)
+    }
+
+    /// T_w of the last of N stations.
+    fn silence_of_last(&self) -> Span {
+        self.silence(self.model.stations.saturating_sub(1))
     }
 
     /// W: how long a claimant waits when `silent` stations never answered it.
@@ -175,11 +180,11 @@ impl Timers {
     /// R(m): … after `dead` stations fell silent with the token among them: only silence tells. `master_dead`
     /// says whether the master was one of them. The proof is in `specs/rether.md`.
     ///
-    /// The claimant is the first live rank, so at most `dead` ranks are waited for. Three times D: the last
-    /// list may still be on its way when its sender dies, a claim may cross one that counts for more, and
-    /// what shows the new token to others takes D again.
+    /// All ranks are waited for: of those who claim sooner each may be behind what another has seen, and be
+    /// refused. Three times D: the last list may still be on its way when its sender dies, a claim may cross
+    /// one that counts for more, and what shows the new token to others takes D again.
     pub fn after_silent_crash(&self, dead: u16, master_dead: bool) -> Span {
-        self.silence(dead) + self.claim() + self.drain(dead, master_dead) + self.model.one_way * 3
+        self.silence_of_last() + self.claim() + self.drain(dead, master_dead) + self.model.one_way * 3
     }
 
     /// … after two faults of which the first silences `first` stations and the second `second` more, at the
@@ -202,7 +207,7 @@ impl Timers {
 
     /// Plain Ethernet at a station that missed the switch back to it.
     pub fn after_lost_switch_back(&self) -> Span {
-        self.silence(self.model.stations.saturating_sub(1)) + self.model.one_way * 2
+        self.silence_of_last() + self.model.one_way * 2
     }
 }
 

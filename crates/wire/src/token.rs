@@ -46,6 +46,18 @@ impl StationSet {
         self.0 == [0; 4]
     }
 
+    /// Those that are in `other` as well.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Self {
+        Self(core::array::from_fn(|at| self.0[at] & other.0[at]))
+    }
+
+    /// Those that are not in `other`.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        Self(core::array::from_fn(|at| self.0[at] & !other.0[at]))
+    }
+
     /// The stations in rising order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         (0u16..).zip(self.0).flat_map(|(at, word)| {

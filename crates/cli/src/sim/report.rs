@@ -51,7 +51,7 @@ fn bounds(scenario: &Scenario) -> Vec<(String, Option<Span>)> {
     let admitted = scenario.admitted();
     let slots: Vec<Slot> = admitted.iter().map(|(_, slot, _)| *slot).collect();
     let (reserved, strict) = (rota_admission::reserved(&slots), rota_admission::is_strict(&slots));
-    let recovery = Recovery::new(settings);
+    let recovery = Recovery::new(settings, scenario.world.stations);
     let mut list = Vec::new();
     for (index, _, admitted) in &admitted {
         let gap = if strict { rota_admission::gap_strict(&params) } else { admitted.gap };

@@ -170,6 +170,7 @@ impl Rether {
         self.seen = stamp;
         (self.nacked, self.granted) = (false, false);
         self.note_deaths(at, &token.dead);
+        self.changes.settle(&token.dead);
         self.note_list(token);
         self.list_stamp = stamp;
         self.silence_at = at + self.settings.silence(self.rank());
@@ -394,7 +395,7 @@ impl Rether {
         self.asked_by = Some(from);
     }
 
-    /// Position among the live stations: the first to notice silence claims first.
+    /// Position among the known stations: of those who hear nothing the first claims first.
     pub(super) fn rank(&self) -> u64 {
         self.members.as_slice().iter().filter(|m| m.station != 0 && m.station < self.station).count() as u64
     }

@@ -20,7 +20,8 @@ use rota_wire::{Announce, Generation, JoinAnswer, LinkHeader, MacAddr, StationSe
 const STRIKES: u8 = 3;
 /// The first wait; each later one is twice as long.
 const HOLD_OFF_MIN: Span = Span::from_millis(1_000);
-const HOLD_OFF_MAX: Span = Span::from_millis(64_000);
+/// Nobody is held off for longer at a time.
+pub const HOLD_OFF_MAX: Span = Span::from_millis(64_000);
 /// After so long without a strike all is forgiven.
 pub(super) const FORGIVEN: Span = Span::from_millis(128_000);
 /// How many refusals are remembered, so that each is told once.
@@ -74,11 +75,25 @@ pub(super) struct Changes {
     pub(super) joiners: Vec<Joiner>,
     pub(super) leavers: StationSet,
     pub(super) revived: StationSet,
+    /// In which generation they were heard: a claim since then has asked them all again.
+    pub(super) revived_in: Generation,
     pub(super) records: Vec<Record>,
     pub(super) refused: Vec<Refused>,
 }
 
 impl Changes {
+    /// A newer list shows which changes have been made. One that came to be undone since then, because the
+    /// station was let in or died once more, must not be made again.
+    pub(super) fn settle(&mut self, dead: &StationSet) {
+        self.leavers = self.leavers.without(dead);
+        self.revived = self.revived.within(dead);
+    }
+
+    /// Who was heard in the ring of this generation although its list calls them dead.
+    pub(super) fn revived_in(&self, generation: Generation) -> StationSet {
+        if self.revived_in == generation { self.revived } else { StationSet::EMPTY }
+    }
+
     /// Who left one ring may be back in the next: the mark must not follow it there.
     pub(super) fn forget_leavers(&mut self) {
         self.leavers = StationSet::EMPTY;
@@ -205,6 +220,8 @@ impl Rether {
         let mac = self.members.get(station).map(|member| member.mac);
         let dead = self.is_dead(station) && !planted(Bug::RevivalForgotten);
         if dead && mac.is_some_and(|mac| !self.is_held_off(now, mac)) {
+            self.changes.revived = self.changes.revived_in(self.seen.generation);
+            self.changes.revived_in = self.seen.generation;
             self.changes.revived.insert(station);
         }
     }
@@ -336,5 +353,30 @@ impl Rether {
     /// Whether a station that stopped the ring too often has to wait before it may take part again.
     pub fn is_held_off(&self, now: Instant, mac: MacAddr) -> bool {
         self.changes.records.iter().any(|record| record.mac == mac && now < record.until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(stations: &[StationId]) -> StationSet {
+        let mut set = StationSet::EMPTY;
+        stations.iter().for_each(|station| set.insert(*station));
+        set
+    }
+
+    /// Seed 113695 of the product's timers: a station that was heard, died and asked to be let in again was
+    /// called alive by the next who had the token, two claims later; the ring then waited for it in vain.
+    #[test]
+    fn what_was_heard_before_a_claim_or_a_newer_list_changes_nothing_any_more() {
+        let generation = |counter| Generation { counter, station: 1 };
+        let mut changes = Changes { revived: set(&[3, 5]), revived_in: generation(3), ..Changes::default() };
+        assert_eq!(changes.revived_in(generation(3)), set(&[3, 5]));
+        assert_eq!(changes.revived_in(generation(4)), StationSet::EMPTY);
+        changes.leavers = set(&[3, 4]);
+        changes.settle(&set(&[3]));
+        assert_eq!(changes.revived_in(generation(3)), set(&[3]), "5 lives already, and may die again");
+        assert_eq!(changes.leavers, set(&[4]), "3 has left, and may be let in again");
     }
 }

@@ -49,7 +49,7 @@ mod tally;
 mod visit;
 
 pub(crate) use handle::Arrived;
-pub use join::Refused;
+pub use join::{HOLD_OFF_MAX, Refused};
 pub use members::{Member, STATIONS_MAX};
 #[cfg(feature = "model")]
 pub use model::Visit;

@@ -265,7 +265,7 @@ impl Rether {
             visit.until(record.until);
         }
         set(visit, &self.changes.leavers);
-        set(visit, &self.changes.revived);
+        set(visit, &self.changes.revived_in(self.seen.generation));
     }
 
     fn visit_sessions(&self, visit: &mut dyn Visit) {

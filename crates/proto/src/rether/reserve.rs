@@ -238,7 +238,7 @@ impl Rether {
         if self.leaving {
             token.dead.insert(self.station);
         }
-        for station in self.changes.revived.iter() {
+        for station in self.changes.revived_in(self.seen.generation).iter() {
             token.dead.remove(station);
         }
         self.changes.leavers = StationSet::EMPTY;

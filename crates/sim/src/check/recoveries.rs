@@ -94,6 +94,8 @@ pub struct RecoveryTimes {
     blows: VecDeque<(Instant, Blow)>,
     /// The newest token that was believed anywhere.
     newest: (Generation, u64),
+    /// The newest list that was believed anywhere, and when it first was.
+    listed: (Instant, (Generation, u64)),
     /// The hosts of the second part.
     second: u64,
     parts: [Part; 2],
@@ -145,11 +147,20 @@ impl RecoveryTimes {
         hosts.filter(move |(at, host)| self.part(*at) == part && host.is_running(view.now))
     }
 
+    /// A ring that is whole has done with all that was over before its last list was sent: what strikes next
+    /// is the first of its own recovery.
+    fn forget(&mut self, view: &View<'_>) {
+        let (listed, list) = self.listed;
+        let over = |(at, blow): &(Instant, Blow)| blow.ends(*at) + view.recovery.hop() < listed;
+        if self.second == 0 && self.blows.iter().any(over) && is_whole(view, list) {
+            self.blows.retain(|blow| !over(blow));
+        }
+    }
+
     /// A part where somebody is in plain mode, or on the way from it, runs no ring; and a station that is
     /// alone takes no token from anybody.
     fn acted(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
         let part = self.part(host);
-        let mode = |host: &Host| host.node.as_ref().map(|node| node.link().mode());
         match mode(&view.hosts[host]) {
             Some(ModeName::Plain | ModeName::Switching) => self.parts[part].last = None,
             Some(ModeName::Token) if view.holds(host) && self.running(view, part).count() == 1 => {
@@ -176,6 +187,7 @@ impl RecoveryTimes {
         let believed = link.is_some_and(|link| link.mode() == ModeName::Token && link.list_stamp() == stamp);
         if believed && stamp > self.newest {
             self.newest = stamp;
+            self.listed = (view.now, stamp);
             self.believed(view, self.part(host), findings);
         }
     }
@@ -196,9 +208,7 @@ impl RecoveryTimes {
             self.recent(view.now, view).filter(|(_, other)| !matches!(other, Blow::Parting(_))).count();
         // A part that is amid a switch has that to end, or to give up, before it can be anybody's ring (seed
         // 87934 of the product's timers); S9 and L4 have their deadlines for it.
-        let switches = self.running(view, 0).any(|(_, host)| {
-            host.node.as_ref().is_some_and(|node| node.link().mode() == ModeName::Switching)
-        });
+        let switches = self.running(view, 0).any(|(_, host)| mode(host) == Some(ModeName::Switching));
         self.meeting = (blow == Blow::Meeting && others == 0 && !switches).then_some(view.now);
         // What is lost while a station stands still or is late may be sent again to it, or by it.
         let lost = matches!(blow, Blow::TokenLost(_));
@@ -232,15 +242,13 @@ impl RecoveryTimes {
     }
 
     /// What a part may take after the last of these blows, however many there were: as long as if all whom
-    /// they can have silenced were silent.
+    /// they can have silenced were silent. With more than one, a claim that was under way may have made its
+    /// token for a victim of the last: it had granted, and is found out like any successor (seed 1000565 of
+    /// the product's timers).
     fn bound(view: &View<'_>, part: usize, blows: &[(Instant, Blow)]) -> Span {
-        view.recovery.crash(silenced(view, part, blows)) + Self::again(view, part, blows)
-    }
-
-    /// With more than one blow, a claim that was under way may have made its token for a victim of the last:
-    /// it had granted, and is found out like any successor (seed 1000565 of the product's timers).
-    fn again(view: &View<'_>, part: usize, blows: &[(Instant, Blow)]) -> Span {
-        if blows.len() > 1 { view.recovery.round(silenced(view, part, blows)) } else { Span::ZERO }
+        let silent = silenced(view, part, blows);
+        let again = if blows.len() > 1 { view.recovery.round(silent) } else { Span::ZERO };
+        view.recovery.crash(silent) + again
     }
 
     /// No token for longer than any fault excuses.
@@ -265,6 +273,12 @@ impl RecoveryTimes {
     fn believed(&mut self, view: &View<'_>, part: usize, findings: &mut Findings) {
         let known = std::mem::replace(&mut self.parts[part], Part { last: Some(view.now), told: false });
         let Some(last) = known.last else { return };
+        self.judge(view, part, last, findings);
+        self.forget(view);
+    }
+
+    /// The token is back in a part that has not seen one since `last`.
+    fn judge(&mut self, view: &View<'_>, part: usize, last: Instant, findings: &mut Findings) {
         let silence = view.now.since(last);
         let struck_since = self.blows.back().is_some_and(|(at, _)| *at > last);
         if !struck_since && silence <= view.settings.trt + view.recovery.hop() {
@@ -287,7 +301,7 @@ impl RecoveryTimes {
             [(_, Blow::Parting(_))] => (&mut self.worst.parting, all),
             [_] => (&mut self.worst.more, all),
             // From the first of two no claim that was under way is paid for twice.
-            [_, _] => (&mut self.worst.two, before + all.minus(Self::again(view, part, &blows))),
+            [_, _] => (&mut self.worst.two, before + recovery.crash(silenced(view, part, &blows))),
             // However many there were, the token is back in time after the last.
             _ => {
                 self.worst.more = self.worst.more.max(took);
@@ -337,6 +351,26 @@ impl Blow {
 /// What a token is called.
 pub(crate) fn stamp(frame: &FrameView<'_>) -> (Generation, u64) {
     (frame.header().generation, frame.header().seq)
+}
+
+fn mode(host: &Host) -> Option<ModeName> {
+    host.node.as_ref().map(|node| node.link().mode())
+}
+
+/// Whether all stations that any ring counts on run in one ring, under one generation, and have this list.
+fn is_whole(view: &View<'_>, list: (Generation, u64)) -> bool {
+    let nodes = view.hosts.iter().filter(|host| host.is_running(view.now));
+    let nodes = nodes.filter_map(|host| Some((host.mac, host.node.as_ref()?)));
+    let rings = nodes.filter(|(_, node)| node.link().mode() == ModeName::Token);
+    let is_in = |mac| rings.clone().any(|(of, _)| of == mac);
+    rings.clone().next().is_some()
+        && rings.clone().all(|(_, node)| {
+            let link = node.link();
+            let mut members = link.members().iter().filter(|member| member.station != 0);
+            let stamp = link.list_stamp();
+            let has_it = link.generation() == list.0.counter && stamp.0 == list.0 && stamp >= list;
+            has_it && members.all(|member| link.is_dead(member.station) || is_in(member.mac))
+        })
 }
 
 /// Whether a host is silent and some ring does not know it yet, so that a token may be sent to it.

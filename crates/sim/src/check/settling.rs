@@ -5,7 +5,7 @@
 use super::{Checker, Findings, View};
 use crate::hosts::Host;
 use crate::world::{Flow, FlowState};
-use rota_proto::{ModeName, Node};
+use rota_proto::{HOLD_OFF_MAX, ModeName, Node};
 use rota_units::{Instant, Span};
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub struct Settling {
     pub worst: [Span; RULES.len()],
     /// When a window was last open.
     clear: Instant,
-    told: bool,
+    told: [bool; RULES.len()],
 }
 
 impl Checker for Settling {
@@ -44,7 +44,7 @@ impl Checker for Settling {
             (self.since, self.clear) = (Default::default(), view.now);
             return;
         }
-        let wrong = wrong(view);
+        let wrong = wrong(view, self.clear);
         for (at, wrong) in wrong.into_iter().enumerate() {
             let Some(wrong) = wrong else {
                 self.since[at] = None;
@@ -56,8 +56,8 @@ impl Checker for Settling {
             };
             let (took, bound) = (view.now.since(since), bound(view, at) + more);
             self.worst[at] = self.worst[at].max(took);
-            if took > bound && !self.told {
-                self.told = true;
+            if took > bound && !self.told[at] {
+                self.told[at] = true;
                 let what = format!("{}, {took} after everything was over; bound {bound}", wrong.what);
                 findings.add(view.now, RULES[at], what);
             }
@@ -83,26 +83,27 @@ fn bound(view: &View<'_>, rule: usize) -> Span {
 
 /// The stations that take part: their processes run, and their settings are everybody's.
 fn running<'a>(view: &'a View<'_>) -> impl Iterator<Item = (usize, &'a Host, &'a Node)> + Clone {
-    let hosts = view.hosts.iter().enumerate();
-    let hosts = hosts.filter(|(_, host)| host.settings.is_none() && host.is_running(view.now));
+    let hosts = view.hosts.iter().enumerate().filter(|(at, _)| is_there(view, *at));
     hosts.filter_map(|(at, host)| Some((at, host, host.node.as_ref()?)))
 }
 
-/// What is not so, by the order of `RULES`.
-fn wrong(view: &View<'_>) -> [Option<Wrong>; RULES.len()] {
+/// What is not so, by the order of `RULES`. Nobody is held off for longer than allowed since `clear`, when
+/// the last reason for it was over.
+fn wrong(view: &View<'_>, clear: Instant) -> [Option<Wrong>; RULES.len()] {
     let mut wrong: [Option<Wrong>; RULES.len()] = Default::default();
     let places: BTreeMap<_, _> = view.hosts.iter().enumerate().map(|(at, host)| (host.mac.0, at)).collect();
-    let mac = |of: usize| view.hosts[of].mac;
-    let held_off = |of: usize| {
-        running(view).any(|(_, host, node)| node.link().is_held_off(host.clock.read(view.now), mac(of)))
+    let may_be = view.now < clear + HOLD_OFF_MAX;
+    let is_held_off = |mac| {
+        may_be && running(view).any(|(_, host, node)| node.link().is_held_off(host.clock.read(view.now), mac))
     };
+    let held_off: Vec<bool> = view.hosts.iter().map(|host| is_held_off(host.mac)).collect();
     let ring = |node: &Node| node.link().mode() == ModeName::Token;
     let rings = running(view).any(|(_, _, node)| ring(node));
     let plain = running(view).any(|(_, _, node)| node.link().mode() == ModeName::Plain);
     let lost = |node: &Node| matches!(node.link().mode(), ModeName::Joining | ModeName::Switching);
     if rings && plain {
         wrong[MODE] = now_wrong("some run a ring and others plain Ethernet".to_owned());
-    } else if let Some((at, ..)) = running(view).find(|(at, _, node)| lost(node) && !held_off(*at)) {
+    } else if let Some((at, ..)) = running(view).find(|(at, _, node)| lost(node) && !held_off[*at]) {
         wrong[MODE] = now_wrong(format!("host {at} is in neither mode"));
     }
     let asked = |flow: &&Flow| flow.state == FlowState::Asked && is_there(view, flow.from);
@@ -126,10 +127,10 @@ fn wrong(view: &View<'_>) -> [Option<Wrong>; RULES.len()] {
                 wrong[DEAD_LISTED] =
                     now_wrong(format!("host {at} still counts on host {other}, which is dead"));
             }
-            known += usize::from(is_there(view, other) && !(dead && ring(node)));
+            known += usize::from(is_there(view, other) && !held_off[other] && !(dead && ring(node)));
         }
-        let others = running(view).filter(|(other, ..)| *other != at && !held_off(*other)).count();
-        if known < others && !lost(node) && !running(view).any(|(at, ..)| held_off(at)) {
+        let others = running(view).filter(|(other, ..)| *other != at && !held_off[*other]).count();
+        if known < others && !lost(node) && !held_off[at] {
             wrong[LEFT_OUT] = now_wrong(format!("host {at} knows {known} of {others} others that run"));
         }
         if link.list().is_some_and(|list| list.slots.as_slice().is_empty()) {

@@ -23,11 +23,11 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// The bounds for these settings.
-    pub fn new(settings: &Settings) -> Self {
+    /// The bounds for these settings and so many stations.
+    pub fn new(settings: &Settings, stations: usize) -> Self {
         let collides = if settings.half_duplex { settings.trt * 2 } else { Span::ZERO };
         Self {
-            timers: settings.timers(0),
+            timers: settings.timers(u16::try_from(stations).unwrap_or(u16::MAX)),
             trt: settings.trt,
             hop_timeout: settings.hop_timeout,
             death: settings.death_timeout,

@@ -197,7 +197,8 @@ pub struct Strike {
 }
 
 impl Wires {
-    /// Sound wires. Delays beyond `delay_allowed` are counted apart from those within.
+    /// Sound wires. Delays beyond `delay_allowed` are counted apart from those within: D without the hop
+    /// itself, which no fault shortens (seed 100625 of the product's timers).
     pub fn new(ether_type: u16, delay_allowed: Span) -> Self {
         Self { parts: Vec::new(), ether_type, delay_allowed }
     }

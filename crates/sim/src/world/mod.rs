@@ -340,7 +340,10 @@ impl World {
         Self {
             hosts: (0..spec.stations).map(host).collect(),
             medium: spec.medium(seed),
-            wires: Wires::new(spec.settings.ether_type, spec.settings.delay_max),
+            wires: Wires::new(
+                spec.settings.ether_type,
+                spec.settings.delay_max.minus(spec.settings.link.hop),
+            ),
             tally: Tally::default(),
             seed,
             engine: Engine::new(EPOCH),
@@ -351,7 +354,7 @@ impl World {
             listened_again: 0,
             threads: Stream::named(seed, "threads"),
             windows: Windows::new(spec.plant == Some(Plant::NoExcuse)),
-            recovery: Recovery::new(&spec.settings),
+            recovery: Recovery::new(&spec.settings, spec.stations),
             strikes: Vec::with_capacity(8),
             losses: Losses::default(),
             findings: Findings::default(),
