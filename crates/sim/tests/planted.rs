@@ -396,10 +396,10 @@ fn s9_a_station_in_another_mode_than_all_others() {
     let mut world = one_is_elsewhere();
     world.open_flow(0, 1, 1_000, true).expect("a sound request");
     world.run_for(ms(1_500));
-    // That it is not known either begins no earlier, and is told second.
     world.hosts[3].settings = None;
     world.run_for(ms(30_000));
-    assert_eq!(rules(&world), ["S9"], "{:?}", world.violations());
+    // Nobody knows it either, and that is told by its own name.
+    assert_eq!(rules(&world), ["L4", "S9"], "{:?}", world.violations());
     assert_eq!(agree(&world).map_err(|(rule, _)| rule), Err("S9"));
 }
 
