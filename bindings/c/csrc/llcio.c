@@ -665,6 +665,8 @@ const char *LLCopbits(int status)
 const char *LLCstbits(unsigned int status, int direction)
 {
     int x = direction == 'x';
+    if (!x && direction != 'r')
+        return "unknown direction";
     if (status & STPROG)
         return x ? "transmit in progress" : "receive in progress";
     if (status & STPEND)

@@ -21,7 +21,7 @@ impl From<LlcError> for Fault {
             LlcError::PacketTooLarge { .. } => Status::TooLong,
             LlcError::LargerThanReserved { .. } => Status::TooLong,
             LlcError::NotReserved(error) => return opened(error, None),
-            LlcError::NoStation(_) => Status::NoSuchStation,
+            LlcError::NoStation(_) | LlcError::NotOneStation(_) => Status::NoSuchStation,
             LlcError::ReservationEnded { .. } => Status::Broken,
             LlcError::Priority(_) | LlcError::ReservedAlready(_) | LlcError::AckOnReserved => {
                 Status::WrongUse

@@ -185,6 +185,24 @@ static void unread(void)
     }
 }
 
+/* A reservation in parts: each part at the wrong time, or with the wrong socket. */
+static void parts(rota_socket *socket)
+{
+    rota_reservation *asked = NULL;
+    rota_address to = { 24, 100 };
+    EXPECT(rota_socket_reservation(socket, to, NULL), ROTA_WRONG_USE);
+    EXPECT(rota_socket_reservation(NULL, to, &asked), ROTA_WRONG_USE);
+    EXPECT(rota_reservation_open(NULL, 1, 1, NULL, NULL), ROTA_WRONG_USE);
+    EXPECT(rota_socket_reservation(socket, to, &asked), ROTA_OK);
+    EXPECT(rota_reservation_open(asked, 100, 33333333, NULL, NULL), ROTA_NO_LISTENER);
+    EXPECT(rota_socket_put(socket, asked), ROTA_WRONG_USE);
+    EXPECT(rota_socket_reservation(socket, to, &asked), ROTA_OK);
+    EXPECT(rota_socket_put(NULL, asked), ROTA_WRONG_USE);
+    EXPECT(rota_socket_put(socket, NULL), ROTA_WRONG_USE);
+    EXPECT(rota_socket_take_off(socket, to, &asked), ROTA_WRONG_USE);
+    EXPECT(rota_reservation_close(NULL), ROTA_WRONG_USE);
+}
+
 /* Counts that can only be negative ones are refused, and nothing is read. */
 static void counts(void)
 {
@@ -197,6 +215,12 @@ static void counts(void)
     EXPECT(rota_socket_open(one, 18, &socket), ROTA_OK);
     EXPECT(rota_socket_transmit(socket, to, packet, (size_t)-1, NULL, NULL), ROTA_TOO_LONG);
     EXPECT(rota_socket_receive(socket, &message), ROTA_TOO_LONG);
+    /* Not "no station has that address". */
+    EXPECT(rota_socket_reserve(socket, (rota_address){ 24, 255 }, 1, 33333333, NULL, NULL), ROTA_NO_SUCH_STATION);
+    EXPECT(strstr(rota_error(), "255 is all of them") != NULL, 1);
+    EXPECT(rota_socket_reserve(socket, (rota_address){ 24, self[1] }, 1, 33333333, NULL, NULL), ROTA_NO_SUCH_STATION);
+    EXPECT(strstr(rota_error(), "5 is this one") != NULL, 1);
+    parts(socket);
     EXPECT(rota_socket_transmit_batch(socket, &message, (size_t)-1 / 8, NULL, &done), ROTA_TOO_LONG);
     EXPECT(rota_socket_receive_batch(socket, &message, (size_t)-1 / 8, &done), ROTA_TOO_LONG);
     EXPECT(rota_socket_close(socket), ROTA_OK);
@@ -261,7 +285,7 @@ int main(int argc, char **argv)
         counts();
         signals();
         if (strcmp(LLCopbits(OPLARGE), "packet too large") || strcmp(LLCopbits(99), "unknown operation status") ||
-            strcmp(LLCstbits(STLATE, 'r'), "receive timed out"))
+            strcmp(LLCstbits(STLATE, 'r'), "receive timed out") || strcmp(LLCstbits(0, 'q'), "unknown direction"))
             wrong = 1;
     }
     puts(wrong ? "WRONG" : "all right");

@@ -373,3 +373,28 @@ fn what_make_installs_compiles_in_every_dialect_and_is_documented() {
         assert!(out.status.success() && out.stderr.is_empty(), "{}", text(&out.stderr));
     }
 }
+
+/// pkg-config named a library that exists only as a shared one.
+#[test]
+fn a_static_program_links_with_what_pkg_config_says() {
+    let Ok(folder) = plain() else { return skipped("make cannot be run") };
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (source, program) = (scratch.join("static.c"), scratch.join("static"));
+    let compile = |flags: &str| {
+        let mut compiler = Command::new("cc");
+        compiler.arg("-static").arg(&source).args(flags.split_whitespace()).arg("-o").arg(&program);
+        compiler.output().expect("there is a C compiler")
+    };
+    std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    if !compile("").status.success() {
+        return skipped("this C compiler has no static C library");
+    }
+    let mut ask = Command::new("pkg-config");
+    ask.args(["--static", "--cflags", "--libs", "rota-llc"]).env("PKG_CONFIG_PATH", folder);
+    let Ok(flags) = ask.output() else { return skipped("there is no pkg-config") };
+    let calls = "#include <llcio.h>\nint main(void) { return LLCopen(2) != OPINVAL; }\n";
+    std::fs::write(&source, calls).unwrap();
+    let built = compile(&text(&flags.stdout));
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    assert!(Command::new(&program).status().unwrap().success());
+}

@@ -148,6 +148,9 @@ pub enum LlcError {
     /// No station of this segment, or none with a name, has the node address.
     #[error("no other station that the node of this one knows has the node address {0}")]
     NoStation(u8),
+    /// A channel leads from one station to another one.
+    #[error("a channel leads to one other station; node address {0} is {which}", which = reached(*.0))]
+    NotOneStation(u8),
     /// To there this socket has a channel already.
     #[error("this socket has a channel to {}@{} already; release it first", .0.socket, .0.node)]
     ReservedAlready(Address),
@@ -180,6 +183,10 @@ pub enum LlcError {
     /// The socket's memory.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+}
+
+fn reached(node: u8) -> &'static str {
+    if node == BROADCAST { "all of them" } else { "this one" }
 }
 
 /// Link control of this station, for one program.

@@ -15,6 +15,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use rota_proto::LLC_BROADCAST as BROADCAST;
 use rota_proto::llc::MESSAGE_OCTETS_MAX;
 use rota_proto::llc::reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};
 use rota_shm::ChannelState;
@@ -85,8 +86,12 @@ impl Reservation {
         }
         let header = RESERVED_HEADER_OCTETS as u32;
         let mut node = Node::connect(&self.control)?;
+        let llc = node.status()?.llc;
+        if to.node == BROADCAST || to.node == llc.node && to.node != 0 {
+            return Err(LlcError::NotOneStation(to.node));
+        }
         // By its MAC address: names may be given twice, and one station's name can be another's number.
-        let peer = node.status()?.llc.peers.into_iter().find(|peer| peer.node == to.node);
+        let peer = llc.peers.into_iter().find(|peer| peer.node == to.node);
         let station = peer.filter(|peer| peer.station != 0).ok_or(LlcError::NoStation(to.node))?.mac;
         let name = format!("llc {sap} to {}@{}", to.socket, to.node);
         let request = OpenRequest {

@@ -86,6 +86,18 @@ fn a_wrong_filter_names_its_column_and_what_would_be_right() {
     }
 }
 
+/// 'and' was said to mean 'kind', and 'or' 'form'.
+#[test]
+fn a_guess_is_only_made_where_it_is_likely() {
+    let guess = |text: &str| Filter::parse(text, &OF_EVENTS).expect_err(text).wanted.contains("did you mean");
+    for text in ["and", "token and or", "kind foo", "len > 3 and not cat", "ab n3"] {
+        assert!(!guess(text), "{text}");
+    }
+    for text in ["srx n3", "hst n1", "kind tokn", "kind ordnary", "chanel 3"] {
+        assert!(guess(text), "{text}");
+    }
+}
+
 #[test]
 fn a_long_filter_is_shown_around_the_place_only() {
     for text in ["token and ".repeat(5_000) + "tokn" + &" or llc".repeat(5_000), "x".repeat(100_000)] {

@@ -91,7 +91,8 @@ pub(super) fn known(lists: &[&[&'static str]]) -> Vec<&'static str> {
 /// The known word that somebody may have meant.
 pub(super) fn meant<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let near = known.iter().map(|word| (distance(typed, word), *word)).min();
-    near.filter(|(distance, word)| *distance <= 2 && *distance * 2 <= word.len()).map(|(_, word)| word)
+    // One letter of a short word, two of a long one: 'foo' is not 'form', nor 'port' 'host'.
+    near.filter(|(distance, word)| *distance <= if word.len() < 5 { 1 } else { 2 }).map(|(_, word)| word)
 }
 
 /// How many letters must be changed, added or left out. Long words are no typing errors of short ones.

@@ -200,7 +200,8 @@ pub fn of_station(picture: &Picture, station: &Station, row: &StationRow, notice
         warnings.push(warning("babbling", sentence));
     }
     if station.faults > 0 && !station.here {
-        let sentence = format!("{name} counts {} faults; 'rota top' there shows which", station.faults);
+        let what = if station.faults == 1 { "1 fault".into() } else { format!("{} faults", station.faults) };
+        let sentence = format!("{name} counts {what}; 'rota top' there shows which");
         warnings.push(counted("remote-fault", &sentence, faults));
     }
     warnings

@@ -73,10 +73,19 @@ impl Watch {
         }
     }
 
-    /// Whether every station that reports has been measured over an interval at least.
+    /// Whether every station that reports, and each channel that one of them receives, has been measured over
+    /// an interval at least.
     pub fn is_settled(&self, rows: &Monitor) -> bool {
+        let is_measured = |row: &StationRow| {
+            let channels = rows.channels.iter().filter(|channel| channel.station == row.station);
+            let mut received = channels.filter(|channel| channel.flags & ChannelRow::SENDING == 0);
+            self.stations.get(&row.station).is_some_and(|known| known.meter.is_measured())
+                && received.all(|channel| {
+                    self.channels.get(&channel.channel).is_some_and(|known| known.meter.is_measured())
+                })
+        };
         let mut told = rows.stations.iter().filter(|row| tells(row) && row.flags & StationRow::ALIVE != 0);
-        told.all(|row| self.stations.get(&row.station).is_some_and(|known| known.meter.is_measured()))
+        told.all(is_measured)
     }
 
     /// The picture after one look.
@@ -90,6 +99,8 @@ impl Watch {
         let overhead = segment.frame_overhead_octets;
         let mut stations: Vec<Station> =
             rows.stations.iter().map(|row| self.station(now, row, overhead)).collect();
+        // The file begins with this station, and looked at elsewhere the order would be another one.
+        stations.sort_by_key(|station| station.station);
         stations.iter_mut().for_each(|station| self.filter.narrow(station));
         for station in &mut stations {
             self.weigh(station);
@@ -431,6 +442,32 @@ mod tests {
         assert_eq!(gone(&watch.picture(at(83), &source(plain, &all[..1]))).len(), 2);
         watch.begin_anew();
         assert!(gone(&watch.picture(at(84), &source(plain, &all[..1]))).is_empty());
+    }
+
+    /// It once ended when the stations were measured, with "now" 0 for every channel that its own station
+    /// receives: 8 of 8 times.
+    #[test]
+    fn one_picture_waits_for_the_channels_too_and_has_the_stations_in_order() {
+        let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
+        let look = |watch: &mut Watch, ms: u64| {
+            let mut seen = source(2, &[(3, 1), (1, 2)]);
+            let ns = ms * 1_000_000;
+            for row in &mut seen.rows.stations {
+                (row.at_ns, row.heard_ns) = (ns, ns);
+            }
+            let flow = ms / 33;
+            let row = ChannelRow { channel: 9, station: 3, peer: 1, told_ns: ns, ..ChannelRow::default() };
+            seen.rows.channels = vec![ChannelRow { units: flow, octets: flow * 1_000, ..row }];
+            let picture = watch.picture(Instant::ZERO + Span::from_millis(ms), &seen);
+            (picture, watch.is_settled(&seen.rows))
+        };
+        look(&mut watch, 1_000);
+        let (picture, is_settled) = look(&mut watch, 1_600);
+        assert!(picture.stations[1].here && picture.channels[0].load.now.rate_bps == 0 && !is_settled);
+        let (picture, is_settled) = look(&mut watch, 2_000);
+        assert!(picture.channels[0].load.now.rate_bps > 200_000 && is_settled);
+        let numbers: Vec<u64> = picture.stations.iter().map(|station| station.station).collect();
+        assert_eq!(numbers, [1, 3]);
     }
 
     #[test]

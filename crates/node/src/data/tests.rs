@@ -1,5 +1,7 @@
 //! Turns of the data thread over a device that takes everything.
 
+mod sinks;
+
 use super::*;
 use crate::commands::Wiring;
 use crate::gate::NoGate;
@@ -45,13 +47,10 @@ impl FrameDevice for Sink {
 
 const SOCKET: u64 = 99;
 
-/// A station alone in plain mode, with a program on socket 2.
-fn station() -> (Data<Sink, NoGate>, ClientSocket) {
-    let mut settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
-    (settings.llc.enabled, settings.llc.address) = (true, 1);
-    let spec = NodeSpec {
+fn spec(name: &str, settings: Settings) -> NodeSpec {
+    NodeSpec {
         interface: "none".into(),
-        name: "n1".into(),
+        name: name.into(),
         settings,
         key: crate::SegmentKey::lab(),
         control: ControlName::default(),
@@ -59,7 +58,14 @@ fn station() -> (Data<Sink, NoGate>, ClientSocket) {
         realtime: false,
         trace_events: 0,
         hold_log: None,
-    };
+    }
+}
+
+/// A station alone in plain mode, with a program on socket 2.
+fn station() -> (Data<Sink, NoGate>, ClientSocket) {
+    let mut settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
+    (settings.llc.enabled, settings.llc.address) = (true, 1);
+    let spec = spec("n1", settings);
     let (_, control) = Wiring::pair().expect("two ends");
     let (_, published, _) = counters::file().expect("memory");
     let files = Files { published, log: None };

@@ -66,7 +66,7 @@ pub struct FaultTable {
     pub(super) up: Option<Time>,
     pub(super) period: Option<Time>,
     pub(super) rate: Option<f64>,
-    pub(super) octets: Option<u16>,
+    pub(super) octets: Option<u64>,
     pub(super) broadcast: Option<bool>,
 }
 
@@ -94,6 +94,13 @@ impl Place<'_> {
 
     fn need<T: Copy>(&self, value: Option<T>, field: &'static str) -> Result<T, Wrong> {
         value.ok_or_else(|| self.wrong(field, format!("is missing, and {:?} needs it", self.table.kind)))
+    }
+
+    /// The length of a frame, without its check sequence.
+    fn octets(&self, otherwise: u16) -> Result<u16, Wrong> {
+        let Some(octets) = self.table.octets else { return Ok(otherwise) };
+        let fits = u16::try_from(octets).ok().filter(|octets| (60..=1_514).contains(octets));
+        fits.ok_or_else(|| self.wrong("octets", format!("{octets} octets are no frame; 60 to 1514 are")))
     }
 
     fn host(&self) -> Result<usize, Wrong> {
@@ -208,9 +215,7 @@ impl Place<'_> {
             Kind::Partition => Fault::Partition { part: self.hosts()? },
             Kind::OneWay => Fault::OneWay { from: self.host()?, to: self.other()? },
             Kind::Flap => Fault::Flap { host: self.host()?, period: gap()? },
-            Kind::Babble => {
-                Fault::Babble { host: self.host()?, gap: gap()?, octets: table.octets.unwrap_or(1_000) }
-            }
+            Kind::Babble => Fault::Babble { host: self.host()?, gap: gap()?, octets: self.octets(1_000)? },
             Kind::Hog => {
                 let times = table.count.unwrap_or(1);
                 let times = u32::try_from(times).ok().filter(|times| *times <= 1_000);
@@ -223,10 +228,9 @@ impl Place<'_> {
             Kind::Clone => Fault::Clone { host: self.host()?, of: self.other()? },
             Kind::Skew => Fault::Skew { host: self.host()? },
             Kind::Storm => Fault::Storm { hosts: self.hosts()? },
-            Kind::Flood => Fault::Flood {
-                octets: table.octets.unwrap_or(60),
-                broadcast: table.broadcast.unwrap_or(true),
-            },
+            Kind::Flood => {
+                Fault::Flood { octets: self.octets(60)?, broadcast: table.broadcast.unwrap_or(true) }
+            }
         })
     }
 

@@ -112,9 +112,6 @@ impl FaultTable {
             Kind::Partition if named.is_empty() || named.len() >= stations => {
                 error("stations", "nobody is parted from anybody; name some of the stations, not all")
             }
-            Kind::Flood if self.octets.is_some_and(|octets| octets < 60) => {
-                error("octets", "the shortest frame has 60 octets")
-            }
             _ => Ok(()),
         }
     }

@@ -1,4 +1,5 @@
 use super::*;
+use rota_sim::Fault;
 use std::path::PathBuf;
 
 fn root() -> PathBuf {
@@ -100,6 +101,32 @@ fn what_could_have_no_effect_is_an_error_with_its_place() {
             "traffic.on: a burst of less than 1us",
         ),
     ]);
+}
+
+/// Babble once took shorter ones as 60, and of 65536 it was said that whole numbers are expected.
+#[test]
+fn a_length_that_no_frame_has_is_an_error_that_names_the_field_and_what_would_be_right() {
+    for kind in ["flood", "babble\"\nstation = 1\nperiod = \"1ms"] {
+        let with = |octets: u64| {
+            format!("{GOOD}[[fault]]\nat = \"1ms\"\nlasts = \"1ms\"\noctets = {octets}\nkind = \"{kind}\"\n")
+        };
+        for octets in [0, 59, 1_515, 65_535, 65_536, 1 << 40] {
+            let (line, sentence) = refused(&with(octets));
+            assert_eq!(
+                (line, sentence),
+                (7, format!("fault.octets: {octets} octets are no frame; 60 to 1514 are"))
+            );
+        }
+        for octets in [60, 1_514] {
+            let scenario = parse(&with(octets), Path::new(".")).unwrap();
+            let (Fault::Flood { octets: read, .. } | Fault::Babble { octets: read, .. }) =
+                scenario.faults[0].fault
+            else {
+                panic!("another fault")
+            };
+            assert_eq!(u64::from(read), octets);
+        }
+    }
 }
 
 #[test]

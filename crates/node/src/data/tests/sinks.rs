@@ -1,0 +1,146 @@
+//! The memory of a channel that comes, between two stations of a segment in this process.
+
+use super::*;
+use crate::commands::ControlEnd;
+use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
+use rota_proto::{ChannelEvent, Listener};
+use rota_shm::{NodeSink, SinkShape};
+
+const SERVICE: u16 = 7;
+const PATIENCE: Span = Span::from_millis(15_000);
+const SHAPE: SinkShape = SinkShape { slots: 8, unit_octets_max: 100 };
+
+/// A station, and the control thread's end, which the test plays.
+struct Station {
+    data: Data<InProcessDevice, NoGate>,
+    control: ControlEnd,
+    heard: Vec<ChannelEvent>,
+    /// The channel that it asked for.
+    asked: Option<ChannelId>,
+}
+
+impl Station {
+    fn new(name: &str, segment: &Segment, last: u8) -> Self {
+        let rate = BitRate::from_mbit(100);
+        let spec = spec(name, Settings::ethernet(rate, Octets::new(150_000)));
+        let device = segment.port([2, 0, 0, 0, 0, last], 1_500).expect("a timer");
+        let (control, end) = Wiring::pair().expect("two ends");
+        let (_, published, _) = counters::file().expect("memory");
+        let made = Data::new(&spec, device, NoGate, end, Files { published, log: None });
+        let Ok(data) = made else { panic!("a station") };
+        Self { data, control, heard: Vec::new(), asked: None }
+    }
+
+    fn turn(&mut self) {
+        assert!(self.data.receive().is_ok() && self.data.commands(now()).is_ok());
+        self.data.look_at_card(now());
+        if self.data.node.deadline() <= now() {
+            self.data.node.handle_deadline(now());
+        }
+        assert!(self.data.drain().is_ok());
+        while let Some(note) = self.control.heard() {
+            match note {
+                Note::Channel { event, .. } => self.heard.push(event),
+                Note::Asked { result, .. } => self.asked = result.ok(),
+                _ => {}
+            }
+        }
+    }
+
+    /// The newest event that says that, and no event is left.
+    fn took<T>(&mut self, of: impl Fn(&ChannelEvent) -> Option<T>) -> Option<T> {
+        let found = self.heard.iter().rev().find_map(of)?;
+        self.heard.clear();
+        Some(found)
+    }
+}
+
+struct Lan {
+    sender: Station,
+    receiver: Station,
+}
+
+impl Lan {
+    fn new() -> Self {
+        let spec = SegmentSpec { rate: None, port_queue: Octets::new(150_000) };
+        let segment = Segment::new(spec);
+        let (sender, receiver) = (Station::new("a", &segment, 1), Station::new("b", &segment, 2));
+        let mut lan = Self { sender, receiver };
+        // Before that it would ask for nothing.
+        let knows = |station: &Station| {
+            let link = station.data.node.link();
+            link.members().len() == 1 && link.mode() == rota_proto::ModeName::Plain
+        };
+        lan.until("they know each other", |lan| (knows(&lan.sender) && knows(&lan.receiver)).then_some(()));
+        lan
+    }
+
+    fn until<T>(&mut self, what: &str, wanted: impl Fn(&mut Self) -> Option<T>) -> T {
+        let give_up = now() + PATIENCE;
+        loop {
+            self.sender.turn();
+            self.receiver.turn();
+            if let Some(found) = wanted(self) {
+                return found;
+            }
+            assert!(now() < give_up, "{what}: never");
+        }
+    }
+
+    /// A channel that has come to the receiver, which has no memory for it yet: its name at both ends.
+    fn comes(&mut self) -> (ChannelId, ChannelId) {
+        self.receiver.control.say(Command::Listen { ask: None, listener: Listener::from(SERVICE) });
+        self.receiver.turn();
+        let octets = SHAPE.unit_octets_max;
+        let period = self.sender.data.node.link().settings().trt;
+        let request = Opening { unit_octets_max: octets, room_octets: octets, period, periodic: true };
+        self.sender.control.say(Command::Open { ask: 1, to: "b".into(), service: SERVICE, request });
+        let incoming = |event: &ChannelEvent| match event {
+            ChannelEvent::Incoming { channel, .. } => Some(*channel),
+            _ => None,
+        };
+        let here = self.until("a channel comes", |lan| lan.receiver.took(incoming));
+        (self.sender.asked.expect("the station is known"), here)
+    }
+
+    /// The receiver's control thread has made its memory.
+    fn attach(&mut self, channel: ChannelId) {
+        let (ring, board) = NodeSink::create(SHAPE).expect("memory").into_parts();
+        self.receiver.control.say(Command::AttachSink { channel, ring, board });
+        self.receiver.turn();
+    }
+}
+
+fn closed(event: &ChannelEvent) -> Option<ChannelId> {
+    if let ChannelEvent::Closed { channel, .. } = event { Some(*channel) } else { None }
+}
+
+fn opened(event: &ChannelEvent) -> Option<ChannelId> {
+    if let ChannelEvent::Opened { channel, .. } = event { Some(*channel) } else { None }
+}
+
+#[test]
+fn a_channel_is_accepted_when_its_receiver_has_memory_which_goes_with_the_channel() {
+    let mut lan = Lan::new();
+    let (there, here) = lan.comes();
+    let begin = now();
+    lan.until("time passes", |_| (now().since(begin) > Span::from_millis(150)).then_some(()));
+    assert!(lan.sender.took(opened).is_none(), "its first units would have come to nobody");
+    lan.attach(here);
+    let held: Vec<ChannelId> = lan.receiver.data.sinks.iter().map(|sink| sink.channel).collect();
+    assert_eq!(held, [here]);
+    assert_eq!(lan.until("it opens", |lan| lan.sender.took(opened)), there);
+    lan.sender.control.say(Command::Abort { channel: there });
+    assert_eq!(lan.until("it ends", |lan| lan.receiver.took(closed)), here);
+    assert!(lan.receiver.data.sinks.is_empty(), "nobody would take it away later");
+}
+
+#[test]
+fn memory_that_comes_when_its_channel_has_ended_is_not_kept() {
+    let mut lan = Lan::new();
+    let (there, here) = lan.comes();
+    lan.sender.control.say(Command::Abort { channel: there });
+    assert_eq!(lan.until("it ends", |lan| lan.receiver.took(closed)), here);
+    lan.attach(here);
+    assert!(lan.receiver.data.sinks.is_empty(), "nobody would take it away later");
+}
