@@ -5,10 +5,11 @@
 //! [`GAP_MAX`] counts as that large. It can hide a difference that shows only when something stale catches
 //! up over so many hops; it cannot invent a counter-example, since each state is one that was reached.
 
+use ahash::{AHasher, RandomState};
 use rota_proto::Visit;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, Key, LinkHeader, MacAddr, PayloadKind, emit_frame};
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 
 /// Larger gaps between neighbouring numbers count as this one.
 pub const GAP_MAX: u64 = 4;
@@ -154,40 +155,9 @@ impl Ranks {
     }
 }
 
-/// A quick hash of 64 bits: each word is multiplied into the state, and both halves of the product count.
-/// Nobody here chooses states so that they collide, which a slower hash would guard against.
-#[derive(Default)]
-pub struct Mix(u64);
-
-impl Hasher for Mix {
-    fn finish(&self) -> u64 {
-        fold(self.0 ^ 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db)
-    }
-    fn write_u64(&mut self, word: u64) {
-        self.0 = fold(self.0.rotate_left(23) ^ word ^ 0x2d35_8dcc_aa6c_78a5, 0x8bb8_4b93_962e_acc9);
-    }
-    fn write_u8(&mut self, word: u8) {
-        self.write_u64(u64::from(word));
-    }
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(u64::from(word));
-    }
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-    fn write(&mut self, octets: &[u8]) {
-        for eight in octets.chunks(8) {
-            let mut word = [0; 8];
-            word[..eight.len()].copy_from_slice(eight);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-        self.write_u64(octets.len() as u64);
-    }
-}
-
-fn fold(one: u64, other: u64) -> u64 {
-    let product = u128::from(one) * u128::from(other);
-    product as u64 ^ (product >> 64) as u64
+/// A quick hash, the same in every run: nobody here chooses states so that they collide.
+pub fn quick() -> AHasher {
+    RandomState::with_seeds(1, 2, 3, 4).build_hasher()
 }
 
 /// How the numbers of one world are to be read.

@@ -1,6 +1,6 @@
 //! Stations that run the shipping [`Node`], a network that delays, loses and doubles, and time in ticks.
 
-use crate::canon::{Canon, Items, Mix};
+use crate::canon::{Canon, Items, quick};
 use crate::frame::Frame;
 use crate::planted::{Bug, Incoming};
 use rota_admission::NrtPolicy;
@@ -627,7 +627,7 @@ impl World {
         let waiting = self.stations.iter().flat_map(|station| &station.inbox).map(|(_, frame)| frame);
         let frames = self.net.iter().map(|flight| &flight.frame).chain(waiting).map(|frame| &frame.items);
         let canon = Canon::learn(self.now, stations, frames);
-        let mut hasher = Mix::default();
+        let mut hasher = quick();
         (self.budget, self.cut, &self.violation).hash(&mut hasher);
         let since = self.merged.map(|at| self.now.since(at).min(settings().trt * (MERGE_TRT + 1)));
         since.map(Span::as_nanos).hash(&mut hasher);
@@ -646,7 +646,7 @@ impl World {
             .net
             .iter()
             .map(|flight| {
-                let mut hasher = Mix::default();
+                let mut hasher = quick();
                 flight.due.since(self.now).as_nanos().hash(&mut hasher);
                 canon.hash(&flight.frame.items, &mut hasher);
                 (flight.from, flight.to, flight.late, hasher.finish())
@@ -672,8 +672,12 @@ fn drain(node: &mut Node, now: Instant, sent: &mut Vec<Vec<u8>>) {
             }
             Some(Output::Event) => {
                 while let Some(event) = node.next_event() {
-                    if let ChannelEvent::Incoming { channel, .. } = event {
-                        node.accept(now, channel);
+                    match event {
+                        ChannelEvent::Incoming { channel, .. } => {
+                            node.accept(now, channel);
+                        }
+                        ChannelEvent::Closed { listener: Some(listener), .. } => node.listen_again(listener),
+                        _ => {}
                     }
                 }
             }

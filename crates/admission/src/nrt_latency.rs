@@ -228,6 +228,25 @@ mod tests {
     }
 
     #[test]
+    fn the_shortest_cycle_sends_a_full_frame_and_one_below_it_never_does() {
+        for mbit in [1, 10, 100, 1_000, 10_000] {
+            for stations in [1, 5, 14, 200] {
+                for (per_frame, per_visit, prepare) in [(0, 0, 0), (140, 650, 0), (2, 10, 2_000)] {
+                    let mut params = SegmentParams::new(BitRate::from_mbit(mbit), stations);
+                    params.link.per_frame = Span::from_micros(per_frame);
+                    params.link.per_visit = Span::from_micros(per_visit);
+                    params.link.prepare = Span::from_micros(prepare);
+                    let least = params.cycle_min();
+                    let gap =
+                        |trt| NrtRing::new(&SegmentParams { trt, ..params }, Span::ZERO, true).worst_gap();
+                    assert!(gap(least).is_some(), "{params:?}");
+                    assert_eq!(gap(least.minus(Span::from_nanos(1))), None, "{params:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn more_stations_than_cycles_need_several_visits_a_cycle() {
         // 20 stations in 500 ms: (500 - M)/TRT = 14 cycles, so two visits in each.
         let params = SegmentParams::new(BitRate::from_mbit(10), 20);

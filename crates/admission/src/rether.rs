@@ -134,6 +134,13 @@ impl SegmentParams {
         self.list_broadcast + self.link.frame_span_min() * u64::from(self.stations)
     }
 
+    /// The shortest cycle that serves ordinary traffic at all, nothing being reserved: what every cycle
+    /// spends, a visit with one full frame, and the way home (repair A3). Below it none is ever sent.
+    pub fn cycle_min(&self) -> Span {
+        let visit = self.link.hop + self.link.per_visit + self.link.frame_cost_max();
+        self.cycle_overhead() + visit + self.link.hop
+    }
+
     /// From the last octet leaving the sender to the last octet reaching the receiver, and what the token
     /// that began the cycle may have waited behind a frame to the master.
     pub fn transit(&self) -> Span {

@@ -223,11 +223,12 @@ fn settings(args: &Args, rate: BitRate) -> Result<Settings, Failure> {
         settings = settings.with_link(link);
     }
     let wrong = |error: SettingsError| Failure::wrong_use(error.to_string());
-    if let Some(trt) = args.trt {
-        settings = settings.with_cycle(trt).map_err(wrong)?;
-    }
+    // Before the cycle, which must be long enough for so many.
     if let Some(stations) = args.stations {
         settings.stations_max = stations;
+    }
+    if let Some(trt) = args.trt {
+        settings = settings.with_cycle(trt).map_err(wrong)?;
     }
     if let Some(policy) = args.nrt {
         settings.nrt_policy = policy;

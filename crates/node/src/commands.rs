@@ -37,10 +37,12 @@ pub(crate) enum Command {
         ring: RxWriter,
         board: Board,
     },
-    /// Without a question the listener was known before and needs no answer.
     Listen {
-        ask: Option<u64>,
+        ask: u64,
         listener: Listener,
+    },
+    ListenAgain {
+        listener: u64,
     },
     Unlisten {
         listener: u64,

@@ -355,7 +355,9 @@ impl Control<'_> {
                 self.on_incoming(channel, listener, from, peer, contract);
             }
             ChannelEvent::IncomingOpened { channel, contract } => self.on_incoming_opened(channel, contract),
-            ChannelEvent::Closed { channel, cause, final_unit } => self.on_closed(channel, cause, final_unit),
+            ChannelEvent::Closed { channel, cause, final_unit, listener } => {
+                self.on_closed(channel, cause, final_unit, listener);
+            }
             ChannelEvent::Refusal { mac, why, here } => {
                 eprintln!("rota: {}", crate::status::refusal(mac, why, here));
             }
@@ -416,23 +418,21 @@ impl Control<'_> {
             return;
         };
         let session = &mut self.sessions[at];
-        let (listening, from_name) = &session.listens[place];
-        let (Listening { service, buffers, .. }, again) =
-            (*listening, listens_again(listening, from_name.as_ref()));
+        let (Listening { service, buffers, .. }, _) = session.listens[place];
         // What it may grow to, which the sender's first word tells.
         let buffers = buffers.max(4).max(contract.buffers);
         let slots = rx_slots_for(buffers, contract.unit_octets_max, 1_400);
         let Ok(sink) = NodeSink::create(SinkShape { slots, unit_octets_max: contract.unit_octets_max })
         else {
             self.data.say(Command::Abort { channel });
-            self.data.say(again);
+            self.data.say(Command::ListenAgain { listener });
             return;
         };
         // The program is told once the channel is reserved: one that admission refuses is none
         // of its business.
         let Ok(offer) = sink.descriptors().iter().map(BorrowedFd::try_clone_to_owned).collect() else {
             self.data.say(Command::Abort { channel });
-            self.data.say(again);
+            self.data.say(Command::ListenAgain { listener });
             return;
         };
         let listened = session.listens.swap_remove(place);
@@ -478,7 +478,13 @@ impl Control<'_> {
         session.reply(&reply, &files);
     }
 
-    fn on_closed(&mut self, channel: ChannelId, cause: CloseCause, final_unit: Option<u64>) {
+    fn on_closed(
+        &mut self,
+        channel: ChannelId,
+        cause: CloseCause,
+        final_unit: Option<u64>,
+        listener: Option<u64>,
+    ) {
         // Who still waits for a change of it must not wait for ever.
         for asker in self.modifiers(channel) {
             self.sessions[asker].error(no_channel(channel.0), true);
@@ -486,10 +492,10 @@ impl Control<'_> {
         let Some((at, place)) = self.owner(channel) else { return };
         let session = &mut self.sessions[at];
         let owned = session.channels.swap_remove(place);
-        if let (Some((listening, from)), false) = (owned.listener, owned.told) {
+        if let (Some(listened), Some(listener)) = (owned.listener, listener) {
             // It never came to be, and its program still waits: whoever asks next finds it listening.
-            self.data.say(listens_again(&listening, from.as_ref()));
-            session.listens.push((listening, from));
+            self.data.say(Command::ListenAgain { listener });
+            session.listens.push(listened);
             return;
         }
         if let Some(board) = &owned.board {
@@ -547,13 +553,6 @@ impl Control<'_> {
         });
         info.collect()
     }
-}
-
-/// A listener whose channel never came to be is one again.
-fn listens_again(listening: &Listening, from: Option<&String>) -> Command {
-    let Listening { id, service, .. } = *listening;
-    let listener = rota_proto::Listener { id, service, from: from.cloned() };
-    Command::Listen { ask: None, listener }
 }
 
 /// Why a channel never came to be.

@@ -579,15 +579,14 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 }
             }
             Command::Listen { ask, listener } => {
-                let named = listener.from.as_deref().filter(|_| ask.is_some());
+                let named = listener.from.as_deref();
                 let result = named.map_or(Ok(()), |from| self.station(from).map(|_| ()));
                 if result.is_ok() {
                     self.node.listen(listener);
                 }
-                if let Some(ask) = ask {
-                    self.control.say(Note::Listening { ask, result });
-                }
+                self.control.say(Note::Listening { ask, result });
             }
+            Command::ListenAgain { listener } => self.node.listen_again(listener),
             Command::Unlisten { listener } => self.node.unlisten(listener),
             Command::Close { channel } => self.node.close(at, channel),
             Command::Revoke { channel } => self.node.revoke(at, channel),

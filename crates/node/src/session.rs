@@ -173,10 +173,8 @@ impl Session {
             Request::Mapped { channel } => self.mapped(ChannelId(channel), data),
             Request::Listen { service, from, buffers } => {
                 let listener = Listening { id: ask, service, buffers: buffers.clamp(1, 64) };
-                let command = Command::Listen {
-                    ask: Some(ask),
-                    listener: Listener { id: ask, service, from: from.clone() },
-                };
+                let command =
+                    Command::Listen { ask, listener: Listener { id: ask, service, from: from.clone() } };
                 self.ask(ask, Asked::Listen { from, listener }, command, data)
             }
             Request::Close { channel } => self.close(channel, ask, data),

@@ -423,7 +423,7 @@ impl Tracer {
                 let (channel, noted_ns, none) = (channel.0, at_ns, TraceRecord::default());
                 self.note(&TraceRecord { event, src, channel, extra, octets, at_ns, noted_ns, ..none });
             }
-            ChannelEvent::Closed { channel, cause, final_unit } => {
+            ChannelEvent::Closed { channel, cause, final_unit, .. } => {
                 self.closed(now, *channel, *cause, *final_unit);
             }
             ChannelEvent::Refusal { mac, why, here } => self.refused_station(now, *mac, *why, *here, node),

@@ -191,7 +191,7 @@ pub enum ChannelEvent {
         /// Which test, by how much, and what would be granted.
         refusal: Refusal,
     },
-    /// It is over. Where a receiving one never opened, its listener is to listen again, or to be taken back.
+    /// It is over.
     Closed {
         /// Which.
         channel: ChannelId,
@@ -199,6 +199,9 @@ pub enum ChannelEvent {
         cause: CloseCause,
         /// How many units were sent, where known.
         final_unit: Option<u64>,
+        /// Who took it, where a receiving one never opened: it is to [`crate::Node::listen_again`], or to be
+        /// taken back.
+        listener: Option<u64>,
     },
     /// The mode of the segment changed.
     ModeChanged,
@@ -324,6 +327,13 @@ impl Channels {
     pub(crate) fn listen(&mut self, listener: Listener) {
         self.returning.retain(|returning| returning.id != listener.id);
         self.listeners.push(listener);
+    }
+
+    /// A listener whose channel never opened is one again, unless it was taken back meanwhile.
+    pub(crate) fn listen_again(&mut self, id: u64) {
+        if let Some(at) = self.returning.iter().position(|listener| listener.id == id) {
+            self.listeners.push(self.returning.swap_remove(at));
+        }
     }
 
     pub(crate) fn unlisten(&mut self, id: u64) {
@@ -535,7 +545,7 @@ impl Channels {
             self.events.push_back(ChannelEvent::Refused { channel: channel.id, refusal });
         } else if !channel.silent {
             let (channel, cause, final_unit) = (channel.id, channel.cause, Some(channel.units));
-            self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit });
+            self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit, listener: None });
         }
     }
 
@@ -710,12 +720,13 @@ impl Channels {
 
     fn end_incoming(&mut self, at: usize, cause: CloseCause, final_unit: Option<u64>) {
         let Incoming { id: channel, opened, taker, .. } = self.incoming.swap_remove(at);
+        let listener = (!opened).then_some(taker.id);
         if !opened {
             // The parent will listen again, which takes it a while; whoever was refused may ask for less at
             // once, and is not to hear that nobody listens.
             self.returning.push(taker);
         }
-        self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit });
+        self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit, listener });
     }
 
     /// Which channel a fragment belongs to, and where in it; it is counted there.

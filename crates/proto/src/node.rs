@@ -287,6 +287,11 @@ impl Node {
         self.channels.listen(listener.into());
     }
 
+    /// Has a listener whose channel never opened listen again, as [`ChannelEvent::Closed`] names it.
+    pub fn listen_again(&mut self, listener: u64) {
+        self.channels.listen_again(listener);
+    }
+
     /// Takes a listener back.
     pub fn unlisten(&mut self, listener: u64) {
         self.channels.unlisten(listener);

@@ -325,7 +325,7 @@ fn who_was_refused_and_asks_for_less_at_once_finds_it_listening() {
     lan.nodes[0].open(lan.now, &request(1_000)).expect("a sound request");
     lan.run(ms(20));
     assert!(!lan.opened, "its parent has not had it listen yet");
-    lan.nodes[1].listen(9);
+    lan.nodes[1].listen_again(9);
     lan.run(SECOND);
     assert!(lan.opened);
     // And once it has taken its channel it is gone, as a listener takes one.

@@ -5,7 +5,9 @@ mod rig;
 use rig::{ME, Rig, mac, ms};
 use rota_proto::{ChannelEvent, Input, Output, PortId};
 use rota_wire::bodies::StationState;
-use rota_wire::{Claim, ClaimGrant, Form, Generation, Kind, ModeNotice, Nack, Phase, SwitchAck, Token};
+use rota_wire::{
+    Claim, ClaimGrant, Form, Generation, Kind, MacAddr, ModeNotice, Nack, Phase, Switch, SwitchAck, Token,
+};
 
 fn claim(rig: &mut Rig, from: u16, counter: u32) {
     let generation = Generation { counter, station: from };
@@ -91,13 +93,38 @@ fn of_several_initiators_the_smaller_id_wins() {
     rig.open(6_250, true);
     rig.mode_epoch = rig.node.link().mode_epoch();
     rig.switch(3, 0);
-    assert_eq!(rig.state(), "initiating", "the greater id is not answered");
+    assert_eq!(rig.state(), "initiating", "the greater id gets no acknowledgement");
     rig.run(ms(5));
     assert_eq!(rig.count(Kind::SwitchAck), 0);
     rig.switch(1, 0);
     rig.run(ms(5));
     assert_eq!(rig.state(), "yielding");
     assert_eq!((rig.last(Kind::SwitchAck).to, rig.count(Kind::SwitchAck)), (mac(1), 1));
+}
+
+/// REPAIR-B11. The greater initiator missed our switch, and was not answered until that was repeated.
+#[test]
+fn an_initiator_that_missed_a_better_one_is_told_so_at_once() {
+    let mut rig = Rig::plain();
+    rig.card_empties = false;
+    rig.open(6_250, true);
+    rig.mode_epoch = rig.node.link().mode_epoch();
+    rig.switch(3, 0);
+    rig.run(ms(5));
+    assert_eq!(rig.count(Kind::Switch), 0, "whoever cannot be silent yet asks nobody to be");
+    rig.card_empty();
+    rig.run(ms(1));
+    assert_eq!((rig.last(Kind::Switch).to, rig.count(Kind::Switch)), (MacAddr::BROADCAST, 1));
+    rig.switch(3, 0);
+    rig.run(ms(1));
+    let answer = rig.last(Kind::Switch);
+    assert_eq!((answer.to, answer.header.source, rig.count(Kind::Switch)), (mac(3), ME, 2));
+    assert_eq!(Switch::parse(&answer.body).map(|switch| switch.mode_epoch), Ok(rig.mode_epoch));
+    // Who has yielded speaks for nobody.
+    rig.switch(1, 0);
+    rig.switch(3, 0);
+    rig.run(ms(5));
+    assert_eq!((rig.state(), rig.count(Kind::Switch)), ("yielding", 2));
 }
 
 #[test]

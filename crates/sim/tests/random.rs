@@ -293,6 +293,23 @@ fn what_would_take_for_ever_is_refused() {
     assert_eq!(refused(long), ("fault", "up"));
 }
 
+/// A cycle of 1 ms at 10 Mbit/s was run: it has no room for one full frame and the way there.
+#[test]
+fn a_cycle_without_room_for_a_frame_is_refused_by_name() {
+    let cycle = |scenario: &mut Scenario| scenario.world.settings.trt = Span::from_millis(1);
+    assert_eq!(refused(cycle), ("", "trt"));
+    let slow = |scenario: &mut Scenario| {
+        let rate = BitRate::new(10_000).expect("more than zero");
+        scenario.world.settings = Settings::ethernet(rate, Octets::new(150_000));
+    };
+    assert_eq!(refused(slow), ("", "rate"));
+    let hasty = |scenario: &mut Scenario| {
+        let settings = &mut scenario.world.settings;
+        settings.lease = settings.delay_max * 2;
+    };
+    assert_eq!(refused(hasty), ("timers", "lease"));
+}
+
 /// A fault behind the end would strike in the time in which nothing goes wrong.
 #[test]
 fn a_fault_ends_before_the_scenario_does() {

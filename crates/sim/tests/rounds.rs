@@ -6,8 +6,8 @@ mod support;
 use rota_admission::NrtPolicy;
 use rota_proto::{ChannelEvent, ChannelId, CloseCause, ModeName};
 use rota_sim::check::{Checker, Findings, Seen, View};
-use rota_sim::{Fault, World, WorldSpec};
-use rota_units::Span;
+use rota_sim::{Fault, FlowState, Opening, Select, WireFault, World, WorldSpec};
+use rota_units::{Instant, Span};
 use rota_wire::Kind;
 use std::sync::{Arc, Mutex};
 use support::{ms, stream};
@@ -67,6 +67,52 @@ fn the_ordinary_round_goes_on_where_the_last_cycle_stopped_it() {
     assert!(reserved.chunks_exact(3).all(|cycle| cycle == [1, 3, 6]), "{reserved:?}");
     let goes_on = |pair: &[u16]| pair[1] == pair[0] % 11 + 1;
     assert!(ordinary.windows(2).all(goes_on), "{ordinary:?}");
+    assert_eq!(world.violations(), []);
+}
+
+/// A program that admission refuses at first finds its receiver listening when it asks for less, although
+/// that one listened once: its host has it listen again, as the node's own threads do.
+#[test]
+fn whoever_was_refused_finds_the_same_listener_again() {
+    let mut world = World::new(4, WorldSpec::new(3));
+    world.run_for(ms(2_500));
+    let opening = |octets| Opening { octets, room: octets, period: TRT, periodic: true };
+    let refused = world.open_flow_as(0, 1, &opening(100_000)).expect("a sound request");
+    world.run_for(ms(1_500));
+    assert_eq!((world.flows()[refused].state, world.listened_again), (FlowState::Refused, 1));
+    let again = world.open_flow_again(refused, &opening(6_250)).expect("a sound request");
+    assert_eq!(world.flows()[again].service, world.flows()[refused].service);
+    world.run_for(ms(1_500));
+    assert_eq!(world.flows()[again].state, FlowState::Open);
+    // It has its channel, and waits for no other.
+    let other = world.open_flow_again(again, &opening(1_000)).expect("a sound request");
+    assert_ne!(world.flows()[other].service, world.flows()[again].service);
+    assert_eq!(world.violations(), []);
+}
+
+/// REPAIR-B11. Two stations ask for the first reservation at one instant, and the greater one misses the
+/// other's switch. Without an answer to its own it would be told with the repeated one, a whole T_to later.
+#[test]
+fn two_initiators_of_which_one_missed_the_other_are_soon_one_ring() {
+    let mut world = World::new(6, WorldSpec::new(4));
+    world.run_for(ms(2_500));
+    let host_of = |world: &World, station| (0..4).find(|index| world.station(*index) == station);
+    let of = |station| host_of(&world, station).expect("four numbers for four stations");
+    let (low, high, other) = (of(1), of(3), of(4));
+    let random = world.stream("test");
+    let select =
+        Select { kinds: vec![Kind::Switch], from: rota_sim::ports([low]), to: rota_sim::ports([high]) };
+    world.wires.disturb(WireFault::Nth { first: 1, count: 1 }, select, Instant::FAR, random);
+    let began = world.now();
+    let flows = [low, high].map(|from| world.open_flow(from, other, 1_000, true).expect("a sound request"));
+    world.run_for(ms(1));
+    while world.agreed_mode() != Some(ModeName::Token) {
+        assert!(world.step(began + ms(5_000)), "no ring");
+    }
+    let (took, patience) = (world.now().since(began), world.spec().settings.switch_timeout(4));
+    assert!(took < patience.div_down(10), "{took} of {patience}");
+    world.run_for(ms(1_500));
+    assert!(flows.iter().all(|flow| world.flows()[*flow].state == FlowState::Open));
     assert_eq!(world.violations(), []);
 }
 

@@ -407,7 +407,8 @@ impl File {
         settings.hop_timeout = or(&self.timers.hop, settings.hop_timeout);
         settings.death_timeout = or(&self.timers.death, settings.death_timeout);
         settings.lease = or(&self.timers.lease, settings.lease);
-        settings.delay_max = or(&self.timers.delay, settings.delay_max);
+        let delay = or(&self.timers.delay, settings.delay_max);
+        let settings = settings.with_delay(delay);
         let times = [
             ("hop", settings.hop_timeout),
             ("death", settings.death_timeout),

@@ -151,6 +151,9 @@ fn medium(scenario: &Scenario, outcome: &Outcome) -> Vec<String> {
     if asked > 0 {
         lines.push(format!("  changes of channels: {asked} asked for, {refused} refused"));
     }
+    if outcome.listened_again > 0 {
+        lines.push(format!("  channels that never opened: {} listeners again", outcome.listened_again));
+    }
     let ended = End::NAMES.iter().zip(fragments.ended).filter(|(_, count)| *count > 0);
     let ended: Vec<String> = ended.map(|(name, count)| format!("{count} {name}")).collect();
     lines.push(format!(
@@ -248,6 +251,7 @@ pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
         "fragments": fragments_json(outcome),
         "streams": streams.collect::<Vec<_>>(),
         "changes": { "asked": outcome.changes.0, "refused": outcome.changes.1 },
+        "listened_again": outcome.listened_again,
         "happened": happened,
         "violations": outcome.violations.iter().map(|found| json!({
             "rule": found.rule, "what": found.what, "at_ns": found.at.as_nanos(),

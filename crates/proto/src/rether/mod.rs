@@ -22,7 +22,8 @@
 //!    live slot is the cycle master (A2); admission runs at any visit (A5).
 //! 6. A ring with a periodic session keeps the strict period: cycle k+1 begins at c_k + TRT exactly.
 //! 7. An idle ring sleeps: the token rests with the cycle master until the next cycle or a request.
-//! 8. The mode carries an epoch, and a station that hears nothing asks instead of assuming (B7–B11, B13).
+//! 8. The mode carries an epoch, and a station that hears nothing asks instead of assuming (B7–B11, B13);
+//!    an initiator does not ignore a worse one, but answers it with its own switch (B11).
 //! 9. Every frame carries a keyed tag; a ring's key depends on fresh nonces of all its members.
 //! 10. The first rotation after a switch carries no data: it flushes the buffers of switch ports, which the
 //!     paper's coaxial segment did not have.

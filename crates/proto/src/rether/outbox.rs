@@ -18,7 +18,10 @@ use rota_wire::{
 pub(super) enum Pending {
     Announce,
     Leaving,
-    Switch,
+    /// To everybody, or to an initiator that has missed it.
+    Switch {
+        to: MacAddr,
+    },
     SwitchAck,
     Form {
         part: u8,
@@ -105,7 +108,7 @@ impl Rether {
             Pending::Leaving => {
                 (all, Kind::Announce, Proof::Bootstrap, self.announcement(StationState::Leaving).emit(body))
             }
-            Pending::Switch => (all, Kind::Switch, Proof::Bootstrap, self.switch_body()?.emit(body)),
+            Pending::Switch { to } => (*to, Kind::Switch, Proof::Bootstrap, self.switch_body()?.emit(body)),
             Pending::SwitchAck => {
                 let (to, ack) = self.switch_ack_body()?;
                 (to, Kind::SwitchAck, Proof::Bootstrap, ack.emit(body))

@@ -3,7 +3,7 @@
 //! Fulfils RETHER-2.1-3, RETHER-2.2.1-1, RETHER-2.2.1-2, RETHER-2.2.2-1, RETHER-2.2.2-2, RETHER-2.2.2-3,
 //! RETHER-2.2.2-4, RETHER-2.2.2-5, RETHER-2.2.2-6, RETHER-2.2.2-7, RETHER-2.2.2-8, RETHER-2.2.2-10,
 //! RETHER-2.2.2-11, RETHER-2.2.4-1, RETHER-2.2.4-2, RETHER-2.4-8, RETHER-4.3-2, REPAIR-B7, REPAIR-B8,
-//! REPAIR-B9, REPAIR-B10, REPAIR-B13.
+//! REPAIR-B9, REPAIR-B10, REPAIR-B11, REPAIR-B13.
 
 use super::counters::{GENERATION_END, JUMP_MAX, newer};
 use super::outbox::Pending;
@@ -311,7 +311,7 @@ impl Rether {
         } else if now >= state.again {
             state.tries += 1;
             state.again = now + timeout;
-            self.outbox.push_back(Pending::Switch);
+            self.outbox.push_back(Pending::Switch { to: MacAddr::BROADCAST });
         }
     }
 
@@ -337,6 +337,12 @@ impl Rether {
                     || (switch.mode_epoch == self.mode_epoch && from <= state.initiator)
             }
         };
+        // REPAIR-B11: whoever asks although we have asked has missed our question or not had it yet. It is
+        // told who is better, by that question; unanswered, each would wait for the other.
+        let asked = matches!(&self.mode, Mode::Initiating(state) if state.tries > 0);
+        if !yields && asked {
+            self.outbox.push_back(Pending::Switch { to: mac });
+        }
         // A station without a place cannot be in the ring yet: it joins when the ring is formed.
         if !yields || self.station == 0 {
             return;

@@ -11,10 +11,12 @@ use rota_wire::DEFAULT_ETHERTYPE;
 /// 30 Hz; 33.33 ms would slip a whole period every few minutes.
 pub const TRT_30_HZ: Span = Span::from_nanos(33_333_333);
 
-/// The shortest cycle: below it hops would eat the cycle.
+/// The shortest cycle on the fastest link; a slow one needs more for its hops and one full frame.
 const TRT_MIN: Span = Span::from_millis(1);
 /// The longest cycle: ordinary traffic waits for several.
 const TRT_MAX: Span = Span::from_millis(1_000);
+/// L is at least so many D: half of L + D is then 2D, the way of a claim and its answer.
+const LEASE_DELAYS: u64 = 3;
 /// Raised with every change that a station of the version before would misread.
 const PROTOCOL_VERSION: u64 = 4;
 /// Default N.
@@ -23,9 +25,29 @@ pub const STATIONS_STATED: u16 = 14;
 /// Why settings contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// The token carries times in 32 bits, and a ring must also find time for its hops.
-    #[error("a cycle of {0} cannot be kept; 1ms to 1s can")]
-    Cycle(Span),
+    /// The token carries times in 32 bits, and each cycle must have room for what it always spends and for
+    /// one full frame.
+    #[error("a cycle of {trt} cannot be kept; {least} to {TRT_MAX} can, at {rate} with {stations} stations")]
+    Cycle {
+        /// What was asked for.
+        trt: Span,
+        /// The shortest that works.
+        least: Span,
+        /// The link's rate.
+        rate: BitRate,
+        /// N.
+        stations: u16,
+    },
+    /// Not even the longest cycle has that room.
+    #[error("no cycle can be kept at {rate} with {stations} stations: it would last {least}, over {TRT_MAX}")]
+    NoCycle {
+        /// What it would take.
+        least: Span,
+        /// The link's rate.
+        rate: BitRate,
+        /// N.
+        stations: u16,
+    },
     /// A live successor would be declared dead before its token was repeated.
     #[error("a death timeout of {death} is too short; {least} would do, three hop timeouts")]
     Death {
@@ -34,8 +56,11 @@ pub enum SettingsError {
         /// The shortest that works.
         least: Span,
     },
-    /// A station would lose its token in an ordinary visit.
-    #[error("a lease of {lease} is too short; {least} would do, one ordinary visit and its hop")]
+    /// A station would lose its token in an ordinary visit; or a claimant, who begins anew when it has not
+    /// asked for L + D, would have to ask twice before it can have an answer.
+    #[error(
+        "a lease of {lease} is too short; {least} would do, one ordinary visit or three delays of a frame"
+    )]
     Lease {
         /// What was asked for.
         lease: Span,
@@ -58,6 +83,14 @@ pub enum SettingsError {
     Delay {
         /// What was asked for.
         delay: Span,
+        /// The shortest that works.
+        least: Span,
+    },
+    /// A claim would be repeated before its answer can be there.
+    #[error("claims every {claim} come sooner than an answer, which takes {least}: twice the delay")]
+    Claim {
+        /// What was asked for.
+        claim: Span,
         /// The shortest that works.
         least: Span,
     },
@@ -186,9 +219,18 @@ impl Settings {
     pub fn with_link(mut self, link: LinkModel) -> Self {
         let delay_max = link.one_way() + RecoveryModel::HOST_DELAY_LAB;
         self.link = link;
-        self.delay_max = self.delay_max.max(delay_max);
+        let delay_max = delay_max.max(self.delay_max);
+        self = self.with_delay(delay_max);
         self.hop_timeout = self.hop_timeout.max(self.delay_max * 2 + RecoveryModel::GUARD);
-        self.claim_interval = self.claim_interval.max(self.delay_max * 2);
+        self.lease = self.lease.max(self.delay_max * LEASE_DELAYS);
+        self
+    }
+
+    /// The same with another D. Claims are repeated no sooner than they can be answered.
+    #[must_use]
+    pub fn with_delay(mut self, delay: Span) -> Self {
+        self.delay_max = delay;
+        self.claim_interval = self.claim_interval.max(delay * 2);
         self
     }
 
@@ -204,7 +246,7 @@ impl Settings {
     /// No ring can keep such a cycle.
     pub fn with_cycle(mut self, trt: Span) -> Result<Self, SettingsError> {
         self.trt = trt;
-        self.lease = self.lease.max(RecoveryModel::lease_min(trt, self.delay_max));
+        self.lease = self.lease.max(self.lease_for_all());
         self.death_timeout = self.death_timeout.max(trt * 2);
         // Long cycles hold many ordinary visits each, so that four of them are enough where 500 ms hold none.
         self.nrt_latency_max = self.nrt_latency_max.max(trt * 4);
@@ -212,16 +254,22 @@ impl Settings {
         Ok(self)
     }
 
+    /// The shortest lease for which no reservation is refused.
+    fn lease_for_all(&self) -> Span {
+        RecoveryModel::lease_min(self.trt, self.delay_max).max(self.delay_max * LEASE_DELAYS)
+    }
+
     /// The same with the timers whose bounds are proven (theory a.6), for hosts that never stall: tokens are
     /// sent again after 2D + g, a silent successor is claimed about after three times that, and nobody
-    /// holds a token for more than two fifths of a cycle, rests apart.
+    /// holds a token for more than two fifths of a cycle, rests apart (or three delays of a control frame,
+    /// where cycles are that short).
     #[must_use]
     pub fn proven(mut self) -> Self {
         self.delay_max = self.link.one_way();
         self.hop_timeout = self.delay_max * 2 + RecoveryModel::GUARD;
         self.death_timeout = self.hop_timeout * 3;
         self.claim_interval = self.delay_max * 2;
-        self.lease = (self.trt * 2).div_down(5);
+        self.lease = (self.trt * 2).div_down(5).max(self.delay_max * LEASE_DELAYS);
         self.ack_spacing = self.link.frame_span_min().max(Span::from_micros(50));
         self
     }
@@ -232,7 +280,7 @@ impl Settings {
     /// Its token would not be sent again first.
     pub fn with_death_timeout(mut self, death: Span) -> Result<Self, SettingsError> {
         self.death_timeout = death;
-        self.lease = death.div_down(2).max(RecoveryModel::lease_min(self.trt, self.delay_max));
+        self.lease = death.div_down(2).max(self.lease_for_all());
         self.check()?;
         Ok(self)
     }
@@ -243,13 +291,18 @@ impl Settings {
     /// The first contradiction.
     pub fn check(&self) -> Result<(), SettingsError> {
         let (trt, lease, hop) = (self.trt, self.lease, self.hop_timeout);
-        if trt < TRT_MIN || trt > TRT_MAX {
-            return Err(SettingsError::Cycle(trt));
+        let stations = self.stations_max;
+        if stations == 0 || stations > STATIONS_MAX {
+            return Err(SettingsError::Stations(stations));
         }
-        if self.stations_max == 0 || self.stations_max > STATIONS_MAX {
-            return Err(SettingsError::Stations(self.stations_max));
+        let (least, rate) = (self.cycle_min(), self.link.rate);
+        if least > TRT_MAX {
+            return Err(SettingsError::NoCycle { least, rate, stations });
         }
-        let least = self.params(2).nrt_hold_max();
+        if trt < least || trt > TRT_MAX {
+            return Err(SettingsError::Cycle { trt, least, rate, stations });
+        }
+        let least = self.params(2).nrt_hold_max().max(self.delay_max * LEASE_DELAYS);
         if lease < least {
             return Err(SettingsError::Lease { lease, least });
         }
@@ -264,11 +317,21 @@ impl Settings {
         if delay < least {
             return Err(SettingsError::Delay { delay, least });
         }
+        let (claim, least) = (self.claim_interval, self.delay_max * 2);
+        if claim < least {
+            return Err(SettingsError::Claim { claim, least });
+        }
         let least = self.delay_max * 2 + RecoveryModel::GUARD;
         if hop < least {
             return Err(SettingsError::Hop { hop, least });
         }
         Ok(())
+    }
+
+    /// The shortest cycle that can be kept, in whole microseconds as it is said.
+    fn cycle_min(&self) -> Span {
+        let exact = self.params(2).cycle_min();
+        TRT_MIN.max(Span::from_micros(exact.as_nanos().div_ceil(1_000)))
     }
 
     /// A digest of everything that all stations of a segment must share; one with another digest is not
@@ -353,7 +416,8 @@ impl Settings {
     }
 
     /// Between repeated claims: soon enough for a claimant that never stood still to know it. Who has not
-    /// asked for as long as one silent station drains takes itself for one that did, and begins anew.
+    /// asked for as long as one silent station drains takes itself for one that did, and begins anew. With
+    /// settings that agree it is no sooner than 2D, when the answer is there: L is 3D or more.
     pub fn claim_every(&self) -> Span {
         self.claim_interval.min(self.drain(1, false).div_down(2))
     }
@@ -397,7 +461,67 @@ mod tests {
         let short = settings(10).with_cycle(Span::from_millis(5)).expect("5 ms can be kept");
         assert_eq!((short.lease, short.death_timeout), (settings(10).lease, settings(10).death_timeout));
         let beyond = Span::from_millis(1_001);
-        assert_eq!(settings(10).with_cycle(beyond).unwrap_err(), SettingsError::Cycle(beyond));
+        let error = settings(10).with_cycle(beyond).unwrap_err();
+        assert!(matches!(error, SettingsError::Cycle { trt, .. } if trt == beyond), "{error}");
+    }
+
+    /// A cycle of 1 ms was taken at 10 Mbit/s, where the way to a station and one full frame take 2.1 ms.
+    #[test]
+    fn a_cycle_has_room_for_its_overhead_and_one_full_frame() {
+        for mbit in [1, 10, 100, 1_000, 10_000] {
+            let mut settings = settings(mbit);
+            for stations in [1, 2, 14, 200] {
+                settings.stations_max = stations;
+                let least = settings.cycle_min();
+                let at = |trt| settings.clone().with_cycle(trt).map(|_| ());
+                assert_eq!(at(least), Ok(()), "{mbit} Mbit/s, {stations}");
+                let error = at(least.minus(Span::from_micros(1))).unwrap_err().to_string();
+                assert!(error.contains(&format!("; {least} to 1 s can, at ")), "{error}");
+            }
+        }
+        let error = settings(10).with_cycle(Span::from_millis(1)).unwrap_err().to_string();
+        let right = "a cycle of 1 ms cannot be kept; 3.276 ms to 1 s can, at 10 Mbit/s with 14 stations";
+        assert_eq!(error, right);
+        let slow = Settings::ethernet(BitRate::new(10_000).expect("more than zero"), Octets::new(150_000));
+        let error = slow.check().unwrap_err().to_string();
+        assert!(error.starts_with("no cycle can be kept at 10 kbit/s with 14 stations: "), "{error}");
+    }
+
+    /// With a lease of less than 3D claims were repeated before an answer could come.
+    #[test]
+    fn claims_wait_for_their_answers_whatever_agrees() {
+        let us = Span::from_micros;
+        let (mut agreed, mut refused) = (0, 0);
+        for mbit in [1, 10, 100, 1_000] {
+            for delay in [90, 900, 2_400, 5_000, 15_000, 40_000] {
+                for lease in [100, 1_000, 7_000, 14_999, 45_000, 119_999, 120_000, 250_000] {
+                    for claim in [100, 1_000, 20_000, 80_000] {
+                        let (delay_max, lease, claim_interval) = (us(delay), us(lease), us(claim));
+                        let hop_timeout = delay_max * 2 + RecoveryModel::GUARD;
+                        let base = settings(mbit);
+                        let set = Settings { delay_max, lease, claim_interval, hop_timeout, ..base };
+                        let hasty = lease < delay_max * 3 || claim_interval < delay_max * 2;
+                        match set.check() {
+                            Ok(()) => {
+                                assert!(!hasty && set.claim_every() >= delay_max * 2, "{set:?}");
+                                agreed += 1;
+                            }
+                            Err(_) => refused += usize::from(hasty),
+                        }
+                    }
+                }
+            }
+        }
+        assert!(agreed > 50 && refused > 50, "{agreed} {refused}");
+        let short = Settings { lease: settings(10).delay_max * 2, ..settings(10) };
+        let error = short.check().unwrap_err().to_string();
+        assert!(error.ends_with(" would do, one ordinary visit or three delays of a frame"), "{error}");
+        let claim_interval = settings(10).delay_max;
+        let error = Settings { claim_interval, ..settings(10) }.check().unwrap_err().to_string();
+        assert!(error.starts_with("claims every "), "{error}");
+        // Whoever states a longer delay gets claims that wait for it.
+        let patient = settings(10).with_delay(us(30_000));
+        assert_eq!(patient.claim_interval, us(60_000));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::media::Frame;
 use rota_proto::{ChannelEvent, ChannelId, Delivery, Node, Payloads, Settings};
 use rota_units::{Instant, Span};
 use rota_wire::{FrameView, Kind, MacAddr};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A unit as its receiver got it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,8 @@ pub struct Host {
     pub(crate) random: Stream,
     /// Which flow of the world a received channel is.
     pub(crate) incoming: BTreeMap<ChannelId, usize>,
+    /// Listeners of programs whose channel never opened, which listen again.
+    pub(crate) waiting: BTreeSet<u64>,
     assembling: BTreeMap<(ChannelId, u64), Assembly>,
 }
 
@@ -120,6 +122,7 @@ impl Host {
             card_warm_until: Instant::ZERO,
             random,
             incoming: BTreeMap::new(),
+            waiting: BTreeSet::new(),
             assembling: BTreeMap::new(),
         }
     }
@@ -133,6 +136,7 @@ impl Host {
         self.events.clear();
         self.receipts.clear();
         self.incoming.clear();
+        self.waiting.clear();
         self.serving = false;
         self.alarm = Instant::FAR;
         self.assembling.clear();

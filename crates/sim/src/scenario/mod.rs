@@ -244,12 +244,13 @@ impl Scenario {
         self.check_shared()?;
         if let Err(wrong) = spec.settings.check() {
             let (part, field) = match wrong {
-                SettingsError::Cycle(_) | SettingsError::Latency { .. } => ("", "trt"),
+                SettingsError::Cycle { .. } | SettingsError::Latency { .. } => ("", "trt"),
+                SettingsError::NoCycle { .. } => ("", "rate"),
                 SettingsError::Stations(_) => ("", "stations"),
                 SettingsError::Death { .. } => ("timers", "death"),
                 SettingsError::Lease { .. } => ("timers", "lease"),
                 SettingsError::Hop { .. } => ("timers", "hop"),
-                SettingsError::Delay { .. } => ("timers", "delay"),
+                SettingsError::Delay { .. } | SettingsError::Claim { .. } => ("timers", "delay"),
             };
             return error(part, field, wrong.to_string());
         }

@@ -70,6 +70,8 @@ pub struct Outcome {
     pub streams: Vec<Stream>,
     /// How often channels asked for units of another size, and how often more was refused.
     pub changes: (u64, u64),
+    /// How often a program whose incoming channel never opened listened again.
+    pub listened_again: u64,
     /// How much of the time was excused.
     pub excused: Span,
     /// The longest time without a token outside all windows.
@@ -101,6 +103,7 @@ impl Outcome {
             violations: Vec::new(),
             streams: Vec::new(),
             changes: (0, 0),
+            listened_again: 0,
             excused: Span::ZERO,
             worst_silence: Span::ZERO,
             recoveries: Recoveries::default(),
@@ -318,12 +321,13 @@ impl<'a> Run<'a> {
             return;
         }
         self.at(now + LOOK, Action::Keep(index));
+        let mut before = None;
         if let Some(flow) = self.flows[index] {
             match self.world.flows()[flow].state {
                 FlowState::Asked | FlowState::Open => return,
                 FlowState::Refused => {
                     self.streams[index].refused += 1;
-                    self.flows[index] = None;
+                    before = self.flows[index].take();
                 }
                 FlowState::Ended => {
                     self.streams[index].lost += 1;
@@ -335,7 +339,10 @@ impl<'a> Run<'a> {
         // Not joined yet, or the other is not known yet: the next look tries again.
         let Reservation { unit: octets, period, periodic, .. } = *channel;
         let opening = Opening { octets, room: channel.room(), period, periodic };
-        let opened = self.world.open_flow_as(channel.from, channel.to, &opening);
+        let opened = match before {
+            Some(flow) => self.world.open_flow_again(flow, &opening),
+            None => self.world.open_flow_as(channel.from, channel.to, &opening),
+        };
         if let Ok(flow) = opened {
             self.flows[index] = Some(flow);
             self.streams[index].opened += 1;
@@ -404,6 +411,7 @@ impl<'a> Run<'a> {
             violations: world.violations().to_vec(),
             streams: self.streams,
             changes: (sum(|flow| flow.asked), sum(|flow| flow.kept)),
+            listened_again: world.listened_again,
             excused: world.windows.total(now),
             worst_silence: world.checks().visits().worst_silence,
             recoveries: *world.checks().recoveries(),

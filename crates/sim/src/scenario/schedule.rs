@@ -175,11 +175,10 @@ impl Reading {
             return Err((delay.2, format!("delay: {delay_max} is longer than the cycle of {trt}")));
         }
         Ok(Settings {
-            delay_max,
             hop_timeout: hop.1.unwrap_or(settings.hop_timeout),
             death_timeout: death.1.unwrap_or(settings.death_timeout),
             lease: lease.1.unwrap_or(settings.lease),
-            ..settings
+            ..settings.with_delay(delay_max)
         })
     }
 

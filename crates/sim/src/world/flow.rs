@@ -36,6 +36,8 @@ pub struct Flow {
     pub to: usize,
     /// The sender's name for it.
     pub channel: ChannelId,
+    /// The service that it asks for, and the number of the listener to it.
+    pub service: u16,
     /// How far it is.
     pub state: FlowState,
     /// When it got there.
@@ -127,11 +129,34 @@ impl World {
     /// # Errors
     /// As [`rota_proto::Node::open`].
     pub fn open_flow_as(&mut self, from: usize, to: usize, opening: &Opening) -> Result<usize, OpenError> {
+        let service = self.flows.len() as u16 + 1;
+        self.with(to, |node, _| node.listen(service));
+        self.open_flow_to(from, to, service, opening)
+    }
+
+    /// The program whose flow came to nothing opens it once more: at the same listener, where that listens
+    /// again, else at another.
+    ///
+    /// # Errors
+    /// As [`rota_proto::Node::open`].
+    pub fn open_flow_again(&mut self, before: usize, opening: &Opening) -> Result<usize, OpenError> {
+        let Flow { from, to, service, .. } = self.flows[before];
+        if self.hosts[to].waiting.contains(&u64::from(service)) {
+            self.open_flow_to(from, to, service, opening)
+        } else {
+            self.open_flow_as(from, to, opening)
+        }
+    }
+
+    fn open_flow_to(
+        &mut self,
+        from: usize,
+        to: usize,
+        service: u16,
+        opening: &Opening,
+    ) -> Result<usize, OpenError> {
         let Opening { octets, room, period, periodic } = *opening;
         let flow = self.flows.len();
-        // The service names the flow at its receiver.
-        let service = flow as u16 + 1;
-        self.with(to, |node, _| node.listen(service));
         let request = OpenRequest {
             to: Destination::Station(self.station(to)),
             service,
@@ -145,6 +170,7 @@ impl World {
         let channel = match channel {
             Ok(channel) => channel,
             Err(error) => {
+                self.hosts[to].waiting.remove(&u64::from(service));
                 self.with(to, |node, _| node.unlisten(u64::from(service)));
                 return Err(error);
             }
@@ -156,6 +182,7 @@ impl World {
             from,
             to,
             channel,
+            service,
             state,
             since,
             label: None,
@@ -327,8 +354,9 @@ impl World {
                 }
             }
             ChannelEvent::Incoming { channel, listener, .. } => {
-                let flow = (*listener as usize).wrapping_sub(1);
-                if flow < self.flows.len() {
+                self.hosts[host].waiting.remove(listener);
+                let of = |flow: &Flow| flow.to == host && u64::from(flow.service) == *listener;
+                if let Some(flow) = self.flows.iter().rposition(of) {
                     self.hosts[host].incoming.insert(*channel, flow);
                 }
             }

@@ -178,6 +178,12 @@ enum Event {
     Start {
         host: usize,
     },
+    /// The thread that knows the programs has heard that a channel never opened.
+    ListenAgain {
+        host: usize,
+        boot: u32,
+        listener: u64,
+    },
 }
 
 impl Stamped for Event {
@@ -198,6 +204,7 @@ impl Stamped for Event {
             Self::Resume { host } => 9 << 56 ^ *host as u64,
             Self::Emit { source } => 10 << 56 ^ *source as u64,
             Self::Start { host } => 11 << 56 ^ *host as u64,
+            Self::ListenAgain { host, listener, .. } => 13 << 56 ^ (*host as u64) << 32 ^ *listener,
         }
     }
 }
@@ -230,6 +237,7 @@ impl Event {
             Self::Resume { host } => format!("host {host} goes on"),
             Self::Emit { source } => format!("source {source}"),
             Self::Start { host } => format!("host {host} is started"),
+            Self::ListenAgain { host, listener, .. } => format!("host {host}: {listener} listens again"),
         }
     }
 }
@@ -250,6 +258,10 @@ pub struct World {
     pub ring_aborts: u64,
     /// All that were cut short so far.
     aborts: u64,
+    /// How often a program whose incoming channel never opened listened again.
+    pub listened_again: u64,
+    /// How long the threads beside those of the nodes take.
+    threads: Stream,
     /// How long recovery may take.
     pub recovery: Recovery,
     spec: WorldSpec,
@@ -339,6 +351,8 @@ impl World {
             checkers: Vec::new(),
             ring_aborts: 0,
             aborts: 0,
+            listened_again: 0,
+            threads: Stream::named(seed, "threads"),
             windows: Windows::new(spec.plant == Some(Plant::NoExcuse)),
             recovery: Recovery::new(&spec.settings, spec.stations),
             strikes: Vec::with_capacity(8),
@@ -523,6 +537,7 @@ impl World {
                     self.start(host);
                 }
             }
+            Event::ListenAgain { host, boot, listener } => self.listen_again(host, boot, listener),
         }
     }
 

@@ -13,6 +13,8 @@ use rota_wire::llc::is_llc;
 
 /// What a process that catches up takes at least for each frame.
 const DEQUEUE: Span = Span::from_micros(10);
+/// How long it takes at most until the thread that knows the programs has heard of an event and answered.
+const HEARD: Span = Span::from_millis(2);
 /// What a node may ask for in one turn before it counts as running wild.
 const OUTPUTS_MAX: u32 = 100_000;
 
@@ -264,7 +266,28 @@ impl World {
         self.buffer = buffer;
     }
 
+    /// The program behind an incoming channel that never opened still waits, as in the node's own
+    /// `on_closed`; a process that died meanwhile took its programs' wishes along.
+    pub(super) fn listen_again(&mut self, index: usize, boot: u32, listener: u64) {
+        let (now, host) = (self.engine.now(), &mut self.hosts[index]);
+        if host.boots != boot {
+            return;
+        }
+        if now < host.paused_until {
+            // All its threads stand still.
+            self.engine.schedule(host.paused_until, Event::ListenAgain { host: index, boot, listener });
+            return;
+        }
+        if let Some(node) = &mut host.node {
+            node.listen_again(listener);
+            host.waiting.insert(listener);
+            self.listened_again += 1;
+            self.settle(index);
+        }
+    }
+
     fn perform(&mut self, index: usize, output: Output, bytes: &[u8]) {
+        let world_now = self.engine.now();
         match output {
             Output::Transmit { len, .. } => {
                 let frame = Frame::from(&bytes[..usize::from(len)]);
@@ -293,6 +316,11 @@ impl World {
                         // A program of the simulator has room at once.
                         let now = self.hosts[index].clock.read(self.engine.now());
                         self.hosts[index].node.as_mut().map(|node| node.accept(now, channel));
+                    }
+                    if let ChannelEvent::Closed { listener: Some(listener), .. } = event {
+                        let boot = self.hosts[index].boots;
+                        let at = world_now + Span::from_nanos(self.threads.below(HEARD.as_nanos()));
+                        self.engine.schedule(at, Event::ListenAgain { host: index, boot, listener });
                     }
                     self.hosts[index].events.push(event);
                 }

@@ -89,7 +89,7 @@ impl Lan {
 
     /// A channel that has come to the receiver, which has no memory for it yet: its name at both ends.
     fn comes(&mut self) -> (ChannelId, ChannelId) {
-        self.receiver.control.say(Command::Listen { ask: None, listener: Listener::from(SERVICE) });
+        self.receiver.control.say(Command::Listen { ask: 2, listener: Listener::from(SERVICE) });
         self.receiver.turn();
         let octets = SHAPE.unit_octets_max;
         let period = self.sender.data.node.link().settings().trt;
