@@ -191,6 +191,7 @@ impl Rether {
         // A form that comes again, as with every token that is sent again, is no sign of a token: a station
         // that believes none of this ring's tokens would wait for ever and never claim.
         if !matches!(self.mode, Mode::Ring) {
+            self.keys.forget_replaced();
             self.order_gate(GateOrder::Divert);
             self.enter_ring(now);
         }

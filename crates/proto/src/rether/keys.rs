@@ -67,6 +67,12 @@ impl KeyRing {
             && self.ring_key(epoch, mode_epoch, members.iter().copied()) == *replaced
     }
 
+    /// Whoever enters a ring forgets the key of the one it left. Parts of one ring that lived apart count
+    /// their keys alike, and what one of them has replaced the other may still come to, of the same members.
+    pub(super) fn forget_replaced(&mut self) {
+        self.ring[1] = None;
+    }
+
     /// Forgets the ring's keys: back in plain mode nothing under them is believed.
     pub(super) fn dissolve(&mut self) {
         self.ring = [None, None];
@@ -89,6 +95,20 @@ mod tests {
 
     fn member(station: u16, incarnation: u32) -> FormMember {
         FormMember { station, mac: MacAddr([2, 0, 0, 0, 0, station as u8]), incarnation, nonce: 7 }
+    }
+
+    /// `scenarios/apart.toml`: a station took a ring's next Form for one that its own ring had replaced, and
+    /// with the members it knew instead it shut out who had just been let in.
+    #[test]
+    fn the_key_of_a_ring_that_was_left_may_become_the_key_of_the_next() {
+        let mut keys = KeyRing::new(&Key::new([1; 32]), 1);
+        let (apart, together) = ([member(1, 1), member(2, 1)], [member(1, 1), member(2, 2)]);
+        keys.form(3, 5, together.iter().copied());
+        keys.form(2, 5, apart.iter().copied());
+        assert!(keys.is_replaced(3, 5, &together));
+        keys.forget_replaced();
+        assert!(!keys.is_replaced(3, 5, &together));
+        assert_eq!(keys.current_epoch(), 2);
     }
 
     #[test]
