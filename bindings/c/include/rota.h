@@ -151,7 +151,8 @@ uint8_t rota_llc_node(const rota_llc *llc);
 int rota_llc_disconnect(rota_llc *llc);
 
 int rota_socket_open(rota_llc *llc, uint8_t sap, rota_socket **socket);
-/* Waits for the node, at most a second, and at most five for what reserved channels have taken to leave. */
+/* Waits for the node, at most a second, and at most five for what reserved channels have taken to leave; a node that has just
+ * been silent to another socket of the program is waited for a twentieth of a second each. */
 int rota_socket_close(rota_socket *socket);
 /* Never waits. `options` NULL: priority 0, no ack, no time limit. `number` (may be NULL) names the message. */
 int rota_socket_transmit(rota_socket *socket, rota_address to, const void *packet, size_t octets,

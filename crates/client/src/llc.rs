@@ -49,6 +49,8 @@ pub const OUTCOMES_MAX: usize = 1_024;
 
 /// So long sockets that close believe another one's word that their node does not answer.
 const SILENT_FOR: Span = Span::from_millis(5_000);
+/// What each of them waits all the same: enough for a node that runs again.
+const SILENT_MAX: Span = Span::from_millis(50);
 
 /// A socket of a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -705,11 +707,11 @@ impl Drop for Socket {
     fn drop(&mut self) {
         let is_silent = self.place.is_silent();
         // First, so that what the channels have taken leaves while the socket still stands.
-        let drain_max = if is_silent { Span::ZERO } else { DRAIN_MAX };
+        let drain_max = if is_silent { SILENT_MAX } else { DRAIN_MAX };
         let closing = self.reserved.as_mut().map(|reserved| reserved.begin_close(drain_max));
         self.session.tell(&Request::LlcClose);
         // For all that a silent node holds up together.
-        let until = now() + if is_silent { Span::ZERO } else { ANSWER_MAX };
+        let until = now() + if is_silent { SILENT_MAX } else { ANSWER_MAX };
         if let (Some(reserved), Some(closing)) = (self.reserved.take(), closing) {
             reserved.end(closing, until);
         }

@@ -127,6 +127,25 @@ fn an_initiator_that_missed_a_better_one_is_told_so_at_once() {
     assert_eq!((rig.state(), rig.count(Kind::Switch)), ("yielding", 2));
 }
 
+/// Two halves that booted apart number their stations alike. Two initiators of one number answered each
+/// other's answers, 28,722 frames in a second and a half, and both formed a ring.
+#[test]
+fn of_two_initiators_of_one_number_the_smaller_address_goes_on_and_answers_once() {
+    let mut rig = Rig::plain();
+    rig.open(6_250, true);
+    rig.mode_epoch = rig.node.link().mode_epoch();
+    rig.run(ms(1));
+    assert_eq!((rig.state(), rig.count(Kind::Switch)), ("initiating", 1));
+    rig.switch_numbered(3, ME);
+    rig.run(ms(1));
+    assert_eq!((rig.state(), rig.last(Kind::Switch).to, rig.count(Kind::Switch)), ("initiating", mac(3), 2));
+    // The smaller address: its question is no reason for an answer, and this station gives its number up.
+    rig.switch_numbered(1, ME);
+    rig.run(ms(1));
+    assert_eq!((rig.state(), rig.count(Kind::Switch)), ("joining", 2));
+    assert_eq!(rig.node.link().station(), 0);
+}
+
 #[test]
 fn a_yielding_station_changes_only_to_a_smaller_initiator() {
     let mut rig = Rig::plain();

@@ -406,9 +406,9 @@ impl File {
         settings.half_duplex = self.medium.kind == MediumKind::CsmaCd;
         settings.hop_timeout = or(&self.timers.hop, settings.hop_timeout);
         settings.death_timeout = or(&self.timers.death, settings.death_timeout);
-        settings.lease = or(&self.timers.lease, settings.lease);
         let delay = or(&self.timers.delay, settings.delay_max);
-        let settings = settings.with_delay(delay);
+        let mut settings = settings.with_delay(delay);
+        settings.lease = or(&self.timers.lease, settings.lease);
         let times = [
             ("hop", settings.hop_timeout),
             ("death", settings.death_timeout),

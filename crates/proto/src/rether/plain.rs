@@ -337,11 +337,21 @@ impl Rether {
                     || (switch.mode_epoch == self.mode_epoch && from <= state.initiator)
             }
         };
-        // REPAIR-B11: whoever asks although we have asked has missed our question or not had it yet. It is
-        // told who is better, by that question; unanswered, each would wait for the other.
-        let asked = matches!(&self.mode, Mode::Initiating(state) if state.tries > 0);
-        if !yields && asked {
-            self.outbox.push_back(Pending::Switch { to: mac });
+        if let Mode::Initiating(state) = &self.mode
+            && switch.mode_epoch == self.mode_epoch
+        {
+            // Two of one number, who have not noticed yet: the smaller address keeps it, and the other asks
+            // to be let in. Neither can yield to its own number.
+            if from == self.station && mac < self.me.mac {
+                self.start_over(now);
+                return;
+            }
+            // REPAIR-B11: whoever asks although we have asked has missed our question or not had it yet. It
+            // is told who is better, by that question; unanswered, each would wait for the other. Only the
+            // better one answers, so that one answer is the end of it.
+            if state.tries > 0 && (self.station, self.me.mac) < (from, mac) {
+                self.outbox.push_back(Pending::Switch { to: mac });
+            }
         }
         // A station without a place cannot be in the ring yet: it joins when the ring is formed.
         if !yields || self.station == 0 {

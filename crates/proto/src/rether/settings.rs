@@ -27,7 +27,9 @@ pub const STATIONS_STATED: u16 = 14;
 pub enum SettingsError {
     /// The token carries times in 32 bits, and each cycle must have room for what it always spends and for
     /// one full frame.
-    #[error("a cycle of {trt} cannot be kept; {least} to {TRT_MAX} can, at {rate} with {stations} stations")]
+    #[error(
+        "a cycle of {trt} cannot be kept; {least} to {TRT_MAX} can, at {rate} for at most {stations} stations"
+    )]
     Cycle {
         /// What was asked for.
         trt: Span,
@@ -39,7 +41,9 @@ pub enum SettingsError {
         stations: u16,
     },
     /// Not even the longest cycle has that room.
-    #[error("no cycle can be kept at {rate} with {stations} stations: it would last {least}, over {TRT_MAX}")]
+    #[error(
+        "no cycle can be kept at {rate} for at most {stations} stations: it would be {least}, over {TRT_MAX}"
+    )]
     NoCycle {
         /// What it would take.
         least: Span,
@@ -222,15 +226,15 @@ impl Settings {
         let delay_max = delay_max.max(self.delay_max);
         self = self.with_delay(delay_max);
         self.hop_timeout = self.hop_timeout.max(self.delay_max * 2 + RecoveryModel::GUARD);
-        self.lease = self.lease.max(self.delay_max * LEASE_DELAYS);
         self
     }
 
-    /// The same with another D. Claims are repeated no sooner than they can be answered.
+    /// The same with another D. Claims are repeated no sooner than they can be answered, nor begun anew.
     #[must_use]
     pub fn with_delay(mut self, delay: Span) -> Self {
         self.delay_max = delay;
         self.claim_interval = self.claim_interval.max(delay * 2);
+        self.lease = self.lease.max(delay * LEASE_DELAYS);
         self
     }
 
@@ -304,34 +308,33 @@ impl Settings {
         }
         let least = self.params(2).nrt_hold_max().max(self.delay_max * LEASE_DELAYS);
         if lease < least {
-            return Err(SettingsError::Lease { lease, least });
+            return Err(SettingsError::Lease { lease, least: said(least) });
         }
         let least = hop * 3;
         if self.death_timeout < least {
-            return Err(SettingsError::Death { death: self.death_timeout, least });
+            return Err(SettingsError::Death { death: self.death_timeout, least: said(least) });
         }
         if self.nrt_latency_max < trt {
             return Err(SettingsError::Latency { latency: self.nrt_latency_max, trt });
         }
         let (delay, least) = (self.delay_max, self.link.one_way());
         if delay < least {
-            return Err(SettingsError::Delay { delay, least });
+            return Err(SettingsError::Delay { delay, least: said(least) });
         }
         let (claim, least) = (self.claim_interval, self.delay_max * 2);
         if claim < least {
-            return Err(SettingsError::Claim { claim, least });
+            return Err(SettingsError::Claim { claim, least: said(least) });
         }
         let least = self.delay_max * 2 + RecoveryModel::GUARD;
         if hop < least {
-            return Err(SettingsError::Hop { hop, least });
+            return Err(SettingsError::Hop { hop, least: said(least) });
         }
         Ok(())
     }
 
-    /// The shortest cycle that can be kept, in whole microseconds as it is said.
+    /// The shortest cycle that can be kept.
     fn cycle_min(&self) -> Span {
-        let exact = self.params(2).cycle_min();
-        TRT_MIN.max(Span::from_micros(exact.as_nanos().div_ceil(1_000)))
+        TRT_MIN.max(said(self.params(2).cycle_min()))
     }
 
     /// A digest of everything that all stations of a segment must share; one with another digest is not
@@ -428,6 +431,11 @@ impl Settings {
     }
 }
 
+/// What is said to be enough must be: rounded up to whole microseconds, as far as times are printed.
+fn said(least: Span) -> Span {
+    Span::from_micros(least.as_nanos().div_ceil(1_000))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -480,11 +488,12 @@ mod tests {
             }
         }
         let error = settings(10).with_cycle(Span::from_millis(1)).unwrap_err().to_string();
-        let right = "a cycle of 1 ms cannot be kept; 3.276 ms to 1 s can, at 10 Mbit/s with 14 stations";
+        let right =
+            "a cycle of 1 ms cannot be kept; 3.276 ms to 1 s can, at 10 Mbit/s for at most 14 stations";
         assert_eq!(error, right);
         let slow = Settings::ethernet(BitRate::new(10_000).expect("more than zero"), Octets::new(150_000));
         let error = slow.check().unwrap_err().to_string();
-        assert!(error.starts_with("no cycle can be kept at 10 kbit/s with 14 stations: "), "{error}");
+        assert!(error.starts_with("no cycle can be kept at 10 kbit/s for at most 14 stations: "), "{error}");
     }
 
     /// With a lease of less than 3D claims were repeated before an answer could come.
@@ -516,6 +525,14 @@ mod tests {
         let short = Settings { lease: settings(10).delay_max * 2, ..settings(10) };
         let error = short.check().unwrap_err().to_string();
         assert!(error.ends_with(" would do, one ordinary visit or three delays of a frame"), "{error}");
+        // What is said to do does: the delay has more digits than are printed.
+        let base = Settings { delay_max: Span::from_nanos(1_234_567), ..settings(10) };
+        let SettingsError::Lease { least, .. } =
+            Settings { lease: Span::ZERO, ..base.clone() }.check().unwrap_err()
+        else {
+            panic!("a lease of nothing is too short");
+        };
+        assert_eq!(least.as_nanos() % 1_000, 0, "{least}");
         let claim_interval = settings(10).delay_max;
         let error = Settings { claim_interval, ..settings(10) }.check().unwrap_err().to_string();
         assert!(error.starts_with("claims every "), "{error}");

@@ -237,9 +237,12 @@ impl Rig {
     }
 
     pub fn frame(&self, header: &LinkHeader, body: &[u8], key: &Key) -> Vec<u8> {
+        self.frame_of(mac(header.source), header, body, key)
+    }
+
+    fn frame_of(&self, from: MacAddr, header: &LinkHeader, body: &[u8], key: &Key) -> Vec<u8> {
         let mut frame = vec![0; 1_514];
         frame[42..42 + body.len()].copy_from_slice(body);
-        let from = mac(header.source);
         let length =
             emit_frame(&mut frame, MacAddr::BROADCAST, from, DEFAULT_ETHERTYPE, header, body.len(), key);
         frame.truncate(length);
@@ -300,12 +303,26 @@ impl Rig {
     /// Switch-to-RETHER with an epoch so much above the present one.
     pub fn switch(&mut self, from: u16, above: u32) {
         self.mode_epoch += above;
+        let body = self.switch_body(from);
+        self.hear(from, Kind::Switch, &body);
+    }
+
+    fn switch_body(&self, from: u16) -> [u8; 32] {
         let (nonce, trt_ns) = (0x900 + u64::from(from), TRT.as_nanos() as u32);
         let rate_bps = self.settings.link.rate.as_bps();
         let settings = self.settings.digest();
         let mut body = [0; 32];
         Switch { mode_epoch: self.mode_epoch, nonce, trt_ns, rate_bps, settings }.emit(&mut body);
-        self.hear(from, Kind::Switch, &body);
+        body
+    }
+
+    /// The same from a station that has taken this number, as another has.
+    pub fn switch_numbered(&mut self, from: u16, number: u16) {
+        let body = self.switch_body(from);
+        let seq = self.next_seq(from);
+        let header = LinkHeader { seq, source: number, ..self.header(from, Kind::Switch) };
+        let frame = self.frame_of(mac(from), &header, &body, &self.segment_key);
+        self.hear_raw(Some(self.now), &frame);
     }
 
     pub fn ack_switch(&mut self, from: u16) {

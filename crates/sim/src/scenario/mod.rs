@@ -125,8 +125,8 @@ pub struct ScenarioError {
     pub sentence: String,
 }
 
-/// The most stations of a world: the switch's ports and the station numbers are as many.
-pub const STATIONS_MAX: usize = 250;
+/// The most stations of a world: a ring has no more.
+pub const STATIONS_MAX: usize = rota_proto::STATIONS_MAX as usize;
 /// The largest unit of a reservation.
 const UNIT_MAX: u32 = 5_000_000;
 /// The most changes of one.

@@ -174,11 +174,12 @@ impl Reading {
         if delay_max > trt {
             return Err((delay.2, format!("delay: {delay_max} is longer than the cycle of {trt}")));
         }
+        let settings = settings.with_delay(delay_max);
         Ok(Settings {
             hop_timeout: hop.1.unwrap_or(settings.hop_timeout),
             death_timeout: death.1.unwrap_or(settings.death_timeout),
             lease: lease.1.unwrap_or(settings.lease),
-            ..settings.with_delay(delay_max)
+            ..settings
         })
     }
 
