@@ -157,6 +157,10 @@ impl Rether {
             if matches!(self.mode, Mode::Ring) { known.map_or(0, |(_, s)| s) } else { header.source };
         self.members.announce(now, station, mac, header.incarnation, said, header.seq);
         if matches!(self.mode, Mode::Ring) {
+            // What it said when it asked to be let in is over. To let it in once more would give it an old
+            // nonce, and so shut it out (seed 12296 of the product's timers: a late copy, at a station that
+            // had just come and did not know its frame counter yet).
+            self.changes.joiners.retain(|joiner| joiner.mac != mac);
             self.on_ring_announce(now, station, header.generation);
             return;
         }
