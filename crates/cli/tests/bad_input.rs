@@ -74,7 +74,7 @@ fn a_node_says_what_it_lacks() {
             2,
             "a cycle of 0 ns cannot be kept; 3.276 ms to 1 s can, at 10 Mbit/s",
         ),
-        (1, "node --iface eth0 --stations 40 --trt 5ms", 2, "at 10 Mbit/s with 40 stations"),
+        (1, "node --iface eth0 --stations 40 --trt 5ms", 2, "at 10 Mbit/s for at most 40 stations"),
         (1, "node --iface eth0 --trt 10s", 2, "a cycle of 10 s cannot be kept; 3.276 ms to 1 s can"),
         (1, "node --iface eth0 --trt 40", 2, "'40' has no unit"),
         (1, "node --iface eth0 --rate 1bit", 2, "no ring runs on a link of 1 bit/s"),
