@@ -162,8 +162,15 @@ impl RecoveryTimes {
     fn acted(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
         let part = self.part(host);
         match mode(&view.hosts[host]) {
-            Some(ModeName::Plain | ModeName::Switching) => self.parts[part].last = None,
-            Some(ModeName::Token) if view.holds(host) && self.running(view, part).count() == 1 => {
+            Some(ModeName::Plain | ModeName::Switching) => {
+                self.parts[part].last = None;
+                // Where all have booted since the last ring, the next one may count from one again (seed
+                // 137499 of the product's timers).
+                if !view.hosts.iter().any(|host| mode(host) == Some(ModeName::Token)) {
+                    (self.newest, self.listed) = Default::default();
+                }
+            }
+            Some(ModeName::Token) if view.holds(host) && self.is_alone(view, part) => {
                 self.believed(view, part, findings);
             }
             Some(ModeName::Token) => {}
@@ -173,6 +180,11 @@ impl RecoveryTimes {
                 }
             }
         }
+    }
+
+    /// Whether one station is all there is of a ring: who asks to be let in hears tokens and believes none.
+    fn is_alone(&self, view: &View<'_>, part: usize) -> bool {
+        self.running(view, part).filter(|(_, host)| mode(host) == Some(ModeName::Token)).count() == 1
     }
 
     /// The list that a master sends when a cycle begins shows as well as the token that the ring lives.
