@@ -249,9 +249,7 @@ impl Rether {
         }
         self.clock.known = true;
         self.clock.cycle = self.clock.cycle.wrapping_add(cycles as u32);
-        // Who is called dead may live; and on the wire there may be a ring that never knew this one.
-        let often = if hold.token.dead.is_empty() { ROUND_CYCLES } else { CALL_CYCLES };
-        if self.clock.cycle.is_multiple_of(often) {
+        if self.clock.cycle.is_multiple_of(CALL_CYCLES) && !hold.token.dead.is_empty() {
             self.introduce(now);
         }
         self.counters.cycles += 1;
