@@ -9,15 +9,7 @@
 #include <llcio.h>
 #include <rota.h>
 
-static int wrong;
-#define EXPECT(call, wanted)                                                                      \
-    do {                                                                                          \
-        int got = (call);                                                                         \
-        if (got != (wanted)) {                                                                    \
-            printf("line %d: %s: %d (%s), not %d\n", __LINE__, #call, got, LLCopbits(got), (wanted)); \
-            wrong = 1;                                                                            \
-        }                                                                                         \
-    } while (0)
+#include "expect.h"
 
 static char packet[20000], room[200];
 static unsigned char self[2] = { 4, 0 }, from[2];

@@ -10,15 +10,7 @@
 #include <llcio.h>
 #include <rota.h>
 
-static int wrong;
-#define EXPECT(call, wanted)                                                                      \
-    do {                                                                                          \
-        int got = (call);                                                                         \
-        if (got != (wanted)) {                                                                    \
-            printf("line %d: %s: %d (%s), not %d\n", __LINE__, #call, got, LLCopbits(got), (wanted)); \
-            wrong = 1;                                                                            \
-        }                                                                                         \
-    } while (0)
+#include "expect.h"
 
 enum { WAITS = -1 };
 static unsigned char peer[2] = { 24, 100 }, self[2] = { 6, 0 };

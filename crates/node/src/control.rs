@@ -330,7 +330,7 @@ impl Control<'_> {
         let session = &mut self.sessions[at];
         match result {
             Ok(()) => {
-                session.listens.push((listener, from));
+                session.listens.push(listener);
                 session.reply(&Reply::Listening { service: listener.service }, &[]);
             }
             Err(known) => {
@@ -409,7 +409,7 @@ impl Control<'_> {
         contract: Contract,
     ) {
         let place = self.sessions.iter().enumerate().find_map(|(at, session)| {
-            session.listens.iter().position(|(known, _)| known.id == listener).map(|place| (at, place))
+            session.listens.iter().position(|known| known.id == listener).map(|place| (at, place))
         });
         let Some((at, place)) = place else {
             // Its program has gone: the machine is not to wait for its listener.
@@ -418,19 +418,19 @@ impl Control<'_> {
             return;
         };
         let session = &mut self.sessions[at];
-        let (Listening { service, buffers, .. }, _) = session.listens[place];
+        let Listening { service, buffers, .. } = session.listens[place];
         // What it may grow to, which the sender's first word tells.
         let buffers = buffers.max(4).max(contract.buffers);
         let slots = rx_slots_for(buffers, contract.unit_octets_max, 1_400);
-        let Ok(sink) = NodeSink::create(SinkShape { slots, unit_octets_max: contract.unit_octets_max })
-        else {
-            self.data.say(Command::Abort { channel });
-            self.data.say(Command::ListenAgain { listener });
-            return;
-        };
+        let sink = NodeSink::create(SinkShape { slots, unit_octets_max: contract.unit_octets_max });
         // The program is told once the channel is reserved: one that admission refuses is none
         // of its business.
-        let Ok(offer) = sink.descriptors().iter().map(BorrowedFd::try_clone_to_owned).collect() else {
+        let made = sink.ok().and_then(|sink| {
+            let offer =
+                sink.descriptors().iter().map(BorrowedFd::try_clone_to_owned).collect::<io::Result<_>>();
+            offer.ok().map(|offer| (sink, offer))
+        });
+        let Some((sink, offer)) = made else {
             self.data.say(Command::Abort { channel });
             self.data.say(Command::ListenAgain { listener });
             return;

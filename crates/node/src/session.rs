@@ -56,7 +56,7 @@ pub(crate) struct Owned {
     pub(crate) sending: bool,
     pub(crate) service: u16,
     /// For a receiving channel: the listener that it came to.
-    pub(crate) listener: Option<(Listening, Option<String>)>,
+    pub(crate) listener: Option<Listening>,
     pub(crate) peer: String,
     pub(crate) peer_station: u16,
     pub(crate) name: Option<String>,
@@ -89,8 +89,8 @@ pub(crate) struct Session {
     pub(crate) connection: Connection,
     pub(crate) greeted: bool,
     pub(crate) channels: Vec<Owned>,
-    /// Each channel it would still take, and the only station it takes it from.
-    pub(crate) listens: Vec<(Listening, Option<String>)>,
+    /// Each channel it would still take.
+    pub(crate) listens: Vec<Listening>,
     pub(crate) asked: Vec<(u64, Asked)>,
     pub(crate) socket: Option<OwnedSocket>,
     /// It does not read its answers: nobody waits for it.
@@ -302,7 +302,7 @@ impl Session {
     pub(crate) fn bury(&mut self, data: &ControlEnd) {
         self.close_socket(data);
         let asked = self.asked.iter().filter(|(_, asked)| matches!(asked, Asked::Listen { .. }));
-        let listens = self.listens.iter().map(|(listener, _)| listener.id);
+        let listens = self.listens.iter().map(|listener| listener.id);
         for listener in listens.chain(asked.map(|(ask, _)| *ask)) {
             data.say(Command::Unlisten { listener });
         }
@@ -310,7 +310,7 @@ impl Session {
             let channel = owned.channel;
             data.say(if owned.closing { Command::Close { channel } } else { Command::Abort { channel } });
             // Of one that never opened the machine waits for the listener.
-            if let Some((listener, _)) = owned.listener.filter(|_| !owned.told) {
+            if let Some(listener) = owned.listener.filter(|_| !owned.told) {
                 data.say(Command::Unlisten { listener: listener.id });
             }
         }

@@ -7,7 +7,7 @@ use super::{Checker, Findings, Seen, View};
 use crate::hosts::Host;
 use rota_proto::{ModeName, Node};
 use rota_units::{Instant, Span};
-use rota_wire::{FrameView, Generation, Kind};
+use rota_wire::{FrameView, Generation, Kind, MacAddr};
 use std::collections::VecDeque;
 
 /// Blows further back than so many cycles have nothing to do with a silence.
@@ -170,21 +170,22 @@ impl RecoveryTimes {
                     (self.newest, self.listed) = Default::default();
                 }
             }
-            Some(ModeName::Token) if view.holds(host) && self.is_alone(view, part) => {
+            // Who asks to be let in hears tokens and believes none.
+            Some(ModeName::Token) if view.holds(host) && self.in_ring(view, part) == 1 => {
                 self.believed(view, part, findings);
             }
             Some(ModeName::Token) => {}
             Some(ModeName::Joining) | None => {
-                if !self.running(view, part).any(|(_, host)| mode(host) == Some(ModeName::Token)) {
+                if self.in_ring(view, part) == 0 {
                     self.parts[part].last = None;
                 }
             }
         }
     }
 
-    /// Whether one station is all there is of a ring: who asks to be let in hears tokens and believes none.
-    fn is_alone(&self, view: &View<'_>, part: usize) -> bool {
-        self.running(view, part).filter(|(_, host)| mode(host) == Some(ModeName::Token)).count() == 1
+    /// How many stations of a part run a ring.
+    fn in_ring(&self, view: &View<'_>, part: usize) -> usize {
+        self.running(view, part).filter(|(_, host)| mode(host) == Some(ModeName::Token)).count()
     }
 
     /// The list that a master sends when a cycle begins shows as well as the token that the ring lives.
@@ -304,7 +305,6 @@ impl RecoveryTimes {
         let took = view.now.since(if lasts { over } else { first }.max(last));
         let recovery = view.recovery;
         let all = Self::bound(view, part, &blows);
-        let before = if lasts { Span::ZERO } else { Self::bound(view, part, &blows[..1]) };
         let (place, bound) = match blows[..] {
             // Lost long before: nothing is the matter with a ring that was waiting.
             [(_, Blow::TokenLost(_))] if !struck_since => return,
@@ -315,7 +315,10 @@ impl RecoveryTimes {
             // From the first of two no claim that was under way is paid for twice; from the end of what lasts
             // (seeds 16989 and 20145 of the product's timers) one may be.
             [_, _] if lasts => (&mut self.worst.two, all),
-            [_, _] => (&mut self.worst.two, before + recovery.crash(silenced(view, part, &blows))),
+            [_, _] => {
+                let before = Self::bound(view, part, &blows[..1]);
+                (&mut self.worst.two, before + recovery.crash(silenced(view, part, &blows)))
+            }
             // However many there were, the token is back in time after the last.
             _ => {
                 self.worst.more = self.worst.more.max(took);
@@ -371,11 +374,15 @@ fn mode(host: &Host) -> Option<ModeName> {
     host.node.as_ref().map(|node| node.link().mode())
 }
 
+/// The nodes whose processes run, with their addresses.
+fn nodes<'a>(view: &'a View<'_>) -> impl Iterator<Item = (MacAddr, &'a Node)> + Clone {
+    let running = view.hosts.iter().filter(|host| host.is_running(view.now));
+    running.filter_map(|host| Some((host.mac, host.node.as_ref()?)))
+}
+
 /// Whether all stations that any ring counts on run in one ring, under one generation, and have this list.
 fn is_whole(view: &View<'_>, list: (Generation, u64)) -> bool {
-    let nodes = view.hosts.iter().filter(|host| host.is_running(view.now));
-    let nodes = nodes.filter_map(|host| Some((host.mac, host.node.as_ref()?)));
-    let rings = nodes.filter(|(_, node)| node.link().mode() == ModeName::Token);
+    let rings = nodes(view).filter(|(_, node)| node.link().mode() == ModeName::Token);
     let is_in = |mac| rings.clone().any(|(of, _)| of == mac);
     rings.clone().next().is_some()
         && rings.clone().all(|(_, node)| {
@@ -389,21 +396,19 @@ fn is_whole(view: &View<'_>, list: (Generation, u64)) -> bool {
 
 /// Whether a host is silent and some ring does not know it yet, so that a token may be sent to it.
 fn is_missed(view: &View<'_>, host: &Host) -> bool {
-    let others = view.hosts.iter().filter(|other| other.is_running(view.now));
     let knows = |node: &Node| {
         let link = node.link();
         let member = link.members().iter().find(|member| member.mac == host.mac);
         link.mode() != ModeName::Token || member.is_none_or(|member| link.is_dead(member.station))
     };
-    host.boots > 0 && !host.is_running(view.now) && !others.filter_map(|other| other.node.as_ref()).all(knows)
+    host.boots > 0 && !host.is_running(view.now) && !nodes(view).all(|(_, node)| knows(node))
 }
 
 /// Whether all stations that run share one generation, or none runs a ring. Who asks to be let in is outside
 /// until its hold-off ends.
 fn is_one_ring(view: &View<'_>) -> bool {
-    let running = view.hosts.iter().filter(|host| host.is_running(view.now));
-    let links = running.filter_map(|host| host.node.as_ref()).map(|node| node.link());
-    let mut rings = links
+    let mut rings = nodes(view)
+        .map(|(_, node)| node.link())
         .filter(|link| link.mode() != ModeName::Joining)
         .map(|link| (link.mode() == ModeName::Token).then(|| link.generation()));
     rings.next().is_none_or(|first| rings.all(|ring| ring == first))
