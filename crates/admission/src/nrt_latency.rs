@@ -59,7 +59,7 @@ impl NrtPolicy {
 pub struct NrtRing {
     /// TRT.
     pub trt: Span,
-    /// R: all slots and what each cycle spends besides (list broadcast, wake requests).
+    /// R: all slots and what each cycle spends besides (the master's broadcasts, wake requests).
     pub reserved: Span,
     /// h.
     pub hop: Span,
@@ -154,7 +154,7 @@ pub struct NrtNeed {
     pub latency_excess: Span,
     /// The frames that a station which lost its right may still have in its card.
     pub card_burst: Span,
-    /// The broadcast list and one short wake frame of each station, in every cycle.
+    /// What the master says to all and one short wake frame of each station, in every cycle.
     pub overhead: Span,
 }
 

@@ -3,7 +3,7 @@
 //! # What is promised
 //!
 //! Let a session produce at most one unit per TRT, its slot start at Off_i, and T be the *transit*: the
-//! longest frame once more through the switch, the list broadcast and one wake frame of each station.
+//! longest frame once more through the switch, what the master says to all and one wake frame of each station.
 //!
 //! **Strict ring** (a periodic session exists): cycle k+1 starts at c_k + TRT and slot i at c_k + Off_i,
 //! each slot for itself, also inside one visit. A unit that just missed its slot waits TRT for the next;
@@ -37,7 +37,7 @@
 //!
 //! *Transit.* Frames reach the switch one after another, e_{i+1} ≥ e_i + w_{i+1}, because one station
 //! sends at a time. One egress port then has d_i ≤ e_i + w_max by induction. Frames outside the token's
-//! order (list, wake) add their own length once.
+//! order (list, announcement, wake) add their own length once.
 //!
 //! *The token's own way.* A switch stores and forwards, so a token behind a frame to its own receiver waits
 //! once more for that frame, w_max at most. In the ordinary round the time left pays for it; on the way
@@ -70,8 +70,8 @@ pub struct SegmentParams {
     pub nrt_latency_max: Span,
     /// Share of the rotation set aside for ordinary data, in percent (5 in eq. 6).
     pub nrt_share_percent: u8,
-    /// Time of the master's broadcast of the list, once a cycle.
-    pub list_broadcast: Span,
+    /// Time of what the master says to all in a cycle ([`Self::master_broadcasts`]).
+    pub master_broadcasts: Span,
     /// Octets on the wire that may already be in a card when its station loses the right to send.
     pub card_burst_octets: Octets,
     /// Entries the reservation list can hold.
@@ -87,6 +87,8 @@ impl SegmentParams {
     pub const TOKEN_FIXED_OCTETS: u64 = 28 + 28 + 32 + 16;
     /// Octets of one slot in the token: station and holding time.
     pub const SLOT_OCTETS: u64 = 6;
+    /// Octets of an announcement: link header, body with the longest name, tag.
+    pub const ANNOUNCE_OCTETS: u64 = 28 + 91 + 16;
 
     /// The documented defaults for plain Ethernet at `rate` with `stations` live stations.
     ///
@@ -108,7 +110,7 @@ impl SegmentParams {
             nrt_policy: NrtPolicy::default_for(&link),
             nrt_latency_max: Span::from_millis(500),
             nrt_share_percent: 5,
-            list_broadcast: link.frame_span_up(token_octets),
+            master_broadcasts: Self::master_broadcasts(&link, token_octets),
             card_burst_octets: link.framing.frame_wire_octets_max() * burst_frames,
             slots_max,
             hold_max: Self::TRT_30HZ,
@@ -128,10 +130,15 @@ impl SegmentParams {
         }
     }
 
-    /// What every cycle spends beside slots and ordinary visits (`RETHER-2.4-12`): the list, and a wake
-    /// frame of each station.
+    /// What the master may say to all in one cycle: the list, and in some cycles who it is.
+    pub fn master_broadcasts(link: &LinkModel, list_octets: u64) -> Span {
+        link.frame_span_up(list_octets) + link.frame_span_up(Self::ANNOUNCE_OCTETS)
+    }
+
+    /// What every cycle spends beside slots and ordinary visits (`RETHER-2.4-12`): what the master says, and
+    /// a wake frame of each station.
     pub fn cycle_overhead(&self) -> Span {
-        self.list_broadcast + self.link.frame_span_min() * u64::from(self.stations)
+        self.master_broadcasts + self.link.frame_span_min() * u64::from(self.stations)
     }
 
     /// The shortest cycle that serves ordinary traffic at all, nothing being reserved: what every cycle

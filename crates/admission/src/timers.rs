@@ -116,6 +116,9 @@ pub struct Timers {
 }
 
 impl Timers {
+    /// How often the master of a ring says which one it is, in cycles.
+    pub const CALL_CYCLES: u32 = 4;
+
     /// Timers for `model`.
     pub const fn new(model: RecoveryModel) -> Self {
         Self { model }
@@ -203,6 +206,16 @@ impl Timers {
     /// the list of the greater generation has come and its token has been everywhere.
     pub fn after_merge(&self) -> Span {
         self.after_silent_crash(1, true) + self.model.trt * 2
+    }
+
+    /// One ring of those whose keys are not the same, since its stations never knew each other or it has let
+    /// others in meanwhile; who is left asks to be let in by then. Each master says every
+    /// [`Self::CALL_CYCLES`] cycles which ring it runs, and proves it when asked; the smaller ring's token is
+    /// gone within a cycle more, and its stations hear of the other. Who knows the other ring's master
+    /// already hears it twice, three cycles apart at least.
+    pub fn after_merge_of_strangers(&self) -> Span {
+        let cycles = u64::from(Self::CALL_CYCLES) * 2 + 3;
+        self.after_silent_crash(1, true) + self.model.trt * cycles + self.model.one_way * 5
     }
 
     /// Plain Ethernet at a station that missed the switch back to it.

@@ -37,7 +37,7 @@ fn ms(span: Span) -> String {
 
 type Row = (&'static str, fn(&Column) -> Span);
 
-const ROWS: [Row; 24] = [
+const ROWS: [Row; 25] = [
     ("h", |c| c.params.link.hop),
     ("D = h + w_max", |c| c.params.link.one_way()),
     ("L", |c| c.lease),
@@ -61,11 +61,12 @@ const ROWS: [Row; 24] = [
     ("two faults that silence all others", |c| c.timers.after_two(c.others, 0)),
     ("initiator crash in the switch", |c| c.timers.after_initiator_crash()),
     ("two rings that meet are one", |c| c.timers.after_merge()),
+    ("two rings of strangers are one", |c| c.timers.after_merge_of_strangers()),
     ("lost switch back to plain Ethernet", |c| c.timers.after_lost_switch_back()),
 ];
 
 /// The rows of the second table, of the product's own timers.
-const PRODUCT: [&str; 15] = [
+const PRODUCT: [&str; 16] = [
     "L",
     "T_a = 2D + g",
     "T_w, rank 0",
@@ -81,6 +82,7 @@ const PRODUCT: [&str; 15] = [
     "two faults that silence one station each",
     "two faults that silence all others",
     "two rings that meet are one",
+    "two rings of strangers are one",
 ];
 
 fn line(row: &Row, columns: &[Column]) -> String {

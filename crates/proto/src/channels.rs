@@ -20,7 +20,7 @@ use crate::rether::{Asked, LinkEvent, Rether};
 use meter::Meter;
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_units::{Instant, Span};
-use rota_wire::{Signal, UnitHeader, Verb};
+use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
 use std::collections::VecDeque;
 
 /// What a program asks for.
@@ -232,6 +232,8 @@ enum Sending {
 struct Outgoing {
     id: ChannelId,
     to: StationId,
+    /// Whose number that is: numbers change while rings form.
+    peer: MacAddr,
     label: u16,
     request: OpenRequest,
     pace: Pace,
@@ -250,6 +252,7 @@ struct Outgoing {
 struct Incoming {
     id: ChannelId,
     from: StationId,
+    peer: MacAddr,
     remote: u64,
     label: u16,
     last_number: u64,
@@ -357,9 +360,7 @@ impl Channels {
         if to == link.station() {
             return Err(OpenError::OwnStation(to));
         }
-        if !link.members().iter().any(|member| member.station == to) {
-            return Err(OpenError::NoSuchStation(to));
-        }
+        let Some(peer) = mac_of(to, link) else { return Err(OpenError::NoSuchStation(to)) };
         if request.unit_octets_max == 0 || request.unit_octets_max > UNIT_OCTETS_MAX {
             return Err(OpenError::UnitSize(request.unit_octets_max));
         }
@@ -380,6 +381,7 @@ impl Channels {
         let outgoing = Outgoing {
             id,
             to,
+            peer,
             label,
             request: OpenRequest { period: pace.period(trt), ..request.clone() },
             pace,
@@ -601,6 +603,7 @@ impl Channels {
                 return;
             }
         };
+        let Some(peer) = mac_of(from, link) else { return };
         // One listener takes one channel; a program that wants more listens again.
         let taker = self.listeners.swap_remove(at);
         let listener = taker.id;
@@ -614,6 +617,7 @@ impl Channels {
         self.incoming.push(Incoming {
             id,
             from,
+            peer,
             remote,
             label,
             last_number: 0,
@@ -819,6 +823,7 @@ impl Channels {
                 self.events.push_back(ChannelEvent::MembersChanged);
             }
             LinkEvent::MemberUp { .. } => self.events.push_back(ChannelEvent::MembersChanged),
+            LinkEvent::Renumbered => self.follow(link),
             LinkEvent::Refusal { mac, why, here } => {
                 self.events.push_back(ChannelEvent::Refusal { mac, why, here });
             }
@@ -834,6 +839,24 @@ impl Channels {
             channel.silent |= silent;
             channel.tries = 0;
             channel.again = now;
+        }
+    }
+
+    /// Stations have other numbers: what was asked of one, or by one, goes on with that one.
+    fn follow(&mut self, link: &mut Rether) {
+        let members = link.members();
+        let number = |mac: MacAddr| {
+            let member = members.iter().find(|member| member.mac == mac);
+            member.map(|member| member.station).filter(|station| *station != 0)
+        };
+        for channel in &mut self.incoming {
+            channel.from = number(channel.peer).unwrap_or(channel.from);
+        }
+        for channel in &mut self.outgoing {
+            channel.to = number(channel.peer).unwrap_or(channel.to);
+        }
+        for channel in &self.outgoing {
+            link.readdress(channel.id, channel.to);
         }
     }
 
@@ -866,6 +889,10 @@ impl Channels {
             }
         }
     }
+}
+
+fn mac_of(station: StationId, link: &Rether) -> Option<MacAddr> {
+    link.members().iter().find(|member| member.station == station).map(|member| member.mac)
 }
 
 fn contract_of(signal: &Signal, link: &Rether) -> Contract {

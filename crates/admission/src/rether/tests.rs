@@ -47,7 +47,7 @@ fn what_is_left_beside_five_streams_is_offered() {
     let params = params(10, 5);
     let (slots, refusal) = fill(&params, 4, 6_250);
     let offer = refusal.counter_offer.expect("some octets are left").get();
-    assert!(offer > 200 && offer < 2_000, "{refusal}");
+    assert!(offer > 100 && offer < 2_000, "{refusal}");
     assert_eq!(refusal.counter_offer_bps, Some(params.rate_of_down(Octets::new(offer), Pace::EVERY_CYCLE)));
     assert!(admit(&slots, &request(2, offer), &params).is_ok());
     assert!(admit(&slots, &request(2, offer + 1), &params).is_err());
@@ -57,10 +57,10 @@ fn what_is_left_beside_five_streams_is_offered() {
 fn faster_links_carry_tens_and_hundreds_of_streams() {
     let (at_100, _) = fill(&params(100, 5), 4, 6_250);
     // RETHER-5.2-2: the paper's simulation carries 40.
-    // Slot 735.0 us, T_NRT 1.787 ms: floor(31.546 ms / 735.0 us).
+    // Slot 735.0 us, T_NRT 1.801 ms: floor(31.532 ms / 735.0 us).
     assert_eq!(at_100.len(), 42, "100 Mbit/s, a visit for each stream");
     let (at_1000, full) = fill(&params(1_000, 5), 4, 6_250);
-    // Slot 185.6 us, T_NRT 1.705 ms: floor(31.629 ms / 185.6 us).
+    // Slot 185.6 us, T_NRT 1.706 ms: floor(31.627 ms / 185.6 us).
     assert_eq!(at_1000.len(), 170, "1 Gbit/s, a visit for each stream");
     assert_eq!(full.test, Test::Eq3Capacity);
     let (one_talker, full) = fill(&params(1_000, 5), 1, 6_250);

@@ -185,6 +185,7 @@ impl Rether {
         for member in members.iter().filter(|member| member.mac != own) {
             self.members.form(now, member);
         }
+        self.tell_renumbered();
         // A form is repeated whenever a token is: only who is new is news.
         new.into_iter().for_each(|station| self.event(LinkEvent::MemberUp { station }));
         self.take_ring_key(key_epoch);

@@ -88,7 +88,11 @@ impl Rether {
             Kind::ClaimGrant => self.on_grant(now, header.source, &ClaimGrant::parse(body).ok()?),
             Kind::Nack => self.on_nack(now, &Nack::parse(body).ok()?),
             Kind::JoinAnswer => self.on_join_answer(now, mac, &JoinAnswer::parse(body).ok()?),
-            Kind::Signal => return Some(Arrived::Signal(header.source, Signal::parse(body).ok()?)),
+            Kind::Signal => {
+                // It may have taken another number, or have been given one, that we have not heard of yet.
+                let known = self.members.by_mac(mac).map(|member| member.station).filter(|s| *s != 0);
+                return Some(Arrived::Signal(known.unwrap_or(header.source), Signal::parse(body).ok()?));
+            }
             Kind::Report => return Some(Arrived::Report(header.source, body)),
             _ => self.counters.frames_malformed += 1,
         }

@@ -14,6 +14,7 @@ use super::{Mode, Rether, Stamp};
 use crate::io::StationId;
 use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
+use rota_wire::bodies::StationState;
 use rota_wire::{Announce, Generation, JoinAnswer, LinkHeader, MacAddr, StationSet, Token, Verdict};
 
 /// How often a station may stop the ring before it has to wait.
@@ -140,7 +141,15 @@ impl Rether {
 
     /// The cycle master of a ring has heard our announcement.
     pub(super) fn on_join_answer(&mut self, now: Instant, mac: MacAddr, answer: &JoinAnswer) {
-        if answer.nonce != self.nonce || !matches!(self.mode, Mode::Joining(_)) {
+        if answer.nonce != self.nonce {
+            return;
+        }
+        if matches!(self.mode, Mode::Ring) && answer.verdict == Verdict::Prove {
+            // The master of a ring that never knew this one asks whether it lives (REPAIR-B12).
+            self.answers = answer.challenge;
+            self.outbox.push_back(Pending::Announce);
+        }
+        if !matches!(self.mode, Mode::Joining(_)) {
             return;
         }
         match answer.verdict {
@@ -241,6 +250,13 @@ impl Rether {
         self.changes.joiners = waiting;
         let mut joined = false;
         for joiner in alive {
+            if joiner.said.state == StationState::Ring {
+                if self.is_outranked_by(&joiner) {
+                    self.drop_slots(token, |_, _| true);
+                    return;
+                }
+                continue;
+            }
             match self.place_for(now, &joiner, token) {
                 Ok(station) => {
                     self.let_in(now, &joiner, station, token);
@@ -259,6 +275,15 @@ impl Rether {
             self.rekey_ring();
             self.introduce(now);
         }
+    }
+
+    /// Two rings whose stations never knew each other, on one wire now (REPAIR-B12). No station of one
+    /// believes a token or a list of the other; but masters say who they are every few cycles, and when they
+    /// hear each other they prove it. The ring of the smaller generation, or master's address, gives up its
+    /// reservations and so ends; its stations are plain ones then, who are told of the other ring and ask
+    /// to be let in.
+    fn is_outranked_by(&self, joiner: &Joiner) -> bool {
+        (joiner.generation, joiner.mac) > (self.seen.generation, self.me.mac)
     }
 
     /// The number that a joiner gets, or why it gets none.
@@ -292,6 +317,7 @@ impl Rether {
             token.mode_epoch = self.mode_epoch;
         }
         self.members.announce(now, station, joiner.mac, joiner.incarnation, &joiner.said, joiner.seq);
+        self.tell_renumbered();
         self.event(LinkEvent::MemberUp { station });
         // It comes from a ring that got further than this one, and would take no token of ours until a
         // silence ends in a claim: this station claims as soon as it can.

@@ -43,6 +43,12 @@ impl Member {
         }
     }
 
+    /// It has this number from now on. True when that is another one.
+    fn number(&mut self, station: StationId) -> bool {
+        let known = core::mem::replace(&mut self.station, station);
+        station != 0 && station != known
+    }
+
     /// Whether somebody means it by that name, number or address.
     pub fn is_called(&self, name: &str) -> bool {
         self.announce.name() == name || self.station.to_string() == name || self.mac.to_string() == name
@@ -64,11 +70,13 @@ pub(super) enum Heard {
 #[derive(Clone, Debug)]
 pub(super) struct Members {
     list: Vec<Member>,
+    /// Somebody has another number than before, which nobody has been told yet.
+    renumbered: bool,
 }
 
 impl Members {
     pub(super) fn new() -> Self {
-        Self { list: Vec::with_capacity(usize::from(MAX_STATIONS)) }
+        Self { list: Vec::with_capacity(usize::from(MAX_STATIONS)), renumbered: false }
     }
 
     pub(super) fn as_slice(&self) -> &[Member] {
@@ -116,9 +124,9 @@ impl Members {
         said: &Announce,
         seq: u64,
     ) {
-        if let Some(member) = self.by_mac_mut(mac) {
+        if let Some(member) = self.list.iter_mut().find(|member| member.mac == mac) {
             member.begin(inc, seq);
-            member.station = station;
+            self.renumbered |= member.number(station);
             member.announce = *said;
             member.nonce = said.nonce;
             member.heard = now;
@@ -142,9 +150,9 @@ impl Members {
 
     /// Takes up a member of a formed ring. What it said of itself before stays.
     pub(super) fn form(&mut self, now: Instant, formed: &FormMember) {
-        if let Some(member) = self.by_mac_mut(formed.mac) {
+        if let Some(member) = self.list.iter_mut().find(|member| member.mac == formed.mac) {
             member.begin(formed.incarnation, 0);
-            member.station = formed.station;
+            self.renumbered |= member.number(formed.station);
             member.nonce = formed.nonce;
             member.heard = now;
             self.list.sort_unstable_by_key(|member| (member.station, member.mac));
@@ -152,6 +160,11 @@ impl Members {
             let said = Announce::new(0, formed.nonce, 0, rota_wire::bodies::StationState::Ring, "");
             self.announce(now, formed.station, formed.mac, formed.incarnation, &said, 0);
         }
+    }
+
+    /// Whether somebody has another number than when this was last asked.
+    pub(super) fn take_renumbered(&mut self) -> bool {
+        core::mem::take(&mut self.renumbered)
     }
 
     /// A station's fresh part of the ring's key.

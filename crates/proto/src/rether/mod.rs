@@ -439,6 +439,11 @@ impl Rether {
         (self.list_stamp.generation, self.list_stamp.seq)
     }
 
+    /// Whether the other runs a ring of the same key: each believes what the other says in it.
+    pub fn shares_key(&self, other: &Self) -> bool {
+        self.keys.current().is_some() && self.keys.current() == other.keys.current()
+    }
+
     /// How many ordinary frames wait for the token.
     pub fn queued_frames(&self) -> usize {
         self.nrt.frames()

@@ -5,6 +5,7 @@
 use super::{Mode, Rether, Stamp};
 use crate::io::{FrameBuf, Output, StationId};
 use crate::planted::{Bug, planted};
+use rota_admission::SegmentParams;
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
@@ -72,6 +73,9 @@ pub(super) fn report_octets(report: &Report) -> u16 {
 const BODY: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS;
 /// What a visit is charged for this station's introduction: its frame with the longest name.
 pub(super) const ANNOUNCE_OCTETS: u16 = (BODY + Announce::OCTETS_MAX + TAG_OCTETS) as u16;
+// Admission counts no Ethernet header, which is part of a link's framing.
+const _: () =
+    assert!(ANNOUNCE_OCTETS as u64 == SegmentParams::ANNOUNCE_OCTETS + ETHERNET_HEADER_OCTETS as u64);
 /// The same for a signal, and a little more.
 pub(super) const SIGNAL_OCTETS: u16 = (BODY + Signal::OCTETS + 6 + TAG_OCTETS) as u16;
 

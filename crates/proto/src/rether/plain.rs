@@ -156,6 +156,7 @@ impl Rether {
         let station =
             if matches!(self.mode, Mode::Ring) { known.map_or(0, |(_, s)| s) } else { header.source };
         self.members.announce(now, station, mac, header.incarnation, said, header.seq);
+        self.tell_renumbered();
         if matches!(self.mode, Mode::Ring) {
             // What it said when it asked to be let in is over. To let it in once more would give it an old
             // nonce, and so shut it out (seed 12296 of the product's timers: a late copy, at a station that

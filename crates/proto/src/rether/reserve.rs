@@ -72,6 +72,8 @@ pub enum LinkEvent {
         /// Whether it said goodbye.
         stopped: bool,
     },
+    /// Stations have other numbers than before: who knows one by its number asks for it anew.
+    Renumbered,
     /// A station does not take part.
     Refusal {
         /// Its address; where this station is refused, who said so.
@@ -183,6 +185,19 @@ impl Rether {
             resize,
         });
         self.ask_for_token(now);
+    }
+
+    /// The station that a session's units go to has this number now.
+    pub(crate) fn readdress(&mut self, channel: ChannelId, to: StationId) {
+        if let Some(session) = self.session(channel) {
+            session.to = to;
+        }
+    }
+
+    pub(super) fn tell_renumbered(&mut self) {
+        if self.members.take_renumbered() {
+            self.event(LinkEvent::Renumbered);
+        }
     }
 
     /// Gives a reservation back; its ready units are given up.

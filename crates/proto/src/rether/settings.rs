@@ -489,7 +489,7 @@ mod tests {
         }
         let error = settings(10).with_cycle(Span::from_millis(1)).unwrap_err().to_string();
         let right =
-            "a cycle of 1 ms cannot be kept; 3.276 ms to 1 s can, at 10 Mbit/s for at most 14 stations";
+            "a cycle of 1 ms cannot be kept; 3.414 ms to 1 s can, at 10 Mbit/s for at most 14 stations";
         assert_eq!(error, right);
         let slow = Settings::ethernet(BitRate::new(10_000).expect("more than zero"), Octets::new(150_000));
         let error = slow.check().unwrap_err().to_string();

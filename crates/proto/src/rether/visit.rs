@@ -17,7 +17,7 @@ use super::queue::Origin;
 use super::{Rether, Stamp};
 use crate::io::{FrameBuf, Grant, Lane, Output, StationId, UnitFate};
 use crate::planted::{Bug, planted};
-use rota_admission::NrtPolicy;
+use rota_admission::{NrtPolicy, Timers};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{
     ETHERNET_HEADER_OCTETS, Kind, LINK_HEADER_OCTETS, PayloadKind, Phase, TAG_OCTETS, Token,
@@ -41,8 +41,6 @@ pub(super) enum Stage {
 
 /// How often a drowsy ring visits everybody: about once a second at 30 Hz.
 const ROUND_CYCLES: u32 = 32;
-/// How often a ring that misses somebody says which ring it is.
-const CALL_CYCLES: u32 = 4;
 /// What each data frame carries beside a unit's octets.
 const OUR_OCTETS: u64 = (LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS + TAG_OCTETS) as u64;
 const DATA_OFFSET: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS;
@@ -249,9 +247,6 @@ impl Rether {
         }
         self.clock.known = true;
         self.clock.cycle = self.clock.cycle.wrapping_add(cycles as u32);
-        if self.clock.cycle.is_multiple_of(CALL_CYCLES) && !hold.token.dead.is_empty() {
-            self.introduce(now);
-        }
         self.counters.cycles += 1;
         self.tally.rotation.begin(now, self.clock.cycle, trt);
         // The lease is renewed only by another station's hands, so a drowsy token must go round in time, with
@@ -280,6 +275,10 @@ impl Rether {
         self.hold = Some(hold);
         if !alone {
             self.outbox.push_back(Pending::List);
+        }
+        // Who is called dead may live; and on the wire there may be a ring that never knew this one.
+        if self.clock.cycle.is_multiple_of(Timers::CALL_CYCLES) {
+            self.outbox.push_back(Pending::Announce);
         }
         self.enter_slot(now)
     }

@@ -99,8 +99,9 @@ pub struct RecoveryTimes {
     /// The hosts of the second part.
     second: u64,
     parts: [Part; 2],
-    /// Since when two parts hear each other without anything else having gone wrong.
-    meeting: Option<Instant>,
+    /// Since when two parts hear each other without anything else having gone wrong, and how long they may
+    /// take to be one ring.
+    meeting: Option<(Instant, Span)>,
 }
 
 impl Checker for RecoveryTimes {
@@ -120,11 +121,10 @@ impl Checker for RecoveryTimes {
             }
         }
         self.overdue(view, findings);
-        if let Some(since) = self.meeting.filter(|_| is_one_ring(view)) {
+        if let Some((since, bound)) = self.meeting.filter(|_| is_one_ring(view)) {
             self.meeting = None;
             let took = view.now.since(since);
             self.worst.meeting = self.worst.meeting.max(took);
-            let bound = view.recovery.meeting();
             if took > bound {
                 findings.add(
                     view.now,
@@ -222,7 +222,9 @@ impl RecoveryTimes {
         // A part that is amid a switch has that to end, or to give up, before it can be anybody's ring (seed
         // 87934 of the product's timers); S9 and L4 have their deadlines for it.
         let switches = self.running(view, 0).any(|(_, host)| mode(host) == Some(ModeName::Switching));
-        self.meeting = (blow == Blow::Meeting && others == 0 && !switches).then_some(view.now);
+        let strangers = are_strangers(view.hosts, view.now);
+        let bound = if strangers { view.recovery.meeting_of_strangers() } else { view.recovery.meeting() };
+        self.meeting = (blow == Blow::Meeting && others == 0 && !switches).then_some((view.now, bound));
         // What is lost while a station stands still or is late may be sent again to it, or by it.
         let lost = matches!(blow, Blow::TokenLost(_));
         let silent = view.hosts.iter().any(|host| is_missed(view, host));
@@ -375,14 +377,21 @@ fn mode(host: &Host) -> Option<ModeName> {
 }
 
 /// The nodes whose processes run, with their addresses.
-fn nodes<'a>(view: &'a View<'_>) -> impl Iterator<Item = (MacAddr, &'a Node)> + Clone {
-    let running = view.hosts.iter().filter(|host| host.is_running(view.now));
+fn nodes(hosts: &[Host], now: Instant) -> impl Iterator<Item = (MacAddr, &Node)> + Clone {
+    let running = hosts.iter().filter(move |host| host.is_running(now));
     running.filter_map(|host| Some((host.mac, host.node.as_ref()?)))
+}
+
+/// Whether two of them run rings whose keys are not the same, so that neither believes the other's lists.
+pub(crate) fn are_strangers(hosts: &[Host], now: Instant) -> bool {
+    let links = nodes(hosts, now).map(|(_, node)| node.link());
+    let mut rings = links.filter(|link| link.mode() == ModeName::Token);
+    rings.next().is_some_and(|first| rings.any(|link| !first.shares_key(link)))
 }
 
 /// Whether all stations that any ring counts on run in one ring, under one generation, and have this list.
 fn is_whole(view: &View<'_>, list: (Generation, u64)) -> bool {
-    let rings = nodes(view).filter(|(_, node)| node.link().mode() == ModeName::Token);
+    let rings = nodes(view.hosts, view.now).filter(|(_, node)| node.link().mode() == ModeName::Token);
     let is_in = |mac| rings.clone().any(|(of, _)| of == mac);
     rings.clone().next().is_some()
         && rings.clone().all(|(_, node)| {
@@ -401,13 +410,13 @@ fn is_missed(view: &View<'_>, host: &Host) -> bool {
         let member = link.members().iter().find(|member| member.mac == host.mac);
         link.mode() != ModeName::Token || member.is_none_or(|member| link.is_dead(member.station))
     };
-    host.boots > 0 && !host.is_running(view.now) && !nodes(view).all(|(_, node)| knows(node))
+    host.boots > 0 && !host.is_running(view.now) && !nodes(view.hosts, view.now).all(|(_, node)| knows(node))
 }
 
 /// Whether all stations that run share one generation, or none runs a ring. Who asks to be let in is outside
 /// until its hold-off ends.
 fn is_one_ring(view: &View<'_>) -> bool {
-    let mut rings = nodes(view)
+    let mut rings = nodes(view.hosts, view.now)
         .map(|(_, node)| node.link())
         .filter(|link| link.mode() != ModeName::Joining)
         .map(|link| (link.mode() == ModeName::Token).then(|| link.generation()));

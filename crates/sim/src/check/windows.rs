@@ -70,6 +70,11 @@ impl Recovery {
         self.timers.after_merge() + self.collides
     }
 
+    /// The same where their keys differ.
+    pub fn meeting_of_strangers(&self) -> Span {
+        self.timers.after_merge_of_strangers() + self.collides * 5
+    }
+
     /// What a hop may take beyond the time that it is due.
     pub fn hop(&self) -> Span {
         self.one_way

@@ -142,7 +142,7 @@ impl Case {
         let data = link.unit_span_joined_up(unit) * count;
         let slots = data + (link.per_visit + link.hop) * visits;
         let list = SegmentParams::TOKEN_FIXED_OCTETS + SegmentParams::SLOT_OCTETS * visits.min(SLOTS_MAX);
-        let overhead = link.frame_span_up(list) + link.frame_span_min() * self.stations;
+        let overhead = SegmentParams::master_broadcasts(&link, list) + link.frame_span_min() * self.stations;
         Reservation { link, count, unit, visits, slots, overhead }
     }
 

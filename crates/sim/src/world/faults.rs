@@ -1,7 +1,7 @@
 //! How a world does what a fault says.
 
 use super::{EPOCH, SECRET, World, mac};
-use crate::check::{Blow, Scope, Seen};
+use crate::check::{Blow, Scope, Seen, are_strangers};
 use crate::engine::Stream;
 use crate::faults::{Evil, Fault, Happened, Injected, Moment};
 use crate::hosts::HostProfile;
@@ -187,7 +187,11 @@ impl World {
 
     /// One ring again, and every unit in its slot.
     fn merge(&self) -> Span {
-        self.recovery.merge(self.hosts.len() as u64) + self.recovery.slot()
+        let mut merge = self.recovery.merge(self.hosts.len() as u64);
+        if are_strangers(&self.hosts, self.now()) {
+            merge = merge.max(self.recovery.meeting_of_strangers());
+        }
+        merge + self.recovery.slot()
     }
 
     /// Each part has a ring again after it has found the others silent, and keeps its promises until they

@@ -68,7 +68,7 @@ fn what_could_have_no_effect_is_an_error_with_its_place() {
     all_refused([
         (format!("{one}{channel}"), 1, "stations: 1 stations are no segment; 2 to 200 are"),
         (format!("{GOOD}[timers]\ndelay = \"1us\""), 5, "timers.delay: a delay of 1 us is shorter than"),
-        (format!("{GOOD}trt = \"1ms\""), 4, "trt: a cycle of 1 ms cannot be kept; 3.276 ms to 1 s can, at"),
+        (format!("{GOOD}trt = \"1ms\""), 4, "trt: a cycle of 1 ms cannot be kept; 3.414 ms to 1 s can, at"),
         (format!("{GOOD}[timers]\nlease = \"7ms\""), 5, "timers.lease: a lease of 7 ms is too short; 7.084"),
         (format!("{GOOD}[timers]\nlease = \"90s\""), 5, "timers.lease: 90 s is no timer"),
         (format!("{GOOD}[timers]\nlease = \"1ms\""), 5, "timers.lease: a lease of 1 ms is too short"),
