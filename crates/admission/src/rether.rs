@@ -3,7 +3,7 @@
 //! # What is promised
 //!
 //! Let a session produce at most one unit per TRT, its slot start at Off_i, and T be the *transit*: the
-//! longest frame once more through the switch, what the master says to all and one wake frame of each station.
+//! longest frame once more through the switch, what the master says to all, one wake frame of each station.
 //!
 //! **Strict ring** (a periodic session exists): cycle k+1 starts at c_k + TRT and slot i at c_k + Off_i,
 //! each slot for itself, also inside one visit. A unit that just missed its slot waits TRT for the next;

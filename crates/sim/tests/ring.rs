@@ -292,8 +292,8 @@ fn stations_whose_counters_end_go_on_as_new_incarnations() {
     }
     // The leap itself is the test's doing.
     let aged = world.violations().len();
-    // A station that begins anew is silent meanwhile, which no window of injected faults excuses, and which L6
-    // does not count (amid its claim for the victim there are two); and under the next ring's key, which
+    // A station that begins anew is silent meanwhile, which no window of injected faults excuses, and L6 does
+    // not count it (amid its claim for the victim there are two); and under the next ring's key, which
     // proves no old token, generations count from one again.
     let stays = |found: &&rota_sim::check::Violation| !matches!(found.rule, "R9" | "L1" | "R4" | "S2" | "L6");
     for round in 0..6 {

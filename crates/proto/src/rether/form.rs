@@ -140,16 +140,7 @@ impl Rether {
         let mine = members.iter().find(|member| member.mac == self.me.mac);
         let named = mine.is_some_and(|me| me.incarnation == self.incarnation && me.nonce == self.nonce);
         if !named {
-            // To a stranger it says that a ring runs.
-            if matches!(self.mode, Mode::Ring) {
-                // Replayed from another boot it must not shake a ring: only a member shuts a member out.
-                if known {
-                    self.join_ring(now);
-                }
-            } else {
-                self.ring_is_there(now);
-            }
-            return;
+            return self.on_foreign_form(now, known);
         }
         // A form whose key has been replaced since comes from a station that missed the newer one.
         if self.keys.is_replaced(key_epoch, mode_epoch, members) {
@@ -198,6 +189,16 @@ impl Rether {
         }
         if introduces {
             self.introduce(now);
+        }
+    }
+
+    /// To a stranger a Form says that a ring runs.
+    fn on_foreign_form(&mut self, now: Instant, known: bool) {
+        if !matches!(self.mode, Mode::Ring) {
+            self.ring_is_there(now);
+        } else if known {
+            // Replayed from another boot it must not shake a ring: only a member shuts a member out.
+            self.join_ring(now);
         }
     }
 }
