@@ -95,7 +95,7 @@ impl Rether {
                 // Repeated while it drains, so that those who granted notice when this station dies too.
                 claim.again = now + repeat;
                 if claim.drained.is_none() {
-                    self.begin_drain(now);
+                    self.drain_from(now);
                     return;
                 }
             }
@@ -109,8 +109,9 @@ impl Rether {
         self.settings.claim_every().max(half)
     }
 
-    /// Nobody answers any more: waits until the silent can hold the old token no longer.
-    fn begin_drain(&mut self, now: Instant) {
+    /// Nobody answers any more: waits until the silent can hold the old token no longer. Who answers later
+    /// has no token any more either, so that from then on only the rest is waited for.
+    fn drain_from(&mut self, now: Instant) {
         let Some(claim) = &self.claim else { return };
         // Those on the dead list drained when they were declared dead; they are asked, not waited for.
         let dead = claim.list.as_ref().map_or(StationSet::EMPTY, |list| list.dead);
@@ -125,7 +126,8 @@ impl Rether {
         let drain = self.settings.drain(stations.filter(silent).count(), may_rest);
         let drain = if planted(Bug::NoDrain) { Span::ZERO } else { drain };
         if let Some(claim) = &mut self.claim {
-            claim.drained = Some(now + drain);
+            let drained = now + drain;
+            claim.drained = Some(claim.drained.map_or(drained, |known| known.min(drained)));
         }
     }
 
@@ -233,6 +235,9 @@ impl Rether {
                 claim.suspect = Some(from);
             }
             claim.list = grant.list;
+        }
+        if claim.drained.is_some() {
+            self.drain_from(now);
         }
         self.claim_tick(now);
     }

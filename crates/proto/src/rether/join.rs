@@ -42,7 +42,8 @@ pub(super) struct Joiner {
     pub(super) at: Instant,
     /// What it has to answer.
     pub(super) challenge: u64,
-    /// It has answered, or it is the boot that is known, whose frame counter no replay exceeds.
+    /// It has answered. That its boot is known proves nothing: who learnt of it from a Form has not heard its
+    /// frame counter, and takes a replay for news (seed 187475 of the product's timers).
     pub(super) alive: bool,
 }
 
@@ -144,8 +145,9 @@ impl Rether {
         if answer.nonce != self.nonce {
             return;
         }
-        if matches!(self.mode, Mode::Ring) && answer.verdict == Verdict::Prove {
-            // The master of a ring that never knew this one asks whether it lives (REPAIR-B12).
+        if matches!(self.mode, Mode::Ring) && answer.verdict == Verdict::Prove && self.is_master() {
+            // The master of a ring that never knew this one asks whether it lives (REPAIR-B12). Masters alone
+            // are compared, or each ring might end for another station of the other.
             self.answers = answer.challenge;
             self.outbox.push_back(Pending::Announce);
         }
@@ -192,7 +194,6 @@ impl Rether {
         mac: MacAddr,
         header: &LinkHeader,
         said: &Announce,
-        is_new: bool,
     ) {
         let LinkHeader { incarnation, generation, seq, .. } = *header;
         let known = |joiner: &Joiner| joiner.mac == mac && joiner.incarnation == incarnation;
@@ -204,7 +205,7 @@ impl Rether {
         if self.changes.joiners.len() >= usize::from(STATIONS_MAX) {
             return;
         }
-        let alive = !is_new || said.answers == challenge || planted(Bug::ChallengeNotAsked);
+        let alive = said.answers == challenge || planted(Bug::ChallengeNotAsked);
         if !alive && self.is_master() {
             let answer = JoinAnswer { nonce: said.nonce, challenge, verdict: Verdict::Prove };
             self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });

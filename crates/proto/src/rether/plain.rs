@@ -150,7 +150,7 @@ impl Rether {
                 return;
             }
             // A joiner stays a stranger until the cycle master forms the ring anew with it.
-            self.remember_joiner(now, mac, header, said, is_new);
+            self.remember_joiner(now, mac, header, said);
             return;
         }
         let station =

@@ -75,6 +75,8 @@ pub struct Bounds {
     waits: Vec<Option<Wait>>,
     /// Since when somebody switches.
     switching: Option<Instant>,
+    /// What was computed last: stations, what is reserved, whether strictly, and the bound.
+    known: Option<(u64, Span, bool, Option<Span>)>,
 }
 
 impl Checker for Bounds {
@@ -88,6 +90,22 @@ impl Checker for Bounds {
 }
 
 impl Bounds {
+    /// As [`access`]; from one event to the next what it depends on seldom changes.
+    fn bound(&mut self, view: &View<'_>, live: u64, reserved: Span, strict: bool) -> Option<Span> {
+        match self.known {
+            Some((stations, slots, was_strict, bound))
+                if (stations, slots, was_strict) == (live, reserved, strict) =>
+            {
+                bound
+            }
+            _ => {
+                let bound = access(view.settings, live, reserved, strict);
+                self.known = Some((live, reserved, strict, bound));
+                bound
+            }
+        }
+    }
+
     fn access(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
         let link = view.hosts[host].node.as_ref().map(|node| node.link());
         let link = link.filter(|link| link.mode() == ModeName::Token && link.queued_frames() > 0);
@@ -108,7 +126,7 @@ impl Bounds {
         // A babbler takes as if it had reserved; where it leaves a cycle no room for a frame, nothing is
         // promised.
         let reserved = reserved + view.windows.burden_of(since, view.now);
-        let Some(bound) = access(view.settings, live, reserved, strict) else {
+        let Some(bound) = self.bound(view, live, reserved, strict) else {
             self.waits[host] = None;
             return;
         };

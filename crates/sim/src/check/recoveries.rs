@@ -271,7 +271,7 @@ impl RecoveryTimes {
         for part in 0..2 {
             let Some(last) = self.parts[part].last.filter(|_| !self.parts[part].told) else { continue };
             // Nothing is overdue before the shortest of all bounds.
-            if view.now.since(last) <= view.recovery.crash(0) {
+            if view.now.since(last) <= view.recovery.shortest() {
                 continue;
             }
             let blows: Vec<_> = self.recent(last, view).collect();

@@ -18,6 +18,8 @@ pub struct Recovery {
     switch: Span,
     join: Span,
     one_way: Span,
+    /// R(0), the shortest of all.
+    shortest: Span,
     /// On a shared wire what repairs a loss collides as well; no paper bounds that, so two cycles.
     collides: Span,
 }
@@ -26,8 +28,10 @@ impl Recovery {
     /// The bounds for these settings and so many stations.
     pub fn new(settings: &Settings, stations: usize) -> Self {
         let collides = if settings.half_duplex { settings.trt * 2 } else { Span::ZERO };
+        let timers = settings.timers(u16::try_from(stations).unwrap_or(u16::MAX));
         Self {
-            timers: settings.timers(u16::try_from(stations).unwrap_or(u16::MAX)),
+            shortest: timers.after_silent_crash(0, true) + collides,
+            timers,
             trt: settings.trt,
             hop_timeout: settings.hop_timeout,
             death: settings.death_timeout,
@@ -48,6 +52,11 @@ impl Recovery {
         self.hop_timeout * (1 << nth.saturating_sub(1).min(4)) + self.one_way
     }
 
+    /// What any silence takes: asked for after every event.
+    pub fn shortest(&self) -> Span {
+        self.shortest
+    }
+
     /// … after the last of any number of faults, of whose victims `dead` are silent: T_w + claim + W + h.
     pub fn crash(&self, dead: u64) -> Span {
         let dead = u16::try_from(dead).unwrap_or(u16::MAX);
@@ -57,6 +66,11 @@ impl Recovery {
     /// One claim with its drain.
     pub fn round(&self, dead: u64) -> Span {
         self.timers.claim() + self.timers.drain(u16::try_from(dead).unwrap_or(u16::MAX), true)
+    }
+
+    /// … plain Ethernet at a station that missed the switch back to it.
+    pub fn lost_switch_back(&self) -> Span {
+        self.timers.after_lost_switch_back() + self.collides
     }
 
     /// … after a station died while the mode was being switched: who waits for it waits for all its tries.

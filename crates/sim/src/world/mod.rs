@@ -661,7 +661,10 @@ impl World {
             }
             (_, Some(kind)) => {
                 self.blow_at(kind, token, Span::ZERO);
-                (self.token_lost() + slot, Scope::All)
+                let lost = self.token_lost();
+                // Who misses that a ring has ended waits for its token (seed 161014 of the product's timers).
+                let notice = if kind == Kind::Mode { self.recovery.lost_switch_back() } else { Span::ZERO };
+                (lost.max(notice) + slot, Scope::All)
             }
             // Ordinary frames were promised nothing.
             (_, None) => return,
