@@ -191,6 +191,36 @@ fn a_ring_that_fell_apart_merges() {
     assert!(happened(&report, "frame_at_a_cut_wire") > 0, "{report}");
 }
 
+/// Two segments that each run a ring, until one wire joins them for the first time: the stations of both have the
+/// same numbers, and none knows one of the other.
+#[test]
+fn two_rings_of_strangers_become_one() {
+    let Some(lab) = Lab::with_hub("hub-strangers", 4) else { return };
+    lab.follow(&fault("partition", "stations = [1, 2]"));
+    let lab = lab.with_strangers(|lab, k| hold_log(lab, k, "only"));
+    for (k, other) in [(1, "n2"), (3, "n4")] {
+        lab.wait_for_status(k, "the other of its part, and nobody else", |status| {
+            let members = status["members"].as_array().unwrap();
+            members.len() == 2 && members.iter().any(|member| member["name"] == other)
+        });
+    }
+    let streams = [Stream::start(&lab, 1, 2), Stream::start(&lab, 3, 4)];
+    streams.iter().for_each(Stream::assert_goes_on);
+    lab.follow("");
+    lab.wait_for_members();
+    assert_whole(&lab);
+    let merged = rota::now();
+    streams.iter().for_each(Stream::assert_goes_on_or_says_why_not);
+    drop(streams);
+    let across = [Stream::start(&lab, 4, 1), Stream::start(&lab, 1, 3)];
+    across.iter().for_each(Stream::assert_goes_on);
+    drop(across);
+    let together = |hold: &Hold| hold.accepted_ns > merged.as_nanos();
+    assert_one_holder(holds_of(&lab, &[1, 2, 3, 4]).into_iter().filter(together).collect());
+    let report = lab.down();
+    assert_eq!((happened(&report, "partition"), happened(&report, "merge")), (1, 1), "{report}");
+}
+
 #[test]
 fn a_ring_survives_one_deaf_ear_and_a_flapping_link() {
     let Some(lab) = ring("hub-deaf") else { return };

@@ -41,12 +41,18 @@ impl Lab {
     }
 
     /// The same, each node with more arguments.
-    pub fn with_nodes(mut self, more: impl Fn(&Self, u8) -> Vec<String>) -> Self {
+    pub fn with_nodes(self, more: impl Fn(&Self, u8) -> Vec<String>) -> Self {
+        let lab = self.with_strangers(more);
+        lab.wait_for_members();
+        lab
+    }
+
+    /// The same, whether or not they can hear each other.
+    pub fn with_strangers(mut self, more: impl Fn(&Self, u8) -> Vec<String>) -> Self {
         for k in 1..=self.stations {
             let node = self.start_node(k, &more(&self, k));
             self.nodes.push(node);
         }
-        self.wait_for_members();
         self
     }
 
