@@ -191,8 +191,8 @@ fn a_ring_that_fell_apart_merges() {
     assert!(happened(&report, "frame_at_a_cut_wire") > 0, "{report}");
 }
 
-/// Two segments that each run a ring, until one wire joins them for the first time: the stations of both have the
-/// same numbers, and none knows one of the other.
+/// Two segments that each run a ring, until one wire joins them for the first time: the stations of both have
+/// the same numbers, and none knows one of the other.
 #[test]
 fn two_rings_of_strangers_become_one() {
     let Some(lab) = Lab::with_hub("hub-strangers", 4) else { return };
