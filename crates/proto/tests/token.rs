@@ -470,6 +470,23 @@ fn the_cycle_master_lets_a_joiner_in_under_a_new_key() {
     assert_eq!((named, form.key_epoch), (vec![1, 2, 3, 4], 2));
 }
 
+/// Seed 235113 of the product's timers: in one visit somebody was let in and the last reservation closed. The
+/// ring ended under a key that its other stations had not been given yet, so none of them heard of it.
+#[test]
+fn a_ring_that_ends_lets_nobody_in() {
+    let (mut rig, channel) = Rig::master(6_250, true);
+    assert_eq!(rig.state(), "ring", "the token is away");
+    rig.announce(7, StationState::Joining);
+    rig.announce(7, StationState::Joining);
+    rig.node.close(rig.now, channel);
+    let formed = rig.count(Kind::Form);
+    rig.rest();
+    rig.run(ms(1));
+    assert_eq!((rig.state(), rig.count(Kind::Form)), ("plain", formed));
+    let told = rig.sent.iter().find(|sent| sent.header.kind == Kind::Mode).expect("the ring has ended");
+    assert_eq!(told.header.key_epoch, 1, "under the key that all have");
+}
+
 #[test]
 fn an_idle_station_passes_the_round_on_to_the_next() {
     let mut rig = Rig::ring();

@@ -242,8 +242,13 @@ impl Rether {
         }
     }
 
-    /// Only the cycle master lets stations in, so that two never get the same number.
+    /// Only the cycle master lets stations in, so that two never get the same number. A ring that ends lets
+    /// nobody in: its end is told under the key that all have, not under the next one (seed 235113 of the
+    /// product's timers).
     pub(super) fn admit_joiners(&mut self, now: Instant, token: &mut Token) {
+        if token.slots.as_slice().is_empty() {
+            return;
+        }
         let fresh = self.settings.join_interval * 5;
         let mut joiners = core::mem::take(&mut self.changes.joiners);
         joiners.retain(|joiner| now.since(joiner.at) < fresh);
@@ -269,6 +274,9 @@ impl Rether {
                     self.outbox.push_back(Pending::JoinAnswer { to: joiner.mac, answer });
                 }
             }
+        }
+        if token.slots.as_slice().is_empty() {
+            return;
         }
         if joined && planted(Bug::KeyKeptAtJoin) {
             self.send_form();
