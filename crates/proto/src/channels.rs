@@ -843,17 +843,15 @@ impl Channels {
     }
 
     /// Stations have other numbers: what was asked of one, or by one, goes on with that one.
+    /// One that has none for now, or is not known any more, is nobody until it has one again.
     fn follow(&mut self, link: &mut Rether) {
         let members = link.members();
-        let number = |mac: MacAddr| {
-            let member = members.iter().find(|member| member.mac == mac);
-            member.map(|member| member.station).filter(|station| *station != 0)
-        };
-        for channel in &mut self.incoming {
-            channel.from = number(channel.peer).unwrap_or(channel.from);
-        }
-        for channel in &mut self.outgoing {
-            channel.to = number(channel.peer).unwrap_or(channel.to);
+        let number = |mac| members.iter().find(|member| member.mac == mac).map_or(0, |member| member.station);
+        self.incoming.iter_mut().for_each(|channel| channel.from = number(channel.peer));
+        self.outgoing.iter_mut().for_each(|channel| channel.to = number(channel.peer));
+        // Who is in a ring has a number: an open channel's sender that has none has left it.
+        while let Some(at) = self.incoming.iter().position(|channel| channel.opened && channel.from == 0) {
+            self.end_incoming(at, CloseCause::PeerGone, None);
         }
         for channel in &self.outgoing {
             link.readdress(channel.id, channel.to);
@@ -861,7 +859,8 @@ impl Channels {
     }
 
     fn on_member_gone(&mut self, now: Instant, station: StationId, cause: CloseCause, link: &mut Rether) {
-        if planted(Bug::DeadPeerKept) {
+        // Who had no number was nobody's peer.
+        if station == 0 || planted(Bug::DeadPeerKept) {
             return;
         }
         while let Some(at) = self.incoming.iter().position(|channel| channel.from == station) {
@@ -892,7 +891,8 @@ impl Channels {
 }
 
 fn mac_of(station: StationId, link: &Rether) -> Option<MacAddr> {
-    link.members().iter().find(|member| member.station == station).map(|member| member.mac)
+    let mut members = link.members().iter().filter(|member| member.station != 0);
+    members.find(|member| member.station == station).map(|member| member.mac)
 }
 
 fn contract_of(signal: &Signal, link: &Rether) -> Contract {

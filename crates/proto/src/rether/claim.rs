@@ -235,6 +235,8 @@ impl Rether {
                 claim.suspect = Some(from);
             }
             claim.list = grant.list;
+            // Who is dead in the one list may live in the other, and is waited for.
+            claim.drained = claim.drained.map(|_| Instant::FAR);
         }
         if claim.drained.is_some() {
             self.drain_from(now);

@@ -75,6 +75,9 @@ impl Rether {
         if !matches!(self.mode, Mode::Ring) {
             self.learn_generation(header.generation);
         }
+        // It may have taken another number, or have been given one, that we have not heard of yet.
+        let known = self.members.by_mac(mac).map(|member| member.station).filter(|station| *station != 0);
+        let number = known.unwrap_or(header.source);
         match header.kind {
             Kind::Announce => self.on_announce(now, header, mac, &Announce::parse(body).ok()?),
             Kind::Switch => self.on_switch(now, header.source, mac, &Switch::parse(body).ok()?),
@@ -85,15 +88,11 @@ impl Rether {
             }
             Kind::Mode => self.on_mode(now, heard == Heard::Known, ModeNotice::parse(body).ok()?),
             Kind::Claim => self.on_claim(now, header.source, mac, &Claim::parse(body).ok()?),
-            Kind::ClaimGrant => self.on_grant(now, header.source, &ClaimGrant::parse(body).ok()?),
+            Kind::ClaimGrant => self.on_grant(now, number, &ClaimGrant::parse(body).ok()?),
             Kind::Nack => self.on_nack(now, &Nack::parse(body).ok()?),
             Kind::JoinAnswer => self.on_join_answer(now, mac, &JoinAnswer::parse(body).ok()?),
-            Kind::Signal => {
-                // It may have taken another number, or have been given one, that we have not heard of yet.
-                let known = self.members.by_mac(mac).map(|member| member.station).filter(|s| *s != 0);
-                return Some(Arrived::Signal(known.unwrap_or(header.source), Signal::parse(body).ok()?));
-            }
-            Kind::Report => return Some(Arrived::Report(header.source, body)),
+            Kind::Signal => return Some(Arrived::Signal(number, Signal::parse(body).ok()?)),
+            Kind::Report => return Some(Arrived::Report(number, body)),
             _ => self.counters.frames_malformed += 1,
         }
         Some(Arrived::Nothing)

@@ -15,7 +15,7 @@ use crate::io::StationId;
 use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
-use rota_wire::{Announce, Generation, JoinAnswer, LinkHeader, MacAddr, StationSet, Token, Verdict};
+use rota_wire::{Announce, Generation, JoinAnswer, LinkHeader, MacAddr, Phase, StationSet, Token, Verdict};
 
 /// How often a station may stop the ring before it has to wait.
 const STRIKES: u8 = 3;
@@ -147,9 +147,9 @@ impl Rether {
         }
         if matches!(self.mode, Mode::Ring) && answer.verdict == Verdict::Prove && self.is_master() {
             // The master of a ring that never knew this one asks whether it lives (REPAIR-B12). Masters alone
-            // are compared, or each ring might end for another station of the other.
-            self.answers = answer.challenge;
-            self.outbox.push_back(Pending::Announce);
+            // are compared, or each ring might end for another station of the other. It alone gets the answer:
+            // heard by the master of a third ring, an answer would be one more reason to ask.
+            self.outbox.push_back(Pending::Proof { to: mac, challenge: answer.challenge });
         }
         if !matches!(self.mode, Mode::Joining(_)) {
             return;
@@ -196,8 +196,15 @@ impl Rether {
         said: &Announce,
     ) {
         let LinkHeader { incarnation, generation, seq, .. } = *header;
+        // Of two rings only the one that would end needs to know whether the other lives.
+        let ends = |link: &mut Self| link.is_outranked_by(generation, mac) && !link.is_jump(generation);
+        if said.state == StationState::Ring && !ends(self) {
+            return;
+        }
         let known = |joiner: &Joiner| joiner.mac == mac && joiner.incarnation == incarnation;
         let challenge = match self.changes.joiners.iter().position(known) {
+            // A copy that came late undoes no proof.
+            Some(at) if seq <= self.changes.joiners[at].seq => return,
             Some(at) => self.changes.joiners.remove(at).challenge,
             // Never 0, which answers nothing.
             None => self.rng.next_u64() | 1,
@@ -252,17 +259,11 @@ impl Rether {
         let fresh = self.settings.join_interval * 5;
         let mut joiners = core::mem::take(&mut self.changes.joiners);
         joiners.retain(|joiner| now.since(joiner.at) < fresh);
-        let (alive, waiting): (Vec<_>, Vec<_>) = joiners.into_iter().partition(|joiner| joiner.alive);
+        let (alive, waiting): (Vec<_>, Vec<_>) =
+            joiners.into_iter().partition(|joiner| joiner.alive && joiner.said.state != StationState::Ring);
         self.changes.joiners = waiting;
         let mut joined = false;
         for joiner in alive {
-            if joiner.said.state == StationState::Ring {
-                if self.is_outranked_by(&joiner) {
-                    self.drop_slots(token, |_, _| true);
-                    return;
-                }
-                continue;
-            }
             match self.place_for(now, &joiner, token) {
                 Ok(station) => {
                     self.let_in(now, &joiner, station, token);
@@ -287,12 +288,28 @@ impl Rether {
     }
 
     /// Two rings whose stations never knew each other, on one wire now (REPAIR-B12). No station of one
-    /// believes a token or a list of the other; but masters say who they are every few cycles, and when they
-    /// hear each other they prove it. The ring of the smaller generation, or master's address, gives up its
-    /// reservations and so ends; its stations are plain ones then, who are told of the other ring and ask
-    /// to be let in.
-    fn is_outranked_by(&self, joiner: &Joiner) -> bool {
-        (joiner.generation, joiner.mac) > (self.seen.generation, self.me.mac)
+    /// believes a token or a list of the other; but masters say who they are every few cycles, and the master
+    /// of the ring of the smaller generation, or master's address, has the other prove it. Then its ring gives
+    /// up its reservations and so ends; its stations are plain ones then, who are told of the other ring and
+    /// ask to be let in.
+    fn is_outranked_by(&self, generation: Generation, mac: MacAddr) -> bool {
+        let has_slots = self.list.as_ref().is_some_and(|list| !list.slots.as_slice().is_empty());
+        has_slots && (generation, mac) > (self.seen.generation, self.me.mac)
+    }
+
+    /// Whether this ring ends for another one that lives. In its first rotation the token has not been
+    /// everywhere, and others would still reserve.
+    pub(super) fn is_outranked(&mut self, now: Instant, token: &Token) -> bool {
+        if token.phase == Phase::First || self.master(token) != self.station {
+            return false;
+        }
+        let fresh = self.settings.join_interval * 5;
+        let (rings, joiners): (Vec<_>, Vec<_>) = core::mem::take(&mut self.changes.joiners)
+            .into_iter()
+            .partition(|joiner| joiner.said.state == StationState::Ring && joiner.alive);
+        self.changes.joiners = joiners;
+        let greater = |ring: &Joiner| self.is_outranked_by(ring.generation, ring.mac);
+        rings.iter().any(|ring| now.since(ring.at) < fresh && greater(ring))
     }
 
     /// The number that a joiner gets, or why it gets none.

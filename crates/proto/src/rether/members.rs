@@ -45,8 +45,7 @@ impl Member {
 
     /// It has this number from now on. True when that is another one.
     fn number(&mut self, station: StationId) -> bool {
-        let known = core::mem::replace(&mut self.station, station);
-        station != 0 && station != known
+        core::mem::replace(&mut self.station, station) != station
     }
 
     /// Whether somebody means it by that name, number or address.
@@ -133,6 +132,7 @@ impl Members {
         } else if self.list.len() < usize::from(MAX_STATIONS) {
             let announce = *said;
             let nonce = said.nonce;
+            self.renumbered = true;
             self.list.push(Member {
                 station,
                 mac,

@@ -19,6 +19,11 @@ use rota_wire::{
 pub(super) enum Pending {
     Announce,
     Leaving,
+    /// An announcement to the one who asked whether this station lives.
+    Proof {
+        to: MacAddr,
+        challenge: u64,
+    },
     /// To everybody, or to an initiator that has missed it.
     Switch {
         to: MacAddr,
@@ -108,6 +113,11 @@ impl Rether {
         let (to, kind, proof, octets) = match pending {
             Pending::Announce => {
                 (all, Kind::Announce, Proof::Bootstrap, self.announcement(self.state()).emit(body))
+            }
+            Pending::Proof { to, challenge } => {
+                let mut said = self.announcement(self.state());
+                said.answers = *challenge;
+                (*to, Kind::Announce, Proof::Bootstrap, said.emit(body))
             }
             Pending::Leaving => {
                 (all, Kind::Announce, Proof::Bootstrap, self.announcement(StationState::Leaving).emit(body))

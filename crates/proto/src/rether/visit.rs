@@ -246,14 +246,15 @@ impl Rether {
             self.clock.start = now;
         }
         self.clock.known = true;
-        self.clock.cycle = self.clock.cycle.wrapping_add(cycles as u32);
+        let before = self.clock.cycle;
+        self.clock.cycle = before.wrapping_add(cycles as u32);
         self.counters.cycles += 1;
         self.tally.rotation.begin(now, self.clock.cycle, trt);
         // The lease is renewed only by another station's hands, so a drowsy token must go round in time, with
         // enough of it left for a machine that stalls.
         let lease_left = hold.lease_end.since(now);
         // Once in a while everybody is visited, or a dead station without a slot would never be noticed.
-        let must_go = self.clock.cycle.is_multiple_of(ROUND_CYCLES)
+        let must_go = before / ROUND_CYCLES != self.clock.cycle / ROUND_CYCLES
             || lease_left < (trt * 2).max(self.settings.lease.div_down(2))
             || !self.nrt.is_empty()
             || self.asked_by.is_some()
@@ -277,7 +278,7 @@ impl Rether {
             self.outbox.push_back(Pending::List);
         }
         // Who is called dead may live; and on the wire there may be a ring that never knew this one.
-        if self.clock.cycle.is_multiple_of(Timers::CALL_CYCLES) {
+        if before / Timers::CALL_CYCLES != self.clock.cycle / Timers::CALL_CYCLES {
             self.outbox.push_back(Pending::Announce);
         }
         self.enter_slot(now)

@@ -413,12 +413,17 @@ fn is_missed(view: &View<'_>, host: &Host) -> bool {
     host.boots > 0 && !host.is_running(view.now) && !nodes(view.hosts, view.now).all(|(_, node)| knows(node))
 }
 
-/// Whether all stations that run share one generation, or none runs a ring. Who asks to be let in is outside
+/// Whether all stations that run share one generation and key, or none runs a ring. Who asks to be let in is outside
 /// until its hold-off ends.
 fn is_one_ring(view: &View<'_>) -> bool {
     let mut rings = nodes(view.hosts, view.now)
         .map(|(_, node)| node.link())
         .filter(|link| link.mode() != ModeName::Joining)
-        .map(|link| (link.mode() == ModeName::Token).then(|| link.generation()));
-    rings.next().is_none_or(|first| rings.all(|ring| ring == first))
+        .map(|link| (link.mode() == ModeName::Token).then_some(link));
+    rings.next().is_none_or(|first| {
+        rings.all(|ring| match (first, ring) {
+            (Some(one), Some(other)) => one.generation() == other.generation() && one.shares_key(other),
+            (one, other) => one.is_none() && other.is_none(),
+        })
+    })
 }

@@ -663,7 +663,11 @@ impl World {
                 self.blow_at(kind, token, Span::ZERO);
                 let lost = self.token_lost();
                 // Who misses that a ring has ended waits for its token (seed 161014 of the product's timers).
-                let notice = if kind == Kind::Mode { self.recovery.lost_switch_back() } else { Span::ZERO };
+                let in_ring = |host: &Host| {
+                    host.node.as_ref().is_some_and(|node| node.link().mode() == ModeName::Token)
+                };
+                let is_farewell = kind == Kind::Mode && !self.hosts.get(from).is_some_and(in_ring);
+                let notice = if is_farewell { self.recovery.lost_switch_back() } else { Span::ZERO };
                 (lost.max(notice) + slot, Scope::All)
             }
             // Ordinary frames were promised nothing.
