@@ -470,6 +470,26 @@ fn the_cycle_master_lets_a_joiner_in_under_a_new_key() {
     assert_eq!((named, form.key_epoch), (vec![1, 2, 3, 4], 2));
 }
 
+/// Seed 274529 of the product's timers: a member that had missed the newest key sent its old Form with its
+/// token, and threw out whoever had been let in under the new one.
+#[test]
+fn who_has_missed_the_newest_key_is_given_it_and_throws_nobody_out() {
+    let (mut rig, _) = Rig::master(6_250, true);
+    rig.rest();
+    rig.announce(7, StationState::Joining);
+    rig.run(ms(40));
+    rig.announce(7, StationState::Joining);
+    rig.run(ms(40));
+    let form = rota_wire::Form::parse(&rig.last(Kind::Form).body).expect("sound");
+    rig.mode_epoch = form.mode_epoch;
+    assert_eq!(form.key_epoch, 2);
+    rig.clear();
+    rig.form(&[1, 3]);
+    assert!(rig.in_ring(), "{}", rig.state());
+    let again = rota_wire::Form::parse(&rig.last(Kind::Form).body).expect("sound");
+    assert_eq!((again.key_epoch, again.members().len()), (2, form.members().len()));
+}
+
 /// Seed 235113 of the product's timers: in one visit somebody was let in and the last reservation closed. The
 /// ring ended under a key that its other stations had not been given yet, so none of them heard of it.
 #[test]

@@ -119,6 +119,15 @@ impl Rether {
             self.counters.frames_malformed += 1;
             return;
         }
+        let same_ring = generation == self.seen.generation && form.mode_epoch == self.mode_epoch;
+        if known && same_ring && matches!(self.mode, Mode::Ring) && self.keys.is_newer_than(form.key_epoch) {
+            // It comes from a member that has missed the newer key, and would throw out whoever was let in
+            // under it (seed 274529 of the product's timers).
+            if self.is_master() {
+                self.send_form();
+            }
+            return;
+        }
         let mut forming = core::mem::take(&mut self.forming);
         if forming.add(from, form) {
             self.on_formed(now, known, form.mode_epoch, form.key_epoch, &forming.members);

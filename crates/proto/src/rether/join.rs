@@ -147,8 +147,8 @@ impl Rether {
         }
         if matches!(self.mode, Mode::Ring) && answer.verdict == Verdict::Prove && self.is_master() {
             // The master of a ring that never knew this one asks whether it lives (REPAIR-B12). Masters alone
-            // are compared, or each ring might end for another station of the other. It alone gets the answer:
-            // heard by the master of a third ring, an answer would be one more reason to ask.
+            // are compared, or each ring might end for another station of the other. Whoever asked
+            // gets the answer, and nobody else: to the master of a third ring it would be a reason to ask.
             self.outbox.push_back(Pending::Proof { to: mac, challenge: answer.challenge });
         }
         if !matches!(self.mode, Mode::Joining(_)) {
@@ -288,10 +288,10 @@ impl Rether {
     }
 
     /// Two rings whose stations never knew each other, on one wire now (REPAIR-B12). No station of one
-    /// believes a token or a list of the other; but masters say who they are every few cycles, and the master
-    /// of the ring of the smaller generation, or master's address, has the other prove it. Then its ring gives
-    /// up its reservations and so ends; its stations are plain ones then, who are told of the other ring and
-    /// ask to be let in.
+    /// believes a token or a list of the other; but masters say who they are every few cycles, and the
+    /// master of the ring of the smaller generation, or master's address, has the other prove it. Then its
+    /// ring gives up its reservations and so ends; its stations are plain ones then, who are told of the
+    /// other ring and ask to be let in.
     fn is_outranked_by(&self, generation: Generation, mac: MacAddr) -> bool {
         let has_slots = self.list.as_ref().is_some_and(|list| !list.slots.as_slice().is_empty());
         has_slots && (generation, mac) > (self.seen.generation, self.me.mac)

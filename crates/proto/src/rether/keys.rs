@@ -29,6 +29,11 @@ impl KeyRing {
         self.current().map_or(0, |(epoch, _)| epoch)
     }
 
+    /// Whether the newest key came after that of this epoch. Epochs wrap: the shorter way counts.
+    pub(super) fn is_newer_than(&self, epoch: u8) -> bool {
+        epoch != 0 && (self.current_epoch().wrapping_sub(epoch) as i8) > 0
+    }
+
     /// The epoch of the next key; 0 is the segment key's.
     pub(super) fn next_epoch(&self) -> u8 {
         match self.current_epoch().wrapping_add(1) {

@@ -111,16 +111,9 @@ impl Rether {
         let body = &mut frame.bytes[BODY..];
         let all = MacAddr::BROADCAST;
         let (to, kind, proof, octets) = match pending {
-            Pending::Announce => {
-                (all, Kind::Announce, Proof::Bootstrap, self.announcement(self.state()).emit(body))
-            }
-            Pending::Proof { to, challenge } => {
-                let mut said = self.announcement(self.state());
-                said.answers = *challenge;
-                (*to, Kind::Announce, Proof::Bootstrap, said.emit(body))
-            }
-            Pending::Leaving => {
-                (all, Kind::Announce, Proof::Bootstrap, self.announcement(StationState::Leaving).emit(body))
+            Pending::Announce | Pending::Leaving | Pending::Proof { .. } => {
+                let (to, said) = self.announcement_of(pending);
+                (to, Kind::Announce, Proof::Bootstrap, said.emit(body))
             }
             Pending::Switch { to } => (*to, Kind::Switch, Proof::Bootstrap, self.switch_body()?.emit(body)),
             Pending::SwitchAck => {
@@ -233,6 +226,18 @@ impl Rether {
         let len = emit_frame(frame.bytes, to, self.me.mac, ether_type, &header, octets, key);
         self.tally.count_sent(kind.class(), len);
         Some(Output::Transmit { port: self.port, len: len as u16 })
+    }
+
+    fn announcement_of(&self, pending: &Pending) -> (MacAddr, Announce) {
+        match pending {
+            Pending::Proof { to, challenge } => {
+                let mut said = self.announcement(self.state());
+                said.answers = *challenge;
+                (*to, said)
+            }
+            Pending::Leaving => (MacAddr::BROADCAST, self.announcement(StationState::Leaving)),
+            _ => (MacAddr::BROADCAST, self.announcement(self.state())),
+        }
     }
 
     fn announcement(&self, state: StationState) -> Announce {

@@ -413,8 +413,8 @@ fn is_missed(view: &View<'_>, host: &Host) -> bool {
     host.boots > 0 && !host.is_running(view.now) && !nodes(view.hosts, view.now).all(|(_, node)| knows(node))
 }
 
-/// Whether all stations that run share one generation and key, or none runs a ring. Who asks to be let in is outside
-/// until its hold-off ends.
+/// Whether all stations that run share one generation and key, or none runs a ring. Who asks to be let in is
+/// outside until its hold-off ends.
 fn is_one_ring(view: &View<'_>) -> bool {
     let mut rings = nodes(view.hosts, view.now)
         .map(|(_, node)| node.link())
