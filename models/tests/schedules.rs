@@ -1,6 +1,6 @@
-//! Counter-examples as schedules of the simulator: each file in `schedules/` breaks its rule with its
-//! planted bug (or one of its rules, `S1|S7`) and keeps every rule without. `SCHEDULES=write cargo test -p rota-models --test schedules`
-//! writes them.
+//! Counter-examples as schedules of the simulator: each file in `schedules/` breaks its rule, or one of
+//! several (`S1|S7`), with its planted bug and keeps every rule without.
+//! `SCHEDULES=write cargo test -p rota-models --test schedules` writes them.
 
 use rota_models::for_simulator;
 use rota_models::paper::{self, PaperRing};
