@@ -5,10 +5,10 @@
 set -eu
 minutes=${1:?usage: verify/long-run.sh MINUTES}
 cd "$(dirname "$0")/.."
-cargo build --release
+cargo build --profile fast
 label=$(git rev-parse --short HEAD)
 [ -z "$(git status --porcelain --untracked-files=no -- crates)" ] || label="$label-changed"
 proven=$(((minutes * 3 + 3) / 4))
-target/release/rota sim sweep --timers proven --minutes "$proven" --ledger verify/ledger.csv --label "$label"
+target/fast/rota sim sweep --timers proven --minutes "$proven" --ledger verify/ledger.csv --label "$label"
 [ "$minutes" -le "$proven" ] ||
-    target/release/rota sim sweep --minutes $((minutes - proven)) --ledger verify/ledger.csv --label "$label"
+    target/fast/rota sim sweep --minutes $((minutes - proven)) --ledger verify/ledger.csv --label "$label"
