@@ -156,6 +156,20 @@ fn a_ring_survives_frames_that_no_station_sent() {
     }
 }
 
+/// The parts in which these streams run become one ring; when they were one.
+fn assert_merge(lab: &Lab, streams: [Stream; 2]) -> rota::Instant {
+    lab.follow("");
+    lab.wait_for_members();
+    assert_whole(lab);
+    let merged = rota::now();
+    // The part that yields gives up its reservations, and says so.
+    streams.iter().for_each(Stream::assert_goes_on_or_says_why_not);
+    drop(streams);
+    let across = [Stream::start(lab, 4, 1), Stream::start(lab, 1, 3)];
+    across.iter().for_each(Stream::assert_goes_on);
+    merged
+}
+
 #[test]
 fn a_ring_that_fell_apart_merges() {
     let Some(lab) = ring("hub-partition") else { return };
@@ -171,15 +185,7 @@ fn a_ring_that_fell_apart_merges() {
     lab.wait_for_status(1, "its part without n3 and n4", |status| dead(status, ["n3", "n4"]));
     lab.wait_for_status(3, "its part without n1 and n2", |status| dead(status, ["n1", "n2"]));
     streams.iter().for_each(Stream::assert_goes_on);
-    lab.follow("");
-    assert_whole(&lab);
-    let merged = rota::now();
-    // The part that yields gives up its reservations, and says so.
-    streams.iter().for_each(Stream::assert_goes_on_or_says_why_not);
-    drop(streams);
-    let across = [Stream::start(&lab, 4, 1), Stream::start(&lab, 1, 3)];
-    across.iter().for_each(Stream::assert_goes_on);
-    drop(across);
+    let merged = assert_merge(&lab, streams);
     // While they do not hear each other each part may have a holder; in itself, and together, only one.
     for part in [[1, 2], [3, 4]] {
         assert_one_holder(holds_of(&lab, &part));
@@ -206,15 +212,7 @@ fn two_rings_of_strangers_become_one() {
     }
     let streams = [Stream::start(&lab, 1, 2), Stream::start(&lab, 3, 4)];
     streams.iter().for_each(Stream::assert_goes_on);
-    lab.follow("");
-    lab.wait_for_members();
-    assert_whole(&lab);
-    let merged = rota::now();
-    streams.iter().for_each(Stream::assert_goes_on_or_says_why_not);
-    drop(streams);
-    let across = [Stream::start(&lab, 4, 1), Stream::start(&lab, 1, 3)];
-    across.iter().for_each(Stream::assert_goes_on);
-    drop(across);
+    let merged = assert_merge(&lab, streams);
     let together = |hold: &Hold| hold.accepted_ns > merged.as_nanos();
     assert_one_holder(holds_of(&lab, &[1, 2, 3, 4]).into_iter().filter(together).collect());
     let report = lab.down();

@@ -821,7 +821,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.tracer.channel(at, &event, &self.node);
             let peer = match &event {
                 rota_proto::ChannelEvent::Incoming { from, .. } => {
-                    let known = self.node.link().members().iter().find(|member| member.station == *from);
+                    let known = self.node.link().member(*from);
                     known.map(|member| member.announce.name().to_owned()).unwrap_or_default()
                 }
                 rota_proto::ChannelEvent::Closed { channel, .. } => {

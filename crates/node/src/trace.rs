@@ -403,7 +403,7 @@ impl Tracer {
                 self.contract(TraceEvent::Opened, now, *channel, *label, contract);
             }
             ChannelEvent::Incoming { channel, from, contract, .. } => {
-                let member = node.link().members().iter().find(|member| member.station == *from);
+                let member = node.link().member(*from);
                 let same_clock = member.is_some_and(|member| member.announce.boot_id == self.boot_id);
                 self.learn(*channel, 0, contract, same_clock);
             }
@@ -499,7 +499,7 @@ impl Tracer {
     ) {
         // Comes at most once a second, off the frame path.
         let words = crate::status::refusal(mac, why, here);
-        let src = node.link().members().iter().find(|member| member.mac == mac).map_or(0, |m| m.station);
+        let src = node.link().member_at(mac).map_or(0, |member| member.station);
         let (event, at_ns, octets) = (TraceEvent::RefusedStation, now.as_nanos(), words.as_bytes());
         self.note(&TraceRecord { event, src, octets, at_ns, noted_ns: at_ns, ..TraceRecord::default() });
     }

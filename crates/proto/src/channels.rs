@@ -360,7 +360,7 @@ impl Channels {
         if to == link.station() {
             return Err(OpenError::OwnStation(to));
         }
-        let Some(peer) = mac_of(to, link) else { return Err(OpenError::NoSuchStation(to)) };
+        let Some(peer) = link.member(to) else { return Err(OpenError::NoSuchStation(to)) };
         if request.unit_octets_max == 0 || request.unit_octets_max > UNIT_OCTETS_MAX {
             return Err(OpenError::UnitSize(request.unit_octets_max));
         }
@@ -381,7 +381,7 @@ impl Channels {
         let outgoing = Outgoing {
             id,
             to,
-            peer,
+            peer: peer.mac,
             label,
             request: OpenRequest { period: pace.period(trt), ..request.clone() },
             pace,
@@ -603,7 +603,7 @@ impl Channels {
                 return;
             }
         };
-        let Some(peer) = mac_of(from, link) else { return };
+        let Some(peer) = link.member(from) else { return };
         // One listener takes one channel; a program that wants more listens again.
         let taker = self.listeners.swap_remove(at);
         let listener = taker.id;
@@ -617,7 +617,7 @@ impl Channels {
         self.incoming.push(Incoming {
             id,
             from,
-            peer,
+            peer: peer.mac,
             remote,
             label,
             last_number: 0,
@@ -654,7 +654,7 @@ impl Channels {
         if self.incoming.len() >= CHANNELS_MAX {
             return Err(Some(CloseCause::NoListener));
         }
-        let sender = link.members().iter().find(|member| member.station == from);
+        let sender = link.member(from);
         let rank = |listener: &Listener| match &listener.from {
             _ if listener.service != service => None,
             None => Some(1),
@@ -842,11 +842,10 @@ impl Channels {
         }
     }
 
-    /// Stations have other numbers: what was asked of one, or by one, goes on with that one.
-    /// One that has none for now, or is not known any more, is nobody until it has one again.
+    /// Stations have other numbers: what was asked of one, or by one, goes on with that one. One that has
+    /// none for now, or is not known any more, is nobody until it has one again.
     fn follow(&mut self, link: &mut Rether) {
-        let members = link.members();
-        let number = |mac| members.iter().find(|member| member.mac == mac).map_or(0, |member| member.station);
+        let number = |mac| link.member_at(mac).map_or(0, |member| member.station);
         self.incoming.iter_mut().for_each(|channel| channel.from = number(channel.peer));
         self.outgoing.iter_mut().for_each(|channel| channel.to = number(channel.peer));
         // Who is in a ring has a number: an open channel's sender that has none has left it.
@@ -888,11 +887,6 @@ impl Channels {
             }
         }
     }
-}
-
-fn mac_of(station: StationId, link: &Rether) -> Option<MacAddr> {
-    let mut members = link.members().iter().filter(|member| member.station != 0);
-    members.find(|member| member.station == station).map(|member| member.mac)
 }
 
 fn contract_of(signal: &Signal, link: &Rether) -> Contract {

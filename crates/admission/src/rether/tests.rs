@@ -47,7 +47,7 @@ fn what_is_left_beside_five_streams_is_offered() {
     let params = params(10, 5);
     let (slots, refusal) = fill(&params, 4, 6_250);
     let offer = refusal.counter_offer.expect("some octets are left").get();
-    assert!(offer > 100 && offer < 2_000, "{refusal}");
+    assert_eq!(offer, 186, "{refusal}");
     assert_eq!(refusal.counter_offer_bps, Some(params.rate_of_down(Octets::new(offer), Pace::EVERY_CYCLE)));
     assert!(admit(&slots, &request(2, offer), &params).is_ok());
     assert!(admit(&slots, &request(2, offer + 1), &params).is_err());

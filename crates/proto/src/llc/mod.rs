@@ -355,7 +355,7 @@ impl Llc {
 
     /// The node address of a station and, where it is one of ours, its boot; 0 where it has none.
     fn node_of(&self, mac: MacAddr, link: &Rether) -> (u8, u32) {
-        let member = link.members().iter().find(|member| member.mac == mac);
+        let member = link.member_at(mac);
         let peer = || self.settings.peers.iter().find(|(_, of)| *of == mac).map_or(0, |(node, _)| *node);
         member.map_or_else(|| (peer(), 0), |m| (m.announce.llc_address, m.incarnation))
     }

@@ -226,7 +226,7 @@ impl Llc {
         let message = &self.messages[usize::from(slot)];
         let late = self.is_outstanding(slot)
             && now.since(message.first_sent) >= BIT_LIFE.minus(BIT_LIFE.div_down(8));
-        late && link.members().iter().any(|member| member.mac == message.mac)
+        late && link.member_at(message.mac).is_some()
     }
 
     fn ack_time(&self, link: &Rether) -> Span {

@@ -6,8 +6,8 @@ use crate::io::StationId;
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
-    Announce, Claim, ClaimGrant, Form, FrameView, JoinAnswer, Kind, ModeNotice, Nack, Signal, Switch,
-    SwitchAck, Token, UnitHeader, verify,
+    Announce, Claim, ClaimGrant, Form, FrameView, JoinAnswer, Kind, LinkHeader, MacAddr, ModeNotice, Nack,
+    Signal, Switch, SwitchAck, Token, UnitHeader, verify,
 };
 
 /// What a proven frame means for the parent of this machine.
@@ -75,9 +75,6 @@ impl Rether {
         if !matches!(self.mode, Mode::Ring) {
             self.learn_generation(header.generation);
         }
-        // It may have taken another number, or have been given one, that we have not heard of yet.
-        let known = self.members.by_mac(mac).map(|member| member.station).filter(|station| *station != 0);
-        let number = known.unwrap_or(header.source);
         match header.kind {
             Kind::Announce => self.on_announce(now, header, mac, &Announce::parse(body).ok()?),
             Kind::Switch => self.on_switch(now, header.source, mac, &Switch::parse(body).ok()?),
@@ -88,14 +85,25 @@ impl Rether {
             }
             Kind::Mode => self.on_mode(now, heard == Heard::Known, ModeNotice::parse(body).ok()?),
             Kind::Claim => self.on_claim(now, header.source, mac, &Claim::parse(body).ok()?),
-            Kind::ClaimGrant => self.on_grant(now, number, &ClaimGrant::parse(body).ok()?),
+            Kind::ClaimGrant => {
+                self.on_grant(now, self.number_of(mac, header), &ClaimGrant::parse(body).ok()?);
+            }
             Kind::Nack => self.on_nack(now, &Nack::parse(body).ok()?),
             Kind::JoinAnswer => self.on_join_answer(now, mac, &JoinAnswer::parse(body).ok()?),
-            Kind::Signal => return Some(Arrived::Signal(number, Signal::parse(body).ok()?)),
-            Kind::Report => return Some(Arrived::Report(number, body)),
+            Kind::Signal => {
+                return Some(Arrived::Signal(self.number_of(mac, header), Signal::parse(body).ok()?));
+            }
+            Kind::Report => return Some(Arrived::Report(self.number_of(mac, header), body)),
             _ => self.counters.frames_malformed += 1,
         }
         Some(Arrived::Nothing)
+    }
+
+    /// Whose frame it is, by its address: it may have taken another number, or have been given one, that has
+    /// not been heard of yet.
+    fn number_of(&self, mac: MacAddr, header: &LinkHeader) -> StationId {
+        let known = self.members.by_mac(mac).map(|member| member.station).filter(|station| *station != 0);
+        known.unwrap_or(header.source)
     }
 
     fn believes_stranger(&self, kind: Kind) -> bool {

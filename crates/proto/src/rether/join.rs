@@ -10,6 +10,7 @@ use super::counters::newer;
 use super::members::STATIONS_MAX;
 use super::outbox::Pending;
 use super::reserve::{LinkEvent, admission_slots};
+use super::visit::is_over;
 use super::{Mode, Rether, Stamp};
 use crate::io::StationId;
 use crate::planted::{Bug, planted};
@@ -253,12 +254,11 @@ impl Rether {
     /// nobody in: its end is told under the key that all have, not under the next one (seed 235113 of the
     /// product's timers).
     pub(super) fn admit_joiners(&mut self, now: Instant, token: &mut Token) {
-        if token.slots.as_slice().is_empty() {
+        if is_over(token) {
             return;
         }
-        let fresh = self.settings.join_interval * 5;
         let mut joiners = core::mem::take(&mut self.changes.joiners);
-        joiners.retain(|joiner| now.since(joiner.at) < fresh);
+        joiners.retain(|joiner| self.is_fresh(now, joiner));
         let (alive, waiting): (Vec<_>, Vec<_>) =
             joiners.into_iter().partition(|joiner| joiner.alive && joiner.said.state != StationState::Ring);
         self.changes.joiners = waiting;
@@ -276,7 +276,7 @@ impl Rether {
                 }
             }
         }
-        if token.slots.as_slice().is_empty() {
+        if is_over(token) {
             return;
         }
         if joined && planted(Bug::KeyKeptAtJoin) {
@@ -303,13 +303,22 @@ impl Rether {
         if token.phase == Phase::First || self.master(token) != self.station {
             return false;
         }
-        let fresh = self.settings.join_interval * 5;
-        let (rings, joiners): (Vec<_>, Vec<_>) = core::mem::take(&mut self.changes.joiners)
-            .into_iter()
-            .partition(|joiner| joiner.said.state == StationState::Ring && joiner.alive);
+        let mut joiners = core::mem::take(&mut self.changes.joiners);
+        let mut outranked = false;
+        // What is proven is looked at once.
+        joiners.retain(|joiner| {
+            let proven = joiner.alive && joiner.said.state == StationState::Ring;
+            outranked |=
+                proven && self.is_fresh(now, joiner) && self.is_outranked_by(joiner.generation, joiner.mac);
+            !proven
+        });
         self.changes.joiners = joiners;
-        let greater = |ring: &Joiner| self.is_outranked_by(ring.generation, ring.mac);
-        rings.iter().any(|ring| now.since(ring.at) < fresh && greater(ring))
+        outranked
+    }
+
+    /// Whether what a joiner said may still be so.
+    fn is_fresh(&self, now: Instant, joiner: &Joiner) -> bool {
+        now.since(joiner.at) < self.settings.join_interval * 5
     }
 
     /// The number that a joiner gets, or why it gets none.

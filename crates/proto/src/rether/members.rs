@@ -123,12 +123,13 @@ impl Members {
         said: &Announce,
         seq: u64,
     ) {
-        if let Some(member) = self.list.iter_mut().find(|member| member.mac == mac) {
+        if let Some(member) = self.by_mac_mut(mac) {
+            let renumbered = member.number(station);
             member.begin(inc, seq);
-            self.renumbered |= member.number(station);
             member.announce = *said;
             member.nonce = said.nonce;
             member.heard = now;
+            self.renumbered |= renumbered;
         } else if self.list.len() < usize::from(MAX_STATIONS) {
             let announce = *said;
             let nonce = said.nonce;
@@ -150,11 +151,12 @@ impl Members {
 
     /// Takes up a member of a formed ring. What it said of itself before stays.
     pub(super) fn form(&mut self, now: Instant, formed: &FormMember) {
-        if let Some(member) = self.list.iter_mut().find(|member| member.mac == formed.mac) {
+        if let Some(member) = self.by_mac_mut(formed.mac) {
+            let renumbered = member.number(formed.station);
             member.begin(formed.incarnation, 0);
-            self.renumbered |= member.number(formed.station);
             member.nonce = formed.nonce;
             member.heard = now;
+            self.renumbered |= renumbered;
             self.list.sort_unstable_by_key(|member| (member.station, member.mac));
         } else {
             let said = Announce::new(0, formed.nonce, 0, rota_wire::bodies::StationState::Ring, "");

@@ -72,7 +72,7 @@ use outbox::Pending;
 use queue::{NrtQueue, Origin};
 use reserve::{Part, Session};
 use rota_units::{Instant, Span};
-use rota_wire::{Class, Generation, Key, Report, ReportHead, Signal, Token};
+use rota_wire::{Class, Generation, Key, MacAddr, Report, ReportHead, Signal, Token};
 use std::collections::VecDeque;
 
 /// Names a token: its generation and its hop in it.
@@ -378,6 +378,16 @@ impl Rether {
     /// The other stations.
     pub fn members(&self) -> &[Member] {
         self.members.as_slice()
+    }
+
+    /// The other station of this number.
+    pub fn member(&self, station: StationId) -> Option<&Member> {
+        self.members.get(station)
+    }
+
+    /// The other station of this address.
+    pub fn member_at(&self, mac: MacAddr) -> Option<&Member> {
+        self.members.by_mac(mac)
     }
 
     /// Whether the token skips this station.

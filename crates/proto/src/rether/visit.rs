@@ -246,15 +246,17 @@ impl Rether {
             self.clock.start = now;
         }
         self.clock.known = true;
-        let before = self.clock.cycle;
-        self.clock.cycle = before.wrapping_add(cycles as u32);
+        let (before, cycle) = (self.clock.cycle, self.clock.cycle.wrapping_add(cycles as u32));
+        self.clock.cycle = cycle;
+        // Cycles are skipped, and what is to happen in every so many is not.
+        let passes = |every: u32| before / every != cycle / every;
         self.counters.cycles += 1;
         self.tally.rotation.begin(now, self.clock.cycle, trt);
         // The lease is renewed only by another station's hands, so a drowsy token must go round in time, with
         // enough of it left for a machine that stalls.
         let lease_left = hold.lease_end.since(now);
         // Once in a while everybody is visited, or a dead station without a slot would never be noticed.
-        let must_go = before / ROUND_CYCLES != self.clock.cycle / ROUND_CYCLES
+        let must_go = passes(ROUND_CYCLES)
             || lease_left < (trt * 2).max(self.settings.lease.div_down(2))
             || !self.nrt.is_empty()
             || self.asked_by.is_some()
@@ -278,7 +280,7 @@ impl Rether {
             self.outbox.push_back(Pending::List);
         }
         // Who is called dead may live; and on the wire there may be a ring that never knew this one.
-        if before / Timers::CALL_CYCLES != self.clock.cycle / Timers::CALL_CYCLES {
+        if passes(Timers::CALL_CYCLES) {
             self.outbox.push_back(Pending::Announce);
         }
         self.enter_slot(now)
@@ -624,7 +626,7 @@ impl Rether {
 }
 
 /// Whether the last reservation is gone: no ring lives for its own sake.
-fn is_over(token: &Token) -> bool {
+pub(super) fn is_over(token: &Token) -> bool {
     token.slots.as_slice().is_empty() && !planted(Bug::EmptyRingKept)
 }
 

@@ -75,8 +75,8 @@ pub struct Bounds {
     waits: Vec<Option<Wait>>,
     /// Since when somebody switches.
     switching: Option<Instant>,
-    /// What was computed last: stations, what is reserved, whether strictly, and the bound.
-    known: Option<(u64, Span, bool, Option<Span>)>,
+    /// For how many stations, what is reserved and whether strictly a bound was computed last, and it.
+    known: Option<((u64, Span, bool), Option<Span>)>,
 }
 
 impl Checker for Bounds {
@@ -92,17 +92,10 @@ impl Checker for Bounds {
 impl Bounds {
     /// As [`access`]; from one event to the next what it depends on seldom changes.
     fn bound(&mut self, view: &View<'_>, live: u64, reserved: Span, strict: bool) -> Option<Span> {
+        let of = (live, reserved, strict);
         match self.known {
-            Some((stations, slots, was_strict, bound))
-                if (stations, slots, was_strict) == (live, reserved, strict) =>
-            {
-                bound
-            }
-            _ => {
-                let bound = access(view.settings, live, reserved, strict);
-                self.known = Some((live, reserved, strict, bound));
-                bound
-            }
+            Some((known, bound)) if known == of => bound,
+            _ => self.known.insert((of, access(view.settings, live, reserved, strict))).1,
         }
     }
 
@@ -152,7 +145,7 @@ impl Bounds {
 
     /// From the first station that wants a ring to the first that is in one; or to plain Ethernet again.
     fn switch(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
-        let mode = view.hosts[host].node.as_ref().map(|node| node.link().mode());
+        let mode = view.hosts[host].mode();
         let Some(since) = self.switching else {
             self.switching = (mode == Some(ModeName::Switching)).then_some(view.now);
             return;
@@ -170,9 +163,8 @@ impl Bounds {
                 (self.worst.switch, self.worst.switch_bound) = (self.worst.switch.max(took), bound);
             }
         } else {
-            let modes =
-                view.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| node.link().mode());
-            self.switching = modes.into_iter().any(|mode| mode == ModeName::Switching).then_some(since);
+            let switches = view.hosts.iter().any(|host| host.mode() == Some(ModeName::Switching));
+            self.switching = switches.then_some(since);
         }
     }
 }

@@ -161,12 +161,12 @@ impl RecoveryTimes {
     /// alone takes no token from anybody.
     fn acted(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
         let part = self.part(host);
-        match mode(&view.hosts[host]) {
+        match view.hosts[host].mode() {
             Some(ModeName::Plain | ModeName::Switching) => {
                 self.parts[part].last = None;
                 // Where all have booted since the last ring, the next one may count from one again (seed
                 // 137499 of the product's timers).
-                if !view.hosts.iter().any(|host| mode(host) == Some(ModeName::Token)) {
+                if !view.hosts.iter().any(|host| host.mode() == Some(ModeName::Token)) {
                     (self.newest, self.listed) = Default::default();
                 }
             }
@@ -185,7 +185,7 @@ impl RecoveryTimes {
 
     /// How many stations of a part run a ring.
     fn in_ring(&self, view: &View<'_>, part: usize) -> usize {
-        self.running(view, part).filter(|(_, host)| mode(host) == Some(ModeName::Token)).count()
+        self.running(view, part).filter(|(_, host)| host.mode() == Some(ModeName::Token)).count()
     }
 
     /// The list that a master sends when a cycle begins shows as well as the token that the ring lives.
@@ -221,7 +221,7 @@ impl RecoveryTimes {
             self.recent(view.now, view).filter(|(_, other)| !matches!(other, Blow::Parting(_))).count();
         // A part that is amid a switch has that to end, or to give up, before it can be anybody's ring (seed
         // 87934 of the product's timers); S9 and L4 have their deadlines for it.
-        let switches = self.running(view, 0).any(|(_, host)| mode(host) == Some(ModeName::Switching));
+        let switches = self.running(view, 0).any(|(_, host)| host.mode() == Some(ModeName::Switching));
         let strangers = are_strangers(view.hosts, view.now);
         let bound = if strangers { view.recovery.meeting_of_strangers() } else { view.recovery.meeting() };
         self.meeting = (blow == Blow::Meeting && others == 0 && !switches).then_some((view.now, bound));
@@ -372,10 +372,6 @@ pub(crate) fn stamp(frame: &FrameView<'_>) -> (Generation, u64) {
     (frame.header().generation, frame.header().seq)
 }
 
-fn mode(host: &Host) -> Option<ModeName> {
-    host.node.as_ref().map(|node| node.link().mode())
-}
-
 /// The nodes whose processes run, with their addresses.
 fn nodes(hosts: &[Host], now: Instant) -> impl Iterator<Item = (MacAddr, &Node)> + Clone {
     let running = hosts.iter().filter(move |host| host.is_running(now));
@@ -407,7 +403,7 @@ fn is_whole(view: &View<'_>, list: (Generation, u64)) -> bool {
 fn is_missed(view: &View<'_>, host: &Host) -> bool {
     let knows = |node: &Node| {
         let link = node.link();
-        let member = link.members().iter().find(|member| member.mac == host.mac);
+        let member = link.member_at(host.mac);
         link.mode() != ModeName::Token || member.is_none_or(|member| link.is_dead(member.station))
     };
     host.boots > 0 && !host.is_running(view.now) && !nodes(view.hosts, view.now).all(|(_, node)| knows(node))
@@ -416,14 +412,13 @@ fn is_missed(view: &View<'_>, host: &Host) -> bool {
 /// Whether all stations that run share one generation and key, or none runs a ring. Who asks to be let in is
 /// outside until its hold-off ends.
 fn is_one_ring(view: &View<'_>) -> bool {
-    let mut rings = nodes(view.hosts, view.now)
-        .map(|(_, node)| node.link())
-        .filter(|link| link.mode() != ModeName::Joining)
-        .map(|link| (link.mode() == ModeName::Token).then_some(link));
-    rings.next().is_none_or(|first| {
-        rings.all(|ring| match (first, ring) {
-            (Some(one), Some(other)) => one.generation() == other.generation() && one.shares_key(other),
-            (one, other) => one.is_none() && other.is_none(),
+    let links = nodes(view.hosts, view.now).map(|(_, node)| node.link());
+    let mut links = links.filter(|link| link.mode() != ModeName::Joining);
+    links.next().is_none_or(|first| {
+        let first_is = first.mode() == ModeName::Token;
+        links.all(|link| {
+            let is_same = link.generation() == first.generation() && link.shares_key(first);
+            (link.mode() == ModeName::Token) == first_is && (is_same || !first_is)
         })
     })
 }

@@ -7,7 +7,7 @@ pub use profile::HostProfile;
 use crate::clocks::Clock;
 use crate::engine::Stream;
 use crate::media::Frame;
-use rota_proto::{ChannelEvent, ChannelId, Delivery, Node, Payloads, Settings};
+use rota_proto::{ChannelEvent, ChannelId, Delivery, ModeName, Node, Payloads, Settings};
 use rota_units::{Instant, Span};
 use rota_wire::{FrameView, Kind, MacAddr};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -90,6 +90,11 @@ pub struct Host {
 pub(crate) const INBOX_MAX: usize = 4_096;
 
 impl Host {
+    /// In which mode its node is, if it has one.
+    pub(crate) fn mode(&self) -> Option<ModeName> {
+        self.node.as_ref().map(|node| node.link().mode())
+    }
+
     /// A frame waits for the process, with the stamp that the kernel gave it: the clock may change its rate
     /// before it is read.
     pub(crate) fn queue(&mut self, at: Instant, frame: Frame) {

@@ -3,6 +3,7 @@
 use super::{Event, World};
 use crate::check::{Blow, Scope, Seen};
 use crate::faults::{Happened, Select, WireFault};
+use crate::hosts::Host;
 use crate::media::Frame;
 use crate::traffic::{Purpose, Shape, Source};
 use rota_proto::{ChannelId, HostTag, Input, ModeName, Node, OpenError, PortId, Settings, StationId};
@@ -221,8 +222,7 @@ impl World {
 
     /// All live hosts agree that the segment is in token mode, or that it is plain.
     pub fn agreed_mode(&self) -> Option<ModeName> {
-        let mut modes =
-            self.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| node.link().mode());
+        let mut modes = self.hosts.iter().filter_map(Host::mode);
         let first = modes.next()?;
         modes.all(|mode| mode == first).then_some(first)
     }

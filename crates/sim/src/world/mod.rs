@@ -663,10 +663,8 @@ impl World {
                 self.blow_at(kind, token, Span::ZERO);
                 let lost = self.token_lost();
                 // Who misses that a ring has ended waits for its token (seed 161014 of the product's timers).
-                let in_ring = |host: &Host| {
-                    host.node.as_ref().is_some_and(|node| node.link().mode() == ModeName::Token)
-                };
-                let is_farewell = kind == Kind::Mode && !self.hosts.get(from).is_some_and(in_ring);
+                let mode = self.hosts.get(from).and_then(Host::mode);
+                let is_farewell = kind == Kind::Mode && mode != Some(ModeName::Token);
                 let notice = if is_farewell { self.recovery.lost_switch_back() } else { Span::ZERO };
                 (lost.max(notice) + slot, Scope::All)
             }
