@@ -20,7 +20,9 @@
 //! serves at least g stations, so m ≤ ⌈N/g⌉. If m is smaller, gap ≤ (m+1)·TRT. If m = ⌈N/g⌉, at most
 //! g−1−w stations come before v in the last cycle, y ≤ (g−1−w)·M_q; and cycle k ended because one more
 //! frame did not fit, x + (1+w)·M_q + M > F ≥ g·M_q. Together y − x < M. ∎ A station with Q frames ahead
-//! of its own waits Q+1 gaps under "one", ⌈(Q+1)/q⌉ under "at most q".
+//! of its own waits Q+1 gaps under "one", ⌈(Q+1)/q⌉ under "at most q". Signalling of the station itself goes
+//! first; what shares the place of one full frame counts as one, and of two visits one at least is not for
+//! signalling alone.
 
 use crate::link::LinkModel;
 use crate::rether::SegmentParams;

@@ -34,7 +34,7 @@ macro_rules! malformed {
 }
 
 /// All of them, in the order of the file.
-const COUNTERS: [Counter; 71] = [
+const COUNTERS: [Counter; 73] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
@@ -68,6 +68,8 @@ const COUNTERS: [Counter; 71] = [
     ("fragments_policed", |v| v.link.counters().fragments_policed),
     ("fragments_unknown", |v| v.link.counters().fragments_unknown),
     ("host_frames_sent", |v| v.link.counters().host_frames_sent),
+    ("ordinary_visits", |v| v.link.counters().ordinary_visits),
+    ("signalling_visits", |v| v.link.counters().signalling_visits),
     ("host_frames_dropped", |v| v.link.counters().host_frames_dropped),
     ("nrt_refusals", |v| v.link.counters().nrt_refusals),
     ("stations_refused", |v| v.link.counters().stations_refused),

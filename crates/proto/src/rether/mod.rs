@@ -181,6 +181,10 @@ pub struct Counters {
     pub fragments_unknown: u64,
     /// Ordinary frames sent under the token.
     pub host_frames_sent: u64,
+    /// Ordinary visits that sent anything.
+    pub ordinary_visits: u64,
+    /// Those of them that sent signalling only.
+    pub signalling_visits: u64,
     /// Ordinary frames dropped because the queue was full.
     pub host_frames_dropped: u64,
     /// Non-real-time visits refused because the frame did not fit the cycle.
@@ -459,6 +463,11 @@ impl Rether {
         self.nrt.frames()
     }
 
+    /// How many of them are signalling of ours.
+    pub fn queued_signalling(&self) -> usize {
+        self.nrt.signalling()
+    }
+
     /// Keeps an idle token going round until then, so that its hops can be measured.
     pub(crate) fn keep_awake(&mut self, now: Instant, until: Instant) {
         self.awake_until = until;
@@ -622,7 +631,8 @@ impl Rether {
         self.tally.count_sent(Class::Llc, usize::from(octets));
         let Some(hold) = &mut self.hold else { return };
         if let visit::Stage::Nrt { left, sent } = &mut hold.stage {
-            (*left, *sent) = (left.saturating_sub(1), true);
+            self.counters.ordinary_visits += u64::from(*sent == visit::Sent::Nothing);
+            (*left, *sent) = (left.saturating_sub(1), visit::Sent::Others);
             self.tally.count_level(level, octets);
             self.charge_octets(now, octets);
         }

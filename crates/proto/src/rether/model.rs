@@ -5,7 +5,7 @@
 
 use super::hold::{Hold, Watch};
 use super::reserve::Fate;
-use super::visit::Stage;
+use super::visit::{Sent, Stage};
 use super::{Initiating, Joining, Mode, Rether, Settings, Stamp, Yielding};
 use crate::io::{GateOrder, StationId};
 use rota_units::{Instant, Span};
@@ -298,7 +298,7 @@ impl Rether {
         for entry in self.nrt.levels.iter().flatten() {
             visit.word(u64::from(entry.octets));
         }
-        visit.word(self.nrt.frames() as u64);
+        visit.word((self.nrt.frames() as u64) << 1 | u64::from(self.nrt.others_first));
     }
 }
 
@@ -329,7 +329,15 @@ fn visit_hold(visit: &mut dyn Visit, hold: &Hold, cap: Span) {
             visit.word(used.get());
             visit.until(*opens);
         }
-        Stage::Nrt { left, sent } => visit.word(2 | u64::from(*sent) << 3 | u64::from(*left) << 4),
+        Stage::Nrt { left, sent } => {
+            let (kind, took) = match sent {
+                Sent::Nothing => (0, Span::ZERO),
+                Sent::Signalling(took) => (1, *took),
+                Sent::Others => (2, Span::ZERO),
+            };
+            visit.word(2 | kind << 3 | u64::from(*left) << 5);
+            visit.word(took.as_nanos());
+        }
         Stage::Rest { until } => {
             visit.word(3);
             visit.until(*until);

@@ -1,6 +1,7 @@
 //! The non-real-time queue: eight levels, highest first, first come first served within a level. Before all
 //! of them goes the token's own signalling: it is little, and the segment's order must not wait for
-//! anybody's messages.
+//! anybody's messages. Nor must those wait for ever where a program asks without end: of two visits signalling
+//! has one at most, in which as much of it leaves as a full frame takes.
 
 use crate::io::HostTag;
 use crate::planted::{Bug, planted};
@@ -45,6 +46,8 @@ pub(super) struct NrtQueue {
     frames: usize,
     frames_max: usize,
     llc_frames: usize,
+    /// Signalling has had the last visit for itself: whoever else waits goes first.
+    pub(super) others_first: bool,
 }
 
 impl NrtQueue {
@@ -59,6 +62,7 @@ impl NrtQueue {
             frames: 0,
             frames_max,
             llc_frames: 0,
+            others_first: false,
         }
     }
 
@@ -89,17 +93,26 @@ impl NrtQueue {
         }
     }
 
-    /// The next frame to send.
-    pub(super) fn front(&self) -> Option<&Entry> {
-        self.levels.iter().rev().find_map(VecDeque::front)
+    /// The next frame to send, with its level.
+    pub(super) fn front(&self) -> Option<(usize, Entry)> {
+        let first = |levels: &[VecDeque<Entry>]| {
+            levels.iter().enumerate().rev().find_map(|(level, all)| Some((level, *all.front()?)))
+        };
+        let others = self.others_first.then(|| first(&self.levels[..usize::from(SIGNALLING)])).flatten();
+        others.or_else(|| first(&self.levels))
     }
 
-    /// Takes the next frame, and tells its level.
+    /// Takes it.
     pub(super) fn pop(&mut self) -> Option<(usize, Entry)> {
-        let levels = self.levels.iter_mut().enumerate().rev();
-        let (level, entry) = levels.filter_map(|(level, all)| Some((level, all.pop_front()?))).next()?;
+        let (level, entry) = self.front()?;
+        self.levels[level].pop_front();
         self.discount(&entry);
         Some((level, entry))
+    }
+
+    /// How much signalling waits.
+    pub(super) fn signalling(&self) -> usize {
+        self.levels[usize::from(SIGNALLING)].len()
     }
 
     /// Takes the next frame that is not link control's.
@@ -181,7 +194,7 @@ mod tests {
         assert_eq!(taken, 6);
         assert!(queue.push(7, Entry { origin: Origin::Llc(1), octets: 100 }));
         assert!(queue.push(SIGNALLING, Entry { origin: Origin::Control(0), octets: 100 }));
-        assert_eq!(queue.front().map(|entry| entry.origin), Some(Origin::Control(0)));
+        assert_eq!(queue.front().map(|(_, entry)| entry.origin), Some(Origin::Control(0)));
     }
 
     #[test]

@@ -13,7 +13,7 @@
 use super::counters::next_stamp;
 use super::hold::Hold;
 use super::outbox::{Pending, Proof};
-use super::queue::Origin;
+use super::queue::{self, Entry, Origin};
 use super::{Rether, Stamp};
 use crate::io::{FrameBuf, Grant, Lane, Output, StationId, UnitFate};
 use crate::planted::{Bug, planted};
@@ -31,12 +31,22 @@ pub(super) enum Stage {
     Begin,
     /// In the slot with this index, which opens at `opens`; what it has carried so far.
     Slot { index: usize, opens: Instant, used: Octets, units: u64 },
-    /// In a non-real-time visit that may send so many more frames.
-    Nrt { left: u32, sent: bool },
+    /// In a non-real-time visit that may send so many more frames; what it has sent.
+    Nrt { left: u32, sent: Sent },
     /// The token rests until the next cycle.
     Rest { until: Instant },
     /// Everything is said; to whom it goes next.
     Leave { to: StationId },
+}
+
+/// What an ordinary visit has sent so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    Nothing,
+    /// Signalling only; how long what shares the place of one frame has taken.
+    Signalling(Span),
+    /// Other frames too.
+    Others,
 }
 
 /// How often a drowsy ring visits everybody: about once a second at 30 Hz.
@@ -198,7 +208,7 @@ impl Rether {
             return Step::Wait;
         }
         let grant = self.visit_grant(now);
-        if let (Some(entry), Some(grant)) = (self.nrt.front(), grant)
+        if let (Some((_, entry)), Some(grant)) = (self.nrt.front(), grant)
             && grant.fits(now, self.frame_time(entry.octets))
         {
             self.asked_by = Some(self.station);
@@ -478,7 +488,7 @@ impl Rether {
             NrtPolicy::AtMost(frames) => frames.max(1),
             NrtPolicy::AsManyAsFit => u32::MAX,
         };
-        self.stage(Stage::Nrt { left, sent: false })
+        self.stage(Stage::Nrt { left, sent: Sent::Nothing })
     }
 
     /// How long an ordinary frame of so many octets occupies the wire.
@@ -499,17 +509,39 @@ impl Rether {
         Some(Grant { port: self.port, lane: Lane::NonRealTime, budget, not_after: hold.lease_end, stamp })
     }
 
-    fn nrt(&mut self, now: Instant, left: u32, sent: bool) -> Step {
+    /// How long the signalling of this visit takes with `entry`, if it is some and all of it together takes no
+    /// longer than one full frame: then it has one frame's place.
+    fn shared_place(&self, level: usize, entry: Entry, sent: Sent) -> Option<Span> {
+        let Sent::Signalling(took) = sent else { return None };
+        let link = &self.settings.link;
+        let takes = took + link.frame_cost(self.frame_time(entry.octets));
+        (level == usize::from(queue::SIGNALLING) && takes <= link.frame_cost_max()).then_some(takes)
+    }
+
+    /// What a visit has sent, and how many more frames it may, once `entry` has left.
+    fn after_sending(&self, level: usize, entry: Entry, left: u32, sent: Sent) -> Stage {
+        let takes = self.settings.link.frame_cost(self.frame_time(entry.octets));
+        match sent {
+            _ if level != usize::from(queue::SIGNALLING) => Stage::Nrt { left: left - 1, sent: Sent::Others },
+            Sent::Others => Stage::Nrt { left: left - 1, sent },
+            _ => match self.shared_place(level, entry, sent) {
+                Some(all) => Stage::Nrt { left, sent: Sent::Signalling(all) },
+                None => Stage::Nrt { left: left - 1, sent: Sent::Signalling(takes) },
+            },
+        }
+    }
+
+    fn nrt(&mut self, now: Instant, left: u32, sent: Sent) -> Step {
         if !self.card_has_room(now) {
             return Step::Wait;
         }
-        let Some(entry) = self.nrt.front().copied() else { return self.end_nrt(now, sent) };
-        if left == 0 {
+        let Some((level, entry)) = self.nrt.front() else { return self.end_nrt(now, sent) };
+        if left == 0 && self.shared_place(level, entry, sent).is_none() {
             return self.end_nrt(now, sent);
         }
         let Some(grant) = self.visit_grant(now) else { return Step::Wait };
         if !grant.fits(now, self.frame_time(entry.octets)) && !planted(Bug::NrtWithoutRefusal) {
-            if sent {
+            if sent != Sent::Nothing {
                 return self.end_nrt(now, sent);
             }
             self.counters.nrt_refusals += 1;
@@ -520,12 +552,14 @@ impl Rether {
             }
             return self.go_home_when_free(now, self.card_free());
         }
-        let Some((level, _)) = self.nrt.pop() else { return Step::Wait };
+        self.nrt.pop();
         if let Origin::Llc(_) = entry.origin {
             // Its own machine writes it, and says so: see `llc_sent`.
             return self.let_go(level, entry.origin).map_or(Step::On, Step::Send);
         }
-        self.stage(Stage::Nrt { left: left - 1, sent: true });
+        self.counters.ordinary_visits += u64::from(sent == Sent::Nothing);
+        let after = self.after_sending(level, entry, left, sent);
+        self.stage(after);
         if let Origin::Host(_) = entry.origin {
             self.counters.host_frames_sent += 1;
             self.tally.count_host(level, entry.octets);
@@ -534,7 +568,10 @@ impl Rether {
         self.let_go(level, entry.origin).map_or(Step::On, Step::Send)
     }
 
-    fn end_nrt(&mut self, now: Instant, sent: bool) -> Step {
+    fn end_nrt(&mut self, now: Instant, sent: Sent) -> Step {
+        self.nrt.others_first = matches!(sent, Sent::Signalling(_));
+        self.counters.signalling_visits += u64::from(self.nrt.others_first);
+        let sent = sent != Sent::Nothing;
         let awake = self.is_awake(now);
         self.last_visit_idle = !sent;
         let station = self.station;

@@ -18,8 +18,11 @@ fn exactly(settings: &Settings, stations: u64) -> SegmentParams {
 /// cycle, and what it may not ask at once it asks at the next list. A host may be late.
 pub fn access(settings: &Settings, stations: u64, reserved: Span, strict: bool) -> Option<Span> {
     let params = exactly(settings, stations);
-    let woken = params.trt * 2 + params.link.host_slack + params.transit();
-    NrtRing::new(&params, reserved, strict).worst_gap().map(|gap| gap + woken)
+    NrtRing::new(&params, reserved, strict).worst_gap().map(|gap| gap + woken(&params))
+}
+
+fn woken(params: &SegmentParams) -> Span {
+    params.trt * 2 + params.link.host_slack + params.transit()
 }
 
 /// Theory a.5 with this segment's timers: T_switch ≤ Q/C + (r+1)·T_to + h, Q the initiator's own card.
@@ -28,6 +31,14 @@ pub fn switch(settings: &Settings, stations: u64) -> Span {
     let card = settings.link.rate.span_of_up(settings.port_queue);
     let tries = u64::from(settings.switch_tries) + 1;
     card + settings.switch_timeout(stations) * tries + settings.link.hop
+}
+
+/// A wait that has ended, or is overdue, is held to its bound.
+fn late(view: &View<'_>, host: usize, ended: Option<(Wait, Span)>, what: &str, findings: &mut Findings) {
+    let Some((Wait { bound, .. }, waited)) = ended.filter(|(wait, waited)| *waited > wait.bound) else {
+        return;
+    };
+    findings.add(view.now, "L2", format!("host {host} waited {waited} for {what}; {bound} is the bound"));
 }
 
 fn is_left_out(view: &View<'_>, station: u16) -> bool {
@@ -59,12 +70,31 @@ impl Measured {
     }
 }
 
-/// One station that waits: since when, what it had sent by then, and the longest bound meanwhile.
+/// One station that waits: since when, how often it had been visited by then, and the longest bound meanwhile.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     since: Instant,
-    sent: u64,
+    visits: u64,
     bound: Span,
+}
+
+/// What a station waits for: any ordinary visit, and one in which more than signalling leaves.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waits {
+    any: Option<Wait>,
+    others: Option<Wait>,
+}
+
+/// Goes on with a wait, with so many visits by now and `bound`; what it came to when it ended or is overdue.
+fn go_on(waits: &mut Option<Wait>, now: Instant, visits: u64, bound: Span) -> Option<(Wait, Span)> {
+    let wait = waits.get_or_insert(Wait { since: now, visits, bound });
+    wait.bound = wait.bound.max(bound);
+    let (wait, waited) = (*wait, now.since(wait.since));
+    if wait.visits == visits && waited <= wait.bound {
+        return None;
+    }
+    *waits = Some(Wait { since: now, visits, bound });
+    Some((wait, waited))
 }
 
 /// Watches every station's waits, and the segment's switches.
@@ -72,7 +102,7 @@ struct Wait {
 pub struct Bounds {
     /// The worst so far.
     pub worst: Measured,
-    waits: Vec<Option<Wait>>,
+    waits: Vec<Waits>,
     /// Since when somebody switches.
     switching: Option<Instant>,
     /// For how many stations, what is reserved and whether strictly a bound was computed last, and it.
@@ -81,7 +111,7 @@ pub struct Bounds {
 
 impl Checker for Bounds {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
-        self.waits.resize(view.hosts.len(), None);
+        self.waits.resize(view.hosts.len(), Waits::default());
         for host in view.acted() {
             self.access(view, host, findings);
             self.switch(view, host, findings);
@@ -105,42 +135,39 @@ impl Bounds {
         // Whom the others have declared dead, as after three hogged tokens, no token visits until it rejoins.
         let link = link.filter(|link| !is_left_out(view, link.station()));
         let Some((link, list)) = link.and_then(|link| Some((link, link.list()?))) else {
-            self.waits[host] = None;
+            self.waits[host] = Waits::default();
             return;
         };
-        // A visit that serves a message is one too.
-        let messages = view.hosts[host].node.as_ref().map_or(0, |node| node.llc().counters().frames_sent);
-        let sent = link.counters().host_frames_sent + messages;
+        let counters = link.counters();
+        let of_others = counters.ordinary_visits - counters.signalling_visits;
+        let others_wait = link.queued_frames() > link.queued_signalling();
         let slots = list.slots.as_slice();
         let reserved: Span = slots.iter().map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
         let strict = slots.iter().any(|slot| slot.periodic);
         let live = view.hosts.iter().filter(|host| host.node.is_some()).count() as u64;
-        let since = self.waits[host].map_or(view.now, |wait| wait.since);
+        let since = self.waits[host].any.map_or(view.now, |wait| wait.since);
         // A babbler takes as if it had reserved; where it leaves a cycle no room for a frame, nothing is
         // promised.
         let reserved = reserved + view.windows.burden_of(since, view.now);
         let Some(bound) = self.bound(view, live, reserved, strict) else {
-            self.waits[host] = None;
+            self.waits[host] = Waits::default();
             return;
         };
-        let wait = self.waits[host].get_or_insert(Wait { since: view.now, sent, bound });
-        wait.bound = wait.bound.max(bound);
-        let (wait, waited) = (*wait, view.now.since(wait.since));
-        if wait.sent == sent && waited <= wait.bound {
-            return;
+        let is_excused = |wait: &Wait| view.windows.excuse(wait.since, view.now, usize::MAX, usize::MAX);
+        // Of two visits signalling has one at most, and a ring is woken once.
+        let both = bound * 2 - woken(&exactly(view.settings, live));
+        let Waits { any, others } = &mut self.waits[host];
+        let any = go_on(any, view.now, counters.ordinary_visits, bound).filter(|(wait, _)| !is_excused(wait));
+        if !others_wait {
+            *others = None;
         }
-        self.waits[host] = Some(Wait { since: view.now, sent, bound });
-        if view.windows.excuse(wait.since, view.now, usize::MAX, usize::MAX) {
-            return;
-        }
-        if waited > self.worst.access {
+        let others = others_wait.then(|| go_on(others, view.now, of_others, both)).flatten();
+        if let Some((wait, waited)) = any.filter(|(_, waited)| *waited > self.worst.access) {
             (self.worst.access, self.worst.access_bound) = (waited, wait.bound);
         }
-        if waited > wait.bound {
-            let bound = wait.bound;
-            let what = format!("host {host} waited {waited} for an ordinary visit; {bound} is the bound");
-            findings.add(view.now, "L2", what);
-        }
+        let others = others.filter(|(wait, _)| !is_excused(wait));
+        late(view, host, any, "an ordinary visit", findings);
+        late(view, host, others, "a visit that is not for signalling alone", findings);
     }
 
     /// From the first station that wants a ring to the first that is in one; or to plain Ethernet again.

@@ -212,9 +212,9 @@ impl RecoveryTimes {
         }
         match blow {
             // Of three parts or more nobody can say here which one a token belongs to.
-            Blow::Parting(_) if self.second != 0 => self.unite(0),
-            Blow::Parting(second) => self.unite(second),
-            Blow::Meeting => self.unite(0),
+            Blow::Parting(_) if self.second != 0 => self.unite(view, 0),
+            Blow::Parting(second) => self.unite(view, second),
+            Blow::Meeting => self.unite(view, 0),
             _ => {}
         }
         let others =
@@ -242,12 +242,15 @@ impl RecoveryTimes {
         }
     }
 
-    /// From now on the hosts of `second` are a part of their own.
-    fn unite(&mut self, second: u64) {
+    /// From now on the hosts of `second` are a part of their own. A part that has nobody of the ring has no
+    /// token to wait for: its stations may never have booted.
+    fn unite(&mut self, view: &View<'_>, second: u64) {
         let last = self.parts[0].last.max(self.parts[1].last);
         self.second = second;
-        let part = Part { last, told: false };
-        self.parts = [part, if second == 0 { Part::default() } else { part }];
+        let hosts = || view.hosts.iter().enumerate();
+        let has_ring =
+            |part| hosts().any(|(at, host)| self.part(at) == part && host.mode() == Some(ModeName::Token));
+        self.parts = [0, 1].map(|part| Part { last: last.filter(|_| has_ring(part)), told: false });
     }
 
     fn recent<'a>(&'a self, from: Instant, view: &View<'_>) -> impl Iterator<Item = (Instant, Blow)> + 'a {
