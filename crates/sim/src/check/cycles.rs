@@ -1,16 +1,28 @@
 //! R4: cycle k+1 of a strict ring begins at c_k + TRT, later by no more than one frame in front of the token
 //! on the master's own link, the Form that goes before a token which is sent again, and two frames of a
-//! babbler. Ordinary traffic that left the token no way home would make it later (A1).
+//! babbler. Ordinary traffic that left the token no way home would make it later (A1). Nor do such delays add
+//! up: by the master's own clock no later cycle is further behind than the next one may be.
 
 use super::{Checker, Findings, Seen, View};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::FORM_MEMBERS_MAX;
 use rota_wire::{Form, FrameView, Kind, LINK_HEADER_OCTETS, TAG_OCTETS, Token};
 
-/// The newest cycle that was begun: by whom, which, when, and of a strict ring.
+/// A cycle of a strict ring: by whom it was begun, which it is, and when.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    host: usize,
+    cycle: u32,
+    at: Instant,
+    /// The same by the master's clock.
+    by_clock: Instant,
+}
+
+/// The newest cycle that was begun, and the first of those that nothing has disturbed since.
 #[derive(Debug, Default)]
 pub struct Cycles {
-    last: Option<(usize, u32, Instant)>,
+    last: Option<Begun>,
+    first: Option<Begun>,
 }
 
 impl Checker for Cycles {
@@ -19,10 +31,13 @@ impl Checker for Cycles {
             let Seen::Sent { host, frame, kind: Some(Kind::List), .. } = seen else { continue };
             let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { continue };
             let Ok(list) = Token::parse(frame.body()) else { continue };
-            let now = list.slots.is_strict().then_some((*host, list.cycle, view.now));
+            let by_clock = view.hosts[*host].clock.read(view.now);
+            let begun = Begun { host: *host, cycle: list.cycle, at: view.now, by_clock };
+            let now = list.slots.is_strict().then_some(begun);
             let last = std::mem::replace(&mut self.last, now);
-            let (Some((master, cycle, began)), true) = (last, now.is_some()) else { continue };
-            if master != *host || cycle.wrapping_add(1) != list.cycle {
+            let first = std::mem::replace(&mut self.first, now);
+            let (Some(last), Some(first), Some(now)) = (last, first, now) else { continue };
+            if last.host != *host || last.cycle.wrapping_add(1) != list.cycle {
                 continue;
             }
             // The last ordinary frame may be on the master's own link, in front of the token; clocks are
@@ -32,17 +47,28 @@ impl Checker for Cycles {
             let trt = Span::from_nanos(list.trt_ns.into());
             let members = view.hosts.len().min(FORM_MEMBERS_MAX);
             let form = (LINK_HEADER_OCTETS + Form::octets_for(members) + TAG_OCTETS) as u64;
-            let bound = trt + trt.div_down(1_000) + link.frame_span_max() + link.frame_span_up(form) + slack;
+            let late = link.frame_span_max() + link.frame_span_up(form) + slack;
             // A babbler's frame stands in front of the token on its own link and on the master's; one that
             // fills the links leaves no cycle.
-            let burden = view.windows.burden_of(began, view.now);
-            let bound = bound + burden.min(link.frame_span_max() * 2);
-            if burden >= trt {
+            let burden = view.windows.burden_of(last.at, view.now);
+            let late = late + burden.min(link.frame_span_max() * 2);
+            let is_excused = view.windows.excuse(last.at, view.now, usize::MAX, usize::MAX);
+            if burden >= trt || is_excused {
                 continue;
             }
-            let lasted = view.now.since(began);
-            if lasted > bound && !view.windows.excuse(began, view.now, usize::MAX, usize::MAX) {
+            self.first = Some(first);
+            let lasted = now.at.since(last.at);
+            if lasted > trt + trt.div_down(1_000) + late {
+                let cycle = last.cycle;
                 findings.add(view.now, "R4", format!("cycle {cycle} of host {host} lasted {lasted}"));
+            }
+            let cycles = now.cycle.wrapping_sub(first.cycle);
+            let behind = now.by_clock.since(first.by_clock + trt * u64::from(cycles));
+            if behind > late {
+                self.first = Some(now);
+                let what =
+                    format!("host {host} is {behind} behind after {cycles} cycles; {late} is the bound");
+                findings.add(view.now, "R4", what);
             }
         }
     }
