@@ -99,7 +99,7 @@ struct PingArgs {
     #[arg(long, value_parser = parse_span, default_value = "1s", value_name = "TIME")]
     #[arg(allow_hyphen_values = true)]
     timeout: Span,
-    /// After each round trip one of bare UDP to there, to compare with
+    /// In turn with these as many of bare UDP to there, to compare with
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = udp_address)]
     udp: Option<SocketAddr>,
     /// Run on the CPU of this station's node, where short messages one at a time are fastest
@@ -306,8 +306,9 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
         ours.note(trip::llc(&mut socket, args.to, &packet, args.priority, &mut room, args.timeout, || {
             ends.came()
         })?);
-        if let Some(udp) = &udp {
-            bare.note(udp.turn(args.size));
+        let in_turn = number % trip::TURN + 1;
+        if let Some(udp) = udp.as_ref().filter(|_| in_turn == trip::TURN || number + 1 == args.count) {
+            (0..in_turn).for_each(|_| bare.note(udp.turn(args.size)));
         }
     }
     if format == Format::Json {

@@ -29,6 +29,7 @@ mod receive;
 mod reserved;
 mod send;
 mod session;
+mod spin;
 mod wait;
 
 pub use clock::{now, sleep_until};

@@ -27,6 +27,7 @@ mod memfd;
 mod memory;
 mod message;
 pub mod monitor;
+mod patience;
 // The only room of this crate where `unsafe` may stand.
 #[allow(unsafe_code)]
 mod raw;
@@ -41,6 +42,7 @@ pub use memory::{
 };
 pub use message::{MessageFailure, MessageProgress, MessageRoute, Sleep};
 pub use monitor::{ChannelRow, Flow, Monitor, MonitorTable, SegmentRow, StationRow};
+pub use patience::Patience;
 pub use raw::{Waited, max_slice};
 pub use ring::{
     Hostile, NextUnit, RxCounts, RxReader, RxUnit, RxWriter, TryWriteError, TxReader, TxWriter,

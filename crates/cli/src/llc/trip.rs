@@ -11,6 +11,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// Messages of one kind before the next kind has its turn. Programs that exchange messages look for the next
+/// one for a while before they sleep, beside whom the other kind would be measured after each message.
+pub const TURN: u64 = 200;
+
 /// Hands every message to `each`, until the node has gone or `ends` says so; whether the latter was it.
 pub fn serve(
     mut socket: Socket,

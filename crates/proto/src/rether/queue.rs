@@ -1,7 +1,7 @@
 //! The non-real-time queue: eight levels, highest first, first come first served within a level. Before all
 //! of them goes the token's own signalling: it is little, and the segment's order must not wait for
-//! anybody's messages. Nor must those wait for ever where a program asks without end: of two visits signalling
-//! has one at most, in which as much of it leaves as a full frame takes.
+//! anybody's messages. Nor must those wait for ever where a program asks without end: of two visits
+//! signalling has one at most, in which as much of it leaves as a full frame takes.
 
 use crate::io::HostTag;
 use crate::planted::{Bug, planted};

@@ -509,7 +509,7 @@ impl Rether {
         Some(Grant { port: self.port, lane: Lane::NonRealTime, budget, not_after: hold.lease_end, stamp })
     }
 
-    /// How long the signalling of this visit takes with `entry`, if it is some and all of it together takes no
+    /// How long the signalling of this visit takes with `entry`, where that is some and all together takes no
     /// longer than one full frame: then it has one frame's place.
     fn shared_place(&self, level: usize, entry: Entry, sent: Sent) -> Option<Span> {
         let Sent::Signalling(took) = sent else { return None };

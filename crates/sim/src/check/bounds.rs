@@ -70,7 +70,7 @@ impl Measured {
     }
 }
 
-/// One station that waits: since when, how often it had been visited by then, and the longest bound meanwhile.
+/// A wait: since when, how often its station had been visited by then, and the longest bound meanwhile.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     since: Instant,

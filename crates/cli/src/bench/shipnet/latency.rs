@@ -7,7 +7,7 @@ use crate::clock;
 use crate::demo::worker::Worker;
 use crate::exit::Failure;
 use crate::llc::times::{Record, Times};
-use crate::llc::trip::{self, Turns};
+use crate::llc::trip::{self, TURN, Turns};
 use crate::stall::StoodStill;
 use crate::stall::witness::StallWatch;
 use rota::Received;
@@ -131,8 +131,8 @@ fn ask_udp(udp: &mut UdpEnd, packet: &mut [u8]) -> Result<Option<Span>, Failure>
     Ok(took)
 }
 
-/// Round trips of each length, in turn: by LLC wherever the kernel puts the threads, by LLC on the CPUs of
-/// the nodes, and by UDP; so a slow phase of the machine meets all.
+/// Round trips of each length, [`TURN`] of a kind and then of the next: by LLC on the nodes' CPUs, by LLC
+/// wherever the kernel puts the threads, and by UDP; so a slow phase meets all.
 pub fn quiet(bench: &mut Bench<'_>, sizes: &[usize], messages: u32) -> Result<Vec<Latency>, Failure> {
     let (mut near, mut bare) = (bench.end(NEAR, ECHO_NEAR)?, bench.udp.try_clone()?);
     let udp = Turns::start(move |octets| ask_udp(&mut bare, &mut vec![0; octets]).ok()?);
@@ -144,10 +144,13 @@ pub fn quiet(bench: &mut Bench<'_>, sizes: &[usize], messages: u32) -> Result<Ve
     let mut each = |octets: usize| -> Result<Latency, Failure> {
         let mut records = [0; 3].map(|_| Record::default());
         let mut packet = vec![0; octets];
-        for _ in 0..messages {
-            let free = ask_llc(&mut bench.llc, &mut packet, 0)?;
-            let took = [near.turn(octets), free, udp.turn(octets)];
-            records.iter_mut().zip(took).for_each(|(record, took)| record.note(took));
+        let [of_near, of_free, of_udp] = &mut records;
+        for _ in 0..u64::from(messages).div_ceil(TURN) {
+            (0..TURN).for_each(|_| of_near.note(near.turn(octets)));
+            for _ in 0..TURN {
+                of_free.note(ask_llc(&mut bench.llc, &mut packet, 0)?);
+            }
+            (0..TURN).for_each(|_| of_udp.note(udp.turn(octets)));
         }
         let [near, free, udp] = records.map(|record| record.sum_up());
         let ratio = |ours: Times| (ours.p50_ns as f64 / udp.p50_ns.max(1) as f64 * 1_000.0).round() / 1_000.0;

@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use crate::llc::times::Times;
+use crate::llc::trip::TURN;
 use rota_sim::paper::shipnet::{HOSTS, Host};
 
 /// The fastest host of 1988.
@@ -37,7 +38,7 @@ fn quiet(o: &Outcome) {
             paper
         );
     }
-    outln!("All took turns, message by message. The threads of rota's programs run on their nodes' CPU (see");
+    outln!("All took turns of {TURN} messages. The threads of rota's programs run on their nodes' CPU (see");
     outln!("stay_near_node in the library); free, as UDP's, wherever the kernel puts them.\n");
 }
 

@@ -1,0 +1,94 @@
+//! Whether it is worth looking for what comes next instead of sleeping, judged by how long waits were.
+//!
+//! Node and program sleep on two CPUs, and a word between them wakes one that has halted: that costs more
+//! than all the work (decision 012). Whose last waits were all short looks for a while first; who looks in
+//! vain is believed less.
+
+use rota_units::Span;
+
+/// A wait up to this counts as short: it holds two wake-ups each way, which looking would have saved.
+const SHORT: Span = Span::from_micros(500);
+/// So many short waits in a row are needed at first.
+const NEEDED_MIN: u32 = 3;
+/// And at most.
+const NEEDED_MAX: u32 = 3_072;
+
+/// What the waits of one waiter have been like.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Short ones since the last that was not, as far as they count.
+    short: u32,
+    /// So many are needed; doubled by each look in vain.
+    needed: u32,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { short: 0, needed: NEEDED_MIN }
+    }
+}
+
+impl Patience {
+    /// Whether to look before the next sleep.
+    pub const fn looks(&self) -> bool {
+        self.short >= self.needed
+    }
+
+    /// A wait is over, asleep or not.
+    pub fn waited(&mut self, long: Span) {
+        self.short = if long <= SHORT { (self.short + 1).min(self.needed) } else { 0 };
+    }
+
+    /// What was looked for came.
+    pub const fn found(&mut self) {
+        self.needed = NEEDED_MIN;
+    }
+
+    /// It did not, for as long as it was looked for.
+    pub fn in_vain(&mut self) {
+        (self.short, self.needed) = (0, (self.needed * 2).min(NEEDED_MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(patience: &mut Patience, waits: impl IntoIterator<Item = u64>) -> bool {
+        waits.into_iter().for_each(|micros| patience.waited(Span::from_micros(micros)));
+        patience.looks()
+    }
+
+    #[test]
+    fn who_waits_for_long_never_looks() {
+        let patience = &mut Patience::default();
+        assert!(!after(patience, [10_000; 100]));
+        // Two short ones between two long ones are none.
+        assert!(!after(patience, [100, 100, 10_000].repeat(100)));
+    }
+
+    #[test]
+    fn short_waits_make_it_look_and_one_long_ends_it() {
+        let patience = &mut Patience::default();
+        assert!(after(patience, [100; 3]));
+        patience.found();
+        assert!(after(patience, [20; 100]));
+        assert!(!after(patience, [501]));
+    }
+
+    #[test]
+    fn each_look_in_vain_doubles_what_the_next_one_needs_and_a_find_forgives() {
+        let patience = &mut Patience::default();
+        let mut needed = [0; 12];
+        for waits in &mut needed {
+            while !patience.looks() {
+                patience.waited(Span::from_micros(100));
+                *waits += 1;
+            }
+            patience.in_vain();
+        }
+        assert_eq!(needed, [3, 6, 12, 24, 48, 96, 192, 384, 768, 1_536, 3_072, 3_072]);
+        patience.found();
+        assert!(!after(patience, [100; 2]) && after(patience, [100]));
+    }
+}
