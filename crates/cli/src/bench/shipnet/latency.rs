@@ -145,12 +145,15 @@ pub fn quiet(bench: &mut Bench<'_>, sizes: &[usize], messages: u32) -> Result<Ve
         let mut records = [0; 3].map(|_| Record::default());
         let mut packet = vec![0; octets];
         let [of_near, of_free, of_udp] = &mut records;
-        for _ in 0..u64::from(messages).div_ceil(TURN) {
-            (0..TURN).for_each(|_| of_near.note(near.turn(octets)));
-            for _ in 0..TURN {
+        let mut left = u64::from(messages);
+        while left > 0 {
+            let in_turn = left.min(TURN);
+            (0..in_turn).for_each(|_| of_near.note(near.turn(octets)));
+            for _ in 0..in_turn {
                 of_free.note(ask_llc(&mut bench.llc, &mut packet, 0)?);
             }
-            (0..TURN).for_each(|_| of_udp.note(udp.turn(octets)));
+            (0..in_turn).for_each(|_| of_udp.note(udp.turn(octets)));
+            left -= in_turn;
         }
         let [near, free, udp] = records.map(|record| record.sum_up());
         let ratio = |ours: Times| (ours.p50_ns as f64 / udp.p50_ns.max(1) as f64 * 1_000.0).round() / 1_000.0;
