@@ -250,10 +250,9 @@ impl World {
     }
 
     fn open(&mut self, spec: &Spec, from: usize, to: usize, service: u16) -> Result<(), String> {
-        let peer = self.stations[to].node.as_ref().map_or(0, |node| node.link().station());
         self.with(spec, to, |node, _| node.listen(service));
         let request = OpenRequest {
-            to: Destination::Station(peer),
+            to: Destination::Station(mac(to)),
             service,
             unit_octets_max: 1_000,
             room_octets: 1_000,

@@ -90,10 +90,12 @@ pub struct End {
 /// Who sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Station id.
-    pub station: u16,
+    /// Its station's address, which never changes as numbers may.
+    pub mac: String,
     /// Station name.
     pub name: String,
+    /// Its node address of link control; 0 where it has none.
+    pub node: u8,
 }
 
 /// Takes channels that lead to a service.
@@ -122,9 +124,11 @@ impl Listener {
                 Err(other) => return Err(AcceptError::Socket(other)),
             };
             // Anything else is news about channels accepted before, which their boards tell as well.
-            if let Reply::Accepted { channel, from_station, from_name, contract } = message.body {
+            if let Reply::Accepted { channel, from_mac: mac, from_name: name, from_node: node, contract } =
+                message.body
+            {
                 let sink = open_sink(message.descriptors)?;
-                let peer = Peer { station: from_station, name: from_name };
+                let peer = Peer { mac, name, node };
                 let session = self.session.clone();
                 return Ok(RecvChannel { session, channel, contract, peer, sink, newest: false });
             }

@@ -27,7 +27,7 @@ use crate::node::{Node, OpenError, OpenRequest};
 use crate::now;
 use crate::receive::{self, RecvChannel, RecvError};
 use crate::send::{SendChannel, SendError};
-use door::{Arrived, Bell, Door, ring_for, system, watch};
+use door::{Bell, Door, ring_for, system, watch};
 
 /// Numbers of messages on channels begin here, out of the way of those that the socket's ring counts.
 const FIRST_NUMBER: u64 = 1 << 63;
@@ -41,8 +41,6 @@ pub(crate) const ANSWER_MAX: Span = Span::from_millis(1_000);
 /// One channel that came.
 struct Incoming {
     channel: RecvChannel,
-    /// The node address of whoever sends.
-    node: u8,
     thread: JoinHandle<()>,
 }
 
@@ -319,7 +317,7 @@ impl Reserved {
     /// Takes the channels that came; costs next to nothing when there are none.
     fn let_in(&mut self) {
         let arrived = self.door.as_ref().map(Door::take).unwrap_or_default();
-        arrived.into_iter().for_each(|arrived| self.take(arrived));
+        arrived.into_iter().for_each(|channel| self.take(channel));
     }
 
     /// The program has heard of every outcome; of messages that wait it is to hear still.
@@ -350,7 +348,7 @@ impl Reserved {
         let mut left = self.incoming.len();
         while left > 0 {
             let at = self.first % self.incoming.len();
-            let Incoming { channel, node, .. } = &mut self.incoming[at];
+            let Incoming { channel, .. } = &mut self.incoming[at];
             let next = match doubting {
                 true => channel.try_recv(&mut self.message).and_then(|next| next.ok_or(RecvError::TimedOut)),
                 false => channel.recv(&mut self.message, Span::ZERO),
@@ -360,7 +358,8 @@ impl Reserved {
                     self.lost += told.lost_before;
                     match ReservedHeader::parse(&self.message) {
                         Ok((header, _)) if told.complete && header.destination == self.sap => {
-                            self.from = Some(Address { socket: header.source, node: *node });
+                            let node = channel.peer().node;
+                            self.from = Some(Address { socket: header.source, node });
                             self.first = at + 1;
                             return true;
                         }
@@ -405,12 +404,12 @@ impl Reserved {
         let _ = poll(&mut watched, timeout.unwrap_or(PollTimeout::MAX));
     }
 
-    fn take(&mut self, Arrived { channel, node }: Arrived) {
+    fn take(&mut self, channel: RecvChannel) {
         let (bell, board) = (self.bell.clone(), channel.board());
         let thread = Builder::new().name(format!("rota-llc-{}", self.sap));
         // Without a thread the channel is dropped, and its sender hears that it is closed.
         if let Ok(thread) = thread.spawn(move || ring_for(&board, &bell)) {
-            self.incoming.push(Incoming { channel, node, thread });
+            self.incoming.push(Incoming { channel, thread });
         }
     }
 }

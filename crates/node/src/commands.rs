@@ -2,9 +2,11 @@
 
 use crate::status::Snapshot;
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use rota_proto::rether::Rether;
 use rota_proto::{ChannelEvent, ChannelId, Listener, OpenError, ResizeError};
 use rota_shm::{Board, NodeSocket, RxWriter, TxReader};
 use rota_units::{Instant, Span};
+use rota_wire::MacAddr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,6 +18,26 @@ pub(crate) struct Opening {
     pub(crate) room_octets: u32,
     pub(crate) period: Span,
     pub(crate) periodic: bool,
+}
+
+/// The station at the other end of a channel. Its number is looked up when somebody asks: it may change.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) mac: MacAddr,
+    /// Its address where no name of it is known.
+    pub(crate) name: String,
+    /// Its node address of link control; 0 where it has none.
+    pub(crate) node: u8,
+}
+
+impl Peer {
+    /// What is known of it now.
+    pub(crate) fn at(mac: MacAddr, link: &Rether) -> Self {
+        let said = link.member_at(mac).map(|member| &member.announce);
+        let name = said.map(|said| said.name().to_owned()).filter(|name| !name.is_empty());
+        let node = said.map_or(0, |said| said.llc_address);
+        Self { mac, name: name.unwrap_or_else(|| mac.to_string()), node }
+    }
 }
 
 /// To the data thread.
@@ -88,12 +110,12 @@ pub(crate) enum Note {
     /// The request was taken, or was wrong from the start.
     Asked {
         ask: u64,
-        result: Result<ChannelId, AskError>,
+        result: Result<(ChannelId, Peer), AskError>,
     },
-    /// Something happened to a channel; for an incoming one with its sender's name.
+    /// Something happened to a channel; of an incoming one with what is known of its sender.
     Channel {
         event: ChannelEvent,
-        peer: String,
+        peer: Option<Peer>,
     },
     /// Whether the station that a listener wants to hear is known; if not, who is.
     Listening {

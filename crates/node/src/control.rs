@@ -3,7 +3,7 @@
 mod llc;
 mod modify;
 
-use crate::commands::{AskError, Command, ControlEnd, Note};
+use crate::commands::{AskError, Command, ControlEnd, Note, Peer};
 use crate::incidents::Incidents;
 use crate::session::{Asked, Listening, Owned, Session, board_cause, contract_info};
 use crate::status::{Facts, Snapshot};
@@ -122,7 +122,7 @@ impl Control<'_> {
     /// Asks the data thread for its state if somebody wants it, for all who want it at once and not more
     /// often than it can bear; returns when to try again.
     fn ask_for_snapshot(&mut self, now: Instant) -> Instant {
-        let wanted = |session: &Session| session.asked.iter().any(|(_, asked)| *asked == Asked::Status);
+        let wanted = |session: &Session| session.asked.iter().any(|(_, asked)| is_of_state(asked));
         if self.snapshot_asked || !self.sessions.iter().any(wanted) {
             return Instant::FAR;
         }
@@ -194,16 +194,11 @@ impl Control<'_> {
             Ok(None) => true,
             Err(_) => false,
         };
-        let ours = |asked: &Asked| {
-            matches!(asked, Asked::Close { .. } | Asked::List | Asked::Incidents | Asked::Incident { .. })
-        };
+        let ours =
+            |asked: &Asked| matches!(asked, Asked::Close { .. } | Asked::Incidents | Asked::Incident { .. });
         let place = session.asked.iter().position(|(id, asked)| *id == ask && ours(asked));
         match place.map(|place| session.asked.swap_remove(place).1) {
             Some(Asked::Close { channel }) => self.close_foreign(at, ChannelId(channel)),
-            Some(Asked::List) => {
-                let channels = self.channels();
-                self.sessions[at].reply(&Reply::Channels(channels), &[]);
-            }
             Some(Asked::Incidents) => {
                 let incidents = self.incidents.list();
                 self.sessions[at].reply(&Reply::Incidents(incidents), &[]);
@@ -281,10 +276,10 @@ impl Control<'_> {
         }
     }
 
-    fn on_asked(&mut self, ask: u64, result: Result<ChannelId, AskError>) {
+    fn on_asked(&mut self, ask: u64, result: Result<(ChannelId, Peer), AskError>) {
         let Some(at) = self.session_asking(ask) else {
             // The program left while its request was on its way.
-            if let Ok(channel) = result {
+            if let Ok((channel, _)) = result {
                 self.data.say(Command::Abort { channel });
             }
             return;
@@ -296,14 +291,13 @@ impl Control<'_> {
             return;
         };
         match result {
-            Ok(channel) => session.channels.push(Owned {
+            Ok((channel, peer)) => session.channels.push(Owned {
                 channel,
                 label: 0,
                 sending: true,
                 service,
                 listener: None,
-                peer: to,
-                peer_station: 0,
+                peer,
                 name,
                 contract: Contract::default(),
                 source: None,
@@ -345,16 +339,19 @@ impl Control<'_> {
         })
     }
 
-    fn on_channel(&mut self, event: ChannelEvent, peer: String) {
+    fn on_channel(&mut self, event: ChannelEvent, peer: Option<Peer>) {
         match event {
             ChannelEvent::Opened { channel, label, contract } => self.on_opened(channel, label, contract),
             ChannelEvent::Refused { channel, refusal } => self.on_refused(channel, &refusal),
             ChannelEvent::Changed { channel, contract } => self.on_changed(channel, contract),
             ChannelEvent::NotChanged { channel, refusal } => self.on_not_changed(channel, &refusal),
-            ChannelEvent::Incoming { channel, listener, from, contract } => {
-                self.on_incoming(channel, listener, from, peer, contract);
+            ChannelEvent::Incoming { channel, listener, contract, .. } => {
+                let Some(peer) = peer else { return };
+                self.on_incoming(channel, listener, peer, contract);
             }
-            ChannelEvent::IncomingOpened { channel, contract } => self.on_incoming_opened(channel, contract),
+            ChannelEvent::IncomingOpened { channel, contract } => {
+                self.on_incoming_opened(channel, peer, contract);
+            }
             ChannelEvent::Closed { channel, cause, final_unit, listener } => {
                 self.on_closed(channel, cause, final_unit, listener);
             }
@@ -400,14 +397,7 @@ impl Control<'_> {
     }
 
     /// The memory is there before the sender knows that it may send.
-    fn on_incoming(
-        &mut self,
-        channel: ChannelId,
-        listener: u64,
-        from: u16,
-        peer: String,
-        contract: Contract,
-    ) {
+    fn on_incoming(&mut self, channel: ChannelId, listener: u64, peer: Peer, contract: Contract) {
         let place = self.sessions.iter().enumerate().find_map(|(at, session)| {
             session.listens.iter().position(|known| known.id == listener).map(|place| (at, place))
         });
@@ -443,7 +433,6 @@ impl Control<'_> {
             service,
             listener: Some(listened),
             peer,
-            peer_station: from,
             name: None,
             contract,
             source: None,
@@ -461,16 +450,21 @@ impl Control<'_> {
         self.data.say(Command::AttachSink { channel, ring, board });
     }
 
-    fn on_incoming_opened(&mut self, channel: ChannelId, contract: Contract) {
+    fn on_incoming_opened(&mut self, channel: ChannelId, peer: Option<Peer>, contract: Contract) {
         let Some((at, place)) = self.owner(channel) else { return };
         let session = &mut self.sessions[at];
         let owned = &mut session.channels[place];
         owned.contract = contract;
         owned.told = true;
+        if let Some(peer) = peer {
+            // More may be known of it than when it asked.
+            owned.peer = peer;
+        }
         let reply = Reply::Accepted {
             channel: channel.0,
-            from_station: owned.peer_station,
-            from_name: owned.peer.clone(),
+            from_mac: owned.peer.mac.to_string(),
+            from_name: owned.peer.name.clone(),
+            from_node: owned.peer.node,
             contract: contract_info(&contract),
         };
         let offer = std::mem::take(&mut owned.offer);
@@ -502,7 +496,7 @@ impl Control<'_> {
             board.set_state(ChannelState::Closed(board_cause(cause)), final_unit);
         }
         let reply = if owned.sending && !owned.told {
-            not_opened(cause, &owned.peer, owned.service)
+            not_opened(cause, &owned.peer.name, owned.service)
         } else {
             let cause = board_cause(cause).sentence().into();
             Reply::Closed { channel: channel.0, cause, final_units: final_unit }
@@ -522,25 +516,28 @@ impl Control<'_> {
     /// Answers all who asked before the copy was made.
     fn on_snapshot(&mut self, ask: u64, snapshot: &Snapshot) {
         self.snapshot_asked = false;
-        for session in &mut self.sessions {
-            let before = session.asked.len();
-            session.asked.retain(|(id, asked)| *asked != Asked::Status || *id > ask);
-            for _ in session.asked.len()..before {
-                let info = snapshot.info(self.facts, self.realtime);
-                session.reply(&Reply::Status(Box::new(info)), &[]);
+        for at in 0..self.sessions.len() {
+            let is_due = |(id, asked): &mut (u64, Asked)| *id <= ask && is_of_state(asked);
+            let due: Vec<_> = self.sessions[at].asked.extract_if(.., is_due).collect();
+            for (_, asked) in due {
+                let reply = match asked {
+                    Asked::List => Reply::Channels(self.channels(snapshot)),
+                    _ => Reply::Status(Box::new(snapshot.info(self.facts, self.realtime))),
+                };
+                self.sessions[at].reply(&reply, &[]);
             }
         }
     }
 
-    fn channels(&self) -> Vec<ChannelInfo> {
+    fn channels(&self, snapshot: &Snapshot) -> Vec<ChannelInfo> {
         let owned = self.sessions.iter().flat_map(|session| &session.channels);
         let info = owned.map(|owned| ChannelInfo {
             channel: owned.channel.0,
             label: owned.label,
             name: owned.name.clone(),
             sending: owned.sending,
-            peer_station: owned.peer_station,
-            peer_name: owned.peer.clone(),
+            peer_station: snapshot.number_of(owned.peer.mac),
+            peer_name: owned.peer.name.clone(),
             service: owned.service,
             state: match (owned.closing, owned.told) {
                 (true, _) => "closing",
@@ -553,6 +550,11 @@ impl Control<'_> {
         });
         info.collect()
     }
+}
+
+/// What is answered with a copy of the data thread's state.
+fn is_of_state(asked: &Asked) -> bool {
+    matches!(asked, Asked::Status | Asked::List)
 }
 
 /// Why a channel never came to be.

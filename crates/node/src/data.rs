@@ -1,6 +1,6 @@
 //! The data thread: *handle one thing, poll until drained, sleep until the deadline.*
 
-use crate::commands::{AskError, Command, DataEnd, Note, Opening};
+use crate::commands::{AskError, Command, DataEnd, Note, Opening, Peer};
 use crate::counters::{self, Published, View};
 use crate::gate::{Egress, EgressError};
 use crate::pool::Pool;
@@ -14,8 +14,8 @@ use rota_driver::device::{Backlog, DeviceError, FrameDevice, Stamp, Transmit};
 use rota_driver::poller::{Poller, Trigger};
 use rota_driver::stall::StallLog;
 use rota_proto::{
-    ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest, Output,
-    Payloads, PortId, Received, StationId, UnitFate,
+    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Listener, Member,
+    Node, OpenRequest, Output, Payloads, PortId, Received, UnitFate,
 };
 use rota_shm::control::{LlcInfo, LlcPeer};
 use rota_shm::{
@@ -578,12 +578,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                     self.sinks.push(Sink { channel, ring, board, pushed: false });
                 }
             }
-            Command::Listen { ask, listener } => {
-                let named = listener.from.as_deref();
-                let result = named.map_or(Ok(()), |from| self.station(from).map(|_| ()));
-                if result.is_ok() {
-                    self.node.listen(listener);
-                }
+            Command::Listen { ask, mut listener } => {
+                let result = self.listen(&mut listener);
                 self.control.say(Note::Listening { ask, result });
             }
             Command::ListenAgain { listener } => self.node.listen_again(listener),
@@ -665,21 +661,35 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         to: &str,
         service: u16,
         request: &Opening,
-    ) -> Result<ChannelId, AskError> {
+    ) -> Result<(ChannelId, Peer), AskError> {
         let link = self.node.link();
         if link.name() == to {
-            return Err(AskError::Wrong(rota_proto::OpenError::OwnStation(link.station())));
+            return Err(AskError::Wrong(rota_proto::OpenError::OwnStation(link.mac())));
         }
-        let to = Destination::Station(self.station(to).map_err(|known| AskError::Unknown { known })?);
+        let peer = self.station(to).map_err(|known| AskError::Unknown { known })?.mac;
+        let (peer, to) = (Peer::at(peer, link), Destination::Station(peer));
         let Opening { unit_octets_max, room_octets, period, periodic } = *request;
         let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic };
-        self.node.open(at, &request).map_err(AskError::Wrong)
+        let channel = self.node.open(at, &request).map_err(AskError::Wrong)?;
+        Ok((channel, peer))
+    }
+
+    fn listen(&mut self, listener: &mut Listener) -> Result<(), Vec<String>> {
+        if let Some(from) = &mut listener.from {
+            let station = self.station(from)?;
+            // Who is meant by its number is meant still when another station has that number.
+            if station.announce.name() != from {
+                *from = station.mac.to_string();
+            }
+        }
+        self.node.listen(listener.clone());
+        Ok(())
     }
 
     /// The other station that somebody means by a name, number or address; else the names that there are.
-    fn station(&self, called: &str) -> Result<StationId, Vec<String>> {
+    fn station(&self, called: &str) -> Result<&Member, Vec<String>> {
         let members = self.node.link().members();
-        let named = members.iter().find(|member| member.is_called(called)).map(|member| member.station);
+        let named = members.iter().find(|member| member.is_called(called));
         named.ok_or_else(|| members.iter().map(|member| member.announce.name().to_owned()).collect())
     }
 
@@ -688,14 +698,14 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let link = self.node.link();
         let mut members = Vec::with_capacity(link.members().len() + 1);
         if link.station() != 0 {
-            let (name, mac) = (link.name().to_owned(), MacAddr(self.device.mac()).to_string());
+            let (name, mac) = (link.name().to_owned(), link.mac());
             members.push(MemberCopy { station: link.station(), name, mac, alive: true });
         }
         for member in link.members().iter().filter(|member| member.station != 0) {
             members.push(MemberCopy {
                 station: member.station,
                 name: member.announce.name().to_owned(),
-                mac: member.mac.to_string(),
+                mac: member.mac,
                 alive: !link.is_dead(member.station),
             });
         }
@@ -820,17 +830,15 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         while let Some(event) = self.node.next_event() {
             self.tracer.channel(at, &event, &self.node);
             let peer = match &event {
-                rota_proto::ChannelEvent::Incoming { from, .. } => {
-                    let known = self.node.link().member(*from);
-                    known.map(|member| member.announce.name().to_owned()).unwrap_or_default()
-                }
-                rota_proto::ChannelEvent::Closed { channel, .. } => {
-                    self.wake_receivers();
-                    self.forget(*channel);
-                    String::new()
-                }
-                _ => String::new(),
+                ChannelEvent::Incoming { from, .. } => Some(*from),
+                ChannelEvent::IncomingOpened { channel, .. } => self.node.peer(*channel),
+                _ => None,
             };
+            let peer = peer.map(|mac| Peer::at(mac, self.node.link()));
+            if let ChannelEvent::Closed { channel, .. } = &event {
+                self.wake_receivers();
+                self.forget(*channel);
+            }
             self.control.say(Note::Channel { event, peer });
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::data::Measured;
 use rota_admission::t_nrt;
-use rota_proto::{Node, ROTATION_PLACES};
+use rota_proto::{HeardChannel, Node, ROTATION_PLACES};
 use rota_shm::{ChannelRow, Flow, MonitorTable, SegmentRow, StationRow};
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, Load, MacAddr, ReportHead, Slot};
@@ -72,15 +72,17 @@ impl Rows {
                 received: flow(member.received),
                 ..reserved
             };
-            let heard = node.reports().stations().iter().find(|heard| heard.station == member.station);
+            let heard = node.reports().stations().iter().find(|heard| heard.mac == member.mac);
             let row = heard.map_or(row, |heard| {
                 let flags = row.flags | StationRow::REPORTED;
                 filled(StationRow { flags, heard_ns: heard.at.as_nanos(), ..row }, &heard.head)
             });
             write.station(at + 1, &row);
         }
-        for (at, told) in node.reports().channels().iter().enumerate() {
-            write.channel(own_channels + at, &channel_row(told.station, told.at, &told.said));
+        for (at, told) in told_channels(node).enumerate() {
+            let peer = told.peer.map_or(0, |peer| link.number(peer));
+            let said = ChannelReport { peer, ..told.said };
+            write.channel(own_channels + at, &channel_row(link.number(told.mac), told.at, &said));
         }
     }
 
@@ -117,9 +119,14 @@ impl Rows {
             heard: tally.heard.map(flow),
             refused: link.refused().len() as u64,
             stations: link.members().len() as u64 + 1,
-            channels: (own + node.reports().channels().len()) as u64,
+            channels: (own + told_channels(node).count()) as u64,
         }
     }
+}
+
+/// What the stations that there are have told of their channels.
+fn told_channels(node: &Node) -> impl Iterator<Item = &HeardChannel> {
+    node.reports().channels().iter().filter(|told| node.link().member_at(told.mac).is_some())
 }
 
 fn slots(node: &Node) -> &[Slot] {

@@ -1,6 +1,6 @@
 //! One program's connection: what it opened, what it listens to.
 
-use crate::commands::{Command, ControlEnd, Opening};
+use crate::commands::{Command, ControlEnd, Opening, Peer};
 use crate::status::Facts;
 use rota_proto::{ChannelId, CloseCause, Contract, Listener};
 use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request, SocketError};
@@ -57,8 +57,7 @@ pub(crate) struct Owned {
     pub(crate) service: u16,
     /// For a receiving channel: the listener that it came to.
     pub(crate) listener: Option<Listening>,
-    pub(crate) peer: String,
-    pub(crate) peer_station: u16,
+    pub(crate) peer: Peer,
     pub(crate) name: Option<String>,
     pub(crate) contract: Contract,
     /// Made when admitted, handed to the data thread when the program has mapped it.

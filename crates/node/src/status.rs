@@ -72,7 +72,7 @@ impl Facts {
 pub(crate) struct MemberCopy {
     pub(crate) station: u16,
     pub(crate) name: String,
-    pub(crate) mac: String,
+    pub(crate) mac: MacAddr,
     pub(crate) alive: bool,
 }
 
@@ -97,6 +97,11 @@ impl Snapshot {
         self.members.iter().find(|m| m.station == station).map(|m| m.name.clone()).unwrap_or_default()
     }
 
+    /// The number of another station; 0 while it has none.
+    pub(crate) fn number_of(&self, mac: MacAddr) -> u16 {
+        self.members.iter().find(|member| member.mac == mac).map_or(0, |member| member.station)
+    }
+
     /// As `rota status` prints it.
     pub(crate) fn info(&self, facts: &Facts, realtime: &Realtime) -> StatusInfo {
         let counters = &self.status.counters;
@@ -108,7 +113,7 @@ impl Snapshot {
         let members = self.members.iter().map(|member| MemberInfo {
             station: member.station,
             name: member.name.clone(),
-            mac: member.mac.clone(),
+            mac: member.mac.to_string(),
             alive: member.alive,
         });
         let reservations = self.status.reservations.iter().map(|slot| ReservationInfo {

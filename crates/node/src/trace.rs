@@ -71,8 +71,9 @@ pub(crate) struct Tracer {
     mac: [u8; 6],
     boot_id: u64,
     seen: Seen,
-    /// Stations and their addresses, in the order of the addresses.
+    /// Stations and their addresses, in the order of the addresses; and as they were looked at before.
     stations: Vec<([u8; 6], StationId)>,
+    before: Vec<([u8; 6], StationId)>,
     /// Stations that were there when it was last looked, and those that have said farewell since.
     alive: StationSet,
     left: StationSet,
@@ -105,6 +106,7 @@ impl Tracer {
             boot_id,
             seen,
             stations: Vec::with_capacity(256),
+            before: Vec::with_capacity(256),
             alive: StationSet::default(),
             left: StationSet::default(),
             known: Vec::with_capacity(CHANNELS_MAX),
@@ -365,6 +367,7 @@ impl Tracer {
             file.set_own(link.station());
             file.set_station(link.station(), self.mac, link.name());
         }
+        std::mem::swap(&mut self.stations, &mut self.before);
         self.stations.clear();
         for member in link.members().iter().filter(|member| member.station != 0) {
             file.set_station(member.station, member.mac.0, member.announce.name());
@@ -377,14 +380,26 @@ impl Tracer {
         }
         self.stations.sort_unstable();
         let before = std::mem::replace(&mut self.alive, alive);
-        let at_ns = now.as_nanos();
-        for station in before.iter().filter(|station| !alive.contains(*station)) {
-            let number = u64::from(self.left.contains(station));
-            self.left.remove(station);
-            self.station_event(TraceEvent::Lost, station, number, at_ns);
+        self.compare(before, now);
+    }
+
+    /// Notes who has come or gone since it was looked before.
+    fn compare(&mut self, before: StationSet, now: Instant) {
+        let (alive, at_ns) = (self.alive, now.as_nanos());
+        // By their addresses: who has another number now is neither lost nor found.
+        for at in 0..self.before.len() {
+            let (mac, station) = self.before[at];
+            if before.contains(station) && !is_among(mac, &self.stations, &alive) {
+                let number = u64::from(self.left.contains(station));
+                self.left.remove(station);
+                self.station_event(TraceEvent::Lost, station, number, at_ns);
+            }
         }
-        for station in alive.iter().filter(|station| !before.contains(*station)) {
-            self.station_event(TraceEvent::Back, station, 0, at_ns);
+        for at in 0..self.stations.len() {
+            let (mac, station) = self.stations[at];
+            if alive.contains(station) && !is_among(mac, &self.before, &before) {
+                self.station_event(TraceEvent::Back, station, 0, at_ns);
+            }
         }
     }
 
@@ -403,7 +418,7 @@ impl Tracer {
                 self.contract(TraceEvent::Opened, now, *channel, *label, contract);
             }
             ChannelEvent::Incoming { channel, from, contract, .. } => {
-                let member = node.link().member(*from);
+                let member = node.link().member_at(*from);
                 let same_clock = member.is_some_and(|member| member.announce.boot_id == self.boot_id);
                 self.learn(*channel, 0, contract, same_clock);
             }
@@ -503,6 +518,12 @@ impl Tracer {
         let (event, at_ns, octets) = (TraceEvent::RefusedStation, now.as_nanos(), words.as_bytes());
         self.note(&TraceRecord { event, src, octets, at_ns, noted_ns: at_ns, ..TraceRecord::default() });
     }
+}
+
+/// Whether the station of this address is among those that live.
+fn is_among(mac: [u8; 6], stations: &[([u8; 6], StationId)], alive: &StationSet) -> bool {
+    let found = stations.binary_search_by_key(&mac, |(mac, _)| *mac);
+    found.is_ok_and(|at| alive.contains(stations[at].1))
 }
 
 /// What the machine found of a frame, by what it counted.

@@ -12,9 +12,11 @@
 mod meter;
 #[cfg(feature = "model")]
 mod model;
+#[cfg(test)]
+mod tests;
 
 use crate::cause::CloseCause;
-use crate::io::{ChannelId, Destination, StationId, UnitDescriptor};
+use crate::io::{ChannelId, Destination, UnitDescriptor};
 use crate::planted::{Bug, planted};
 use crate::rether::{Asked, LinkEvent, Rether};
 use meter::Meter;
@@ -45,10 +47,13 @@ pub struct OpenRequest {
 pub enum OpenError {
     /// No such station on the segment.
     #[error("no station {0} on this segment")]
-    NoSuchStation(StationId),
+    NoSuchStation(MacAddr),
     /// A station does not send to itself over the wire.
     #[error("a channel needs two stations; {0} is this one")]
-    OwnStation(StationId),
+    OwnStation(MacAddr),
+    /// The other station is still looking for its segment.
+    #[error("station {0} has not joined this segment yet, which takes about a second: try again")]
+    PeerNotJoined(MacAddr),
     /// Groups are not built yet.
     #[error("channels to groups are not built yet; open one channel to each station")]
     Group,
@@ -166,7 +171,7 @@ pub enum ChannelEvent {
         /// The program that takes it; it takes no second one.
         listener: u64,
         /// Who sends.
-        from: StationId,
+        from: MacAddr,
         /// What it will carry; the bound is known once the channel is reserved.
         contract: Contract,
     },
@@ -205,7 +210,7 @@ pub enum ChannelEvent {
     },
     /// The mode of the segment changed.
     ModeChanged,
-    /// A station was found or lost.
+    /// A station was found or lost, or has another number.
     MembersChanged,
     /// A station does not take part.
     Refusal {
@@ -231,8 +236,7 @@ enum Sending {
 #[derive(Clone, Debug)]
 struct Outgoing {
     id: ChannelId,
-    to: StationId,
-    /// Whose number that is: numbers change while rings form.
+    /// By its address: numbers change while rings form.
     peer: MacAddr,
     label: u16,
     request: OpenRequest,
@@ -251,7 +255,6 @@ struct Outgoing {
 #[derive(Clone, Debug)]
 struct Incoming {
     id: ChannelId,
-    from: StationId,
     peer: MacAddr,
     remote: u64,
     label: u16,
@@ -357,10 +360,13 @@ impl Channels {
         if link.ring_size() > crate::rether::STATIONS_MAX {
             return Err(OpenError::TooManyStations(link.ring_size()));
         }
-        if to == link.station() {
+        if to == link.mac() {
             return Err(OpenError::OwnStation(to));
         }
-        let Some(peer) = link.member(to) else { return Err(OpenError::NoSuchStation(to)) };
+        let Some(peer) = link.member_at(to) else { return Err(OpenError::NoSuchStation(to)) };
+        if peer.station == 0 {
+            return Err(OpenError::PeerNotJoined(to));
+        }
         if request.unit_octets_max == 0 || request.unit_octets_max > UNIT_OCTETS_MAX {
             return Err(OpenError::UnitSize(request.unit_octets_max));
         }
@@ -380,8 +386,7 @@ impl Channels {
         let label = self.free_label();
         let outgoing = Outgoing {
             id,
-            to,
-            peer: peer.mac,
+            peer: to,
             label,
             request: OpenRequest { period: pace.period(trt), ..request.clone() },
             pace,
@@ -430,7 +435,7 @@ impl Channels {
             // A sender without a reservation only wants to know whether somebody listens.
             let cause = if channel.opened { receiver_cause } else { CloseCause::NoListener };
             let refuse = Signal::new(Verb::Refuse, channel.remote, channel.label);
-            link.send_signal(now, channel.from, Signal { code: cause.code(), ..refuse });
+            link.send_signal(now, channel.peer, Signal { code: cause.code(), ..refuse });
             self.end_incoming(at, receiver_cause, None);
             return;
         }
@@ -449,6 +454,18 @@ impl Channels {
             Sending::Draining | Sending::Releasing | Sending::Closing => {}
         }
         self.tick(now, link);
+    }
+
+    /// The station at the other end of a channel.
+    pub(crate) fn peer(&self, id: ChannelId) -> Option<MacAddr> {
+        let outgoing = self.outgoing.iter().map(|channel| (channel.id, channel.peer));
+        let mut all = outgoing.chain(self.incoming.iter().map(|channel| (channel.id, channel.peer)));
+        all.find(|(known, _)| *known == id).map(|(_, peer)| peer)
+    }
+
+    /// The channel that a station's signal answers.
+    fn answered(&mut self, from: MacAddr, signal: &Signal) -> Option<&mut Outgoing> {
+        self.outgoing.iter_mut().find(|channel| channel.id.0 == signal.channel && channel.peer == from)
     }
 
     /// Asks for units of another size; the answer comes as an event.
@@ -515,7 +532,7 @@ impl Channels {
             channel.tries += 1;
             let limit = if verb == Verb::Close { 5 } else { SIGNAL_TRIES };
             if channel.tries <= limit {
-                link.send_signal(now, channel.to, channel.signal(verb));
+                link.send_signal(now, channel.peer, channel.signal(verb));
             } else if let Sending::Open { acknowledged } = &mut channel.state {
                 // The receiver accepted; that it has not confirmed the contract's
                 // figures is no reason to stop.
@@ -553,13 +570,13 @@ impl Channels {
 
     // ---- from the other station -----------------------------------------------------------------------
 
-    pub(crate) fn on_signal(&mut self, now: Instant, from: StationId, signal: &Signal, link: &mut Rether) {
+    pub(crate) fn on_signal(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
         match signal.verb {
             Verb::Connect => self.on_connect(now, from, signal, link),
             Verb::Opened => self.on_opened(now, from, signal, link),
             Verb::Close => self.on_close(now, from, signal, link),
             Verb::Accept => {
-                let channel = self.outgoing.iter_mut().find(|c| c.id.0 == signal.channel && c.to == from);
+                let channel = self.answered(from, signal);
                 if let Some(channel) = channel.filter(|c| c.state == Sending::Connecting) {
                     channel.state = Sending::Reserving;
                     let OpenRequest { unit_octets_max, periodic, .. } = channel.request;
@@ -570,7 +587,7 @@ impl Channels {
             }
             Verb::Refuse => self.on_refuse(now, from, signal, link),
             Verb::OpenedAck => {
-                let channel = self.outgoing.iter_mut().find(|c| c.id.0 == signal.channel && c.to == from);
+                let channel = self.answered(from, signal);
                 // An answer to an older word does not stand for one to the newest.
                 let is_answer = |channel: &&mut Outgoing| channel.signal(Verb::Opened).is_answered_by(signal);
                 if let Some(Outgoing { state: Sending::Open { acknowledged }, .. }) =
@@ -580,15 +597,15 @@ impl Channels {
                 }
             }
             Verb::CloseAck => self.reap(|channel| {
-                channel.id.0 == signal.channel && channel.to == from && channel.state == Sending::Closing
+                channel.id.0 == signal.channel && channel.peer == from && channel.state == Sending::Closing
             }),
             Verb::Unknown(_) => {}
         }
     }
 
-    fn on_connect(&mut self, now: Instant, from: StationId, signal: &Signal, link: &mut Rether) {
+    fn on_connect(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
         let answer = Signal::new(Verb::Accept, signal.channel, signal.label);
-        if let Some(known) = self.incoming.iter().find(|c| c.from == from && c.remote == signal.channel) {
+        if let Some(known) = self.incoming.iter().find(|c| c.peer == from && c.remote == signal.channel) {
             if known.accepted {
                 link.send_signal(now, from, answer);
             }
@@ -603,7 +620,6 @@ impl Channels {
                 return;
             }
         };
-        let Some(peer) = link.member(from) else { return };
         // One listener takes one channel; a program that wants more listens again.
         let taker = self.listeners.swap_remove(at);
         let listener = taker.id;
@@ -611,13 +627,12 @@ impl Channels {
         let contract = contract_of(signal, link);
         let (remote, label) = (signal.channel, signal.label);
         // An old channel under the same label is over: its sender would not use the label again.
-        while let Some(old) = self.incoming.iter().position(|c| c.from == from && c.label == label) {
+        while let Some(old) = self.incoming.iter().position(|c| c.peer == from && c.label == label) {
             self.end_incoming(old, CloseCause::PeerGone, None);
         }
         self.incoming.push(Incoming {
             id,
-            from,
-            peer: peer.mac,
+            peer: from,
             remote,
             label,
             last_number: 0,
@@ -638,23 +653,18 @@ impl Channels {
         let Some(channel) = self.incoming.iter_mut().find(|channel| channel.id == id) else { return false };
         if !channel.accepted {
             channel.accepted = true;
-            link.send_signal(now, channel.from, Signal::new(Verb::Accept, channel.remote, channel.label));
+            link.send_signal(now, channel.peer, Signal::new(Verb::Accept, channel.remote, channel.label));
         }
         true
     }
 
     /// Who takes a channel from that station: rather a program that waits for just this one. No cause where
     /// one is about to listen again.
-    fn listener_for(
-        &self,
-        from: StationId,
-        service: u16,
-        link: &Rether,
-    ) -> Result<usize, Option<CloseCause>> {
+    fn listener_for(&self, from: MacAddr, service: u16, link: &Rether) -> Result<usize, Option<CloseCause>> {
         if self.incoming.len() >= CHANNELS_MAX {
             return Err(Some(CloseCause::NoListener));
         }
-        let sender = link.member(from);
+        let sender = link.member_at(from);
         let rank = |listener: &Listener| match &listener.from {
             _ if listener.service != service => None,
             None => Some(1),
@@ -672,8 +682,8 @@ impl Channels {
         })
     }
 
-    fn on_opened(&mut self, now: Instant, from: StationId, signal: &Signal, link: &mut Rether) {
-        let Some(channel) = self.incoming.iter_mut().find(|c| c.from == from && c.remote == signal.channel)
+    fn on_opened(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+        let Some(channel) = self.incoming.iter_mut().find(|c| c.peer == from && c.remote == signal.channel)
         else {
             // The sender was thought dead between our answer and its reservation: it would send to nobody.
             let gone = Signal::new(Verb::Refuse, signal.channel, signal.label);
@@ -693,18 +703,15 @@ impl Channels {
         link.send_signal(now, from, Signal { verb: Verb::OpenedAck, ..*signal });
     }
 
-    fn on_close(&mut self, now: Instant, from: StationId, signal: &Signal, link: &mut Rether) {
+    fn on_close(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
         link.send_signal(now, from, Signal::new(Verb::CloseAck, signal.channel, signal.label));
-        if let Some(at) = self.incoming.iter().position(|c| c.from == from && c.remote == signal.channel) {
+        if let Some(at) = self.incoming.iter().position(|c| c.peer == from && c.remote == signal.channel) {
             self.end_incoming(at, CloseCause::from_code(signal.code), Some(signal.final_unit));
         }
     }
 
-    fn on_refuse(&mut self, now: Instant, from: StationId, signal: &Signal, link: &mut Rether) {
-        let Some(channel) = self.outgoing.iter_mut().find(|c| c.id.0 == signal.channel && c.to == from)
-        else {
-            return;
-        };
+    fn on_refuse(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+        let Some(channel) = self.answered(from, signal) else { return };
         match channel.state {
             Sending::Connecting => {
                 channel.cause = CloseCause::from_code(signal.code);
@@ -736,13 +743,13 @@ impl Channels {
     /// Which channel a fragment belongs to, and where in it; it is counted there.
     pub(crate) fn locate(
         &mut self,
-        from: StationId,
+        from: MacAddr,
         unit: &UnitHeader,
         arrived: Option<Instant>,
         (octets, payload_max): (usize, u32),
         one_clock: bool,
     ) -> Option<(ChannelId, UnitDescriptor)> {
-        let channel = self.incoming.iter_mut().find(|c| c.from == from && c.label == unit.label)?;
+        let channel = self.incoming.iter_mut().find(|c| c.peer == from && c.label == unit.label)?;
         // Sixteen bits on the wire; the rest follows from the last unit, either side of it.
         let step = unit.number.wrapping_sub(channel.last_number as u16).cast_signed();
         let number = channel.last_number.checked_add_signed(i64::from(step))?;
@@ -817,13 +824,16 @@ impl Channels {
                 let silent = self.outgoing.iter().any(|channel| channel.id == id && channel.silent);
                 self.begin_closing(now, id, cause, silent);
             }
-            LinkEvent::MemberGone { station, stopped } => {
+            LinkEvent::MemberGone { mac, stopped } => {
                 let cause = if stopped { CloseCause::PeerStopped } else { CloseCause::PeerGone };
-                self.on_member_gone(now, station, cause, link);
+                self.on_member_gone(now, mac, cause, link);
                 self.events.push_back(ChannelEvent::MembersChanged);
             }
             LinkEvent::MemberUp { .. } => self.events.push_back(ChannelEvent::MembersChanged),
-            LinkEvent::Renumbered => self.follow(link),
+            LinkEvent::Renumbered => {
+                self.end_unnumbered(link);
+                self.events.push_back(ChannelEvent::MembersChanged);
+            }
             LinkEvent::Refusal { mac, why, here } => {
                 self.events.push_back(ChannelEvent::Refusal { mac, why, here });
             }
@@ -842,30 +852,23 @@ impl Channels {
         }
     }
 
-    /// Stations have other numbers: what was asked of one, or by one, goes on with that one. One that has
-    /// none for now, or is not known any more, is nobody until it has one again.
-    fn follow(&mut self, link: &mut Rether) {
-        let number = |mac| link.member_at(mac).map_or(0, |member| member.station);
-        self.incoming.iter_mut().for_each(|channel| channel.from = number(channel.peer));
-        self.outgoing.iter_mut().for_each(|channel| channel.to = number(channel.peer));
-        // Who is in a ring has a number: an open channel's sender that has none has left it.
-        while let Some(at) = self.incoming.iter().position(|channel| channel.opened && channel.from == 0) {
+    /// Stations have other numbers. Who is in a ring has one: an open channel's sender that has none has left
+    /// it. What was asked of, or by, one that has none for now goes on when it has one again.
+    fn end_unnumbered(&mut self, link: &Rether) {
+        let over = |channel: &Incoming| channel.opened && link.number(channel.peer) == 0;
+        while let Some(at) = self.incoming.iter().position(over) {
             self.end_incoming(at, CloseCause::PeerGone, None);
-        }
-        for channel in &self.outgoing {
-            link.readdress(channel.id, channel.to);
         }
     }
 
-    fn on_member_gone(&mut self, now: Instant, station: StationId, cause: CloseCause, link: &mut Rether) {
-        // Who had no number was nobody's peer.
-        if station == 0 || planted(Bug::DeadPeerKept) {
+    fn on_member_gone(&mut self, now: Instant, peer: MacAddr, cause: CloseCause, link: &mut Rether) {
+        if planted(Bug::DeadPeerKept) {
             return;
         }
-        while let Some(at) = self.incoming.iter().position(|channel| channel.from == station) {
+        while let Some(at) = self.incoming.iter().position(|channel| channel.peer == peer) {
             self.end_incoming(at, cause, None);
         }
-        for channel in self.outgoing.iter_mut().filter(|channel| channel.to == station) {
+        for channel in self.outgoing.iter_mut().filter(|channel| channel.peer == peer) {
             match channel.state {
                 Sending::Open { .. } | Sending::Draining | Sending::Reserving => {
                     channel.cause = cause;

@@ -2,7 +2,7 @@
 
 use crate::llc::MessageDelivery;
 use rota_units::{Instant, Span};
-use rota_wire::Generation;
+use rota_wire::{Generation, MacAddr};
 
 /// One interface of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -22,8 +22,8 @@ pub struct HostTag(pub u32);
 /// Whom a channel reaches. Only single stations are built; the others are refused when a channel is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// One station.
-    Station(StationId),
+    /// One station, by its address: two may share a number for a moment, and numbers change.
+    Station(MacAddr),
     /// A multicast group of the segment.
     Group(u32),
     /// Everybody.

@@ -111,7 +111,7 @@ impl Node {
             }
             Arrived::Report(from, body) => {
                 match Report::parse(body) {
-                    Ok(report) => self.reports.take(now, from, &report),
+                    Ok(report) => self.reports.take(now, from, &report, &self.link),
                     Err(_) => self.link.count_malformed(),
                 }
                 None
@@ -309,6 +309,12 @@ impl Node {
         self.link.age();
     }
 
+    /// The station at the other end of a channel, by its address; [`Rether::member_at`] knows its number and
+    /// its name, as they are now.
+    pub fn peer(&self, channel: ChannelId) -> Option<MacAddr> {
+        self.channels.peer(channel)
+    }
+
     /// Leaves the segment in good order.
     pub fn leave(&mut self, now: Instant) {
         self.link.leave(now);
@@ -339,7 +345,7 @@ impl Node {
 
     /// The ends of channels at this station, as it would report them.
     pub fn own_channels(&self) -> impl Iterator<Item = ChannelReport> {
-        (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at))
+        (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, &self.link))
     }
 
     /// What other stations have reported.

@@ -5,7 +5,6 @@
 //! nothing that it says changes what a machine does.
 
 use crate::channels::Channels;
-use crate::io::StationId;
 use crate::rether::{Rether, STATIONS_MAX};
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, Class, Load, MacAddr, REPORT_CHANNELS_MAX, Report, ReportHead};
@@ -35,8 +34,8 @@ pub struct HostSigns {
 /// What a station has said of itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard {
-    /// Who.
-    pub station: StationId,
+    /// Who, by its address: its number may be another one before it says something again.
+    pub mac: MacAddr,
     /// When.
     pub at: Instant,
     /// What.
@@ -47,7 +46,9 @@ pub struct Heard {
 #[derive(Clone, Copy, Debug)]
 pub struct HeardChannel {
     /// Whose end.
-    pub station: StationId,
+    pub mac: MacAddr,
+    /// Whose the other end is; nobody's where the number that was told means nobody here.
+    pub peer: Option<MacAddr>,
     /// When it was told.
     pub at: Instant,
     /// What was told.
@@ -142,33 +143,32 @@ impl Reports {
         let mut report = Report::new(self.own(now, link, channels));
         let ends = channels.ends();
         for step in 0..ends.min(REPORT_CHANNELS_MAX) {
-            if let Some(end) = channels.report_of((self.turn + step) % ends) {
+            if let Some(end) = channels.report_of((self.turn + step) % ends, link) {
                 report.push(end);
             }
         }
         self.turn = (self.turn + REPORT_CHANNELS_MAX) % ends.max(1);
         let rounds = ends.div_ceil(REPORT_CHANNELS_MAX).max(1) as u64;
         self.channels.retain(|channel| now.since(channel.at) < interval * (CHANNEL_SILENCE + rounds));
-        self.stations.retain(|heard| link.members().iter().any(|member| member.station == heard.station));
+        self.stations.retain(|heard| link.member_at(heard.mac).is_some());
         link.send_report(now, &report);
     }
 
     /// Another station's report. What is told again replaces what was told; a full table ignores strangers.
-    pub(crate) fn take(&mut self, now: Instant, station: StationId, report: &Report) {
+    pub(crate) fn take(&mut self, now: Instant, mac: MacAddr, report: &Report, link: &Rether) {
         if self.every == Span::ZERO {
             return;
         }
-        let heard = Heard { station, at: now, head: report.head };
-        replace(&mut self.stations, heard, usize::from(STATIONS_MAX), |known| known.station == station);
+        let heard = Heard { mac, at: now, head: report.head };
+        replace(&mut self.stations, heard, usize::from(STATIONS_MAX), |known| known.mac == mac);
         if usize::from(report.head.channels_all) == report.channels().len() {
             // It told them all: those that it does not name are over.
-            self.channels.retain(|known| known.station != station);
+            self.channels.retain(|known| known.mac != mac);
         }
         for said in report.channels() {
-            let told = HeardChannel { station, at: now, said: *said };
+            let told = HeardChannel { mac, peer: link.address(said.peer), at: now, said: *said };
             replace(&mut self.channels, told, CHANNELS_KEPT, |known| {
-                known.station == station
-                    && (known.said.channel, known.said.sending) == (said.channel, said.sending)
+                known.mac == mac && (known.said.channel, known.said.sending) == (said.channel, said.sending)
             });
         }
     }

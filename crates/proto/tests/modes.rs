@@ -4,6 +4,7 @@ mod rig;
 
 use rig::{ME, Rig, mac, ms};
 use rota_proto::{ChannelEvent, Input, Output, PortId};
+use rota_units::Span;
 use rota_wire::bodies::StationState;
 use rota_wire::{
     Claim, ClaimGrant, Form, Generation, Kind, MacAddr, ModeNotice, Nack, Phase, Switch, SwitchAck, Token,
@@ -370,6 +371,48 @@ fn silent_stations_are_dead_only_after_the_drain_time() {
         rig.run(ms(1));
     }
     assert!(rig.now.since(began) >= rig.settings.drain(2, true), "two silent stations, one of them master");
+}
+
+/// Stations 1 and 3 do not answer a claim, until station 3 does, so long after the drain has begun: the claim
+/// ends in a new token when the drain has gone on for `span`, and no moment before.
+fn drains(late: Option<Span>, span: Span) {
+    let mut rig = Rig::ring();
+    let token = rig.token(Phase::RealTime, &[(1, 6_000, true), (3, 6_000, true)]);
+    rig.hear_token(1, 3, &Token { position: 2, ..token });
+    while rig.count(Kind::Claim) == 0 {
+        rig.run(ms(1));
+    }
+    let asked = rig.last(Kind::Claim);
+    let generation = Claim::parse(&asked.body).expect("sound").generation;
+    let begins = asked.at + rig.settings.claim_every() * u64::from(rig.settings.claim_tries);
+    if let Some(late) = late {
+        rig.run((begins + late).since(rig.now));
+        let (seen, seen_seq) = (Generation::default(), 0);
+        let mut body = [0; 200];
+        let length = ClaimGrant { generation, seen, seen_seq, key_epoch: 1, list: None }.emit(&mut body);
+        rig.hear(3, Kind::ClaimGrant, &body[..length]);
+    }
+    rig.run((begins + span).minus(Span::from_nanos(1)).since(rig.now));
+    assert_eq!(rig.state(), "claiming", "{late:?}: a moment before {span}");
+    rig.run(Span::from_nanos(1));
+    assert_ne!(rig.state(), "claiming", "{late:?}: at {span}");
+    if late.is_some() {
+        let dead = rig.node.link().list().expect("a ring has a list").dead;
+        assert_eq!((dead.contains(1), dead.contains(3)), (true, false));
+    }
+}
+
+/// Seeds 143773 and 161608 of the product's timers: who answered when the drain had begun was waited for as
+/// if it were silent still.
+#[test]
+fn a_claim_waits_for_the_rest_when_a_station_answers_late_and_never_longer_for_that() {
+    let settings = Rig::new().settings;
+    let (both, one) = (settings.drain(2, true), settings.drain(1, true));
+    drains(None, both);
+    let soon = ms(10);
+    assert!(soon + one < both);
+    drains(Some(soon), soon + one);
+    drains(Some(both.minus(ms(1))), both);
 }
 
 /// A stopped claimant that goes on when its drain would be over: others may have claimed meanwhile.

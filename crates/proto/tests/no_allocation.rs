@@ -122,7 +122,7 @@ fn a_running_ring_allocates_nothing() {
     let mut pair = Pair::new();
     pair.run(Span::from_millis(1_500));
     pair.nodes[1].listen(7);
-    let to = Destination::Station(pair.nodes[1].link().station());
+    let to = Destination::Station(pair.nodes[1].link().mac());
     let (unit_octets_max, room_octets) = (6_250, 6_250);
     let period = TRT_30_HZ;
     let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: true };

@@ -80,7 +80,7 @@ fn two_units_each_cycle_leave_in_one_slot() {
 fn another_period_is_refused_with_the_nearest_that_is_right() {
     let mut rig = Rig::plain();
     let request = OpenRequest {
-        to: Destination::Station(3),
+        to: Destination::Station(rig::mac(3)),
         service: 5,
         unit_octets_max: 100,
         room_octets: 100,

@@ -67,6 +67,7 @@ fn bounds(scenario: &Scenario) -> Vec<(String, Option<Span>)> {
     list.push(("recovery, one token lost".to_owned(), Some(recovery.token_loss(1))));
     list.push(("recovery, one station dead".to_owned(), Some(recovery.crash(1))));
     list.push(("recovery, two rings merged".to_owned(), Some(recovery.merge(u64::from(stations)))));
+    list.push(("recovery, two rings of strangers met".to_owned(), Some(recovery.meeting_of_strangers())));
     list
 }
 

@@ -46,7 +46,8 @@ struct KnownChannel {
 pub struct Watch {
     sampling: Span,
     life: u64,
-    stations: BTreeMap<u64, Known>,
+    /// By their addresses: numbers change.
+    stations: BTreeMap<String, Known>,
     channels: BTreeMap<u64, KnownChannel>,
     load: Figures,
     kinds: [Figures; KINDS.len()],
@@ -79,7 +80,7 @@ impl Watch {
         let is_measured = |row: &StationRow| {
             let channels = rows.channels.iter().filter(|channel| channel.station == row.station);
             let mut received = channels.filter(|channel| channel.flags & ChannelRow::SENDING == 0);
-            self.stations.get(&row.station).is_some_and(|known| known.meter.is_measured())
+            self.stations.get(&mac(row.mac)).is_some_and(|known| known.meter.is_measured())
                 && received.all(|channel| {
                     self.channels.get(&channel.channel).is_some_and(|known| known.meter.is_measured())
                 })
@@ -147,7 +148,7 @@ impl Watch {
     }
 
     fn station(&mut self, now: Instant, row: &StationRow, overhead: u64) -> Station {
-        let known = self.stations.entry(row.station).or_default();
+        let known = self.stations.entry(mac(row.mac)).or_default();
         (known.row, known.gone) = (*row, None);
         let here = row.flags & StationRow::HERE != 0;
         let mut counts = [Flow::default(); FLOWS];
@@ -176,28 +177,26 @@ impl Watch {
     fn gone(&mut self, now: Instant, rows: &Monitor) -> Vec<Station> {
         // A station that looks for its segment knows of nobody, so nobody can be missed.
         let joining = rows.segment.mode == 0;
-        let is_here = |known: &Known| rows.stations.iter().any(|row| row.mac == known.row.mac);
-        let is_listed = |number: u64| rows.stations.iter().any(|row| row.station == number);
-        self.stations.retain(|number, known| is_listed(*number) || !is_here(known));
+        let is_listed = |known: &Known| rows.stations.iter().any(|row| row.mac == known.row.mac);
         let mut gone = Vec::new();
-        for (number, known) in self.stations.iter_mut().filter(|(number, _)| !is_listed(**number)) {
+        for known in self.stations.values_mut().filter(|known| !is_listed(known)) {
             if joining && known.gone.is_none() {
                 continue;
             }
             let since = *known.gone.get_or_insert(now);
             known.meter.go_silent();
-            gone.push((since, *number, Station { gone: true, alive: false, ..told(&known.row) }));
+            gone.push((since, Station { gone: true, alive: false, ..told(&known.row) }));
         }
-        gone.sort_by_key(|(since, ..)| std::cmp::Reverse(*since));
-        for (_, number, _) in gone.drain(gone.len().min(GONE)..) {
-            self.stations.remove(&number);
+        gone.sort_by_key(|(since, _)| std::cmp::Reverse(*since));
+        for (_, station) in gone.drain(gone.len().min(GONE)..) {
+            self.stations.remove(&station.mac);
         }
-        gone.into_iter().map(|(_, _, station)| station).collect()
+        gone.into_iter().map(|(_, station)| station).collect()
     }
 
     /// The station's whole load, of the kinds that the filter has left.
     fn weigh(&mut self, station: &mut Station) {
-        let Some(known) = self.stations.get_mut(&station.station) else { return };
+        let Some(known) = self.stations.get_mut(&station.mac) else { return };
         known.load.set_now(total(station.kinds.iter().map(|kind| kind.now)));
         known.load.set_average(total(station.kinds.iter().map(|kind| kind.average)));
         station.load = known.load;
@@ -311,8 +310,10 @@ impl Watch {
 
     fn warnings(&self, now: Instant, rows: &Monitor, picture: &Picture) -> Vec<Warning> {
         let mut warnings = warn::of_segment(rows, picture);
-        for (row, station) in rows.stations.iter().zip(&picture.stations) {
-            let Some(known) = self.stations.get(&row.station) else { continue };
+        for row in &rows.stations {
+            let mac = mac(row.mac);
+            let shown = picture.stations.iter().find(|station| station.mac == mac);
+            let Some((station, known)) = shown.zip(self.stations.get(&mac)) else { continue };
             let noticed = Noticed {
                 foreign: known.meter.figures[FOREIGN].now,
                 stalls: known.habits.stalls_lately(now),
@@ -322,7 +323,7 @@ impl Watch {
             warnings.extend(warn::of_station(picture, station, row, &noticed));
         }
         for station in picture.stations.iter().filter(|station| station.gone) {
-            let since = self.stations.get(&station.station).and_then(|known| known.gone);
+            let since = self.stations.get(&station.mac).and_then(|known| known.gone);
             warnings.push(warn::of_gone(station, since.unwrap_or(now), now));
         }
         for channel in &picture.channels {
@@ -468,6 +469,46 @@ mod tests {
         assert!(picture.channels[0].load.now.rate_bps > 200_000 && is_settled);
         let numbers: Vec<u64> = picture.stations.iter().map(|station| station.station).collect();
         assert_eq!(numbers, [1, 3]);
+    }
+
+    /// Stations were known by their numbers: two that swapped them were each taken for the other one.
+    #[test]
+    fn a_station_that_gets_another_number_is_still_the_same_one() {
+        let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
+        let look = |watch: &mut Watch, second: u64, members: &[(u64, u64)]| {
+            let mut seen = source(2, members);
+            for row in &mut seen.rows.stations {
+                (row.at_ns, row.heard_ns) = (second * 1_000_000_000, second * 1_000_000_000);
+                // A busy one and an idle one.
+                let frames = if row.mac == 2 { second * 1_000 } else { second };
+                row.kinds[0] = Flow { frames, octets: frames * 100 };
+            }
+            watch.picture(Instant::ZERO + Span::from_millis(second * 1_000), &seen)
+        };
+        look(&mut watch, 1, &[(1, 1), (2, 2), (3, 3)]);
+        look(&mut watch, 2, &[(1, 1), (2, 2), (3, 3)]);
+        let picture = look(&mut watch, 3, &[(1, 1), (3, 2), (2, 3)]);
+        assert_eq!((gone(&picture), picture.members()), (vec![], 3));
+        let rate = |name: &str| {
+            let station = picture.stations.iter().find(|station| station.name == name).expect("it is there");
+            (station.station, station.load.now.packets_per_second.round())
+        };
+        assert_eq!((rate("n2"), rate("n3")), ((3, 1_000.0), (2, 1.0)));
+    }
+
+    /// The picture has them by their numbers and the rows have this station first: each was warned of for
+    /// what another one did.
+    #[test]
+    fn a_warning_names_the_station_that_it_is_about() {
+        let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
+        let mut seen = source(2, &[(3, 1), (1, 2), (2, 3)]);
+        let second = 1_000_000_000;
+        for row in &mut seen.rows.stations {
+            row.heard_ns = if row.mac == 2 { second } else { second * 60 };
+        }
+        let picture = watch.picture(Instant::from_nanos(second * 60), &seen);
+        let stalled: Vec<_> = picture.warnings.iter().filter(|warning| warning.kind == "stalled").collect();
+        assert!(stalled.len() == 1 && stalled[0].sentence.contains("n2"), "{stalled:?}");
     }
 
     #[test]

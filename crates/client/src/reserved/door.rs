@@ -85,17 +85,11 @@ impl AsFd for Bell {
     }
 }
 
-/// A channel that came, and the node address of whoever sends on it; 0 where it has none.
-pub(super) struct Arrived {
-    pub(super) channel: RecvChannel,
-    pub(super) node: u8,
-}
-
 /// Where channels lie until the socket takes them.
 #[derive(Default)]
 struct Doorstep {
     is_empty_no_more: AtomicBool,
-    all: Mutex<Vec<Arrived>>,
+    all: Mutex<Vec<RecvChannel>>,
 }
 
 /// The thread that takes channels.
@@ -144,7 +138,7 @@ impl Door {
     }
 
     /// The channels that have come since; no lock is taken when there are none.
-    pub(super) fn take(&self) -> Vec<Arrived> {
+    pub(super) fn take(&self) -> Vec<RecvChannel> {
         if !self.doorstep.is_empty_no_more.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
@@ -280,14 +274,7 @@ impl Keeper {
     }
 
     fn lay_down(&mut self, channel: RecvChannel) {
-        let status = Node::connect(&self.control).and_then(|mut node| node.status());
-        let peers = status.map(|status| status.llc.peers).unwrap_or_default();
-        // By its number, as its frames say: names may be given twice.
-        let found = peers.into_iter().find(|peer| peer.station == channel.peer().station);
-        let node = found.map_or(0, |peer| peer.node);
-        let mut all = self.doorstep.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(Arrived { channel, node });
-        drop(all);
+        self.doorstep.all.lock().unwrap_or_else(PoisonError::into_inner).push(channel);
         self.doorstep.is_empty_no_more.store(true, Ordering::Release);
         self.bell.ring();
     }

@@ -246,8 +246,8 @@ impl World {
         let connection = &self.clients[index].as_ref().unwrap().connection;
         let refuse = |reply: Reply| connection.send_reply(&reply, &[]).unwrap();
         // Its own name, or one of the twins by what tells them apart.
-        let twin = twins().find(|twin| twin.mac == to).map(|twin| twin.station);
-        let Some(from_station) = twin.or((to == "n1").then_some(1)) else {
+        let own = LlcPeer { name: "n1".into(), mac: "02:00:00:00:00:01".into(), ..LlcPeer::default() };
+        let Some(from) = twins().find(|twin| twin.mac == to).or((to == "n1").then_some(own)) else {
             return refuse(Reply::NoSuchStation { sentence: format!("no station `{to}`; there is n1") });
         };
         if unit_octets_max > ROOM_OCTETS {
@@ -280,8 +280,9 @@ impl World {
         self.next_channel += 1;
         let accepted = Reply::Accepted {
             channel: id,
-            from_station,
-            from_name: if to == "n1" { "n1".into() } else { "twin".into() },
+            from_mac: from.mac,
+            from_name: from.name,
+            from_node: from.node,
             contract: contract.clone(),
         };
         let listener = self.clients[taker].as_ref().unwrap();

@@ -169,6 +169,29 @@ fn only_what_went_wrong_starts_an_incident_and_not_too_often() {
     assert_eq!(told, [Some(5), Some(25)], "many late units do not hide one lost station");
 }
 
+/// A merge of two rings gave stations other numbers, and each was noted as lost, with an incident, and found.
+#[test]
+fn who_has_another_number_is_neither_lost_nor_found() {
+    let mut log = log();
+    let set = |stations: &[StationId]| {
+        let mut set = StationSet::EMPTY;
+        stations.iter().for_each(|station| set.insert(*station));
+        set
+    };
+    let mac = |last| [2, 0, 0, 0, 0, last];
+    log.tracer.before = vec![(mac(1), 2), (mac(2), 3), (mac(3), 4)];
+    log.tracer.stations = vec![(mac(1), 3), (mac(2), 2), (mac(4), 4)];
+    log.tracer.alive = set(&[2, 3, 4]);
+    log.tracer.compare(set(&[2, 3, 4]), at(1));
+    let told = [log.next().0, log.next().0].map(|record| (record.event, record.src));
+    assert_eq!(told, [(TraceEvent::Lost, 4), (TraceEvent::Back, 4)], "another station, by its address");
+    assert!(log.reader.next(&mut [0; TRACE_SNAP_OCTETS]).is_none());
+    // A station that comes back from the dead is found.
+    log.tracer.before = log.tracer.stations.clone();
+    log.tracer.compare(set(&[2, 3]), at(2));
+    assert_eq!((log.next().0.event, log.tracer.alive), (TraceEvent::Back, set(&[2, 3, 4])));
+}
+
 #[test]
 fn noting_allocates_nothing_and_without_a_file_nothing_happens() {
     let mut log = log();

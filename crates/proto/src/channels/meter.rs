@@ -2,6 +2,7 @@
 
 use super::{Channels, Outgoing};
 use crate::io::{ChannelId, UnitDescriptor};
+use crate::rether::Rether;
 use rota_units::Span;
 use rota_wire::ChannelReport;
 
@@ -82,15 +83,15 @@ impl Channels {
     }
 
     /// One end, as it is reported.
-    pub(crate) fn report_of(&self, at: usize) -> Option<ChannelReport> {
+    pub(crate) fn report_of(&self, at: usize, link: &Rether) -> Option<ChannelReport> {
         if let Some(channel) = self.outgoing.get(at) {
-            return Some(channel.end());
+            return Some(channel.end(link));
         }
         let channel = self.incoming.get(at - self.outgoing.len())?;
         let contract = &channel.contract;
         Some(ChannelReport {
             channel: channel.remote,
-            peer: channel.from,
+            peer: link.number(channel.peer),
             label: channel.label,
             sending: false,
             units: channel.meter.units,
@@ -100,10 +101,10 @@ impl Channels {
 }
 
 impl Outgoing {
-    fn end(&self) -> ChannelReport {
+    fn end(&self, link: &Rether) -> ChannelReport {
         ChannelReport {
             channel: self.id.0,
-            peer: self.to,
+            peer: link.number(self.peer),
             label: self.label,
             sending: true,
             units: self.units,

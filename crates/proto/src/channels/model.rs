@@ -18,7 +18,7 @@ impl Channels {
                 Sending::Releasing => 5,
                 Sending::Closing => 6,
             };
-            visit.word(u64::from(channel.to) << 16 | u64::from(channel.tries) << 8 | state);
+            visit.word(u64::from(channel.peer.0[5]) << 16 | u64::from(channel.tries) << 8 | state);
             visit.word(u64::from(channel.cause.code()) << 1 | u64::from(channel.silent));
             if matches!(state, 0 | 2 | 6) {
                 visit.until(channel.again);
@@ -27,7 +27,7 @@ impl Channels {
         for channel in &self.incoming {
             visit.word(channel.id.0);
             let told = u64::from(channel.accepted) << 1 | u64::from(channel.opened);
-            visit.word(u64::from(channel.from) << 2 | told);
+            visit.word(u64::from(channel.peer.0[5]) << 2 | told);
             visit.word(channel.remote);
             if !channel.opened {
                 visit.since(channel.since, super::UNOPENED_PATIENCE);

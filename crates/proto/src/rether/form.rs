@@ -162,14 +162,13 @@ impl Rether {
         let listed = |mac: MacAddr| members.iter().any(|member| member.mac == mac);
         let mut gone = Vec::new();
         self.members.retain(|member| {
-            if !listed(member.mac) {
-                gone.push(member.station);
+            // Who had no number was in no ring, and may come to be in this one.
+            if !listed(member.mac) && member.station != 0 {
+                gone.push(member.mac);
             }
             listed(member.mac)
         });
-        gone.into_iter()
-            .filter(|s| *s != 0)
-            .for_each(|station| self.event(LinkEvent::MemberGone { station, stopped: false }));
+        gone.into_iter().for_each(|mac| self.event(LinkEvent::MemberGone { mac, stopped: false }));
         let own = self.me.mac;
         let is_new = |member: &FormMember| {
             let known = self.members.by_mac(member.mac);

@@ -15,11 +15,11 @@ pub(crate) enum Arrived<'a> {
     /// Nothing beyond this machine.
     Nothing,
     /// A signalling message for the channels.
-    Signal(StationId, Signal),
+    Signal(MacAddr, Signal),
     /// Another station's report, still to be read.
-    Report(StationId, &'a [u8]),
+    Report(MacAddr, &'a [u8]),
     /// A fragment of a unit, with its octets.
-    Fragment(StationId, UnitHeader, &'a [u8]),
+    Fragment(MacAddr, UnitHeader, &'a [u8]),
 }
 
 impl Rether {
@@ -90,10 +90,8 @@ impl Rether {
             }
             Kind::Nack => self.on_nack(now, &Nack::parse(body).ok()?),
             Kind::JoinAnswer => self.on_join_answer(now, mac, &JoinAnswer::parse(body).ok()?),
-            Kind::Signal => {
-                return Some(Arrived::Signal(self.number_of(mac, header), Signal::parse(body).ok()?));
-            }
-            Kind::Report => return Some(Arrived::Report(self.number_of(mac, header), body)),
+            Kind::Signal => return Some(Arrived::Signal(mac, Signal::parse(body).ok()?)),
+            Kind::Report => return Some(Arrived::Report(mac, body)),
             _ => self.counters.frames_malformed += 1,
         }
         Some(Arrived::Nothing)
@@ -120,10 +118,10 @@ impl Rether {
         view: &FrameView<'a>,
         octets: usize,
     ) -> Option<Arrived<'a>> {
-        let (header, body) = (view.header(), view.body());
+        let (header, body, mac) = (view.header(), view.body(), view.source_mac());
         let genuine = self.members.get_mut(header.source).is_some_and(|member| {
             member.received.add(octets as u64);
-            member.mac == view.source_mac() && member.incarnation == header.incarnation
+            member.mac == mac && member.incarnation == header.incarnation
         });
         if !genuine || !matches!(self.mode, Mode::Ring) {
             self.counters.frames_replayed += 1;
@@ -131,7 +129,7 @@ impl Rether {
         }
         // What no token orders has the sender's own counter, strictly rising like that of its other frames.
         if matches!(header.kind, Kind::Request | Kind::Signal | Kind::Report)
-            && self.members.heard(now, view.source_mac(), header.incarnation, header.seq) == Heard::Replay
+            && self.members.heard(now, mac, header.incarnation, header.seq) == Heard::Replay
         {
             self.counters.frames_replayed += 1;
             return Some(Arrived::Nothing);
@@ -145,10 +143,10 @@ impl Rether {
             Kind::Mode => self.on_ring_mode(now, ModeNotice::parse(body).ok()?),
             Kind::Data => {
                 let (unit, payload) = UnitHeader::parse(body).ok()?;
-                return Some(self.on_data(header.source, stamp, unit, payload));
+                return Some(self.on_data(mac, stamp, unit, payload));
             }
-            Kind::Signal => return Some(Arrived::Signal(header.source, Signal::parse(body).ok()?)),
-            Kind::Report => return Some(Arrived::Report(header.source, body)),
+            Kind::Signal => return Some(Arrived::Signal(mac, Signal::parse(body).ok()?)),
+            Kind::Report => return Some(Arrived::Report(mac, body)),
             _ => self.counters.frames_malformed += 1,
         }
         Some(Arrived::Nothing)
@@ -157,7 +155,7 @@ impl Rether {
     /// Receivers police: only the newest generation has the right to send.
     fn on_data<'a>(
         &mut self,
-        from: StationId,
+        from: MacAddr,
         stamp: Stamp,
         unit: UnitHeader,
         payload: &'a [u8],

@@ -234,9 +234,9 @@ impl Rether {
         self.list.as_ref().is_some_and(|list| self.master(list) == self.station)
     }
 
-    pub(super) fn note_leaver(&mut self, _now: Instant, station: StationId) {
+    pub(super) fn note_leaver(&mut self, station: StationId, mac: MacAddr) {
         self.changes.leave(station);
-        self.event(LinkEvent::MemberGone { station, stopped: true });
+        self.event(LinkEvent::MemberGone { mac, stopped: true });
     }
 
     /// A station that the list calls dead was heard.
@@ -401,8 +401,8 @@ impl Rether {
         let before = self.list.as_ref().map(|list| list.dead);
         let known = before.unwrap_or(StationSet::EMPTY);
         for station in after.iter().filter(|station| !known.contains(*station)) {
-            if station != self.station {
-                self.event(LinkEvent::MemberGone { station, stopped: false });
+            if let Some(mac) = self.members.get(station).map(|member| member.mac) {
+                self.event(LinkEvent::MemberGone { mac, stopped: false });
             }
             // The first list that a station sees says nothing about when they died.
             if before.is_none() {

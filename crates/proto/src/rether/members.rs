@@ -50,7 +50,8 @@ impl Member {
 
     /// Whether somebody means it by that name, number or address.
     pub fn is_called(&self, name: &str) -> bool {
-        self.announce.name() == name || self.station.to_string() == name || self.mac.to_string() == name
+        let is_number = self.station != 0 && self.station.to_string() == name;
+        self.announce.name() == name || is_number || self.mac.to_string() == name
     }
 }
 
@@ -92,6 +93,11 @@ impl Members {
 
     pub(super) fn by_mac(&self, mac: MacAddr) -> Option<&Member> {
         self.list.iter().find(|member| member.mac == mac)
+    }
+
+    /// The same where it has a number: who has none for now is sent nothing that a program asked for.
+    pub(super) fn numbered(&self, mac: MacAddr) -> Option<&Member> {
+        self.by_mac(mac).filter(|member| member.station != 0)
     }
 
     pub(super) fn by_mac_mut(&mut self, mac: MacAddr) -> Option<&mut Member> {
@@ -202,5 +208,16 @@ impl Members {
         used.insert(taken);
         self.list.iter().for_each(|member| used.insert(member.station));
         (1..=MAX_STATIONS).find(|station| !used.contains(*station))
+    }
+}
+
+#[cfg(test)]
+impl super::Rether {
+    /// A station says that it is there, under this number.
+    pub(crate) fn meet(&mut self, now: Instant, station: StationId, mac: MacAddr) {
+        let seq = self.members.by_mac(mac).map_or(1, |member| member.frame_seq + 1);
+        let said = Announce::new(0, 7, 0, rota_wire::bodies::StationState::Plain, "");
+        self.members.announce(now, station, mac, 1, &said, seq);
+        self.tell_renumbered();
     }
 }

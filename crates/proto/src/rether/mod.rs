@@ -268,7 +268,7 @@ pub struct Rether {
     sessions: Vec<Session>,
     /// What each of this station's slots in the token is for, in their order.
     parts: Vec<Part>,
-    signals: Vec<Option<(StationId, Signal)>>,
+    signals: Vec<Option<(MacAddr, Signal)>>,
     nrt: NrtQueue,
     outbox: VecDeque<Pending>,
     outputs: VecDeque<Output>,
@@ -392,6 +392,27 @@ impl Rether {
     /// The other station of this address.
     pub fn member_at(&self, mac: MacAddr) -> Option<&Member> {
         self.members.by_mac(mac)
+    }
+
+    /// This station's address.
+    pub fn mac(&self) -> MacAddr {
+        self.me.mac
+    }
+
+    /// The number that the station of this address has now, this one included; 0 while it has none.
+    pub fn number(&self, mac: MacAddr) -> StationId {
+        if mac == self.me.mac {
+            return self.station;
+        }
+        self.members.by_mac(mac).map_or(0, |member| member.station)
+    }
+
+    /// The address of the station that has this number now, this one included.
+    pub fn address(&self, station: StationId) -> Option<MacAddr> {
+        if station == self.station && station != 0 {
+            return Some(self.me.mac);
+        }
+        self.members.get(station).map(|member| member.mac)
     }
 
     /// Whether the token skips this station.
@@ -639,7 +660,7 @@ impl Rether {
     }
 
     /// Queues signalling of ours: at once in plain mode, at the highest level in token mode.
-    pub(crate) fn send_signal(&mut self, now: Instant, to: StationId, signal: Signal) {
+    pub(crate) fn send_signal(&mut self, now: Instant, to: MacAddr, signal: Signal) {
         if matches!(self.mode, Mode::Plain | Mode::Joining(_)) {
             self.outbox.push_back(Pending::Signal { to, signal });
             return;
@@ -683,8 +704,8 @@ impl Rether {
     }
 
     /// Whether that station's clock is this one's: delays between the two can be measured.
-    pub(crate) fn shares_clock(&self, station: StationId) -> bool {
-        self.members.get(station).is_some_and(|member| member.announce.boot_id == self.me.boot_id)
+    pub(crate) fn shares_clock(&self, mac: MacAddr) -> bool {
+        self.members.by_mac(mac).is_some_and(|member| member.announce.boot_id == self.me.boot_id)
     }
 
     pub(crate) fn count_malformed(&mut self) {

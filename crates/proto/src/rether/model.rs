@@ -271,7 +271,7 @@ impl Rether {
     fn visit_sessions(&self, visit: &mut dyn Visit) {
         for session in &self.sessions {
             visit.word(session.channel.0);
-            visit.word(u64::from(session.to) << 16 | u64::from(session.label));
+            visit.word(u64::from(session.to.0[5]) << 16 | u64::from(session.label));
             visit.word(u64::from(session.unit_octets_max) << 4 | session.state as u64);
             visit.word(session.pace.units() << 16 | session.pace.cycles());
             visit.word(session.ready.len() as u64);
@@ -292,7 +292,7 @@ impl Rether {
         for (to, signal) in self.signals.iter().flatten() {
             let mut octets = [0; 256];
             let length = signal.emit(&mut octets);
-            visit.word(u64::from(*to));
+            visit.word(u64::from(to.0[5]));
             octets[..length].iter().for_each(|octet| visit.word(u64::from(*octet)));
         }
         for entry in self.nrt.levels.iter().flatten() {

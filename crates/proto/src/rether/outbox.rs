@@ -63,7 +63,7 @@ pub(super) enum Pending {
         stamp: Stamp,
     },
     Signal {
-        to: StationId,
+        to: MacAddr,
         signal: Signal,
     },
     /// This station's report.
@@ -163,7 +163,7 @@ impl Rether {
             }
             Pending::Signal { to, signal } => {
                 let proof = if self.in_ring() { Proof::Counted } else { Proof::Bootstrap };
-                (self.members.get(*to)?.mac, Kind::Signal, proof, signal.emit(body))
+                (self.members.numbered(*to)?.mac, Kind::Signal, proof, signal.emit(body))
             }
             Pending::Report => {
                 let proof = if self.in_ring() { Proof::Counted } else { Proof::Bootstrap };

@@ -108,11 +108,11 @@ impl Rether {
         self.members.retain(|member| {
             let stays = now.since(member.heard) < silent;
             if !stays {
-                gone.push(member.station);
+                gone.push(member.mac);
             }
             stays
         });
-        gone.into_iter().for_each(|station| self.event(LinkEvent::MemberGone { station, stopped: false }));
+        gone.into_iter().for_each(|mac| self.event(LinkEvent::MemberGone { mac, stopped: false }));
         if self.wants_ring() {
             self.begin_switch(now);
         }
@@ -131,7 +131,7 @@ impl Rether {
         if said.state == StationState::Leaving {
             // Only this boot of a station can say that it leaves.
             if !is_new {
-                self.on_leaving(now, mac);
+                self.on_leaving(mac);
             }
             return;
         }
@@ -200,14 +200,14 @@ impl Rether {
         }
     }
 
-    fn on_leaving(&mut self, now: Instant, mac: MacAddr) {
+    fn on_leaving(&mut self, mac: MacAddr) {
         let Some(station) = self.members.by_mac(mac).map(|member| member.station) else { return };
         if matches!(self.mode, Mode::Ring) {
-            self.note_leaver(now, station);
+            self.note_leaver(station, mac);
             return;
         }
         self.members.retain(|member| member.mac != mac);
-        self.event(LinkEvent::MemberGone { station, stopped: true });
+        self.event(LinkEvent::MemberGone { mac, stopped: true });
     }
 
     fn adopt_epoch(&mut self, said: &Announce) {
@@ -424,7 +424,7 @@ impl Rether {
         self.members.retain(|member| {
             let answered = acked.iter().any(|(station, _)| *station == member.station);
             if !answered && member.station != 0 {
-                silent.push(member.station);
+                silent.push(member.mac);
             }
             answered
         });
@@ -432,7 +432,7 @@ impl Rether {
             self.members.set_nonce(*station, *nonce);
         }
         self.counters.stations_declared_dead += silent.len() as u64;
-        silent.into_iter().for_each(|station| self.event(LinkEvent::MemberGone { station, stopped: false }));
+        silent.into_iter().for_each(|mac| self.event(LinkEvent::MemberGone { mac, stopped: false }));
         self.rekey_ring();
         self.enter_ring(now);
         self.first_token(now);
@@ -557,7 +557,8 @@ mod tests {
         link.enter_ring(now);
         link.order_gate(GateOrder::Divert);
         let signal = Signal::new(Verb::Close, 7, 1);
-        link.send_signal(now, 2, signal);
+        let to = MacAddr([3; 6]);
+        link.send_signal(now, to, signal);
         link.on_host_frame(now, HostTag(5), 100, 0);
         link.introduce(now);
         assert_eq!(link.queued_frames(), 3);
@@ -565,10 +566,10 @@ mod tests {
         assert_eq!(link.queued_frames(), 0);
         assert!(link.signals.iter().all(Option::is_none), "the same signal can be sent again");
         let waits =
-            |pending: &Pending| matches!(pending, Pending::Signal { to: 2, signal: it } if *it == signal);
+            |pending: &Pending| matches!(pending, Pending::Signal { signal: it, .. } if *it == signal);
         assert!(link.outbox.iter().any(waits));
         // Also what comes into the queue while nothing is diverted is written, and not dropped.
-        link.signals[0] = Some((2, signal));
+        link.signals[0] = Some((to, signal));
         link.nrt.push(SIGNALLING, Entry { origin: Origin::Control(0), octets: 96 });
         link.nrt.push(SIGNALLING, Entry { origin: Origin::Announce, octets: 149 });
         let (mut bytes, mut sent) = ([0; 1_600], 0);

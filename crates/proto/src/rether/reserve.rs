@@ -68,7 +68,7 @@ pub enum LinkEvent {
     /// A station is gone or dead.
     MemberGone {
         /// Which.
-        station: StationId,
+        mac: MacAddr,
         /// Whether it said goodbye.
         stopped: bool,
     },
@@ -91,7 +91,7 @@ pub enum LinkEvent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     /// Whom it reaches.
-    pub(crate) to: StationId,
+    pub(crate) to: MacAddr,
     /// Its label on the wire.
     pub(crate) label: u16,
     /// The largest unit, octets.
@@ -147,7 +147,7 @@ impl Part {
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) channel: ChannelId,
-    pub(super) to: StationId,
+    pub(super) to: MacAddr,
     pub(super) label: u16,
     pub(super) unit_octets_max: u32,
     pub(super) pace: Pace,
@@ -185,13 +185,6 @@ impl Rether {
             resize,
         });
         self.ask_for_token(now);
-    }
-
-    /// The station that a session's units go to has this number now.
-    pub(crate) fn readdress(&mut self, channel: ChannelId, to: StationId) {
-        if let Some(session) = self.session(channel) {
-            session.to = to;
-        }
     }
 
     pub(super) fn tell_renumbered(&mut self) {

@@ -426,7 +426,7 @@ impl Rether {
             schedule_ns: unit.schedule_ns,
         };
         header.emit(&mut frame.bytes[DATA_OFFSET - UNIT_HEADER_OCTETS..DATA_OFFSET]);
-        let mac = self.members.get(to)?.mac;
+        let mac = self.members.numbered(to)?.mac;
         let stamp = Stamp { generation: grant.stamp.0, seq: grant.stamp.1 };
         let body = UNIT_HEADER_OCTETS + octets as usize;
         let output = self.seal(frame, mac, Kind::Data, PayloadKind::Unit, Proof::Ring(stamp), body)?;

@@ -129,7 +129,7 @@ impl Lan {
     pub fn token_with(stations: usize, change: fn(&mut Settings)) -> Self {
         let mut lan = Self::plain_with(stations, change);
         lan.nodes[1].listen(7);
-        let to = Destination::Station(lan.nodes[1].link().station());
+        let to = Destination::Station(lan.nodes[1].link().mac());
         let (unit_octets_max, room_octets, period) = (1_000, 1_000, TRT_30_HZ);
         let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
         lan.nodes[0].open(lan.now, &request).expect("a sound request");

@@ -78,7 +78,7 @@ pub struct ChannelInfo {
     pub name: Option<String>,
     /// True on the sender's station.
     pub sending: bool,
-    /// The other end's station id.
+    /// The other end's station id as it is now; 0 while it has none.
     pub peer_station: u16,
     /// The other end's name.
     pub peer_name: String,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::info::{ChannelInfo, ContractInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 6;
+pub const CONTROL_VERSION: u32 = 7;
 /// Longest message.
 pub const MESSAGE_OCTETS_MAX: usize = 64 * 1024;
 
@@ -144,10 +144,12 @@ pub enum Reply {
     Accepted {
         /// The channel.
         channel: u64,
-        /// The sender's station.
-        from_station: u16,
+        /// The address of the sender's station, which never changes.
+        from_mac: String,
         /// Its name.
         from_name: String,
+        /// Its node address of link control; 0 where it has none.
+        from_node: u8,
         /// What was promised.
         contract: ContractInfo,
     },

@@ -1,6 +1,6 @@
 //! Channels as the world sees them: both ends, and every unit from ready to delivered in the world's time.
 
-use super::World;
+use super::{World, mac};
 use crate::check::Seen;
 use crate::hosts::Receipt;
 use rota_admission::{Pace, SegmentParams};
@@ -158,7 +158,7 @@ impl World {
         let Opening { octets, room, period, periodic } = *opening;
         let flow = self.flows.len();
         let request = OpenRequest {
-            to: Destination::Station(self.station(to)),
+            to: Destination::Station(mac(to)),
             service,
             unit_octets_max: octets,
             room_octets: room,

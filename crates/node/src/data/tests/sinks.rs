@@ -41,7 +41,7 @@ impl Station {
         while let Some(note) = self.control.heard() {
             match note {
                 Note::Channel { event, .. } => self.heard.push(event),
-                Note::Asked { result, .. } => self.asked = result.ok(),
+                Note::Asked { result, .. } => self.asked = result.ok().map(|(channel, _)| channel),
                 _ => {}
             }
         }
@@ -143,4 +143,30 @@ fn memory_that_comes_when_its_channel_has_ended_is_not_kept() {
     assert_eq!(lan.until("it ends", |lan| lan.receiver.took(closed)), here);
     lan.attach(here);
     assert!(lan.receiver.data.sinks.is_empty(), "nobody would take it away later");
+}
+
+/// Who is meant by a number is meant still when another station has that number; and what the control thread
+/// keeps of a channel's other end is no number.
+#[test]
+fn a_station_that_was_named_by_its_number_is_kept_by_its_address() {
+    let mut lan = Lan::new();
+    let numbered = |lan: &mut Lan| Some(lan.sender.data.node.link().members()[0].station).filter(|n| *n != 0);
+    let number = lan.until("it has a number", numbered);
+    let mac = lan.receiver.data.node.link().mac();
+    let octets = SHAPE.unit_octets_max;
+    let period = lan.sender.data.node.link().settings().trt;
+    let request = Opening { unit_octets_max: octets, room_octets: octets, period, periodic: true };
+    let opened = lan.sender.data.open(now(), &number.to_string(), SERVICE, &request);
+    let Ok((channel, peer)) = opened else { panic!("the station is known") };
+    assert_eq!((peer.mac, peer.name.as_str()), (mac, "b"));
+    assert_eq!(lan.sender.data.node.peer(channel), Some(mac));
+    assert_eq!(lan.sender.data.snapshot().number_of(mac), number);
+    let listener = |from: &str| Listener { id: 1, service: SERVICE, from: Some(from.into()) };
+    let mut by_number = listener(&number.to_string());
+    assert!(lan.sender.data.listen(&mut by_number).is_ok());
+    assert_eq!(by_number.from, Some(mac.to_string()));
+    let mut by_name = listener("b");
+    assert!(lan.sender.data.listen(&mut by_name).is_ok());
+    assert_eq!(by_name.from.as_deref(), Some("b"), "another machine may take its place");
+    assert!(lan.sender.data.listen(&mut listener("99")).is_err());
 }

@@ -1,0 +1,201 @@
+//! Channels whose stations are given other numbers, as when two rings of strangers become one.
+
+use super::*;
+use crate::io::{FrameBuf, Output, Payloads};
+use crate::{Identity, PortId, Settings};
+use rota_units::{BitRate, Octets};
+use rota_wire::{FrameView, Key, Kind};
+
+const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xb]);
+const C: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xc]);
+
+struct Nothing;
+
+impl Payloads for Nothing {
+    fn copy_unit(&mut self, _: ChannelId, _: u64, _: u32, _: &mut [u8]) -> bool {
+        false
+    }
+}
+
+/// The ledger of station 1 and its link.
+struct Ledger {
+    now: Instant,
+    link: Rether,
+    channels: Channels,
+}
+
+impl Ledger {
+    /// A plain segment of station 1, of B with number 2 and of C with number 3.
+    fn new() -> Self {
+        let mac = MacAddr([2, 0, 0, 0, 0, 0xa]);
+        let identity = Identity { node_id: 1, boot_id: 1, mac, name: "n1".to_owned() };
+        let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+        let now = Instant::from_nanos(1);
+        let link = Rether::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
+        let mut ledger = Self { now, link, channels: Channels::new(1, 1) };
+        while ledger.link.station() == 0 {
+            ledger.now += Span::from_millis(5);
+            ledger.link.handle_deadline(ledger.now);
+            ledger.sent();
+        }
+        ledger.number(2, B);
+        ledger.number(3, C);
+        ledger
+    }
+
+    fn settle(&mut self) {
+        while let Some(event) = self.link.next_event() {
+            self.channels.on_link_event(self.now, event, &mut self.link);
+        }
+    }
+
+    fn number(&mut self, station: u16, mac: MacAddr) {
+        self.link.meet(self.now, station, mac);
+        self.settle();
+    }
+
+    fn gone(&mut self, mac: MacAddr) {
+        self.channels.on_link_event(self.now, LinkEvent::MemberGone { mac, stopped: false }, &mut self.link);
+    }
+
+    fn open(&mut self, to: MacAddr) -> ChannelId {
+        let period = self.link.settings().trt;
+        let (service, unit_octets_max, room_octets, to) = (5, 100, 100, Destination::Station(to));
+        let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic: true };
+        self.channels.open(self.now, &request, &mut self.link).expect("a sound request")
+    }
+
+    fn hear(&mut self, from: MacAddr, verb: Verb, channel: u64) {
+        let signal = Signal { service: 5, ..Signal::new(verb, channel, 1) };
+        self.channels.on_signal(self.now, from, &signal, &mut self.link);
+        self.settle();
+    }
+
+    /// A channel that a station has opened to here.
+    fn opened_by(&mut self, from: MacAddr, channel: u64) -> ChannelId {
+        self.channels.listen(Listener { id: channel, service: 5, from: None });
+        self.hear(from, Verb::Connect, channel);
+        let id = self.channels.incoming[self.channels.incoming.len() - 1].id;
+        assert!(self.channels.accept(self.now, id, &mut self.link));
+        self.hear(from, Verb::Opened, channel);
+        id
+    }
+
+    /// The signals that have left since it was asked last.
+    fn sent(&mut self) -> Vec<(MacAddr, Verb)> {
+        let (mut bytes, mut sent) = ([0; 1_600], Vec::new());
+        loop {
+            let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Nothing };
+            let Some(output) = self.link.poll(self.now, &mut frame) else { return sent };
+            let Output::Transmit { len, .. } = output else { continue };
+            let view = FrameView::parse(&bytes[..usize::from(len)], self.link.settings().ether_type);
+            let view = view.expect("a frame of ours");
+            if view.header().kind == Kind::Signal {
+                let signal = Signal::parse(view.body()).expect("a sound one");
+                sent.push((view.destination_mac(), signal.verb));
+            }
+        }
+    }
+
+    /// The signals that are repeated.
+    fn repeated(&mut self) -> Vec<(MacAddr, Verb)> {
+        self.sent();
+        self.now += SIGNAL_INTERVAL;
+        self.channels.tick(self.now, &mut self.link);
+        self.sent()
+    }
+
+    /// Channels that have ended, and why.
+    fn closed(&mut self) -> Vec<(ChannelId, CloseCause)> {
+        let events = core::iter::from_fn(|| self.channels.next_event());
+        events
+            .filter_map(|event| match event {
+                ChannelEvent::Closed { channel, cause, .. } => Some((channel, cause)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The number of the other end of each channel, as it is reported.
+    fn peers(&self) -> Vec<u16> {
+        let ends = (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, &self.link));
+        ends.map(|end| end.peer).collect()
+    }
+}
+
+#[test]
+fn a_channel_goes_on_with_a_station_that_has_another_number() {
+    let mut ledger = Ledger::new();
+    let (out, back) = (ledger.open(B), ledger.opened_by(B, 70));
+    assert_eq!(ledger.peers(), [2, 2]);
+    // C takes the number that B had.
+    ledger.number(9, B);
+    ledger.number(2, C);
+    assert_eq!((ledger.peers(), ledger.closed()), (vec![9, 9], vec![]));
+    assert_eq!(ledger.repeated(), [(B, Verb::Connect)]);
+    ledger.gone(C);
+    assert_eq!(ledger.closed(), [], "whoever has the old number now is another station");
+    ledger.hear(C, Verb::Accept, out.0);
+    assert_eq!(ledger.channels.outgoing[0].state, Sending::Connecting);
+    ledger.hear(B, Verb::Accept, out.0);
+    assert_eq!(ledger.channels.outgoing[0].state, Sending::Reserving);
+    ledger.hear(B, Verb::Close, 70);
+    assert_eq!(ledger.closed(), [(back, CloseCause::Closed)]);
+}
+
+/// Who is in a ring has a number: only what was open to one that has none has ended.
+#[test]
+fn what_was_asked_of_a_station_without_a_number_waits_until_it_has_one_again() {
+    let mut ledger = Ledger::new();
+    ledger.open(B);
+    let open = ledger.opened_by(C, 70);
+    ledger.channels.listen(5.into());
+    ledger.hear(C, Verb::Connect, 71);
+    ledger.number(0, B);
+    ledger.number(0, C);
+    assert_eq!(ledger.closed(), [(open, CloseCause::PeerGone)]);
+    assert_eq!(ledger.peers(), [0, 0], "one is asked for, and one has not opened yet");
+    assert_eq!(ledger.repeated(), [], "it is nobody now");
+    ledger.number(4, B);
+    assert_eq!((ledger.repeated(), ledger.peers()), (vec![(B, Verb::Connect)], vec![4, 0]));
+    let request = ledger.channels.outgoing[0].request.clone();
+    let request = OpenRequest { to: Destination::Station(C), ..request };
+    let refused = ledger.channels.open(ledger.now, &request, &mut ledger.link);
+    assert_eq!(refused, Err(OpenError::PeerNotJoined(C)));
+}
+
+#[test]
+fn two_stations_that_swap_their_numbers_keep_their_channels() {
+    let mut ledger = Ledger::new();
+    let (to_b, to_c) = (ledger.open(B), ledger.open(C));
+    let (from_b, from_c) = (ledger.opened_by(B, 70), ledger.opened_by(C, 70));
+    ledger.number(3, B);
+    assert_eq!(ledger.repeated(), [(B, Verb::Connect), (C, Verb::Connect)], "while they share one, too");
+    ledger.number(2, C);
+    assert_eq!((ledger.peers(), ledger.closed()), (vec![3, 2, 3, 2], vec![]));
+    assert_eq!(ledger.repeated(), [(B, Verb::Connect), (C, Verb::Connect)]);
+    ledger.hear(C, Verb::Refuse, to_b.0);
+    assert_eq!(ledger.closed(), [], "it was not asked");
+    let unit = UnitHeader { label: 1, number: 0, fragment: 0, last: true, unit_octets: 9, schedule_ns: 0 };
+    let located = |ledger: &mut Ledger, from| {
+        ledger.channels.locate(from, &unit, None, (9, 1_400), true).map(|(channel, _)| channel)
+    };
+    assert_eq!([located(&mut ledger, B), located(&mut ledger, C)], [Some(from_b), Some(from_c)]);
+    ledger.gone(B);
+    ledger.channels.tick(ledger.now, &mut ledger.link);
+    assert_eq!(ledger.closed(), [(from_b, CloseCause::PeerGone), (to_b, CloseCause::PeerGone)]);
+    let left: Vec<ChannelId> = ledger.channels.outgoing.iter().map(|channel| channel.id).collect();
+    assert_eq!((left, ledger.channels.incoming[0].id), (vec![to_c], from_c));
+}
+
+/// Names were looked up as numbers, and the number as a station again: the one with the smaller address was
+/// asked, whoever was meant.
+#[test]
+fn of_two_stations_that_share_a_number_the_one_that_was_meant_is_asked() {
+    let mut ledger = Ledger::new();
+    ledger.number(2, C);
+    ledger.open(C);
+    assert_eq!(ledger.sent(), [(C, Verb::Connect)]);
+    ledger.hear(B, Verb::Accept, ledger.channels.outgoing[0].id.0);
+    assert_eq!(ledger.channels.outgoing[0].state, Sending::Connecting);
+}
