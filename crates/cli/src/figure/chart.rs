@@ -173,8 +173,8 @@ const RIGHT: f64 = 18.0;
 const PLOT: f64 = 300.0;
 /// A character of the 12.5-pixel text, on average and a little more.
 const CHARACTER: f64 = 6.6;
-/// Characters of a line of text across the figure.
-const LINE: usize = 152;
+/// Characters of a line of text across the figure, also where only a wide font is installed.
+const LINE: usize = 138;
 
 const STYLE: &str = "text{font:12.5px 'Helvetica Neue',Arial,sans-serif;fill:#3a424a}.t{font-size:17px;\
     font-weight:700;fill:#1b1f24}.s{fill:#5c6670}.m{text-anchor:middle}.e{text-anchor:end}.b{font-weight:700;\
