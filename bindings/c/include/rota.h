@@ -193,7 +193,8 @@ int rota_reservation_close(rota_reservation *reservation);
 int rota_socket_listen_reserved(rota_socket *socket);
 /* Takes back what has not left yet. */
 int rota_socket_cancel(rota_socket *socket);
-/* Sleeps until something came or ended, or the time is over. */
+/* Sleeps until something came or ended, or the time is over. Where the last waits were short it looks for up to
+ * 0.2 ms first. */
 int rota_socket_wait(rota_socket *socket, uint64_t timeout_ns);
 /* Binds the calling thread, and those that it starts later, to the CPU of its node, where short messages one at a
  * time are fastest. 1 when it did; 0, and nothing has changed, where the node is bound to none or the thread may not

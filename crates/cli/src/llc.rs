@@ -297,7 +297,12 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
     bind(args.near, &socket)?;
     let mut packet = vec![0; args.size];
     let mut room = vec![0; MESSAGE_OCTETS_MAX];
-    let (mut ours, mut bare) = (Record::default(), Record::default());
+    let (mut ours, mut bare, mut owed) = (Record::default(), Record::default(), 0);
+    let pay = |bare: &mut Record, owed| {
+        if let Some(udp) = &udp {
+            (0..owed).for_each(|_| bare.note(udp.turn(args.size)));
+        }
+    };
     for number in 0..args.count {
         if ends.came() {
             break;
@@ -306,11 +311,12 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
         ours.note(trip::llc(&mut socket, args.to, &packet, args.priority, &mut room, args.timeout, || {
             ends.came()
         })?);
-        let in_turn = number % trip::TURN + 1;
-        if let Some(udp) = udp.as_ref().filter(|_| in_turn == trip::TURN || number + 1 == args.count) {
-            (0..in_turn).for_each(|_| bare.note(udp.turn(args.size)));
+        owed += 1;
+        if owed == trip::TURN {
+            pay(&mut bare, std::mem::take(&mut owed));
         }
     }
+    pay(&mut bare, owed);
     if format == Format::Json {
         let mut told = ours.json();
         if udp.is_some() {

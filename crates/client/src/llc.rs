@@ -597,7 +597,7 @@ impl Socket {
         let mut patience = self.patience;
         let has_news =
             spin::look(&mut patience, until, || self.has_news(how)) || self.sleep_on_board(until, how);
-        patience.waited(now().since(began));
+        patience.waited(now().since(began), has_news);
         self.patience = patience;
         has_news
     }

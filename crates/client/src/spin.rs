@@ -9,20 +9,27 @@ const LOOKED_MAX: Span = Span::from_micros(200);
 
 /// Looks until there is something, for as long as `patience` says and not beyond `until`. Whether there is.
 pub(crate) fn look(patience: &mut Patience, until: Instant, mut is_there: impl FnMut() -> bool) -> bool {
-    if !patience.looks() {
+    let begin = now();
+    if !patience.looks() || until <= begin {
         return false;
     }
-    let until = until.min(now() + LOOKED_MAX);
-    while now() < until {
+    loop {
+        // Before the look: who has this CPU meanwhile may keep it for longer than that.
+        let at = now();
         if is_there() {
             patience.found();
             return true;
         }
+        if at >= begin + LOOKED_MAX {
+            patience.in_vain();
+            return false;
+        }
+        if at >= until {
+            return false;
+        }
         // The node, or the program that is to answer, may have this very CPU.
         std::thread::yield_now();
     }
-    patience.in_vain();
-    false
 }
 
 #[cfg(test)]
@@ -34,15 +41,13 @@ mod tests {
         let patience = &mut Patience::default();
         let far = now() + Span::from_millis(10_000);
         assert!(!look(patience, far, || panic!("looked without a reason")));
-        (0..3).for_each(|_| patience.waited(Span::ZERO));
-        let (began, mut looks) = (now(), 0);
-        assert!(look(patience, far, || {
-            looks += 1;
-            looks == 3
-        }));
+        (0..3).for_each(|_| patience.waited(Span::ZERO, true));
+        assert!(look(patience, far, || true));
+        // It does not wait for long enough to say that there is nothing.
+        assert!(!look(patience, now() + Span::from_micros(1), || false) && patience.looks());
+        assert!(!look(patience, now(), || panic!("looked behind its end")) && patience.looks());
+        let began = now();
         assert!(!look(patience, far, || false));
-        assert!(now().since(began) >= LOOKED_MAX);
-        (0..6).for_each(|_| patience.waited(Span::ZERO));
-        assert!(!look(patience, now(), || panic!("looked behind its end")));
+        assert!(now().since(began) >= LOOKED_MAX && !patience.looks());
     }
 }

@@ -69,7 +69,7 @@ const COUNTERS: [Counter; 73] = [
     ("fragments_unknown", |v| v.link.counters().fragments_unknown),
     ("host_frames_sent", |v| v.link.counters().host_frames_sent),
     ("ordinary_visits", |v| v.link.counters().ordinary_visits),
-    ("signalling_visits", |v| v.link.counters().signalling_visits),
+    ("other_visits", |v| v.link.counters().other_visits),
     ("host_frames_dropped", |v| v.link.counters().host_frames_dropped),
     ("nrt_refusals", |v| v.link.counters().nrt_refusals),
     ("stations_refused", |v| v.link.counters().stations_refused),

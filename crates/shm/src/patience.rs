@@ -34,9 +34,13 @@ impl Patience {
         self.short >= self.needed
     }
 
-    /// A wait is over, asleep or not.
-    pub fn waited(&mut self, long: Span) {
-        self.short = if long <= SHORT { (self.short + 1).min(self.needed) } else { 0 };
+    /// A wait is over, asleep or not. One that was given up after a short while says nothing.
+    pub fn waited(&mut self, long: Span, brought: bool) {
+        if long > SHORT {
+            self.short = 0;
+        } else if brought {
+            self.short = (self.short + 1).min(self.needed);
+        }
     }
 
     /// What was looked for came.
@@ -55,7 +59,7 @@ mod tests {
     use super::*;
 
     fn after(patience: &mut Patience, waits: impl IntoIterator<Item = u64>) -> bool {
-        waits.into_iter().for_each(|micros| patience.waited(Span::from_micros(micros)));
+        waits.into_iter().for_each(|micros| patience.waited(Span::from_micros(micros), true));
         patience.looks()
     }
 
@@ -77,12 +81,23 @@ mod tests {
     }
 
     #[test]
+    fn waits_that_are_given_up_count_only_when_they_were_long() {
+        let patience = &mut Patience::default();
+        (0..100).for_each(|_| patience.waited(Span::from_micros(100), false));
+        assert!(!patience.looks() && after(patience, [100; 3]));
+        patience.waited(Span::from_micros(100), false);
+        assert!(patience.looks());
+        patience.waited(Span::from_millis(200), false);
+        assert!(!patience.looks());
+    }
+
+    #[test]
     fn each_look_in_vain_doubles_what_the_next_one_needs_and_a_find_forgives() {
         let patience = &mut Patience::default();
         let mut needed = [0; 12];
         for waits in &mut needed {
             while !patience.looks() {
-                patience.waited(Span::from_micros(100));
+                patience.waited(Span::from_micros(100), true);
                 *waits += 1;
             }
             patience.in_vain();

@@ -128,26 +128,30 @@ fn l2_a_station_that_is_never_visited_for_its_frames() {
 }
 
 /// Signalling goes first, and a program that asks without end has some in every visit: each second one is for
-/// the host's frames all the same.
+/// the host's frames all the same, also where it fills visits of several frames.
 #[test]
 fn l2_a_station_that_asks_without_end_still_has_visits_for_its_frames() {
-    let mut spec = WorldSpec::new(5);
-    spec.settings.nrt_policy = NrtPolicy::One;
-    let mut world = loaded(World::new(4, spec), true, 3);
-    let visits = |world: &World| {
-        let counters = world.hosts[3].node.as_ref().map(|node| *node.link().counters());
-        counters.map_or((0, 0), |counters| (counters.ordinary_visits, counters.signalling_visits))
-    };
-    let before = visits(&world);
-    for _ in 0..150 {
-        // Too much to be admitted; each is another channel's request.
-        (0..4).for_each(|_| assert!(world.open_flow(3, 4, 30_000, true).is_ok()));
-        world.run_for(TRT);
+    for (policy, asked) in [(NrtPolicy::One, 4), (NrtPolicy::AtMost(4), 60)] {
+        let mut spec = WorldSpec::new(5);
+        spec.settings.nrt_policy = policy;
+        let mut world = loaded(World::new(4, spec), true, 3);
+        let visits = |world: &World| {
+            let counters = world.hosts[3].node.as_ref().map(|node| *node.link().counters());
+            counters.map_or((0, 0), |counters| (counters.ordinary_visits, counters.other_visits))
+        };
+        let before = visits(&world);
+        for _ in 0..150 {
+            // Too much to be admitted; each is another channel's request, as far as there may be channels.
+            for _ in 0..asked {
+                let _ = world.open_flow(3, 4, 30_000, true);
+            }
+            world.run_for(TRT);
+        }
+        let after = visits(&world);
+        let (all, others) = (after.0 - before.0, after.1 - before.1);
+        assert!(others * 4 < all * 3 && others * 2 + 1 >= all, "{policy:?}: {others} of {all} for others");
+        assert_eq!(world.violations().iter().find(|found| found.rule == "L2"), None, "{policy:?}");
     }
-    let after = visits(&world);
-    let (all, signalling) = (after.0 - before.0, after.1 - before.1);
-    assert!(signalling * 4 > all && signalling * 2 <= all + 1, "{signalling} of {all}");
-    assert_eq!(world.violations().iter().find(|found| found.rule == "L2"), None);
 }
 
 /// What a babbler takes counts as reserved, no more: silence beside it is as wrong as without it.

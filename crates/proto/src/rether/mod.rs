@@ -183,8 +183,8 @@ pub struct Counters {
     pub host_frames_sent: u64,
     /// Ordinary visits that sent anything.
     pub ordinary_visits: u64,
-    /// Those of them that sent signalling only.
-    pub signalling_visits: u64,
+    /// Those of them that sent more than signalling.
+    pub other_visits: u64,
     /// Ordinary frames dropped because the queue was full.
     pub host_frames_dropped: u64,
     /// Non-real-time visits refused because the frame did not fit the cycle.
@@ -653,6 +653,7 @@ impl Rether {
         let Some(hold) = &mut self.hold else { return };
         if let visit::Stage::Nrt { left, sent } = &mut hold.stage {
             self.counters.ordinary_visits += u64::from(*sent == visit::Sent::Nothing);
+            self.counters.other_visits += u64::from(*sent != visit::Sent::Others);
             (*left, *sent) = (left.saturating_sub(1), visit::Sent::Others);
             self.tally.count_level(level, octets);
             self.charge_octets(now, octets);

@@ -559,6 +559,8 @@ impl Rether {
         }
         self.counters.ordinary_visits += u64::from(sent == Sent::Nothing);
         let after = self.after_sending(level, entry, left, sent);
+        let is_first = sent != Sent::Others && matches!(after, Stage::Nrt { sent: Sent::Others, .. });
+        self.counters.other_visits += u64::from(is_first);
         self.stage(after);
         if let Origin::Host(_) = entry.origin {
             self.counters.host_frames_sent += 1;
@@ -570,7 +572,6 @@ impl Rether {
 
     fn end_nrt(&mut self, now: Instant, sent: Sent) -> Step {
         self.nrt.others_first = matches!(sent, Sent::Signalling(_));
-        self.counters.signalling_visits += u64::from(self.nrt.others_first);
         let sent = sent != Sent::Nothing;
         let awake = self.is_awake(now);
         self.last_visit_idle = !sent;

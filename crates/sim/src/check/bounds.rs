@@ -139,7 +139,6 @@ impl Bounds {
             return;
         };
         let counters = link.counters();
-        let of_others = counters.ordinary_visits - counters.signalling_visits;
         let others_wait = link.queued_frames() > link.queued_signalling();
         let slots = list.slots.as_slice();
         let reserved: Span = slots.iter().map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
@@ -161,7 +160,7 @@ impl Bounds {
         if !others_wait {
             *others = None;
         }
-        let others = others_wait.then(|| go_on(others, view.now, of_others, both)).flatten();
+        let others = others_wait.then(|| go_on(others, view.now, counters.other_visits, both)).flatten();
         if let Some((wait, waited)) = any.filter(|(_, waited)| *waited > self.worst.access) {
             (self.worst.access, self.worst.access_bound) = (waited, wait.bound);
         }
