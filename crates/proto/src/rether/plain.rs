@@ -439,8 +439,8 @@ impl Rether {
     }
 
     pub(super) fn enter_ring(&mut self, now: Instant) {
-        // Who asked an earlier ring to be let in may be in this one. To let it in once more would give it an old
-        // nonce, and so shut it out (seed 294430 of the product's timers).
+        // Who asked an earlier ring to be let in may be in this one. To let it in once more would give it an
+        // old nonce, and so shut it out (seed 294430 of the product's timers).
         self.changes.joiners.clear();
         self.mode = Mode::Ring;
         self.claim = None;
