@@ -220,4 +220,9 @@ impl super::Rether {
         self.members.announce(now, station, mac, 1, &said, seq);
         self.tell_renumbered();
     }
+
+    /// A station is no member any more, and nobody is told.
+    pub(crate) fn forget(&mut self, mac: MacAddr) {
+        self.members.retain(|member| member.mac != mac);
+    }
 }
