@@ -50,8 +50,9 @@ impl Member {
 
     /// Whether somebody means it by that name, number or address.
     pub fn is_called(&self, name: &str) -> bool {
-        let is_number = self.station != 0 && self.station.to_string() == name;
-        self.announce.name() == name || is_number || self.mac.to_string() == name
+        self.announce.name() == name
+            || (self.station != 0 && self.station.to_string() == name)
+            || self.mac.to_string() == name
     }
 }
 
