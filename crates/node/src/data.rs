@@ -688,9 +688,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// The other station that somebody means by a name, number or address; else the names that there are.
     fn station(&self, called: &str) -> Result<&Member, Vec<String>> {
-        let members = self.node.link().members();
-        let named = members.iter().find(|member| member.is_called(called));
-        named.ok_or_else(|| members.iter().map(|member| member.announce.name().to_owned()).collect())
+        let link = self.node.link();
+        let members = link.members();
+        meant(members, called, |station| link.is_dead(station))
+            .ok_or_else(|| members.iter().map(|member| member.announce.name().to_owned()).collect())
     }
 
     fn snapshot(&mut self) -> Snapshot {
@@ -842,6 +843,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.control.say(Note::Channel { event, peer });
         }
     }
+}
+
+/// Whom somebody means: in a ring the dead stay members, and a machine may have come back under another
+/// address while its old self is one of them.
+fn meant<'a>(members: &'a [Member], called: &str, is_dead: impl Fn(u16) -> bool) -> Option<&'a Member> {
+    let named = members.iter().filter(|member| member.is_called(called));
+    named.min_by_key(|member| is_dead(member.station))
 }
 
 fn view<'a>(node: &'a Node, measured: &'a Measured, own_frames: u64, stalls: &StallLog) -> View<'a> {

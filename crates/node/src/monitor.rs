@@ -2,7 +2,7 @@
 
 use crate::data::Measured;
 use rota_admission::t_nrt;
-use rota_proto::{HeardChannel, Node, ROTATION_PLACES};
+use rota_proto::{Node, ROTATION_PLACES};
 use rota_shm::{ChannelRow, Flow, MonitorTable, SegmentRow, StationRow};
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, Load, MacAddr, ReportHead, Slot};
@@ -79,7 +79,7 @@ impl Rows {
             });
             write.station(at + 1, &row);
         }
-        for (at, told) in told_channels(node).enumerate() {
+        for (at, told) in node.reports().channels().iter().enumerate() {
             let peer = told.peer.map_or(0, |peer| link.number(peer));
             let said = ChannelReport { peer, ..told.said };
             write.channel(own_channels + at, &channel_row(link.number(told.mac), told.at, &said));
@@ -119,14 +119,9 @@ impl Rows {
             heard: tally.heard.map(flow),
             refused: link.refused().len() as u64,
             stations: link.members().len() as u64 + 1,
-            channels: (own + told_channels(node).count()) as u64,
+            channels: (own + node.reports().channels().len()) as u64,
         }
     }
-}
-
-/// What the stations that there are have told of their channels.
-fn told_channels(node: &Node) -> impl Iterator<Item = &HeardChannel> {
-    node.reports().channels().iter().filter(|told| node.link().member_at(told.mac).is_some())
 }
 
 fn slots(node: &Node) -> &[Slot] {

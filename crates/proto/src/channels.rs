@@ -533,6 +533,11 @@ impl Channels {
             let limit = if verb == Verb::Close { 5 } else { SIGNAL_TRIES };
             if channel.tries <= limit {
                 link.send_signal(now, channel.peer, channel.signal(verb));
+            } else if verb == Verb::Opened && link.number(channel.peer) == 0 {
+                // It accepted and was forgotten since, maybe without a word: nobody receives.
+                channel.cause = CloseCause::PeerGone;
+                channel.state = Sending::Releasing;
+                link.release(now, channel.id);
             } else if let Sending::Open { acknowledged } = &mut channel.state {
                 // The receiver accepted; that it has not confirmed the contract's
                 // figures is no reason to stop.

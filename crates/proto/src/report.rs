@@ -149,8 +149,10 @@ impl Reports {
         }
         self.turn = (self.turn + REPORT_CHANNELS_MAX) % ends.max(1);
         let rounds = ends.div_ceil(REPORT_CHANNELS_MAX).max(1) as u64;
-        self.channels.retain(|channel| now.since(channel.at) < interval * (CHANNEL_SILENCE + rounds));
-        self.stations.retain(|heard| link.member_at(heard.mac).is_some());
+        let is_member = |mac| link.member_at(mac).is_some();
+        let patience = interval * (CHANNEL_SILENCE + rounds);
+        self.channels.retain(|channel| now.since(channel.at) < patience && is_member(channel.mac));
+        self.stations.retain(|heard| is_member(heard.mac));
         link.send_report(now, &report);
     }
 
@@ -190,5 +192,36 @@ fn replace<T>(list: &mut Vec<T>, value: T, room: usize, same: impl Fn(&T) -> boo
         Some(at) => list[at] = value,
         None if list.len() < room => list.push(value),
         None => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Identity, PortId, Settings};
+    use rota_units::{BitRate, Octets};
+    use rota_wire::Key;
+
+    /// What it had told of its channels stayed for five intervals and more: either every reader asks whose
+    /// they are, or they are shown as those of no station.
+    #[test]
+    fn who_is_forgotten_is_forgotten_with_its_channels() {
+        let mac = MacAddr([2, 0, 0, 0, 0, 0xa]);
+        let other = MacAddr([2, 0, 0, 0, 0, 0xb]);
+        let identity = Identity { node_id: 1, boot_id: 1, mac, name: "n1".to_owned() };
+        let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+        let (now, every) = (Instant::from_nanos(1), Span::from_millis(60_000));
+        let mut link = Rether::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
+        let (mut reports, mut channels) = (Reports::new(now, every), Channels::new(1, 1));
+        link.meet(now, 2, other);
+        let head = ReportHead { channels_all: 1, ..reports.own(now, &link, &channels) };
+        let mut report = Report::new(head);
+        report.push(ChannelReport::default());
+        reports.take(now, other, &report, &link);
+        reports.tick(now + every, &mut link, &mut channels);
+        assert_eq!((reports.stations().len(), reports.channels().len()), (1, 1));
+        link.forget(other);
+        reports.tick(now + every * 2, &mut link, &mut channels);
+        assert_eq!((reports.stations().len(), reports.channels().len()), (0, 0));
     }
 }

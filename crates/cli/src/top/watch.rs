@@ -250,7 +250,8 @@ impl Watch {
     /// Both ends of each channel as one.
     fn channels(&mut self, now: Instant, rows: &Monitor) -> Vec<Channel> {
         let name = |number: u64| {
-            let row = rows.stations.iter().find(|row| row.station == number);
+            // Who has no number yet has 0, and so has an end at no station.
+            let row = rows.stations.iter().find(|row| row.station == number && number != 0);
             row.map(StationRow::name).filter(|name| !name.is_empty()).unwrap_or_else(|| number.to_string())
         };
         let mut channels = BTreeMap::<u64, Channel>::new();
@@ -494,6 +495,18 @@ mod tests {
             (station.station, station.load.now.packets_per_second.round())
         };
         assert_eq!((rate("n2"), rate("n3")), ((3, 1_000.0), (2, 1.0)));
+    }
+
+    /// A station that has no number yet gave its name to every end of a channel that is at no station.
+    #[test]
+    fn nobody_has_the_number_0() {
+        let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
+        let mut seen = source(2, &[(1, 1), (0, 2)]);
+        let (channel, flags) = (9, ChannelRow::SENDING);
+        seen.rows.channels = vec![ChannelRow { channel, station: 1, flags, ..ChannelRow::default() }];
+        let picture = watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen);
+        let ends = (picture.channels[0].from.as_str(), picture.channels[0].to.as_str());
+        assert_eq!(ends, ("n1", "0"));
     }
 
     /// The picture has them by their numbers and the rows have this station first: each was warned of for

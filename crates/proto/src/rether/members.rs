@@ -50,8 +50,9 @@ impl Member {
 
     /// Whether somebody means it by that name, number or address.
     pub fn is_called(&self, name: &str) -> bool {
-        let is_number = self.station != 0 && self.station.to_string() == name;
-        self.announce.name() == name || is_number || self.mac.to_string() == name
+        self.announce.name() == name
+            || (self.station != 0 && self.station.to_string() == name)
+            || self.mac.to_string() == name
     }
 }
 
@@ -219,5 +220,10 @@ impl super::Rether {
         let said = Announce::new(0, 7, 0, rota_wire::bodies::StationState::Plain, "");
         self.members.announce(now, station, mac, 1, &said, seq);
         self.tell_renumbered();
+    }
+
+    /// A station is no member any more, and nobody is told.
+    pub(crate) fn forget(&mut self, mac: MacAddr) {
+        self.members.retain(|member| member.mac != mac);
     }
 }

@@ -384,11 +384,6 @@ impl Rether {
         self.members.as_slice()
     }
 
-    /// The other station of this number.
-    pub fn member(&self, station: StationId) -> Option<&Member> {
-        self.members.get(station)
-    }
-
     /// The other station of this address.
     pub fn member_at(&self, mac: MacAddr) -> Option<&Member> {
         self.members.by_mac(mac)

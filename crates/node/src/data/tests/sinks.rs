@@ -170,3 +170,28 @@ fn a_station_that_was_named_by_its_number_is_kept_by_its_address() {
     assert_eq!(by_name.from.as_deref(), Some("b"), "another machine may take its place");
     assert!(lan.sender.data.listen(&mut listener("99")).is_err());
 }
+
+/// In a ring the dead stay members: a machine that had come back under another address was not found while
+/// its old self had the lower number.
+#[test]
+fn of_two_stations_of_one_name_the_one_that_lives_is_meant() {
+    let segment = Segment::new(SegmentSpec { rate: None, port_queue: Octets::new(150_000) });
+    let mut stations = [("a", 1), ("b", 2), ("b", 3)].map(|(name, last)| Station::new(name, &segment, last));
+    let give_up = now() + PATIENCE;
+    let numbered = |station: &Station| {
+        let members = station.data.node.link().members();
+        members.len() == 2 && members.iter().all(|member| member.station != 0)
+    };
+    while !numbered(&stations[0]) {
+        assert!(now() < give_up, "they never know each other");
+        stations.iter_mut().for_each(Station::turn);
+    }
+    let members = stations[0].data.node.link().members();
+    for (dead, found) in [(0, 1), (1, 0)] {
+        let is_dead = |station| station == members[dead].station;
+        let meant = meant(members, "b", is_dead).map(|member| member.mac);
+        assert_eq!(meant, Some(members[found].mac));
+    }
+    assert_eq!(meant(members, "b", |_| true).map(|member| member.mac), Some(members[0].mac));
+    assert!(meant(members, "c", |_| false).is_none());
+}
