@@ -514,7 +514,7 @@ impl Tracer {
     ) {
         // Comes at most once a second, off the frame path.
         let words = crate::status::refusal(mac, why, here);
-        let src = node.link().member_at(mac).map_or(0, |member| member.station);
+        let src = node.link().number(mac);
         let (event, at_ns, octets) = (TraceEvent::RefusedStation, now.as_nanos(), words.as_bytes());
         self.note(&TraceRecord { event, src, octets, at_ns, noted_ns: at_ns, ..TraceRecord::default() });
     }

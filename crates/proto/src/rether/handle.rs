@@ -100,8 +100,7 @@ impl Rether {
     /// Whose frame it is, by its address: it may have taken another number, or have been given one, that has
     /// not been heard of yet.
     fn number_of(&self, mac: MacAddr, header: &LinkHeader) -> StationId {
-        let known = self.members.by_mac(mac).map(|member| member.station).filter(|station| *station != 0);
-        known.unwrap_or(header.source)
+        self.members.numbered(mac).map_or(header.source, |member| member.station)
     }
 
     fn believes_stranger(&self, kind: Kind) -> bool {

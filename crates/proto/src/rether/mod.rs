@@ -647,8 +647,7 @@ impl Rether {
         self.tally.count_sent(Class::Llc, usize::from(octets));
         let Some(hold) = &mut self.hold else { return };
         if let visit::Stage::Nrt { left, sent } = &mut hold.stage {
-            self.counters.ordinary_visits += u64::from(*sent == visit::Sent::Nothing);
-            self.counters.other_visits += u64::from(*sent != visit::Sent::Others);
+            self.counters.visited(*sent, visit::Sent::Others);
             (*left, *sent) = (left.saturating_sub(1), visit::Sent::Others);
             self.tally.count_level(level, octets);
             self.charge_octets(now, octets);

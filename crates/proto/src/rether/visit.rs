@@ -14,7 +14,7 @@ use super::counters::next_stamp;
 use super::hold::Hold;
 use super::outbox::{Pending, Proof};
 use super::queue::{self, Entry, Origin};
-use super::{Rether, Stamp};
+use super::{Counters, Rether, Stamp};
 use crate::io::{FrameBuf, Grant, Lane, Output, StationId, UnitFate};
 use crate::planted::{Bug, planted};
 use rota_admission::{NrtPolicy, Timers};
@@ -47,6 +47,14 @@ pub(super) enum Sent {
     Signalling(Span),
     /// Other frames too.
     Others,
+}
+
+impl Counters {
+    /// A visit that had sent `before` has sent `now`: its first frame counts it.
+    pub(super) fn visited(&mut self, before: Sent, now: Sent) {
+        self.ordinary_visits += u64::from(before == Sent::Nothing);
+        self.other_visits += u64::from(before != Sent::Others && now == Sent::Others);
+    }
 }
 
 /// How often a drowsy ring visits everybody: about once a second at 30 Hz.
@@ -509,25 +517,20 @@ impl Rether {
         Some(Grant { port: self.port, lane: Lane::NonRealTime, budget, not_after: hold.lease_end, stamp })
     }
 
-    /// How long the signalling of this visit takes with `entry`, where that is some and all together takes no
-    /// longer than one full frame: then it has one frame's place.
-    fn shared_place(&self, level: usize, entry: Entry, sent: Sent) -> Option<Span> {
-        let Sent::Signalling(took) = sent else { return None };
+    /// How many more frames a visit may send, and what it has sent, once `entry` has left; `None` when it may
+    /// not. Signalling that all together takes no longer than one full frame has one frame's place.
+    fn with_entry(&self, level: usize, entry: Entry, left: u32, sent: Sent) -> Option<(u32, Sent)> {
         let link = &self.settings.link;
-        let takes = took + link.frame_cost(self.frame_time(entry.octets));
-        (level == usize::from(queue::SIGNALLING) && takes <= link.frame_cost_max()).then_some(takes)
-    }
-
-    /// What a visit has sent, and how many more frames it may, once `entry` has left.
-    fn after_sending(&self, level: usize, entry: Entry, left: u32, sent: Sent) -> Stage {
-        let takes = self.settings.link.frame_cost(self.frame_time(entry.octets));
+        let takes = link.frame_cost(self.frame_time(entry.octets));
+        let is_signalling = level == usize::from(queue::SIGNALLING);
         match sent {
-            _ if level != usize::from(queue::SIGNALLING) => Stage::Nrt { left: left - 1, sent: Sent::Others },
-            Sent::Others => Stage::Nrt { left: left - 1, sent },
-            _ => match self.shared_place(level, entry, sent) {
-                Some(all) => Stage::Nrt { left, sent: Sent::Signalling(all) },
-                None => Stage::Nrt { left: left - 1, sent: Sent::Signalling(takes) },
-            },
+            Sent::Signalling(took) if is_signalling && took + takes <= link.frame_cost_max() => {
+                Some((left, Sent::Signalling(took + takes)))
+            }
+            Sent::Nothing | Sent::Signalling(_) if is_signalling => {
+                Some((left.checked_sub(1)?, Sent::Signalling(takes)))
+            }
+            _ => Some((left.checked_sub(1)?, Sent::Others)),
         }
     }
 
@@ -536,9 +539,9 @@ impl Rether {
             return Step::Wait;
         }
         let Some((level, entry)) = self.nrt.front() else { return self.end_nrt(now, sent) };
-        if left == 0 && self.shared_place(level, entry, sent).is_none() {
+        let Some((left, with)) = self.with_entry(level, entry, left, sent) else {
             return self.end_nrt(now, sent);
-        }
+        };
         let Some(grant) = self.visit_grant(now) else { return Step::Wait };
         if !grant.fits(now, self.frame_time(entry.octets)) && !planted(Bug::NrtWithoutRefusal) {
             if sent != Sent::Nothing {
@@ -557,11 +560,8 @@ impl Rether {
             // Its own machine writes it, and says so: see `llc_sent`.
             return self.let_go(level, entry.origin).map_or(Step::On, Step::Send);
         }
-        self.counters.ordinary_visits += u64::from(sent == Sent::Nothing);
-        let after = self.after_sending(level, entry, left, sent);
-        let is_first = sent != Sent::Others && matches!(after, Stage::Nrt { sent: Sent::Others, .. });
-        self.counters.other_visits += u64::from(is_first);
-        self.stage(after);
+        self.counters.visited(sent, with);
+        self.stage(Stage::Nrt { left, sent: with });
         if let Origin::Host(_) = entry.origin {
             self.counters.host_frames_sent += 1;
             self.tally.count_host(level, entry.octets);

@@ -85,6 +85,21 @@ struct Waits {
     others: Option<Wait>,
 }
 
+/// The bounds of both.
+#[derive(Clone, Copy, Debug)]
+struct Access {
+    any: Span,
+    others: Span,
+}
+
+impl Access {
+    /// Of two visits signalling has one at most, and a ring is woken once.
+    fn of(settings: &Settings, stations: u64, reserved: Span, strict: bool) -> Option<Self> {
+        let any = access(settings, stations, reserved, strict)?;
+        Some(Self { any, others: any * 2 - woken(&exactly(settings, stations)) })
+    }
+}
+
 /// Goes on with a wait, with so many visits by now and `bound`; what it came to when it ended or is overdue.
 fn go_on(waits: &mut Option<Wait>, now: Instant, visits: u64, bound: Span) -> Option<(Wait, Span)> {
     let wait = waits.get_or_insert(Wait { since: now, visits, bound });
@@ -105,8 +120,8 @@ pub struct Bounds {
     waits: Vec<Waits>,
     /// Since when somebody switches.
     switching: Option<Instant>,
-    /// For how many stations, what is reserved and whether strictly a bound was computed last, and it.
-    known: Option<((u64, Span, bool), Option<Span>)>,
+    /// For how many stations, what is reserved and whether strictly bounds were computed last, and they.
+    known: Option<((u64, Span, bool), Option<Access>)>,
 }
 
 impl Checker for Bounds {
@@ -120,12 +135,12 @@ impl Checker for Bounds {
 }
 
 impl Bounds {
-    /// As [`access`]; from one event to the next what it depends on seldom changes.
-    fn bound(&mut self, view: &View<'_>, live: u64, reserved: Span, strict: bool) -> Option<Span> {
+    /// From one event to the next what they depend on seldom changes.
+    fn bounds(&mut self, view: &View<'_>, live: u64, reserved: Span, strict: bool) -> Option<Access> {
         let of = (live, reserved, strict);
         match self.known {
-            Some((known, bound)) if known == of => bound,
-            _ => self.known.insert((of, access(view.settings, live, reserved, strict))).1,
+            Some((known, bounds)) if known == of => bounds,
+            _ => self.known.insert((of, Access::of(view.settings, live, reserved, strict))).1,
         }
     }
 
@@ -148,19 +163,19 @@ impl Bounds {
         // A babbler takes as if it had reserved; where it leaves a cycle no room for a frame, nothing is
         // promised.
         let reserved = reserved + view.windows.burden_of(since, view.now);
-        let Some(bound) = self.bound(view, live, reserved, strict) else {
+        let Some(bounds) = self.bounds(view, live, reserved, strict) else {
             self.waits[host] = Waits::default();
             return;
         };
         let is_excused = |wait: &Wait| view.windows.excuse(wait.since, view.now, usize::MAX, usize::MAX);
-        // Of two visits signalling has one at most, and a ring is woken once.
-        let both = bound * 2 - woken(&exactly(view.settings, live));
         let Waits { any, others } = &mut self.waits[host];
-        let any = go_on(any, view.now, counters.ordinary_visits, bound).filter(|(wait, _)| !is_excused(wait));
+        let any =
+            go_on(any, view.now, counters.ordinary_visits, bounds.any).filter(|(wait, _)| !is_excused(wait));
         if !others_wait {
             *others = None;
         }
-        let others = others_wait.then(|| go_on(others, view.now, counters.other_visits, both)).flatten();
+        let others =
+            others_wait.then(|| go_on(others, view.now, counters.other_visits, bounds.others)).flatten();
         if let Some((wait, waited)) = any.filter(|(_, waited)| *waited > self.worst.access) {
             (self.worst.access, self.worst.access_bound) = (waited, wait.bound);
         }
