@@ -1,6 +1,8 @@
 //! How a command ends: one of five exit codes and, when it failed, one sentence.
 
 use rota::{CloseCause, NodeError, OpenError};
+use std::io::Write;
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 /// The stable exit codes of every command.
@@ -22,6 +24,19 @@ impl Exit {
     /// The code the shell sees.
     pub fn code(self) -> ExitCode {
         ExitCode::from(self as u8)
+    }
+}
+
+/// Says why a command ends, on standard error. Neither a reader that is gone nor a pipe that nobody empties
+/// keeps the command from ending.
+pub fn complain(sentence: &str) {
+    use nix::poll::{PollFd, PollFlags, poll};
+    let errors = std::io::stderr();
+    let mut wait = [PollFd::new(errors.as_fd(), PollFlags::POLLOUT)];
+    let is_taken = poll(&mut wait, 200u16).is_ok()
+        && wait[0].revents().is_some_and(|events| events.contains(PollFlags::POLLOUT));
+    if is_taken {
+        let _ = writeln!(std::io::stderr(), "rota: {sentence}");
     }
 }
 

@@ -130,7 +130,7 @@ fn main() -> std::process::ExitCode {
     match run(Cli::parse()) {
         Ok(exit) => exit.code(),
         Err(failure) => {
-            eprintln!("rota: {}", failure.sentence);
+            exit::complain(&failure.sentence);
             failure.exit.code()
         }
     }

@@ -6,6 +6,7 @@ use crate::{Format, calibrate};
 use rota_admission::NrtPolicy;
 use rota_driver::gate::{EgressGate, ROTA_MARK};
 use rota_driver::packet::{OpenError, PacketDevice, PacketOptions};
+use rota_node::log::{LevelFilter, Log};
 use rota_node::{NodeSpec, Quota, SegmentKey, Settings, SettingsError};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};
 use rota_wire::MacAddr;
@@ -102,6 +103,36 @@ pub struct Args {
     /// Write each interval in which this station held the token: generation, accepted and passed in ns
     #[arg(long, value_name = "FILE")]
     hold_log: Option<PathBuf>,
+    /// The least grave lines of the log on standard error
+    #[arg(long, env = "ROTA_LOG", value_enum, default_value = "info", value_name = "LEVEL")]
+    log: LogLevel,
+}
+
+/// How much the log tells.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum LogLevel {
+    /// Nothing
+    Off,
+    /// What ends the node or stops all its channels
+    Error,
+    /// Broken promises, dead stations, claims, mismatches
+    Warn,
+    /// Also joins, leaves, changes of mode, and channels that open and close
+    Info,
+    /// Also each stall of this host
+    Debug,
+}
+
+impl From<LogLevel> for LevelFilter {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Off => Self::OFF,
+            LogLevel::Error => Self::ERROR,
+            LogLevel::Warn => Self::WARN,
+            LogLevel::Info => Self::INFO,
+            LogLevel::Debug => Self::DEBUG,
+        }
+    }
 }
 
 fn ether_type(text: &str) -> Result<u16, String> {
@@ -176,13 +207,11 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         trace_events: args.trace_events,
         hold_log: args.hold_log.clone(),
     };
+    let log = Log::start(args.log.into())
+        .map_err(|error| Failure::failed(format!("no log can be written to standard error: {error}")))?;
     let outcome = rota_node::run(spec, device, gate, |realtime| {
-        eprintln!("rota node {name} on {iface} at {rate}; {realtime}");
-        if lab {
-            eprintln!(
-                "the well-known lab key is in use: anybody on this wire can make frames of this segment"
-            );
-        }
+        let known = "the well-known lab key is in use: anybody on this wire can make frames of this segment";
+        log.started(&format!("rota node {name} on {iface} at {rate}; {realtime}"), lab.then_some(known));
     });
     outcome.map_err(|error| Failure::failed(error.to_string()))?;
     Ok(Exit::Done)

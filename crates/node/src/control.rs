@@ -1,10 +1,13 @@
 //! The control thread: connections of programs, their requests, and the news they wait for.
 
 mod llc;
+mod logged;
 mod modify;
 
 use crate::commands::{AskError, Command, ControlEnd, Note, Peer};
 use crate::incidents::Incidents;
+use crate::journal::Journal;
+use crate::log::{Level, say};
 use crate::session::{Asked, Listening, Owned, Session, board_cause, contract_info};
 use crate::status::{Facts, Snapshot};
 use nix::sys::signal::{SigSet, Signal};
@@ -49,6 +52,7 @@ struct Control<'a> {
     snapshot_asked: bool,
     next_snapshot: Instant,
     incidents: Incidents,
+    journal: Journal,
     over: bool,
 }
 
@@ -73,9 +77,11 @@ pub(crate) fn run(
         snapshot_asked: false,
         next_snapshot: Instant::ZERO,
         incidents,
+        journal: Journal::new(&facts.counters),
         over: false,
     };
-    if control.turns(listener, signals).is_err() {
+    if let Err(error) = control.turns(listener, signals) {
+        say(Level::Error, "control", &format!("the control thread ends: {error}"));
         // Without its control thread a node cannot be used; without being told, it would never stop.
         data.say(Command::Stop);
     }
@@ -88,14 +94,15 @@ impl Control<'_> {
         poller.add(listener.as_fd(), LISTENER, Trigger::Level)?;
         poller.add(self.data.wait_fd(), NOTES, Trigger::Edge)?;
         while !self.over {
-            let due =
-                self.ask_for_snapshot(now()).min(self.incidents.turn(now())).min(self.tell_changes(now()));
+            let due = self.ask_for_snapshot(now()).min(self.incidents.turn(now()));
+            let due = due.min(self.tell_changes(now())).min(self.journal.turn(now()));
             let ready: Vec<u64> = poller.wait(due)?.map(|event| event.token).collect();
             for token in ready {
                 match token {
                     SIGNALS => {
                         while let Ok(Some(_)) = signals.read_signal() {
                             // Told first: the others' answers to our goodbye would sound as if they had gone.
+                            say(Level::Info, "stopped", "asked to stop: this station leaves the segment");
                             self.tell_stopped();
                             self.data.say(Command::Stop);
                         }
@@ -146,6 +153,7 @@ impl Control<'_> {
                     self.sessions.push(Session::new(self.next, user, connection));
                 }
                 Err(sentence) => {
+                    say(Level::Warn, "connection", &format!("a program was turned away: {sentence}"));
                     let _ = connection.send_reply(&Reply::Error { sentence, wrong_use: false }, &[]);
                 }
             }
@@ -267,7 +275,7 @@ impl Control<'_> {
                 Note::Listening { ask, result } => self.on_listening(ask, result),
                 Note::Resizing { ask, result } => self.on_resizing(ask, result),
                 Note::Snapshot { ask, snapshot } => self.on_snapshot(ask, &snapshot),
-                Note::Incident { event } => self.incidents.begin(now(), event),
+                Note::Incident { event } => self.begin_incident(event),
                 Note::Hostile { channel, why } => self.on_hostile(channel, &why),
                 Note::HostileSocket { socket, why } => self.on_hostile_socket(socket, &why),
                 Note::Done { ask } => self.on_done(ask),
@@ -340,6 +348,7 @@ impl Control<'_> {
     }
 
     fn on_channel(&mut self, event: ChannelEvent, peer: Option<Peer>) {
+        self.log_channel(&event);
         match event {
             ChannelEvent::Opened { channel, label, contract } => self.on_opened(channel, label, contract),
             ChannelEvent::Refused { channel, refusal } => self.on_refused(channel, &refusal),
@@ -355,10 +364,7 @@ impl Control<'_> {
             ChannelEvent::Closed { channel, cause, final_unit, listener } => {
                 self.on_closed(channel, cause, final_unit, listener);
             }
-            ChannelEvent::Refusal { mac, why, here } => {
-                eprintln!("rota: {}", crate::status::refusal(mac, why, here));
-            }
-            ChannelEvent::ModeChanged | ChannelEvent::MembersChanged => {}
+            ChannelEvent::Refusal { .. } | ChannelEvent::ModeChanged | ChannelEvent::MembersChanged => {}
         }
     }
 

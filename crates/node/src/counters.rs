@@ -34,7 +34,7 @@ macro_rules! malformed {
 }
 
 /// All of them, in the order of the file.
-const COUNTERS: [Counter; 73] = [
+const COUNTERS: [Counter; 76] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
@@ -83,6 +83,10 @@ const COUNTERS: [Counter; 73] = [
     ("stalls", |v| v.stalls.0),
     // Frames that the kernel dropped because this station did not fetch them in time; read for each status.
     ("receive_drops", |v| v.measured.receive_drops),
+    ("link_downs", |v| v.measured.link_downs),
+    // Lines that found no reader, no room on the disk, or their queue full.
+    ("log_lines_dropped", |_| crate::log::dropped()),
+    ("hold_log_dropped", |_| crate::hold_log::dropped()),
     ("llc_frames_sent", |v| v.llc.counters().frames_sent),
     ("llc_frames_received", |v| v.llc.counters().frames_received),
     ("llc_messages_received", |v| v.llc.counters().messages_received),

@@ -3,6 +3,7 @@
 use crate::commands::{AskError, Command, DataEnd, Note, Opening, Peer};
 use crate::counters::{self, Published, View};
 use crate::gate::{Egress, EgressError};
+use crate::hold_log::HoldLog;
 use crate::pool::Pool;
 use crate::sockets::Sockets;
 use crate::status::{MemberCopy, Snapshot};
@@ -23,10 +24,8 @@ use rota_shm::{
 };
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, host_level};
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// Why the data thread ended before it was asked to.
 #[derive(Debug)]
@@ -43,6 +42,7 @@ pub(crate) struct Measured {
     pub(crate) turns: u64,
     pub(crate) no_room: u64,
     pub(crate) receive_drops: u64,
+    pub(crate) link_downs: u64,
     pub(crate) turn_longest: Span,
     pub(crate) hops_split: u64,
     pub(crate) receive_ns: u64,
@@ -129,7 +129,7 @@ struct Data<D, G> {
     rounds: Histogram<u64>,
     measured: Measured,
     measuring_until: Instant,
-    hold_log: Option<SyncSender<(u32, Instant, Instant)>>,
+    hold_log: Option<HoldLog>,
     next_token: u64,
     leaving: Option<Instant>,
     transmit_buffer: Box<[u8; BUFFER_OCTETS]>,
@@ -210,7 +210,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             rounds: histogram(),
             measured: Measured::default(),
             measuring_until: Instant::ZERO,
-            hold_log: hold_log(spec).map_err(system("the hold log cannot be written"))?,
+            hold_log: HoldLog::open(spec.hold_log.as_deref())
+                .map_err(system("the hold log cannot be written"))?,
             next_token: DOORBELL,
             leaving: None,
             transmit_buffer: Box::new([0; BUFFER_OCTETS]),
@@ -301,7 +302,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 Ok(None) => break,
                 // The link will come back; what was lost is seen by the protocol.
                 Err(DeviceError::LinkDown) => {
-                    self.tracer.link_down(now());
+                    self.measured.link_downs += u64::from(self.tracer.link_down(now()));
                     continue;
                 }
                 Err(DeviceError::Truncated { .. }) => continue,
@@ -607,8 +608,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Command::Circulate { until } => {
                 self.hops.reset();
                 self.rounds.reset();
-                let Measured { holds, turns, no_room, receive_drops, .. } = self.measured;
-                self.measured = Measured { holds, turns, no_room, receive_drops, ..Measured::default() };
+                let Measured { holds, turns, no_room, receive_drops, link_downs, .. } = self.measured;
+                let kept = Measured { holds, turns, no_room, receive_drops, ..Measured::default() };
+                self.measured = Measured { link_downs, ..kept };
                 self.measuring_until = until;
                 self.node.keep_awake(at, until);
             }
@@ -786,8 +788,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Output::Hold { generation, accepted, passed } => {
                 self.measured.holds += 1;
                 if let Some(log) = &self.hold_log {
-                    // A full log loses lines; it never stops the token.
-                    let _ = log.try_send((generation, accepted, passed));
+                    log.note(generation, accepted, passed);
                 }
             }
         }
@@ -874,23 +875,6 @@ fn boot_id() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).take(16).collect();
     u64::from_str_radix(&digits, 16).unwrap_or(0)
-}
-
-/// A thread that writes holds to a file, so that the data thread never waits for a disk.
-fn hold_log(spec: &NodeSpec) -> io::Result<Option<SyncSender<(u32, Instant, Instant)>>> {
-    let Some(path) = &spec.hold_log else { return Ok(None) };
-    let mut file = BufWriter::new(File::create(path)?);
-    let (sender, receiver) = sync_channel::<(u32, Instant, Instant)>(65_536);
-    std::thread::Builder::new().name("rota-hold-log".into()).spawn(move || {
-        while let Ok((generation, accepted, passed)) = receiver.recv() {
-            let line = writeln!(file, "{generation} {} {}", accepted.as_nanos(), passed.as_nanos());
-            // Written at once: the log is read after the process was killed.
-            if line.and_then(|()| file.flush()).is_err() {
-                return;
-            }
-        }
-    })?;
-    Ok(Some(sender))
 }
 
 #[cfg(test)]

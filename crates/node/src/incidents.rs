@@ -46,21 +46,22 @@ impl Incidents {
         Self { log, kept: VecDeque::new(), pending: Vec::new(), number: 0 }
     }
 
-    /// The data thread says that something happened.
-    pub(crate) fn begin(&mut self, now: Instant, event: u64) {
-        let Some(record) = self.look(event) else { return };
+    /// The data thread says that something happened. What it was, where it is the first of its kind lately.
+    pub(crate) fn begin(&mut self, now: Instant, event: u64) -> Option<IncidentInfo> {
+        let record = self.look(event)?;
         if self.pending.iter().any(|pending| pending.kind == record.event) {
             // Part of the one that goes on.
-            return;
+            return None;
         }
         let alike = self.kept.iter_mut().rfind(|kept| kept.info.event == record.event);
         let again = alike.filter(|kept| record.at_ns.saturating_sub(kept.info.last_ns) < AGAIN.as_nanos());
         if let Some(kept) = again {
             kept.info.more += 1;
             kept.info.last_ns = record.at_ns;
-            return;
+            return None;
         }
-        self.pending.push(Pending { event, kind: record.event, from: now });
+        self.pending.push(Pending { event, kind: record.event.clone(), from: now });
+        Some(record)
     }
 
     /// Keeps the incident when enough has followed; returns when to look again.

@@ -291,11 +291,14 @@ impl Tracer {
     }
 
     /// The device says that its link is down.
-    pub(crate) fn link_down(&mut self, at: Instant) {
-        if !self.link_down {
+    /// True when that is news.
+    pub(crate) fn link_down(&mut self, at: Instant) -> bool {
+        let is_news = !self.link_down;
+        if is_news {
             self.link_down = true;
             self.plain_event(TraceEvent::LinkDown, at);
         }
+        is_news
     }
 
     /// The end of a turn: notes what is different from the last one.

@@ -1,0 +1,70 @@
+//! What the log says of channels and incidents.
+
+use super::Control;
+use crate::log::{Level, say};
+use rota_driver::clock::now;
+use rota_proto::{ChannelEvent, ChannelId};
+use rota_units::Span;
+
+impl Control<'_> {
+    /// "channel 7 to n3, service 2".
+    fn called(&self, channel: ChannelId) -> String {
+        let owned = self.sessions.iter().flat_map(|session| &session.channels);
+        match owned.clone().find(|owned| owned.channel == channel) {
+            Some(owned) => {
+                let way = if owned.sending { "to" } else { "from" };
+                format!("channel {} {way} {}, service {}", channel.0, owned.peer.name, owned.service)
+            }
+            None => format!("channel {}", channel.0),
+        }
+    }
+
+    pub(super) fn log_channel(&self, event: &ChannelEvent) {
+        match event {
+            ChannelEvent::Opened { channel, contract, .. }
+            | ChannelEvent::IncomingOpened { channel, contract } => {
+                let text = format!(
+                    "opened: {}: units of {} octets each {}, bound {}",
+                    self.called(*channel),
+                    contract.unit_octets_max,
+                    contract.period,
+                    contract.bound
+                );
+                say(Level::Info, "opened", &text);
+            }
+            ChannelEvent::Changed { channel, contract } => {
+                let octets = contract.unit_octets_max;
+                let text =
+                    format!("changed: {}: units of {octets} octets from now on", self.called(*channel));
+                say(Level::Info, "changed", &text);
+            }
+            ChannelEvent::Refused { channel, refusal } | ChannelEvent::NotChanged { channel, refusal } => {
+                say(Level::Warn, "refused", &format!("refused: {}: {refusal}", self.called(*channel)));
+            }
+            ChannelEvent::Closed { channel, cause, final_unit, .. } => {
+                let why = crate::session::board_cause(*cause);
+                let level = if why.is_clean() { Level::Info } else { Level::Warn };
+                let units = final_unit.map_or(String::new(), |units| format!(", {units} units"));
+                let text = format!("closed: {}{units}: {}", self.called(*channel), why.sentence());
+                say(level, "closed", &text);
+            }
+            ChannelEvent::Refusal { mac, why, here } => {
+                say(Level::Warn, "mismatch", &crate::status::refusal(*mac, *why, *here));
+            }
+            ChannelEvent::Incoming { .. } | ChannelEvent::ModeChanged | ChannelEvent::MembersChanged => {}
+        }
+    }
+
+    /// Something happened of which an incident is to be kept.
+    pub(super) fn begin_incident(&mut self, event: u64) {
+        let begun = self.incidents.begin(now(), event);
+        if let Some(about) = begun {
+            let ago = Span::from_nanos(now().as_nanos().saturating_sub(about.at_ns));
+            let text = format!(
+                "incident: {} {}, {ago} ago; 'rota trace incident' lists them",
+                about.event, about.verdict
+            );
+            say(Level::Warn, "incident", &text);
+        }
+    }
+}

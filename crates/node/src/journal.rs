@@ -1,0 +1,258 @@
+//! What the log says of the segment: the difference between two looks at what monitors read anyway, so that
+//! the data thread does nothing for it, and the log, `rota top` and `rota status` never disagree.
+
+use crate::log::{Level, say};
+use rota_shm::{ChannelRow, CounterReader, CounterTable, Monitor, StationRow};
+use rota_units::{Instant, Span};
+use std::collections::BTreeMap;
+
+/// How often it looks.
+const EVERY: Span = Span::from_millis(250);
+
+/// A line for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Line {
+    level: Level,
+    cause: &'static str,
+    text: String,
+}
+
+/// What is compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Look {
+    mode: u64,
+    station: u64,
+    /// By address: number, name, whether it takes part.
+    stations: BTreeMap<u64, (u64, String, bool)>,
+    counters: BTreeMap<String, u64>,
+    /// Stalls of this host, and the longest one.
+    stalls: (u64, u64),
+    /// Frames of strangers while the token ruled, and the last one's address.
+    foreign: (u64, u64),
+    /// Ends of channels here, by id and direction: the other end's number, units, late, longest delay, bound.
+    channels: BTreeMap<(u64, bool), ChannelRow>,
+}
+
+/// The reader.
+pub(crate) struct Journal {
+    reader: Option<CounterReader>,
+    rows: Monitor,
+    /// At first that of a node that knows nobody.
+    last: Look,
+    next: Instant,
+}
+
+impl Journal {
+    pub(crate) fn new(counters: &CounterTable) -> Self {
+        let file = counters.descriptor().try_clone_to_owned().ok();
+        let reader = file.and_then(|file| CounterReader::open(file).ok());
+        Self { reader, rows: Monitor::default(), last: Look::default(), next: Instant::ZERO }
+    }
+
+    /// Writes what has changed; returns when to look again.
+    pub(crate) fn turn(&mut self, now: Instant) -> Instant {
+        let Some(reader) = &self.reader else { return Instant::FAR };
+        if now < self.next {
+            return self.next;
+        }
+        self.next = now + EVERY;
+        if reader.monitor(&mut self.rows) {
+            let look = Look::of(&self.rows, reader);
+            for line in changes(&self.last, &look) {
+                say(line.level, line.cause, &line.text);
+            }
+            self.last = look;
+        }
+        self.next
+    }
+}
+
+impl Look {
+    fn of(rows: &Monitor, reader: &CounterReader) -> Self {
+        let here = rows.stations.iter().find(|row| row.flags & StationRow::HERE != 0);
+        let others = rows.stations.iter().filter(|row| row.flags & StationRow::HERE == 0);
+        let station =
+            |row: &StationRow| (row.mac, (row.station, row.name(), row.flags & StationRow::ALIVE != 0));
+        let own = |row: &&ChannelRow| here.is_some_and(|here| here.station == row.station);
+        let key = |row: &ChannelRow| (row.channel, row.flags & ChannelRow::SENDING != 0);
+        Self {
+            mode: rows.segment.mode,
+            station: rows.segment.station,
+            stations: others.map(station).collect(),
+            counters: reader.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            stalls: here.map_or((0, 0), |row| (row.stalls, row.stall_longest_ns)),
+            foreign: here.map_or((0, 0), |row| (row.foreign.frames, row.foreign_mac)),
+            channels: rows.channels.iter().filter(own).map(|row| (key(row), *row)).collect(),
+        }
+    }
+
+    fn name_of(&self, station: u64) -> String {
+        let named = self.stations.values().find(|(number, name, _)| *number == station && !name.is_empty());
+        named.map_or_else(|| format!("station {station}"), |(_, name, _)| name.clone())
+    }
+
+    /// By how much a counter has grown.
+    fn grown(&self, last: &Self, name: &str) -> u64 {
+        let of = |look: &Self| look.counters.get(name).copied().unwrap_or(0);
+        of(self).saturating_sub(of(last))
+    }
+}
+
+fn mac(word: u64) -> String {
+    let [_, _, octets @ ..] = word.to_be_bytes();
+    rota_wire::MacAddr(octets).to_string()
+}
+
+fn mode(code: u64) -> &'static str {
+    ["joining", "plain Ethernet", "switching to the token", "token"].get(code as usize).unwrap_or(&"unknown")
+}
+
+/// Counters of which each step is an event, with its level and its sentence.
+const EVENTS: [(&str, Level, &str); 12] = [
+    ("claims", Level::Warn, "the token was missed: this station began a claim"),
+    ("tokens_regenerated", Level::Warn, "this station made a new token"),
+    ("stations_declared_dead", Level::Warn, "this station declared another one dead"),
+    ("leases_expired", Level::Warn, "a token's lease ended before this station had passed it on"),
+    ("cycles_skipped", Level::Warn, "a cycle lasted longer than its period: the next one was left out"),
+    ("strikes", Level::Warn, "a station stopped the ring and was given a strike"),
+    ("jumps_refused", Level::Warn, "a token of an impossible generation was refused"),
+    ("fragments_policed", Level::Warn, "reserved frames came from a station without a right to send them"),
+    ("units_dropped", Level::Warn, "a unit did not fit its reservation and was dropped"),
+    ("link_downs", Level::Error, "the link went down"),
+    ("receive_drops", Level::Warn, "the kernel dropped frames that this station did not fetch in time"),
+    ("hold_log_dropped", Level::Warn, "the hold log lost lines: its disk is full or too slow"),
+];
+
+/// What one look says that the one before did not.
+fn changes(last: &Look, look: &Look) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut line = |level, cause, text| lines.push(Line { level, cause, text });
+    if look.mode != last.mode {
+        let text = format!("mode: {}, before {}", mode(look.mode), mode(last.mode));
+        line(Level::Info, "mode", text);
+    }
+    if look.station != last.station && look.station != 0 {
+        line(Level::Info, "number", format!("this station has number {}", look.station));
+    }
+    for (address, (number, name, alive)) in &look.stations {
+        let who =
+            format!("{} (number {number}, {})", if name.is_empty() { "?" } else { name }, mac(*address));
+        match last.stations.get(address).map(|(_, _, alive)| *alive) {
+            None if *alive => line(Level::Info, "joined", format!("joined: {who}")),
+            Some(false) if *alive => line(Level::Info, "joined", format!("back: {who}")),
+            Some(true) if !*alive => line(Level::Warn, "dead", format!("dead: {who} does not answer")),
+            _ => {}
+        }
+    }
+    for (address, (number, name, _)) in &last.stations {
+        if !look.stations.contains_key(address) {
+            let text = format!("left: {name} (number {number}, {})", mac(*address));
+            line(Level::Info, "left", text);
+        }
+    }
+    for (name, level, sentence) in EVENTS {
+        let grown = look.grown(last, name);
+        if grown > 0 {
+            let often = if grown == 1 { String::new() } else { format!(", {grown} times") };
+            line(level, name, format!("{sentence}{often}"));
+        }
+    }
+    let stalls = look.stalls.0.saturating_sub(last.stalls.0);
+    if stalls > 0 {
+        let longest = Span::from_nanos(look.stalls.1);
+        let text = format!(
+            "local stall: this program did not run when it should have, {stalls} times; at longest {longest} \
+             so far"
+        );
+        let is_longest = look.stalls.1 > last.stalls.1;
+        line(if is_longest { Level::Warn } else { Level::Debug }, "stall", text);
+    }
+    let foreign = look.foreign.0.saturating_sub(last.foreign.0);
+    if foreign > 0 {
+        let text = format!(
+            "{foreign} frames of a host that takes no part in the token, at last {}: it takes others' time",
+            mac(look.foreign.1)
+        );
+        line(Level::Warn, "foreign", text);
+    }
+    lines.extend(late(last, look));
+    lines
+}
+
+/// Channels of this station with more late units than before.
+fn late(last: &Look, look: &Look) -> Vec<Line> {
+    let line = |(key, row): (&(u64, bool), &ChannelRow)| {
+        let before = last.channels.get(key).map_or(0, |row| row.late);
+        (row.late > before).then(|| {
+            let (delay, bound) = (Span::from_nanos(row.delay_max_ns), Span::from_nanos(row.bound_ns));
+            let from = if key.1 { "to" } else { "from" };
+            let text = format!(
+                "channel {} {from} {}: {} of {} units came behind their bound of {bound}; the longest delay \
+                 was {delay}",
+                key.0,
+                look.name_of(row.peer),
+                row.late,
+                row.units,
+            );
+            Line { level: Level::Warn, cause: "late", text }
+        })
+    };
+    look.channels.iter().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(stations: &[(u64, &str, bool)]) -> Look {
+        let station = |(number, name, alive): &(u64, &str, bool)| {
+            (0x0200_0000_0000 + number, (*number, (*name).to_owned(), *alive))
+        };
+        Look { mode: 1, station: 1, stations: stations.iter().map(station).collect(), ..Look::default() }
+    }
+
+    fn texts(last: &Look, look: &Look) -> Vec<String> {
+        changes(last, look).into_iter().map(|line| line.text).collect()
+    }
+
+    #[test]
+    fn stations_come_and_die_and_leave() {
+        let (none, both) = (look(&[]), look(&[(2, "n2", true), (3, "n3", true)]));
+        let joined = ["joined: n2 (number 2, 02:00:00:00:00:02)", "joined: n3 (number 3, 02:00:00:00:00:03)"];
+        assert_eq!(texts(&none, &both), joined);
+        assert_eq!(texts(&both, &both), [""; 0]);
+        let later = look(&[(2, "n2", false)]);
+        let gone = [
+            "dead: n2 (number 2, 02:00:00:00:00:02) does not answer",
+            "left: n3 (number 3, 02:00:00:00:00:03)",
+        ];
+        assert_eq!(texts(&both, &later), gone);
+        assert_eq!(texts(&later, &look(&[(2, "n2", true)])), ["back: n2 (number 2, 02:00:00:00:00:02)"]);
+    }
+
+    #[test]
+    fn a_change_of_mode_and_each_counted_event_have_a_line() {
+        let mut after = look(&[]);
+        after.mode = 3;
+        after.counters.insert("claims".into(), 1);
+        after.counters.insert("turns".into(), 9_999);
+        let said = texts(&look(&[]), &after);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].starts_with("mode: token, before plain") && said[1].contains("began a claim"));
+        assert_eq!(texts(&after, &after), [""; 0], "once");
+    }
+
+    #[test]
+    fn late_units_are_said_with_their_channel_and_how_late() {
+        let row =
+            ChannelRow { channel: 7, peer: 2, units: 240, bound_ns: 35_000_000, ..ChannelRow::default() };
+        let mut before = look(&[(2, "n2", true)]);
+        before.channels.insert((7, false), row);
+        let mut after = before.clone();
+        after.channels.insert((7, false), ChannelRow { late: 89, delay_max_ns: 75_000_000, ..row });
+        let said = texts(&before, &after);
+        let said = said.join("; ");
+        assert!(said.starts_with("channel 7 from n2: 89 of 240 units came behind their bound of 35 ms;"));
+        assert!(said.ends_with("the longest delay was 75 ms"), "{said}");
+    }
+}
