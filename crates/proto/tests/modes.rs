@@ -425,7 +425,7 @@ fn a_claimant_that_stood_still_asks_again_instead_of_making_a_token() {
     rig.run(ms(150));
     assert_eq!((rig.state(), rig.count(Kind::Token)), ("claiming", 0), "it drains");
     let claims = rig.node.link().counters().claims;
-    rig.now += ms(5_000);
+    rig.now += ms(450);
     rig.run(ms(1));
     assert_eq!((rig.state(), rig.count(Kind::Token)), ("claiming", 0));
     assert_eq!(rig.node.link().counters().claims, claims + 1);

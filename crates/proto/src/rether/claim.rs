@@ -29,6 +29,8 @@ pub(super) struct ClaimRound {
     pub(super) asked: Instant,
     pub(super) again: Instant,
     pub(super) drained: Option<Instant>,
+    /// When the drain began, and which stations had granted by then.
+    pub(super) drain_began: Option<(Instant, StationSet)>,
 }
 
 impl ClaimRound {
@@ -53,7 +55,8 @@ impl Rether {
         // Our own fence: from here on every older token is refused here.
         self.seen = Stamp { generation, seq: 0 };
         let granted = StationSet::EMPTY;
-        let (same_key, tries, asked, again, drained) = (true, 0, now, now, None);
+        let (same_key, tries, asked, again) = (true, 0, now, now);
+        let (drained, drain_began) = (None, None);
         let watched = suspect.is_some();
         self.claim = Some(ClaimRound {
             generation,
@@ -67,14 +70,23 @@ impl Rether {
             asked,
             again,
             drained,
+            drain_began,
         });
     }
 
     pub(super) fn claim_tick(&mut self, now: Instant) {
         let Some(claim) = &self.claim else { return };
-        if now.since(claim.asked) > self.settings.drain(1, false) {
-            // It stood still, and what it was granted is old: whoever claimed meanwhile had to wait for this
-            // station so long before it could make a token.
+        let stood_still = now.since(claim.asked);
+        if stood_still > self.settings.silence(u64::from(self.ring_size())) {
+            // The others have heard no claim for so long that they have claimed themselves. This station may
+            // know nobody of their ring any more, so it listens (seed 7000001956 of the product's timers).
+            self.claim = None;
+            self.silence_at = now + self.settings.silence(self.rank());
+            return;
+        }
+        if stood_still > self.settings.drain(1, false) {
+            // What it was granted is old: a station that claimed meanwhile had to wait for this one so long
+            // before it could make a token.
             self.begin_claim(now);
         }
         let Some(claim) = &self.claim else { return };
@@ -109,26 +121,37 @@ impl Rether {
         self.settings.claim_every().max(half)
     }
 
-    /// Nobody answers any more: waits until the silent can hold the old token no longer. Who answers later
-    /// has no token any more either, so that from then on only the rest is waited for.
+    /// Nobody answers any more: waits until the silent can hold the old token no longer. A station that
+    /// answers later has no token any more either, so that from then on only the rest is waited for. Where
+    /// its answer brings a newer list, the wait counts from the beginning of the drain all the same: those
+    /// that had granted by then were fenced already, and the old token was with the others, as that list
+    /// names them (seed 7000023693 of the product's timers).
     fn drain_from(&mut self, now: Instant) {
         let Some(claim) = &self.claim else { return };
+        let (began, first) = claim.drain_began.unwrap_or((now, claim.granted));
+        let from_now = now + self.drain_for(claim, &claim.granted);
+        let drained = from_now.min(began + self.drain_for(claim, &first));
+        if let Some(claim) = &mut self.claim {
+            claim.drain_began = Some((began, first));
+            claim.drained = Some(claim.drained.map_or(drained, |known| known.min(drained)));
+        }
+    }
+
+    /// W for all but those who have granted.
+    fn drain_for(&self, claim: &ClaimRound, granted: &StationSet) -> Span {
+        if planted(Bug::NoDrain) {
+            return Span::ZERO;
+        }
         // Those on the dead list drained when they were declared dead; they are asked, not waited for.
         let dead = claim.list.as_ref().map_or(StationSet::EMPTY, |list| list.dead);
         let stations = self.members.as_slice().iter().map(|member| member.station);
-        let silent = |station: &StationId| {
-            *station != 0 && !claim.granted.contains(*station) && !dead.contains(*station)
-        };
-        // Whoever became master by an edit that nobody here has seen got the token from the old master, which
-        // made the edit when it closed its slot, and is silent as well.
+        let silent =
+            |station: &StationId| *station != 0 && !granted.contains(*station) && !dead.contains(*station);
+        // A station that became master by an edit that nobody here has seen got the token from the old
+        // master, which made the edit when it closed its slot, and is silent as well.
         let resting = claim.list.as_ref().map(|list| self.master(list));
         let may_rest = resting.is_none_or(|master| master != self.station && silent(&master));
-        let drain = self.settings.drain(stations.filter(silent).count(), may_rest);
-        let drain = if planted(Bug::NoDrain) { Span::ZERO } else { drain };
-        if let Some(claim) = &mut self.claim {
-            let drained = now + drain;
-            claim.drained = Some(claim.drained.map_or(drained, |known| known.min(drained)));
-        }
+        self.settings.drain(stations.filter(silent).count(), may_rest)
     }
 
     /// Everybody who could hold the old token has granted, or can hold it no longer.

@@ -221,6 +221,10 @@ impl Rether {
         visit.until(claim.again);
         visit.since(claim.asked, self.settings.trt);
         visit.until(claim.drained.unwrap_or(Instant::FAR));
+        if let Some((began, first)) = &claim.drain_began {
+            visit.since(*began, self.settings.drain(self.members.as_slice().len(), true));
+            set(visit, first);
+        }
     }
 
     fn visit_members(&self, visit: &mut dyn Visit) {

@@ -64,7 +64,7 @@ pub struct Rig {
     /// The challenge that the played stations answer.
     pub answers: u64,
     segment_key: Key,
-    ring_key: (u8, Key),
+    pub ring_key: (u8, Key),
     frame_seq: BTreeMap<u16, u64>,
 }
 

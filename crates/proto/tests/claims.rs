@@ -1,0 +1,99 @@
+//! Claim rounds whose claimant stands still, or is answered late.
+
+mod rig;
+
+use rig::{ME, Rig, ms};
+use rota_proto::Settings;
+use rota_units::{Instant, Span};
+use rota_wire::{ClaimGrant, Generation, Kind, Phase, Token};
+
+/// A ring of stations 1, [`ME`] and 3 that has been silent until [`ME`] claims.
+fn claiming() -> Rig {
+    let mut rig = Rig::ring();
+    let token = rig.token(Phase::NonRealTime, &[(1, 6_000, true)]);
+    rig.hear_token(1, 5, &token);
+    rig.clear();
+    rig.run(ms(2_000).min(rig.settings.silence(3)));
+    assert_eq!(rig.state(), "claiming");
+    rig.clear();
+    rig
+}
+
+fn grant(rig: &mut Rig, from: u16, newer: bool) {
+    let claim = rig.last(Kind::Claim).header.generation;
+    let (counter, station, seq) = rig.stamp;
+    let seen = Generation { counter, station };
+    let list = newer.then(|| Token { rested: true, ..rig.token(Phase::RealTime, &[(1, 6_000, true)]) });
+    let seen_seq = if newer { seq + 50 } else { 0 };
+    let grant = ClaimGrant { generation: claim, seen, seen_seq, key_epoch: rig.ring_key.0, list };
+    let mut body = [0; 600];
+    let length = grant.emit(&mut body);
+    rig.hear(from, Kind::ClaimGrant, &body[..length]);
+}
+
+/// The drain of stations 1 and 3, of which 1 is the cycle master.
+fn drain_of_both(settings: &Settings) -> Span {
+    settings.drain(2, true)
+}
+
+/// Seed 7000023693 of the product's timers: an answer with a newer list, late in the drain, began it anew.
+#[test]
+fn a_late_answer_with_a_newer_list_does_not_prolong_the_drain() {
+    let mut rig = claiming();
+    let asks = rig.settings.claim_every() * (u64::from(rig.settings.claim_tries) + 1);
+    let whole = asks + drain_of_both(&rig.settings);
+    let late = whole.minus(ms(50));
+    rig.run(late);
+    assert_eq!((rig.state(), rig.count(Kind::Token)), ("claiming", 0));
+    grant(&mut rig, 1, true);
+    assert_eq!(rig.state(), "claiming", "station 3 may still hold the old token");
+    rig.run(ms(60));
+    assert!(rig.state() != "claiming" && rig.count(Kind::Token) > 0, "{}", rig.state());
+}
+
+/// What an answer in time shortens, it goes on shortening: only the rest is waited for.
+#[test]
+fn an_early_answer_leaves_only_the_rest_to_wait_for() {
+    let mut rig = claiming();
+    rig.run(rig.settings.claim_every() * 6);
+    grant(&mut rig, 1, true);
+    rig.run(rig.settings.drain(1, false) + ms(1));
+    assert!(rig.state() != "claiming" && rig.count(Kind::Token) > 0, "{}", rig.state());
+}
+
+/// Stands still for so long: no timer of the node runs meanwhile.
+fn stand_still(rig: &mut Rig, span: Span) {
+    rig.clear();
+    let woke: Instant = rig.now + span;
+    rig.now = woke;
+    rig.node.handle_deadline(woke);
+    rig.drain();
+}
+
+/// Seed 7000001956 of the product's timers: a claimant that woke after the others had made a ring without it
+/// claimed anew at once, and waited for stations that it could not know any more.
+#[test]
+fn a_claimant_that_stood_still_for_longer_than_a_silence_listens_first() {
+    let mut rig = claiming();
+    rig.run(ms(30));
+    let all = rig.settings.silence(4);
+    stand_still(&mut rig, all);
+    assert_eq!((rig.state(), rig.count(Kind::Claim)), ("ring", 0));
+    rig.run(rig.settings.silence(0).minus(ms(1)));
+    assert_eq!(rig.count(Kind::Claim), 0, "{ME} listens for as long as any station");
+    rig.run(rig.settings.silence(3).minus(rig.settings.silence(0)) + ms(2));
+    assert!(rig.count(Kind::Claim) > 0, "and claims when it still hears nothing");
+}
+
+/// A shorter standstill: the others still wait for this claim, which begins anew under a new generation.
+#[test]
+fn a_claimant_that_stood_still_for_less_claims_anew() {
+    let mut rig = claiming();
+    rig.run(ms(30));
+    let before = rig.last(Kind::Claim).header.generation;
+    let short = rig.settings.drain(1, false) + ms(5);
+    stand_still(&mut rig, short);
+    assert_eq!(rig.state(), "claiming");
+    rig.run(ms(1));
+    assert!(rig.last(Kind::Claim).header.generation > before);
+}
