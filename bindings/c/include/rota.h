@@ -4,7 +4,7 @@
  * pointer, an unknown station or a node that died is a status, never a crash. Times are nanoseconds of the host's
  * monotonic clock. A handle may be used by one thread at a time, different handles by different threads; the call
  * that closes a handle ends it whatever it returns. `control` names the node's control socket: NULL for the node of
- * this station ($ROTA_CONTROL, else "rota/node").
+ * this station ($ROTA_CONTROL, else "control"), else an absolute path, or a plain name beside the default.
  */
 #ifndef ROTA_H
 #define ROTA_H

@@ -69,6 +69,12 @@ const EXIT_CODES: &str = "\
 Example: rota demo
          rota COMMAND --help shows an example of each command
 
+Environment:
+  ROTA_CONTROL  the control socket of the node that is meant: an absolute path, or a plain name beside the
+                default. The default is 'control' in the first of /run/rota, $XDG_RUNTIME_DIR/rota,
+                /run/user/UID/rota and /tmp/rota-UID, there in 'net-N', N being the inode of the network
+                namespace ('stat -Lc %i /proc/self/ns/net')
+
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by admission, 4 guarantee broken during the run";
 
 #[derive(Subcommand)]

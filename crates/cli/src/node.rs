@@ -7,11 +7,16 @@ use rota_admission::NrtPolicy;
 use rota_driver::gate::{EgressGate, ROTA_MARK};
 use rota_driver::packet::{OpenError, PacketDevice, PacketOptions};
 use rota_node::log::{LevelFilter, Log};
-use rota_node::{NodeSpec, Quota, SegmentKey, Settings, SettingsError};
+use rota_node::{Guests, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};
 use rota_wire::MacAddr;
 use std::path::PathBuf;
 
+const AFTER_HELP: &str = "\
+Example: rota node --iface eth0 --rate 100mbit --key /etc/rota/segment.key
+
+Programs find the node by its control socket, /run/rota/net-N/control for root ('rota --help' says more);
+ROTA_CONTROL names another one. A second node, on another interface, says which name it has taken.";
 const KEY_FILE: &str = "/etc/rota/segment.key";
 /// More often would only load the segment: a monitor shows rates.
 const REPORT_MIN: Span = Span::from_millis(100);
@@ -23,7 +28,7 @@ const GATE_FRAMES: u32 = 512;
 
 /// Arguments of `rota node`.
 #[derive(clap::Args)]
-#[command(after_help = "Example: rota node --iface eth0 --rate 100mbit --key /etc/rota/segment.key")]
+#[command(after_help = AFTER_HELP)]
 pub struct Args {
     /// The Ethernet interface; may be left out where there is only one
     #[arg(long, value_name = "IFACE")]
@@ -84,6 +89,9 @@ pub struct Args {
     #[arg(long, default_value_t = 128, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(2..=1_000))]
     user_connections: u16,
+    /// Members of this group may use the node too, beside root and the user it runs as
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
     /// This station's node address for messages between sockets (IEEE 802.2), 1 to 254
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=254))]
     llc_address: Option<u8>,
@@ -177,6 +185,9 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
     if nix::net::if_::if_nametoindex(iface.as_str()).is_err() {
         return Err(Failure::failed(OpenError::NoSuchInterface(iface).to_string()));
     }
+    let guests = args.group.as_deref().map(Guests::find).transpose().map_err(Failure::wrong_use)?;
+    let control = rota::ControlName::default();
+    let chosen = !control.is_default();
     let key = segment_key(args)?;
     let name = match &args.name {
         Some(name) => name.clone(),
@@ -201,7 +212,8 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         name: name.clone(),
         settings,
         key,
-        control: rota::ControlName::default(),
+        control,
+        guests,
         quota: quota(args),
         realtime: !args.no_realtime,
         trace_events: args.trace_events,
@@ -209,11 +221,23 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
     };
     let log = Log::start(args.log.into())
         .map_err(|error| Failure::failed(format!("no log can be written to standard error: {error}")))?;
-    let outcome = rota_node::run(spec, device, gate, |realtime| {
+    let outcome = rota_node::run(spec, device, gate, |started| {
         let known = "the well-known lab key is in use: anybody on this wire can make frames of this segment";
-        log.started(&format!("rota node {name} on {iface} at {rate}; {realtime}"), lab.then_some(known));
+        let file = started.control.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let beside = if !chosen && file != "control" {
+            format!("; another node serves this network, programs find this one with ROTA_CONTROL={file}")
+        } else {
+            String::new()
+        };
+        let first = format!("rota node {name} on {iface} at {rate}; {}{beside}", started.realtime);
+        log.started(&first, lab.then_some(known));
     });
-    outcome.map_err(|error| Failure::failed(error.to_string()))?;
+    outcome.map_err(|error| match &error {
+        rota_node::NodeError::Control(rota::SocketError::Group { .. }) => {
+            Failure::wrong_use(error.to_string())
+        }
+        _ => Failure::failed(error.to_string()),
+    })?;
     Ok(Exit::Done)
 }
 

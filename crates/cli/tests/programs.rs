@@ -18,7 +18,7 @@ const QUOTA: Quota = Quota { channels: 3, connections: 8 };
 
 /// A station alone on its segment, for as long as this process lives.
 fn station(test: &str) -> ControlName {
-    let name = ControlName::named(&format!("rota/test/{}/{test}", std::process::id())).unwrap();
+    let name = ControlName::named(&format!("test-{}-{test}", std::process::id())).unwrap();
     let (rate, port_queue) = (BitRate::from_mbit(10), Octets::new(150_000));
     let segment = Segment::new(SegmentSpec { rate: Some(rate), port_queue });
     let device = segment.port([2, 0, 0, 0, 0, 1], 1_500).unwrap();
@@ -28,6 +28,7 @@ fn station(test: &str) -> ControlName {
         settings: Settings::ethernet(rate, port_queue),
         key: SegmentKey::lab(),
         control: name.clone(),
+        guests: None,
         quota: QUOTA,
         realtime: false,
         trace_events: 1_000,
@@ -118,8 +119,9 @@ impl Raw {
         let patience = TimeVal::new(10, 0);
         setsockopt(&raw, sockopt::ReceiveTimeout, &patience).unwrap();
         setsockopt(&raw, sockopt::SendTimeout, &patience).unwrap();
-        let address = UnixAddr::new_abstract(name.as_str().as_bytes()).unwrap();
-        connect(raw.as_raw_fd(), &address).unwrap();
+        let places = name.places().unwrap();
+        let served = places.iter().find(|place| place.exists()).expect("the node has its socket");
+        connect(raw.as_raw_fd(), &UnixAddr::new(served).unwrap()).unwrap();
         Self(raw)
     }
 

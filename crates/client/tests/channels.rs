@@ -224,7 +224,7 @@ fn the_node_answers_about_itself() {
 
 #[test]
 fn without_a_node_the_sentence_says_what_to_do() {
-    let name = ControlName::named(&format!("rota/test/{}/nobody", std::process::id())).unwrap();
+    let name = ControlName::named(&format!("test-{}-nobody", std::process::id())).unwrap();
     let error = Node::connect(&name).err().unwrap();
     assert!(matches!(error, NodeError::Socket(SocketError::NoNode(_))));
     assert!(error.to_string().contains("start one with `rota node`"), "{error}");

@@ -1,8 +1,6 @@
-//! One daemon per interface: a name that only one process can hold and that vanishes with it.
+//! One daemon per interface: a lock that only one process can hold and that is free when it dies.
 
-use nix::errno::Errno;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, bind, socket};
-use std::os::fd::{AsRawFd, OwnedFd};
+use rota_rundir::{Lock, RunDirError};
 use thiserror::Error;
 
 /// Why an interface could not be claimed.
@@ -11,21 +9,21 @@ pub enum ClaimError {
     /// Another process has it.
     #[error("interface {0} already belongs to another rota process; stop that one first")]
     Taken(String),
-    /// The kernel said no.
-    #[error("interface {iface} could not be claimed: {errno}")]
-    Os {
+    /// The place for the lock is not ours, or cannot be made.
+    #[error("interface {iface} could not be claimed: {source}")]
+    Place {
         /// The interface.
         iface: String,
-        /// What the kernel answered.
-        errno: Errno,
+        /// What is wrong with it.
+        source: RunDirError,
     },
 }
 
 /// The right to be the only station on an interface, held until dropped or until the process dies in any way.
-/// The name is an abstract Unix socket, so it counts within one network namespace, like the interface.
+/// It is a lock in the run directory of the network namespace, to which only this user can write.
 #[derive(Debug)]
 pub struct Claim {
-    _socket: OwnedFd,
+    _lock: Lock,
 }
 
 impl Claim {
@@ -34,14 +32,10 @@ impl Claim {
     /// # Errors
     /// [`ClaimError::Taken`] if anybody holds it, this process included.
     pub fn take(iface: &str) -> Result<Self, ClaimError> {
-        let failed = |errno| ClaimError::Os { iface: iface.into(), errno };
-        let socket =
-            socket(AddressFamily::Unix, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None).map_err(failed)?;
-        let name = UnixAddr::new_abstract(format!("rota/iface/{iface}").as_bytes()).map_err(failed)?;
-        match bind(socket.as_raw_fd(), &name) {
-            Ok(()) => Ok(Self { _socket: socket }),
-            Err(Errno::EADDRINUSE) => Err(ClaimError::Taken(iface.into())),
-            Err(errno) => Err(failed(errno)),
+        match Lock::here(&format!("iface-{iface}")) {
+            Ok(lock) => Ok(Self { _lock: lock }),
+            Err(RunDirError::Taken(_)) => Err(ClaimError::Taken(iface.into())),
+            Err(source) => Err(ClaimError::Place { iface: iface.into(), source }),
         }
     }
 }

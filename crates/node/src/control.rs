@@ -144,9 +144,8 @@ impl Control<'_> {
 
     fn accept(&mut self, poller: &Poller, listener: &Listener) -> io::Result<()> {
         while let Ok(Some(connection)) = listener.accept() {
-            // An abstract name has no owner: the kernel's word for who connects stands in its place.
-            let user = connection.peer().map(|peer| peer.uid());
-            match self.welcome(user.ok()) {
+            let user = crate::door::check(&connection, self.user, self.facts.guests.as_ref());
+            match user.and_then(|user| self.welcome(user)) {
                 Ok(user) => {
                     self.next += 1;
                     poller.add(connection.as_fd(), self.next, Trigger::Level)?;
@@ -162,10 +161,7 @@ impl Control<'_> {
     }
 
     /// Whether a user may have one more connection, and if not, why.
-    fn welcome(&self, user: Option<u32>) -> Result<u32, String> {
-        let user = user
-            .filter(|user| *user == 0 || *user == self.user)
-            .ok_or("this node serves only root and the user it runs as; use sudo, or run as that user")?;
+    fn welcome(&self, user: u32) -> Result<u32, String> {
         if self.sessions.len() >= SESSIONS_MAX {
             return Err(format!("this node already serves {SESSIONS_MAX} programs, which is its limit"));
         }

@@ -13,6 +13,7 @@ mod commands;
 mod control;
 mod counters;
 mod data;
+mod door;
 mod gate;
 mod hold_log;
 mod incidents;
@@ -29,6 +30,7 @@ mod status;
 mod trace;
 
 pub use counters::SHOULD_BE_ZERO;
+pub use door::Guests;
 pub use gate::{Egress, EgressError, NoGate};
 pub use key::{KeyError, SegmentKey};
 pub use quota::Quota;
@@ -38,10 +40,10 @@ use rota_driver::device::FrameDevice;
 use rota_driver::realtime::{Realtime, Wish};
 pub use rota_proto::LlcSettings;
 pub use rota_proto::{STATIONS_MAX, STATIONS_STATED, Settings, SettingsError};
-use rota_shm::control::{ControlName, Listener, SocketError};
+use rota_shm::control::{ControlName, SocketError};
 use rota_shm::{MemoryError, TraceFile};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a daemon is told at start.
 #[derive(Debug)]
@@ -56,6 +58,8 @@ pub struct NodeSpec {
     pub key: SegmentKey,
     /// Where programs find it.
     pub control: ControlName,
+    /// The group whose members it serves beside root and its own user.
+    pub guests: Option<Guests>,
     /// What one user may take of it.
     pub quota: Quota,
     /// Whether to ask for real-time priority and memory.
@@ -100,6 +104,15 @@ pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> NodeError 
     move |source| NodeError::System { what, source }
 }
 
+/// What is known once programs can connect.
+#[derive(Clone, Copy, Debug)]
+pub struct Started<'a> {
+    /// What the kernel has granted the data thread.
+    pub realtime: &'a Realtime,
+    /// The control socket.
+    pub control: &'a Path,
+}
+
 /// Runs a station until SIGINT or SIGTERM, or until its device is gone. `ready` is called once programs
 /// can connect.
 ///
@@ -109,11 +122,11 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
     spec: NodeSpec,
     device: D,
     gate: G,
-    ready: impl FnOnce(&Realtime),
+    ready: impl FnOnce(&Started<'_>),
 ) -> Result<(), NodeError> {
     // Before any thread, so that all of them leave the signals to the control thread.
     let signals = control::block_signals().map_err(system("signals cannot be taken over"))?;
-    let listener = Listener::bind(&spec.control)?;
+    let listener = door::open(&spec)?;
     let (to_data, to_control) = Wiring::pair().map_err(system("threads cannot be joined"))?;
     let farewell = to_control.farewell().map_err(system("threads cannot be joined"))?;
     let interface = spec.interface.clone();
@@ -142,7 +155,7 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
             })
             .map_err(|source| data::Stopped::System("the data thread cannot be started", source))?;
         let realtime = asked.recv().unwrap_or_default();
-        ready(&realtime);
+        ready(&Started { realtime: &realtime, control: listener.path() });
         control::run(&facts, &realtime, &listener, &signals, &to_data);
         drop(metering);
         let broken = || data::Stopped::System("the data thread broke down", io::Error::other("it panicked"));

@@ -355,7 +355,7 @@ mod tests {
     /// A peer that modified its channel some hundred times ended it: the receiver reads no such news.
     #[test]
     fn news_that_nobody_reads_end_no_session_but_an_answer_without_room_does() {
-        let name = ControlName::named(&format!("rota/test/{}/session", std::process::id())).unwrap();
+        let name = ControlName::named(&format!("test-{}-session", std::process::id())).unwrap();
         let door = Door::bind(&name).unwrap();
         let client = Connection::connect(&name).unwrap();
         let session = Session::new(1, 0, door.accept().unwrap().unwrap());

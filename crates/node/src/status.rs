@@ -2,6 +2,7 @@
 
 use crate::NodeSpec;
 use crate::data::Measured;
+use crate::door::Guests;
 use crate::quota::Quota;
 use hdrhistogram::Histogram;
 use rota_driver::realtime::Realtime;
@@ -43,6 +44,7 @@ pub(crate) struct Facts {
     pub(crate) counters: CounterTable,
     pub(crate) log: Option<OwnedFd>,
     pub(crate) quota: Quota,
+    pub(crate) guests: Option<Guests>,
     pub(crate) llc: LlcSettings,
 }
 
@@ -62,6 +64,7 @@ impl Facts {
             lab_key: spec.key.lab,
             counters,
             quota: spec.quota,
+            guests: spec.guests.clone(),
             llc: spec.settings.llc.clone(),
         })
     }

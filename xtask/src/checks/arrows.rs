@@ -6,15 +6,16 @@ use crate::tree::{Report, Tree, room};
 /// Each room, its crate, and the rooms it may name. The order is from the ground up.
 pub const ROOMS: &[(&str, &str, &[&str])] = &[
     ("units", "rota-units", &[]),
+    ("rundir", "rota-rundir", &[]),
     ("wire", "rota-wire", &[]),
     ("admission", "rota-admission", &["units"]),
     ("proto", "rota-proto", &["wire", "admission", "units"]),
     ("sim", "rota-sim", &["proto", "wire", "admission", "units"]),
-    ("shm", "rota-shm", &["admission", "units"]),
-    ("driver", "rota-driver", &["proto", "wire", "units"]),
+    ("shm", "rota-shm", &["admission", "rundir", "units"]),
+    ("driver", "rota-driver", &["proto", "rundir", "wire", "units"]),
     ("client", "rota", &["shm", "proto", "admission", "units"]),
-    ("node", "rota-node", &["driver", "shm", "proto", "admission", "wire", "units"]),
-    ("cli", "rota-cli", &["client", "node", "sim", "driver", "admission", "wire", "units"]),
+    ("node", "rota-node", &["driver", "shm", "proto", "rundir", "admission", "wire", "units"]),
+    ("cli", "rota-cli", &["client", "node", "sim", "driver", "rundir", "admission", "wire", "units"]),
 ];
 
 /// What stands beside the rooms and names some of them; no room may name it.

@@ -26,16 +26,17 @@ impl Ground {
     /// Starts the nodes of `spec` in this process, for as long as it lives.
     pub fn in_process(spec: &LabSpec) -> Result<Self, Failure> {
         let segment = Segment::new(SegmentSpec { rate: Some(spec.rate), port_queue: spec.port_queue });
-        let names = format!("rota/{}", spec.name);
+        let names = format!("in-process-{}", spec.name);
         for station in 1..=spec.stations {
             let device = segment.port(mac(station), 1500).map_err(|e| Failure::failed(e.to_string()))?;
-            let control = ControlName::named(&format!("{names}/n{station}"));
+            let control = ControlName::named(&format!("{names}-n{station}"));
             let node = NodeSpec {
                 interface: format!("in-process port {station}"),
                 name: format!("n{station}"),
                 settings: Settings::ethernet(spec.rate, spec.port_queue),
                 key: SegmentKey::lab(),
                 control: control.map_err(|e| Failure::failed(e.to_string()))?,
+                guests: None,
                 quota: Quota::default(),
                 realtime: false,
                 trace_events: 1_000,
@@ -79,7 +80,7 @@ impl Ground {
             Self::Namespaces(lab) => lab.command(station, program),
             Self::InProcess { names, .. } => {
                 let mut command = Command::new(program);
-                command.env("ROTA_CONTROL", format!("{names}/n{station}"));
+                command.env("ROTA_CONTROL", format!("{names}-n{station}"));
                 command
             }
         }
@@ -90,6 +91,21 @@ impl Ground {
         match self {
             Self::Namespaces(lab) => lab.set_priority(priority).map_err(|e| Failure::failed(e.to_string())),
             Self::InProcess { .. } => Ok(()),
+        }
+    }
+}
+
+impl Drop for Ground {
+    /// Nodes in threads end with the process, and take nothing away.
+    fn drop(&mut self) {
+        let Self::InProcess { stations, names } = self else { return };
+        for station in 1..=*stations {
+            let name = ControlName::named(&format!("{names}-n{station}"));
+            for path in name.ok().and_then(|name| name.places().ok()).unwrap_or_default() {
+                let _ = std::fs::remove_file(path.with_added_extension("lock"));
+                let _ = std::fs::remove_file(&path);
+                let _ = path.parent().map(std::fs::remove_dir);
+            }
         }
     }
 }

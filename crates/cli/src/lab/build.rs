@@ -81,6 +81,13 @@ pub fn environment(rate: BitRate, port_queue: Octets) -> [(&'static str, String)
     ]
 }
 
+/// A control socket that was named by its path outside is not the one of a station.
+pub fn forget_control_path(command: &mut Command) {
+    if std::env::var("ROTA_CONTROL").is_ok_and(|name| name.starts_with('/')) {
+        command.env_remove("ROTA_CONTROL");
+    }
+}
+
 impl Lab {
     /// Builds the LAN and returns when it carries frames. [`enter_isolation`] must have been called.
     ///
@@ -130,6 +137,7 @@ impl Lab {
         let door = &self.station(station).door;
         let mut command = Command::new(program);
         command.envs(environment(self.spec.rate, self.spec.port_queue));
+        forget_control_path(&mut command);
         if let Some(file) = &self.spec.calibration {
             command.env("ROTA_CALIBRATION", file);
         }

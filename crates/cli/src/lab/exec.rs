@@ -1,6 +1,6 @@
 //! `rota lab exec`: a program inside a station.
 
-use super::build::environment;
+use super::build::{environment, forget_control_path};
 use super::registry::{About, Answer, Connection, Place, Request};
 use crate::exit::Failure;
 use crate::signals;
@@ -36,6 +36,7 @@ pub fn exec(place: &Place, station: &str, words: &[OsString]) -> Result<u8, Fail
     let mut command = Command::new(own.as_deref().map_or(program.as_os_str(), Path::as_os_str));
     let rate = BitRate::new(about.rate_bps).unwrap_or(BitRate::from_mbit(10));
     command.args(arguments).envs(environment(rate, Octets::new(about.port_queue_octets)));
+    forget_control_path(&mut command);
     let door = Arc::new(Door::new(fds));
     enter_on_exec(&mut command, Arc::clone(&door));
     let signals = signals::catch(&signals::SUPERVISED)

@@ -122,10 +122,14 @@ fn members(lab: &Lab, station: u8, program: &Path) -> usize {
     status.map_or(0, |status| status.members.len())
 }
 
-/// Whether the name of a node's control socket is taken in the station's network namespace.
+/// Whether somebody serves the control socket of the station's network namespace.
 fn has_control_socket(lab: &Lab, station: u8) -> bool {
-    let table = lab.host(station).run(|| std::fs::read_to_string("/proc/thread-self/net/unix"));
-    matches!(table, Ok(Ok(text)) if text.lines().any(|line| line.ends_with(" @rota/node")))
+    let asked = lab.host(station).run(|| {
+        let table = std::fs::read_to_string("/proc/thread-self/net/unix").ok()?;
+        let ending = format!("/net-{}/control", rota_rundir::namespace().ok()?);
+        Some(table.lines().any(|line| line.ends_with(&ending)))
+    });
+    asked.ok().flatten().unwrap_or(false)
 }
 
 impl Drop for Nodes {

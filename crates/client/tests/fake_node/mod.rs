@@ -68,7 +68,7 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 impl FakeNode {
     pub fn start(behaviour: Behaviour) -> Self {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = ControlName::named(&format!("rota/test/{}/{count}", std::process::id())).unwrap();
+        let name = ControlName::named(&format!("test-{}-{count}", std::process::id())).unwrap();
         let listener = Listener::bind(&name).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let hurry = Arc::new(Mutex::new(behaviour));

@@ -54,6 +54,7 @@ fn spec(name: &str, settings: Settings) -> NodeSpec {
         settings,
         key: crate::SegmentKey::lab(),
         control: ControlName::default(),
+        guests: None,
         quota: crate::Quota::default(),
         realtime: false,
         trace_events: 0,

@@ -7,6 +7,7 @@
 
 mod info;
 mod message;
+mod name;
 mod socket;
 
 pub use info::{
@@ -14,4 +15,5 @@ pub use info::{
     RunMode, StatusInfo, TokenInfo,
 };
 pub use message::{CONTROL_VERSION, LlcRefusal, MESSAGE_OCTETS_MAX, MessageError, Reply, Request};
-pub use socket::{Connection, ControlName, ControlNameError, Listener, Message, SocketError};
+pub use name::{ControlName, ControlNameError};
+pub use socket::{Connection, Listener, Message, SocketError};

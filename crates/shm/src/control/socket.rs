@@ -1,9 +1,13 @@
-//! The local control socket: sequenced packets under an abstract name, which the kernel scopes to the
-//! network namespace. So inside a lab station every command finds its own station's node, and nothing is
-//! left behind when the node dies.
+//! The local control socket: sequenced packets under a path that only the node's user can make. It holds the
+//! number of the network namespace, so that inside a lab station every command finds its own station's node.
+//!
+//! A node holds a lock beside the socket for as long as it lives. So two nodes never serve one path, and what
+//! a killed node has left behind is replaced.
 
 use std::io::IoSlice;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -12,52 +16,13 @@ use nix::sys::socket::{
     AddressFamily, Backlog, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, UnixCredentials, bind,
     connect, getsockopt, listen, sendmsg, socket,
 };
+use rota_rundir::{Lock, RunDirError, Stranger};
 use rota_units::Span;
 use serde::Serialize;
 
 use super::message::{MESSAGE_OCTETS_MAX, MessageError, Reply, Request, emit};
+use super::name::{ControlName, ControlNameError};
 use crate::raw;
-
-/// Environment variable that names another control socket than the default.
-const CONTROL_VARIABLE: &str = "ROTA_CONTROL";
-const DEFAULT_NAME: &str = "rota/node";
-const NAME_OCTETS_MAX: usize = 100;
-
-/// Name of a node's control socket in the abstract namespace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ControlName(String);
-
-/// A name that no control socket can have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the control name `{0}` (ROTA_CONTROL) is not usable: it must have 1 to 100 octets and no NUL")]
-pub struct ControlNameError(String);
-
-impl ControlName {
-    /// The name of one's choice.
-    ///
-    /// # Errors
-    /// [`ControlNameError`] when it is empty, longer than 100 octets, or contains a NUL.
-    pub fn named(name: &str) -> Result<Self, ControlNameError> {
-        if name.is_empty() || name.len() > NAME_OCTETS_MAX || name.contains('\0') {
-            return Err(ControlNameError(name.to_owned()));
-        }
-        Ok(Self(name.to_owned()))
-    }
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Default for ControlName {
-    /// The name in `ROTA_CONTROL`, or `rota/node` where that is unset or empty. A name there that no socket
-    /// can have is kept, so that connecting says what is wrong with it.
-    fn default() -> Self {
-        let named = std::env::var(CONTROL_VARIABLE).ok().filter(|name| !name.is_empty());
-        Self(named.unwrap_or_else(|| DEFAULT_NAME.to_owned()))
-    }
-}
 
 /// What can go wrong on a control socket.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +36,29 @@ pub enum SocketError {
     /// Somebody listens there already.
     #[error("another node already listens on control socket `{0}` in this network namespace")]
     InUse(String),
+    /// Its directory or file is somebody else's, or cannot be made.
+    #[error(transparent)]
+    Place(#[from] RunDirError),
+    /// Who serves it may not.
+    #[error(transparent)]
+    Stranger(#[from] Stranger),
+    /// This user may not connect.
+    #[error("{0}")]
+    NotAllowed(String),
+    /// What lies there is no socket.
+    #[error("{0} is there and is no socket; remove it, or name another path with ROTA_CONTROL")]
+    NotSocket(PathBuf),
+    /// The socket cannot be given to the group.
+    #[error(
+        "the control socket cannot be given to group {group}: {}; the node's user must be root or in it",
+        .errno.desc()
+    )]
+    Group {
+        /// The group's number.
+        group: u32,
+        /// The kernel's answer.
+        errno: Errno,
+    },
     /// The other side is gone.
     #[error("the other end of the control socket is gone")]
     Gone,
@@ -104,6 +92,8 @@ pub struct Message<T> {
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
+    path: PathBuf,
+    _lock: Lock,
 }
 
 /// One end of a connection.
@@ -113,20 +103,44 @@ pub struct Connection {
 }
 
 impl Listener {
-    /// Starts to listen.
+    /// Starts to listen, for root and this user.
     ///
     /// # Errors
     /// [`SocketError::InUse`] when another node does already.
     pub fn bind(name: &ControlName) -> Result<Self, SocketError> {
-        ControlName::named(&name.0)?;
+        Self::bind_for(name, None)
+    }
+
+    /// Starts to listen, for root, this user, and the members of a group.
+    ///
+    /// # Errors
+    /// [`SocketError::InUse`] when another node does already; [`SocketError::Group`].
+    pub fn bind_for(name: &ControlName, group: Option<u32>) -> Result<Self, SocketError> {
+        let (lock, path) = name.claim()?;
+        remove_remains(&path)?;
         let socket = new_socket(SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK)?;
-        let address = UnixAddr::new_abstract(name.0.as_bytes())?;
-        bind(socket.as_raw_fd(), &address).map_err(|errno| match errno {
-            Errno::EADDRINUSE => SocketError::InUse(name.0.clone()),
-            other => SocketError::Kernel(other),
-        })?;
-        listen(&socket, Backlog::MAXCONN)?;
-        Ok(Self { socket })
+        bind(socket.as_raw_fd(), &UnixAddr::new(&path)?)?;
+        let listener = Self { socket, path, _lock: lock };
+        listener.open_to(group)?;
+        Ok(listener)
+    }
+
+    /// Nobody can connect before it listens, and it does so with its final owner and mode.
+    fn open_to(&self, group: Option<u32>) -> Result<(), SocketError> {
+        if let Some(group) = group {
+            nix::unistd::chown(&self.path, None, Some(group.into()))
+                .map_err(|errno| SocketError::Group { group, errno })?;
+        }
+        let mode = if group.is_some() { 0o660 } else { 0o600 };
+        let kernel = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
+        std::fs::set_permissions(&self.path, PermissionsExt::from_mode(mode)).map_err(kernel)?;
+        listen(&self.socket, Backlog::MAXCONN)?;
+        Ok(())
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The next connection, or `None` when nobody waits.
@@ -143,19 +157,37 @@ impl Listener {
 }
 
 impl Connection {
-    /// Connects to a node.
+    /// Connects to a node, provided that it is served by root, by this user, or by the user to whom root has
+    /// given the directory.
     ///
     /// # Errors
-    /// [`SocketError::NoNode`] when nobody listens.
+    /// [`SocketError::NoNode`] when nobody listens; [`SocketError::Stranger`].
     pub fn connect(name: &ControlName) -> Result<Self, SocketError> {
-        ControlName::named(&name.0)?;
+        let places = name.places()?;
+        let mut obstacle = None;
+        for path in &places {
+            match Self::connect_to(path) {
+                Ok(connection) => return Ok(connection),
+                Err(SocketError::NoNode(_)) => {}
+                Err(error) => obstacle = obstacle.or(Some(error)),
+            }
+        }
+        let shown = places.first().map_or_else(|| name.as_str().into(), |path| path.display().to_string());
+        Err(obstacle.unwrap_or(SocketError::NoNode(shown)))
+    }
+
+    fn connect_to(path: &Path) -> Result<Self, SocketError> {
         let socket = new_socket(SockFlag::SOCK_CLOEXEC)?;
-        let address = UnixAddr::new_abstract(name.0.as_bytes())?;
-        connect(socket.as_raw_fd(), &address).map_err(|errno| match errno {
-            Errno::ECONNREFUSED | Errno::ENOENT => SocketError::NoNode(name.0.clone()),
+        connect(socket.as_raw_fd(), &UnixAddr::new(path)?).map_err(|errno| match errno {
+            Errno::ECONNREFUSED | Errno::ENOENT | Errno::ENOTDIR => {
+                SocketError::NoNode(path.display().to_string())
+            }
+            Errno::EACCES => closed_to_us(path),
             other => SocketError::Kernel(other),
         })?;
-        Ok(Self { socket })
+        let connection = Self { socket };
+        rota_rundir::check_server(path, connection.peer()?.uid())?;
+        Ok(connection)
     }
 
     /// Sends a request, as a client. Never blocks.
@@ -226,6 +258,14 @@ impl Connection {
         Ok(getsockopt(&self.socket, PeerCredentials)?)
     }
 
+    /// The supplementary groups of who connected, as the kernel knows them.
+    ///
+    /// # Errors
+    /// [`SocketError::Kernel`].
+    pub fn peer_groups(&self) -> Result<Vec<u32>, SocketError> {
+        Ok(raw::peer_groups(&self.socket)?)
+    }
+
     fn send(&self, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> Result<(), SocketError> {
         let octets = emit(message)?;
         let numbers: Vec<_> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
@@ -281,6 +321,47 @@ impl Connection {
     }
 }
 
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // The lock is still ours, and so is what bears the name.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// What a dead node left is ours to remove; anything else is not.
+fn remove_remains(path: &Path) -> Result<(), SocketError> {
+    let Ok(there) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    let wanted = nix::unistd::geteuid().as_raw();
+    if there.uid() != wanted {
+        return Err(RunDirError::Owner { path: path.to_owned(), owner: there.uid(), wanted }.into());
+    }
+    if !there.file_type().is_socket() {
+        return Err(SocketError::NotSocket(path.to_owned()));
+    }
+    let removed = std::fs::remove_file(path);
+    removed.map_err(|error| SocketError::Kernel(Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))))
+}
+
+/// A socket that this user may not connect to, and who may.
+fn closed_to_us(path: &Path) -> SocketError {
+    let Ok(there) = std::fs::metadata(path) else {
+        let sentence = format!("control socket {} lies in a directory that is closed to you", path.display());
+        return SocketError::NotAllowed(sentence);
+    };
+    let (user, group, path) = (there.uid(), there.gid(), path.display());
+    SocketError::NotAllowed(if there.mode() & 0o020 == 0 {
+        format!(
+            "the node of control socket {path} serves only root and the user it runs as (user {user}); use \
+             sudo, or start it with 'rota node --group NAME' for a group of yours"
+        )
+    } else {
+        format!(
+            "the node of control socket {path} serves only root, the user it runs as (user {user}), and the \
+             members of group {group}; use sudo, or be made a member"
+        )
+    })
+}
+
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -308,7 +389,7 @@ mod tests {
     fn name() -> ControlName {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        ControlName::named(&format!("rota/test/{}/shm{count}", std::process::id())).unwrap()
+        ControlName::named(&format!("test-{}-shm{count}", std::process::id())).unwrap()
     }
 
     fn pair() -> (Connection, Connection) {
@@ -327,6 +408,9 @@ mod tests {
         let client = Connection::connect(&name).unwrap();
         let node = listener.accept().unwrap().unwrap();
         assert_eq!(node.peer().unwrap().uid(), nix::unistd::getuid().as_raw());
+        let groups: Vec<u32> =
+            nix::unistd::getgroups().unwrap().into_iter().map(|gid| gid.as_raw()).collect();
+        assert_eq!(node.peer_groups().unwrap(), groups);
         assert!(node.try_request().unwrap().is_none());
         client.send_request(&Request::Counters).unwrap();
         assert_eq!(node.try_request().unwrap(), Some(Request::Counters));
@@ -347,8 +431,73 @@ mod tests {
         assert!(matches!(Listener::bind(&name), Err(SocketError::InUse(_))));
         drop(first);
         Listener::bind(&name).unwrap();
-        assert!(ControlName::named("").is_err() && ControlName::named("a\0b").is_err());
-        assert!(ControlName::named(&"x".repeat(101)).is_err());
+        assert!(name.places().unwrap().iter().all(|place| !place.exists()), "nothing is left behind");
+    }
+
+    /// A directory of one test's own, and a name in it; both go with it.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(test: &str) -> (Self, ControlName) {
+            let path = std::env::temp_dir().join(format!("rota-socket-{}-{test}", std::process::id()));
+            std::fs::create_dir(&path).unwrap();
+            let name = ControlName::named(path.join("control").to_str().unwrap()).unwrap();
+            (Self(path), name)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_a_killed_node_leaves_is_replaced_and_what_is_no_socket_is_not() {
+        let (scratch, name) = Scratch::new("stale");
+        let path = scratch.0.join("control");
+        // Bound, and closed without being removed: as after kill -9.
+        let dead = new_socket(SockFlag::SOCK_CLOEXEC).unwrap();
+        bind(dead.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
+        drop(dead);
+        assert!(matches!(Connection::connect(&name), Err(SocketError::NoNode(_))));
+        let listener = Listener::bind(&name).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        Connection::connect(&name).unwrap();
+        drop(listener);
+        assert!(!path.exists());
+        std::fs::write(&path, "precious").unwrap();
+        let error = Listener::bind(&name).unwrap_err().to_string();
+        assert!(error.contains("is no socket"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+    }
+
+    #[test]
+    fn of_many_nodes_that_race_for_a_name_one_has_it_and_is_reached() {
+        let name = name();
+        let bound: Vec<_> = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| Listener::bind(&name))).collect();
+            all.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let good: Vec<_> = bound.into_iter().filter_map(Result::ok).collect();
+        assert_eq!(good.len(), 1);
+        Connection::connect(&name).unwrap();
+        assert!(good[0].accept().unwrap().is_some());
+    }
+
+    #[test]
+    fn a_group_of_ours_may_be_let_in_and_a_foreign_one_only_by_root() {
+        let (scratch, name) = Scratch::new("group");
+        let own = nix::unistd::getegid().as_raw();
+        let listener = Listener::bind_for(&name, Some(own)).unwrap();
+        let there = std::fs::metadata(scratch.0.join("control")).unwrap();
+        assert_eq!((there.mode() & 0o777, there.gid()), (0o660, own));
+        drop(listener);
+        if !nix::unistd::geteuid().is_root() {
+            let error = Listener::bind_for(&name, Some(0)).unwrap_err().to_string();
+            assert!(error.contains("cannot be given to group 0"), "{error}");
+            assert!(!scratch.0.join("control").exists());
+        }
     }
 
     #[test]

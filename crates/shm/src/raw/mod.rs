@@ -6,8 +6,10 @@ mod futex;
 pub(crate) mod hook;
 mod message;
 mod pages;
+mod peer;
 
 pub use futex::{Waited, max_slice};
 pub(crate) use futex::{futex_value, futex_wait, futex_wake};
 pub(crate) use message::{accept, receive};
 pub(crate) use pages::{ReadPages, WritePages};
+pub(crate) use peer::peer_groups;

@@ -1,0 +1,145 @@
+//! The control socket: who may make it, who is believed to serve it, and who is let in.
+
+mod common;
+
+use common::{Ended, Lab, Program, ROTA, eventually, skipped};
+use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const NOBODY: u32 = 65_534;
+const GUESTS: &str = "4242";
+/// Where the false node of a test listens.
+const FALSE_NODE: &str = "ROTA_TEST_FALSE_NODE";
+
+#[track_caller]
+fn ended(ended: Ended, code: i32, words: &[&str]) {
+    assert_eq!(ended.code(), code, "{}{}", ended.out, ended.err);
+    for word in words {
+        assert!(ended.err.contains(word), "'{word}' is not in: {}", ended.err);
+    }
+}
+
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// A program that anybody may run, wherever the original lies.
+fn for_everybody(program: &Path, lab: &Lab) -> PathBuf {
+    let copy = lab.file(&program.file_name().unwrap().to_string_lossy());
+    std::fs::copy(program, &copy).unwrap();
+    std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o755)).unwrap();
+    copy
+}
+
+fn with_control(lab: &Lab, path: &Path, words: &[&str]) -> Ended {
+    let control = format!("ROTA_CONTROL={}", path.display());
+    Program::start(lab.exec(1, &[&["env", &control, ROTA], words].concat())).finish()
+}
+
+#[test]
+fn a_node_refuses_a_place_that_others_can_write_to_or_have_made() {
+    let Some(lab) = Lab::without_nodes("squatted", 1, &[]) else { return };
+    let node = ["node", "--iface", "eth0", "--name", "n1"];
+    let open = lab.file("open");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, PermissionsExt::from_mode(0o777)).unwrap();
+    ended(with_control(&lab, &open.join("control"), &node), 1, &["writable by others (mode 0777)", "chmod"]);
+    let file = lab.file("precious");
+    std::fs::write(&file, "").unwrap();
+    ended(with_control(&lab, &file, &node), 1, &["is no socket"]);
+    ended(with_control(&lab, Path::new("rota/node"), &node), 1, &["not usable", "absolute path"]);
+    if !is_root() {
+        return skipped("only root can make somebody else's directory");
+    }
+    let theirs = lab.file("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    nix::unistd::chown(&theirs, Some(NOBODY.into()), None).unwrap();
+    ended(with_control(&lab, &theirs.join("control"), &node), 1, &["belongs to user 65534", "ROTA_CONTROL"]);
+}
+
+/// Not a test: run as another user by the one below, it listens and answers nobody.
+#[test]
+#[ignore = "is run by another test"]
+fn a_false_node() {
+    let path = std::env::var(FALSE_NODE).unwrap();
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let false_node = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None).unwrap();
+    bind(false_node.as_raw_fd(), &UnixAddr::new(path.as_str()).unwrap()).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o777)).unwrap();
+    listen(&false_node, Backlog::MAXCONN).unwrap();
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+fn no_program_talks_to_a_false_node() {
+    let Some(lab) = Lab::without_nodes("false", 1, &[]) else { return };
+    if !is_root() {
+        return skipped("only root can become another user");
+    }
+    let theirs = lab.file("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    nix::unistd::chown(&theirs, Some(NOBODY.into()), None).unwrap();
+    let path = theirs.join("control");
+    let mut command = Command::new(for_everybody(&std::env::current_exe().unwrap(), &lab));
+    command.args(["--exact", "a_false_node", "--ignored"]).env(FALSE_NODE, &path).uid(NOBODY).gid(NOBODY);
+    let _false_node = Program::start(command);
+    eventually(common::PATIENCE, || {
+        std::fs::metadata(&path).is_ok_and(|there| there.mode() & 0o777 == 0o777).then_some(())
+    })
+    .expect("the false node listens");
+    for words in [&["status"][..], &["channel", "list"], &["recv"]] {
+        ended(with_control(&lab, &path, words), 1, &["served by user 65534", "not talked to"]);
+    }
+}
+
+#[test]
+fn a_node_takes_the_place_of_a_dead_one_and_not_of_a_living_one() {
+    let Some(lab) = Lab::without_nodes("places", 1, &[]) else { return };
+    let mut first = lab.start_node(1, &[]);
+    let second = lab.rota(1, &["node", "--iface", "eth0", "--name", "again"]);
+    ended(second, 1, &["interface eth0 already belongs to another rota process"]);
+    first.kill();
+    drop(first);
+    let _again = lab.start_node(1, &[]);
+    assert_eq!(lab.status(1)["name"], "n1");
+    // Another interface of the same station.
+    let pair = ["ip", "link", "add", "v0", "type", "veth", "peer", "name", "v1"];
+    Program::start(lab.exec(1, &pair)).finish().well();
+    for end in ["v0", "v1"] {
+        Program::start(lab.exec(1, &["ip", "link", "set", end, "up"])).finish().well();
+    }
+    let other = lab.start(1, &["node", "--iface", "v0", "--name", "beside", "--rate", "10mbit"]);
+    other.wait_for_word("ROTA_CONTROL=control-v0");
+    assert_eq!(with_control(&lab, Path::new("control-v0"), &["status", "--json"]).json()["name"], "beside");
+    assert_eq!(lab.status(1)["name"], "n1");
+}
+
+#[test]
+fn members_of_the_group_are_served_and_strangers_are_not() {
+    let Some(lab) = Lab::without_nodes("group", 1, &[]) else { return };
+    let unknown = lab.rota(1, &["node", "--iface", "eth0", "--name", "n1", "--group", "no-such-group"]);
+    ended(unknown, 2, &["no group 'no-such-group'", "getent group"]);
+    if !is_root() {
+        let unmapped = lab.rota(1, &["node", "--iface", "eth0", "--name", "n1", "--group", GUESTS]);
+        ended(unmapped, 2, &["group '4242'", "does not exist in this user namespace, which has 0"]);
+        return skipped("only root can become a member of a group");
+    }
+    let rota = for_everybody(Path::new(ROTA), &lab).display().to_string();
+    let as_member = |groups: &str| {
+        let groups = format!("--groups={groups}");
+        let words = ["setpriv", "--reuid=65534", "--regid=65534", &groups, &rota, "status", "--json"];
+        Program::start(lab.exec(1, &words)).finish()
+    };
+    let node = lab.start_node(1, &[]);
+    ended(as_member(GUESTS), 1, &["serves only root and the user it runs as", "--group"]);
+    drop(node);
+    let _node = lab.start_node(1, &["--group".into(), GUESTS.into()]);
+    assert_eq!(as_member(GUESTS).well().json()["name"], "n1");
+    assert_eq!(as_member(&format!("{NOBODY},{GUESTS}")).well().json()["name"], "n1");
+    ended(as_member("4243"), 1, &["the members of group 4242"]);
+}

@@ -1,0 +1,49 @@
+//! Whom a program believes that it is the node.
+
+use crate::ids::uid_is_mapped;
+use nix::sys::stat::stat;
+use std::path::{Path, PathBuf};
+
+/// A server that a program does not talk to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{path} is served by user {user}, and was made by that user: not talked to. A node is served by root or \
+     by user {own}; remove the file, or name the right path with ROTA_CONTROL"
+)]
+pub struct Stranger {
+    /// The socket.
+    pub path: PathBuf,
+    /// Who serves it.
+    pub user: u32,
+    /// Who asks.
+    pub own: u32,
+}
+
+/// That the process of `server` may serve the socket `path`: it is root's, or this user's own, or of the user
+/// to whom root has given the directory.
+///
+/// # Errors
+/// [`Stranger`].
+pub fn check_server(path: &Path, server: u32) -> Result<(), Stranger> {
+    let own = nix::unistd::geteuid().as_raw();
+    if server == own || server == 0 {
+        return Ok(());
+    }
+    // All users of other user namespaces bear one number.
+    if uid_is_mapped(server) && path.parent().is_some_and(|directory| is_given(directory, server)) {
+        return Ok(());
+    }
+    Err(Stranger { path: path.to_owned(), user: server, own })
+}
+
+/// Whether `directory` belongs to `user`, and nobody but that user and root can write to it or to any
+/// directory above it.
+fn is_given(directory: &Path, user: u32) -> bool {
+    let Ok(directory) = directory.canonicalize() else { return false };
+    let is_owner = stat(&directory).is_ok_and(|stat| stat.st_uid == user);
+    is_owner
+        && directory.ancestors().all(|above| {
+            stat(above)
+                .is_ok_and(|stat| (stat.st_uid == 0 || stat.st_uid == user) && stat.st_mode & 0o022 == 0)
+        })
+}
