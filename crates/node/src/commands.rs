@@ -149,8 +149,18 @@ pub(crate) enum Note {
     Done {
         ask: u64,
     },
+    /// What an end left: to be dropped here.
+    Remains(Remains),
     /// The data thread has ended.
     Over,
+}
+
+/// Memory and descriptors that a channel or a socket had. Dropping them unmaps, which takes long.
+#[expect(dead_code, reason = "kept to be dropped, and never read")]
+pub(crate) enum Remains {
+    Source { ring: TxReader, board: Board, doorbell: OwnedFd },
+    Sink { ring: RxWriter, board: Board },
+    Socket { messages: TxReader, received: RxWriter, board: Board, doorbell: OwnedFd, bell: OwnedFd },
 }
 
 /// Why a request for a channel was not even taken.

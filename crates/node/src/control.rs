@@ -275,6 +275,8 @@ impl Control<'_> {
                 Note::Hostile { channel, why } => self.on_hostile(channel, &why),
                 Note::HostileSocket { socket, why } => self.on_hostile_socket(socket, &why),
                 Note::Done { ask } => self.on_done(ask),
+                // Unmaps: the data thread has no time for that.
+                Note::Remains(remains) => drop(remains),
                 Note::Over => self.over = true,
             }
         }

@@ -1,6 +1,8 @@
 //! The data thread: *handle one thing, poll until drained, sleep until the deadline.*
 
-use crate::commands::{AskError, Command, DataEnd, Note, Opening, Peer};
+mod turn;
+
+use crate::commands::{AskError, Command, DataEnd, Note, Opening, Peer, Remains};
 use crate::counters::{self, Published, View};
 use crate::gate::{Egress, EgressError};
 use crate::hold_log::HoldLog;
@@ -65,6 +67,8 @@ const HOST_FRAMES_A_TURN: usize = 16;
 /// What is sent before the turn goes on: programs may have handed over thousands of frames, and the token's
 /// own, which may have come meanwhile, must not wait for all of them.
 const FRAMES_OUT_A_TURN: usize = 64;
+/// The control thread may have been asked for much at once.
+const COMMANDS_A_TURN: usize = 16;
 /// One hop in so many is taken apart.
 const SPLIT_EVERY: u64 = 16;
 const BUFFER_OCTETS: usize = 2_048;
@@ -135,8 +139,13 @@ struct Data<D, G> {
     transmit_buffer: Box<[u8; BUFFER_OCTETS]>,
     /// Frames of ours handed to the device so far.
     own_frames: u64,
+    /// What this turn may still send, and until when.
+    turn_frames: u64,
+    turn_until: Instant,
     /// The machines have more to send than one turn does.
     has_more: bool,
+    /// The control thread has said more than one turn hears.
+    has_commands: bool,
     /// Frames that came from the device so far, roughly.
     frames_heard: u64,
     dequeued: Instant,
@@ -216,78 +225,16 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             leaving: None,
             transmit_buffer: Box::new([0; BUFFER_OCTETS]),
             own_frames: 0,
+            turn_frames: u64::MAX,
+            turn_until: Instant::FAR,
             has_more: false,
+            has_commands: false,
             frames_heard: 0,
             dequeued: Instant::ZERO,
             llc_streams: false,
             published: files.published,
             tracer: Tracer::new(files.log, spec.settings.ether_type, mac.0, boot_id()),
         })
-    }
-
-    fn turns(&mut self) -> Result<(), Stopped> {
-        loop {
-            self.drain()?;
-            let due = self.due();
-            let armed = now();
-            let mut ready = [u64::MAX; 64];
-            let mut count = 0;
-            for event in self.poller.wait(due).map_err(system("epoll"))? {
-                ready[count] = event.token;
-                count += 1;
-            }
-            let woke = now();
-            // Only a timer that was set for later can be late; one that was due already says nothing.
-            if due > armed && due < woke {
-                self.stalls.on_timer(due, woke);
-            }
-            // The token first: whoever else is ready can wait for it, but the ring must not wait for them.
-            if ready[..count].contains(&DEVICE) {
-                self.receive()?;
-            }
-            for token in &ready[..count] {
-                match *token {
-                    GATE => self.take_host_frames(woke)?,
-                    COMMANDS => self.commands(woke)?,
-                    LLC => self.receive_llc()?,
-                    _ => {}
-                }
-            }
-            self.llc_streams = ready[..count].contains(&LLC);
-            self.look_at_rings(woke, &ready[..count])?;
-            let control = &self.control;
-            self.rings.sockets.retry(woke, &mut self.node, |note| control.say(note));
-            self.look_at_card(woke);
-            if self.node.deadline() <= woke {
-                self.node.handle_deadline(woke);
-            }
-            self.wake_receivers();
-            let turned = now();
-            self.measured.turn_longest = self.measured.turn_longest.max(turned.since(woke));
-            // A turn takes microseconds: one of more than a millisecond was taken off its CPU.
-            self.stalls.on_timer(woke, turned);
-            self.measured.turns += 1;
-            self.tracer.turn(turned, &self.node, &self.stalls);
-            while let Some(event) = self.tracer.incident(turned) {
-                self.control.say(Note::Incident { event });
-            }
-            let Self { node, device, measured, own_frames, stalls, published, .. } = self;
-            if published.is_due(turned) {
-                let mac = MacAddr(device.mac());
-                published.publish(turned, node, mac, |node| view(node, measured, *own_frames, stalls));
-            }
-            if self.leaving.is_some_and(|until| woke >= until) {
-                return Ok(());
-            }
-        }
-    }
-
-    fn due(&self) -> Instant {
-        if self.has_more || self.rings.sockets.wants_retry() {
-            return Instant::ZERO;
-        }
-        let card = if self.card_wanted { now() + BACKLOG_AGAIN } else { Instant::FAR };
-        self.node.deadline().min(card).min(self.leaving.unwrap_or(Instant::FAR))
     }
 
     // ---- from the wire --------------------------------------------------------------------------------
@@ -491,6 +438,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let control = &self.control;
         self.rings.sockets.look(at, ready, &mut self.node, |note| control.say(note));
         self.drain()?;
+        let control = &self.control;
+        self.rings.sockets.retry(at, &mut self.node, |note| control.say(note));
         for index in 0..self.rings.sources.len() {
             if ready.contains(&self.rings.sources[index].token) {
                 self.offer(at, index);
@@ -548,19 +497,31 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.offer(now(), index);
     }
 
+    /// Lets the memory of a channel go. Unmapping takes milliseconds, and the token would wait: the control
+    /// thread does it.
     fn forget(&mut self, channel: ChannelId) {
         if let Some(at) = self.rings.sources.iter().position(|source| source.channel == channel) {
-            let source = self.rings.sources.swap_remove(at);
-            let _ = self.poller.remove(source.doorbell.as_fd());
+            let Source { ring, board, doorbell, .. } = self.rings.sources.swap_remove(at);
+            let _ = self.poller.remove(doorbell.as_fd());
+            self.control.say(Note::Remains(Remains::Source { ring, board, doorbell }));
         }
-        self.sinks.retain(|sink| sink.channel != channel);
+        if let Some(at) = self.sinks.iter().position(|sink| sink.channel == channel) {
+            let Sink { ring, board, .. } = self.sinks.swap_remove(at);
+            self.control.say(Note::Remains(Remains::Sink { ring, board }));
+        }
     }
 
     fn commands(&mut self, at: Instant) -> Result<(), Stopped> {
-        while let Some(command) = self.control.heard() {
+        for _ in 0..COMMANDS_A_TURN {
+            let Some(command) = self.control.heard() else {
+                self.has_commands = false;
+                return Ok(());
+            };
             self.command(at, command)?;
             self.drain()?;
         }
+        // The wait is edge-triggered: it does not tell again of what is left.
+        self.has_commands = true;
         Ok(())
     }
 
@@ -577,6 +538,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 // One that has ended meanwhile is not heard of again: nobody would take its memory away.
                 if self.node.accept(at, channel) {
                     self.sinks.push(Sink { channel, ring, board, pushed: false });
+                } else {
+                    self.control.say(Note::Remains(Remains::Sink { ring, board }));
                 }
             }
             Command::Listen { ask, mut listener } => {
@@ -598,7 +561,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Command::AttachSocket { ask, socket, memory } => self.attach_socket(ask, socket, *memory)?,
             Command::DetachSocket { socket } => {
                 self.node.llc_close(at, socket);
-                self.rings.sockets.detach(socket, &self.poller);
+                if let Some(remains) = self.rings.sockets.detach(socket, &self.poller) {
+                    self.control.say(Note::Remains(remains));
+                }
             }
             Command::CancelSocket { ask, socket } => {
                 let control = &self.control;
@@ -749,14 +714,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     // ---- what the machines want done ------------------------------------------------------------------
 
     fn drain(&mut self) -> Result<(), Stopped> {
-        let enough = self.own_frames + FRAMES_OUT_A_TURN as u64;
         loop {
-            self.has_more = self.own_frames >= enough;
+            let begin = self.tick();
+            let at = begin.unwrap_or_else(now);
+            self.has_more = self.own_frames >= self.turn_frames || at >= self.turn_until;
             if self.has_more {
                 return Ok(());
             }
-            let begin = self.tick();
-            let at = begin.unwrap_or_else(now);
             let bytes = &mut self.transmit_buffer[..];
             let mut frame = FrameBuf { bytes, payloads: &mut self.rings };
             let Some(output) = self.node.poll(at, &mut frame) else { return Ok(()) };

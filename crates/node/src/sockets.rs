@@ -1,6 +1,6 @@
 //! Sockets of link control: between the rings that programs map and the machine.
 
-use crate::commands::Note;
+use crate::commands::{Note, Remains};
 use rota_driver::poller::{Poller, Trigger};
 use rota_proto::{
     LlcAddress, LlcEvent, LlcFailure, LlcOutcome, LlcRequest, MessageDelivery, MessagePlace, Node,
@@ -26,6 +26,8 @@ pub(crate) struct Socket {
     pub(crate) token: u64,
     /// The messages under way, by number modulo their count.
     under_way: [Option<UnitRef>; COMPLETIONS],
+    /// Its doorbell rang, and not all that it has to send has been looked at.
+    waits: bool,
     /// Read from the ring, but the machine had no room for it.
     stuck: Option<UnitRef>,
     deliveries: u64,
@@ -43,11 +45,28 @@ pub(crate) struct Sockets {
     stuck: bool,
     /// Since they were, there has been an end, which makes room.
     ended: bool,
+    /// What this turn may still take from the rings, in octets of copying.
+    left: u32,
+    /// Whose turn it is.
+    next: usize,
+}
+
+/// What a turn takes from all rings together. A message to one's own station is copied in the turn that takes
+/// it, and the token waits meanwhile: so this many octets are well below 200 µs.
+const OCTETS_A_TURN: u32 = 65_536;
+/// What a message costs beside the copying of its octets: two programs are woken.
+const MESSAGE_COST: u32 = 4_096;
+
+/// What came of offering a message.
+enum Offered {
+    Taken { cost: u32 },
+    Nothing,
+    NoRoom,
 }
 
 impl Sockets {
     pub(crate) fn new() -> Self {
-        Self { all: Vec::with_capacity(128), stuck: false, ended: false }
+        Self { all: Vec::with_capacity(128), stuck: false, ended: false, left: 0, next: 0 }
     }
 
     pub(crate) fn attach(
@@ -69,6 +88,7 @@ impl Sockets {
             bell,
             token,
             under_way: [None; COMPLETIONS],
+            waits: false,
             stuck: None,
             deliveries: 0,
             changed: false,
@@ -78,11 +98,11 @@ impl Sockets {
         Ok(())
     }
 
-    pub(crate) fn detach(&mut self, number: u8, poller: &Poller) {
-        if let Some(at) = self.all.iter().position(|socket| socket.number == number) {
-            let socket = self.all.swap_remove(at);
-            let _ = poller.remove(socket.doorbell.as_fd());
-        }
+    pub(crate) fn detach(&mut self, number: u8, poller: &Poller) -> Option<Remains> {
+        let at = self.all.iter().position(|socket| socket.number == number)?;
+        let Socket { messages, received, board, doorbell, bell, .. } = self.all.swap_remove(at);
+        let _ = poller.remove(doorbell.as_fd());
+        Some(Remains::Socket { messages, received, board, doorbell, bell })
     }
 
     /// Whatever the program still wanted sent is over, also what nobody has looked at yet: the machine need
@@ -113,10 +133,33 @@ impl Sockets {
         self.all.iter_mut().find(|socket| socket.number == number)
     }
 
-    /// Offers the machine what waits in the rings whose doorbell rang.
+    /// Offers the machine what waits in the rings whose doorbell rang, as much as a turn bears. To be called
+    /// once a turn.
     pub(crate) fn look(&mut self, at: Instant, ready: &[u64], node: &mut Node, hostile: impl Fn(Note)) {
-        for socket in self.all.iter_mut().filter(|socket| ready.contains(&socket.token)) {
-            self.stuck |= !socket.offer(at, node, &hostile);
+        for socket in &mut self.all {
+            socket.waits |= ready.contains(&socket.token);
+        }
+        self.left = OCTETS_A_TURN;
+        self.serve(at, node, &hostile);
+    }
+
+    /// One message of each ring after the other, so that a full ring keeps no other waiting for long.
+    fn serve(&mut self, at: Instant, node: &mut Node, hostile: &impl Fn(Note)) {
+        let mut idle = 0;
+        while idle < self.all.len() && self.left > 0 {
+            self.next = if self.next < self.all.len() { self.next } else { 0 };
+            let socket = &mut self.all[self.next];
+            self.next += 1;
+            if !socket.waits {
+                idle += 1;
+                continue;
+            }
+            idle = 0;
+            match socket.offer(at, node, hostile) {
+                Offered::Taken { cost } => self.left = self.left.saturating_sub(cost),
+                Offered::Nothing => socket.waits = false,
+                Offered::NoRoom => (socket.waits, self.stuck) = (false, true),
+            }
         }
     }
 
@@ -153,21 +196,22 @@ impl Sockets {
         }
     }
 
-    /// Whether there may be room for what found none.
-    pub(crate) fn wants_retry(&self) -> bool {
-        self.stuck && self.ended
+    /// Whether there is something for the next turn: what had no time, or what may have room now.
+    pub(crate) fn has_more(&self) -> bool {
+        self.stuck && self.ended || self.all.iter().any(|socket| socket.waits)
     }
 
     /// After the machine has told of ends there is room for what found none. Once a turn and not with each
     /// end: a program that fills its ring as fast as it is emptied must not keep the token waiting.
     pub(crate) fn retry(&mut self, at: Instant, node: &mut Node, hostile: impl Fn(Note)) {
-        if !self.wants_retry() {
+        if !(self.stuck && self.ended) {
             return;
         }
         (self.stuck, self.ended) = (false, false);
         for socket in &mut self.all {
-            self.stuck |= !socket.offer(at, node, &hostile);
+            socket.waits |= socket.stuck.is_some();
         }
+        self.serve(at, node, &hostile);
     }
 
     /// From one program of this host to another.
@@ -228,37 +272,34 @@ impl Sockets {
 }
 
 impl Socket {
-    /// Hands everything that waits to the machine. False when it had no room for all.
-    fn offer(&mut self, at: Instant, node: &mut Node, hostile: &impl Fn(Note)) -> bool {
-        // Bounded: a ring holds no more.
-        for _ in 0..=COMPLETIONS {
-            let unit = match self.stuck.take().map_or_else(|| self.messages.look(), |unit| Ok(Some(unit))) {
-                Ok(Some(unit)) => unit,
-                Ok(None) => return true,
-                Err(why) => {
-                    hostile(self.hostile(&why));
-                    return true;
-                }
-            };
-            let route = MessageRoute::unpack(unit.route);
-            let limit = unit.schedule;
-            let request = LlcRequest {
-                socket: self.number,
-                number: unit.number,
-                octets: unit.octets,
-                to: LlcAddress { socket: route.socket, node: route.node },
-                level: route.priority.min(7),
-                ack: route.ack,
-                tries: route.tries,
-                until: if limit == Instant::ZERO { Instant::FAR } else { limit },
-            };
-            self.under_way[place(unit.number)] = Some(unit);
-            if node.llc_send(at, &request).is_err() {
-                self.stuck = Some(unit);
-                return false;
+    /// Hands the oldest message that waits to the machine.
+    fn offer(&mut self, at: Instant, node: &mut Node, hostile: &impl Fn(Note)) -> Offered {
+        let unit = match self.stuck.take().map_or_else(|| self.messages.look(), |unit| Ok(Some(unit))) {
+            Ok(Some(unit)) => unit,
+            Ok(None) => return Offered::Nothing,
+            Err(why) => {
+                hostile(self.hostile(&why));
+                return Offered::Nothing;
             }
+        };
+        let route = MessageRoute::unpack(unit.route);
+        let limit = unit.schedule;
+        let request = LlcRequest {
+            socket: self.number,
+            number: unit.number,
+            octets: unit.octets,
+            to: LlcAddress { socket: route.socket, node: route.node },
+            level: route.priority.min(7),
+            ack: route.ack,
+            tries: route.tries,
+            until: if limit == Instant::ZERO { Instant::FAR } else { limit },
+        };
+        self.under_way[place(unit.number)] = Some(unit);
+        if node.llc_send(at, &request).is_err() {
+            self.stuck = Some(unit);
+            return Offered::NoRoom;
         }
-        true
+        Offered::Taken { cost: MESSAGE_COST.saturating_add(unit.octets) }
     }
 
     fn hostile(&self, why: &Hostile) -> Note {

@@ -1,5 +1,6 @@
 //! Turns of the data thread over a device that takes everything.
 
+mod budget;
 mod sinks;
 
 use super::*;
@@ -64,10 +65,17 @@ fn spec(name: &str, settings: Settings) -> NodeSpec {
 
 /// A station alone in plain mode, with a program on socket 2.
 fn station() -> (Data<Sink, NoGate>, ClientSocket) {
+    let (mut data, _control) = alone();
+    let program = program(&mut data, 2, SOCKET, 64);
+    (data, program)
+}
+
+/// A station alone in plain mode, and its control thread's end.
+fn alone() -> (Data<Sink, NoGate>, crate::commands::ControlEnd) {
     let mut settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
     (settings.llc.enabled, settings.llc.address) = (true, 1);
     let spec = spec("n1", settings);
-    let (_, control) = Wiring::pair().expect("two ends");
+    let (there, control) = Wiring::pair().expect("two ends");
     let (_, published, _) = counters::file().expect("memory");
     let files = Files { published, log: None };
     let Ok(mut data) = Data::new(&spec, Sink, NoGate, control, files) else { panic!("a station") };
@@ -77,15 +85,20 @@ fn station() -> (Data<Sink, NoGate>, ClientSocket) {
         assert!(data.drain().is_ok());
     }
     assert_eq!(data.node.link().mode(), rota_proto::ModeName::Plain);
-    let shape = SocketShape { messages: 64, message_octets_max: 16_384, rx_slots: 16 };
+    (data, there)
+}
+
+/// A program that has opened a socket.
+fn program(data: &mut Data<Sink, NoGate>, socket: u8, token: u64, messages: u16) -> ClientSocket {
+    let shape = SocketShape { messages, message_octets_max: 16_384, rx_slots: 16 };
     let mut memory = NodeSocket::create(shape).expect("memory");
     let files = memory.descriptors();
     let files = files.iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
     let program = open_socket(files).expect("the client's side");
     memory.mapped().expect("sealed");
-    assert!(data.rings.sockets.attach(2, SOCKET, memory, &data.poller).is_ok());
-    data.node.llc_open(2);
-    (data, program)
+    assert!(data.rings.sockets.attach(socket, token, memory, &data.poller).is_ok());
+    data.node.llc_open(socket);
+    program
 }
 
 #[test]
@@ -96,16 +109,17 @@ fn what_programs_hand_over_is_sent_in_turns_and_not_all_at_once() {
         program.messages.try_write_to(&[7; 16_000], Instant::ZERO, route.pack()).expect("room");
     }
     let before = data.own_frames;
-    assert!(data.look_at_rings(now(), &[SOCKET]).is_ok());
     let mut turns = 0;
     while data.own_frames < before + 64 * 11 {
         let sent = data.own_frames;
-        assert!(data.drain().is_ok());
+        data.begin_turn(now());
+        assert!(data.look_at_rings(now(), &[SOCKET]).is_ok() && data.drain().is_ok());
         assert!(data.own_frames - sent <= FRAMES_OUT_A_TURN as u64, "in one go: {}", data.own_frames - sent);
         assert!(data.due() == Instant::ZERO || data.own_frames == before + 64 * 11, "the rest is not left");
         turns += 1;
     }
     assert!(turns >= 10, "{turns}");
-    assert!(data.drain().is_ok() && data.due() > Instant::ZERO, "and then it sleeps");
+    data.begin_turn(now());
+    assert!(data.look_at_rings(now(), &[]).is_ok() && data.due() > Instant::ZERO, "and then it sleeps");
     assert_eq!(program.messages.waiting(), 0);
 }

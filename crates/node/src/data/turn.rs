@@ -1,0 +1,97 @@
+//! A turn of the data thread: a look at the device and at the token, then a bounded amount of other work.
+//!
+//! What bounds it: frames taken and sent, commands heard, octets copied for programs (`sockets`), and the
+//! time after which nothing more is sent. What is left waits for the next turn, which looks at the device
+//! first. Memory is unmapped elsewhere.
+
+use super::{BACKLOG_AGAIN, COMMANDS, DEVICE, Data, FRAMES_OUT_A_TURN, GATE, LLC, Stopped, system, view};
+use crate::commands::Note;
+use crate::gate::Egress;
+use rota_driver::clock::now;
+use rota_driver::device::FrameDevice;
+use rota_units::{Instant, Span};
+use rota_wire::MacAddr;
+
+/// After so long a turn sends no more: the device and the token are looked at first.
+const TURN_WORK: Span = Span::from_micros(200);
+
+impl<D: FrameDevice, G: Egress> Data<D, G> {
+    pub(super) fn turns(&mut self) -> Result<(), Stopped> {
+        while self.turn()? {}
+        Ok(())
+    }
+
+    /// One turn: a look at the device, and a bounded amount of other work. False at the end.
+    pub(super) fn turn(&mut self) -> Result<bool, Stopped> {
+        self.drain()?;
+        let due = self.due();
+        let armed = now();
+        let mut ready = [u64::MAX; 64];
+        let mut count = 0;
+        for event in self.poller.wait(due).map_err(system("epoll"))? {
+            ready[count] = event.token;
+            count += 1;
+        }
+        let ready = &ready[..count];
+        let woke = now();
+        // Only a timer that was set for later can be late; one that was due already says nothing.
+        if due > armed && due < woke {
+            self.stalls.on_timer(due, woke);
+        }
+        self.begin_turn(woke);
+        // The token first: whoever else is ready can wait for it, but the ring must not wait for them.
+        if ready.contains(&DEVICE) {
+            self.receive()?;
+        }
+        if self.has_commands || ready.contains(&COMMANDS) {
+            self.commands(woke)?;
+        }
+        for token in ready {
+            match *token {
+                GATE => self.take_host_frames(woke)?,
+                LLC => self.receive_llc()?,
+                _ => {}
+            }
+        }
+        self.llc_streams = ready.contains(&LLC);
+        self.look_at_rings(woke, ready)?;
+        self.look_at_card(woke);
+        if self.node.deadline() <= woke {
+            self.node.handle_deadline(woke);
+        }
+        self.wake_receivers();
+        self.end_turn(woke);
+        Ok(self.leaving.is_none_or(|until| woke < until))
+    }
+
+    pub(super) fn begin_turn(&mut self, at: Instant) {
+        self.turn_frames = self.own_frames + FRAMES_OUT_A_TURN as u64;
+        self.turn_until = at + TURN_WORK;
+    }
+
+    /// Notes what the turn took.
+    fn end_turn(&mut self, woke: Instant) {
+        let turned = now();
+        self.measured.turn_longest = self.measured.turn_longest.max(turned.since(woke));
+        // A turn takes microseconds: one of more than a millisecond was taken off its CPU.
+        self.stalls.on_timer(woke, turned);
+        self.measured.turns += 1;
+        self.tracer.turn(turned, &self.node, &self.stalls);
+        while let Some(event) = self.tracer.incident(turned) {
+            self.control.say(Note::Incident { event });
+        }
+        let Self { node, device, measured, own_frames, stalls, published, .. } = self;
+        if published.is_due(turned) {
+            let mac = MacAddr(device.mac());
+            published.publish(turned, node, mac, |node| view(node, measured, *own_frames, stalls));
+        }
+    }
+
+    pub(super) fn due(&self) -> Instant {
+        if self.has_more || self.has_commands || self.rings.sockets.has_more() {
+            return Instant::ZERO;
+        }
+        let card = if self.card_wanted { now() + BACKLOG_AGAIN } else { Instant::FAR };
+        self.node.deadline().min(card).min(self.leaving.unwrap_or(Instant::FAR))
+    }
+}
