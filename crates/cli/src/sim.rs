@@ -12,8 +12,8 @@ pub use quantity::parse_share;
 
 use crate::exit::{Exit, Failure};
 use crate::{Format, figure};
+use rota_sim::Scenario;
 use rota_sim::sweep::Campaign;
-use rota_sim::{Run, Scenario};
 use std::path::PathBuf;
 
 /// Arguments of `rota sim`.
@@ -113,7 +113,7 @@ fn one(args: &OneArgs, format: Format) -> Result<Exit, Failure> {
     if format == Format::Text {
         outln!("{}", report::head(&scenario, args.seed));
     }
-    let outcome = Run::new(args.seed, &scenario).finish();
+    let outcome = rota_sim::sweep::run(args.seed, &scenario);
     match format {
         Format::Text => outln!("{}", report::text(&scenario, &outcome)),
         Format::Json => outln!("{}", report::json(&scenario, &outcome)),

@@ -136,3 +136,32 @@ fn an_interrupted_sweep_says_how_to_go_on() {
     let words = format!("rota sim sweep --seeds {}..1000000", 5 + runs);
     assert!(lines.iter().any(|line| line.ends_with(&words)), "{lines:?}");
 }
+
+/// A replay stopped before the end of the run, so it came to another hash and missed the rules judged there.
+#[test]
+fn a_replay_comes_to_the_hash_and_the_verdict_of_the_run() {
+    for seed in [7, 8] {
+        let (code, said) = run("campaign.toml", seed);
+        let mut command = Command::new(ROTA);
+        command.args(["sim", "replay"]).arg(scenario("campaign.toml"));
+        let out =
+            command.args(["--seed", &seed.to_string(), "--from", "3600s"]).output().expect("rota starts");
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        let hash = format!("event hash {}", said["event_hash"].as_str().expect("a hash"));
+        assert_eq!(text.lines().last(), Some(hash.as_str()));
+        assert_eq!(out.status.code(), code);
+    }
+}
+
+#[test]
+fn a_replay_that_ends_early_says_that_it_judged_no_whole_run() {
+    let mut command = Command::new(ROTA);
+    command.args(["sim", "replay"]).arg(scenario("crash.toml")).args(["--to", "1s"]);
+    let out = command.output().expect("rota starts");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let (rest, last) = text.trim_end().rsplit_once('\n').expect("lines");
+    assert_eq!(last, "stopped at 1 s: rules that need the whole run were not judged");
+    let time: u64 =
+        rest.lines().last().and_then(|line| line.trim().split(' ').next()?.parse().ok()).expect("a time");
+    assert!(time <= 1_000_000_000, "{time}");
+}

@@ -165,7 +165,16 @@ pub fn repeats(seed: u64, scenario: &Scenario, before: &Outcome) -> Result<(), V
 
 /// Runs one seed of a scenario to its end. A panic is a violation like others (S7).
 pub fn run(seed: u64, scenario: &Scenario) -> Outcome {
-    let caught = catch_unwind(AssertUnwindSafe(|| Run::new(seed, scenario).finish()));
+    run_with(seed, scenario, |_| {})
+}
+
+/// The same run, after `prepare` has had it: a log changes nothing of it.
+pub fn run_with<'a>(seed: u64, scenario: &'a Scenario, prepare: impl FnOnce(&mut Run<'a>)) -> Outcome {
+    let caught = catch_unwind(AssertUnwindSafe(|| {
+        let mut run = Run::new(seed, scenario);
+        prepare(&mut run);
+        run.finish()
+    }));
     caught.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");

@@ -7,7 +7,10 @@ use rota_proto::planted::{Bug, plant};
 use rota_sim::check::Violation;
 use rota_sim::sweep::{self, Campaign};
 use rota_sim::{Run, Scenario};
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
 /// A kind of world in which bugs are looked for, another for each seed.
 pub struct Ground {
@@ -57,15 +60,19 @@ pub fn trace(bug: Option<Bug>, seed: u64, scenario: &Scenario, lines: usize) -> 
     plant(bug);
     let mut run = Run::new(seed, scenario);
     run.world.stops_when_broken = true;
-    run.world.keep_log();
-    let mut kept = Vec::new();
-    let end = run.until().minus(scenario.quiet);
-    while !run.world.is_stopped() && run.world.now() < end {
-        run.advance((run.world.now() + rota_units::Span::from_millis(10)).min(end));
-        kept.extend(run.world.take_log());
-        kept.drain(..kept.len().saturating_sub(lines));
-    }
+    let kept = Rc::new(RefCell::new(VecDeque::new()));
+    let log = Rc::clone(&kept);
+    let put = move |line: &str| {
+        let mut log = log.borrow_mut();
+        log.push_back(line.to_owned());
+        let more = log.len().saturating_sub(lines);
+        log.drain(..more);
+        true
+    };
+    run.world.keep_log(rota_units::Span::ZERO, None, Box::new(put));
+    run.advance(run.until().minus(scenario.quiet));
     plant(None);
+    let mut kept: Vec<String> = kept.borrow().iter().cloned().collect();
     kept.extend(run.world.violations().iter().map(|found| format!("{found:?}")));
     kept
 }

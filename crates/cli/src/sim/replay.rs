@@ -2,12 +2,11 @@
 
 use super::report;
 use crate::exit::{Exit, Failure};
-use rota_sim::Run;
+use rota_sim::sweep;
 use rota_units::{Span, parse_span};
-use std::io::Write;
-
-/// How much of the run is kept in memory at once.
-const STRETCH: Span = Span::from_millis(10);
+use std::cell::RefCell;
+use std::io::{BufWriter, Write};
+use std::rc::Rc;
 
 /// Arguments of `rota sim replay`.
 #[derive(clap::Args)]
@@ -17,43 +16,42 @@ pub struct Args {
     /// The seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where the log begins, from the start of the run
+    /// Begin the log so long after the start of the run
     #[arg(long, value_parser = parse_span, default_value = "0s")]
     from: Span,
-    /// Where it ends; at the end of the run without it
+    /// Stop there [default: at the end of the run]
     #[arg(long, value_parser = parse_span)]
     to: Option<Span>,
 }
 
-/// Runs the command.
+/// Runs the command: the run of `rota sim run`, judged by the same rules, with a log beside it.
 pub fn run(args: &Args) -> Result<Exit, Failure> {
     let scenario = args.source.scenario(args.seed)?;
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    // Whoever stops reading has seen enough.
-    let mut put = |line: &str| writeln!(out, "{line}").is_ok();
-    put(&report::head(&scenario, args.seed));
-    let mut run = Run::new(args.seed, &scenario);
-    let begin = run.world.now();
-    run.advance(begin + args.from);
-    run.world.keep_log();
-    for timed in run.faults() {
-        put(&format!("-- at {} for {}: {:?}", timed.at, timed.lasts, timed.fault));
-    }
-    let end = args.to.map_or(run.until(), |to| (begin + to).min(run.until()));
-    let mut told = 0;
-    while run.world.now() < end {
-        let next = (run.world.now() + STRETCH).min(end);
-        run.advance(next);
-        let lines = run.world.take_log();
-        let broken: Vec<String> = run.world.violations()[told..]
-            .iter()
-            .map(|found| format!("!! {} {} at {}", found.rule, found.what, found.at.since(begin)))
-            .collect();
-        told += broken.len();
-        if !lines.iter().chain(&broken).all(|line| put(line)) {
-            return Ok(Exit::Done);
+    let out = Rc::new(RefCell::new(BufWriter::new(std::io::stdout())));
+    let log = Rc::clone(&out);
+    // A reader that has gone away ends the log, and with it the run.
+    let put = move |line: &str| writeln!(log.borrow_mut(), "{line}").is_ok();
+    let outcome = sweep::run_with(args.seed, &scenario, |run| {
+        put(&report::head(&scenario, args.seed));
+        for timed in run.faults() {
+            put(&format!("-- at {} for {}: {:?}", timed.at, timed.lasts, timed.fault));
         }
+        run.world.keep_log(args.from, args.to, Box::new(put));
+    });
+    let last = |line: &str| {
+        // As above: nobody is left to be told.
+        let _ = writeln!(out.borrow_mut(), "{line}");
+    };
+    if outcome.events == 0 {
+        outcome.violations.iter().for_each(|found| last(&format!("!! {} {}", found.rule, found.what)));
     }
-    put(&format!("event hash {:016x}", run.world.event_hash()));
-    Ok(if run.world.violations().is_empty() { Exit::Done } else { Exit::Broken })
+    match (outcome.is_cut_short, args.to) {
+        (true, Some(to)) => last(&format!("stopped at {to}: rules that need the whole run were not judged")),
+        (true, None) => {}
+        (false, _) => last(&format!("event hash {:016x}", outcome.event_hash)),
+    }
+    // Flushed here, so that a full disk is told.
+    let flushed = out.borrow_mut().flush();
+    crate::output::written(flushed);
+    Ok(if outcome.violations.is_empty() { Exit::Done } else { Exit::Broken })
 }

@@ -88,6 +88,8 @@ pub struct Outcome {
     pub fragments: Fragments,
     /// Transmissions cut short by collisions while the token ruled.
     pub ring_aborts: u64,
+    /// Whether a log ended before the run: what is judged at a run's end was not.
+    pub is_cut_short: bool,
 }
 
 impl Outcome {
@@ -112,6 +114,7 @@ impl Outcome {
             medium: MediumCounters::default(),
             fragments: Fragments::default(),
             ring_aborts: 0,
+            is_cut_short: false,
         }
     }
 }
@@ -222,7 +225,7 @@ impl<'a> Run<'a> {
 
     /// S10 at rest: the programs have ended, so what is on its way comes to its end.
     fn audit(&mut self) {
-        if self.scenario.quiet == Span::ZERO {
+        if self.scenario.quiet == Span::ZERO || self.world.is_cut_short() {
             return;
         }
         if self.world.balance().is_err() {
@@ -420,6 +423,7 @@ impl<'a> Run<'a> {
             medium: *world.medium.counters(),
             fragments: world.custody().total(),
             ring_aborts: world.ring_aborts,
+            is_cut_short: world.is_cut_short(),
         }
     }
 }

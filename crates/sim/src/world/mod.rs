@@ -4,6 +4,7 @@ mod act;
 mod custody;
 mod faults;
 mod flow;
+mod log;
 mod messages;
 mod station;
 
@@ -295,8 +296,7 @@ pub struct World {
     /// Whether old frames are kept, to be played again.
     pub(crate) remembers: bool,
     buffer: Vec<u8>,
-    log: bool,
-    lines: Vec<String>,
+    log: Option<log::Log>,
 }
 
 /// Control frames lost in a row.
@@ -377,8 +377,7 @@ impl World {
             stops_when_broken: false,
             remembers: false,
             buffer: vec![0; 1600],
-            log: false,
-            lines: Vec::new(),
+            log: None,
             spec,
         }
     }
@@ -409,16 +408,6 @@ impl World {
         self.engine.event_hash()
     }
 
-    /// Keeps a line for each event from now on.
-    pub fn keep_log(&mut self) {
-        self.log = true;
-    }
-
-    /// The lines kept since they were last taken.
-    pub fn take_log(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.lines)
-    }
-
     /// How many events have happened, and how many tokens were accepted.
     pub fn speed(&self) -> (u64, u64) {
         (self.engine.events(), self.hops)
@@ -439,15 +428,16 @@ impl World {
         &self.checks
     }
 
-    /// Whether time stands still because a rule was broken.
+    /// Whether time stands still: a rule was broken, or the log wants no more.
     pub fn is_stopped(&self) -> bool {
-        self.stops_when_broken && self.findings.count > 0
+        self.stops_when_broken && self.findings.count > 0 || self.is_cut_short()
     }
 
     /// A rule that is judged from outside was broken.
     pub fn broke(&mut self, rule: &'static str, what: String) {
         let now = self.now();
         self.findings.add(now, rule, what);
+        self.log_broken();
     }
 
     /// Adds a checker.
@@ -467,6 +457,7 @@ impl World {
         if !self.is_stopped() {
             self.look();
         }
+        self.log_broken();
     }
 
     /// Lets the next event up to `until` happen; false when there is none.
@@ -480,16 +471,18 @@ impl World {
             self.findings.add(now, "S7", format!("time stands still at {event:?}"));
             return false;
         }
-        if self.log {
-            let line =
-                format!("{:>15} {}", self.now().since(EPOCH).as_nanos(), event.line(&self.spec.settings));
-            self.lines.push(line);
+        let now = self.engine.now();
+        if let Some(log) = &mut self.log
+            && !log.event(EPOCH, now, || event.line(&self.spec.settings))
+        {
+            return false;
         }
         self.happen(event);
         self.check();
         if !self.armed.is_empty() {
             self.fire();
         }
+        self.log_broken();
         true
     }
 
