@@ -50,7 +50,7 @@ typedef struct rota_receiver rota_receiver;
 typedef struct rota_request {
     const char *to;           /* station: name, number or MAC */
     const char *name;         /* for people; NULL for none */
-    uint64_t period_ns;       /* one unit each; the segment's cycle, a multiple or a whole part of it */
+    uint64_t period_ns;       /* one unit each; the cycle, a multiple or a whole part of it reserves least */
     uint64_t timeout_ns;      /* how long admission may take; 0: ten seconds */
     uint32_t unit_octets_max;
     uint32_t room_octets;     /* how far the channel may grow later; 0: not */
@@ -168,7 +168,7 @@ int rota_socket_transmit_batch(rota_socket *socket, const rota_message *messages
                                const rota_transmit *options, size_t *done);
 int rota_socket_receive_batch(rota_socket *socket, rota_message *messages, size_t count, size_t *done);
 /* Puts the socket on a reserved channel towards `to`, whose program has called rota_socket_listen_reserved: one message
- * of at most `octets_max` octets in each period (the segment's cycle, a multiple or a whole part of it), each within
+ * of at most `octets_max` octets in each period, each within
  * `bound_ns` (may be NULL). From then on messages to there leave in its slots, whatever their priority, and are
  * ROTA_SENT when the channel has taken them; a longer one is ROTA_TOO_LONG, with `ack` ROTA_WRONG_USE. After ROTA_BUSY
  * rota_socket_wait returns, and rota_socket_fd is readable, when to try again. ROTA_REFUSED fills `refusal` (may be

@@ -1,19 +1,27 @@
 //! Periods that are not the cycle's own: one unit in several cycles, or several in one (`RETHER-2.3-12`).
+//!
+//! A period of k·TRT or TRT/k is reserved exactly. No cycle serves 24, 25, 30, 50 and 60 frames a second at
+//! once, so any other period p is served by slots that come at least as often as its units: ⌈TRT/p⌉ units in
+//! each cycle, or one unit in ⌊p/TRT⌋ cycles where p is longer. The proof in `rether.rs` needs no more than
+//! that. What is reserved beyond what is sent is stated at opening ([`Pace::extra_ppm`]). It is left to
+//! ordinary traffic in every cycle in which it is not used.
 
 use crate::link::Framing;
 use rota_units::{Octets, Span};
 
 /// How a session's units go with the cycles of its ring: one unit in `cycles` cycles, or `units` units in
-/// each cycle; one of the two is 1.
+/// each cycle; one of the two is 1. Its slots carry units at least as often as its period brings them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     cycles: u16,
     units: u16,
+    /// The period, where it is longer than what the slots could carry; zero where it is that exactly.
+    longer: Span,
 }
 
 impl Pace {
     /// One unit in each cycle.
-    pub const EVERY_CYCLE: Self = Self { cycles: 1, units: 1 };
+    pub const EVERY_CYCLE: Self = Self { cycles: 1, units: 1, longer: Span::ZERO };
     /// The longest period, in cycles.
     pub const CYCLES_MAX: u16 = 64;
     /// The most units in one cycle: twice as many must find room in a channel's 64 buffers.
@@ -27,32 +35,58 @@ impl Pace {
     /// 16,666,666 ns are half of 33,333,333 ns, and the contract then says 16,666,667 ns.
     ///
     /// # Errors
-    /// The nearest period that would be right.
+    /// The shortest period of such a ring where this one is shorter, the longest where it is longer.
     pub fn of(period: Span, trt: Span) -> Result<Self, Span> {
         let (asked, cycle) = (period.as_nanos(), trt.as_nanos());
+        if asked == 0 || cycle == 0 {
+            return Err(Self { units: Self::UNITS_MAX, ..Self::EVERY_CYCLE }.period(trt));
+        }
         let nearest = Self::nearest(asked, cycle);
         let promised = nearest.period(trt).as_nanos();
-        let is_right = if nearest.units > 1 {
+        let is_exact = if nearest.units > 1 {
             asked == promised || asked == cycle / u64::from(nearest.units)
         } else {
             asked >= promised && asked - promised < u64::from(nearest.cycles)
         };
-        if is_right && cycle > 0 { Ok(nearest) } else { Err(nearest.period(trt)) }
+        if is_exact { Ok(nearest) } else { Self::within(period, trt) }
     }
 
-    fn nearest(asked: u64, cycle: u64) -> Self {
-        let (asked, cycle) = (asked.max(1), cycle.max(1));
-        if asked >= cycle {
-            let most = (Self::PERIOD_MAX.as_nanos() / cycle).clamp(1, u64::from(Self::CYCLES_MAX));
-            let cycles = (asked.saturating_add(cycle / 2) / cycle).clamp(1, most);
-            return Self { cycles: cycles as u16, units: 1 };
+    /// The fewest units in whole cycles that come at least as often as one each `period`.
+    fn within(period: Span, trt: Span) -> Result<Self, Span> {
+        let (cycles, units) = if period < trt {
+            (1, trt.as_nanos().div_ceil(period.as_nanos()))
+        } else {
+            (period.as_nanos() / trt.as_nanos(), 1)
+        };
+        let (most, fits) = (Self::cycles_max(trt), |count: u64, most: u16| count <= u64::from(most));
+        let pace = |cycles, units| Self { cycles, units, longer: Span::ZERO };
+        if !fits(units, Self::UNITS_MAX) {
+            return Err(pace(1, Self::UNITS_MAX).period(trt));
         }
-        // Which of the two whole parts around it is nearer in time, not in number.
+        if !fits(cycles, most) || period > Self::PERIOD_MAX {
+            return Err(pace(most, 1).period(trt));
+        }
+        Ok(Self { longer: period, ..pace(cycles as u16, units as u16) })
+    }
+
+    /// Cycles of the longest period.
+    fn cycles_max(trt: Span) -> u16 {
+        Self::PERIOD_MAX.count_down(trt).clamp(1, u64::from(Self::CYCLES_MAX)) as u16
+    }
+
+    /// The whole multiple or part of the cycle that is nearest to a period.
+    fn nearest(asked: u64, cycle: u64) -> Self {
+        if asked >= cycle {
+            let most = Self::cycles_max(Span::from_nanos(cycle));
+            let cycles = (asked.saturating_add(cycle / 2) / cycle).clamp(1, u64::from(most));
+            return Self { cycles: cycles as u16, ..Self::EVERY_CYCLE };
+        }
+        // Of the two whole parts around it the one that is nearer in time, not in number.
         let fewer = (cycle / asked).clamp(1, u64::from(Self::UNITS_MAX));
         let more = (fewer + 1).min(u64::from(Self::UNITS_MAX));
         let off = |units: u64| cycle.div_ceil(units).abs_diff(asked);
         let units = if off(more) < off(fewer) { more } else { fewer };
-        Self { cycles: 1, units: units as u16 }
+        Self { units: units as u16, ..Self::EVERY_CYCLE }
     }
 
     /// Cycles from one unit to the next, at least one.
@@ -65,11 +99,22 @@ impl Pace {
         self.units as u64
     }
 
-    /// The period that is promised: k·TRT, or TRT/k rounded up to whole nanoseconds.
+    /// The period that is promised: k·TRT, TRT/k rounded up to whole nanoseconds, or what was asked for.
     ///
     /// Rounded down, k units would be due in less than a cycle, and their queue would grow for ever.
     pub fn period(self, trt: Span) -> Span {
+        if self.longer > Span::ZERO {
+            return self.longer;
+        }
         Span::from_nanos((trt * self.cycles()).as_nanos().div_ceil(self.units()))
+    }
+
+    /// What its slots could carry beyond one unit each period, in millionths of that, rounded to the nearest.
+    pub fn extra_ppm(self, trt: Span) -> u32 {
+        let needed = u128::from((trt * self.cycles()).as_nanos()).max(1);
+        let carried = u128::from(self.longer.as_nanos()) * u128::from(self.units());
+        let extra = (carried.saturating_sub(needed) * 1_000_000 + needed / 2) / needed;
+        u32::try_from(extra).unwrap_or(u32::MAX)
     }
 
     /// Octets of one unit that leave in each cycle: all of it, or ⌈n/k⌉ of its n fragments.
@@ -110,19 +155,53 @@ mod tests {
         assert_eq!((half.buffers(), Pace::EVERY_CYCLE.buffers()), (4, 2));
     }
 
+    /// Frame rates of films, television and screens beside one another on the default cycle.
     #[test]
-    fn another_period_is_told_the_nearest_that_is_right() {
-        assert_eq!(of(40_000_000), Err(33_333_333));
-        assert_eq!(of(50_000_000), Err(66_666_666));
-        assert_eq!(of(33_333_332), Err(33_333_333));
-        assert_eq!(of(66_666_665), Err(66_666_666), "shorter than promised: its queue would grow");
-        assert_eq!(of(66_666_668), Err(66_666_666));
-        assert_eq!(of(20_000_000), Err(16_666_667));
+    fn each_frame_rate_is_served_and_its_extra_is_known() {
+        let rates = [
+            ("23.976", 41_708_333, (1, 1), 251_250),
+            ("24", 41_666_666, (1, 1), 250_000),
+            ("25", 40_000_000, (1, 1), 200_000),
+            ("29.97", 33_366_666, (1, 1), 1_000),
+            ("30", 33_333_333, (1, 1), 0),
+            ("50", 20_000_000, (1, 2), 200_000),
+            ("59.94", 16_683_333, (1, 2), 1_000),
+            ("60", 16_666_666, (1, 2), 0),
+            ("1,000", 1_000_000, (1, 34), 0),
+        ];
+        for (rate, nanos, reserved, extra) in rates {
+            if reserved.1 > 32 {
+                assert_eq!(of(nanos), Err(1_041_667), "{rate} frames a second");
+                continue;
+            }
+            assert_eq!(of(nanos), Ok(reserved), "{rate} frames a second");
+            let pace = Pace::of(Span::from_nanos(nanos), TRT).unwrap();
+            assert_eq!(pace.extra_ppm(TRT), extra, "{rate} frames a second");
+            assert!(pace.period(TRT).as_nanos().abs_diff(nanos) <= 1, "{rate} frames a second");
+        }
+    }
+
+    #[test]
+    fn a_period_between_whole_ones_is_served_by_slots_that_come_more_often() {
+        assert_eq!(of(66_666_665), Ok((1, 1)), "a nanosecond less than two cycles");
+        assert_eq!(of(66_666_668), Ok((2, 1)));
+        assert_eq!(of(110_000_000), Ok((3, 1)));
+        assert_eq!(of(33_333_332), Ok((1, 2)), "a nanosecond less than a cycle");
+        assert_eq!(of(12_000_000), Ok((1, 3)));
+        let extra = |nanos| Pace::of(Span::from_nanos(nanos), TRT).unwrap().extra_ppm(TRT);
+        assert_eq!((extra(110_000_000), extra(33_333_332)), (100_000, 1_000_000));
+    }
+
+    #[test]
+    fn a_period_out_of_range_is_told_the_end_of_the_range() {
         assert_eq!(of(0), Err(1_041_667));
+        assert_eq!(of(1_041_665), Err(1_041_667));
         assert_eq!(of(u64::MAX), Err(33_333_333 * 64));
+        assert_eq!(of(33_333_333 * 65), Err(33_333_333 * 64));
         assert_eq!(Pace::of(Span::ZERO, Span::ZERO), Err(Span::ZERO));
         let second = Span::from_millis(1_000);
         assert_eq!(Pace::of(second * 5, second), Err(second * 4), "32 bits of ns name a period");
+        assert_eq!(Pace::of(Span::from_millis(4_298), second), Err(second * 4));
     }
 
     #[test]
@@ -138,20 +217,33 @@ mod tests {
     }
 
     proptest! {
+        /// What the proof in `rether.rs` needs: slots carry units at least as often as the period brings
+        /// them, and one unit less, or one cycle more, would not.
         #[test]
-        fn the_nearest_period_is_right_and_none_is_nearer(
-            asked in 1u64..3_000_000_000, trt in 1_000_000u64..1_000_000_000
+        fn slots_come_as_often_as_units_and_no_fewer_would_do(
+            asked in 1u64..5_000_000_000, trt in 1_000_000u64..1_000_000_000
         ) {
             let (period, cycle) = (Span::from_nanos(asked), Span::from_nanos(trt));
-            let offer = Pace::of(period, cycle).map_or_else(|near| near, |pace| pace.period(cycle));
-            let again = Pace::of(offer, cycle);
-            prop_assert!(again.is_ok_and(|pace| pace.period(cycle) == offer));
-            let near = offer.as_nanos().abs_diff(asked);
-            for k in 1..=64u64 {
-                let few = trt.div_ceil(k.min(32)).abs_diff(asked);
-                let many = (trt * k).min(u64::from(u32::MAX) / trt * trt).abs_diff(asked);
-                prop_assert!(near <= few && near <= many, "{offer} for {period}, k = {k}");
-            }
+            let pace = match Pace::of(period, cycle) {
+                Ok(pace) => pace,
+                Err(end) => {
+                    let end = end.as_nanos();
+                    let (most, _) = (u64::from(Pace::cycles_max(cycle)), ());
+                    let too_short = asked < end && end == trt.div_ceil(32);
+                    prop_assert!(too_short || asked > end && end == trt * most, "{period}: {end}");
+                    return Ok(());
+                }
+            };
+            let promised = pace.period(cycle).as_nanos();
+            prop_assert!(promised.abs_diff(asked) <= 64, "{promised} for {asked}");
+            prop_assert!(promised * pace.units() >= trt * pace.cycles());
+            let less = match (pace.units(), pace.cycles()) {
+                (1, cycles) => promised >= trt * (cycles + 1),
+                (units, _) => promised * (units - 1) >= trt,
+            };
+            prop_assert!(!less, "{pace:?} for {period} reserves more than it must");
+            // The receiver knows the promised period only, and comes to the same.
+            prop_assert_eq!(Pace::of(Span::from_nanos(promised), cycle), Ok(pace));
         }
 
         #[test]

@@ -17,18 +17,27 @@
 //! **TRT + Off_i + THT_i + T + J**. It also holds on a strict ring, so it is what a session that did not
 //! ask for the strict period is promised: the ring may stop being strict while it lives.
 //!
-//! **Other periods.** A unit each k·TRT leaves in ⌈n/k⌉ of its n fragments a cycle; k units each TRT leave
-//! together in one slot. *Lemma:* in any window of TRT on a strict ring each slot of the session begins once,
-//! so the slots of k windows carry one whole unit, or those of one window k units.
+//! **Other periods.** Let a unit be ready each p. For p ≥ TRT let k = ⌊p/TRT⌋: it leaves in ⌈n/k⌉ of its n
+//! fragments a cycle. For p < TRT let k = ⌈TRT/p⌉: k units leave together in one slot. Where p is no
+//! multiple and no whole part of TRT, slots carry units more often than they come, and nothing below
+//! changes, for it asks for k·TRT ≤ p, or TRT ≤ k·p, and no more. *Lemma:* in any window of TRT on a strict
+//! ring each slot of the session begins once, so the slots of k windows carry one whole unit, or those of
+//! one window k units.
 //!
 //! - *Long period:* let unit q be ready at t_q. By induction its predecessor left in slots that began by
-//!   t_(q−1) + k·TRT ≤ t_q; no slot carries two units, so those that begin in (t_q, t_q + k·TRT] are its own.
-//! - *Short period:* of the units ready in a window of TRT there are at most k; were those before it gone by
-//!   its end, so are these by the end of the next. The j-th of a slot was ready (j−1)·TRT/k or more after the
-//!   first and starts at most that much after it, since k units fit the rotation: the first is the worst.
+//!   t_(q−1) + k·TRT ≤ t_(q−1) + p ≤ t_q; no slot carries two units, so those that begin in
+//!   (t_q, t_q + k·TRT] are its own.
+//! - *Short period:* a window (s, s + TRT] between two slots has at most ⌈TRT/p⌉ = k units that become
+//!   ready; were those before it gone by its end, so are these by the end of the next. The j-th of a slot was
+//!   ready (j−1)·p ≥ (j−1)·TRT/k or more after the first and starts at most (j−1)·TRT/k after it, since k
+//!   units fit the rotation: the first is the worst.
+//! - *Backlog:* a unit is gone TRT + THT_i after it was ready at the latest, and THT_i ≤ TRT, so of units
+//!   each p < TRT at most ⌈2·TRT/p⌉ ≤ 2k wait or leave at once: the buffers of a contract.
 //!
 //! Hence delivered ≤ ready + **k·TRT + THT_1 + T + J** and **TRT + THT_1 + T + J**, where THT_1 holds one
-//! unit's share. With early restart the m-th visit after t comes by c + m·TRT + Off_i: Off_i is added.
+//! unit's share. With early restart the m-th visit after t comes by c + m·TRT + Off_i. Unit q of the backlog,
+//! q − 1 = a·k + b with b < k, was ready at t + (a·k + b)·p ≥ t + a·TRT + b·p and begins to leave by
+//! c + (a + 1)·TRT + Off_i + b·TRT/k, where b·TRT/k ≤ b·p: Off_i is added and nothing else.
 //! The proof asks only that the session's slots carry the share together: a session may have several slots
 //! (see [`crate::grow`]); THT_1 is then the whole of its longest and Off_i that of its last.
 //!

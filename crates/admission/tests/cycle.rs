@@ -16,6 +16,8 @@ struct Ring {
     slots: Vec<u64>,
     /// Of each session: a unit in so many cycles, or so many units in one.
     paces: Vec<(u64, u64)>,
+    /// How far each period is on its way to one that needs fewer slots, in percent.
+    between: Vec<u64>,
     stations: usize,
     frame_max: u64,
     per_visit: u64,
@@ -33,7 +35,11 @@ impl Ring {
     /// What is promised to be the time between two units.
     fn period(&self, slot: usize) -> u64 {
         let (cycles, units) = self.paces[slot];
-        (self.trt * cycles).div_ceil(units)
+        let (exact, last) = match units {
+            1 => (self.trt * cycles, self.trt * (cycles + 1) - 1),
+            units => (self.trt.div_ceil(units), (self.trt - 1) / (units - 1)),
+        };
+        exact + last.saturating_sub(exact) * self.between.get(slot).copied().unwrap_or(0) / 100
     }
 
     fn reserved(&self) -> u64 {
@@ -245,18 +251,22 @@ fn run(ring: &Ring, cycles: u32) -> Worst {
 
 fn any_ring() -> impl Strategy<Value = Ring> {
     let pace = prop_oneof![Just((1, 1)), (2u64..6).prop_map(|k| (k, 1)), (2u64..6).prop_map(|k| (1, k))];
-    let sessions = prop::collection::vec((1u64..60, pace), 0..6);
+    let between = prop_oneof![Just(0), 0u64..=100];
+    let sessions = prop::collection::vec((1u64..60, pace, between), 0..6);
     (1u64..6, sessions, 1usize..9, 2u64..30, 0u64..4, 0u64..5, any::<bool>()).prop_flat_map(
         |(hop, sessions, stations, frame_max, per_visit, q, strict)| {
             // A slot carries whole ticks of each of its units.
-            let slots: Vec<u64> = sessions.iter().map(|(send, (_, k))| send.div_ceil(*k) * k + hop).collect();
-            let paces: Vec<(u64, u64)> = sessions.iter().map(|(_, pace)| *pace).collect();
+            let slots: Vec<u64> =
+                sessions.iter().map(|(send, (_, k), _)| send.div_ceil(*k) * k + hop).collect();
+            let paces: Vec<(u64, u64)> = sessions.iter().map(|(_, pace, _)| *pace).collect();
+            let between: Vec<u64> = sessions.iter().map(|(.., between)| *between).collect();
             let least = slots.iter().sum::<u64>() + 2 * hop + per_visit + frame_max;
             (least..least * 3, any::<u64>()).prop_map(move |(trt, seed)| Ring {
                 trt,
                 hop,
                 slots: slots.clone(),
                 paces: paces.clone(),
+                between: between.clone(),
                 stations,
                 frame_max,
                 per_visit,
@@ -308,6 +318,7 @@ fn the_early_gap_is_attained_and_exceeds_the_period() {
         hop: 2,
         slots: vec![52, 52, 52],
         paces: vec![(1, 1); 3],
+        between: Vec::new(),
         stations: 2,
         frame_max: 20,
         per_visit: 0,
@@ -330,6 +341,7 @@ fn the_bounds_of_long_and_short_periods_are_attained() {
             hop: 2,
             slots: vec![62],
             paces: vec![pace],
+            between: Vec::new(),
             stations: 2,
             frame_max: 20,
             per_visit: 0,
@@ -351,6 +363,7 @@ fn n_rotations_alone_are_not_enough_for_ordinary_traffic() {
         hop: 1,
         slots: vec![81],
         paces: vec![(1, 1)],
+        between: Vec::new(),
         stations: 1,
         frame_max: 10,
         per_visit: 0,
@@ -370,6 +383,7 @@ fn one_tick_below_the_floor_no_gap_is_promised() {
         hop: 2,
         slots: vec![77],
         paces: vec![(1, 1)],
+        between: Vec::new(),
         stations: 3,
         frame_max: 20,
         per_visit: 0,

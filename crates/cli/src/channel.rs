@@ -9,6 +9,8 @@ use serde_json::json;
 
 /// One unit each cycle of a 30 Hz segment.
 const PERIOD: &str = "33333333ns";
+/// The same.
+const PERIOD_DEFAULT: Span = Span::from_nanos(33_333_333);
 
 /// Arguments of `rota channel`.
 #[derive(clap::Args)]
@@ -32,7 +34,7 @@ enum Action {
         /// The rate to reserve, such as 1.5mbit
         #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
         rate: BitRate,
-        /// From one unit to the next: the segment's cycle, a multiple or a whole part of it
+        /// From one unit to the next; the segment's cycle, a multiple or a whole part of it reserves least
         #[arg(long, value_parser = parse_span, default_value = PERIOD, value_name = "TIME")]
         period: Span,
         /// The highest rate that it may later be changed to; twice the rate unless given
@@ -59,9 +61,6 @@ enum Action {
         /// The new rate
         #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
         rate: BitRate,
-        /// The channel's period
-        #[arg(long, value_parser = parse_span, default_value = PERIOD, value_name = "TIME")]
-        period: Span,
     },
 }
 
@@ -82,7 +81,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
             say(format, json!({ "closed": channel }), &format!("channel {channel} closes"));
             Ok(Exit::Done)
         }
-        Action::Modify { channel, rate, period } => modify(*channel, *rate, *period, format),
+        Action::Modify { channel, rate } => modify(*channel, *rate, format),
     }
 }
 
@@ -109,12 +108,15 @@ fn refused(refusal: &rota::RefusalInfo, format: Format) -> Exit {
 
 fn granted(what: &str, contract: &rota::ContractInfo, format: Format) {
     let json = serde_json::to_value(contract).unwrap_or_default();
-    let text = format!(
+    let mut text = format!(
         "{what}: units of {} octets every {}, delivered within {}",
         contract.unit_octets_max,
         Span::from_nanos(contract.period_ns),
         Span::from_nanos(contract.bound_ns)
     );
+    if let Some(reservation) = contract.reservation() {
+        text += &format!("; {reservation}");
+    }
     say(format, json!({ "contract": json }), &text);
 }
 
@@ -163,9 +165,13 @@ fn list(format: Format) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn modify(channel: u64, rate: BitRate, period: Span, format: Format) -> Result<Exit, Failure> {
+fn modify(channel: u64, rate: BitRate, format: Format) -> Result<Exit, Failure> {
+    let mut node = connect()?;
+    // The rate is one of its own period's units; of a channel that is not there the node says so.
+    let known = node.channels()?.into_iter().find(|known| known.channel == channel);
+    let period = known.map_or(PERIOD_DEFAULT, |known| Span::from_nanos(known.contract.period_ns));
     let octets = unit_octets(rate, period)?;
-    match connect()?.modify_channel(channel, octets) {
+    match node.modify_channel(channel, octets) {
         Ok(contract) => granted(&format!("channel {channel}"), &contract, format),
         Err(OpenError::Refused(refusal)) => return Ok(refused(&refusal, format)),
         Err(error) => return Err(error.into()),

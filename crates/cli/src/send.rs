@@ -8,7 +8,7 @@ use crate::stall::Stall;
 use crate::transport::channel::{self, ChannelRequest, OpenError};
 use crate::transport::udp::{UdpSink, resolve};
 use crate::transport::{Over, Promise, Refusal, UnitSink};
-use crate::video::Video;
+use crate::video::{FrameRate, Video};
 use rota_units::{BitRate, Instant, Span, parse_rate, parse_span};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
@@ -38,10 +38,10 @@ pub struct Args {
     /// The rate of standard input, such as 1.5mbit
     #[arg(long, value_parser = parse_rate, conflicts_with = "video", allow_hyphen_values = true)]
     rate: Option<BitRate>,
-    /// Frames a second, where the file does not state them or states them wrongly
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000), value_name = "N")]
-    fps: Option<u64>,
-    /// From one unit to the next, where it is not a frame time: the cycle, a multiple or a whole part of it
+    /// Frames a second, where the file does not state them or states them wrongly: 25, 29.97 or 24000/1001
+    #[arg(long, value_parser = FrameRate::read, value_name = "N")]
+    fps: Option<FrameRate>,
+    /// From one unit to the next, where it is not a frame time
     #[arg(long, value_parser = parse_span, value_name = "TIME", conflicts_with = "fps")]
     period: Option<Span>,
     /// Make each unit of so many copies of its access unit, to load a faster link
@@ -160,7 +160,7 @@ impl Supply {
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let mut period = match (args.fps, args.period) {
-        (Some(fps), _) => Span::from_nanos(1_000_000_000 / fps),
+        (Some(fps), _) => Span::from_nanos(fps.period_ns()),
         (None, Some(Span::ZERO)) => return Err(Failure::wrong_use("--period 0 is no time between units")),
         (None, Some(period)) => period,
         (None, None) => PERIOD_DEFAULT,

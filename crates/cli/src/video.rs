@@ -58,6 +58,28 @@ impl FrameRate {
         sane.then_some(Self { frames, seconds })
     }
 
+    /// A rate as people write it: `25`, `24000/1001`, or `29.97`, which stands for 30000/1001 as 23.976 and
+    /// 59.94 do for theirs.
+    ///
+    /// # Errors
+    /// A sentence for a command line.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let digits =
+            |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten();
+        let (frames, seconds) = match (text, text.split_once('/'), text.split_once('.')) {
+            ("23.976" | "23.98", ..) => (Some(24_000), Some(1_001)),
+            ("29.97", ..) => (Some(30_000), Some(1_001)),
+            ("59.94", ..) => (Some(60_000), Some(1_001)),
+            (_, Some((frames, seconds)), _) => (digits(frames), digits(seconds)),
+            (_, None, Some((whole, part))) if (1..=6).contains(&part.len()) => {
+                (digits(&format!("{whole}{part}")), Some(10_u64.pow(part.len() as u32)))
+            }
+            _ => (digits(text), Some(1)),
+        };
+        let rate = frames.zip(seconds).and_then(|(frames, seconds)| Self::new(frames, seconds));
+        rate.ok_or_else(|| format!("'{text}' is no frame rate from 1 to 1000; write 25, 29.97 or 24000/1001"))
+    }
+
     /// The time from one frame to the next in nanoseconds, rounded down: 33,333,333 at 30 a second.
     pub fn period_ns(self) -> u64 {
         let ns = u128::from(self.seconds) * 1_000_000_000 / u128::from(self.frames);

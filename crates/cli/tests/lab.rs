@@ -275,8 +275,10 @@ fn nodes_run_or_up_says_why_not() {
         return;
     }
     assert!(lab.run(&["lab", "down"]).status.success());
-    let out = lab.run(&["lab", "up", "--nodes", "2"]);
+    let out = lab.run(&["lab", "up", "--nodes", "2", "--trt", "10ms"]);
     if out.status.success() {
+        let status = text(&lab.run(&["lab", "exec", "n1", "--", ROTA, "status", "--json"]).stdout);
+        assert!(status.contains("\"trt_ns\":10000000,"), "{status}");
         let processes = marked(&lab.name);
         let nodes = processes.iter().filter(|p| p.contains(" node --iface eth0")).count();
         assert_eq!(nodes, 2, "one in each station: {processes:?}");
@@ -294,6 +296,7 @@ fn wrong_words_are_refused_in_one_sentence() {
         &["lab", "up", "--rate", "0mbit"][..],
         &["lab", "up", "--rate", "10"],
         &["lab", "up", "--nodes", "0"],
+        &["lab", "up", "--trt", "1us"],
         &["lab", "up", "--nodes", "255"],
         &["lab", "up", "--port-queue", "3octets"],
         &["lab", "exec", "n1"],

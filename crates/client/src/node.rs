@@ -75,7 +75,7 @@ pub struct OpenRequest {
     pub unit_octets_max: u32,
     /// The largest unit that the channel may ever grow to, for which memory is kept at both ends.
     pub room_octets: u32,
-    /// One unit in each period: the segment's cycle, a multiple or a whole part of it.
+    /// One unit in each period; a multiple or a whole part of the segment's cycle reserves no more than that.
     pub period: Span,
     /// Units that may wait between program and node; the node makes as many as the contract needs at least.
     pub buffers: u16,

@@ -28,13 +28,15 @@ pub struct Pacer {
     grid: Span,
     next: Instant,
     strangers: u32,
+    /// Whether the turns follow the slots.
+    follows: bool,
 }
 
 impl Pacer {
     /// A pacer that follows this host's clock only; its first turn is at `first`.
     pub fn free_running(period: Span, first: Instant) -> Self {
         assert!(period > Span::ZERO, "a period is longer than nothing");
-        Self { period, grid: period, next: first, strangers: 0 }
+        Self { period, grid: period, next: first, strangers: 0, follows: true }
     }
 
     /// A pacer locked to a channel's slots, given the instant of one of them: turns come a quarter of a
@@ -52,10 +54,21 @@ impl Pacer {
         pacer
     }
 
+    /// The same for a channel whose slots come more often than its units: no phase of theirs suits every
+    /// unit, so the turns follow this host's clock, from the first slot on.
+    pub fn beside_slots(period: Span, slot_at: Instant, now: Instant) -> Self {
+        let mut pacer = Self { follows: false, ..Self::free_running(period, slot_at) };
+        pacer.skip_to(now);
+        pacer
+    }
+
     /// Tells the pacer when a slot really began. Small differences (the two clocks' drift) are followed
     /// gently, by at most 1/64 of a period each; a phase that is off by more than an eighth of a period four
     /// times in a row is taken over at once, because slots move when other channels close.
     pub fn observe_slot(&mut self, slot_at: Instant) {
+        if !self.follows {
+            return;
+        }
         let wanted = slot_at.minus(self.grid.div_down(4));
         let (off, later) = self.phase_of(wanted);
         if off > self.grid.div_down(8) {
@@ -172,6 +185,17 @@ mod tests {
         }
         pacer.observe_slot(at(1_032));
         assert_eq!(pacer.due(), at(1_046));
+    }
+
+    /// 24 units a second in 30 slots: the slots' phase passes by the turns and must not pull them along.
+    #[test]
+    fn beside_slots_that_come_more_often_turns_keep_their_period() {
+        let mut pacer = Pacer::beside_slots(Span::from_millis(40), at(1_000), at(1_001));
+        for turn in 0..8 {
+            assert_eq!(pacer.due(), at(1_040 + 40 * turn));
+            (0..2).for_each(|slot| pacer.observe_slot(at(1_032 + 40 * turn + 32 * slot)));
+            assert!(pacer.take(pacer.due()).is_some());
+        }
     }
 
     #[test]

@@ -199,6 +199,9 @@ impl SendChannel {
         let slot = self.wait_slot(timeout)?;
         let period = Span::from_nanos(self.contract.period_ns.max(1));
         let cycle = Span::from_nanos(self.contract.cycle_ns);
+        if self.contract.extra_ppm > 0 {
+            return Ok(Pacer::beside_slots(period, slot.at, now()));
+        }
         Ok(Pacer::locked_every(period, cycle, slot.at, now()))
     }
 

@@ -2,6 +2,7 @@
 
 use crate::commands::{Command, ControlEnd, Opening, Peer};
 use crate::status::Facts;
+use rota_admission::Pace;
 use rota_proto::{ChannelId, CloseCause, Contract, Listener};
 use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request, SocketError};
 use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
@@ -317,7 +318,12 @@ impl Session {
 }
 
 pub(crate) fn contract_info(contract: &Contract) -> ContractInfo {
+    // Both ends come to the same: a contract's period is one of its ring.
+    let pace = Pace::of(contract.period, contract.cycle).unwrap_or(Pace::EVERY_CYCLE);
     ContractInfo {
+        reserved_units: pace.units() as u16,
+        reserved_cycles: pace.cycles() as u16,
+        extra_ppm: pace.extra_ppm(contract.cycle),
         unit_octets_max: contract.unit_octets_max,
         period_ns: contract.period.as_nanos(),
         bound_ns: contract.bound.as_nanos(),

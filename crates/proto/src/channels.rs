@@ -36,7 +36,7 @@ pub struct OpenRequest {
     pub unit_octets_max: u32,
     /// The largest unit that it may ever grow to, for which both ends keep memory; at least the former.
     pub room_octets: u32,
-    /// One unit every so long: the segment's TRT, a multiple or a whole part of it (see [`Pace`]).
+    /// One unit every so long; a multiple or a whole part of the TRT reserves no more (see [`Pace`]).
     pub period: Span,
     /// Whether the sender needs the strict period.
     pub periodic: bool,
@@ -60,17 +60,18 @@ pub enum OpenError {
     /// A unit of no octets, or above what fragments can number.
     #[error("a unit of {0} octets in each period cannot be carried; 1 to 5000000 can: choose a lower rate")]
     UnitSize(u32),
-    /// A period that does not go with the segment's cycle.
+    /// A period that is too long or too short for the segment's cycle.
     #[error(
-        "a period of {}ns is no multiple and no whole part of the segment's cycle of {}ns; the nearest that \
-         is one is {}ns", .asked.as_nanos(), .trt.as_nanos(), .nearest.as_nanos()
+        "a period of {} ns is too {} for the segment's cycle of {} ns; the {} is {} ns",
+        .asked.as_nanos(), if .asked > .nearest { "long" } else { "short" }, .trt.as_nanos(),
+        if .asked > .nearest { "longest" } else { "shortest" }, .nearest.as_nanos()
     )]
     Period {
         /// What was asked for.
         asked: Span,
         /// The segment's cycle.
         trt: Span,
-        /// What would be right.
+        /// The longest, or the shortest, that can be had.
         nearest: Span,
     },
     /// Less memory than units.

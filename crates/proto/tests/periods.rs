@@ -77,19 +77,46 @@ fn two_units_each_cycle_leave_in_one_slot() {
 }
 
 #[test]
-fn another_period_is_refused_with_the_nearest_that_is_right() {
+fn a_period_between_whole_ones_is_served_by_more_slots() {
+    let (mut rig, channel) = master(ms(40), 2_000);
+    let contract = *rig.node.contract(channel).expect("it is open");
+    assert_eq!((contract.period, contract.cycle, contract.buffers), (ms(40), TRT, 2));
+    assert!(contract.bound > TRT && contract.bound < TRT + ms(10), "as with one each cycle: {contract:?}");
+    rig.unit(channel, 0, 2_000);
+    rig.run(TRT);
+    assert_eq!(fragments(&rig), [(0, 0), (0, 1)]);
+    // 50 a second: two in each cycle of 33 ms.
+    let (mut rig, channel) = master(ms(20), 2_000);
+    let contract = *rig.node.contract(channel).expect("it is open");
+    assert_eq!((contract.period, contract.buffers), (ms(20), 4));
+    (0..3).for_each(|unit| rig.unit(channel, unit, 2_000));
+    rig.run(TRT);
+    assert_eq!(fragments(&rig), [(0, 0), (0, 1), (1, 0), (1, 1)]);
+}
+
+#[test]
+fn a_period_out_of_range_is_refused_with_the_end_of_the_range() {
     let mut rig = Rig::plain();
-    let request = OpenRequest {
-        to: Destination::Station(rig::mac(3)),
-        service: 5,
-        unit_octets_max: 100,
-        room_octets: 100,
-        period: ms(40),
-        periodic: true,
+    let mut refused = |period| {
+        let request = OpenRequest {
+            to: Destination::Station(rig::mac(3)),
+            service: 5,
+            unit_octets_max: 100,
+            room_octets: 100,
+            period,
+            periodic: true,
+        };
+        rig.node.open(rig.now, &request).unwrap_err()
     };
-    let refused = rig.node.open(rig.now, &request).unwrap_err();
-    assert_eq!(refused, OpenError::Period { asked: ms(40), trt: TRT, nearest: TRT });
-    assert!(refused.to_string().ends_with("the nearest that is one is 33333333ns"), "{refused}");
+    let (long, nearest) = (TRT * 1_000, TRT * 64);
+    assert_eq!(refused(long), OpenError::Period { asked: long, trt: TRT, nearest });
+    let sentence = "a period of 33333333000 ns is too long for the segment's cycle of 33333333 ns; \
+                    the longest is 2133333312 ns";
+    assert_eq!(refused(long).to_string(), sentence);
+    assert!(refused(ms(1)).to_string().ends_with(
+        "too short for the segment's cycle of 33333333 ns; \
+                                                  the shortest is 1041667 ns"
+    ));
 }
 
 #[test]

@@ -87,6 +87,31 @@ fn units_of_mixed_periods_keep_their_own_bounds() {
     }
 }
 
+/// No cycle serves all seven: five of them reserve more slots than they have units.
+#[test]
+fn all_frame_rates_share_one_segment_and_keep_their_bounds() {
+    let periods = [41_708_333, 41_666_666, 40_000_000, 33_366_666, 33_333_333, 20_000_000, 16_666_666];
+    for (seed, strict) in [(1, true), (2, false), (3, true), (4, false)] {
+        let mut world = world(seed, 10);
+        for (at, period) in periods.into_iter().enumerate() {
+            let flow = open(&mut world, at % 4, 1_400, Span::from_nanos(period), strict);
+            let contract = world.flows()[flow].contract;
+            assert!(contract.period.as_nanos().abs_diff(period) <= 1, "{contract:?}");
+        }
+        let mut program = Program::new(7);
+        program.run(&mut world, ms(6_000), |_, octets| octets);
+        world.run_for(TRT * 6);
+        assert_eq!(world.violations(), []);
+        for (flow, period) in periods.into_iter().enumerate() {
+            let seen = report(&world, flow);
+            // A program that looks each half a millisecond has longer periods.
+            assert!(seen.whole >= 5_700_000_000 / period && seen.missed == 0, "flow {flow}: {seen:?}");
+            assert!(seen.whole == seen.ready && seen.worst <= seen.bound, "flow {flow}: {seen:?}");
+            assert_eq!(world.flows()[flow].skipped, 0, "flow {flow}");
+        }
+    }
+}
+
 #[test]
 fn a_long_period_costs_its_share_of_the_cycle() {
     let tht = |period: Span, octets: u32| {

@@ -18,7 +18,7 @@ use crate::Format;
 use crate::exit::{Exit, Failure};
 use clap::Subcommand;
 use registry::{Counted, Place, Request};
-use rota_units::{BitRate, Octets};
+use rota_units::{BitRate, Octets, Span, parse_span};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -61,6 +61,9 @@ struct Up {
     /// What 'rota calibrate --lab' wrote, for all nodes; measured at this rate
     #[arg(long, env = "ROTA_CALIBRATION", value_name = "FILE")]
     calibration: Option<PathBuf>,
+    /// The cycle of all nodes, 33.333333 ms by default: shorter for shorter periods and bounds
+    #[arg(long, value_parser = parse_span, value_name = "TIME", conflicts_with = "no_nodes")]
+    trt: Option<Span>,
     /// What to call the lab
     #[arg(long, default_value = "lab")]
     name: String,

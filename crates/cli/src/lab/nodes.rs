@@ -37,6 +37,9 @@ impl Nodes {
             if (1..=254).contains(&station) {
                 command.args(["--llc-address", &station.to_string()]);
             }
+            if let Some(trt) = lab.spec().trt {
+                command.args(["--trt", &format!("{}ns", trt.as_nanos())]);
+            }
             // A lab states its own size where that is more than a segment is taken to have.
             if u16::from(lab.spec().stations) > rota_node::STATIONS_STATED {
                 command.args(["--stations", &lab.spec().stations.to_string()]);

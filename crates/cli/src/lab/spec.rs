@@ -2,7 +2,7 @@
 
 use rota_driver::netlink::NetlinkError;
 use rota_driver::netns::NsError;
-use rota_units::{BitRate, Octets};
+use rota_units::{BitRate, Octets, Span};
 use std::path::PathBuf;
 
 pub use rota_driver::netns::Isolation;
@@ -23,6 +23,8 @@ pub struct LabSpec {
     pub priority: Option<PrioritySpec>,
     /// What `rota calibrate` wrote, for the nodes of all stations.
     pub calibration: Option<PathBuf>,
+    /// The cycle of all nodes; their default without it.
+    pub trt: Option<Span>,
     /// Whether the ports have queues that keep the rate; without them frames cross at once.
     pub shaped: bool,
     /// The ports are left alone for `rota hub` to join, which keeps the rate itself.
@@ -42,6 +44,7 @@ impl LabSpec {
             port_queue: default_port_queue(rate),
             priority: None,
             calibration: None,
+            trt: None,
             shaped: true,
             hub: false,
         }

@@ -33,7 +33,11 @@ fn orders(up: &Up) -> Result<Orders, Failure> {
     Place::of(&up.name).map_err(Failure::wrong_use)?;
     let calibration = up.calibration.as_deref().map(whole_path).transpose()?;
     let spec = LabSpec::new(up.name.clone(), up.nodes, up.rate);
-    let spec = LabSpec { port_queue, hub: up.hub.is_some(), calibration, ..spec };
+    let spec = LabSpec { port_queue, hub: up.hub.is_some(), calibration, trt: up.trt, ..spec };
+    if let Some(trt) = up.trt {
+        let settings = Settings::ethernet(up.rate, port_queue);
+        settings.with_cycle(trt).map_err(|error| Failure::wrong_use(format!("--trt: {error}")))?;
+    }
     if let Some(Some(script)) = &up.hub {
         let settings = Settings::ethernet(up.rate, port_queue);
         let world = WorldSpec { strangers: 1, ..WorldSpec::with(usize::from(up.nodes), settings) };
@@ -73,6 +77,9 @@ pub fn up(up: &Up, format: Format) -> Result<Exit, Failure> {
     command.args(["--port-queue", &format!("{}octets", orders.spec.port_queue.get())]);
     if let Some(file) = &orders.spec.calibration {
         command.arg("--calibration").arg(file);
+    }
+    if let Some(trt) = up.trt {
+        command.args(["--trt", &format!("{}ns", trt.as_nanos())]);
     }
     command.args(up.no_nodes.then_some("--no-nodes"));
     if let Some(script) = &up.hub {

@@ -28,6 +28,27 @@ fn the_units_of_a_byte_stream_are_the_file() {
 }
 
 #[test]
+fn frame_rates_are_read_as_people_write_them() {
+    let period = |text: &str| FrameRate::read(text).map(FrameRate::period_ns);
+    for (text, nanos) in [
+        ("23.976", 41_708_333),
+        ("24000/1001", 41_708_333),
+        ("24", 41_666_666),
+        ("25", 40_000_000),
+        ("29.97", 33_366_666),
+        ("30", 33_333_333),
+        ("12.5", 80_000_000),
+        ("59.94", 16_683_333),
+    ] {
+        assert_eq!(period(text), Ok(nanos), "{text}");
+    }
+    for wrong in ["", "0", "-5", "1001", "25/0", "0.5", ".", "1.", "a", "30/", "1e3", "99999999999999999999"]
+    {
+        assert!(period(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn a_looped_clip_starts_again() {
     let video = Video::read(&testdata("clip.h264")).unwrap();
     assert!(video.unit_looped(390) == video.unit_looped(0) && video.unit_looped(391) == video.unit_looped(1));

@@ -272,6 +272,9 @@ impl World {
             tht_ns: 1,
             cycle_ns: period_ns,
             buffers: 2,
+            reserved_units: 1,
+            reserved_cycles: 1,
+            extra_ppm: 0,
         };
         let source = NodeSource::create(SourceShape { buffers, unit_octets_max }).unwrap();
         let slots = rx_slots_for(units, unit_octets_max, FRAGMENT_OCTETS as u32);

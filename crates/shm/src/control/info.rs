@@ -3,6 +3,7 @@
 
 use crate::TraceRecord;
 use rota_admission::Refusal;
+use rota_units::Span;
 use serde::{Deserialize, Serialize};
 
 /// What was promised to a channel.
@@ -22,6 +23,33 @@ pub struct ContractInfo {
     pub cycle_ns: u64,
     /// Units for which the sender needs buffers so that none waits for one; the node made at least as many.
     pub buffers: u16,
+    /// Units that are reserved in each `reserved_cycles` cycles.
+    pub reserved_units: u16,
+    /// Cycles in which `reserved_units` units are reserved.
+    pub reserved_cycles: u16,
+    /// What is reserved beyond one unit in each period, in millionths: a period that is no multiple and no
+    /// whole part of the cycle is served by slots that come more often.
+    pub extra_ppm: u32,
+}
+
+impl ContractInfo {
+    /// What is reserved, where it is more than one unit in each period.
+    pub fn reservation(&self) -> Option<String> {
+        let tenths = (u64::from(self.extra_ppm) + 500) / 1_000;
+        let units = if self.reserved_units == 1 { "unit" } else { "units" };
+        let cycles =
+            if self.reserved_cycles == 1 { String::new() } else { format!("{} ", self.reserved_cycles) };
+        let cycle = Span::from_nanos(self.cycle_ns);
+        (self.extra_ppm > 0).then(|| {
+            format!(
+                "{} {units} reserved in each {cycles}{} of {cycle}, {}.{} % more than one each period",
+                self.reserved_units,
+                if self.reserved_cycles == 1 { "cycle" } else { "cycles" },
+                tenths / 10,
+                tenths % 10
+            )
+        })
+    }
 }
 
 /// Why a request does not fit, and what would.

@@ -29,7 +29,7 @@ pub enum Request {
         unit_octets_max: u32,
         /// The largest unit that it may ever grow to, for which both ends keep memory.
         room_octets: u32,
-        /// One unit in each period: the cycle, a multiple or a whole part of it.
+        /// One unit in each period; a multiple or a whole part of the cycle reserves no more than that.
         period_ns: u64,
         /// Units that may wait in shared memory; at least as many as the contract needs are made.
         buffers: u16,

@@ -24,7 +24,7 @@ pub struct Reservation {
     pub to: usize,
     /// Octets of the largest unit.
     pub unit: u32,
-    /// From one unit to the next: the cycle, a multiple or a whole part of it.
+    /// From one unit to the next.
     pub period: Span,
     /// Whether it asks for the strict period.
     pub periodic: bool,
@@ -189,9 +189,10 @@ impl Scenario {
             }
             if let Err(nearest) = Pace::of(channel.period, self.world.settings.trt) {
                 let (asked, trt) = (channel.period.as_nanos(), self.world.settings.trt.as_nanos());
+                let which =
+                    if channel.period > nearest { "long; the longest" } else { "short; the shortest" };
                 let sentence = format!(
-                    "{asked}ns is no multiple and no whole part of the cycle of {trt}ns; the nearest that is \
-                     one is {}ns",
+                    "{asked}ns is too {which} that a cycle of {trt}ns serves is {}ns",
                     nearest.as_nanos()
                 );
                 return error("reservation", index, "period", sentence);
