@@ -193,6 +193,12 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         Some(name) => name.clone(),
         None => host_name()?,
     };
+    if let Some(letter) = name.chars().find(|letter| !rota_wire::is_printable(*letter)) {
+        let wrong = letter.escape_unicode();
+        return Err(Failure::wrong_use(format!(
+            "the name {name:?} has a character, {wrong}, that does not print"
+        )));
+    }
     if name.is_empty() || name.len() > 32 {
         return Err(Failure::wrong_use(format!("the name '{name}' must have 1 to 32 octets")));
     }

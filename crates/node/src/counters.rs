@@ -34,7 +34,7 @@ macro_rules! malformed {
 }
 
 /// All of them, in the order of the file.
-const COUNTERS: [Counter; 76] = [
+const COUNTERS: [Counter; 78] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
@@ -75,6 +75,8 @@ const COUNTERS: [Counter; 76] = [
     ("stations_refused", |v| v.link.counters().stations_refused),
     ("strikes", |v| v.link.counters().strikes),
     ("jumps_refused", |v| v.link.counters().jumps_refused),
+    ("tokens_unsound", |v| v.link.counters().tokens_unsound),
+    ("over_budget", |v| v.link.counters().over_budget),
     ("frames_malformed", |v| v.link.counters().frames_malformed),
     ("frames_unproven", |v| v.link.counters().frames_unproven),
     ("frames_replayed", |v| v.link.counters().frames_replayed),
@@ -119,13 +121,14 @@ const COUNTERS: [Counter; 76] = [
 ];
 
 /// Counters that a healthy segment leaves at zero; each says why in [`rota_proto::Counters`].
-pub const SHOULD_BE_ZERO: [&str; 10] = [
+pub const SHOULD_BE_ZERO: [&str; 11] = [
     "frames_unproven",
     "fragments_policed",
     "tokens_expired",
     "leases_expired",
     "cycles_skipped",
     "jumps_refused",
+    "tokens_unsound",
     "strikes",
     "units_dropped",
     "transmit_no_room",

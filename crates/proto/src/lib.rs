@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
+mod budget;
 mod cause;
 mod channels;
 pub mod circuit;

@@ -105,7 +105,7 @@ impl Announce {
         core::str::from_utf8(&self.name[..usize::from(self.name_octets)]).unwrap_or("")
     }
 
-    /// Reads the body.
+    /// Reads the body. In the name each character that cannot be printed becomes a question mark.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -125,7 +125,8 @@ impl Announce {
         }
         let name = core::str::from_utf8(reader.take(name_octets)?).map_err(|_| Malformed::Field("name"))?;
         reader.end()?;
-        let said = Self::new(node_id, nonce, boot_id, state, name);
+        let mut room = [0; MAX_NAME_OCTETS];
+        let said = Self::new(node_id, nonce, boot_id, state, crate::name::shown(name, &mut room));
         Ok(Self { mode_epoch, trt_ns, rate_bps, settings, answers, llc_address, ..said })
     }
 

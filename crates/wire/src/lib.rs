@@ -14,6 +14,7 @@ mod fields;
 pub mod fuzz;
 pub mod header;
 pub mod llc;
+mod name;
 pub mod report;
 pub mod reserved;
 pub mod seal;
@@ -31,6 +32,7 @@ pub use header::{
     FrameView, Generation, INCARNATION_AT, Kind, LINK_HEADER_OCTETS, LinkHeader, PayloadKind, TAG_OCTETS,
     UnitHeader,
 };
+pub use name::is_printable;
 pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, ReportHead};
 pub use reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};
 pub use seal::{Key, emit_frame, verify};

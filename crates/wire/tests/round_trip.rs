@@ -74,7 +74,7 @@ prop_compose! {
         state in prop::sample::select(vec![
             StationState::Joining, StationState::Plain, StationState::Ring, StationState::Leaving,
         ]),
-        name in ".{0,40}",
+        name in "[a-z0-9 äπ字-]{0,40}",
     ) -> Announce {
         let mut said = Announce::new(node_id, nonce, boot_id, state, &name);
         (said.mode_epoch, said.trt_ns, said.rate_bps) = (mode_epoch, trt_ns, rate_bps);

@@ -5,6 +5,8 @@
 //!
 //! It maps the node's counters file read-only, and asks the node for nothing more than that file.
 
+#[cfg(test)]
+mod extremes;
 mod live;
 mod lookout;
 mod narrow;

@@ -222,7 +222,7 @@ impl Picture {
 
     /// How much of what can be reserved is.
     pub fn reserved_percent(&self) -> u64 {
-        self.reserved_ns * 100 / self.capacity_ns.max(1)
+        self.reserved_ns.saturating_mul(100) / self.capacity_ns.max(1)
     }
 
     /// Part of the link that a load takes, in percent.

@@ -16,7 +16,7 @@ pub struct Rate {
 impl std::ops::AddAssign for Rate {
     fn add_assign(&mut self, more: Self) {
         self.packets_per_second += more.packets_per_second;
-        self.rate_bps += more.rate_bps;
+        self.rate_bps = self.rate_bps.saturating_add(more.rate_bps);
     }
 }
 
@@ -35,7 +35,8 @@ impl Rate {
             return Self::default();
         }
         let seconds = span.as_nanos() as f64 / 1e9;
-        let octets = flow.octets + flow.frames * overhead;
+        // Counts of others are what they say: any number.
+        let octets = flow.octets.saturating_add(flow.frames.saturating_mul(overhead));
         Self {
             packets_per_second: flow.frames as f64 / seconds,
             rate_bps: (octets as f64 * 8.0 / seconds) as u64,

@@ -191,7 +191,7 @@ pub fn of_station(picture: &Picture, station: &Station, row: &StationRow, notice
         );
         warnings.push(warning("stalls", sentence));
     }
-    let talk = station.kinds[0].now.rate_bps + station.kinds[3].now.rate_bps;
+    let talk = station.kinds[0].now.rate_bps.saturating_add(station.kinds[3].now.rate_bps);
     if picture.percent(talk) > TALK_PERCENT {
         let sentence = format!(
             "{name} babbles: {:.0} % of the link are its token and control frames",
@@ -223,7 +223,7 @@ pub fn of_channel(channel: &Channel, late: Rose) -> Option<Warning> {
         return Some(counted("late", &sentence, late));
     }
     let (slack, bound) = (u64::try_from(channel.slack_ns?).unwrap_or(0), channel.bound_ns?);
-    (slack * 100 < bound * LITTLE_SLACK_PERCENT).then(|| {
+    (u128::from(slack) * 100 < u128::from(bound) * u128::from(LITTLE_SLACK_PERCENT)).then(|| {
         let left = Span::from_nanos(slack);
         warning("little-slack", format!("{who}: only {left} were left of the bound at the latest unit"))
     })
@@ -238,6 +238,7 @@ pub fn meaning(name: &str) -> &'static str {
         "leases_expired" => "this station lost the token because it was held for too long",
         "cycles_skipped" => "cycles lasted longer than their period, so that some were left out",
         "jumps_refused" => "somebody claims a token generation that no honest station can have",
+        "tokens_unsound" => "somebody with the key sends tokens that contradict the settings of the segment",
         "strikes" => "a live station did not take the token up, or lost it",
         "units_dropped" => "units of a channel were given up",
         "transmit_no_room" => "the card's queue was full, so that frames were lost here",

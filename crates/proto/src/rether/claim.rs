@@ -208,7 +208,9 @@ impl Rether {
             // REPAIR-B8: the claimant has missed the return to plain Ethernet. With an older epoch we missed
             // a switch; with an equal one a switch and a return have met, and the ring wins as for notices.
             Mode::Plain if newer(self.mode_epoch, claim.mode_epoch) => {
-                self.outbox.push_back(Pending::Mode);
+                if self.may_notify(now) {
+                    self.outbox.push_back(Pending::Mode);
+                }
                 return;
             }
             _ => {
@@ -245,10 +247,15 @@ impl Rether {
 
     pub(super) fn on_grant(&mut self, now: Instant, from: StationId, grant: &ClaimGrant) {
         let epoch = self.keys.current_epoch();
-        let Some(claim) = &mut self.claim else { return };
-        if grant.generation != claim.generation {
+        let answers = |claim: &ClaimRound| claim.generation == grant.generation;
+        if !self.claim.as_ref().is_some_and(answers) {
             return;
         }
+        // A list that cannot be is worth no more than silence: its sender is waited for.
+        if self.is_jump(grant.seen) || grant.list.as_ref().is_some_and(|list| !self.is_sound(list)) {
+            return;
+        }
+        let Some(claim) = &mut self.claim else { return };
         claim.granted.insert(from);
         claim.same_key &= grant.key_epoch == epoch;
         let theirs = Stamp { generation: grant.seen, seq: grant.seen_seq };

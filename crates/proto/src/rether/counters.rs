@@ -42,14 +42,16 @@ pub(super) const fn next_stamp(stamp: Stamp, station: u16) -> Stamp {
 impl Rether {
     /// The generation that a new token of this station would have; `None` when they are used up.
     pub(super) fn next_generation(&self) -> Option<Generation> {
-        let counter = self.seen.generation.counter + u32::from(!planted(Bug::GenerationNotRaised));
+        let counter =
+            self.seen.generation.counter.saturating_add(u32::from(!planted(Bug::GenerationNotRaised)));
         (counter < GENERATION_END).then_some(Generation { counter, station: self.station })
     }
 
-    /// Whether a generation is further ahead than anybody's honest count. Whoever has seen none believes any.
+    /// Whether a generation is further ahead than anybody's honest count, or is one that nobody makes.
     pub(super) fn is_jump(&mut self, generation: Generation) -> bool {
         let known = self.seen.generation.counter;
-        let jumps = known != 0 && generation.counter.saturating_sub(known) > JUMP_MAX;
+        let jumps =
+            generation.counter > GENERATION_END || generation.counter.saturating_sub(known) > JUMP_MAX;
         self.counters.jumps_refused += u64::from(jumps);
         jumps
     }
@@ -59,8 +61,17 @@ impl Rether {
     pub(super) fn learn_generation(&mut self, generation: Generation) {
         // Near their end generations begin anew on plain Ethernet: who still has an old one is not followed.
         let lasts = generation.counter < GENERATION_END - JUMP_MAX;
-        if lasts && generation > self.seen.generation && !self.is_jump(generation) {
+        let is_first = self.seen.generation == Generation::default();
+        if lasts && generation > self.seen.generation && (is_first || !self.is_jump(generation)) {
             self.seen = Stamp { generation, seq: 0 };
+        }
+    }
+
+    /// A station that knows of no generation enters a ring with that of its Form, near the end of all
+    /// generations too: whatever is further ahead is a jump from then on.
+    pub(super) fn learn_generation_of_ring(&mut self, generation: Generation) {
+        if self.seen.generation == Generation::default() && generation.counter <= GENERATION_END {
+            self.seen = self.seen.max(Stamp { generation, seq: 0 });
         }
     }
 

@@ -131,6 +131,9 @@ impl Rether {
         let mut forming = core::mem::take(&mut self.forming);
         if forming.add(from, form) {
             self.on_formed(now, known, form.mode_epoch, form.key_epoch, &forming.members);
+            if matches!(self.mode, Mode::Ring) {
+                self.learn_generation_of_ring(generation);
+            }
         } else if !matches!(self.mode, Mode::Ring) {
             self.ring_is_there(now);
         }

@@ -1,14 +1,20 @@
 //! A frame arrives: checked, proven, attributed, and only then believed.
 
+use super::counters::JUMP_MAX;
 use super::members::Heard;
 use super::{Mode, Rether, Stamp};
 use crate::io::StationId;
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
-    Announce, Claim, ClaimGrant, Form, FrameView, JoinAnswer, Kind, LinkHeader, MacAddr, ModeNotice, Nack,
-    Signal, Switch, SwitchAck, Token, UnitHeader, verify,
+    Announce, Claim, ClaimGrant, Form, FrameView, JoinAnswer, Kind, LinkHeader, MAX_STATIONS, MacAddr,
+    ModeNotice, Nack, Signal, Switch, SwitchAck, Token, UnitHeader, verify,
 };
+
+/// Whether a frame under a ring's key has its sender's own counter: no token orders it.
+const fn is_counted(kind: Kind) -> bool {
+    matches!(kind, Kind::Request | Kind::Signal | Kind::Report)
+}
 
 /// What a proven frame means for the parent of this machine.
 pub(crate) enum Arrived<'a> {
@@ -30,7 +36,15 @@ impl Rether {
             return Arrived::Nothing;
         };
         let header = *view.header();
-        if header.segment != self.settings.segment || view.source_mac() == self.me.mac {
+        if header.segment != self.settings.segment {
+            return Arrived::Nothing;
+        }
+        if view.source_mac() == self.me.mac {
+            self.on_own_name(&view);
+            return Arrived::Nothing;
+        }
+        if header.source > MAX_STATIONS {
+            self.counters.frames_malformed += 1;
             return Arrived::Nothing;
         }
         if !self.keys.proves(&view) {
@@ -54,6 +68,18 @@ impl Rether {
             self.counters.frames_malformed += 1;
             Arrived::Nothing
         })
+    }
+
+    /// A frame with this station's address. Where it is proven, somebody with the key spends this station's
+    /// frame counters: it goes on behind them, or others would take its own frames for replays.
+    fn on_own_name(&mut self, view: &FrameView<'_>) {
+        let header = view.header();
+        let counted = header.key_epoch == 0 || is_counted(header.kind);
+        let ahead = header.seq.saturating_sub(self.frame_seq);
+        let ours = header.incarnation == self.incarnation && (1..=u64::from(JUMP_MAX)).contains(&ahead);
+        if counted && ours && self.keys.proves(view) {
+            self.frame_seq = header.seq;
+        }
     }
 
     /// Frames under the segment key. `None` when the body is not what the kind promises.
@@ -127,7 +153,7 @@ impl Rether {
             return Some(Arrived::Nothing);
         }
         // What no token orders has the sender's own counter, strictly rising like that of its other frames.
-        if matches!(header.kind, Kind::Request | Kind::Signal | Kind::Report)
+        if is_counted(header.kind)
             && self.members.heard(now, mac, header.incarnation, header.seq) == Heard::Replay
         {
             self.counters.frames_replayed += 1;

@@ -75,7 +75,7 @@ impl Rether {
             self.counters.tokens_stale += 1;
             return;
         }
-        if self.is_jump(stamp.generation) {
+        if self.is_jump(stamp.generation) || !self.is_sound(token) {
             return;
         }
         assert!(
@@ -193,6 +193,7 @@ impl Rether {
             || stamp <= self.seen
             || token.mode_epoch != self.mode_epoch
             || self.is_jump(stamp.generation)
+            || !self.is_sound(token)
         {
             return;
         }

@@ -28,6 +28,8 @@ pub const HOLD_OFF_MAX: Span = Span::from_millis(64_000);
 pub(super) const FORGIVEN: Span = Span::from_millis(128_000);
 /// How many refusals are remembered, so that each is told once.
 const NOTICES: usize = 32;
+/// Stations whose stops are remembered; addresses can change.
+const RECORDS_MAX: usize = 512;
 /// A refusal that goes on is told again after this.
 const NOTICE_AGAIN: Span = Span::from_millis(60_000);
 
@@ -123,6 +125,11 @@ impl Rether {
         if told.iter().any(|refused| (refused.mac, refused.why, refused.here) == (mac, why, here)) {
             return;
         }
+        // Addresses are free to invent, and each would be told for the first time.
+        if !self.may_tell_refusal(now) {
+            return;
+        }
+        let told = &mut self.changes.refused;
         if told.len() == NOTICES {
             told.remove(0);
         }
@@ -210,11 +217,11 @@ impl Rether {
             // Never 0, which answers nothing.
             None => self.rng.next_u64() | 1,
         };
-        if self.changes.joiners.len() >= usize::from(STATIONS_MAX) {
+        if !self.make_room_for_joiner(now) {
             return;
         }
         let alive = said.answers == challenge || planted(Bug::ChallengeNotAsked);
-        if !alive && self.is_master() {
+        if !alive && self.is_master() && self.may_answer(now) {
             let answer = JoinAnswer { nonce: said.nonce, challenge, verdict: Verdict::Prove };
             self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
         }
@@ -228,6 +235,17 @@ impl Rether {
             challenge,
             alive,
         });
+    }
+
+    /// Whoever has not proven that it lives makes room for the next one when it has had its time.
+    fn make_room_for_joiner(&mut self, now: Instant) -> bool {
+        if self.changes.joiners.len() < usize::from(STATIONS_MAX) {
+            return true;
+        }
+        let stale = |joiner: &Joiner| !joiner.alive && !self.is_fresh(now, joiner);
+        let Some(at) = self.changes.joiners.iter().position(stale) else { return false };
+        self.changes.joiners.remove(at);
+        true
     }
 
     pub(super) fn is_master(&self) -> bool {
@@ -376,6 +394,9 @@ impl Rether {
         let mac = self.members.get(station)?.mac;
         let records = &mut self.changes.records;
         records.retain(|record| now.since(record.last) < FORGIVEN);
+        if records.len() >= RECORDS_MAX && records.iter().all(|record| record.mac != mac) {
+            records.remove(0);
+        }
         let at = records.iter().position(|record| record.mac == mac).unwrap_or_else(|| {
             records.push(Record { mac, stalls: 0, deaths: 0, last: now, until: Instant::ZERO });
             records.len() - 1

@@ -1,12 +1,20 @@
 //! Who is on the segment.
 
+use super::counters::JUMP_MAX;
 use crate::io::StationId;
 use crate::planted::{Bug, planted};
-use rota_units::Instant;
+use rota_units::{Instant, Span};
 use rota_wire::{Announce, FormMember, Load, MAX_STATIONS, MacAddr, StationSet};
 
 /// Most stations of a ring, this one included: what the parts of a Form may name.
 pub const STATIONS_MAX: u16 = 200;
+
+/// Stations that may have been heard once and not again: whole segments boot at a time, and floods of
+/// invented ones do not fill the table.
+const ONCE_HEARD_MAX: usize = 160;
+
+/// A frame counter that leaps is believed of who has not been heard for so long.
+const LEAP_PATIENCE: Span = Span::from_millis(10_000);
 
 /// A station that has been heard.
 #[derive(Clone, Debug)]
@@ -21,6 +29,8 @@ pub struct Member {
     pub announce: Announce,
     /// When it was last heard.
     pub heard: Instant,
+    /// It was heard again after its first word, which anybody can invent.
+    pub(super) again: bool,
     /// What was heard of it and proven.
     pub received: Load,
     /// Its part of the ring's key.
@@ -115,8 +125,14 @@ impl Members {
         if seq <= member.frame_seq && !planted(Bug::ReplayBelieved) {
             return Heard::Replay;
         }
+        // A counter that somebody with the key has put far ahead would have the station's own frames taken
+        // for replays for ever. Nobody sends so many frames while it is heard.
+        let leaps = member.frame_seq > 0 && seq.saturating_sub(member.frame_seq) > u64::from(JUMP_MAX);
+        if leaps && now.since(member.heard) < LEAP_PATIENCE {
+            return Heard::Replay;
+        }
         member.frame_seq = seq;
-        member.heard = now;
+        (member.heard, member.again) = (now, true);
         Heard::Known
     }
 
@@ -147,6 +163,7 @@ impl Members {
                 incarnation: inc,
                 announce,
                 heard: now,
+                again: false,
                 received: Load::default(),
                 nonce,
                 frame_seq: seq,
@@ -156,13 +173,30 @@ impl Members {
         self.list.sort_unstable_by_key(|member| (member.station, member.mac));
     }
 
+    /// Makes room for a newcomer: of those whose first word was their last, the one that is silent for
+    /// longest, and for more than `patience`, goes. `None`: there is no room; `Some(None)`: nobody had to go.
+    pub(super) fn make_room(&mut self, now: Instant, patience: Span) -> Option<Option<MacAddr>> {
+        let silent = |member: &&Member| !member.again;
+        let full = self.list.len() >= usize::from(MAX_STATIONS);
+        if !full && self.list.iter().filter(silent).count() < ONCE_HEARD_MAX {
+            return Some(None);
+        }
+        let oldest = self.list.iter().filter(silent).min_by_key(|member| (member.heard, member.mac))?;
+        if now.since(oldest.heard) < patience {
+            return None;
+        }
+        let mac = oldest.mac;
+        self.list.retain(|member| member.mac != mac);
+        Some(Some(mac))
+    }
+
     /// Takes up a member of a formed ring. What it said of itself before stays.
     pub(super) fn form(&mut self, now: Instant, formed: &FormMember) {
         if let Some(member) = self.by_mac_mut(formed.mac) {
             let renumbered = member.number(formed.station);
             member.begin(formed.incarnation, 0);
             member.nonce = formed.nonce;
-            member.heard = now;
+            (member.heard, member.again) = (now, true);
             self.renumbered |= renumbered;
             self.list.sort_unstable_by_key(|member| (member.station, member.mac));
         } else {

@@ -45,6 +45,7 @@ mod plain;
 mod queue;
 mod reserve;
 mod settings;
+mod sound;
 mod tally;
 mod visit;
 
@@ -73,6 +74,7 @@ use queue::{NrtQueue, Origin};
 use reserve::{Part, Session};
 use rota_units::{Instant, Span};
 use rota_wire::{Class, Generation, Key, MacAddr, Report, ReportHead, Signal, Token};
+use sound::Budgets;
 use std::collections::VecDeque;
 
 /// Names a token: its generation and its hop in it.
@@ -195,6 +197,10 @@ pub struct Counters {
     pub strikes: u64,
     /// Frames of generations further ahead than any honest count (zero).
     pub jumps_refused: u64,
+    /// Tokens, lists and grants that contradict the segment's settings (zero).
+    pub tokens_unsound: u64,
+    /// Answers, notices and newcomers beyond what others may make this station do.
+    pub over_budget: u64,
 }
 
 /// Signals that may wait for the token.
@@ -264,6 +270,7 @@ pub struct Rether {
     /// A station that was let in has seen this generation, newer than the ring's.
     outgrown: Option<Generation>,
     changes: Changes,
+    budgets: Budgets,
     gate: GateOrder,
     sessions: Vec<Session>,
     /// What each of this station's slots in the token is for, in their order.
@@ -328,6 +335,7 @@ impl Rether {
             asked_by: None,
             outgrown: None,
             changes: Changes::default(),
+            budgets: Budgets::new(),
             gate: GateOrder::Pass,
             sessions: Vec::with_capacity(rota_wire::MAX_SLOTS),
             parts: Vec::with_capacity(rota_wire::MAX_SLOTS),

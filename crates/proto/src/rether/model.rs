@@ -88,9 +88,10 @@ fn kept_list(visit: &mut dyn Visit, list: Option<&Token>) {
 }
 
 impl Rether {
-    /// Shows everything but settings, counters, the generator (its numbers only need to be fresh) and what
-    /// is only measured. In token mode the times at which members were heard are left out too: they are
-    /// read only by a plain station, which counts silence anew when it leaves a ring.
+    /// Shows everything but settings, counters, the generator (its numbers only need to be fresh), budgets,
+    /// which only more strangers than a model has would spend, and what is only measured. In token mode the
+    /// times at which members were heard are left out too: they are read only by a plain station, which
+    /// counts silence anew when it leaves a ring.
     pub(crate) fn visit(&self, visit: &mut dyn Visit) {
         let Self {
             settings: _,
@@ -132,6 +133,7 @@ impl Rether {
             asked_by,
             outgrown: _,
             changes: _,
+            budgets: _,
             gate,
             sessions: _,
             parts: _,

@@ -120,7 +120,8 @@ impl Rether {
 
     pub(super) fn on_announce(&mut self, now: Instant, header: &LinkHeader, mac: MacAddr, said: &Announce) {
         if !self.agrees(now, mac, said.settings) {
-            if matches!(self.mode, Mode::Ring) && said.state == StationState::Joining && self.is_master() {
+            let asks = matches!(self.mode, Mode::Ring) && said.state == StationState::Joining;
+            if asks && self.is_master() && self.may_answer(now) {
                 let answer = JoinAnswer { nonce: said.nonce, challenge: 0, verdict: Verdict::Settings };
                 self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
             }
@@ -136,7 +137,7 @@ impl Rether {
             return;
         }
         if matches!(self.mode, Mode::Ring) && (is_new || said.state != StationState::Ring) {
-            if said.state == StationState::Plain {
+            if said.state == StationState::Plain && self.may_notify(now) {
                 // It has lost the ring: told so, it stops sending and asks to join. It may not know this
                 // boot of ours, so it is also told who says so.
                 self.outbox.push_back(Pending::Announce);
@@ -155,6 +156,9 @@ impl Rether {
         }
         let station =
             if matches!(self.mode, Mode::Ring) { known.map_or(0, |(_, s)| s) } else { header.source };
+        if known.is_none() && !(self.may_take_up(now) && self.make_room(now)) {
+            return;
+        }
         self.members.announce(now, station, mac, header.incarnation, said, header.seq);
         self.tell_renumbered();
         if matches!(self.mode, Mode::Ring) {
@@ -177,6 +181,23 @@ impl Rether {
         }
         if said.state == StationState::Ring {
             self.ring_is_there(now);
+        }
+    }
+
+    /// Room in the table for a station that is new to it. Members of a ring are never in question: a ring
+    /// takes nobody up here.
+    fn make_room(&mut self, now: Instant) -> bool {
+        match self.members.make_room(now, self.settings.hello) {
+            None => {
+                self.counters.over_budget += 1;
+                false
+            }
+            Some(gone) => {
+                if let Some(mac) = gone {
+                    self.event(LinkEvent::MemberGone { mac, stopped: false });
+                }
+                true
+            }
         }
     }
 
@@ -327,7 +348,9 @@ impl Rether {
         let yields = match &self.mode {
             // B13: the initiator has missed that a ring runs.
             Mode::Ring => {
-                self.outbox.push_back(Pending::Mode);
+                if self.may_notify(now) {
+                    self.outbox.push_back(Pending::Mode);
+                }
                 return;
             }
             Mode::Joining(_) => !newer(self.mode_epoch, switch.mode_epoch),

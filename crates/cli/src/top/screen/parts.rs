@@ -151,7 +151,7 @@ impl Painter<'_> {
         let width = area.width.saturating_sub(left + 1);
         let shown = &history[history.len().saturating_sub(width.into())..];
         // The newest is at the right edge.
-        let x = area.x + left + width - shown.len() as u16;
+        let x = (area.x + left + width).saturating_sub(shown.len() as u16);
         let curve = Rect { x, y: area.y + 1, width: shown.len() as u16, height: area.height - 1 };
         let style = self.theme.kind(1);
         self.upright(curve.intersection(area), shown, (1, 0), |_| style);

@@ -1,0 +1,69 @@
+//! What frames under a key must agree with before anything of them is believed: a holder of the key may be
+//! broken or hostile, and numbers that contradict the settings are refused whole (faults 29 and 33).
+
+use super::Rether;
+use crate::budget::Budget;
+use rota_units::Instant;
+use rota_wire::{MAX_STATIONS, Token};
+
+/// What others can make this station do without the token, each within a budget.
+#[derive(Clone, Debug)]
+pub(super) struct Budgets {
+    /// Answers to those who ask to be let in.
+    answers: Budget,
+    /// Notices of the mode, to those who seem to have missed it.
+    notices: Budget,
+    /// New stations that are taken up in plain mode.
+    newcomers: Budget,
+    /// Refusals that are told to the log.
+    refusals: Budget,
+}
+
+impl Budgets {
+    pub(super) const fn new() -> Self {
+        Self {
+            answers: Budget::new(100, 200),
+            notices: Budget::new(20, 20),
+            newcomers: Budget::new(100, MAX_STATIONS as u64 + 1),
+            refusals: Budget::new(1, 32),
+        }
+    }
+}
+
+impl Rether {
+    pub(super) fn may_answer(&mut self, now: Instant) -> bool {
+        self.within(|budgets| budgets.answers.take(now))
+    }
+
+    pub(super) fn may_notify(&mut self, now: Instant) -> bool {
+        self.within(|budgets| budgets.notices.take(now))
+    }
+
+    pub(super) fn may_take_up(&mut self, now: Instant) -> bool {
+        self.within(|budgets| budgets.newcomers.take(now))
+    }
+
+    pub(super) fn may_tell_refusal(&mut self, now: Instant) -> bool {
+        self.within(|budgets| budgets.refusals.take(now))
+    }
+
+    fn within(&mut self, take: impl FnOnce(&mut Budgets) -> bool) -> bool {
+        let taken = take(&mut self.budgets);
+        self.counters.over_budget += u64::from(!taken);
+        taken
+    }
+
+    /// Whether a token or a list can be one of this segment: the cycle that all have agreed on, slots that
+    /// fit it, a position in the list.
+    pub(super) fn is_sound(&mut self, token: &Token) -> bool {
+        let slots = token.slots.as_slice();
+        let reserved: u64 = slots.iter().map(|slot| u64::from(slot.tht_ns)).sum();
+        let trt = self.settings.trt.as_nanos();
+        let is_sound = u64::from(token.trt_ns) == trt
+            && reserved <= trt
+            && usize::from(token.position) <= slots.len()
+            && token.next_nrt <= MAX_STATIONS;
+        self.counters.tokens_unsound += u64::from(!is_sound);
+        is_sound
+    }
+}
