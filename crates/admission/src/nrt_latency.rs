@@ -23,6 +23,11 @@
 //! of its own waits Q+1 gaps under "one", ⌈(Q+1)/q⌉ under "at most q". Signalling of the station itself goes
 //! first; what shares the place of one full frame counts as one, and of two visits one at least is not for
 //! signalling alone.
+//!
+//! A ring whose stations are idle rests. Then single visits serve whoever asks, in the order of the round,
+//! until a request is not answered when the second cycle behind it begins, or most stations ask: then the
+//! round of the table begins. So a frame that finds the ring at rest waits for 2·TRT and the gap above at
+//! most; by itself it waits for its request, one hop, and what remains of the slots.
 
 use crate::link::LinkModel;
 use crate::rether::SegmentParams;

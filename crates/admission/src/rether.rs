@@ -46,7 +46,10 @@
 //!
 //! *Transit.* Frames reach the switch one after another, e_{i+1} ≥ e_i + w_{i+1}, because one station
 //! sends at a time. One egress port then has d_i ≤ e_i + w_max by induction. Frames outside the token's
-//! order (list, announcement, wake) add their own length once.
+//! order (list, announcement, wake) add their own length once. A station wakes the token as often as it
+//! needs, with one request outstanding until an ordinary visit: each further request of a cycle is behind
+//! such a visit, in one of whose hops no data goes to the master for longer than the shortest frame takes
+//! (h ≥ two token frames). So requests never add more than one frame of each station.
 //!
 //! *The token's own way.* A switch stores and forwards, so a token behind a frame to its own receiver waits
 //! once more for that frame, w_max at most. In the ordinary round the time left pays for it; on the way
@@ -145,7 +148,8 @@ impl SegmentParams {
     }
 
     /// What every cycle spends beside slots and ordinary visits (`RETHER-2.4-12`): what the master says, and
-    /// a wake frame of each station.
+    /// a wake frame of each station. The master asks nobody, so that N − 1 would do; the one more is for a
+    /// cycle in which the master changes.
     pub fn cycle_overhead(&self) -> Span {
         self.master_broadcasts + self.link.frame_span_min() * u64::from(self.stations)
     }

@@ -3,6 +3,7 @@
 mod bare;
 pub mod hop;
 mod idle;
+mod interactive;
 mod shipnet;
 mod sim;
 pub mod stage;
@@ -27,6 +28,8 @@ enum What {
     Tcp(tcp::Args),
     /// What a station costs that has nothing to do
     Idle(idle::Args),
+    /// TCP request and response of two bystanders: plain mode, an idle ring, beside a flow
+    Interactive(interactive::Args),
     /// How fast the simulator is, with all its checkers, on one core
     Sim(sim::Args),
     /// The SHIPNET paper's measurements: delay, load, broadcast, idle time, beside UDP and beside TCP
@@ -45,6 +48,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         What::Hop(args) => hop::run(args, format)?,
         What::Tcp(args) => tcp::run(args, format)?,
         What::Idle(args) => idle::run(args, format)?,
+        What::Interactive(args) => interactive::run(args, format)?,
         What::Sim(args) => sim::run(args, format)?,
         What::Shipnet(args) => shipnet::run(args, format)?,
         What::ShipnetPeer => shipnet::peer::run()?,

@@ -244,7 +244,7 @@ fn an_idle_ring_rests_and_a_request_wakes_it_in_two_hops() {
 }
 
 #[test]
-fn a_station_with_data_asks_a_drowsy_ring_once_a_cycle() {
+fn a_station_with_data_asks_a_drowsy_ring_once() {
     let mut rig = Rig::ring();
     let list = Token { rested: true, ..rig.token(Phase::RealTime, &[SLOT]) };
     let mut body = [0; 100];

@@ -164,7 +164,7 @@ impl Rether {
             Kind::Token => self.on_token(now, at, header.source, stamp, &Token::parse(body).ok()?),
             Kind::TokenAck => self.on_token_ack(header.source, stamp),
             Kind::List => self.on_list(now, at, stamp, &Token::parse(body).ok()?),
-            Kind::Request => self.on_request(now, header.source),
+            Kind::Request => self.on_request(header.source),
             Kind::Mode => self.on_ring_mode(now, ModeNotice::parse(body).ok()?),
             Kind::Data => {
                 let (unit, payload) = UnitHeader::parse(body).ok()?;

@@ -172,6 +172,7 @@ impl Rether {
         self.note_deaths(at, &token.dead);
         self.changes.settle(&token.dead);
         self.note_list(token);
+        self.heed_round(token);
         self.list_stamp = stamp;
         self.silence_at = at + self.settings.silence(self.rank());
         self.set_clock(at, token);
@@ -201,7 +202,7 @@ impl Rether {
         self.give_up_token(now);
         self.claim = None;
         self.take_news(at.unwrap_or(now), stamp, token);
-        if !self.nrt.is_empty() {
+        if self.needs_visit() {
             self.ask_for_token(now);
         }
     }
@@ -291,9 +292,15 @@ impl Rether {
         // As late as is safe: on stock Linux a timer before the next tick costs more than the hop itself.
         let owed_by = hold.accepted + hop_timeout.minus(hop_timeout.div_down(5));
         match hold.acknowledge {
+            // Straight back: the token itself says that it came.
+            Some((from, ..)) if from == to => {}
             Some((to, stamp, _)) if idle_round => self.owed_ack = Some((to, stamp, owed_by)),
             Some((to, stamp, _)) => self.outbox.push_back(Pending::TokenAck { to, stamp }),
             None => {}
+        }
+        if self.needs_visit() {
+            // What came while the token was about to leave.
+            self.ask_for_token(now);
         }
     }
 
@@ -388,12 +395,6 @@ impl Rether {
             hold.acknowledge = None;
             self.outbox.push_back(Pending::TokenAck { to, stamp });
         }
-    }
-
-    /// A request reaches the cycle master.
-    pub(super) fn on_request(&mut self, _now: Instant, from: StationId) {
-        self.counters.requests += 1;
-        self.asked_by = Some(from);
     }
 
     /// Position among the known stations: of those who hear nothing the first claims first.

@@ -21,7 +21,8 @@
 //! 5. A non-real-time frame leaves only if it *and* the way home fit (A1); T_NRT has a floor (A3); the first
 //!    live slot is the cycle master (A2); admission runs at any visit (A5).
 //! 6. A ring with a periodic session keeps the strict period: cycle k+1 begins at c_k + TRT exactly.
-//! 7. An idle ring sleeps: the token rests with the cycle master until the next cycle or a request.
+//! 7. An idle ring sleeps: the token rests with the cycle master until the next cycle or a request. A request
+//!    costs two hops: the token goes to who asked and home again, and rests on (`wake.rs`).
 //! 8. The mode carries an epoch, and a station that hears nothing asks instead of assuming (B7–B11, B13);
 //!    an initiator does not ignore a worse one, but answers it with its own switch (B11).
 //! 9. Every frame carries a keyed tag; a ring's key depends on fresh nonces of all its members.
@@ -48,6 +49,7 @@ mod settings;
 mod sound;
 mod tally;
 mod visit;
+mod wake;
 
 pub(crate) use handle::Arrived;
 pub use join::{HOLD_OFF_MAX, Refused};
@@ -76,6 +78,7 @@ use rota_units::{Instant, Span};
 use rota_wire::{Class, Generation, Key, MacAddr, Report, ReportHead, Signal, Token};
 use sound::Budgets;
 use std::collections::VecDeque;
+use wake::Wakes;
 
 /// Names a token: its generation and its hop in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -260,13 +263,12 @@ pub struct Rether {
     other_ring: Option<Instant>,
     /// The key of the ring that this station has just left for plain mode, for the farewell that proves it.
     farewell: Option<(u8, Key)>,
-    last_request: Instant,
-    last_visit_idle: bool,
+    /// Requests for a token at rest.
+    wakes: Wakes,
     /// When the token last passed on in an idle round had come, and its sequence when it went: for the
     /// hop time.
     last_pass: Option<(Instant, u64)>,
     awake_until: Instant,
-    asked_by: Option<StationId>,
     /// A station that was let in has seen this generation, newer than the ring's.
     outgrown: Option<Generation>,
     changes: Changes,
@@ -328,11 +330,9 @@ impl Rether {
             granted: false,
             other_ring: None,
             farewell: None,
-            last_request: Instant::ZERO,
-            last_visit_idle: true,
+            wakes: Wakes::new(),
             last_pass: None,
             awake_until: Instant::ZERO,
-            asked_by: None,
             outgrown: None,
             changes: Changes::default(),
             budgets: Budgets::new(),

@@ -6,6 +6,7 @@
 use super::hold::{Hold, Watch};
 use super::reserve::Fate;
 use super::visit::{Sent, Stage};
+use super::wake::Wakes;
 use super::{Initiating, Joining, Mode, Rether, Settings, Stamp, Yielding};
 use crate::io::{GateOrder, StationId};
 use rota_units::{Instant, Span};
@@ -126,11 +127,9 @@ impl Rether {
             granted,
             other_ring: _,
             farewell,
-            last_request: _,
-            last_visit_idle,
+            wakes: _,
             last_pass: _,
             awake_until: _,
-            asked_by,
             outgrown: _,
             changes: _,
             budgets: _,
@@ -156,15 +155,15 @@ impl Rether {
         for (epoch, key) in keys.ring.iter().flatten().chain(farewell) {
             visit.key(*epoch, key);
         }
-        flag(visit, &[*leaving, *nacked, *granted, *last_visit_idle, *gate == GateOrder::Divert]);
-        visit.word(u64::from(*mode_repeats) << 16 | asked_by.map_or(0, u64::from));
+        flag(visit, &[*leaving, *nacked, *granted, *gate == GateOrder::Divert]);
+        visit.word(u64::from(*mode_repeats));
         kept_list(visit, list.as_ref());
         stamp(visit, *list_stamp);
         self.visit_parts(visit);
     }
 
     fn visit_parts(&self, visit: &mut dyn Visit) {
-        visit.since(self.last_request, self.settings.trt);
+        self.visit_wakes(visit);
         visit.until(self.awake_until);
         visit.since(self.other_ring.unwrap_or(Instant::ZERO), self.settings.trt * 4);
         visit_tokens(visit, self.hold.as_ref(), self.watch.as_ref(), &self.settings);
@@ -175,6 +174,18 @@ impl Rether {
         self.visit_claim(visit);
         self.visit_members(visit);
         self.visit_sessions(visit);
+    }
+
+    fn visit_wakes(&self, visit: &mut dyn Visit) {
+        let Wakes { request, may_rest, asked, overdue, cycle } = &self.wakes;
+        flag(visit, &[*may_rest]);
+        visit.word(request.map_or(0, |(to, _)| u64::from(to)));
+        if let Some((_, at)) = request {
+            visit.since(*at, self.settings.trt);
+        }
+        set(visit, asked);
+        set(visit, overdue);
+        visit.cycle(*cycle);
     }
 
     fn visit_mode(&self, visit: &mut dyn Visit) {

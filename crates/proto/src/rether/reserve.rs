@@ -4,9 +4,9 @@
 //! Fulfils RETHER-2.3-1, RETHER-2.3-7, RETHER-2.3-9, RETHER-2.3-10, RETHER-2.3-11, RETHER-2.3-13,
 //! RETHER-2.4-7, RETHER-3.1-4, RETHER-3.1-5, REPAIR-A2, REPAIR-A5, REPAIR-A7.
 
+use super::Rether;
 use super::counters::next_stamp;
 use super::outbox::Pending;
-use super::{Mode, Rether};
 use crate::io::{ChannelId, Output, StationId, UnitFate, UnitRef};
 use crate::planted::{Bug, planted};
 use rota_admission::{Admitted, Growth, Pace, Refusal, Request, admit, grow, shrunk, standing};
@@ -579,26 +579,6 @@ impl Rether {
         let unit = session.ready.pop_front().map(|unit| (unit.number, UnitFate::Dropped));
         self.counters.units_dropped += 1;
         self.outputs.push_back(Output::Slot { channel: session.channel, at, unit });
-    }
-
-    /// In token mode: asks the cycle master to send the token, at most once a cycle, when it may be resting.
-    pub(super) fn ask_for_token(&mut self, now: Instant) {
-        match self.mode {
-            Mode::Plain if self.wants_ring() => self.begin_switch(now),
-            Mode::Ring if self.hold.is_some() => {
-                self.asked_by.get_or_insert(self.station);
-            }
-            Mode::Ring => {
-                let Some(list) = &self.list else { return };
-                let drowsy = list.rested || self.last_visit_idle;
-                let master = self.master(list);
-                if drowsy && master != self.station && now.since(self.last_request) >= self.settings.trt {
-                    self.last_request = now;
-                    self.outbox.push_back(Pending::Request { to: master });
-                }
-            }
-            _ => {}
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! Begin ─► Slot ─► … ─► Leave          (real-time phase: one visit for adjacent slots)
 //!       ─► Nrt ──────► Leave           (non-real-time round)
-//!       ─► Rest ─► Slot (next cycle) | Nrt / Leave (somebody asked)      (cycle master only)
+//!       ─► Rest ─► Slot (next cycle) | Nrt / Leave (somebody asked)      (cycle master only, `wake.rs`)
 //! ```
 //!
 //! Fulfils RETHER-2.1-6, RETHER-2.1-7, RETHER-2.1-8, RETHER-2.2.3-2, RETHER-2.2.3-3, RETHER-2.2.3-4,
@@ -115,7 +115,7 @@ impl Rether {
         unreachable!("a hold that neither sends nor waits")
     }
 
-    fn stage(&mut self, stage: Stage) -> Step {
+    pub(super) fn stage(&mut self, stage: Stage) -> Step {
         if let Some(hold) = &mut self.hold {
             hold.stage = stage;
         }
@@ -150,7 +150,7 @@ impl Rether {
     }
 
     /// The last reservation is gone: the holder destroys the token (paper section 2.2.4).
-    fn destroy_token(&mut self, now: Instant) -> Step {
+    pub(super) fn destroy_token(&mut self, now: Instant) -> Step {
         self.give_up_token(now);
         self.dissolve(now);
         Step::Wait
@@ -169,7 +169,7 @@ impl Rether {
     // ---- the cycle master -----------------------------------------------------------------------------
 
     /// The token's way back to the cycle master, and what the master does with it.
-    fn go_home(&mut self, now: Instant) -> Step {
+    pub(super) fn go_home(&mut self, now: Instant) -> Step {
         let Some(hold) = &mut self.hold else { return Step::Wait };
         hold.token.phase = Phase::Home;
         let (strict, rested) = (hold.token.slots.is_strict(), hold.token.rested);
@@ -193,55 +193,9 @@ impl Rether {
         self.stage(Stage::Rest { until })
     }
 
-    fn rest(&mut self, now: Instant, until: Instant) -> Step {
-        if now >= until {
-            return self.start_cycle(now);
-        }
-        if let Some(hold) = &mut self.hold {
-            let mut token = hold.token;
-            self.settle_token(now, &mut token);
-            if let Some(hold) = &mut self.hold {
-                hold.token = token;
-            }
-            self.note_list(&token);
-            if is_over(&token) {
-                return self.destroy_token(now);
-            }
-            if self.master(&token) != self.station {
-                return self.go_home(now);
-            }
-        }
-        // A round that stopped for want of time goes on in the next cycle, not in this one.
-        if !self.hold.as_ref().is_some_and(|hold| hold.token.rested) {
-            return Step::Wait;
-        }
-        let grant = self.visit_grant(now);
-        if let (Some((_, entry)), Some(grant)) = (self.nrt.front(), grant)
-            && grant.fits(now, self.frame_time(entry.octets))
-        {
-            self.asked_by = Some(self.station);
-        }
-        let Some(asked) = self.asked_by else { return Step::Wait };
-        let smallest = self.frame_time(60) + self.hop() * 2;
-        if self.residual(now) < smallest || !self.is_member(asked) {
-            return Step::Wait;
-        }
-        self.asked_by = None;
-        let Some(hold) = &mut self.hold else { return Step::Wait };
-        if hold.token.dead.contains(asked) {
-            // It asked before it died; a claim would not wait for a token that it has.
-            return Step::Wait;
-        }
-        hold.token.phase = Phase::NonRealTime;
-        hold.token.rested = false;
-        hold.token.idle_visits = 0;
-        hold.token.next_nrt = asked;
-        if asked == self.station { self.enter_nrt() } else { self.stage(Stage::Leave { to: asked }) }
-    }
-
     /// Cycle k+1 of a strict ring begins at c_k + TRT exactly, and no ring's later; cycles that a stall ate
     /// are skipped, not made up.
-    fn start_cycle(&mut self, now: Instant) -> Step {
+    pub(super) fn start_cycle(&mut self, now: Instant) -> Step {
         let trt = self.settings.trt;
         let Some(mut hold) = self.hold.take() else { return Step::Wait };
         self.settle_token(now, &mut hold.token);
@@ -274,16 +228,15 @@ impl Rether {
         // enough of it left for a machine that stalls.
         let lease_left = hold.lease_end.since(now);
         // Once in a while everybody is visited, or a dead station without a slot would never be noticed.
-        let must_go = passes(ROUND_CYCLES)
+        let must_go = self.requests_want_round(&hold.token, before, cycle)
+            || passes(ROUND_CYCLES)
             || lease_left < (trt * 2).max(self.settings.lease.div_down(2))
-            || !self.nrt.is_empty()
-            || self.asked_by.is_some()
             || self.is_awake(now);
         let alone = self.live_stations(&hold.token) == 1;
         if alone {
             hold.lease_end = now + self.settings.lease;
-        } else if must_go {
-            hold.token.rested = false;
+        } else if must_go || !hold.token.rested {
+            self.round_answers(&mut hold.token);
         }
         hold.stamp = next_stamp(hold.stamp, self.station);
         self.seen = hold.stamp;
@@ -455,22 +408,22 @@ impl Rether {
 
     // ---- the non-real-time round ----------------------------------------------------------------------
 
-    /// Behind the last slot: on with the round where it stopped, or home when the ring is drowsy.
+    /// Behind the last slot: on with the round where it stopped, or home when the ring is drowsy. Who has a
+    /// drowsy token in its hands and frames needs no other to wake it.
     fn start_round(&mut self, now: Instant, card_free: Instant) -> Step {
-        let wanted = !self.nrt.is_empty() || self.asked_by.is_some() || self.is_awake(now);
+        let awake = self.is_awake(now);
         let Some(hold) = &mut self.hold else { return Step::Wait };
-        if hold.token.rested && !wanted {
+        if hold.token.rested && !awake && self.nrt.is_empty() {
             return self.go_home_when_free(now, card_free);
         }
-        hold.token.rested = false;
         hold.token.idle_visits = 0;
         hold.token.phase = Phase::NonRealTime;
-        let mut token = hold.token;
-        if let Some(asked) = self.asked_by.take()
-            && self.is_member(asked)
-        {
-            token.next_nrt = asked;
+        if hold.token.rested && !awake {
+            hold.token.next_nrt = self.station;
+            return self.enter_nrt();
         }
+        hold.token.rested = false;
+        let mut token = hold.token;
         if token.dead.contains(token.next_nrt) || !self.is_member(token.next_nrt) {
             token.next_nrt = self.next_live(token.next_nrt, &token);
         }
@@ -490,7 +443,8 @@ impl Rether {
         self.stage(Stage::Leave { to: next })
     }
 
-    fn enter_nrt(&mut self) -> Step {
+    pub(super) fn enter_nrt(&mut self) -> Step {
+        self.is_visited();
         let left = match self.settings.nrt_policy {
             NrtPolicy::One => 1,
             NrtPolicy::AtMost(frames) => frames.max(1),
@@ -500,7 +454,7 @@ impl Rether {
     }
 
     /// How long an ordinary frame of so many octets occupies the wire.
-    fn frame_time(&self, octets: u16) -> Span {
+    pub(super) fn frame_time(&self, octets: u16) -> Span {
         self.payload_time(u64::from(octets).saturating_sub(ETHERNET_HEADER_OCTETS as u64))
     }
 
@@ -510,7 +464,7 @@ impl Rether {
     }
 
     /// The right to send ordinary frames: what is left of the cycle without the way home (A1).
-    fn visit_grant(&self, now: Instant) -> Option<Grant> {
+    pub(super) fn visit_grant(&self, now: Instant) -> Option<Grant> {
         let hold = self.hold.as_ref()?;
         let budget = self.residual(now.max(hold.card_free)).minus(self.hop());
         let stamp = (hold.stamp.generation, hold.stamp.seq);
@@ -548,6 +502,7 @@ impl Rether {
                 return self.end_nrt(now, sent);
             }
             self.counters.nrt_refusals += 1;
+            self.wakes.may_rest = false;
             let station = self.station;
             if let Some(hold) = &mut self.hold {
                 hold.token.next_nrt = station;
@@ -574,13 +529,15 @@ impl Rether {
         self.nrt.others_first = matches!(sent, Sent::Signalling(_));
         let sent = sent != Sent::Nothing;
         let awake = self.is_awake(now);
-        self.last_visit_idle = !sent;
-        let station = self.station;
+        let (station, has_more) = (self.station, !self.nrt.is_empty());
         let Some(hold) = &mut self.hold else { return Step::Wait };
+        // A token that was woken for this station alone rests on when there is no more here.
+        let alone_woken = hold.token.rested && !has_more;
         hold.token.idle_visits = if sent { 0 } else { hold.token.idle_visits.saturating_add(1) };
         let Some(Hold { token, .. }) = &self.hold else { return Step::Wait };
         let next = self.next_live(station, token);
-        let idle = !awake && token.idle_visits >= self.live_stations(token);
+        let idle = !awake && (alone_woken || token.idle_visits >= self.live_stations(token));
+        self.wakes.may_rest = !sent || idle;
         if let Some(hold) = &mut self.hold {
             hold.token.next_nrt = next;
             hold.token.rested = idle;
@@ -669,7 +626,7 @@ pub(super) fn is_over(token: &Token) -> bool {
 }
 
 /// What a stage came to.
-enum Step {
+pub(super) enum Step {
     /// Something to send.
     Send(Output),
     /// Nothing until the deadline.

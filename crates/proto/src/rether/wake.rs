@@ -1,0 +1,210 @@
+//! A token at rest is to be had at once: how a station asks for it, and how the cycle master serves all.
+//!
+//! ```text
+//! asker                      cycle master (token rests)
+//!   │ frame waits                 │
+//!   ├── Request ─────────────────►│ one place for each station
+//!   │◄── Token, rested ───────────┤ the first asker behind the one served last
+//!   ├── frames ──►                │
+//!   └── Token, rested, home ─────►│ rests on, or serves the next
+//! ```
+//!
+//! *One request.* A station has one request outstanding, until an ordinary visit. The next one goes only
+//! after TRT, or to another master. So in any time without an ordinary visit of its own a station sends one
+//! request per TRT, as admission charges (`cycle_overhead`); each further one is paid by the hop of the visit
+//! before it: the wire to the master is idle in a hop for longer than the shortest frame takes.
+//!
+//! *Two hops.* A woken station whose queue is empty behind its frames sends the token home, and it rests on.
+//! A station that has more begins a round of all, as does a majority of askers: k single visits cost 2k hops,
+//! a round N.
+//!
+//! *Bound.* Askers are served in the order of the round, so nobody is served twice while another waits. A
+//! request that is not served when the second cycle behind it begins starts a round of all. So from its
+//! request a station waits for 2·TRT and what a round takes (`NrtRing::worst_gap`), at most.
+//!
+//! *The next cycle* waits for nobody: a visit is begun only where it, its shortest frame and the way home fit
+//! the time left, and it sends only what fits with the way home (A1).
+//!
+//! Fulfils RETHER-2.1-8.
+
+use super::outbox::Pending;
+use super::visit::{Stage, Step, is_over};
+use super::{Mode, Rether};
+use crate::io::StationId;
+use rota_units::Instant;
+use rota_wire::{Phase, StationSet, Token};
+
+/// Octets of the shortest frame, from the destination address on.
+const FRAME_OCTETS_MIN: u16 = 60;
+
+/// Requests for a token at rest: this station's own, and as cycle master those of all.
+#[derive(Clone, Debug)]
+pub(super) struct Wakes {
+    /// The request that no ordinary visit has answered yet: to which master, and when.
+    pub(super) request: Option<(StationId, Instant)>,
+    /// Since this station's last ordinary visit the token may come to rest without another one.
+    pub(super) may_rest: bool,
+    /// Who asks, this station included.
+    pub(super) asked: StationSet,
+    /// Those of them who had asked when the cycle before began.
+    pub(super) overdue: StationSet,
+    /// The cycle before which `overdue` was taken.
+    pub(super) cycle: u32,
+}
+
+impl Wakes {
+    pub(super) fn new() -> Self {
+        let (asked, overdue) = (StationSet::EMPTY, StationSet::EMPTY);
+        Self { request: None, may_rest: true, asked, overdue, cycle: 0 }
+    }
+
+    /// A round of all answers everybody who has asked by now.
+    fn answer_all(&mut self) {
+        (self.asked, self.overdue) = (StationSet::EMPTY, StationSet::EMPTY);
+    }
+
+    fn answer(&mut self, station: StationId) {
+        self.asked.remove(station);
+        self.overdue.remove(station);
+    }
+}
+
+impl Rether {
+    /// In token mode: asks the cycle master to send the token, when it may be resting and no request of this
+    /// station is outstanding.
+    pub(super) fn ask_for_token(&mut self, now: Instant) {
+        match self.mode {
+            Mode::Plain if self.wants_ring() => self.begin_switch(now),
+            Mode::Ring if self.hold.is_none() => {
+                let Some(list) = &self.list else { return };
+                let drowsy = list.rested || self.wakes.may_rest;
+                let (master, trt) = (self.master(list), self.settings.trt);
+                let waits = |(to, at): (StationId, Instant)| to == master && now.since(at) < trt;
+                if drowsy && master != self.station && !self.wakes.request.is_some_and(waits) {
+                    self.wakes.request = Some((master, now));
+                    self.outbox.push_back(Pending::Request { to: master });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether anything here waits for a visit that no slot of this station brings.
+    pub(super) fn needs_visit(&self) -> bool {
+        !self.nrt.is_empty() || self.wants_ring()
+    }
+
+    /// A cycle that begins with a round of all visits this station before the token rests.
+    pub(super) fn heed_round(&mut self, token: &Token) {
+        self.wakes.may_rest &= token.rested || token.phase != Phase::RealTime;
+    }
+
+    /// A request of a member: one place for each, however many it sends.
+    pub(super) fn on_request(&mut self, from: StationId) {
+        self.counters.requests += 1;
+        if self.list.as_ref().is_some_and(|list| self.master(list) == self.station) {
+            self.wakes.asked.insert(from);
+        }
+    }
+
+    /// An ordinary visit of this station begins: whatever it asked for is there.
+    pub(super) fn is_visited(&mut self) {
+        self.wakes.request = None;
+    }
+
+    /// A cycle begins: whether a round of all is due for those who ask, because one of them has asked since
+    /// before the last cycle, or because most do.
+    pub(super) fn requests_want_round(&mut self, token: &Token, before: u32, cycle: u32) -> bool {
+        if !self.nrt.is_empty() {
+            self.wakes.asked.insert(self.station);
+        }
+        self.drop_absent(token);
+        // Of what was asked before a station became master nobody knows how old it is.
+        let counted = self.wakes.cycle == before;
+        let is_overdue = match counted {
+            true => !self.wakes.asked.within(&self.wakes.overdue).is_empty(),
+            false => !self.wakes.asked.is_empty(),
+        };
+        (self.wakes.overdue, self.wakes.cycle) = (self.wakes.asked, cycle);
+        is_overdue || self.most_ask(token)
+    }
+
+    /// A round of all is under way or begins, and comes to everybody behind this moment.
+    pub(super) fn round_answers(&mut self, token: &mut Token) {
+        if let Some(first) = self.next_asker(token).filter(|_| token.rested) {
+            token.next_nrt = first;
+        }
+        token.rested = false;
+        self.wakes.answer_all();
+    }
+
+    /// Who asked before it died or left: a claim would not wait for a token that it has.
+    fn drop_absent(&mut self, token: &Token) {
+        let mut absent = StationSet::EMPTY;
+        for station in self.wakes.asked.iter() {
+            if !self.is_member(station) || token.dead.contains(station) {
+                absent.insert(station);
+            }
+        }
+        self.wakes.asked = self.wakes.asked.without(&absent);
+    }
+
+    /// The next in the order of the round: nobody is served twice while another waits.
+    fn next_asker(&self, token: &Token) -> Option<StationId> {
+        self.wakes.asked.iter().min_by_key(|station| (*station < token.next_nrt, *station))
+    }
+
+    /// Whether single visits, two hops each, cost more than a round.
+    fn most_ask(&self, token: &Token) -> bool {
+        self.wakes.asked.len() * 2 > usize::from(self.live_stations(token)).max(2)
+    }
+
+    /// The token rests with its master until the next cycle or a request.
+    pub(super) fn rest(&mut self, now: Instant, until: Instant) -> Step {
+        if now >= until {
+            return self.start_cycle(now);
+        }
+        let Some(hold) = &mut self.hold else { return Step::Wait };
+        let mut token = hold.token;
+        self.settle_token(now, &mut token);
+        self.note_list(&token);
+        self.drop_absent(&token);
+        let over = is_over(&token);
+        let elsewhere = self.master(&token) != self.station;
+        if let Some(hold) = &mut self.hold {
+            hold.token = token;
+        }
+        if over {
+            return self.destroy_token(now);
+        }
+        if elsewhere {
+            return self.go_home(now);
+        }
+        // A round that stopped for want of time goes on in the next cycle, not in this one.
+        if !token.rested {
+            return Step::Wait;
+        }
+        let own = self.nrt.front().map(|(_, entry)| self.frame_time(entry.octets));
+        match own.zip(self.visit_grant(now)) {
+            Some((takes, grant)) if grant.fits(now, takes) => self.wakes.asked.insert(self.station),
+            _ => self.wakes.answer(self.station),
+        }
+        let smallest = self.frame_time(FRAME_OCTETS_MIN) + self.hop() * 2;
+        let fits = self.residual(now) >= smallest;
+        let Some(asker) = self.next_asker(&token).filter(|asker| fits || *asker == self.station) else {
+            return Step::Wait;
+        };
+        let (round, station) = (self.most_ask(&token), self.station);
+        token.phase = Phase::NonRealTime;
+        token.idle_visits = 0;
+        token.next_nrt = asker;
+        if round {
+            self.round_answers(&mut token);
+        }
+        self.wakes.answer(asker);
+        if let Some(hold) = &mut self.hold {
+            hold.token = token;
+        }
+        if asker == station { self.enter_nrt() } else { self.stage(Stage::Leave { to: asker }) }
+    }
+}
