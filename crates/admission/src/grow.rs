@@ -277,4 +277,24 @@ mod tests {
             }
         }
     }
+
+    /// Between several slots any may be the last: each then takes as long as with a visit of its own.
+    #[test]
+    fn the_bound_of_a_session_in_two_slots_is_larger_than_that_of_one() {
+        let params = SegmentParams::new(BitRate::from_mbit(10), 14);
+        let slot = |station| Slot { station, tht: Span::from_millis(4), periodic: true };
+        let slots = [slot(2), slot(3), slot(2)];
+        let pace = Pace::of(params.trt.div_down(2), params.trt).expect("a part");
+        let (unit_octets, periodic, receives) = (Octets::new(8_000), true, false);
+        let request = Request { station: 2, unit_octets, pace, periodic, receives };
+        let part = |index| Part { index, share: Octets::new(2_872) };
+        let one = standing(&slots, &[part(2)], &request, &params);
+        let two = standing(&slots, &[part(0), part(2)], &request, &params);
+        let (alone, shared) = (
+            tht_shared(&params, Octets::new(2_872), Pace::EVERY_CYCLE),
+            tht_shared(&params, Octets::new(2_872), pace),
+        );
+        assert!(shared > alone, "{shared} {alone}");
+        assert_eq!(two.bound.minus(one.bound), shared.minus(alone));
+    }
 }

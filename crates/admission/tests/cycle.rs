@@ -396,3 +396,11 @@ fn one_tick_below_the_floor_no_gap_is_promised() {
     let enough = Ring { trt: 101, ..ring };
     assert!(enough.model().worst_gap().is_some());
 }
+
+/// A switch sends a frame on only when it has all of it: the longest one takes its wire time twice.
+#[test]
+fn a_frame_crosses_two_links_one_after_the_other() {
+    let params = rota_admission::SegmentParams::new(rota_units::BitRate::from_mbit(10), 14);
+    let once = rota_units::Span::from_nanos(1_538 * 800);
+    assert_eq!(params.transit().minus(params.cycle_overhead()), once * 2);
+}

@@ -20,11 +20,11 @@ pub(crate) fn look(patience: &mut Patience, until: Instant, mut is_there: impl F
             patience.found();
             return true;
         }
-        if at >= begin + LOOKED_MAX {
-            patience.in_vain();
-            return false;
-        }
-        if at >= until {
+        if at >= until.min(begin + LOOKED_MAX) {
+            // A wait that ends sooner says nothing, however late this thread sees its end.
+            if until >= begin + LOOKED_MAX {
+                patience.in_vain();
+            }
             return false;
         }
         // The node, or the program that is to answer, may have this very CPU.

@@ -87,6 +87,19 @@ fn a_lost_command_and_a_lost_acknowledgement_are_repaired_and_nothing_comes_twic
     }
 }
 
+/// The answer to a refused command is lost: the command that is repeated is refused again.
+#[test]
+fn a_command_that_was_refused_is_refused_when_it_comes_again() {
+    let mut lan = Lan::plain(2);
+    lan.loses = |at| at == 1;
+    let closed = lan.send(0, 2, 10, |request| (request.ack, request.tries, request.to.socket) = (true, 5, 8));
+    lan.run(SECOND);
+    let refused = LlcFailure::Refused(AckStatus::UNACTIVATED.0);
+    assert_eq!(lan.outcome(closed), Some(LlcOutcome::Failed(refused)));
+    assert_eq!(lan.nodes[1].llc().counters().duplicates, 1);
+    assert_eq!(lan.got(closed), []);
+}
+
 #[test]
 fn tries_are_attempts_in_all_and_zero_means_one() {
     for (tries, attempts) in [(0, 1), (1, 1), (3, 3)] {

@@ -7,7 +7,8 @@ use rota_proto::{ChannelEvent, Input, Output, PortId};
 use rota_units::Span;
 use rota_wire::bodies::StationState;
 use rota_wire::{
-    Claim, ClaimGrant, Form, Generation, Kind, MacAddr, ModeNotice, Nack, Phase, Switch, SwitchAck, Token,
+    Claim, ClaimGrant, Form, Generation, Kind, LinkHeader, MacAddr, ModeNotice, Nack, Phase, Switch,
+    SwitchAck, Token,
 };
 
 fn claim(rig: &mut Rig, from: u16, counter: u32) {
@@ -590,4 +591,63 @@ fn half_a_form_puts_nobody_into_a_ring() {
         assert_eq!(rig.state(), state, "part {part}");
     }
     assert_eq!(rig.node.link().members().len(), 2);
+}
+
+/// An acknowledgement of an earlier switch says nothing of this one: its station may not be silent yet.
+#[test]
+fn an_acknowledgement_of_an_earlier_switch_does_not_count() {
+    let mut rig = Rig::plain();
+    rig.open(6_250, true);
+    rig.run(ms(1));
+    let epoch = rig.node.link().mode_epoch();
+    rig.ack_switch_of(1, epoch.wrapping_sub(1));
+    rig.ack_switch_of(3, epoch.wrapping_sub(1));
+    rig.run(ms(2));
+    assert_eq!((rig.state(), rig.count(Kind::Form)), ("initiating", 0));
+    rig.ack_switch(1);
+    rig.ack_switch(3);
+    rig.run(ms(2));
+    assert_eq!(rig.count(Kind::Token), 1);
+}
+
+/// Another segment on the same wire may have the same secret: its frames are neither ours nor strangers'.
+#[test]
+fn a_frame_of_another_segment_changes_nothing() {
+    let mut rig = Rig::plain();
+    let before = *rig.node.link().counters();
+    let members = rig.node.link().members().len();
+    for from in [3, 7] {
+        let header = LinkHeader { segment: rig.settings.segment + 1, ..rig.header(from, Kind::Announce) };
+        let key = rig.segment_key.clone();
+        let frame = rig.frame(&header, &[0; 40], &key);
+        rig.hear_raw(Some(rig.now), &frame);
+    }
+    let after = rig.node.link().counters();
+    assert_eq!(
+        (after.frames_unproven, after.frames_malformed),
+        (before.frames_unproven, before.frames_malformed)
+    );
+    assert_eq!(rig.node.link().members().len(), members);
+}
+
+/// A station that left one ring takes part in the next: what was said of the first is forgotten with it.
+#[test]
+fn a_station_that_left_the_last_ring_is_no_leaver_in_the_next() {
+    let mut rig = Rig::ring();
+    rig.announce(3, StationState::Leaving);
+    let epoch = rig.node.link().mode_epoch() + 1;
+    let mut body = [0; 8];
+    let length = ModeNotice { mode_epoch: epoch, ring: false }.emit(&mut body);
+    let stamp = rig.stamp;
+    rig.hear_ring(1, Kind::Mode, stamp, &body[..length]);
+    assert_eq!(rig.state(), "plain");
+    rig.announce(3, StationState::Plain);
+    rig.switch(1, 2);
+    rig.run(ms(5));
+    rig.form(&[1, ME, 3]);
+    let token = rig.token(Phase::NonRealTime, &[(1, 6_000, true)]);
+    rig.hear_token(1, 5, &token);
+    rig.run(ms(1));
+    assert!(!rig.last_token().dead.contains(3), "it takes part");
+    assert_eq!(rig.last(Kind::Token).to, mac(3));
 }

@@ -5,7 +5,7 @@ mod rig;
 use rig::{ME, Rig, TRT, ms};
 use rota_proto::{ChannelEvent, ChannelId, Contract, Destination, OpenError, OpenRequest};
 use rota_units::Span;
-use rota_wire::{Kind, Phase, Slot, UnitHeader, Verb};
+use rota_wire::{Kind, Phase, Signal, Slot, UnitHeader, Verb};
 
 /// Unit and fragment of each data frame since the rig was cleared.
 fn fragments(rig: &Rig) -> Vec<(u16, u16)> {
@@ -224,4 +224,29 @@ fn a_refusal_to_grow_leaves_the_contract_as_it_is() {
     assert_eq!(rig.node.resize(rig.now, channel, offer), Ok(()));
     cycle(&mut rig);
     assert_eq!(changed(&rig, channel).expect("granted").unit_octets_max, offer);
+}
+
+/// The sender repeats the newest contract until its receiver has answered that one.
+#[test]
+fn an_answer_to_the_contract_before_does_not_stand_for_one_to_the_newest() {
+    let (mut rig, channel) = master(TRT, 3_000);
+    let old = rig.node.contract(channel).expect("open").bound.as_nanos();
+    assert_eq!(rig.node.resize(rig.now, channel, 2_000), Ok(()));
+    rig.run(TRT * 2);
+    rig.rest();
+    assert_eq!(changed(&rig, channel).expect("granted").unit_octets_max, 2_000);
+    let repeated = |rig: &mut Rig| {
+        rig.clear();
+        for _ in 0..30 {
+            rig.run(TRT);
+            rig.rest();
+        }
+        let verb = |sent: &&rig::Sent| Signal::parse(&sent.body).is_ok_and(|it| it.verb == Verb::Opened);
+        rig.sent.iter().filter(|sent| sent.header.kind == Kind::Signal).filter(verb).count()
+    };
+    assert!(repeated(&mut rig) > 1, "nothing has been answered yet");
+    rig.signal_of(3, Verb::OpenedAck, channel, (3_000, old));
+    assert!(repeated(&mut rig) > 1, "that was the answer to the contract before");
+    rig.signal(3, Verb::OpenedAck, channel);
+    assert!(repeated(&mut rig) <= 1, "the newest is answered");
 }

@@ -192,3 +192,39 @@ fn impossible_shapes_are_refused() {
         assert!(matches!(sink(slots, octets), Err(MemoryError::Shape { .. })), "{slots} of {octets}");
     }
 }
+
+/// A client's ring has room for the largest unit behind a short one: what it left there is not the unit's.
+#[test]
+fn nothing_beyond_a_short_unit_is_copied() {
+    let (mut node, pages) = node_and_pages();
+    publish(&pages, sequence_shut(0), 0, 10, 1);
+    let unit = node.ring.peek().unwrap().unwrap();
+    let mut into = [0; 16];
+    assert!(node.ring.copy(&unit, 0, &mut into[..10]));
+    assert!(node.ring.copy(&unit, 9, &mut into[..1]));
+    assert!(!node.ring.copy(&unit, 0, &mut into[..11]));
+    assert!(!node.ring.copy(&unit, 9, &mut into[..2]));
+    assert!(!node.ring.copy(&unit, 4_000, &mut into[..1]));
+    assert!(!node.ring.copy(&unit, u32::MAX, &mut into));
+}
+
+/// The bits of a ring of 64 slots fill a whole word: a shift by all of them must leave none.
+#[test]
+fn a_full_ring_of_64_that_is_finished_from_the_end_gives_every_slot_back() {
+    let shape = SourceShape { buffers: 64, unit_octets_max: 16 };
+    let mut node = NodeSource::create(shape).unwrap();
+    let mut client = crate::memory::open_source(files(&node)).unwrap();
+    node.mapped().unwrap();
+    for round in 0..3_u64 {
+        for number in round * 64..(round + 1) * 64 {
+            assert_eq!(client.ring.try_write(&[7; 16], Instant::ZERO), Ok(number));
+        }
+        while node.ring.look().unwrap().is_some() {}
+        for number in (round * 64 + 1..(round + 1) * 64).rev() {
+            node.ring.finish(number);
+            assert_eq!(node.ring.released(), round * 64, "the oldest is not over");
+        }
+        node.ring.finish(round * 64);
+        assert_eq!(node.ring.released(), (round + 1) * 64);
+    }
+}

@@ -140,4 +140,25 @@ mod tests {
         assert_eq!(trip.doublings, 0);
         assert_eq!(trip.wait(), ms(500));
     }
+
+    /// An attempt is remembered until its place is taken by the one that comes [`ATTEMPTS`] later.
+    #[test]
+    fn the_oldest_attempt_that_is_remembered_still_measures_and_the_one_before_does_not() {
+        let measured = |to: u32| {
+            let (mut trip, mut now) = (RoundTrip::new(pace()), Instant::ZERO);
+            trip.begin();
+            for _ in 0..ATTEMPTS + 3 {
+                trip.leaves(now);
+                now += ms(1);
+            }
+            trip.answered(now, Some(to));
+            trip.known.map(|(took, _)| took)
+        };
+        let last = ATTEMPTS as u32 + 3;
+        assert_eq!(measured(last), Some(ms(1)));
+        assert_eq!(measured(last + 1), None, "an attempt that never was");
+        assert_eq!(measured(4), Some(ms(ATTEMPTS as u64)), "the oldest that has its place");
+        assert_eq!(measured(3), None, "another attempt stands in its place");
+        assert_eq!(measured(0), None);
+    }
 }

@@ -261,3 +261,24 @@ impl super::Rether {
         self.members.retain(|member| member.mac != mac);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A Form says nothing of frame counters: one that comes again must not make old frames new again.
+    #[test]
+    fn within_one_boot_a_frame_counter_never_falls() {
+        let (now, mac) = (Instant::ZERO, MacAddr([2, 0, 0, 0, 0, 3]));
+        let formed = |incarnation| FormMember { station: 3, mac, incarnation, nonce: 1 };
+        let mut members = Members::new();
+        members.form(now, &formed(7));
+        assert_eq!(members.heard(now, mac, 7, 50), Heard::Known);
+        members.form(now, &formed(7));
+        assert_eq!(members.heard(now, mac, 7, 50), Heard::Replay, "50 has been heard");
+        assert_eq!(members.heard(now, mac, 7, 51), Heard::Known);
+        members.form(now, &formed(8));
+        assert_eq!(members.heard(now, mac, 7, 51), Heard::Replay, "of the boot before");
+        assert_eq!(members.heard(now, mac, 8, 1), Heard::Known, "a new boot counts from one");
+    }
+}

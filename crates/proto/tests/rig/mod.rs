@@ -63,7 +63,7 @@ pub struct Rig {
     pub settings: Settings,
     /// The challenge that the played stations answer.
     pub answers: u64,
-    segment_key: Key,
+    pub segment_key: Key,
     pub ring_key: (u8, Key),
     frame_seq: BTreeMap<u16, u64>,
 }
@@ -223,7 +223,7 @@ impl Rig {
 
     // ---- the other stations ---------------------------------------------------------------------------
 
-    fn header(&self, from: u16, kind: Kind) -> LinkHeader {
+    pub fn header(&self, from: u16, kind: Kind) -> LinkHeader {
         LinkHeader {
             kind,
             key_epoch: 0,
@@ -326,7 +326,13 @@ impl Rig {
     }
 
     pub fn ack_switch(&mut self, from: u16) {
-        self.mode_epoch = self.node.link().mode_epoch();
+        let epoch = self.node.link().mode_epoch();
+        self.ack_switch_of(from, epoch);
+    }
+
+    /// The same for a switch of that epoch.
+    pub fn ack_switch_of(&mut self, from: u16, epoch: u32) {
+        self.mode_epoch = epoch;
         let nonce = 0x900 + u64::from(from);
         let mut body = [0; 14];
         SwitchAck { mode_epoch: self.mode_epoch, initiator: ME, nonce }.emit(&mut body);
@@ -423,12 +429,18 @@ impl Rig {
     }
 
     pub fn signal(&mut self, from: u16, verb: Verb, channel: ChannelId) {
-        let mut body = [0; 38];
         // An acknowledgement repeats the contract that it has heard.
-        let (unit_octets_max, bound_ns) = match self.node.contract(channel) {
+        let contract = match self.node.contract(channel) {
             Some(contract) => (contract.unit_octets_max, contract.bound.as_nanos()),
             None => (0, 0),
         };
+        self.signal_of(from, verb, channel, contract);
+    }
+
+    /// The same with a contract of its own: unit and bound.
+    pub fn signal_of(&mut self, from: u16, verb: Verb, channel: ChannelId, contract: (u32, u64)) {
+        let mut body = [0; 38];
+        let (unit_octets_max, bound_ns) = contract;
         let bare = Signal::new(verb, channel.0, 1);
         Signal { unit_octets_max, bound_ns, ..bare }.emit(&mut body);
         if self.state() == "plain" {

@@ -254,3 +254,25 @@ fn rings_hold_between_threads() {
     // Number 0 was never sent to the reader.
     assert_eq!(delivered + reader.counts().lost_units, UNITS + 1);
 }
+
+/// A mark's number and time are two words: whatever the node does between them, they belong together.
+#[test]
+fn a_slot_mark_that_changes_at_any_access_is_never_mixed() {
+    let at = |number: u64| Instant::from_nanos(number * 1_000);
+    for marks in 1..=3_u64 {
+        for access in 0.. {
+            let (node, client) = source();
+            node.board.set_slot(crate::SlotMark { number: 1, at: at(1) });
+            let board = node.board;
+            let act = move |_| {
+                (2..2 + marks).for_each(|number| board.set_slot(crate::SlotMark { number, at: at(number) }));
+            };
+            let (reached, mark) = interrupt(access, act, || client.board.slot());
+            let mark = mark.expect("a slot was there all the time");
+            assert_eq!(mark.at, at(mark.number), "{marks} marks at access {access}");
+            if !reached {
+                break;
+            }
+        }
+    }
+}
