@@ -630,9 +630,8 @@ fn a_frame_of_another_segment_changes_nothing() {
     assert_eq!(rig.node.link().members().len(), members);
 }
 
-/// A station that left one ring takes part in the next: what was said of the first is forgotten with it.
-#[test]
-fn a_station_that_left_the_last_ring_is_no_leaver_in_the_next() {
+/// A ring of 1, [`ME`] and 3, which 3 leaves; then the ring ends, and 3 is back in plain mode.
+fn left_and_back() -> Rig {
     let mut rig = Rig::ring();
     rig.announce(3, StationState::Leaving);
     let epoch = rig.node.link().mode_epoch() + 1;
@@ -641,7 +640,15 @@ fn a_station_that_left_the_last_ring_is_no_leaver_in_the_next() {
     let stamp = rig.stamp;
     rig.hear_ring(1, Kind::Mode, stamp, &body[..length]);
     assert_eq!(rig.state(), "plain");
+    rig.mode_epoch = epoch;
     rig.announce(3, StationState::Plain);
+    rig
+}
+
+/// A station that left one ring takes part in the next: what was said of the first is forgotten with it.
+#[test]
+fn a_station_that_left_the_last_ring_is_no_leaver_in_the_next() {
+    let mut rig = left_and_back();
     rig.switch(1, 2);
     rig.run(ms(5));
     rig.form(&[1, ME, 3]);
@@ -650,4 +657,17 @@ fn a_station_that_left_the_last_ring_is_no_leaver_in_the_next() {
     rig.run(ms(1));
     assert!(!rig.last_token().dead.contains(3), "it takes part");
     assert_eq!(rig.last(Kind::Token).to, mac(3));
+}
+
+/// The same where this station forms the next ring.
+#[test]
+fn a_station_that_left_the_last_ring_is_no_leaver_in_one_that_is_formed_here() {
+    let mut rig = left_and_back();
+    rig.open(6_250, true);
+    rig.run(ms(2));
+    rig.ack_switch(1);
+    rig.ack_switch(3);
+    rig.run(ms(2));
+    assert!(rig.count(Kind::Token) > 0, "{}", rig.state());
+    assert!(!rig.last_token().dead.contains(3), "it takes part");
 }

@@ -525,6 +525,7 @@ impl Rether {
             self.farewell = Some((epoch, key.clone()));
         }
         self.keys.dissolve();
+        self.changes.forget_leavers();
         self.silence_at = Instant::FAR;
         if self.station == 0 {
             self.start_over(now);
