@@ -27,6 +27,7 @@ local KINDS = {
     [14] = "Signal",
     [15] = "JoinAnswer",
     [16] = "Report",
+    [17] = "Will",
 }
 local PAYLOADS = { [0] = "none", [1] = "unit behind a unit header" }
 local ALGORITHMS = { [1] = "keyed BLAKE3, 16 octets" }

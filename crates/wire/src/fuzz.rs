@@ -92,6 +92,6 @@ fn fuzz_body(kind: Kind, body: &[u8]) {
                 assert_eq!(out[..20], body[..20], "what was read is what was written");
             }
         }
-        Kind::TokenAck | Kind::Request | Kind::Unknown(_) => {}
+        Kind::TokenAck | Kind::Request | Kind::Will | Kind::Unknown(_) => {}
     }
 }

@@ -54,13 +54,15 @@ pub enum Kind {
     JoinAnswer,
     /// What a station has sent, for monitors.
     Report,
+    /// A station's process has ended, and everything that it sent has left: its guardian says so.
+    Will,
     /// A kind of a later version.
     Unknown(u8),
 }
 
 impl Kind {
     /// All that this version knows; the place is the code less one.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Announce,
         Self::Switch,
         Self::SwitchAck,
@@ -77,6 +79,7 @@ impl Kind {
         Self::Signal,
         Self::JoinAnswer,
         Self::Report,
+        Self::Will,
     ];
 
     /// The word that people, filters and scenario files use.
@@ -98,6 +101,7 @@ impl Kind {
             Self::Signal => "signal",
             Self::JoinAnswer => "join-answer",
             Self::Report => "report",
+            Self::Will => "will",
             Self::Unknown(_) => "unknown",
         }
     }
@@ -131,6 +135,7 @@ impl Kind {
             Self::Signal => 14,
             Self::JoinAnswer => 15,
             Self::Report => 16,
+            Self::Will => 17,
             Self::Unknown(code) => code,
         }
     }
@@ -164,6 +169,7 @@ impl Kind {
             14 => Self::Signal,
             15 => Self::JoinAnswer,
             16 => Self::Report,
+            17 => Self::Will,
             other => Self::Unknown(other),
         }
     }

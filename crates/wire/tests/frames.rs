@@ -17,7 +17,7 @@ fn key() -> Key {
 fn write(kind: Kind, body: &[u8]) -> Vec<u8> {
     let payload = if kind == Kind::Data { PayloadKind::Unit } else { PayloadKind::None };
     let under_ring_key =
-        matches!(kind, Kind::Token | Kind::TokenAck | Kind::List | Kind::Request | Kind::Data);
+        matches!(kind, Kind::Token | Kind::TokenAck | Kind::List | Kind::Request | Kind::Data | Kind::Will);
     let generation =
         if under_ring_key { Generation { counter: 9, station: 2 } } else { Generation::default() };
     let header = LinkHeader {
@@ -63,7 +63,7 @@ fn captured_frames_are_what_is_written_today() {
         .map(|(kind, body)| format!("{kind:?} {}", hex(&write(*kind, body))))
         .collect();
     let captured: Vec<&str> = FRAMES.lines().collect();
-    assert_eq!(captured.len(), 16, "one of each kind; today's are:\n{}", written.join("\n"));
+    assert_eq!(captured.len(), 17, "one of each kind; today's are:\n{}", written.join("\n"));
     for (captured, written) in captured.iter().zip(&written) {
         assert_eq!(captured, written);
     }

@@ -129,5 +129,6 @@ pub fn bodies() -> Vec<(Kind, Vec<u8>)> {
         (Kind::Signal, of(&|body| signal.emit(body))),
         (Kind::JoinAnswer, of(&|body| answer.emit(body))),
         (Kind::Report, of(&|body| report(1).emit(body))),
+        (Kind::Will, Vec::new()),
     ]
 }
