@@ -190,6 +190,16 @@ impl Timers {
         self.silence_of_last() + self.claim() + self.drain(dead, master_dead) + self.model.one_way * 3
     }
 
+    /// … after a death that all have heard of by the dead station's last will, with `dead` others silent: who
+    /// waits for the token waits for one that is on its way, T_a + D and its rank; the claim does not wait for
+    /// who left a will, nor does the drain.
+    pub fn after_will(&self, dead: u16) -> Span {
+        let m = &self.model;
+        let ranks = m.spacing * u64::from(m.stations.saturating_sub(1));
+        let patience = self.ack() + m.one_way + ranks;
+        patience + self.claim() + self.drain(dead, dead > 0) + m.one_way * 3
+    }
+
     /// … after two faults of which the first silences `first` stations and the second `second` more, at the
     /// end of the recovery from the first.
     pub fn after_two(&self, first: u16, second: u16) -> Span {
@@ -272,5 +282,6 @@ mod tests {
         let timers = Timers::new(model());
         assert!(timers.silence(0) > model().trt + timers.successor_silent());
         assert!(timers.after_silent_crash(1, false) > timers.after_successor_crash(false));
+        assert!(timers.after_will(0) < timers.after_successor_crash(false));
     }
 }

@@ -36,4 +36,4 @@ pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};
 pub use rether::Visit;
 pub use rether::{Counters, HOLD_OFF_MAX, Member, ModeName, Refused, Settings, SettingsError, TRT_30_HZ};
 pub use rether::{ROTATION_PLACES, Rotation, Tally};
-pub use rether::{STATIONS_MAX, STATIONS_STATED};
+pub use rether::{STATIONS_MAX, STATIONS_STATED, WillName};

@@ -25,6 +25,8 @@ pub(super) struct ClaimRound {
     pub(super) list: Option<Token>,
     pub(super) same_key: bool,
     pub(super) tries: u8,
+    /// When it began.
+    pub(super) begun: Instant,
     /// When it last asked.
     pub(super) asked: Instant,
     pub(super) again: Instant,
@@ -54,6 +56,7 @@ impl Rether {
         let (best, list) = (self.list_stamp, self.list);
         // Our own fence: from here on every older token is refused here.
         self.seen = Stamp { generation, seq: 0 };
+        self.wills.due = Instant::FAR;
         let granted = StationSet::EMPTY;
         let (same_key, tries, asked, again) = (true, 0, now, now);
         let (drained, drain_began) = (None, None);
@@ -67,6 +70,7 @@ impl Rether {
             list,
             same_key,
             tries,
+            begun: now,
             asked,
             again,
             drained,
@@ -92,10 +96,14 @@ impl Rether {
         let Some(claim) = &self.claim else { return };
         // Dead stations are asked too: the dead set skips token passing only.
         let asked = self.members.as_slice().iter().filter(|member| member.station != 0);
-        let silent = asked.filter(|member| !claim.granted.contains(member.station)).count();
-        let repeat = self.claim_repeat();
+        let missed = |station| !claim.granted.contains(station) && !self.has_willed(claim, station);
+        let silent = asked.filter(|member| missed(member.station)).count();
+        let (repeat, heard) = (self.claim_repeat(), self.wills_heard(claim));
         let Some(claim) = &mut self.claim else { return };
-        if silent == 0 || planted(Bug::NoGrants) || claim.drained.is_some_and(|at| now >= at) {
+        if (silent == 0 && now >= heard)
+            || planted(Bug::NoGrants)
+            || claim.drained.is_some_and(|at| now >= at)
+        {
             self.make_token(now);
         } else if now >= claim.again {
             let generation = claim.generation;
@@ -113,6 +121,9 @@ impl Rether {
             }
             self.outbox.push_back(Pending::Claim { generation });
         }
+        if let Some(claim) = self.claim.as_mut().filter(|_| silent == 0) {
+            claim.again = claim.again.min(heard);
+        }
     }
 
     /// How often it asks while it drains.
@@ -126,7 +137,7 @@ impl Rether {
     /// its answer brings a newer list, the wait counts from the beginning of the drain all the same: those
     /// that had granted by then were fenced already, and the old token was with the others, as that list
     /// names them (seed 7000023693 of the product's timers).
-    fn drain_from(&mut self, now: Instant) {
+    pub(super) fn drain_from(&mut self, now: Instant) {
         let Some(claim) = &self.claim else { return };
         let (began, first) = claim.drain_began.unwrap_or((now, claim.granted));
         let from_now = now + self.drain_for(claim, &claim.granted);
@@ -145,13 +156,16 @@ impl Rether {
         // Those on the dead list drained when they were declared dead; they are asked, not waited for.
         let dead = claim.list.as_ref().map_or(StationSet::EMPTY, |list| list.dead);
         let stations = self.members.as_slice().iter().map(|member| member.station);
-        let silent =
+        let gone =
             |station: &StationId| *station != 0 && !granted.contains(*station) && !dead.contains(*station);
+        // A will is sent when everything else of its station has left: there is no token to wait for.
+        let waited = |station: &StationId| gone(station) && !self.has_willed(claim, *station);
+        let silent = stations.filter(waited).count();
         // A station that became master by an edit that nobody here has seen got the token from the old
         // master, which made the edit when it closed its slot, and is silent as well.
         let resting = claim.list.as_ref().map(|list| self.master(list));
-        let may_rest = resting.is_none_or(|master| master != self.station && silent(&master));
-        self.settings.drain(stations.filter(silent).count(), may_rest)
+        let may_rest = resting.is_none_or(|master| master != self.station && gone(&master));
+        self.settings.drain(silent, may_rest && (silent > 0 || self.wills.fresh.is_empty()))
     }
 
     /// Everybody who could hold the old token has granted, or can hold it no longer.
@@ -188,6 +202,7 @@ impl Rether {
         }
         let stamp = Stamp { generation: claim.generation, seq: 1 };
         self.note_deaths(now, &token.dead);
+        self.wills.settle(&token.dead);
         self.list = Some(token);
         self.list_stamp = stamp;
         self.take_token(now, now, stamp, &token, None);
@@ -195,7 +210,8 @@ impl Rether {
 
     /// A live station that made the claim necessary gets a strike; with three the ring goes on without it.
     fn leave_out_who_stalls(&mut self, now: Instant, claim: &ClaimRound, token: &mut Token) {
-        let Some(station) = claim.suspect else { return };
+        // A claim that a will brought about is nobody's fault.
+        let Some(station) = claim.suspect.filter(|_| self.wills.fresh.is_empty()) else { return };
         if claim.granted.contains(station) && self.strike(now, station) {
             token.dead.insert(station);
             self.counters.stations_declared_dead += 1;
@@ -237,6 +253,7 @@ impl Rether {
         }
         self.watch = None;
         self.claim = None;
+        self.wills.due = Instant::FAR;
         let seen = self.list_stamp;
         self.seen = fresh;
         self.granted = true;
@@ -256,7 +273,10 @@ impl Rether {
             return;
         }
         let Some(claim) = &mut self.claim else { return };
-        claim.granted.insert(from);
+        // What has died since it granted is as silent as if it had not.
+        if !self.wills.fresh.contains(from) {
+            claim.granted.insert(from);
+        }
         claim.same_key &= grant.key_epoch == epoch;
         let theirs = Stamp { generation: grant.seen, seq: grant.seen_seq };
         if grant.list.is_some() && theirs > claim.best {

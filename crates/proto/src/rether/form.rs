@@ -188,6 +188,7 @@ impl Rether {
             self.members.form(now, member);
         }
         self.tell_renumbered();
+        self.prune_wills();
         // A form is repeated whenever a token is: only who is new is news.
         new.into_iter().for_each(|station| self.event(LinkEvent::MemberUp { station }));
         self.take_ring_key(key_epoch);

@@ -40,7 +40,11 @@ impl Rether {
             return Arrived::Nothing;
         }
         if view.source_mac() == self.me.mac {
-            self.on_own_name(&view);
+            if header.kind == Kind::Will {
+                self.on_own_will(now, &view);
+            } else {
+                self.on_own_name(&view);
+            }
             return Arrived::Nothing;
         }
         if header.source > MAX_STATIONS {
@@ -166,6 +170,7 @@ impl Rether {
             Kind::List => self.on_list(now, at, stamp, &Token::parse(body).ok()?),
             Kind::Request => self.on_request(header.source),
             Kind::Mode => self.on_ring_mode(now, ModeNotice::parse(body).ok()?),
+            Kind::Will => self.on_will(now, view),
             Kind::Data => {
                 let (unit, payload) = UnitHeader::parse(body).ok()?;
                 return Some(self.on_data(mac, stamp, unit, payload));

@@ -109,6 +109,7 @@ impl Rether {
         );
         self.seen = stamp;
         self.watch = None;
+        self.wills.due = Instant::FAR;
         // Coming from where the last one came from, the token has passed that station again since; but a
         // round that ends early comes home without passing whoever waits for this answer.
         if let Some((to, stamp, _)) = self.owed_ack.take()
@@ -171,6 +172,7 @@ impl Rether {
         (self.nacked, self.granted) = (false, false);
         self.note_deaths(at, &token.dead);
         self.changes.settle(&token.dead);
+        self.wills.settle(&token.dead);
         self.note_list(token);
         self.heed_round(token);
         self.list_stamp = stamp;

@@ -95,7 +95,7 @@ impl Changes {
     }
 
     /// A station says that it leaves, whatever was heard of it before.
-    fn leave(&mut self, station: StationId) {
+    pub(super) fn leave(&mut self, station: StationId) {
         self.revived.remove(station);
         self.leavers.insert(station);
     }
@@ -259,6 +259,9 @@ impl Rether {
 
     /// A station that the list calls dead was heard.
     pub(super) fn revive(&mut self, now: Instant, station: StationId) {
+        if self.has_just_died(now, station) {
+            return;
+        }
         let mac = self.members.get(station).map(|member| member.mac);
         let dead = self.is_dead(station) && !planted(Bug::RevivalForgotten);
         if dead && mac.is_some_and(|mac| !self.is_held_off(now, mac)) {

@@ -7,12 +7,14 @@ use rota_wire::{FormMember, FrameView, Key, verify};
 pub(super) struct KeyRing {
     bootstrap: Key,
     pub(super) ring: [Option<(u8, Key)>; 2],
+    /// How many ring keys were taken up.
+    taken: u64,
 }
 
 impl KeyRing {
     pub(super) fn new(segment_secret: &Key, segment: u32) -> Self {
         let bootstrap = segment_secret.derive("rota 2026 bootstrap frames", [segment.to_be_bytes()].iter());
-        Self { bootstrap, ring: [None, None] }
+        Self { bootstrap, ring: [None, None], taken: 0 }
     }
 
     /// The key of frames that are proven before a ring exists.
@@ -23,6 +25,11 @@ impl KeyRing {
     /// The newest incarnation key and its epoch.
     pub(super) fn current(&self) -> Option<(u8, &Key)> {
         self.ring[0].as_ref().map(|(epoch, key)| (*epoch, key))
+    }
+
+    /// How many ring keys there have been: another one, another number.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
     }
 
     pub(super) fn current_epoch(&self) -> u8 {
@@ -59,6 +66,7 @@ impl KeyRing {
         if self.ring[0].as_ref().is_some_and(|(_, old)| *old == key) {
             return;
         }
+        self.taken += 1;
         self.ring[1] = self.ring[0].take();
         self.ring[0] = Some((epoch, key));
     }
@@ -81,6 +89,12 @@ impl KeyRing {
     /// Forgets the ring's keys: back in plain mode nothing under them is believed.
     pub(super) fn dissolve(&mut self) {
         self.ring = [None, None];
+    }
+
+    /// Whether the frame was made under the newest ring key. An older one, or a boot before that, proves
+    /// frames that are still on their way, but nobody's end.
+    pub(super) fn proves_now(&self, view: &FrameView<'_>) -> bool {
+        self.current().is_some_and(|(epoch, key)| view.header().key_epoch == epoch && verify(view, key))
     }
 
     /// Whether the frame was made by somebody who has its key.

@@ -39,6 +39,8 @@ pub struct Member {
     pub(super) frame_seq: u64,
     /// The boot before, and its last frame counter: what is heard of it and not newer was played again.
     pub(super) before: (u32, u64),
+    /// When the last will of this boot was heard: it counts once.
+    pub(super) willed: Option<Instant>,
 }
 
 impl Member {
@@ -50,6 +52,7 @@ impl Member {
         } else {
             self.before = (self.incarnation, self.frame_seq);
             (self.incarnation, self.frame_seq) = (incarnation, seq);
+            self.willed = None;
         }
     }
 
@@ -168,6 +171,7 @@ impl Members {
                 nonce,
                 frame_seq: seq,
                 before: (0, 0),
+                willed: None,
             });
         }
         self.list.sort_unstable_by_key(|member| (member.station, member.mac));

@@ -50,6 +50,7 @@ mod sound;
 mod tally;
 mod visit;
 mod wake;
+mod will;
 
 pub(crate) use handle::Arrived;
 pub use join::{HOLD_OFF_MAX, Refused};
@@ -79,6 +80,8 @@ use rota_wire::{Class, Generation, Key, MacAddr, Report, ReportHead, Signal, Tok
 use sound::Budgets;
 use std::collections::VecDeque;
 use wake::Wakes;
+pub use will::WillName;
+use will::Wills;
 
 /// Names a token: its generation and its hop in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -204,6 +207,12 @@ pub struct Counters {
     pub tokens_unsound: u64,
     /// Answers, notices and newcomers beyond what others may make this station do.
     pub over_budget: u64,
+    /// Last wills of stations whose process has ended.
+    pub wills: u64,
+    /// Wills under an older key, and copies of one that was known.
+    pub wills_void: u64,
+    /// Wills of this station, heard by itself (zero).
+    pub wills_own: u64,
 }
 
 /// Signals that may wait for the token.
@@ -273,6 +282,7 @@ pub struct Rether {
     outgrown: Option<Generation>,
     changes: Changes,
     budgets: Budgets,
+    wills: Wills,
     gate: GateOrder,
     sessions: Vec<Session>,
     /// What each of this station's slots in the token is for, in their order.
@@ -336,6 +346,7 @@ impl Rether {
             outgrown: None,
             changes: Changes::default(),
             budgets: Budgets::new(),
+            wills: Wills::default(),
             gate: GateOrder::Pass,
             sessions: Vec::with_capacity(rota_wire::MAX_SLOTS),
             parts: Vec::with_capacity(rota_wire::MAX_SLOTS),
@@ -523,7 +534,8 @@ impl Rether {
         let claim = self.claim.as_ref().map_or(Instant::FAR, ClaimRound::deadline);
         let watches_silence = self.hold.is_none() && self.claim.is_none();
         let owed = self.owed_ack.map_or(Instant::FAR, |(_, _, by)| by);
-        hold.min(claim).min(owed).min(if watches_silence { self.silence_at } else { Instant::FAR })
+        let silence = self.silence_at.min(self.wills.due);
+        hold.min(claim).min(owed).min(if watches_silence { silence } else { Instant::FAR })
     }
 
     /// Timers. Harmless when early.
@@ -545,7 +557,7 @@ impl Rether {
         self.owed_ack_tick(now);
         self.watch_tick(now);
         self.claim_tick(now);
-        if self.hold.is_none() && self.claim.is_none() && now >= self.silence_at {
+        if self.hold.is_none() && self.claim.is_none() && now >= self.silence_at.min(self.wills.due) {
             self.begin_claim(now);
         }
     }

@@ -133,6 +133,7 @@ impl Rether {
             outgrown: _,
             changes: _,
             budgets: _,
+            wills: _,
             gate,
             sessions: _,
             parts: _,
@@ -232,6 +233,7 @@ impl Rether {
         kept_list(visit, claim.list.as_ref());
         visit.word(u64::from(claim.tries));
         visit.until(claim.again);
+        visit.since(claim.begun, self.settings.delay_max * 2);
         visit.since(claim.asked, self.settings.trt);
         visit.until(claim.drained.unwrap_or(Instant::FAR));
         if let Some((began, first)) = &claim.drain_began {
@@ -248,6 +250,8 @@ impl Rether {
             visit.name(member.nonce);
             visit.word(said.state as u64);
             visit.frame_seq(member.mac, member.frame_seq);
+            visit.word(u64::from(member.willed.is_some()));
+            visit.since(member.willed.unwrap_or(Instant::ZERO), self.settings.trt * 2);
             visit.name(u64::from(member.before.0));
             visit.word(member.before.1);
             if !matches!(self.mode, Mode::Ring) {
@@ -281,6 +285,8 @@ impl Rether {
             );
             visit.until(record.until);
         }
+        set(visit, &self.wills.fresh);
+        visit.until(self.wills.due);
         set(visit, &self.changes.leavers);
         set(visit, &self.changes.revived_in(self.seen.generation));
     }

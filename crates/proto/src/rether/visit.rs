@@ -91,6 +91,8 @@ impl Rether {
                 self.hold_tick(now);
                 return self.outputs.pop_front();
             }
+            self.execute_wills(now);
+            let Some(hold) = &self.hold else { return None };
             let step = match hold.stage {
                 Stage::Begin => self.begin_visit(now),
                 Stage::Slot { index, opens, used, units } => {

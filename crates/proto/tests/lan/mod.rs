@@ -64,6 +64,8 @@ pub struct Lan {
     pub refused: bool,
     /// Loses the 802.2 frame with this number, counted from 0.
     pub loses: fn(usize) -> bool,
+    /// Whose process has ended.
+    pub dead: Vec<usize>,
     pub next: u64,
 }
 
@@ -102,6 +104,7 @@ impl Lan {
             waiting: None,
             refused: false,
             loses,
+            dead: Vec::new(),
             next: 0,
         };
         lan.run(Span::from_millis(2_500));
@@ -113,12 +116,17 @@ impl Lan {
     }
 
     pub fn node(now: Instant, k: usize, change: fn(&mut Settings)) -> Node {
+        Self::boot(now, k, change, k as u64)
+    }
+
+    /// The same as another boot, which its seed makes it.
+    pub fn boot(now: Instant, k: usize, change: fn(&mut Settings), seed: u64) -> Node {
         let identity = Identity { node_id: k as u64, boot_id: 1, mac: mac(k), name: format!("n{k}") };
         let mut settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         (settings.llc.enabled, settings.llc.address) = (true, k as u8 + 1);
         settings.llc.peers.push((0x77, FOREIGN));
         change(&mut settings);
-        Node::new(now, identity, &Key::new([1; 32]), settings, k as u64)
+        Node::new(now, identity, &Key::new([1; 32]), settings, seed)
     }
 
     /// The same under the token, which a channel from the first to the second station keeps there.
@@ -190,6 +198,9 @@ impl Lan {
     }
 
     pub fn hear(&mut self, k: usize, frame: &[u8]) {
+        if self.dead.contains(&k) {
+            return;
+        }
         let input = Input::Frame { port: PortId(0), at: Some(self.now), data: frame };
         if let Some(Received::Message(message)) = self.nodes[k].handle(self.now, input) {
             let octets = usize::from(message.octets);
@@ -216,13 +227,14 @@ impl Lan {
                     }
                 }
             }
-            for k in 0..self.nodes.len() {
+            for k in (0..self.nodes.len()).filter(|k| !self.dead.contains(k)).collect::<Vec<_>>() {
                 if self.nodes[k].deadline() <= self.now {
                     self.nodes[k].handle_deadline(self.now);
                 }
                 self.drain(k);
             }
-            let next = self.nodes.iter().map(Node::deadline).min().unwrap_or(until).min(until);
+            let living = self.nodes.iter().enumerate().filter(|(k, _)| !self.dead.contains(k));
+            let next = living.map(|(_, node)| node.deadline()).min().unwrap_or(until).min(until);
             let step = if self.wire.is_empty() { Span::from_nanos(1) } else { Span::from_micros(20) };
             self.now = if self.wire.is_empty() { next.max(self.now + step) } else { self.now + step };
         }

@@ -1,0 +1,220 @@
+//! The last will of a station: what its guardian says when the station's process has ended (decision 013).
+//!
+//! A will is a frame under the ring's newest key, made by the station while it lives and sent by another
+//! process after its end, when everything else that it handed over has left. So whoever hears it knows that
+//! this boot holds no token and sends nothing more: its silence need not be waited for, nor its share of the
+//! drain. Whoever has the token strikes the dead station from the list and says so; who hears nothing of a
+//! token soon claims.
+//!
+//! A will that is early, because somebody with the key lies, is answered by the station itself: it lets go of
+//! the token and asks to be let in as a new boot. A claim gives it the time to hear both the will and the claim.
+
+use super::counters::next_stamp;
+use super::outbox::Pending;
+use super::visit::Stage;
+use super::{ClaimRound, Mode, Rether};
+use crate::io::StationId;
+use rota_units::{Instant, Span};
+use rota_wire::{
+    FrameView, Generation, Kind, LinkHeader, MacAddr, PayloadKind, Phase, StationSet, emit_frame,
+};
+
+/// Which will a station would leave now: while this stays the same, so does the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WillName {
+    /// How many ring keys this station has had.
+    keys: u64,
+    incarnation: u32,
+    station: StationId,
+}
+
+/// Wills that were heard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wills {
+    /// Whose will no list has taken account of yet.
+    pub(super) fresh: StationSet,
+    /// When this station claims if it has not heard of a token that does.
+    pub(super) due: Instant,
+}
+
+impl Default for Wills {
+    fn default() -> Self {
+        Self { fresh: StationSet::EMPTY, due: Instant::FAR }
+    }
+}
+
+impl Wills {
+    /// A newer list shows who is known to be dead.
+    pub(super) fn settle(&mut self, dead: &StationSet) {
+        self.fresh = self.fresh.without(dead);
+        if self.fresh.is_empty() {
+            self.due = Instant::FAR;
+        }
+    }
+}
+
+impl Rether {
+    // ---- one's own ------------------------------------------------------------------------------------
+
+    /// Which will this station would leave if it died now; `None` while it would leave none: outside a ring
+    /// nobody waits for it, and who leaves in good order has said so.
+    pub fn will_name(&self) -> Option<WillName> {
+        let ring = matches!(self.mode, Mode::Ring) && !self.leaving && self.station != 0;
+        let keys = self.keys.taken();
+        ring.then_some(WillName { keys, incarnation: self.incarnation, station: self.station })
+    }
+
+    /// Writes the frame of [`Self::will_name`] and returns its length; `None` while there is none.
+    pub fn write_will(&self, frame: &mut [u8]) -> Option<usize> {
+        self.will_name()?;
+        let (key_epoch, key) = self.keys.current()?;
+        let header = LinkHeader {
+            kind: Kind::Will,
+            key_epoch,
+            payload: PayloadKind::None,
+            source: self.station,
+            segment: self.settings.segment,
+            incarnation: self.incarnation,
+            generation: Generation::default(),
+            seq: 0,
+        };
+        let (to, from, ether_type) = (MacAddr::BROADCAST, self.me.mac, self.settings.ether_type);
+        Some(emit_frame(frame, to, from, ether_type, &header, 0, key))
+    }
+
+    /// Somebody says that this station has died.
+    pub(super) fn on_own_will(&mut self, now: Instant, view: &FrameView<'_>) {
+        let header = view.header();
+        let meant = header.segment == self.settings.segment && header.incarnation == self.incarnation;
+        if !matches!(self.mode, Mode::Ring) || !meant {
+            self.counters.frames_replayed += 1;
+        } else if !self.keys.proves_now(view) {
+            self.counters.frames_unproven += 1;
+        } else {
+            self.counters.wills_own += 1;
+            self.begin_again(now);
+        }
+    }
+
+    /// Lets go of everything and asks to be let in, as a new boot: the others take this one for dead.
+    fn begin_again(&mut self, now: Instant) {
+        self.give_up_token(now);
+        self.lose_reservations();
+        self.owed_ack = None;
+        self.incarnation = (self.rng.next_u64() >> 32) as u32 | 1;
+        self.nonce = self.rng.next_u64();
+        self.frame_seq = 0;
+        self.join_ring(now);
+    }
+
+    // ---- another's ------------------------------------------------------------------------------------
+
+    /// Under a ring key, from a member of this boot.
+    pub(super) fn on_will(&mut self, now: Instant, view: &FrameView<'_>) {
+        let station = view.header().source;
+        let counts = self.keys.proves_now(view) && view.body().is_empty();
+        let Some(member) = self.members.get_mut(station) else { return };
+        if !counts || member.willed.is_some() {
+            self.counters.wills_void += 1;
+            return;
+        }
+        member.willed = Some(now);
+        self.counters.wills += 1;
+        if self.is_dead(station) {
+            return;
+        }
+        self.changes.leave(station);
+        self.wills.fresh.insert(station);
+        // Nobody takes it up any more.
+        self.watch.take_if(|watch| watch.to == station);
+        if let Some(claim) = &mut self.claim {
+            claim.granted.remove(station);
+            if claim.drained.is_some() {
+                // What it sent last may still be on its way to one who is silent.
+                claim.drain_began = None;
+                self.drain_from(now + self.settings.delay_max);
+            }
+            self.claim_tick(now);
+        } else if self.hold.is_none() {
+            self.wills.due = self.wills.due.min(now + self.will_patience());
+        }
+    }
+
+    /// How long to listen for a token after a will: one that was on its way comes to a station that says so in
+    /// a list, and the first of the living claims first.
+    fn will_patience(&self) -> Span {
+        let gone = |station| self.is_dead(station) || self.wills.fresh.contains(station);
+        let before = |station: StationId| station != 0 && station < self.station && !gone(station);
+        let rank = self.members.as_slice().iter().filter(|member| before(member.station)).count() as u64;
+        self.settings.hop_timeout + self.settings.delay_max + self.settings.ack_spacing * rank
+    }
+
+    /// The holder strikes the dead from its token, and all hear of it at once. In a first rotation the token
+    /// itself tells them.
+    pub(super) fn execute_wills(&mut self, now: Instant) {
+        let willed = self.wills.fresh;
+        let Some(mut hold) = self.hold.take_if(|hold| !willed.is_empty() && hold.token.phase != Phase::First)
+        else {
+            return;
+        };
+        match &mut hold.stage {
+            Stage::Slot { index, .. } => {
+                let before = &hold.token.slots.as_slice()[..(*index).min(hold.token.slots.as_slice().len())];
+                *index -= before.iter().filter(|slot| willed.contains(slot.station)).count();
+            }
+            Stage::Leave { to } if willed.contains(*to) => hold.stage = Stage::Begin,
+            _ => {}
+        }
+        for station in willed.iter() {
+            if self.is_member(station) && !hold.token.dead.contains(station) {
+                hold.token.dead.insert(station);
+                self.counters.stations_declared_dead += 1;
+            }
+        }
+        self.drop_slots(&mut hold.token, |slot, _| willed.contains(slot.station));
+        self.note_deaths(now, &hold.token.dead);
+        hold.stamp = next_stamp(hold.stamp, self.station);
+        self.note_list(&hold.token);
+        (self.seen, self.list_stamp) = (hold.stamp, hold.stamp);
+        self.silence_at = now + self.settings.silence(self.rank());
+        self.wills = Wills::default();
+        if self.live_stations(&hold.token) > 1 {
+            self.outbox.push_back(Pending::List);
+        }
+        self.hold = Some(hold);
+    }
+
+    /// Whether this station has heard the will of that boot.
+    pub fn has_heard_will(&self, mac: MacAddr, incarnation: u32) -> bool {
+        let member = self.members.by_mac(mac);
+        member.is_some_and(|member| member.incarnation == incarnation && member.willed.is_some())
+    }
+
+    /// Whom a claim need not wait for: who has left a will, unless it was found to live in spite of it.
+    pub(super) fn has_willed(&self, claim: &ClaimRound, station: StationId) -> bool {
+        let is_known = |list: &rota_wire::Token| list.dead.contains(station);
+        let willed = || self.members.get(station).is_some_and(|member| member.willed.is_some());
+        self.wills.fresh.contains(station) || claim.list.as_ref().is_some_and(is_known) && willed()
+    }
+
+    /// Until when whoever is said to have died could still have heard so, and the claim, if it lived.
+    pub(super) fn wills_heard(&self, claim: &ClaimRound) -> Instant {
+        if self.wills.fresh.is_empty() { claim.begun } else { claim.begun + self.settings.delay_max * 2 }
+    }
+
+    /// What is heard of a station just after its will was on its way before.
+    pub(super) fn has_just_died(&self, now: Instant, station: StationId) -> bool {
+        let willed = self.members.get(station).and_then(|member| member.willed);
+        willed.is_some_and(|at| now.since(at) < self.settings.trt * 2)
+    }
+
+    /// A Form names new boots: a will speaks of one boot only.
+    pub(super) fn prune_wills(&mut self) {
+        let lives = |station| self.members.get(station).is_none_or(|member| member.willed.is_none());
+        let void: Vec<StationId> = self.wills.fresh.iter().filter(|station| lives(*station)).collect();
+        void.into_iter().for_each(|station| self.wills.fresh.remove(station));
+        if self.wills.fresh.is_empty() {
+            self.wills.due = Instant::FAR;
+        }
+    }
+}
