@@ -25,6 +25,6 @@ pub use rota_proto::Settings;
 pub use scenario::{Change, Load, Outcome, Reservation, Run, Scenario, ScenarioError};
 pub use traffic::{Messages, Purpose, Shape, Source};
 pub use world::{
-    Custody, Flow, FlowState, Fragments, Message, MessageCounts, Opening, Plant, Topology, World, WorldSpec,
-    mac,
+    Custody, Flow, FlowState, Fragments, Message, MessageCounts, Opening, Plant, Topology, Wills, World,
+    WorldSpec, mac,
 };

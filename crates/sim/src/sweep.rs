@@ -5,6 +5,7 @@ use crate::engine::Stream;
 use crate::faults::{Draw, Mix};
 use crate::scenario::{Change, Load, Outcome, Reservation, Run, Scenario};
 use crate::traffic::Shape;
+use crate::world::Wills;
 use rota_proto::Settings;
 use rota_units::{BitRate, Instant, Octets, Span};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,6 +46,9 @@ pub const CAMPAIGN: &[(Draw, u32)] = &[
 /// From this seed on channels change while they go on. Those before draw what they always drew, so that the
 /// ledger's lines and the seeds that once broke a rule stand.
 pub const GROWTH: u64 = 1_000_000;
+
+/// From this seed on those that die leave last wills: all, or three of four. Those before leave none.
+pub const WILLS: u64 = 10_000_000_000;
 
 /// Which worlds a seed draws from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +102,9 @@ impl Campaign {
         if seed >= GROWTH {
             let mut random = Stream::named(seed, "campaign growth");
             scenario.reservations.iter_mut().for_each(|channel| grows(&mut random, channel, span));
+        }
+        if seed >= WILLS {
+            scenario.world.wills = if seed.is_multiple_of(2) { Wills::Always } else { Wills::Drawn };
         }
         for _ in 0..random.below(3) {
             let (from, to) = pair(&mut random, stations);

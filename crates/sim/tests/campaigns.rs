@@ -2,7 +2,8 @@
 //! the worst recoveries of hosts that never stall, in cycles.
 
 use rota_sim::check::Recoveries;
-use rota_sim::sweep::{self, Campaign, GROWTH};
+use rota_sim::faults::Happened;
+use rota_sim::sweep::{self, Campaign, GROWTH, WILLS};
 use rota_units::Span;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,6 +70,24 @@ fn channels_that_change_under_faults_keep_every_rule() {
     }
     assert!(asked > 200, "{asked} changes were asked for");
     assert!(listened_again > 0, "no program had to listen again");
+}
+
+/// The same where those that die leave last wills, of which any may be lost, late or played again.
+#[test]
+fn worlds_with_last_wills_hold_every_invariant_and_recover_in_time() {
+    let (mut willed, mut worst) = (0, Recoveries::default());
+    for (campaign, seeds) in [(Campaign::Proven, 1_200), (Campaign::Product, 200)] {
+        for seed in WILLS..WILLS + seeds {
+            let outcome = sweep::run(seed, &campaign.scenario(seed));
+            assert_eq!(outcome.violations, [], "{campaign:?} seed {seed}");
+            willed += outcome.tally.of(Happened::Willed);
+            if campaign == Campaign::Proven {
+                worst.add(&outcome.recoveries);
+            }
+        }
+    }
+    assert!(willed > 200, "{willed} wills");
+    assert!(worst.willed > Span::ZERO && worst.willed < worst.death, "{worst:?}");
 }
 
 /// Two holders after a claimant had stood still, a token for the dead, a channel that its receiver had

@@ -116,6 +116,13 @@ pub enum Seen {
         /// What.
         blow: Blow,
     },
+    /// All who live have heard the last will of a station.
+    Willed {
+        /// When its process ended.
+        died: Instant,
+        /// When the first copy was sent.
+        first: Instant,
+    },
     /// A flow has got further.
     Flow {
         /// Which flow of the world.

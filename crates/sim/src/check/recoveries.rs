@@ -21,6 +21,8 @@ pub enum Blow {
     TokenLost((Generation, u64)),
     /// One station fell silent for longer than a lease.
     Death,
+    /// One died, and by now all who live have heard so by its last will.
+    Willed,
     /// The hosts whose bits are set and the others do not hear each other any more.
     Parting(u64),
     /// Two parts can hear each other again.
@@ -49,6 +51,8 @@ pub struct Recoveries {
     pub two: Span,
     /// After more.
     pub more: Span,
+    /// After one death that all heard of by its last will, from when that was first sent.
+    pub willed: Span,
 }
 
 impl Recoveries {
@@ -60,7 +64,7 @@ impl Recoveries {
     }
 
     /// Each with its name.
-    pub fn all(&self) -> [(&'static str, Span); 6] {
+    pub fn all(&self) -> [(&'static str, Span); 7] {
         [
             ("token lost", self.token_lost),
             ("death", self.death),
@@ -68,12 +72,13 @@ impl Recoveries {
             ("meeting", self.meeting),
             ("two at once", self.two),
             ("more at once", self.more),
+            ("will heard", self.willed),
         ]
     }
 
-    fn all_mut(&mut self) -> [&mut Span; 6] {
-        let Self { token_lost, death, parting, meeting, two, more } = self;
-        [token_lost, death, parting, meeting, two, more]
+    fn all_mut(&mut self) -> [&mut Span; 7] {
+        let Self { token_lost, death, parting, meeting, two, more, willed } = self;
+        [token_lost, death, parting, meeting, two, more, willed]
     }
 }
 
@@ -109,6 +114,7 @@ impl Checker for RecoveryTimes {
         for seen in view.seen {
             match seen {
                 Seen::Struck { blow } => self.struck(view, *blow),
+                Seen::Willed { died, first } => self.willed(*died, *first),
                 Seen::Took { accepted: true, frame, host } => {
                     let frame = FrameView::parse(frame, view.settings.ether_type);
                     let stamp = frame.map_or_else(|_| self.newest, |frame| stamp(&frame));
@@ -242,6 +248,14 @@ impl RecoveryTimes {
         }
     }
 
+    /// All have heard of a death by now: it counts from when its will was first sent.
+    fn willed(&mut self, died: Instant, first: Instant) {
+        if let Some(at) = self.blows.iter().position(|blow| *blow == (died, Blow::Death)) {
+            self.blows.remove(at);
+            self.blows.push_back((first, Blow::Willed));
+        }
+    }
+
     /// From now on the hosts of `second` are a part of their own. A part that has nobody of the ring has no
     /// token to wait for: its stations may never have booted.
     fn unite(&mut self, view: &View<'_>, second: u64) {
@@ -263,7 +277,12 @@ impl RecoveryTimes {
     /// they can have silenced were silent. With more than one, a claim that was under way may have made its
     /// token for a victim of the last: it had granted, and is found out like any successor (seed 1000565 of
     /// the product's timers).
-    fn bound(view: &View<'_>, part: usize, blows: &[(Instant, Blow)]) -> Span {
+    fn bound(view: &View<'_>, part: usize, blows: &[(Instant, Blow)], last: Instant) -> Span {
+        let is_willed = |(_, blow): &(Instant, Blow)| *blow == Blow::Willed;
+        // Once a token has been seen since, it may rest like any other.
+        if blows.iter().all(is_willed) && blows.last().is_some_and(|(at, _)| *at > last) {
+            return view.recovery.will();
+        }
         let silent = silenced(view, part, blows);
         let again = if blows.len() > 1 { view.recovery.round(silent) } else { Span::ZERO };
         view.recovery.crash(silent) + again
@@ -274,12 +293,13 @@ impl RecoveryTimes {
         for part in 0..2 {
             let Some(last) = self.parts[part].last.filter(|_| !self.parts[part].told) else { continue };
             // Nothing is overdue before the shortest of all bounds.
-            if view.now.since(last) <= view.recovery.shortest() {
+            let willed = self.blows.back().is_some_and(|(_, blow)| *blow == Blow::Willed);
+            if !willed && view.now.since(last) <= view.recovery.shortest() {
                 continue;
             }
             let blows: Vec<_> = self.recent(last, view).collect();
             let over = blows.iter().map(|(at, blow)| blow.ends(*at)).max().unwrap_or(last);
-            let (took, bound) = (view.now.since(over.max(last)), Self::bound(view, part, &blows));
+            let (took, bound) = (view.now.since(over.max(last)), Self::bound(view, part, &blows, last));
             if took > bound {
                 self.parts[part].told = true;
                 let what = format!("no token {took} after the last of {blows:?}; bound {bound}");
@@ -309,19 +329,20 @@ impl RecoveryTimes {
         let lasts = blows.iter().any(|(at, blow)| blow.ends(*at) > *at);
         let took = view.now.since(if lasts { over } else { first }.max(last));
         let recovery = view.recovery;
-        let all = Self::bound(view, part, &blows);
+        let all = Self::bound(view, part, &blows, last);
         let (place, bound) = match blows[..] {
             // Lost long before: nothing is the matter with a ring that was waiting.
             [(_, Blow::TokenLost(_))] if !struck_since => return,
             [(_, Blow::TokenLost(_))] => (&mut self.worst.token_lost, recovery.token_loss(1)),
             [(_, Blow::Death)] => (&mut self.worst.death, all),
+            [(_, Blow::Willed)] => (&mut self.worst.willed, all),
             [(_, Blow::Parting(_))] => (&mut self.worst.parting, all),
             [_] => (&mut self.worst.more, all),
             // From the first of two no claim that was under way is paid for twice; from the end of what lasts
             // (seeds 16989 and 20145 of the product's timers) one may be.
             [_, _] if lasts => (&mut self.worst.two, all),
             [_, _] => {
-                let before = Self::bound(view, part, &blows[..1]);
+                let before = Self::bound(view, part, &blows[..1], last);
                 (&mut self.worst.two, before + recovery.crash(silenced(view, part, &blows)))
             }
             // However many there were, the token is back in time after the last.
@@ -353,7 +374,7 @@ impl Blow {
     /// How many of `stations` can be silent to those of a part because of it.
     const fn silent(self, part: usize, stations: u64) -> u64 {
         match self {
-            Self::TokenLost(_) | Self::Meeting => 0,
+            Self::TokenLost(_) | Self::Meeting | Self::Willed => 0,
             Self::Death => 1,
             Self::Parting(second) if part == 1 => stations.saturating_sub(second.count_ones() as u64),
             Self::Parting(second) => second.count_ones() as u64,

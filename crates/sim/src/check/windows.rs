@@ -3,6 +3,7 @@
 //! The system has no say in it. The bounds are those of theory a.6 with this segment's timers; two faults
 //! at once may take twice the longer (row 51 of the fault table).
 
+use crate::world::WILL_LASTS;
 use rota_admission::Timers;
 use rota_proto::Settings;
 use rota_units::{Instant, Span};
@@ -61,6 +62,11 @@ impl Recovery {
     pub fn crash(&self, dead: u64) -> Span {
         let dead = u16::try_from(dead).unwrap_or(u16::MAX);
         self.timers.after_silent_crash(dead, true) + self.collides
+    }
+
+    /// … after a last will was first sent that all who live have heard, if only its last copy.
+    pub fn will(&self) -> Span {
+        self.timers.after_will(0) + self.one_way + WILL_LASTS + self.collides
     }
 
     /// One claim with its drain.

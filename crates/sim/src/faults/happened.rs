@@ -67,6 +67,8 @@ pub enum Happened {
     TogetherStarted,
     /// 35: a flood at the link's rate.
     Flooded,
+    /// 11: a crash that its guardian told.
+    Willed,
 }
 
 impl Happened {
@@ -109,6 +111,7 @@ impl Happened {
         (Self::Wrapped, "counter near its end", "33"),
         (Self::TogetherStarted, "simultaneous start", "34"),
         (Self::Flooded, "flood", "35"),
+        (Self::Willed, "last will", "11"),
     ];
 }
 

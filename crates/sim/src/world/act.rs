@@ -161,6 +161,7 @@ impl World {
         let mut nodes = self.hosts.iter().filter_map(|host| host.node.as_ref());
         let switching = nodes.any(|node| node.link().mode() == ModeName::Switching);
         self.fragments_die(index);
+        self.leave_will(index);
         self.hosts[index].lose_process();
         self.hosts[index].died = self.engine.now();
         self.end_flows_of(index);

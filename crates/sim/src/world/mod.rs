@@ -7,11 +7,14 @@ mod flow;
 mod log;
 mod messages;
 mod station;
+mod wills;
 
 pub use custody::{Custody, Fragments};
 pub use flow::{Flow, FlowState, Opening};
 pub(crate) use messages::level_of;
 pub use messages::{Message, MessageCounts};
+pub(crate) use wills::WILL_LASTS;
+pub use wills::Wills;
 
 use crate::check::{All, Blow, Checker, Findings, Recovery, Scope, Seen, View, Violation, Windows, stamp};
 use crate::clocks::Clock;
@@ -26,6 +29,7 @@ use rota_proto::{Identity, ModeName, Node, Settings};
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{FrameView, Generation, Key, Kind, MacAddr};
 use std::collections::VecDeque;
+use wills::Will;
 
 /// What joins the stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +85,8 @@ pub struct WorldSpec {
     pub drift_ppm: u32,
     /// Ports of the medium behind the stations', for whoever does not belong.
     pub strangers: usize,
+    /// Which of those that die leave a last will.
+    pub wills: Wills,
     /// A bug.
     pub plant: Option<Plant>,
 }
@@ -102,6 +108,7 @@ impl WorldSpec {
             profile: HostProfile::IDEAL,
             drift_ppm: 0,
             strangers: 0,
+            wills: Wills::Never,
             plant: None,
         }
     }
@@ -179,6 +186,16 @@ enum Event {
     Start {
         host: usize,
     },
+    /// A guardian looks whether its station's card is empty, and speaks.
+    Will {
+        host: usize,
+        will: Will,
+    },
+    /// A will should have been heard by now.
+    WillHeard {
+        host: usize,
+        will: Will,
+    },
     /// The thread that knows the programs has heard that a channel never opened.
     ListenAgain {
         host: usize,
@@ -205,6 +222,8 @@ impl Stamped for Event {
             Self::Resume { host } => 9 << 56 ^ *host as u64,
             Self::Emit { source } => 10 << 56 ^ *source as u64,
             Self::Start { host } => 11 << 56 ^ *host as u64,
+            Self::Will { host, .. } => 14 << 56 ^ *host as u64,
+            Self::WillHeard { host, .. } => 15 << 56 ^ *host as u64,
             Self::ListenAgain { host, listener, .. } => 13 << 56 ^ (*host as u64) << 32 ^ *listener,
         }
     }
@@ -238,6 +257,8 @@ impl Event {
             Self::Resume { host } => format!("host {host} goes on"),
             Self::Emit { source } => format!("source {source}"),
             Self::Start { host } => format!("host {host} is started"),
+            Self::Will { host, .. } => format!("host {host}: its guardian"),
+            Self::WillHeard { host, .. } => format!("host {host}: its will is heard"),
             Self::ListenAgain { host, listener, .. } => format!("host {host}: {listener} listens again"),
         }
     }
@@ -263,6 +284,8 @@ pub struct World {
     pub listened_again: u64,
     /// How long the threads beside those of the nodes take.
     threads: Stream,
+    /// Who leaves a will, and how soon it is sent.
+    guardians: Stream,
     /// How long recovery may take.
     pub recovery: Recovery,
     spec: WorldSpec,
@@ -353,6 +376,7 @@ impl World {
             aborts: 0,
             listened_again: 0,
             threads: Stream::named(seed, "threads"),
+            guardians: Stream::named(seed, "guardians"),
             windows: Windows::new(spec.plant == Some(Plant::NoExcuse)),
             recovery: Recovery::new(&spec.settings, spec.stations),
             strikes: Vec::with_capacity(8),
@@ -530,6 +554,8 @@ impl World {
                     self.start(host);
                 }
             }
+            Event::Will { host, will } => self.send_will(host, will),
+            Event::WillHeard { host, will } => self.will_heard(host, &will),
             Event::ListenAgain { host, boot, listener } => self.listen_again(host, boot, listener),
         }
     }

@@ -1,0 +1,106 @@
+//! Guardians: what is sent for a station whose process has ended (decision 013).
+
+use super::{Event, World};
+use crate::check::Seen;
+use crate::faults::Happened;
+use crate::media::Frame;
+use rota_proto::ModeName;
+use rota_units::{Instant, Span};
+use rota_wire::MacAddr;
+
+/// Which of those that die leave a last will.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Wills {
+    /// None: guardian and process are killed together.
+    #[default]
+    Never,
+    /// All.
+    Always,
+    /// Three of four.
+    Drawn,
+}
+
+/// A will on its way to the wire.
+#[derive(Clone, Debug)]
+pub(super) struct Will {
+    frame: Frame,
+    mac: MacAddr,
+    incarnation: u32,
+    /// When the process ended.
+    died: Instant,
+    /// When the first copy was sent.
+    first: Instant,
+    /// How many copies are still to be sent.
+    copies: u8,
+}
+
+/// What a guardian takes until it looks at the card, at most; 100 µs at least.
+const GUARDIAN: Span = Span::from_micros(2_000);
+const GUARDIAN_MIN: Span = Span::from_micros(100);
+/// As the guardian of the product does it.
+const COPIES: u8 = 3;
+const BETWEEN: Span = Span::from_micros(300);
+/// From the first copy to the last.
+pub(crate) const WILL_LASTS: Span = Span::from_micros(600);
+const LOOK: Span = Span::from_micros(200);
+/// After so long with a card that never empties it keeps the will to itself.
+const PATIENCE: Span = Span::from_millis(100);
+
+impl World {
+    /// The process of a host ends, and its guardian is told.
+    pub(super) fn leave_will(&mut self, host: usize) {
+        let leaves = match self.spec.wills {
+            Wills::Never => false,
+            Wills::Always => true,
+            Wills::Drawn => self.guardians.below(4) > 0,
+        };
+        let link = self.hosts[host].node.as_ref().map(|node| node.link());
+        let mut octets = vec![0; 128];
+        let Some((link, len)) = link.and_then(|link| Some((link, link.write_will(&mut octets)?))) else {
+            return;
+        };
+        if !leaves {
+            return;
+        }
+        octets.truncate(len);
+        let (mac, incarnation, died) = (self.hosts[host].mac, link.incarnation(), self.engine.now());
+        let will = Will { frame: octets.into(), mac, incarnation, died, first: Instant::FAR, copies: COPIES };
+        let wait = GUARDIAN_MIN + Span::from_nanos(self.guardians.below(GUARDIAN.as_nanos()));
+        self.engine.schedule(died + wait, Event::Will { host, will });
+    }
+
+    /// Nothing that the process handed over may be sent behind its will.
+    pub(super) fn send_will(&mut self, host: usize, mut will: Will) {
+        let now = self.engine.now();
+        if self.medium.backlog(now, host).get() > 0 && will.copies == COPIES {
+            if now.since(will.died) < PATIENCE {
+                self.engine.schedule(now + LOOK, Event::Will { host, will });
+            }
+            return;
+        }
+        if will.copies == COPIES {
+            will.first = now;
+            self.tally.count(Happened::Willed);
+        }
+        self.send(host, will.frame.clone());
+        will.copies -= 1;
+        let heard = now + self.spec.settings.delay_max;
+        self.engine.schedule(heard, Event::WillHeard { host, will: will.clone() });
+        if will.copies > 0 {
+            self.engine.schedule(now + BETWEEN, Event::Will { host, will });
+        }
+    }
+
+    /// Whether all who could wait for the dead station know that they need not.
+    pub(super) fn will_heard(&mut self, host: usize, will: &Will) {
+        let now = self.engine.now();
+        let running = self.hosts.iter().filter(|host| host.is_running(now));
+        let mut rings = running.filter_map(|host| host.node.as_ref()).map(|node| node.link());
+        let knows = rings
+            .all(|link| link.mode() == ModeName::Token && link.has_heard_will(will.mac, will.incarnation));
+        if knows && self.hosts[host].node.is_none() && self.hosts[host].died == will.died {
+            self.seen.push(Seen::Willed { died: will.died, first: will.first });
+            self.check();
+        }
+    }
+}
