@@ -202,10 +202,15 @@ impl Rether {
         }
         let stamp = Stamp { generation: claim.generation, seq: 1 };
         self.note_deaths(now, &token.dead);
+        let tells = !self.wills.fresh.is_empty() && token.phase != Phase::First;
         self.wills.settle(&token.dead);
         self.list = Some(token);
         self.list_stamp = stamp;
         self.take_token(now, now, stamp, &token, None);
+        if tells {
+            // A will came within the cycle, whose end a master waits for: the others need not.
+            self.outbox.push_back(Pending::List);
+        }
     }
 
     /// A live station that made the claim necessary gets a strike; with three the ring goes on without it.
