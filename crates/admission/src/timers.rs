@@ -190,9 +190,9 @@ impl Timers {
         self.silence_of_last() + self.claim() + self.drain(dead, master_dead) + self.model.one_way * 3
     }
 
-    /// … after a death that all have heard of by the dead station's last will, with `dead` others silent: who
-    /// waits for the token waits for one that is on its way, T_a + D and its rank; the claim does not wait for
-    /// who left a will, nor does the drain.
+    /// … after a death that all have heard of by the dead station's last will, with `dead` others silent.
+    /// First one waits for a token that is on its way, T_a + D and its rank. The claim does not wait for the
+    /// station that left the will, nor does the drain.
     pub fn after_will(&self, dead: u16) -> Span {
         let m = &self.model;
         let ranks = m.spacing * u64::from(m.stations.saturating_sub(1));

@@ -6,8 +6,9 @@
 //! drain. Whoever has the token strikes the dead station from the list and says so; who hears nothing of a
 //! token soon claims.
 //!
-//! A will that is early, because somebody with the key lies, is answered by the station itself: it lets go of
-//! the token and asks to be let in as a new boot. A claim gives it the time to hear both the will and the claim.
+//! A will that is early, because somebody with the key lies, is answered by the station itself: it lets go
+//! of the token and asks to be let in as a new boot. A claim gives it the time to hear both the will and the
+//! claim.
 
 use super::counters::next_stamp;
 use super::outbox::Pending;
@@ -140,8 +141,8 @@ impl Rether {
         }
     }
 
-    /// How long to listen for a token after a will: one that was on its way comes to a station that says so in
-    /// a list, and the first of the living claims first.
+    /// How long to listen for a token after a will: one that was on its way comes to a station that tells it
+    /// by a list, and the first of the living claims first.
     fn will_patience(&self) -> Span {
         let gone = |station| self.is_dead(station) || self.wills.fresh.contains(station);
         let before = |station: StationId| station != 0 && station < self.station && !gone(station);
