@@ -290,7 +290,7 @@ impl Segment {
                 JoinAnswer { nonce: any, challenge: any, verdict: self.dice.of(&verdicts) }.emit(into)
             }
             Kind::Report => self.report().emit(into),
-            Kind::TokenAck | Kind::Request | Kind::Unknown(_) => 0,
+            Kind::TokenAck | Kind::Request | Kind::Will | Kind::Unknown(_) => 0,
         }
     }
 
