@@ -149,9 +149,7 @@ impl Rether {
         assert!(outbox.is_empty() && outputs.is_empty() && events.is_empty(), "a drained machine is shown");
         stamp(visit, *seen);
         visit.word(u64::from(*station) << 32 | u64::from(*mode_epoch));
-        visit.name(u64::from(*incarnation));
-        visit.name(*nonce);
-        visit.name(*answers);
+        [u64::from(*incarnation), *nonce, *answers].into_iter().for_each(|name| visit.name(name));
         visit.frame_seq(me.mac, *frame_seq);
         for (epoch, key) in keys.ring.iter().flatten().chain(farewell) {
             visit.key(*epoch, key);
