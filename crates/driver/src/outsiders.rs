@@ -122,10 +122,24 @@ pub fn interface_sent(iface: &str) -> Option<(u64, u64)> {
     sent_in(&table, iface)
 }
 
+/// Frames that `iface` was to send and dropped.
+pub fn interface_dropped(iface: &str) -> Option<u64> {
+    let table = std::fs::read_to_string("/proc/thread-self/net/dev").ok()?;
+    dropped_in(&table, iface)
+}
+
+fn line_of<'a>(table: &'a str, iface: &str) -> Option<&'a str> {
+    table.lines().find_map(|line| line.trim_start().strip_prefix(iface)?.strip_prefix(':'))
+}
+
+/// Behind octets, frames and errors of what it sent.
+fn dropped_in(table: &str, iface: &str) -> Option<u64> {
+    line_of(table, iface)?.split_whitespace().nth(11)?.parse().ok()
+}
+
 /// The line of `iface`: eight numbers of what it received, then octets and frames of what it sent.
 fn sent_in(table: &str, iface: &str) -> Option<(u64, u64)> {
-    let line = table.lines().find_map(|line| line.trim_start().strip_prefix(iface)?.strip_prefix(':'))?;
-    let mut numbers = line.split_whitespace().skip(8).map(str::parse::<u64>);
+    let mut numbers = line_of(table, iface)?.split_whitespace().skip(8).map(str::parse::<u64>);
     let (octets, frames) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
     Some((frames, octets))
 }

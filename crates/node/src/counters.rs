@@ -1,6 +1,6 @@
 //! What the node counts: one list, which the counters file and `rota status` share.
 
-use crate::data::Measured;
+use crate::data::{HostFrames, Measured};
 use crate::meter::Meter;
 use crate::monitor::Rows;
 use rota_proto::Llc;
@@ -20,6 +20,7 @@ pub(crate) struct View<'a> {
     pub(crate) link: &'a Rether,
     pub(crate) llc: &'a Llc,
     pub(crate) measured: &'a Measured,
+    pub(crate) host: HostFrames,
     pub(crate) own_frames: u64,
     pub(crate) stalls: (u64, Span),
 }
@@ -34,7 +35,7 @@ macro_rules! malformed {
 }
 
 /// All of them, in the order of the file.
-const COUNTERS: [Counter; 78] = [
+const COUNTERS: [Counter; 92] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
@@ -70,7 +71,23 @@ const COUNTERS: [Counter; 78] = [
     ("host_frames_sent", |v| v.link.counters().host_frames_sent),
     ("ordinary_visits", |v| v.link.counters().ordinary_visits),
     ("other_visits", |v| v.link.counters().other_visits),
+    // Ordinary frames that came through the gate; each left, waits, or was dropped under one of the names.
+    ("host_frames_taken", |v| v.host.taken),
+    ("host_frames_left", |v| v.host.left),
+    ("host_frames_waiting", |v| v.host.waiting),
+    ("host_frames_flushed", |v| v.link.counters().host_frames_flushed),
+    // The queue was full: the host offers more than the token lets it send.
     ("host_frames_dropped", |v| v.link.counters().host_frames_dropped),
+    // A switch of mode lasted longer than the queue has room for.
+    ("host_dropped_switch", |v| v.link.counters().host_dropped_switch),
+    ("host_dropped_pool", |v| v.host.pool),
+    ("host_dropped_too_long", |v| v.host.too_long),
+    ("host_dropped_malformed", |v| v.host.malformed),
+    ("host_dropped_no_room", |v| v.host.no_room),
+    ("host_dropped_link_down", |v| v.host.link_down),
+    ("host_dropped_failed", |v| v.host.failed),
+    // By the kernel, before they could be read: the node stood still. Not among those taken.
+    ("host_dropped_gate", |v| v.host.gate),
     ("nrt_refusals", |v| v.link.counters().nrt_refusals),
     ("stations_refused", |v| v.link.counters().stations_refused),
     ("strikes", |v| v.link.counters().strikes),
@@ -82,6 +99,8 @@ const COUNTERS: [Counter; 78] = [
     ("frames_replayed", |v| v.link.counters().frames_replayed),
     ("own_frames_sent", |v| v.own_frames),
     ("transmit_no_room", |v| v.measured.no_room),
+    ("transmit_failed", |v| v.measured.send_failed),
+    ("receive_too_long", |v| v.measured.receive_too_long),
     ("stalls", |v| v.stalls.0),
     // Frames that the kernel dropped because this station did not fetch them in time; read for each status.
     ("receive_drops", |v| v.measured.receive_drops),
@@ -121,7 +140,7 @@ const COUNTERS: [Counter; 78] = [
 ];
 
 /// Counters that a healthy segment leaves at zero; each says why in [`rota_proto::Counters`].
-pub const SHOULD_BE_ZERO: [&str; 11] = [
+pub const SHOULD_BE_ZERO: [&str; 15] = [
     "frames_unproven",
     "fragments_policed",
     "tokens_expired",
@@ -133,6 +152,10 @@ pub const SHOULD_BE_ZERO: [&str; 11] = [
     "units_dropped",
     "transmit_no_room",
     "receive_drops",
+    "receive_too_long",
+    "host_dropped_too_long",
+    "host_dropped_no_room",
+    "host_dropped_gate",
 ];
 
 fn slots<'a>(view: &View<'a>) -> &'a [Slot] {
@@ -179,7 +202,8 @@ impl Published {
         let rows = self.rows.is_due(now);
         if rows {
             let faults = self.faults();
-            node.tell_host(HostSigns { stalls: self.stalls, faults, ..signs });
+            let dropped = self.dropped();
+            node.tell_host(HostSigns { stalls: self.stalls, faults, dropped, ..signs });
         }
         let node = &*node;
         let view = view(node);
@@ -190,6 +214,19 @@ impl Published {
         if rows {
             self.rows.publish(now, node, mac, view.measured);
         }
+    }
+
+    /// Diverted frames that the kernel dropped.
+    pub(crate) fn gate_lost(&self) -> u64 {
+        self.meter.gate_lost()
+    }
+
+    /// Ordinary frames dropped here for another reason than the queue's, which the machine counts itself.
+    fn dropped(&self) -> u64 {
+        let of_ours =
+            |name: &str| name.strip_prefix("host_dropped_").is_some_and(|reason| reason != "switch");
+        let counted = COUNTERS.iter().enumerate().filter(|(_, (name, _))| of_ours(name));
+        counted.map(|(id, _)| self.table.get(id)).sum()
     }
 
     fn faults(&self) -> u64 {

@@ -1,7 +1,11 @@
 //! The data thread: *handle one thing, poll until drained, sleep until the deadline.*
 
+mod host;
 mod turn;
 
+pub(crate) use host::HostFrames;
+
+use crate::NodeSpec;
 use crate::commands::{AskError, Command, DataEnd, Note, Opening, Peer, Remains};
 use crate::counters::{self, Published, View};
 use crate::gate::{Egress, EgressError};
@@ -10,22 +14,22 @@ use crate::pool::Pool;
 use crate::sockets::Sockets;
 use crate::status::{MemberCopy, Snapshot};
 use crate::trace::Tracer;
-use crate::{NodeSpec, pool};
 use hdrhistogram::Histogram;
+use host::{GateOpening, VLAN_TAG};
 use rota_driver::clock::now;
-use rota_driver::device::{Backlog, DeviceError, FrameDevice, Stamp, Transmit};
+use rota_driver::device::{DeviceError, ETHERNET_HEADER, FrameDevice, Stamp, Transmit};
 use rota_driver::poller::{Poller, Trigger};
 use rota_driver::stall::StallLog;
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Listener, Member,
-    Node, OpenRequest, Output, Payloads, PortId, Received, UnitFate,
+    ChannelEvent, ChannelId, Destination, FrameBuf, Identity, Input, Listener, Member, Node, OpenRequest,
+    Output, Payloads, PortId, Received, UnitFate,
 };
 use rota_shm::control::{LlcInfo, LlcPeer};
 use rota_shm::{
     Board, ChannelCounter, NodeSocket, RxWriter, SlotMark, TraceFile, TxReader, UnitDescriptor, UnitRef,
 };
 use rota_units::{Instant, Span};
-use rota_wire::{MacAddr, host_level};
+use rota_wire::MacAddr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -43,6 +47,10 @@ pub(crate) struct Measured {
     pub(crate) holds: u64,
     pub(crate) turns: u64,
     pub(crate) no_room: u64,
+    /// Frames of ours that the card did not take for another reason: its link was down, they were too long.
+    pub(crate) send_failed: u64,
+    /// Frames that came and were longer than this interface's MTU allows.
+    pub(crate) receive_too_long: u64,
     pub(crate) receive_drops: u64,
     pub(crate) link_downs: u64,
     pub(crate) turn_longest: Span,
@@ -53,6 +61,23 @@ pub(crate) struct Measured {
     pub(crate) transmit_ns: u64,
     /// The newest idle round of the token, and its hops.
     pub(crate) round: (Span, u16),
+}
+
+impl Measured {
+    /// What goes on when hops are measured anew.
+    fn again(&self) -> Self {
+        let zero = Self::default();
+        Self {
+            turn_longest: zero.turn_longest,
+            hops_split: 0,
+            receive_ns: 0,
+            handle_ns: 0,
+            build_ns: 0,
+            transmit_ns: 0,
+            round: zero.round,
+            ..*self
+        }
+    }
 }
 
 const DEVICE: u64 = 0;
@@ -71,7 +96,10 @@ const FRAMES_OUT_A_TURN: usize = 64;
 const COMMANDS_A_TURN: usize = 16;
 /// One hop in so many is taken apart.
 const SPLIT_EVERY: u64 = 16;
+/// Frames of ours may be longer than an interface's MTU allows; such a one is then refused and counted.
 const BUFFER_OCTETS: usize = 2_048;
+/// Frames of the host that are kept at most, on the fastest links.
+const FRAMES_KEPT_MAX: usize = 16_384;
 const BACKLOG_AGAIN: Span = Span::from_micros(500);
 const LEAVE_WAIT: Span = Span::from_millis(150);
 
@@ -123,7 +151,12 @@ struct Data<D, G> {
     gate_watched: bool,
     diverted: bool,
     card_wanted: bool,
+    opening: Option<GateOpening>,
     pool: Pool,
+    host: HostFrames,
+    /// One frame of the host, and one octet more.
+    host_buffer: Box<[u8]>,
+    receive_buffer: Box<[u8]>,
     rings: Sources,
     sinks: Vec<Sink>,
     poller: Poller,
@@ -136,7 +169,7 @@ struct Data<D, G> {
     hold_log: Option<HoldLog>,
     next_token: u64,
     leaving: Option<Instant>,
-    transmit_buffer: Box<[u8; BUFFER_OCTETS]>,
+    transmit_buffer: Box<[u8]>,
     /// Frames of ours handed to the device so far.
     own_frames: u64,
     /// What this turn may still send, and until when.
@@ -198,9 +231,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let mac = MacAddr(device.mac());
         let identity = Identity { node_id: node_id(mac), boot_id: boot_id(), mac, name: spec.name.clone() };
         let node = Node::new(now(), identity, spec.key.key(), spec.settings.clone(), seed);
-        let queue = spec.settings.link.rate.octets_in_down(spec.settings.nrt_queue).get();
         // One place for each frame that the queue can hold, and some that are on their way.
-        let frames = usize::try_from(queue / 256).unwrap_or(usize::MAX).clamp(64, 16_384);
+        let (room, frames) = node.link().queue_room();
+        let frames = frames.clamp(64, FRAMES_KEPT_MAX);
+        let longest = usize::from(device.mtu()) + ETHERNET_HEADER + VLAN_TAG;
+        let buffer = longest.max(BUFFER_OCTETS);
         let histogram = || Histogram::new_with_bounds(1, 10_000_000_000, 3).expect("the bounds are sound");
         Ok(Self {
             node,
@@ -209,7 +244,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             gate_watched: false,
             diverted: false,
             card_wanted: false,
-            pool: Pool::new(frames),
+            opening: None,
+            pool: Pool::new(frames, room.get(), longest),
+            host: HostFrames::default(),
+            host_buffer: vec![0; longest + 1].into_boxed_slice(),
+            receive_buffer: vec![0; buffer].into_boxed_slice(),
             rings: Sources { sources: Vec::with_capacity(256), sockets: Sockets::new() },
             sinks: Vec::with_capacity(256),
             poller,
@@ -223,7 +262,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 .map_err(system("the hold log cannot be written"))?,
             next_token: DOORBELL,
             leaving: None,
-            transmit_buffer: Box::new([0; BUFFER_OCTETS]),
+            transmit_buffer: vec![0; buffer].into_boxed_slice(),
             own_frames: 0,
             turn_frames: u64::MAX,
             turn_until: Instant::FAR,
@@ -240,11 +279,17 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     // ---- from the wire --------------------------------------------------------------------------------
 
     fn receive(&mut self) -> Result<(), Stopped> {
-        let mut buffer = [0u8; BUFFER_OCTETS];
+        let mut buffer = std::mem::take(&mut self.receive_buffer);
+        let received = self.receive_into(&mut buffer);
+        self.receive_buffer = buffer;
+        received
+    }
+
+    fn receive_into(&mut self, buffer: &mut [u8]) -> Result<(), Stopped> {
         for _ in 0..FRAMES_A_TURN {
             self.frames_heard = self.frames_heard.wrapping_add(1);
             let begin = self.tick();
-            let received = match self.device.receive(&mut buffer) {
+            let received = match self.device.receive(buffer) {
                 Ok(Some(received)) => received,
                 Ok(None) => break,
                 // The link will come back; what was lost is seen by the protocol.
@@ -252,7 +297,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                     self.measured.link_downs += u64::from(self.tracer.link_down(now()));
                     continue;
                 }
-                Err(DeviceError::Truncated { .. }) => continue,
+                Err(DeviceError::Truncated { .. }) => {
+                    self.measured.receive_too_long += 1;
+                    continue;
+                }
                 Err(error) => return Err(Stopped::Device(error)),
             };
             let at = (received.stamp == Stamp::Kernel).then_some(received.at);
@@ -280,15 +328,25 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// Frames of link control that do not come with the others.
     fn receive_llc(&mut self) -> Result<(), Stopped> {
-        let mut buffer = [0u8; BUFFER_OCTETS];
+        let mut buffer = std::mem::take(&mut self.receive_buffer);
+        let received = self.receive_llc_into(&mut buffer);
+        self.receive_buffer = buffer;
+        received
+    }
+
+    fn receive_llc_into(&mut self, buffer: &mut [u8]) -> Result<(), Stopped> {
         // One that comes alone is answered before the next: a look at the empty queue would only delay
         // whoever waits for it. Of a stream many are taken at once; the level-triggered wait forgets none.
         let frames = if self.llc_streams { FRAMES_A_TURN } else { 1 };
         for nth in 0..frames {
-            let len = match self.device.receive_llc(&mut buffer) {
+            let len = match self.device.receive_llc(buffer) {
                 Ok(Some(len)) => len,
                 Ok(None) => break,
-                Err(DeviceError::LinkDown | DeviceError::Truncated { .. }) => continue,
+                Err(DeviceError::LinkDown) => continue,
+                Err(DeviceError::Truncated { .. }) => {
+                    self.measured.receive_too_long += 1;
+                    continue;
+                }
                 Err(error) => return Err(Stopped::Device(error)),
             };
             self.arrived(None, now(), &buffer[..len]);
@@ -365,69 +423,6 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             sink.pushed = false;
             sink.board.count(ChannelCounter::Wakes, 1);
             sink.board.notify();
-        }
-    }
-
-    // ---- from the host --------------------------------------------------------------------------------
-
-    fn take_host_frames(&mut self, at: Instant) -> Result<(), Stopped> {
-        for _ in 0..HOST_FRAMES_A_TURN {
-            let (gate, pool) = (&mut self.gate, &mut self.pool);
-            if !pool.has_room() {
-                // The queue is full: the frame is taken and dropped, which is what tells TCP to slow down.
-                let mut away = [0; pool::FRAME_OCTETS];
-                if gate.recv(&mut away).is_none() {
-                    return Ok(());
-                }
-                continue;
-            }
-            let Some(tag) = pool.take(|room| gate.recv(room)) else { return Ok(()) };
-            let frame = pool.frame(tag);
-            let (octets, level) = (frame.len() as u16, host_level(frame));
-            self.node.handle(at, Input::HostFrame { port: PortId(0), tag, octets, level });
-            self.drain()?;
-        }
-        // More waits. Where nodes share a CPU under SCHED_FIFO, as in a lab, the one that has the token must
-        // not wait for a host's whole backlog; alone on a CPU this costs nothing.
-        let _ = nix::sched::sched_yield();
-        Ok(())
-    }
-
-    fn order_gate(&mut self, order: GateOrder) -> Result<(), Stopped> {
-        match order {
-            GateOrder::Divert => {
-                if !self.diverted {
-                    self.gate.divert().map_err(Stopped::Gate)?;
-                    self.diverted = true;
-                }
-                if !self.gate_watched
-                    && let Some(fd) = self.gate.wait_fd()
-                {
-                    self.poller
-                        .add(fd, GATE, Trigger::Level)
-                        .map_err(system("the gate cannot be waited on"))?;
-                    self.gate_watched = true;
-                }
-                self.card_wanted = true;
-            }
-            GateOrder::Pass => {
-                if self.diverted {
-                    self.gate.pass().map_err(Stopped::Gate)?;
-                    self.diverted = false;
-                }
-                self.card_wanted = false;
-                // What was diverted before the gate opened still leaves, in order.
-                self.take_host_frames(now())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// After the diversion: have the frames that left before it also left the card?
-    fn look_at_card(&mut self, at: Instant) {
-        if self.card_wanted && matches!(self.device.backlog(), Backlog::Empty { .. }) {
-            self.card_wanted = false;
-            self.node.handle(at, Input::CardEmpty { port: PortId(0) });
         }
     }
 
@@ -573,9 +568,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Command::Circulate { until } => {
                 self.hops.reset();
                 self.rounds.reset();
-                let Measured { holds, turns, no_room, receive_drops, link_downs, .. } = self.measured;
-                let kept = Measured { holds, turns, no_room, receive_drops, ..Measured::default() };
-                self.measured = Measured { link_downs, ..kept };
+                self.measured = self.measured.again();
                 self.measuring_until = until;
                 self.node.keep_awake(at, until);
             }
@@ -684,7 +677,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             hops: self.hops.clone(),
             rounds: self.rounds.clone(),
             measured: self.measured,
-            counters: counters::all(&view(&self.node, &self.measured, self.own_frames, &self.stalls)),
+            counters: counters::all(&view(
+                &self.node,
+                &self.measured,
+                self.host_frames(),
+                self.own_frames,
+                &self.stalls,
+            )),
             stalls: self.stalls.recent().copied().collect(),
             llc: self.llc_info(),
         }
@@ -737,10 +736,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         match output {
             Output::Transmit { len, .. } => self.transmit_own(at, usize::from(len))?,
             Output::TransmitHost { tag, .. } => self.transmit_host(at, tag)?,
-            Output::DropHost { tag } => {
-                self.tracer.dropped(at, self.pool.frame(tag));
-                self.pool.give_back(tag);
-            }
+            Output::DropHost { tag } => self.drop_host(at, tag),
             Output::Gate { order, .. } => self.order_gate(order)?,
             Output::Slot { channel, at, unit } => self.slot(at, channel, unit),
             Output::Event => self.events(),
@@ -769,20 +765,17 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.sent(sent)
     }
 
-    fn transmit_host(&mut self, at: Instant, tag: HostTag) -> Result<(), Stopped> {
-        let sent = self.device.transmit(self.pool.frame(tag));
-        self.tracer.sent(at, self.pool.frame(tag), matches!(sent, Ok(Transmit::Sent)));
-        self.pool.give_back(tag);
-        self.sent(sent)
-    }
-
     fn sent(&mut self, sent: Result<Transmit, DeviceError>) -> Result<(), Stopped> {
         match sent {
             Ok(Transmit::Sent) => Ok(()),
             Err(DeviceError::Gone) => Err(Stopped::Device(DeviceError::Gone)),
             // A frame that could not leave is a lost frame, which the protocol repairs.
-            Ok(Transmit::NoRoom) | Err(_) => {
+            Ok(Transmit::NoRoom) => {
                 self.measured.no_room += 1;
+                Ok(())
+            }
+            Err(_) => {
+                self.measured.send_failed += 1;
                 Ok(())
             }
         }
@@ -817,9 +810,15 @@ fn meant<'a>(members: &'a [Member], called: &str, is_dead: impl Fn(u16) -> bool)
     named.min_by_key(|member| is_dead(member.station))
 }
 
-fn view<'a>(node: &'a Node, measured: &'a Measured, own_frames: u64, stalls: &StallLog) -> View<'a> {
+fn view<'a>(
+    node: &'a Node,
+    measured: &'a Measured,
+    host: HostFrames,
+    own_frames: u64,
+    stalls: &StallLog,
+) -> View<'a> {
     let stalls = (stalls.total(), stalls.longest());
-    View { link: node.link(), llc: node.llc(), measured, own_frames, stalls }
+    View { link: node.link(), llc: node.llc(), measured, host, own_frames, stalls }
 }
 
 fn elapsed(from: Option<Instant>, to: Option<Instant>) -> u64 {

@@ -27,6 +27,11 @@ pub trait Egress {
 
     /// Readable when frames wait.
     fn wait_fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// The interface whose count of dropped frames is what the gate loses, where there is one.
+    fn device(&self) -> Option<&str> {
+        None
+    }
 }
 
 impl Egress for EgressGate {
@@ -45,6 +50,10 @@ impl Egress for EgressGate {
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.as_fd())
+    }
+
+    fn device(&self) -> Option<&str> {
+        self.device()
     }
 }
 

@@ -136,12 +136,14 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
         0 => None,
         events => Some(TraceFile::create(events, 0, spec.settings.ether_type).map_err(NodeError::Memory)?),
     };
+    let diverted = gate.device().map(str::to_owned);
     let facts = status::Facts::of(&spec, table, log.as_ref())?;
     let outcome = std::thread::scope(|scope| {
         let (asked_of, ethertype, counted) = (&interface, spec.settings.ether_type, &facts.counters);
-        let meter_thread = std::thread::Builder::new()
-            .name("rota-meter".into())
-            .spawn_scoped(scope, move || meter::run(&meter, asked_of, ethertype, counted, &stop));
+        let meter_thread =
+            std::thread::Builder::new().name("rota-meter".into()).spawn_scoped(scope, move || {
+                meter::run(&meter, (asked_of, diverted.as_deref()), ethertype, counted, &stop)
+            });
         // Its numbers are for monitors only: a node without it is none the worse.
         drop(meter_thread);
         let (answer, asked) = std::sync::mpsc::channel();

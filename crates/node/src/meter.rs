@@ -2,7 +2,7 @@
 //! is on the wire. A thread of its own asks the kernel a few times a second and leaves numbers behind; the
 //! data thread only loads them.
 
-use rota_driver::outsiders::{Outsiders, interface_sent};
+use rota_driver::outsiders::{Outsiders, interface_dropped, interface_sent};
 use rota_proto::HostSigns;
 use rota_shm::{CounterReader, CounterTable, Monitor, StationRow};
 use rota_wire::{Load, MacAddr};
@@ -24,6 +24,7 @@ pub(crate) struct Meter {
     foreign_frames: AtomicU64,
     foreign_octets: AtomicU64,
     foreign_mac: AtomicU64,
+    gate_lost: AtomicU64,
 }
 
 impl Meter {
@@ -35,7 +36,13 @@ impl Meter {
             foreign_frames: zero(),
             foreign_octets: zero(),
             foreign_mac: zero(),
+            gate_lost: zero(),
         })
+    }
+
+    /// Diverted frames that the kernel dropped before the node could read them.
+    pub(crate) fn gate_lost(&self) -> u64 {
+        self.gate_lost.load(Ordering::Relaxed)
     }
 
     /// What the machines are told of their host; the rest is the data thread's own.
@@ -55,7 +62,7 @@ impl Meter {
 /// Asks until the other end of `stop` is gone. Where the kernel does not answer, numbers stay unknown.
 pub(crate) fn run(
     meter: &Meter,
-    interface: &str,
+    (interface, gate): (&str, Option<&str>),
     ethertype: u16,
     counters: &CounterTable,
     stop: &Receiver<()>,
@@ -68,6 +75,9 @@ pub(crate) fn run(
         if let (Some((frames_0, octets_0)), Some((frames, octets))) = (base, interface_sent(interface)) {
             meter.sent_frames.store(frames.saturating_sub(frames_0), Ordering::Relaxed);
             meter.sent_octets.store(octets.saturating_sub(octets_0), Ordering::Relaxed);
+        }
+        if let Some(lost) = gate.and_then(interface_dropped) {
+            meter.gate_lost.store(lost, Ordering::Relaxed);
         }
         let (Some(reader), Some(open)) = (&reader, &mut ear) else { continue };
         if !reader.monitor(&mut seen) {

@@ -2,47 +2,94 @@
 
 use rota_proto::HostTag;
 
-/// The longest frame kept: an Ethernet frame with a VLAN tag.
-pub(crate) const FRAME_OCTETS: usize = 1_522;
+/// The longest frame of an interface with the usual MTU: header, VLAN tag, payload.
+const USUAL_OCTETS: usize = 1_518;
+/// Where the places for longer frames begin among the tags.
+const LARGE: u32 = 1 << 20;
 
-pub(crate) struct Pool {
+/// Places of one size.
+struct Shelf {
     octets: Box<[u8]>,
     lengths: Box<[u16]>,
     free: Vec<u32>,
+    size: usize,
 }
 
-impl Pool {
-    pub(crate) fn new(frames: usize) -> Self {
-        let free = (0..frames as u32).rev().collect();
+impl Shelf {
+    fn new(places: usize, size: usize) -> Self {
         Self {
-            octets: vec![0; frames * FRAME_OCTETS].into_boxed_slice(),
-            lengths: vec![0; frames].into_boxed_slice(),
-            free,
+            octets: vec![0; places * size].into_boxed_slice(),
+            lengths: vec![0; places].into_boxed_slice(),
+            free: (0..places as u32).rev().collect(),
+            size,
         }
     }
 
-    /// Takes a place and lets `fill` write a frame into it. The place stays free when `fill` has none.
-    pub(crate) fn take(&mut self, fill: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<HostTag> {
-        let tag = *self.free.last()?;
-        let at = tag as usize * FRAME_OCTETS;
-        let length = fill(&mut self.octets[at..at + FRAME_OCTETS])?;
-        self.free.pop();
-        self.lengths[tag as usize] = length as u16;
-        Some(HostTag(tag))
+    fn put(&mut self, frame: &[u8]) -> Option<u32> {
+        let place = self.free.pop()?;
+        let at = place as usize * self.size;
+        self.octets[at..at + frame.len()].copy_from_slice(frame);
+        self.lengths[place as usize] = frame.len() as u16;
+        Some(place)
     }
 
-    pub(crate) fn has_room(&self) -> bool {
-        !self.free.is_empty()
+    fn frame(&self, place: u32) -> &[u8] {
+        let at = place as usize * self.size;
+        &self.octets[at..at + usize::from(self.lengths[place as usize])]
+    }
+
+    fn used(&self) -> usize {
+        self.lengths.len() - self.free.len()
+    }
+}
+
+/// Places for frames of the usual size, and for longer ones where the interface carries them.
+pub(crate) struct Pool {
+    usual: Shelf,
+    large: Shelf,
+}
+
+impl Pool {
+    /// For so many frames, and for so many octets of frames that are longer than usual, up to `longest`.
+    pub(crate) fn new(frames: usize, octets: u64, longest: usize) -> Self {
+        let large = match longest.checked_sub(USUAL_OCTETS) {
+            // Twice what they hold if all are of the greatest length: most are, others take as much room.
+            Some(more) if more > 0 => usize::try_from(2 * octets / longest as u64).unwrap_or(frames),
+            _ => 0,
+        };
+        Self {
+            usual: Shelf::new(frames, USUAL_OCTETS.min(longest)),
+            large: Shelf::new(large.min(frames), longest),
+        }
+    }
+
+    /// Keeps a copy of a frame; none when there is no room for it. It is no longer than was said at birth.
+    pub(crate) fn put(&mut self, frame: &[u8]) -> Option<HostTag> {
+        if frame.len() <= self.usual.size {
+            self.usual.put(frame).map(HostTag)
+        } else {
+            self.large.put(frame).map(|place| HostTag(LARGE | place))
+        }
+    }
+
+    fn shelf(&self, tag: HostTag) -> (&Shelf, u32) {
+        if tag.0 & LARGE == 0 { (&self.usual, tag.0) } else { (&self.large, tag.0 & !LARGE) }
     }
 
     pub(crate) fn frame(&self, tag: HostTag) -> &[u8] {
-        let at = tag.0 as usize * FRAME_OCTETS;
-        &self.octets[at..at + usize::from(self.lengths[tag.0 as usize])]
+        let (shelf, place) = self.shelf(tag);
+        shelf.frame(place)
     }
 
     pub(crate) fn give_back(&mut self, tag: HostTag) {
-        debug_assert!(!self.free.contains(&tag.0), "a frame is given back once");
-        self.free.push(tag.0);
+        let shelf = if tag.0 & LARGE == 0 { &mut self.usual } else { &mut self.large };
+        debug_assert!(!shelf.free.contains(&(tag.0 & !LARGE)), "a frame is given back once");
+        shelf.free.push(tag.0 & !LARGE);
+    }
+
+    /// How many frames are kept.
+    pub(crate) fn used(&self) -> usize {
+        self.usual.used() + self.large.used()
     }
 }
 
@@ -52,17 +99,26 @@ mod tests {
 
     #[test]
     fn places_come_back() {
-        let mut pool = Pool::new(2);
-        let put = |octets: &mut [u8]| {
-            octets[..3].copy_from_slice(b"abc");
-            Some(3)
-        };
-        let a = pool.take(put).unwrap();
-        assert_eq!(pool.take(|_| None), None);
-        let b = pool.take(put).unwrap();
-        assert!(!pool.has_room() && pool.take(put).is_none());
-        assert_eq!((pool.frame(a), pool.frame(b)), (&b"abc"[..], &b"abc"[..]));
+        let mut pool = Pool::new(2, 3_000, 1_518);
+        let a = pool.put(b"abc").unwrap();
+        let b = pool.put(b"abcd").unwrap();
+        assert_eq!((pool.put(b"x"), pool.used()), (None, 2));
+        assert_eq!((pool.frame(a), pool.frame(b)), (&b"abc"[..], &b"abcd"[..]));
         pool.give_back(a);
-        assert!(pool.has_room());
+        assert!(pool.used() == 1 && pool.put(b"y").is_some());
+    }
+
+    #[test]
+    fn long_frames_have_places_of_their_own_and_take_none_of_the_others() {
+        let mut pool = Pool::new(4, 2 * 9_018, 9_018);
+        let long: Vec<_> = (0..4).map(|fill| pool.put(&vec![fill; 9_018]).unwrap()).collect();
+        assert_eq!(pool.put(&[0; 1_519]), None);
+        let short = pool.put(&[9; 1_518]).unwrap();
+        assert_eq!((pool.frame(long[2]), pool.frame(short)), (&[2; 9_018][..], &[9; 1_518][..]));
+        long.into_iter().for_each(|tag| pool.give_back(tag));
+        assert!(pool.used() == 1 && pool.put(&[0; 1_519]).is_some());
+        // Where the interface carries less than usual, places are no longer than its frames.
+        let mut small = Pool::new(1, 1_000, 594);
+        assert!(small.put(&[1; 594]).is_some() && small.put(&[1; 10]).is_none());
     }
 }

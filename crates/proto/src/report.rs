@@ -29,6 +29,8 @@ pub struct HostSigns {
     pub stalls: (u64, Span),
     /// The sum of the counters that should be zero.
     pub faults: u64,
+    /// Ordinary frames that were dropped outside the machines.
+    pub dropped: u64,
 }
 
 /// What a station has said of itself.
@@ -120,7 +122,7 @@ impl Reports {
             stalls: u32::try_from(stalls).unwrap_or(u32::MAX),
             stall_longest_ns: stall_longest.as_nanos(),
             faults: self.signs.faults,
-            dropped: counters.host_frames_dropped,
+            dropped: counters.host_frames_dropped + counters.host_dropped_switch + self.signs.dropped,
             rotation_ns: clip(tally.rotation.last),
             rotation_max_ns: clip(tally.rotation.recent),
             queued: u32::try_from(link.queued_frames()).unwrap_or(u32::MAX),

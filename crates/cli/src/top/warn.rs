@@ -243,6 +243,10 @@ pub fn meaning(name: &str) -> &'static str {
         "units_dropped" => "units of a channel were given up",
         "transmit_no_room" => "the card's queue was full, so that frames were lost here",
         "receive_drops" => "the kernel dropped frames because this node did not fetch them in time",
+        "receive_too_long" => "a station sends frames longer than this interface's MTU allows",
+        "host_dropped_too_long" => "this host sends frames longer than the interface's MTU allows",
+        "host_dropped_no_room" => "the card's queue was full, so that ordinary frames were lost here",
+        "host_dropped_gate" => "the kernel dropped ordinary frames because this node stood still",
         _ => "it should be zero",
     }
 }

@@ -145,6 +145,11 @@ impl EgressGate {
         self.sink.is_tap()
     }
 
+    /// The TAP, whose count of dropped frames tells what was not read in time; none of a veth pair.
+    pub fn device(&self) -> Option<&str> {
+        self.sink.device()
+    }
+
     /// Puts the next frame that the host wanted to send, Ethernet header first and without its check
     /// sequence, into `frame` and returns its length in octets; `None` when none waits. A frame longer than
     /// `frame` is cut.

@@ -32,7 +32,7 @@ pub(super) struct Sink {
 
 #[derive(Debug)]
 enum Kind {
-    Tap,
+    Tap { name: String },
     Veth { _far: Host },
 }
 
@@ -48,7 +48,7 @@ impl Sink {
     fn tap(route: &mut Route, reader: OwnedFd, name: &str, queue_frames: u32) -> Result<Self, GateError> {
         let index = route.index_of(name)?;
         bring_up(route, index, name, Some(queue_frames))?;
-        Ok(Self { reader, kind: Kind::Tap, index })
+        Ok(Self { reader, kind: Kind::Tap { name: name.to_owned() }, index })
     }
 
     /// A pair instead of a TAP.
@@ -75,7 +75,7 @@ impl Sink {
     pub(super) fn recv(&self, frame: &mut [u8]) -> Option<usize> {
         loop {
             let got = match self.kind {
-                Kind::Tap => nix::unistd::read(&self.reader, frame),
+                Kind::Tap { .. } => nix::unistd::read(&self.reader, frame),
                 Kind::Veth { .. } => recv(self.reader.as_raw_fd(), frame, MsgFlags::MSG_DONTWAIT),
             };
             match got {
@@ -90,8 +90,16 @@ impl Sink {
         self.reader.as_fd()
     }
 
+    /// The TAP's name.
+    pub(super) fn device(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Tap { name } => Some(name),
+            Kind::Veth { .. } => None,
+        }
+    }
+
     pub(super) fn is_tap(&self) -> bool {
-        matches!(self.kind, Kind::Tap)
+        matches!(self.kind, Kind::Tap { .. })
     }
 }
 

@@ -1,12 +1,13 @@
 //! Turns of the data thread over a device that takes everything.
 
 mod budget;
+mod host;
 mod sinks;
 
 use super::*;
 use crate::commands::Wiring;
 use crate::gate::NoGate;
-use rota_driver::device::{Evidence, Received as FromDevice};
+use rota_driver::device::{Backlog, Evidence, Received as FromDevice};
 use rota_proto::Settings;
 use rota_shm::control::ControlName;
 use rota_shm::{ClientSocket, MessageRoute, SocketShape, open_socket};

@@ -4,6 +4,7 @@
 //! time after which nothing more is sent. What is left waits for the next turn, which looks at the device
 //! first. Memory is unmapped elsewhere.
 
+use super::host::GateOpening;
 use super::{BACKLOG_AGAIN, COMMANDS, DEVICE, Data, FRAMES_OUT_A_TURN, GATE, LLC, Stopped, system, view};
 use crate::commands::Note;
 use crate::gate::Egress;
@@ -56,6 +57,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.llc_streams = ready.contains(&LLC);
         self.look_at_rings(woke, ready)?;
         self.look_at_card(woke);
+        self.open_gate()?;
         if self.node.deadline() <= woke {
             self.node.handle_deadline(woke);
         }
@@ -80,10 +82,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         while let Some(event) = self.tracer.incident(turned) {
             self.control.say(Note::Incident { event });
         }
-        let Self { node, device, measured, own_frames, stalls, published, .. } = self;
-        if published.is_due(turned) {
+        if self.published.is_due(turned) {
+            let host = self.host_frames();
+            let Self { node, device, measured, own_frames, stalls, published, .. } = self;
             let mac = MacAddr(device.mac());
-            published.publish(turned, node, mac, |node| view(node, measured, *own_frames, stalls));
+            published.publish(turned, node, mac, |node| view(node, measured, host, *own_frames, stalls));
         }
     }
 
@@ -92,6 +95,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             return Instant::ZERO;
         }
         let card = if self.card_wanted { now() + BACKLOG_AGAIN } else { Instant::FAR };
-        self.node.deadline().min(card).min(self.leaving.unwrap_or(Instant::FAR))
+        let gate = self.opening.map_or(Instant::FAR, |_| GateOpening::again(now()));
+        self.node.deadline().min(card).min(gate).min(self.leaving.unwrap_or(Instant::FAR))
     }
 }

@@ -6,7 +6,7 @@ use super::counters::newer;
 use super::outbox::Pending;
 use super::reserve::LinkEvent;
 use super::{Mode, Rether};
-use crate::io::{GateOrder, StationId};
+use crate::io::StationId;
 use rota_units::Instant;
 use rota_wire::bodies::FORM_MEMBERS_MAX;
 use rota_wire::{Form, FormMember, Generation, MAX_STATIONS, MacAddr};
@@ -196,7 +196,7 @@ impl Rether {
         // that believes none of this ring's tokens would wait for ever and never claim.
         if !matches!(self.mode, Mode::Ring) {
             self.keys.forget_replaced();
-            self.order_gate(GateOrder::Divert);
+            self.divert(now);
             self.enter_ring(now);
         }
         if introduces {

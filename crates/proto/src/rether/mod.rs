@@ -33,6 +33,7 @@
 
 mod claim;
 mod counters;
+mod flush;
 mod form;
 mod handle;
 mod hold;
@@ -67,6 +68,7 @@ use crate::node::Identity;
 use crate::planted::{Bug, planted, unseeded};
 use crate::rng::Rng;
 use claim::ClaimRound;
+use flush::Turning;
 use form::Forming;
 use hold::{Hold, Watch};
 use join::Changes;
@@ -75,7 +77,7 @@ use members::Members;
 use outbox::Pending;
 use queue::{NrtQueue, Origin};
 use reserve::{Part, Session};
-use rota_units::{Instant, Span};
+use rota_units::{Instant, Octets, Span};
 use rota_wire::{Class, Generation, Key, MacAddr, Report, ReportHead, Signal, Token};
 use sound::Budgets;
 use std::collections::VecDeque;
@@ -193,8 +195,12 @@ pub struct Counters {
     pub ordinary_visits: u64,
     /// Those of them that sent more than signalling.
     pub other_visits: u64,
+    /// Ordinary frames that waited for the token and left in plain mode.
+    pub host_frames_flushed: u64,
     /// Ordinary frames dropped because the queue was full.
     pub host_frames_dropped: u64,
+    /// Ordinary frames dropped because a switch of mode took longer than the queue has room for.
+    pub host_dropped_switch: u64,
     /// Non-real-time visits refused because the frame did not fit the cycle.
     pub nrt_refusals: u64,
     /// Frames and announcements of stations that do not take part.
@@ -284,6 +290,7 @@ pub struct Rether {
     budgets: Budgets,
     wills: Wills,
     gate: GateOrder,
+    turning: Turning,
     sessions: Vec<Session>,
     /// What each of this station's slots in the token is for, in their order.
     parts: Vec<Part>,
@@ -311,7 +318,7 @@ impl Rether {
         let mut rng = Rng::new(if planted(Bug::SeedForgotten) { seed ^ unseeded() } else { seed });
         let incarnation = (rng.next_u64() >> 32) as u32 | 1;
         let nonce = rng.next_u64();
-        let queue = queue::octets_in(settings.link.rate, settings.nrt_queue);
+        let (usual, switch) = flush::rooms(&settings);
         let joining = Joining { ring: false, card_empty: false, tries: 0, again: now, proved: false };
         Self {
             keys: KeyRing::new(secret, settings.segment),
@@ -348,10 +355,11 @@ impl Rether {
             budgets: Budgets::new(),
             wills: Wills::default(),
             gate: GateOrder::Pass,
+            turning: Turning::No,
             sessions: Vec::with_capacity(rota_wire::MAX_SLOTS),
             parts: Vec::with_capacity(rota_wire::MAX_SLOTS),
             signals: Vec::with_capacity(256),
-            nrt: NrtQueue::new(queue),
+            nrt: NrtQueue::new(usual, switch),
             outbox: VecDeque::with_capacity(1024),
             outputs: VecDeque::with_capacity(1024),
             events: VecDeque::with_capacity(1024),
@@ -498,6 +506,17 @@ impl Rether {
         self.nrt.frames()
     }
 
+    /// What the queue of ordinary traffic holds at most, a switch of mode included: octets, and frames.
+    pub fn queue_room(&self) -> (Octets, usize) {
+        let (usual, switch) = flush::rooms(&self.settings);
+        (Octets::new(usual.get() + switch.get()), queue::frames_in(usual, switch))
+    }
+
+    /// How many of those frames are the host's own.
+    pub fn queued_host_frames(&self) -> usize {
+        self.nrt.host_frames()
+    }
+
     /// How many of them are signalling of ours.
     pub fn queued_signalling(&self) -> usize {
         self.nrt.signalling()
@@ -526,7 +545,7 @@ impl Rether {
             Mode::Yielding(state) => state.acknowledge_at.unwrap_or(Instant::FAR).min(state.give_up),
             Mode::Ring => self.ring_deadline(),
         };
-        mode.min(self.watch_deadline())
+        mode.min(self.watch_deadline()).min(self.flush_deadline())
     }
 
     fn ring_deadline(&self) -> Instant {
@@ -580,8 +599,9 @@ impl Rether {
             self.outputs.push_back(Output::TransmitHost { port: self.port, tag });
             return;
         }
+        self.set_queue_room(now);
         if !self.enqueue(now, level.min(7), queue::Entry { origin: Origin::Host(tag), octets }) {
-            self.counters.host_frames_dropped += 1;
+            self.count_refused(now);
             self.outputs.push_back(Output::DropHost { tag });
         }
     }
@@ -590,7 +610,7 @@ impl Rether {
     fn enqueue(&mut self, now: Instant, level: u8, entry: queue::Entry) -> bool {
         let was_empty = self.nrt.is_empty();
         let taken = self.nrt.push(level, entry);
-        if taken && was_empty && self.gate == GateOrder::Divert {
+        if taken && was_empty && self.gate == GateOrder::Divert && !self.is_flushing() {
             self.ask_for_token(now);
         }
         taken
@@ -608,7 +628,7 @@ impl Rether {
         // In the middle of a visit nobody need be asked: a long message would ask in each of its own, have
         // the next cycle's round begin with this station, and the others never had their turn.
         let visiting = self.hold.as_ref().is_some_and(|hold| matches!(hold.stage, visit::Stage::Nrt { .. }));
-        if was_empty && self.gate == GateOrder::Divert && !visiting {
+        if was_empty && self.gate == GateOrder::Divert && !visiting && !self.is_flushing() {
             self.ask_for_token(now);
         }
     }
@@ -623,10 +643,11 @@ impl Rether {
         self.nrt.sweep(is_over);
     }
 
-    /// In plain mode the queue holds little but frames of link control, and they leave at once.
+    /// In plain mode the queue holds little but frames of link control, and they leave at once; behind a
+    /// gate that is still to open all leave at the link's pace.
     fn next_ungated(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         if self.gate == GateOrder::Divert {
-            return None;
+            return self.next_flushed(now, frame);
         }
         while let Some((level, entry)) = self.nrt.pop() {
             let output = self.let_go(level, entry.origin).or_else(|| self.write_pending(now, frame));

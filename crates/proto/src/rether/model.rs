@@ -135,6 +135,7 @@ impl Rether {
             budgets: _,
             wills: _,
             gate,
+            turning: _,
             sessions: _,
             parts: _,
             signals: _,
@@ -154,7 +155,7 @@ impl Rether {
         for (epoch, key) in keys.ring.iter().flatten().chain(farewell) {
             visit.key(*epoch, key);
         }
-        flag(visit, &[*leaving, *nacked, *granted, *gate == GateOrder::Divert]);
+        flag(visit, &[*leaving, *nacked, *granted, *gate == GateOrder::Divert, self.is_flushing()]);
         visit.word(u64::from(*mode_repeats));
         kept_list(visit, list.as_ref());
         stamp(visit, *list_stamp);

@@ -9,7 +9,7 @@ use super::counters::{GENERATION_END, JUMP_MAX, newer};
 use super::outbox::Pending;
 use super::reserve::LinkEvent;
 use super::{Initiating, Joining, Mode, Rether, Stamp, Yielding};
-use crate::io::{GateOrder, StationId};
+use crate::io::StationId;
 use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
@@ -63,7 +63,7 @@ impl Rether {
         self.mode =
             Mode::Joining(Joining { ring: false, card_empty: false, tries: 0, again: now, proved: false });
         self.flush_queue();
-        self.order_gate_pass();
+        self.let_flow(now);
         self.event(LinkEvent::ModeChanged);
     }
 
@@ -81,14 +81,8 @@ impl Rether {
         }
         self.mode = Mode::Plain;
         self.next_hello = now + self.settings.hello;
-        self.order_gate_pass();
+        self.let_flow(now);
         self.event(LinkEvent::ModeChanged);
-    }
-
-    pub(super) fn order_gate_pass(&mut self) {
-        if self.gate == GateOrder::Divert {
-            self.order_gate(GateOrder::Pass);
-        }
     }
 
     pub(super) fn plain_tick(&mut self, now: Instant) {
@@ -270,7 +264,7 @@ impl Rether {
         self.claim = None;
         let again = now + self.card_patience();
         self.mode = Mode::Joining(Joining { ring: true, card_empty: false, tries: 0, again, proved: false });
-        self.order_gate(GateOrder::Divert);
+        self.divert(now);
         self.event(LinkEvent::ModeChanged);
     }
 
@@ -288,7 +282,7 @@ impl Rether {
         let again = now + self.card_patience();
         let acked = Vec::new();
         self.mode = Mode::Initiating(Initiating { card_empty: false, acked, tries: 0, again });
-        self.order_gate(GateOrder::Divert);
+        self.divert(now);
         self.event(LinkEvent::ModeChanged);
     }
 
@@ -406,7 +400,7 @@ impl Rether {
         let give_up = if planted(Bug::YieldsForEver) { Instant::FAR } else { now + patience };
         self.mode = Mode::Yielding(Yielding { initiator, card_empty, acknowledge_at, give_up });
         if fresh {
-            self.order_gate(GateOrder::Divert);
+            self.divert(now);
             self.event(LinkEvent::ModeChanged);
         }
     }
@@ -581,7 +575,7 @@ mod tests {
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         let mut link = Rether::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
         link.enter_ring(now);
-        link.order_gate(GateOrder::Divert);
+        link.divert(now);
         let signal = Signal::new(Verb::Close, 7, 1);
         let to = MacAddr([3; 6]);
         link.send_signal(now, to, signal);
@@ -589,7 +583,7 @@ mod tests {
         link.introduce(now);
         assert_eq!(link.queued_frames(), 3);
         link.start_over(now);
-        assert_eq!(link.queued_frames(), 0);
+        assert_eq!(link.queued_frames(), 1, "the host's frame leaves in its turn");
         assert!(link.signals.iter().all(Option::is_none), "the same signal can be sent again");
         let waits =
             |pending: &Pending| matches!(pending, Pending::Signal { signal: it, .. } if *it == signal);
@@ -604,6 +598,7 @@ mod tests {
             sent += u32::from(matches!(output, Output::Transmit { .. }));
         }
         assert_eq!(sent, 2, "two announcements; of the signals' receiver nobody has heard");
+        assert_eq!(link.counters.host_frames_flushed, 1);
         assert!(link.nrt.is_empty() && link.outbox.is_empty() && link.signals.iter().all(Option::is_none));
     }
 }

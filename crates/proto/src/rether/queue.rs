@@ -5,7 +5,7 @@
 
 use crate::io::HostTag;
 use crate::planted::{Bug, planted};
-use rota_units::{Octets, Span};
+use rota_units::Octets;
 use std::collections::VecDeque;
 
 /// Who put an entry into the queue.
@@ -25,6 +25,8 @@ pub(super) enum Origin {
 
 /// Most entries of link control: one for each message and each answer.
 const LLC_FRAMES_MAX: usize = crate::llc::MESSAGES_MAX + crate::llc::ANSWERS_MAX + crate::llc::ACKS_MAX;
+/// One octet of room goes for so many that leave.
+const NARROWS: u64 = 16;
 /// Above the levels that users have.
 pub(super) const SIGNALLING: u8 = 8;
 
@@ -43,6 +45,9 @@ pub(super) struct NrtQueue {
     pub(super) levels: [VecDeque<Entry>; SIGNALLING as usize + 1],
     octets: u64,
     octets_max: u64,
+    /// What it holds beside that while a switch of mode is under way, and how much it may hold now.
+    switch_octets: u64,
+    room: u64,
     frames: usize,
     frames_max: usize,
     llc_frames: usize,
@@ -51,14 +56,15 @@ pub(super) struct NrtQueue {
 }
 
 impl NrtQueue {
-    pub(super) fn new(octets_max: Octets) -> Self {
-        // Small frames must not fill memory: at most as many frames as the octets hold at 256 octets each.
-        let frames_max = usize::try_from(octets_max.get() / 256).unwrap_or(usize::MAX).clamp(16, 65_536);
+    pub(super) fn new(octets_max: Octets, switch_octets: Octets) -> Self {
+        let frames_max = frames_in(octets_max, switch_octets).clamp(16, 65_536);
         let levels = core::array::from_fn(|_| VecDeque::with_capacity(frames_max + LLC_FRAMES_MAX));
         Self {
             levels,
             octets: 0,
             octets_max: octets_max.get().max(4 * 1514),
+            switch_octets: switch_octets.get(),
+            room: octets_max.get().max(4 * 1514),
             frames: 0,
             frames_max,
             llc_frames: 0,
@@ -68,7 +74,7 @@ impl NrtQueue {
 
     /// Queues a frame; false when there is no room. Control frames always find some: they are few and ours.
     pub(super) fn push(&mut self, level: u8, entry: Entry) -> bool {
-        let full = self.octets + u64::from(entry.octets) > self.octets_max || self.frames >= self.frames_max;
+        let full = self.octets + u64::from(entry.octets) > self.room || self.frames >= self.frames_max;
         if full && !planted(Bug::QueueWithoutCap) && matches!(entry.origin, Origin::Host(_)) {
             return false;
         }
@@ -93,6 +99,26 @@ impl NrtQueue {
         }
     }
 
+    /// A switch of mode begins, in which nothing of the queue leaves.
+    pub(super) fn widen(&mut self) {
+        self.room = self.octets_max + self.switch_octets;
+    }
+
+    /// Room for so many octets; as usual without a number.
+    pub(super) fn set_room(&mut self, octets: Option<u64>) {
+        self.room = octets.unwrap_or(self.octets_max);
+    }
+
+    /// The usual room.
+    pub(super) fn octets_max(&self) -> u64 {
+        self.octets_max
+    }
+
+    /// How many frames wait that are not link control's.
+    pub(super) fn others(&self) -> usize {
+        self.frames
+    }
+
     /// The next frame to send, with its level.
     pub(super) fn front(&self) -> Option<(usize, Entry)> {
         let first = |levels: &[VecDeque<Entry>]| {
@@ -115,9 +141,9 @@ impl NrtQueue {
         self.levels[usize::from(SIGNALLING)].len()
     }
 
-    /// Takes the next frame that is not link control's.
-    pub(super) fn pop_other(&mut self) -> Option<Entry> {
-        let other = |entry: &Entry| !matches!(entry.origin, Origin::Llc(_));
+    /// Takes the next frame that is neither link control's nor the host's.
+    pub(super) fn pop_own(&mut self) -> Option<Entry> {
+        let other = |entry: &Entry| !matches!(entry.origin, Origin::Llc(_) | Origin::Host(_));
         let (level, at) = self.levels.iter_mut().rev().find_map(|level| {
             let at = level.iter().position(other)?;
             Some((level, at))
@@ -133,7 +159,17 @@ impl NrtQueue {
         } else {
             self.octets -= u64::from(entry.octets);
             self.frames -= 1;
+            // After a switch the room narrows more slowly than the queue empties: who offers less than is
+            // served loses nothing by it.
+            let narrowed = self.room.saturating_sub(u64::from(entry.octets) / NARROWS);
+            self.room = narrowed.max(self.octets_max.min(self.room));
         }
+    }
+
+    /// How many frames of the host wait.
+    pub(super) fn host_frames(&self) -> usize {
+        let is_host = |entry: &&Entry| matches!(entry.origin, Origin::Host(_));
+        self.levels.iter().flatten().filter(is_host).count()
     }
 
     /// Takes one frame of link control out of its level.
@@ -163,9 +199,10 @@ impl NrtQueue {
     }
 }
 
-/// How many octets a queue of `span` holds at `rate`.
-pub(super) fn octets_in(rate: rota_units::BitRate, span: Span) -> Octets {
-    rate.octets_in_down(span)
+/// How many frames may wait. Small ones must not fill memory: as many as the octets hold at 256 octets each,
+/// and at 1,024 of what a switch adds.
+pub(crate) fn frames_in(octets: Octets, switch: Octets) -> usize {
+    usize::try_from(octets.get() / 256 + switch.get() / 1_024).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
@@ -178,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_highest_level_leaves_first_and_levels_keep_their_order() {
-        let mut queue = NrtQueue::new(Octets::new(100_000));
+        let mut queue = NrtQueue::new(Octets::new(100_000), Octets::ZERO);
         for (level, tag) in [(0, 1), (7, 2), (0, 3), (7, 4), (3, 5)] {
             assert!(queue.push(level, host(tag)));
         }
@@ -189,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_refuses_the_host_but_not_our_signalling() {
-        let mut queue = NrtQueue::new(Octets::new(10_000));
+        let mut queue = NrtQueue::new(Octets::new(10_000), Octets::ZERO);
         let taken = (0..20).filter(|tag| queue.push(0, host(*tag))).count();
         assert_eq!(taken, 6);
         assert!(queue.push(7, Entry { origin: Origin::Llc(1), octets: 100 }));
@@ -199,7 +236,7 @@ mod tests {
 
     #[test]
     fn what_is_over_leaves_the_queue_and_the_rest_keeps_its_order() {
-        let mut queue = NrtQueue::new(Octets::new(10_000));
+        let mut queue = NrtQueue::new(Octets::new(10_000), Octets::ZERO);
         for slot in 0..6 {
             assert!(queue.push(slot as u8 % 2, Entry { origin: Origin::Llc(slot), octets: 100 }));
         }
@@ -207,10 +244,10 @@ mod tests {
         queue.sweep(|slot| slot == 1 || slot == 2);
         queue.unqueue(1, 5);
         assert_eq!(queue.frames(), 4);
-        let others: Vec<_> = std::iter::from_fn(|| queue.pop_other()).map(|entry| entry.origin).collect();
-        assert_eq!(others, [Origin::Host(HostTag(9))]);
+        assert_eq!(queue.pop_own(), None, "neither link control nor the host is signalling");
         let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(_, entry)| entry.origin).collect();
-        assert_eq!(order, [3, 0, 4].map(Origin::Llc));
+        assert_eq!(order[..2], [Origin::Llc(3), Origin::Host(HostTag(9))]);
+        assert_eq!(order[2..], [0, 4].map(Origin::Llc));
         assert!(queue.is_empty());
     }
 }

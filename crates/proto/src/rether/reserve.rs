@@ -562,10 +562,11 @@ impl Rether {
         self.outbox.push_back(Pending::Leaving);
     }
 
-    /// Whatever waits in the queue may leave now: the medium is free for all again. What is link control's
-    /// leaves one by one as it is asked for, since it may end before.
+    /// Signalling that waits in the queue may leave now: the medium is free for all again. What is the
+    /// host's leaves at the link's pace (`flush.rs`), what is link control's as it is asked for, since it
+    /// may end before.
     pub(super) fn flush_queue(&mut self) {
-        while let Some(entry) = self.nrt.pop_other() {
+        while let Some(entry) = self.nrt.pop_own() {
             if let Some(output) = self.let_go(0, entry.origin) {
                 self.outputs.push_back(output);
             }

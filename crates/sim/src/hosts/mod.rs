@@ -70,6 +70,8 @@ pub struct Host {
     pub(crate) ordinary_until: Instant,
     pub(crate) host_frames: BTreeMap<u32, Frame>,
     pub(crate) next_tag: u32,
+    /// Ordinary frames that this process was told to drop.
+    pub(crate) dropped: u64,
     /// When the earliest wake-up that is still to come will come.
     pub(crate) alarm: Instant,
     /// Until when the processor is busy.
@@ -121,6 +123,7 @@ impl Host {
             ordinary_until: Instant::ZERO,
             host_frames: BTreeMap::new(),
             next_tag: 0,
+            dropped: 0,
             alarm: Instant::FAR,
             busy_until: Instant::ZERO,
             serving: false,
@@ -138,6 +141,7 @@ impl Host {
         self.gated = false;
         self.inbox.clear();
         self.host_frames.clear();
+        self.dropped = 0;
         self.events.clear();
         self.receipts.clear();
         self.incoming.clear();

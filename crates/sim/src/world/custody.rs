@@ -179,6 +179,27 @@ impl World {
         }
     }
 
+    /// S10 for ordinary frames: what a node was given waits in its queue, has left, or was dropped under a
+    /// name; and while some wait, the gate is shut, or later ones would overtake them.
+    pub(super) fn count_ordinary(&mut self, index: usize) {
+        let host = &self.hosts[index];
+        let Some(node) = &host.node else { return };
+        let (link, counters) = (node.link(), node.link().counters());
+        let named = counters.host_frames_dropped + counters.host_dropped_switch;
+        let (queued, kept) = (link.queued_host_frames(), host.host_frames.len());
+        let what = if queued != kept {
+            format!("host {index}: {kept} ordinary frames are kept and {queued} wait")
+        } else if named != host.dropped {
+            format!("host {index}: {} ordinary frames were dropped, {named} under a name", host.dropped)
+        } else if kept > 0 && !host.gated {
+            format!("host {index}: the gate is open, and {kept} ordinary frames wait")
+        } else {
+            return;
+        };
+        let now = self.now();
+        self.findings.add(now, "S10", what);
+    }
+
     /// S10 when everything is at rest: nothing is on its way any more.
     ///
     /// # Errors

@@ -264,6 +264,9 @@ impl World {
             }
         }
         self.buffer = buffer;
+        if outputs > 0 {
+            self.count_ordinary(index);
+        }
     }
 
     /// The program behind an incoming channel that never opened still waits, as in the node's own
@@ -299,7 +302,8 @@ impl World {
                 }
             }
             Output::DropHost { tag } => {
-                self.hosts[index].host_frames.remove(&tag.0);
+                let host = &mut self.hosts[index];
+                host.dropped += u64::from(host.host_frames.remove(&tag.0).is_some());
             }
             Output::Gate { order, .. } => {
                 self.hosts[index].gated = order == GateOrder::Divert;

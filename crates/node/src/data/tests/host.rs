@@ -1,0 +1,267 @@
+//! Ordinary frames of a host across switches of mode: between two stations of a segment in this process.
+
+use super::*;
+use crate::commands::ControlEnd;
+use crate::gate::EgressError;
+use rota_driver::device::Received as FromDevice;
+use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
+use rota_proto::ModeName;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+const PATIENCE: Span = Span::from_millis(15_000);
+const FRAME: usize = 1_514;
+const SERVICE: u16 = 7;
+
+/// What the card was given of the host's frames, in order, and what waits behind the gate.
+#[derive(Default)]
+struct Host {
+    card: Vec<u32>,
+    behind: VecDeque<Vec<u8>>,
+    diverted: bool,
+    sent: u32,
+}
+
+impl Host {
+    fn send(&mut self, octets: usize) {
+        self.sent += 1;
+        if !self.diverted {
+            self.card.push(self.sent);
+            return;
+        }
+        let mut frame = vec![0; octets];
+        frame[12..14].copy_from_slice(&[8, 0]);
+        frame[20..24].copy_from_slice(&self.sent.to_be_bytes());
+        self.behind.push_back(frame);
+    }
+}
+
+#[derive(Clone, Default)]
+struct Shared(Rc<RefCell<Host>>);
+
+impl Egress for Shared {
+    fn divert(&mut self) -> Result<(), EgressError> {
+        self.0.borrow_mut().diverted = true;
+        Ok(())
+    }
+
+    fn pass(&mut self) -> Result<(), EgressError> {
+        self.0.borrow_mut().diverted = false;
+        Ok(())
+    }
+
+    fn recv(&mut self, into: &mut [u8]) -> Option<usize> {
+        let frame = self.0.borrow_mut().behind.pop_front()?;
+        let octets = frame.len().min(into.len());
+        into[..octets].copy_from_slice(&frame[..octets]);
+        Some(octets)
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// A card that says what it was given.
+struct Card {
+    inner: InProcessDevice,
+    host: Shared,
+    full: bool,
+}
+
+impl FrameDevice for Card {
+    fn mac(&self) -> [u8; 6] {
+        self.inner.mac()
+    }
+
+    fn mtu(&self) -> u16 {
+        self.inner.mtu()
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Result<Option<FromDevice>, DeviceError> {
+        self.inner.receive(into)
+    }
+
+    fn transmit(&mut self, frame: &[u8]) -> Result<Transmit, DeviceError> {
+        if frame[12..14] != [8, 0] {
+            return self.inner.transmit(frame);
+        }
+        if self.full {
+            return Ok(Transmit::NoRoom);
+        }
+        let number = frame[20..24].try_into().expect("four octets");
+        self.host.0.borrow_mut().card.push(u32::from_be_bytes(number));
+        Ok(Transmit::Sent)
+    }
+
+    fn backlog(&mut self) -> Backlog {
+        self.inner.backlog()
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.wait_fd()
+    }
+
+    fn link_up(&mut self) -> bool {
+        true
+    }
+}
+
+struct Station {
+    data: Data<Card, Shared>,
+    control: ControlEnd,
+    host: Shared,
+}
+
+impl Station {
+    fn new(name: &str, segment: &Segment, last: u8) -> Self {
+        let spec = spec(name, Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000)));
+        let inner = segment.port([2, 0, 0, 0, 0, last], 1_500).expect("a timer");
+        let host = Shared::default();
+        let card = Card { inner, host: host.clone(), full: false };
+        let (control, end) = Wiring::pair().expect("two ends");
+        let (_, published, _) = counters::file().expect("memory");
+        let made = Data::new(&spec, card, host.clone(), end, Files { published, log: None });
+        let Ok(mut data) = made else { panic!("a station") };
+        data.node.listen(Listener::from(SERVICE));
+        Self { data, control, host }
+    }
+
+    /// As the data thread's, without sleeping.
+    fn turn(&mut self) {
+        let data = &mut self.data;
+        data.begin_turn(now());
+        assert!(data.receive().is_ok() && data.take_host_frames(now()).is_ok());
+        data.look_at_card(now());
+        assert!(data.drain().is_ok() && data.open_gate().is_ok());
+        if data.node.deadline() <= now() {
+            data.node.handle_deadline(now());
+        }
+        assert!(data.drain().is_ok());
+        while let Some(note) = self.control.heard() {
+            if let Note::Channel { event: ChannelEvent::Incoming { channel, .. }, .. } = note {
+                // As if its memory were there.
+                assert!(data.node.accept(now(), channel) && data.drain().is_ok());
+                data.node.listen(Listener::from(SERVICE));
+            }
+        }
+        assert_eq!(data.host_frames().unaccounted(), 0, "{:?}", data.host_frames());
+    }
+
+    fn mode(&self) -> ModeName {
+        self.data.node.link().mode()
+    }
+
+    /// 60 Mbit/s, as far as this machine lets the test run.
+    fn offer(&mut self, share: &mut Instant) {
+        let mut burst = 0;
+        while *share < now() && burst < 16 {
+            *share += Span::from_micros(200);
+            burst += 1;
+            self.host.0.borrow_mut().send(FRAME);
+        }
+        if burst == 16 {
+            *share = now();
+        }
+    }
+}
+
+fn lan() -> (Station, Station) {
+    let segment = Segment::new(SegmentSpec { rate: None, port_queue: Octets::new(150_000) });
+    let mut lan = (Station::new("a", &segment, 1), Station::new("b", &segment, 2));
+    let knows = |station: &Station| {
+        let members = station.data.node.link().members();
+        members.len() == 1 && members[0].station != 0 && station.data.node.link().station() != 0
+    };
+    until(&mut lan, "plain mode", |lan| {
+        knows(&lan.0) && knows(&lan.1) && lan.0.mode() == ModeName::Plain && lan.1.mode() == ModeName::Plain
+    });
+    lan
+}
+
+fn until(lan: &mut (Station, Station), what: &str, mut wanted: impl FnMut(&mut (Station, Station)) -> bool) {
+    let give_up = now() + PATIENCE;
+    while !wanted(lan) {
+        assert!(now() < give_up, "{what}: never, {} {}", lan.0.mode() as u8, lan.1.mode() as u8);
+        lan.0.turn();
+        lan.1.turn();
+    }
+}
+
+fn open(lan: &mut (Station, Station)) -> ChannelId {
+    let period = lan.0.data.node.link().settings().trt;
+    let request = Opening { unit_octets_max: 100, room_octets: 100, period, periodic: true };
+    let Ok((channel, _)) = lan.0.data.open(now(), "b", SERVICE, &request) else {
+        panic!("the station is known")
+    };
+    channel
+}
+
+#[test]
+fn a_switch_of_mode_loses_and_reorders_nothing_of_the_host() {
+    let mut lan = lan();
+    let mut share = now();
+    for round in 0..4 {
+        let channel = open(&mut lan);
+        until(&mut lan, "token mode", |lan| {
+            lan.0.offer(&mut share);
+            lan.0.mode() == ModeName::Token
+        });
+        let begin = now();
+        until(&mut lan, "some cycles", |lan| {
+            lan.0.offer(&mut share);
+            now().since(begin) > Span::from_millis(50)
+        });
+        lan.0.data.node.close(now(), channel);
+        until(&mut lan, "the gate opens", |lan| {
+            lan.0.offer(&mut share);
+            lan.0.mode() == ModeName::Plain && !lan.0.data.diverted
+        });
+        let begin = now();
+        until(&mut lan, "plain mode again", |lan| {
+            lan.0.offer(&mut share);
+            now().since(begin) > Span::from_millis(30)
+        });
+        let host = lan.0.host.0.borrow();
+        let right: Vec<u32> = (1..=host.sent).collect();
+        assert_eq!(host.card, right, "round {round}");
+        assert!(host.behind.is_empty());
+    }
+    let frames = lan.0.data.host_frames();
+    assert!(frames.taken > 100 && frames.left == frames.taken && frames.waiting == 0, "{frames:?}");
+    assert!(lan.0.data.node.link().counters().host_frames_flushed > 0, "some waited for the last token");
+}
+
+#[test]
+fn each_frame_that_is_dropped_is_counted_under_its_reason() {
+    let mut lan = lan();
+    let _ = open(&mut lan);
+    until(&mut lan, "the gate is shut", |lan| lan.0.data.diverted);
+    let send = |lan: &(Station, Station), octets: &[usize]| {
+        octets.iter().for_each(|octets| lan.0.host.0.borrow_mut().send(*octets));
+    };
+    // One octet too many, and without a tag also four.
+    send(&lan, &[1_515, 1_518, 1_519, 9_000, 1_514]);
+    lan.0.host.0.borrow_mut().behind.push_back(vec![1; 13]);
+    let mut tagged = vec![0; 1_518];
+    tagged[12..14].copy_from_slice(&[0x81, 0]);
+    lan.0.host.0.borrow_mut().behind.push_back(tagged);
+    lan.0.turn();
+    let frames = lan.0.data.host_frames();
+    assert_eq!((frames.taken, frames.too_long, frames.malformed, frames.waiting), (7, 4, 1, 2));
+    // More than the queue holds, and what was queued before the card had no room for.
+    let (room, _) = lan.0.data.node.link().queue_room();
+    let many = usize::try_from(room.get()).expect("small") / FRAME + 200;
+    send(&lan, &vec![FRAME; many]);
+    while !lan.0.host.0.borrow().behind.is_empty() {
+        lan.0.turn();
+    }
+    let (frames, counters) = (lan.0.data.host_frames(), *lan.0.data.node.link().counters());
+    let refused = counters.host_frames_dropped + counters.host_dropped_switch;
+    assert!(frames.refused > 0 && frames.refused == refused, "{frames:?} {counters:?}");
+    lan.0.data.device.full = true;
+    until(&mut lan, "all have ended", |lan| lan.0.data.host_frames().waiting == 0);
+    let frames = lan.0.data.host_frames();
+    assert!(frames.no_room > 0 && frames.unaccounted() == 0, "{frames:?}");
+}

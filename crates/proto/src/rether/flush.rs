@@ -1,0 +1,169 @@
+//! Ordinary frames on the way between the modes: none is lost by a switch, and none overtakes another.
+//!
+//! Into token mode: the gate diverts from the first moment of a switch, so the queue has room for as long as
+//! a switch takes beside its usual 50 ms. The room narrows again while the ring serves the queue.
+//!
+//! Back to plain mode: the gate goes on diverting while the queue leaves in order at the link's own pace, and
+//! opens when the queue is empty. A host that offers as much as the link carries never lets it empty; after
+//! a second the queue's room shrinks, so that its oldest frames still leave in order and the gate opens.
+
+use super::queue::Origin;
+use super::{Mode, Rether, Settings};
+use crate::io::{FrameBuf, GateOrder, Output};
+use rota_units::{Instant, Octets, Span};
+
+/// How long the queue keeps its whole room while it leaves for plain mode.
+const PATIENCE: Span = Span::from_millis(1_000);
+/// Within which it then loses all of it.
+const SHRINK: Span = Span::from_millis(1_000);
+/// How far a late station catches up with the link's pace, at most.
+const CATCH_UP_MAX: Span = Span::from_millis(5);
+/// What a switch may take, at least and at most.
+const SWITCH_MIN: Span = Span::from_millis(100);
+const SWITCH_MAX: Span = Span::from_millis(250);
+/// Most octets that a switch may add to the queue, whatever the link's rate.
+const SWITCH_OCTETS_MAX: u64 = 16_000_000;
+
+/// Where this station's ordinary traffic stands between the modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turning {
+    /// In plain mode, with an empty queue and the gate open.
+    No,
+    /// Diverted since then, for a ring that is to come or has come.
+    In { since: Instant },
+    /// The queue leaves, and then the gate opens.
+    Out(Flush),
+}
+
+/// The queue on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Flush {
+    since: Instant,
+    /// When the link has carried what was handed to the card.
+    free: Instant,
+    catch_up: Span,
+}
+
+impl Flush {
+    fn new(now: Instant, settings: &Settings) -> Self {
+        // A quarter of a port's buffer: a burst after a stall must not fill it.
+        let buffer = settings.link.rate.span_of_up(settings.port_queue).div_down(4);
+        Self { since: now, free: now, catch_up: buffer.min(CATCH_UP_MAX) }
+    }
+
+    /// When the next frame may be handed to the card.
+    fn opens(&self, burst: Span) -> Instant {
+        self.free.minus(burst)
+    }
+
+    fn charge(&mut self, now: Instant, time: Span) {
+        self.free = self.free.max(now.minus(self.catch_up)) + time;
+    }
+
+    /// How much of so much room the queue still has.
+    fn room(&self, now: Instant, full: u64) -> u64 {
+        let late = now.since(self.since).minus(PATIENCE).as_nanos().min(SHRINK.as_nanos());
+        let left = u128::from(SHRINK.as_nanos() - late);
+        (u128::from(full) * left / u128::from(SHRINK.as_nanos())) as u64
+    }
+
+    fn is_shrinking(&self, now: Instant) -> bool {
+        now.since(self.since) > PATIENCE
+    }
+}
+
+/// For how long a switch is expected to hold back ordinary frames.
+pub(super) fn switch_span(settings: &Settings) -> Span {
+    let takes = settings.switch_timeout(settings.stations_max) * 2 + settings.trt;
+    takes.max(SWITCH_MIN).min(SWITCH_MAX)
+}
+
+/// What the queue holds: as usual, and beside that while a switch is under way.
+pub(super) fn rooms(settings: &Settings) -> (Octets, Octets) {
+    let rate = settings.link.rate;
+    let switch = rate.octets_in_down(switch_span(settings)).min(Octets::new(SWITCH_OCTETS_MAX));
+    (rate.octets_in_down(settings.nrt_queue), switch)
+}
+
+impl Rether {
+    /// From now on ordinary frames wait for a ring's token.
+    pub(super) fn divert(&mut self, now: Instant) {
+        self.turning = Turning::In { since: now };
+        self.nrt.widen();
+        self.order_gate(GateOrder::Divert);
+    }
+
+    /// Ordinary traffic is free again: what waits leaves first, then the gate opens.
+    pub(super) fn let_flow(&mut self, now: Instant) {
+        if self.gate == GateOrder::Pass || matches!(self.turning, Turning::Out(_)) {
+            return;
+        }
+        self.turning = Turning::Out(Flush::new(now, &self.settings));
+        self.nrt.set_room(None);
+        self.open_when_empty();
+    }
+
+    /// Opens the gate if nothing of the host waits any more.
+    fn open_when_empty(&mut self) {
+        if matches!(self.turning, Turning::Out(_)) && self.nrt.others() == 0 {
+            self.turning = Turning::No;
+            self.nrt.set_room(None);
+            self.order_gate(GateOrder::Pass);
+        }
+    }
+
+    pub(super) fn is_flushing(&self) -> bool {
+        matches!(self.turning, Turning::Out(_))
+    }
+
+    /// When the next frame of the queue may leave for plain mode.
+    pub(super) fn flush_deadline(&self) -> Instant {
+        match &self.turning {
+            Turning::Out(flush) => flush.opens(self.settings.burst),
+            Turning::No | Turning::In { .. } => Instant::FAR,
+        }
+    }
+
+    /// The next frame of a queue that leaves for plain mode.
+    pub(super) fn next_flushed(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        while let Turning::Out(flush) = self.turning {
+            if now < flush.opens(self.settings.burst) {
+                return None;
+            }
+            let Some((level, entry)) = self.nrt.pop() else { break };
+            let time = self.frame_time(entry.octets);
+            if let Turning::Out(flush) = &mut self.turning {
+                flush.charge(now, time);
+            }
+            self.counters.host_frames_flushed += u64::from(matches!(entry.origin, Origin::Host(_)));
+            let output = self.let_go(level, entry.origin).or_else(|| self.write_pending(now, frame));
+            self.open_when_empty();
+            if output.is_some() {
+                return output;
+            }
+        }
+        self.open_when_empty();
+        self.outputs.pop_front()
+    }
+
+    /// Before a frame of the host is queued: how much room there is for it now.
+    pub(super) fn set_queue_room(&mut self, now: Instant) {
+        if let Turning::Out(flush) = &self.turning {
+            self.nrt.set_room(Some(flush.room(now, self.nrt.octets_max())));
+        }
+    }
+
+    /// A frame of the host found no room: why. Within the time for which there is room it is the host that
+    /// offers more than the link carries.
+    pub(super) fn count_refused(&mut self, now: Instant) {
+        let by_switch = match &self.turning {
+            Turning::No => false,
+            Turning::In { since } => {
+                !matches!(self.mode, Mode::Ring) && now.since(*since) > switch_span(&self.settings)
+            }
+            Turning::Out(flush) => flush.is_shrinking(now),
+        };
+        self.counters.host_frames_dropped += u64::from(!by_switch);
+        self.counters.host_dropped_switch += u64::from(by_switch);
+    }
+}
