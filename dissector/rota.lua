@@ -36,7 +36,7 @@ local PHASES = { [0] = "first rotation", [1] = "real-time", [2] = "non-real-time
 local MODES = { [0] = "plain Ethernet", [1] = "token mode" }
 local VERBS = {
     [1] = "connect", [2] = "accept", [3] = "refuse", [4] = "opened", [5] = "opened-ack", [6] = "close",
-    [7] = "close-ack",
+    [7] = "close-ack", [8] = "tally",
 }
 local CAUSES = {
     [0] = "closed by its sender", [1] = "peer gone", [2] = "reservation lost", [3] = "no answer",
@@ -152,6 +152,9 @@ field("one_clock", ProtoField.bool, "Both ends share a clock", 8, nil, 0x02)
 field("units", ProtoField.uint64, "Units", base.DEC)
 field("fragments", ProtoField.uint64, "Fragments", base.DEC)
 field("late", ProtoField.uint64, "Late", base.DEC)
+field("lost", ProtoField.uint64, "Lost", base.DEC)
+field("incomplete", ProtoField.uint64, "Incomplete", base.DEC)
+field("latest_by", ProtoField.uint64, "Latest by (ns)", base.DEC)
 field("delay_longest", ProtoField.uint64, "Longest delay (ns)", base.DEC)
 field("delay_of_late", ProtoField.uint64, "Longest delay of late (ns)", base.DEC)
 field("rest", ProtoField.bytes, "Octets of a later version")
@@ -340,6 +343,9 @@ BODIES[14] = function(r)
     local verb = r:uint("verb", 1)
     r:all { { "code", 1 }, { "service", 2 }, { "label", 2 }, { "channel", 8 }, { "unit_octets_max", 4 } }
     r:all { { "period", 4 }, { "bound", 8 }, { "final_unit", 8 } }
+    if verb == 8 then
+        r:all { { "units", 8 }, { "late", 8 }, { "lost", 8 }, { "incomplete", 8 }, { "latest_by", 8 } }
+    end
     return verb and (VERBS[verb] or "verb " .. verb)
 end
 

@@ -79,6 +79,15 @@ typedef struct rota_unit {
     int truncated;            /* the buffer was too short */
 } rota_unit;
 
+/* What became of a channel's units. The promise was kept where late, lost and incomplete are 0. */
+typedef struct rota_tally {
+    uint64_t units;         /* came whole */
+    uint64_t late;          /* of these: behind their bound */
+    uint64_t lost;          /* nothing of them came */
+    uint64_t incomplete;    /* came in part */
+    uint64_t latest_by_ns;  /* by how much the latest missed its bound */
+} rota_tally;
+
 /* `refusal` may be NULL; it is filled where ROTA_REFUSED is returned. */
 int rota_channel_open(const char *control, const rota_request *request, rota_channel **channel,
                       rota_refusal *refusal);
@@ -94,6 +103,11 @@ int rota_cycle_ns(const char *control, uint64_t *cycle_ns);
 int rota_channel_fd(const rota_channel *channel);
 /* Waits until all units have left, at most `drain_ns`; `units_sent` may be NULL. */
 int rota_channel_close(rota_channel *channel, uint64_t drain_ns, uint64_t *units_sent);
+/* What has come of the units so far, as the receiver's node counted it. It tells once a second where something
+   went wrong, and at the end. */
+int rota_channel_tally(const rota_channel *channel, rota_tally *tally);
+/* rota_channel_close that tells what came of all units; `tally` may be NULL. */
+int rota_channel_finish(rota_channel *channel, uint64_t drain_ns, rota_tally *tally);
 
 /* `from` NULL: channels of every station. `buffers` 0: four. */
 int rota_listen(const char *control, uint16_t service, const char *from, uint16_t buffers,
@@ -104,6 +118,8 @@ int rota_listener_fd(const rota_listener *listener);
 int rota_listener_close(rota_listener *listener);
 /* `unit` may be NULL. ROTA_ENDED is the intended end. */
 int rota_receive(rota_receiver *receiver, void *buffer, size_t size, rota_unit *unit, uint64_t timeout_ns);
+/* What became of the channel's units so far; after ROTA_ENDED of all. */
+int rota_receiver_tally(const rota_receiver *receiver, rota_tally *tally);
 int rota_receiver_newest(rota_receiver *receiver, int newest);
 int rota_receiver_close(rota_receiver *receiver);
 

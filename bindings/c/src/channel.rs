@@ -4,8 +4,8 @@ use std::ffi::{c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd};
 
 use rota::{
-    AcceptError, ControlName, End, Instant, Listener, Node, NodeError, OpenError, OpenRequest, Received,
-    RecvChannel, RecvError, RefusalInfo, SendChannel, SendError, Span, Unit,
+    AcceptError, ChannelTally, ControlName, End, Instant, Listener, Node, NodeError, OpenError, OpenRequest,
+    Received, RecvChannel, RecvError, RefusalInfo, SendChannel, SendError, Span, Unit,
 };
 
 use crate::face::{Fault, Octets, Out, Status, copy_text, export, hand_over, octets, octets_mut};
@@ -124,6 +124,23 @@ pub struct UnitInfo {
     truncated: c_int,
 }
 
+/// `rota_tally`.
+#[repr(C)]
+pub struct Tally {
+    units: u64,
+    late: u64,
+    lost: u64,
+    incomplete: u64,
+    latest_by_ns: u64,
+}
+
+impl From<ChannelTally> for Tally {
+    fn from(tally: ChannelTally) -> Self {
+        let ChannelTally { units, late, lost, incomplete, latest_by_ns } = tally;
+        Self { units, late, lost, incomplete, latest_by_ns }
+    }
+}
+
 /// The receiving end, with room for one unit.
 pub struct Receiver {
     channel: RecvChannel,
@@ -218,6 +235,20 @@ export! {
         if report.drained { Ok(()) } else { Err(Fault::new(Status::TimedOut, "units were still waiting")) }
     }
 
+    /// What has come of the units so far.
+    fn rota_channel_tally(channel: Option<&SendChannel>, tally: Out<'_, Tally>) {
+        need(tally, "tally")?.write(need(channel, "channel")?.tally().into());
+        Ok(())
+    }
+
+    /// Ends a channel as rota_channel_close does, and tells what came of all units.
+    fn rota_channel_finish(channel: Option<Box<SendChannel>>, drain_ns: u64, tally: Out<'_, Tally>) {
+        let report = need(channel, "channel")?.close(Span::from_nanos(drain_ns));
+        let report = report.map_err(|error| Fault::new(Status::Broken, error))?;
+        tell(tally, report.tally.into());
+        if report.drained { Ok(()) } else { Err(Fault::new(Status::TimedOut, "units were still waiting")) }
+    }
+
     /// Listens to a service.
     fn rota_listen(
         control: *const c_char,
@@ -271,6 +302,12 @@ export! {
             }
             Received::End(end) => Err(ended(end)),
         }
+    }
+
+    /// What became of the channel's units so far.
+    fn rota_receiver_tally(receiver: Option<&Receiver>, tally: Out<'_, Tally>) {
+        need(tally, "tally")?.write(need(receiver, "receiver")?.channel.tally().into());
+        Ok(())
     }
 
     /// Whether each receive gives the newest unit and passes over older ones.

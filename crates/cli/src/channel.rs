@@ -3,7 +3,7 @@
 use crate::Format;
 use crate::exit::{Exit, Failure};
 use crate::status::connect;
-use rota::{OpenError, OpenRequest};
+use rota::{OpenError, OpenRequest, TallyInfo};
 use rota_units::{BitRate, Span, parse_rate, parse_span};
 use serde_json::json;
 
@@ -152,8 +152,13 @@ fn list(format: Format) -> Result<Exit, Failure> {
     }
     for channel in channels {
         let way = if channel.sending { "to" } else { "from" };
+        let TallyInfo { late, lost, incomplete, .. } = channel.tally;
+        let broken = match late + lost + incomplete {
+            0 => String::new(),
+            _ => format!("  {late} late, {lost} lost, {incomplete} in part"),
+        };
         outln!(
-            "{}  {way} {}  service {}  {}  units of {} octets within {}",
+            "{}  {way} {}  service {}  {}  units of {} octets within {}{broken}",
             channel.channel,
             channel.peer_name,
             channel.service,

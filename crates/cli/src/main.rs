@@ -12,6 +12,7 @@ macro_rules! outln {
 
 mod bench;
 mod calibrate;
+mod came;
 mod channel;
 mod clock;
 mod demo;

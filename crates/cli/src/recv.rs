@@ -1,6 +1,7 @@
 //! `rota recv`: what a channel carries, to a file or to standard output, until the sender closes.
 
 use crate::Format;
+use crate::came::Came;
 use crate::clock;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -72,8 +73,9 @@ pub struct Received {
     pub sent: Option<u64>,
     /// Units that came whole.
     pub complete: u64,
-    /// Units that came in part.
-    pub incomplete: u64,
+    /// What became of all units.
+    #[serde(flatten)]
+    pub came: Came,
     /// Octets received.
     pub octets: u64,
     /// Evidence of host stalls.
@@ -110,6 +112,11 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     for output in out.iter_mut().chain(&mut log) {
         output.finish()?;
     }
+    let tally = source.tally();
+    report.came.units = report.complete;
+    (report.came.late, report.came.latest_by_ns) = (tally.late, tally.latest_by_ns);
+    let seen = report.complete + report.came.incomplete;
+    report.came.lost = report.sent.map_or(tally.lost, |sent| sent.saturating_sub(seen));
     report.stalls = source.stalls();
     if format == Format::Json {
         let text = serde_json::to_string(&report).map_err(|e| Failure::failed(e.to_string()))?;
@@ -117,7 +124,11 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     } else {
         eprintln!("{}", summary(&report));
     }
-    end.map(|()| Exit::Done)
+    // Over UDP nothing was promised: what did not come is told, and is no failure.
+    if args.over == Over::Udp {
+        return end.map(|()| Exit::Done);
+    }
+    report.came.end(None, end.err())
 }
 
 fn receive(
@@ -145,7 +156,7 @@ fn receive(
             Event::Silence => continue,
         };
         has_begun = true;
-        *(if arrival.complete { &mut report.complete } else { &mut report.incomplete }) += 1;
+        *(if arrival.complete { &mut report.complete } else { &mut report.came.incomplete }) += 1;
         report.octets += unit.len() as u64;
         if let Some(out) = out {
             out.put(&unit)?;
@@ -158,9 +169,8 @@ fn receive(
 
 fn summary(report: &Received) -> String {
     let sent = report.sent.map_or("an unknown number".to_string(), |sent| sent.to_string());
-    let lost = report.sent.map_or(0, |sent| sent.saturating_sub(report.complete + report.incomplete));
     format!(
-        "received {} of {sent} units whole, {} in part, {lost} not at all: {} octets",
-        report.complete, report.incomplete, report.octets
+        "received {} of {sent} units whole, {} in part, {} not at all: {} octets",
+        report.complete, report.came.incomplete, report.came.lost, report.octets
     )
 }

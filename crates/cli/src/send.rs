@@ -1,6 +1,7 @@
 //! `rota send`: a video, or whatever standard input gives, one unit each period.
 
 use crate::Format;
+use crate::came::Came;
 use crate::clock;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -92,6 +93,9 @@ pub struct Sent {
     pub refused: Option<Refusal>,
     /// Units sent.
     pub sent: u64,
+    /// What came of them, as the receiver's node counted it.
+    #[serde(flatten)]
+    pub came: Came,
     /// Evidence of host stalls.
     pub stalls: Vec<Stall>,
 }
@@ -178,6 +182,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         promise: None,
         refused: None,
         sent: 0,
+        came: Came::default(),
         stalls: Vec::new(),
     };
     let mut log = args.log.as_deref().map(Output::open).transpose()?;
@@ -193,6 +198,34 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         }
     };
     report.promise = sink.promise();
+    let played = play(args, &mut supply, count, sink.as_mut(), &mut report, &mut log);
+    if let Some(log) = &mut log {
+        log.finish()?;
+    }
+    let closed = match played {
+        Ok(()) => sink.close(report.sent),
+        // What came is told, whatever ended it.
+        Err(failure) => {
+            report.came = sink.tally().into();
+            Err(failure)
+        }
+    };
+    let failure = closed.map(|(stalls, tally)| (report.stalls, report.came) = (stalls, tally.into())).err();
+    if failure.is_none() {
+        print(&report, format)?;
+    }
+    report.came.end(report.promise.map(|promise| promise.bound_ns), failure)
+}
+
+/// Hands over the units, each in its turn.
+fn play(
+    args: &Args,
+    supply: &mut Supply,
+    count: u64,
+    sink: &mut dyn UnitSink,
+    report: &mut Sent,
+    log: &mut Option<Output>,
+) -> Result<(), Failure> {
     let mut frame = 0;
     while frame < count {
         // Waiting comes first, so that a live source is read as late as possible.
@@ -200,19 +233,14 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         frame += if args.live { turn.skipped } else { 0 };
         let Some(unit) = supply.unit(frame)? else { break };
         if frame < count && sink.send(report.sent, unit, turn.schedule)? {
-            if let Some(log) = &mut log {
+            if let Some(log) = log {
                 log.record(&SentRecord { unit: report.sent, frame, schedule_ns: turn.schedule.as_nanos() })?;
             }
             report.sent += 1;
         }
         frame += 1;
     }
-    if let Some(log) = &mut log {
-        log.finish()?;
-    }
-    report.stalls = sink.close(report.sent)?;
-    print(&report, format)?;
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, OpenError> {

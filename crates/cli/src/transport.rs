@@ -8,6 +8,7 @@ pub mod udp;
 
 use crate::exit::Failure;
 use crate::stall::Stall;
+use rota::ChannelTally;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
@@ -100,14 +101,22 @@ pub trait UnitSink {
     fn wait_slot(&mut self, frame: u64) -> Result<Turn, Failure>;
     /// Hands over one unit; false when a live sender had to drop it.
     fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure>;
-    /// Tells the other side that nothing follows `sent` units, and returns the stalls seen.
-    fn close(self: Box<Self>, sent: u64) -> Result<Vec<Stall>, Failure>;
+    /// What has come of the units, as far as the other side told; nothing where it tells nothing.
+    fn tally(&self) -> ChannelTally {
+        ChannelTally::default()
+    }
+    /// Tells the other side that nothing follows `sent` units, and returns the stalls seen and what came.
+    fn close(self: Box<Self>, sent: u64) -> Result<(Vec<Stall>, ChannelTally), Failure>;
 }
 
 /// Where units arrive.
 pub trait UnitSource {
     /// Waits for the next event, at most `patience`; a unit's octets replace what is in `unit`.
     fn next(&mut self, unit: &mut Vec<u8>, patience: Span) -> Result<Event, Failure>;
+    /// How many units were late so far, and by how much; a plain socket has no bound.
+    fn tally(&self) -> ChannelTally {
+        ChannelTally::default()
+    }
     /// The stalls seen so far.
     fn stalls(self: Box<Self>) -> Vec<Stall>;
 }

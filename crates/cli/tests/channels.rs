@@ -110,12 +110,12 @@ fn videos_arrive_as_they_were_sent() {
         lab.start(2, &[&send[..], &["2", "--video", &mp4, "--frames", "75"]].concat()),
     ];
     for sender in senders {
-        let sent = sender.finish().well().json();
+        let sent = sender.finish().carried().json();
         assert_eq!(sent["sent"], 75);
         assert!(sent["promise"]["bound_ns"].as_u64().unwrap() < 33_333_333 * 2, "{sent}");
     }
     for receiver in receivers {
-        let received = receiver.finish().well().json();
+        let received = receiver.finish().carried().json();
         let expected = (Some(75), Some(75), Some(0));
         let told = |key: &str| received[key].as_u64();
         assert_eq!((told("sent"), told("complete"), told("incomplete")), expected, "{received}");

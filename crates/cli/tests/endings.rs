@@ -50,8 +50,8 @@ fn end_node(lab: &Lab, station: u8, how: &str) {
 fn programs_that_end_are_told_apart() {
     let Some(lab) = Lab::up("endings", 2) else { return };
     let clean = Stream::start(&lab, &["--frames", "10"]);
-    assert_ended("the sender of a clean end", &clean.sender.finish(), 0, "");
-    assert_eq!(clean.receiver.finish().well().json()["complete"], 10);
+    clean.sender.finish().carried();
+    assert_eq!(clean.receiver.finish().carried().json()["complete"], 10);
 
     let mut stream = Stream::endless(&lab);
     stream.sender.kill();
@@ -120,8 +120,8 @@ fn a_receiver_can_insist_on_its_sender() {
     let send = ["send", "--video", &clip, "--frames", "10", "--to", "n2"];
     let refused = lab.rota(1, &send);
     assert_ended("another sender", &refused, 1, "takes channels of another station only");
-    lab.rota(3, &send).well();
-    assert_eq!(receiver.finish().well().json()["complete"], 10);
+    lab.rota(3, &send).carried();
+    assert_eq!(receiver.finish().carried().json()["complete"], 10);
 }
 
 #[test]
@@ -133,11 +133,11 @@ fn a_receiver_that_stands_still_holds_up_nobody() {
     // `lab exec` passes signals on, but nobody can pass on a stop: the program itself is stopped.
     let program = stream.receiver.inner();
     signal(program, "STOP");
-    let sent = stream.sender.finish().well().json();
+    let sent = stream.sender.finish().carried().json();
     assert_eq!(sent["sent"], 120, "the sender never waits for a receiver");
     lab.wait_for_mode(2, "plain");
     signal(program, "CONT");
-    let received = stream.receiver.finish().well().json();
+    let received = stream.receiver.finish().carried().json();
     let told = |key: &str| received[key].as_u64().unwrap();
     // A quarter of a second waits for it; the rest is overwritten and told as lost.
     assert!(told("complete") < 120 && told("complete") >= 8 && told("sent") == 120, "{received}");

@@ -18,13 +18,13 @@ fn units_of_twice_and_of_half_a_cycle_arrive_whole() {
     for (sender, (units, period, cycles)) in
         senders.into_iter().zip([(30, 66_666_666, 2), (120, 16_666_667, 1)])
     {
-        let sent = sender.finish().well().json();
+        let sent = sender.finish().carried().json();
         assert_eq!((&sent["sent"], &sent["promise"]["period_ns"]), (&units.into(), &period.into()), "{sent}");
         let bound = sent["promise"]["bound_ns"].as_u64().unwrap();
         assert!(bound > 33_333_333 * cycles && bound < 33_333_333 * (cycles + 1), "{sent}");
     }
     for (receiver, units) in receivers.into_iter().zip([30, 120]) {
-        let received = receiver.finish().well().json();
+        let received = receiver.finish().carried().json();
         let told = |key: &str| received[key].as_u64();
         assert_eq!((told("complete"), told("incomplete")), (Some(units), Some(0)), "{received}");
     }

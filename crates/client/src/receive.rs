@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 
 use rota_shm::control::{ContractInfo, Reply, Request, SocketError};
 use rota_shm::{
-    BoardView, ChannelCounter, ChannelState, ClientSink, CloseCause, MemoryError, NextUnit, RxCounts,
-    open_sink,
+    BoardView, ChannelCounter, ChannelState, ChannelTally, ClientSink, CloseCause, MemoryError, NextUnit,
+    RxCounts, open_sink,
 };
 use rota_units::{Instant, Span};
 
@@ -85,6 +85,8 @@ pub struct End {
     pub units_sent: Option<u64>,
     /// Units after the last delivered one that were lost, where the node knows.
     pub lost_after: Option<u64>,
+    /// What became of all units of the channel; see [`RecvChannel::tally`].
+    pub tally: ChannelTally,
 }
 
 /// Who sends.
@@ -130,7 +132,8 @@ impl Listener {
                 let sink = open_sink(message.descriptors)?;
                 let peer = Peer { mac, name, node };
                 let session = self.session.clone();
-                return Ok(RecvChannel { session, channel, contract, peer, sink, newest: false });
+                let came = ChannelTally::default();
+                return Ok(RecvChannel { session, channel, contract, peer, sink, newest: false, came });
             }
         }
     }
@@ -151,6 +154,8 @@ pub struct RecvChannel {
     peer: Peer,
     sink: ClientSink,
     newest: bool,
+    /// What this program was given.
+    came: ChannelTally,
 }
 
 impl RecvChannel {
@@ -196,7 +201,7 @@ impl RecvChannel {
             if newest { ring.newest_unit(into) } else { ring.next_unit(into) }
         });
         match next {
-            Ok(next) => Ok(Received::Unit(unit(next))),
+            Ok(next) => Ok(Received::Unit(self.counted(unit(next)))),
             Err(WaitError::TimedOut) => Err(RecvError::TimedOut),
             Err(WaitError::Closed(cause)) => self.ended(into, Ok(cause)),
             Err(WaitError::NodeGone) => self.ended(into, Err(RecvError::NodeGone)),
@@ -215,6 +220,22 @@ impl RecvChannel {
             Err(RecvError::TimedOut) => Ok(None),
             other => other.map(Some),
         }
+    }
+
+    /// What became of the channel's units so far. Units, lost and incomplete ones are those that this program
+    /// was given or missed: one that is too slow loses units that its node had. How many were late, and by how
+    /// much, its node says, which has the kernel's stamps. Units that were passed over for newer ones count.
+    pub fn tally(&self) -> ChannelTally {
+        let ChannelTally { late, latest_by_ns, .. } = self.sink.board.tally();
+        ChannelTally { late, latest_by_ns, ..self.came }
+    }
+
+    fn counted(&mut self, unit: Unit) -> Unit {
+        let came = &mut self.came;
+        came.lost += unit.lost_before;
+        came.units += unit.skipped_before + u64::from(unit.complete);
+        came.incomplete += u64::from(!unit.complete);
+        unit
     }
 
     /// What was lost, skipped or refused so far.
@@ -240,7 +261,8 @@ impl RecvChannel {
     ) -> Result<Received, RecvError> {
         let ClientSink { ring, board } = &mut self.sink;
         if let Some(next) = ring.flush(into) {
-            return Ok(Received::Unit(unit(next)));
+            let next = unit(next);
+            return Ok(Received::Unit(self.counted(next)));
         }
         let cause = cause?;
         if !cause.is_clean() {
@@ -248,7 +270,8 @@ impl RecvChannel {
         }
         let units_sent = board.final_units();
         let lost_after = units_sent.map(|units| units.saturating_sub(ring.expected()));
-        Ok(Received::End(End { units_sent, lost_after }))
+        self.came.lost += lost_after.unwrap_or(0);
+        Ok(Received::End(End { units_sent, lost_after, tally: self.tally() }))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rota_shm::control::{ContractInfo, Reply, Request};
-use rota_shm::{ChannelCounter, ChannelState, ClientSource, CloseCause, TryWriteError};
+use rota_shm::{ChannelCounter, ChannelState, ChannelTally, ClientSource, CloseCause, TryWriteError};
 use rota_units::{Instant, Span};
 
 use crate::node::{OpenError, modify};
@@ -58,6 +58,8 @@ pub struct CloseReport {
     pub drained: bool,
     /// Units of which the last frame has left.
     pub units_sent: u64,
+    /// What came of them, as the receiver's node counted it.
+    pub tally: ChannelTally,
 }
 
 /// A slot of the channel: the stretch of a cycle in which its unit leaves.
@@ -242,6 +244,14 @@ impl SendChannel {
         }
     }
 
+    /// What has come of the units so far, as the receiver's node counted it: how many were late, lost or not
+    /// whole. It tells once a second where something went wrong, and at the end; see [`CloseReport`].
+    pub fn tally(&self) -> ChannelTally {
+        let tally = self.source.board.tally();
+        let gone = tally.lost.saturating_add(tally.incomplete);
+        ChannelTally { units: self.source.board.units_sent().saturating_sub(gone), ..tally }
+    }
+
     /// Units handed over that the node has not taken yet.
     pub fn waiting(&self) -> u64 {
         self.source.ring.waiting()
@@ -295,7 +305,8 @@ impl SendChannel {
         let ClientSource { ring, board, .. } = &self.source;
         match self.session.answer(&Request::Close { channel: self.channel }, answer) {
             Ok(message) if matches!(message.body, Reply::Closed { .. } | Reply::Done) => {
-                Ok(CloseReport { drained: ring.waiting() == 0, units_sent: board.units_sent() })
+                let tally = self.tally();
+                Ok(CloseReport { drained: ring.waiting() == 0, units_sent: board.units_sent(), tally })
             }
             _ if self.session.is_gone() => Err(CloseError::NodeGone),
             _ => Err(CloseError::Unconfirmed),

@@ -4,8 +4,8 @@ mod fake_node;
 
 use fake_node::{Behaviour, FakeNode, ROOM_OCTETS, ms, schedule, unit_octets};
 use rota::{
-    AcceptError, CloseCause, ControlName, End, Node, NodeError, OpenError, OpenRequest, Received,
-    RecvChannel, RecvError, SendChannel, SendError, SocketError, Span, Unit, WaitError,
+    AcceptError, ChannelTally, CloseCause, ControlName, End, Node, NodeError, OpenError, OpenRequest,
+    Received, RecvChannel, RecvError, SendChannel, SendError, SocketError, Span, Unit, WaitError,
 };
 
 const SERVICE: u16 = 7;
@@ -52,7 +52,8 @@ fn units_arrive_whole_in_order_and_end_cleanly() {
     }
     let report = sender.close(ms(5_000)).unwrap();
     assert!(report.drained && report.units_sent == 32, "{report:?}");
-    let end = End { units_sent: Some(32), lost_after: Some(0) };
+    let tally = ChannelTally { units: 32, ..ChannelTally::default() };
+    let end = End { units_sent: Some(32), lost_after: Some(0), tally };
     assert_eq!(receiver.recv(&mut buffer, ms(5_000)), Ok(Received::End(end)));
 }
 
@@ -79,7 +80,8 @@ fn what_is_missing_is_said() {
         }
     };
     assert_eq!(seen, [(0, 0, 0), (1, 1_436, 0), (2, 256, 0), (4, 0, 1)]);
-    assert_eq!(end, End { units_sent: Some(6), lost_after: Some(1) });
+    let tally = ChannelTally { units: 2, lost: 2, incomplete: 2, ..ChannelTally::default() };
+    assert_eq!(end, End { units_sent: Some(6), lost_after: Some(1), tally });
     assert_eq!(receiver.counts().lost_units, 1);
 }
 

@@ -359,10 +359,13 @@ impl Control<'_> {
             ChannelEvent::IncomingOpened { channel, contract } => {
                 self.on_incoming_opened(channel, peer, contract);
             }
-            ChannelEvent::Closed { channel, cause, final_unit, listener } => {
+            ChannelEvent::Closed { channel, cause, final_unit, listener, .. } => {
                 self.on_closed(channel, cause, final_unit, listener);
             }
-            ChannelEvent::Refusal { .. } | ChannelEvent::ModeChanged | ChannelEvent::MembersChanged => {}
+            ChannelEvent::Told { .. }
+            | ChannelEvent::Refusal { .. }
+            | ChannelEvent::ModeChanged
+            | ChannelEvent::MembersChanged => {}
         }
     }
 
@@ -526,7 +529,11 @@ impl Control<'_> {
             for (_, asked) in due {
                 let reply = match asked {
                     Asked::List => Reply::Channels(self.channels(snapshot)),
-                    _ => Reply::Status(Box::new(snapshot.info(self.facts, self.realtime))),
+                    _ => {
+                        let mut info = snapshot.info(self.facts, self.realtime);
+                        info.notes.extend(self.broken_channels());
+                        Reply::Status(Box::new(info))
+                    }
                 };
                 self.sessions[at].reply(&reply, &[]);
             }
@@ -551,6 +558,7 @@ impl Control<'_> {
             .into(),
             contract: contract_info(&owned.contract),
             units: 0,
+            tally: owned.board.as_ref().map(rota_shm::Board::tally).unwrap_or_default().into(),
         });
         info.collect()
     }

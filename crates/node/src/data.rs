@@ -13,6 +13,7 @@ use crate::hold_log::HoldLog;
 use crate::pool::Pool;
 use crate::sockets::Sockets;
 use crate::status::{MemberCopy, Snapshot};
+use crate::tally::on_board;
 use crate::trace::Tracer;
 use hdrhistogram::Histogram;
 use host::{GateOpening, VLAN_TAG};
@@ -26,7 +27,8 @@ use rota_proto::{
 };
 use rota_shm::control::{LlcInfo, LlcPeer};
 use rota_shm::{
-    Board, ChannelCounter, NodeSocket, RxWriter, SlotMark, TraceFile, TxReader, UnitDescriptor, UnitRef,
+    Board, ChannelCounter, ChannelTally, NodeSocket, RxWriter, SlotMark, TraceFile, TxReader, UnitDescriptor,
+    UnitRef,
 };
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
@@ -422,6 +424,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         for sink in self.sinks.iter_mut().filter(|sink| sink.pushed) {
             sink.pushed = false;
             sink.board.count(ChannelCounter::Wakes, 1);
+            if let Some(tally) = self.node.received(sink.channel) {
+                sink.board.set_tally(&on_board(tally));
+            }
             sink.board.notify();
         }
     }
@@ -781,6 +786,15 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
     }
 
+    /// Before the program hears of the end, its board says what came.
+    fn tell_tally(&mut self, channel: ChannelId, tally: ChannelTally) {
+        let sources = self.rings.sources.iter().map(|source| (source.channel, &source.board));
+        let mut boards = sources.chain(self.sinks.iter().map(|sink| (sink.channel, &sink.board)));
+        if let Some((_, board)) = boards.find(|(known, _)| *known == channel) {
+            board.set_tally(&tally);
+        }
+    }
+
     fn events(&mut self) {
         while let Some(event) = self.node.next_llc_event() {
             self.rings.sockets.on_event(event);
@@ -794,6 +808,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 _ => None,
             };
             let peer = peer.map(|mac| Peer::at(mac, self.node.link()));
+            if let ChannelEvent::Told { channel, tally } | ChannelEvent::Closed { channel, tally, .. } =
+                &event
+            {
+                self.tell_tally(*channel, on_board(*tally));
+            }
             if let ChannelEvent::Closed { channel, .. } = &event {
                 self.wake_receivers();
                 self.forget(*channel);

@@ -27,6 +27,7 @@ mod quota;
 mod session;
 mod sockets;
 mod status;
+mod tally;
 mod trace;
 
 pub use counters::SHOULD_BE_ZERO;

@@ -5,7 +5,7 @@ use rota_admission::t_nrt;
 use rota_proto::{Node, ROTATION_PLACES};
 use rota_shm::{ChannelRow, Flow, MonitorTable, SegmentRow, StationRow};
 use rota_units::{Instant, Span};
-use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, Load, MacAddr, ReportHead, Slot};
+use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, Load, MacAddr, ReportHead, Slot, Tally};
 
 /// This station's own rows are written anew at most this often.
 const OWN_EVERY: Span = Span::from_millis(20);
@@ -53,8 +53,10 @@ impl Rows {
         };
         let own = StationRow { flags: own.flags | StationRow::HERE | StationRow::ALIVE, ..own };
         write.station(0, &filled(own, &node.own_report(now)));
-        for (at, channel) in node.own_channels().enumerate() {
-            write.channel(at, &channel_row(link.station(), now, &channel));
+        for (at, (channel, tally)) in node.own_channels().zip(node.own_tallies()).enumerate() {
+            let row = channel_row(link.station(), now, &channel);
+            let Tally { lost, incomplete, latest_by_ns, .. } = tally;
+            write.channel(at, &ChannelRow { lost, incomplete, latest_by_ns, ..row });
         }
         if !all {
             return;
@@ -180,6 +182,7 @@ fn channel_row(station: u16, at: Instant, said: &ChannelReport) -> ChannelRow {
         late: said.late,
         delay_max_ns: said.delay_max_ns,
         delay_recent_ns: said.delay_recent_ns,
+        ..ChannelRow::default()
     }
 }
 

@@ -446,7 +446,7 @@ impl Tracer {
             }
             ChannelEvent::Refusal { mac, why, here } => self.refused_station(now, *mac, *why, *here, node),
             ChannelEvent::MembersChanged => self.members(now, node),
-            ChannelEvent::ModeChanged => {}
+            ChannelEvent::ModeChanged | ChannelEvent::Told { .. } => {}
         }
     }
 

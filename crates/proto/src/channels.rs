@@ -9,6 +9,7 @@
 //! The receiver is asked first: a reservation for which nobody listens would take the segment out of plain
 //! Ethernet for nothing. Signals are repeated until answered and are idempotent.
 
+pub mod lateness;
 mod meter;
 #[cfg(feature = "model")]
 mod model;
@@ -19,10 +20,11 @@ use crate::cause::CloseCause;
 use crate::io::{ChannelId, Destination, UnitDescriptor};
 use crate::planted::{Bug, planted};
 use crate::rether::{Asked, LinkEvent, Rether};
+use lateness::OneWay;
 use meter::Meter;
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_units::{Instant, Span};
-use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
+use rota_wire::{MacAddr, Signal, Tally, UnitHeader, Verb};
 use std::collections::VecDeque;
 
 /// What a program asks for.
@@ -205,9 +207,18 @@ pub enum ChannelEvent {
         cause: CloseCause,
         /// How many units were sent, where known.
         final_unit: Option<u64>,
+        /// What came, as the receiver's node counted it; of a sender as far as it was told.
+        tally: Tally,
         /// Who took it, where a receiving one never opened: it is to [`crate::Node::listen_again`], or to be
         /// taken back.
         listener: Option<u64>,
+    },
+    /// The receiver of a channel says what has come: something went wrong.
+    Told {
+        /// Which.
+        channel: ChannelId,
+        /// What has come.
+        tally: Tally,
     },
     /// The mode of the segment changed.
     ModeChanged,
@@ -270,6 +281,9 @@ struct Incoming {
     taker: Listener,
     since: Instant,
     meter: Meter,
+    /// Broken units that its sender has been told of, and when it is told again at the earliest.
+    told: u64,
+    tell_at: Instant,
 }
 
 /// The ledger.
@@ -436,8 +450,9 @@ impl Channels {
             // A sender without a reservation only wants to know whether somebody listens.
             let cause = if channel.opened { receiver_cause } else { CloseCause::NoListener };
             let refuse = Signal::new(Verb::Refuse, channel.remote, channel.label);
-            link.send_signal(now, channel.peer, Signal { code: cause.code(), ..refuse });
-            self.end_incoming(at, receiver_cause, None);
+            let (peer, refuse) = (channel.peer, Signal { code: cause.code(), ..refuse });
+            self.end_incoming(at, receiver_cause, None, Some((now, &mut *link)));
+            link.send_signal(now, peer, refuse);
             return;
         }
         let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
@@ -510,7 +525,8 @@ impl Channels {
                 Sending::Connecting | Sending::Closing | Sending::Open { acknowledged: false }
             )
         });
-        waits.map(|channel| channel.again).min().unwrap_or(Instant::FAR)
+        let news = self.incoming.iter().filter(|channel| channel.has_news()).map(|channel| channel.tell_at);
+        waits.map(|channel| channel.again).chain(news).min().unwrap_or(Instant::FAR)
     }
 
     /// Repeats unanswered signals, follows draining channels, and gives up on the silent.
@@ -554,8 +570,9 @@ impl Channels {
         self.reap(|channel| channel.state == Sending::Closing && channel.tries > 5);
         let stale = |channel: &Incoming| !channel.opened && now.since(channel.since) > UNOPENED_PATIENCE;
         while let Some(at) = self.incoming.iter().position(stale) {
-            self.end_incoming(at, CloseCause::NoAnswer, None);
+            self.end_incoming(at, CloseCause::NoAnswer, None, None);
         }
+        self.tell_tallies(now, link);
     }
 
     fn reap(&mut self, over: impl Fn(&Outgoing) -> bool) {
@@ -569,8 +586,9 @@ impl Channels {
         if let Some(refusal) = channel.refusal.clone() {
             self.events.push_back(ChannelEvent::Refused { channel: channel.id, refusal });
         } else if !channel.silent {
-            let (channel, cause, final_unit) = (channel.id, channel.cause, Some(channel.units));
-            self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit, listener: None });
+            let (tally, cause, final_unit) = (channel.meter.tally, channel.cause, Some(channel.units));
+            let channel = channel.id;
+            self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit, tally, listener: None });
         }
     }
 
@@ -605,6 +623,7 @@ impl Channels {
             Verb::CloseAck => self.reap(|channel| {
                 channel.id.0 == signal.channel && channel.peer == from && channel.state == Sending::Closing
             }),
+            Verb::Tally => self.on_tally(from, signal),
             Verb::Unknown(_) => {}
         }
     }
@@ -634,7 +653,7 @@ impl Channels {
         let (remote, label) = (signal.channel, signal.label);
         // An old channel under the same label is over: its sender would not use the label again.
         while let Some(old) = self.incoming.iter().position(|c| c.peer == from && c.label == label) {
-            self.end_incoming(old, CloseCause::PeerGone, None);
+            self.end_incoming(old, CloseCause::PeerGone, None, None);
         }
         self.incoming.push(Incoming {
             id,
@@ -649,6 +668,8 @@ impl Channels {
             opened: false,
             taker,
             meter: Meter::default(),
+            told: 0,
+            tell_at: now,
         });
         self.events.push_back(ChannelEvent::Incoming { channel: id, listener, from, contract });
     }
@@ -710,10 +731,12 @@ impl Channels {
     }
 
     fn on_close(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
-        link.send_signal(now, from, Signal::new(Verb::CloseAck, signal.channel, signal.label));
         if let Some(at) = self.incoming.iter().position(|c| c.peer == from && c.remote == signal.channel) {
-            self.end_incoming(at, CloseCause::from_code(signal.code), Some(signal.final_unit));
+            let (cause, sent) = (CloseCause::from_code(signal.code), Some(signal.final_unit));
+            // First what came: its sender is gone as soon as the end is acknowledged.
+            self.end_incoming(at, cause, sent, Some((now, &mut *link)));
         }
+        link.send_signal(now, from, Signal::new(Verb::CloseAck, signal.channel, signal.label));
     }
 
     fn on_refuse(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
@@ -735,15 +758,28 @@ impl Channels {
         }
     }
 
-    fn end_incoming(&mut self, at: usize, cause: CloseCause, final_unit: Option<u64>) {
-        let Incoming { id: channel, opened, taker, .. } = self.incoming.swap_remove(at);
+    /// A channel that is received here is over; its sender is told what came, where there is one and
+    /// something went wrong.
+    fn end_incoming(
+        &mut self,
+        at: usize,
+        cause: CloseCause,
+        final_unit: Option<u64>,
+        tell: Option<(Instant, &mut Rether)>,
+    ) {
+        let mut ended = self.incoming.swap_remove(at);
+        let tally = ended.meter.end(final_unit.filter(|_| ended.opened));
+        if let Some((now, link)) = tell.filter(|_| tally.broken() > 0) {
+            link.send_signal(now, ended.peer, ended.tally_signal());
+        }
+        let Incoming { id: channel, opened, taker, .. } = ended;
         let listener = (!opened).then_some(taker.id);
         if !opened {
             // The parent will listen again, which takes it a while; whoever was refused may ask for less at
             // once, and is not to hear that nobody listens.
             self.returning.push(taker);
         }
-        self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit, listener });
+        self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit, tally, listener });
     }
 
     /// Which channel a fragment belongs to, and where in it; it is counted there.
@@ -863,7 +899,7 @@ impl Channels {
     fn end_unnumbered(&mut self, link: &Rether) {
         let over = |channel: &Incoming| channel.opened && link.number(channel.peer) == 0;
         while let Some(at) = self.incoming.iter().position(over) {
-            self.end_incoming(at, CloseCause::PeerGone, None);
+            self.end_incoming(at, CloseCause::PeerGone, None, None);
         }
     }
 
@@ -872,7 +908,7 @@ impl Channels {
             return;
         }
         while let Some(at) = self.incoming.iter().position(|channel| channel.peer == peer) {
-            self.end_incoming(at, cause, None);
+            self.end_incoming(at, cause, None, None);
         }
         for channel in self.outgoing.iter_mut().filter(|channel| channel.peer == peer) {
             match channel.state {

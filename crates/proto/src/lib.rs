@@ -21,6 +21,7 @@ pub mod rether;
 mod rng;
 
 pub use cause::CloseCause;
+pub use channels::lateness::OneWay;
 pub use channels::{ChannelEvent, Contract, Listener, OpenError, OpenRequest, ResizeError};
 pub use io::{
     ChannelId, Delivery, Destination, FrameBuf, GateOrder, Grant, HostTag, Input, Lane, Output, Payloads,

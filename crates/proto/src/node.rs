@@ -9,7 +9,7 @@ use crate::report::{HostSigns, Reports};
 use crate::rether::{Arrived, Counters, ModeName, Refused, Rether, Settings};
 use rota_units::{Instant, Span};
 use rota_wire::llc::is_llc;
-use rota_wire::{ChannelReport, Key, MacAddr, Report, ReportHead, UNIT_HEADER_OCTETS};
+use rota_wire::{ChannelReport, Key, MacAddr, Report, ReportHead, Tally, UNIT_HEADER_OCTETS};
 
 /// Who this station is.
 #[derive(Clone, Debug)]
@@ -346,6 +346,16 @@ impl Node {
     /// The ends of channels at this station, as it would report them.
     pub fn own_channels(&self) -> impl Iterator<Item = ChannelReport> {
         (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, &self.link))
+    }
+
+    /// What came on each of them, in the same order.
+    pub fn own_tallies(&self) -> impl Iterator<Item = Tally> {
+        (0..self.channels.ends()).filter_map(|at| self.channels.tally_of(at))
+    }
+
+    /// What has come so far on a channel that is received here.
+    pub fn received(&self, channel: ChannelId) -> Option<Tally> {
+        self.channels.received(channel)
     }
 
     /// What other stations have reported.

@@ -19,6 +19,7 @@ const UNITS_SENT: usize = offset_of!(BoardHeader, units_sent);
 const SLOT_SEQUENCE: usize = offset_of!(BoardHeader, slot_sequence);
 const SLOT_NUMBER: usize = offset_of!(BoardHeader, slot_number);
 const SLOT_AT: usize = offset_of!(BoardHeader, slot_at);
+const TALLY: usize = offset_of!(BoardHeader, tally);
 const COMPLETIONS: usize = offset_of!(BoardHeader, completions);
 const COUNTERS: usize = offset_of!(BoardHeader, counters);
 
@@ -134,6 +135,32 @@ impl CloseCause {
     }
 }
 
+/// What became of a channel's units, as its receiver's node counted it: at the sender as far as it was told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChannelTally {
+    /// Units that came whole; at the sender of a channel on which nothing went wrong, 0.
+    pub units: u64,
+    /// Of these: units that came behind their bound.
+    pub late: u64,
+    /// Units of which nothing came.
+    pub lost: u64,
+    /// Units that came in part.
+    pub incomplete: u64,
+    /// By how much the latest of the late units missed its bound, ns.
+    pub latest_by_ns: u64,
+}
+
+impl ChannelTally {
+    /// Units that were not there as promised.
+    pub fn broken(&self) -> u64 {
+        self.late.saturating_add(self.lost).saturating_add(self.incomplete)
+    }
+
+    fn words(&self) -> [u64; 5] {
+        [self.units, self.late, self.lost, self.incomplete, self.latest_by_ns]
+    }
+}
+
 /// Counters on each channel's board, written by the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelCounter {
@@ -235,6 +262,23 @@ impl Board {
         self.pages.store_release(SLOT_SEQUENCE, mark.number.wrapping_mul(2));
     }
 
+    /// Says what has come. Each word stands for itself: a reader may see some older than others.
+    pub fn set_tally(&self, tally: &ChannelTally) {
+        for (place, word) in tally.words().into_iter().enumerate() {
+            self.pages.store(TALLY + 8 * place, word);
+        }
+    }
+
+    /// What has come, as the node itself wrote it.
+    pub fn tally(&self) -> ChannelTally {
+        self.view().tally()
+    }
+
+    /// Units of which the last frame has left.
+    pub fn units_sent(&self) -> u64 {
+        self.pages.read().load(UNITS_SENT)
+    }
+
     /// Adds to one of the channel's counters.
     pub fn count(&self, counter: ChannelCounter, amount: u64) {
         self.pages.add(counter.place(), amount);
@@ -301,6 +345,11 @@ impl BoardView {
         }
     }
 
+    /// What has come, as the receiver's node counted it.
+    pub fn tally(&self) -> ChannelTally {
+        BoardRead(&self.pages).tally()
+    }
+
     /// Units of which the last frame has left the station.
     pub fn units_sent(&self) -> u64 {
         self.pages.load_acquire(UNITS_SENT)
@@ -355,6 +404,12 @@ impl BoardView {
 struct BoardRead<'a>(&'a ReadPages);
 
 impl BoardRead<'_> {
+    fn tally(&self) -> ChannelTally {
+        let [units, late, lost, incomplete, latest_by_ns] =
+            std::array::from_fn(|place| self.0.load(TALLY + 8 * place));
+        ChannelTally { units, late, lost, incomplete, latest_by_ns }
+    }
+
     fn state(&self) -> ChannelState {
         match self.0.load_acquire(STATE) {
             0 => ChannelState::Opening,

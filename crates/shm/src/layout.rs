@@ -65,7 +65,9 @@ pub struct BoardHeader {
     reserved_3: [u64; 4],
     /// See [`crate::ChannelCounter`].
     pub counters: [u64; CHANNEL_COUNTERS],
-    reserved_4: [u64; 16],
+    /// What came, as the receiver's node counted it; see [`crate::ChannelTally`].
+    pub tally: [u64; 5],
+    reserved_4: [u64; 11],
     /// What became of a socket's messages, by number modulo [`COMPLETIONS`].
     pub completions: [u64; COMPLETIONS],
 }

@@ -11,7 +11,7 @@ pub const STATION_ROWS: usize = 256;
 /// Most ends of channels in the table.
 pub const CHANNEL_ROWS: usize = 512;
 /// Version of the rows.
-const MONITOR_VERSION: u64 = 1;
+const MONITOR_VERSION: u64 = 2;
 /// Sequence, version and two reserved words.
 const HEAD_OCTETS: usize = 32;
 /// A writer that died inside its write must not hold a reader for ever.
@@ -193,8 +193,14 @@ row! {
         fragments: u64,
         /// Octets of payload sent or received.
         octets: u64,
-        /// Units behind the bound.
+        /// Units behind the bound; of a sender as its receiver told.
         late: u64,
+        /// Units of which nothing came, at the station whose file this is; 0 elsewhere.
+        lost: u64,
+        /// Units that came in part, likewise.
+        incomplete: u64,
+        /// By how much the latest unit missed its bound, likewise.
+        latest_by_ns: u64,
         /// The longest delay; without a common clock the lateness against the quickest unit.
         delay_max_ns: u64,
         /// The same of the newest whole interval of its reports.

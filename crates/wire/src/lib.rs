@@ -36,5 +36,5 @@ pub use name::is_printable;
 pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, ReportHead};
 pub use reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};
 pub use seal::{Key, emit_frame, verify};
-pub use signalling::{Signal, Verb};
+pub use signalling::{Signal, Tally, Verb};
 pub use token::{MAX_SLOTS, MAX_STATIONS, Phase, Slot, SlotList, StationSet, Token};

@@ -20,6 +20,8 @@ pub enum Verb {
     Close,
     /// "I have noted the end."
     CloseAck,
+    /// "This is what has come so far": of a receiver where something went wrong, and of each at the end.
+    Tally,
     /// A verb of a later version.
     Unknown(u8),
 }
@@ -34,6 +36,7 @@ impl Verb {
             Self::OpenedAck => 5,
             Self::Close => 6,
             Self::CloseAck => 7,
+            Self::Tally => 8,
             Self::Unknown(code) => code,
         }
     }
@@ -47,8 +50,49 @@ impl Verb {
             5 => Self::OpenedAck,
             6 => Self::Close,
             7 => Self::CloseAck,
+            8 => Self::Tally,
             other => Self::Unknown(other),
         }
+    }
+
+    /// Whether a [`Tally`] follows: a receiver says what has come.
+    const fn has_tally(self) -> bool {
+        matches!(self, Self::Tally)
+    }
+}
+
+/// What became of a channel's units, as its receiver's node counted it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Units that came whole.
+    pub units: u64,
+    /// Of these: units that came behind their bound.
+    pub late: u64,
+    /// Units of which nothing came.
+    pub lost: u64,
+    /// Units that came in part.
+    pub incomplete: u64,
+    /// By how much the latest of the late units missed its bound, ns.
+    pub latest_by_ns: u64,
+}
+
+impl Tally {
+    /// Octets of a tally.
+    pub const OCTETS: usize = 5 * 8;
+
+    /// Units that were not there as promised.
+    pub const fn broken(&self) -> u64 {
+        self.late.saturating_add(self.lost).saturating_add(self.incomplete)
+    }
+
+    fn parse(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (units, late, lost) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let (incomplete, latest_by_ns) = (reader.u64()?, reader.u64()?);
+        Ok(Self { units, late, lost, incomplete, latest_by_ns })
+    }
+
+    fn emit(&self, writer: &mut Writer<'_>) {
+        writer.u64(self.units).u64(self.late).u64(self.lost).u64(self.incomplete).u64(self.latest_by_ns);
     }
 }
 
@@ -73,16 +117,19 @@ pub struct Signal {
     pub bound_ns: u64,
     /// How many units were sent before the close.
     pub final_unit: u64,
+    /// What came, in [`Verb::Tally`]; elsewhere it is not sent.
+    pub tally: Tally,
 }
 
 impl Signal {
-    /// The body.
-    pub const OCTETS: usize = 2 + 2 * 2 + 8 + 2 * 4 + 2 * 8;
+    /// The longest body.
+    pub const OCTETS: usize = 2 + 2 * 2 + 8 + 2 * 4 + 2 * 8 + Tally::OCTETS;
 
     /// A signal with only the fields that every verb has.
     pub const fn new(verb: Verb, channel: u64, label: u16) -> Self {
         let (code, service, unit_octets_max, period_ns, bound_ns, final_unit) = (0, 0, 0, 0, 0, 0);
-        Self { verb, code, service, label, channel, unit_octets_max, period_ns, bound_ns, final_unit }
+        let tally = Tally { units: 0, late: 0, lost: 0, incomplete: 0, latest_by_ns: 0 };
+        Self { verb, code, service, label, channel, unit_octets_max, period_ns, bound_ns, final_unit, tally }
     }
 
     /// Whether an acknowledgement repeats the contract that this signal tells.
@@ -101,8 +148,20 @@ impl Signal {
         let (service, label, channel) = (reader.u16()?, reader.u16()?, reader.u64()?);
         let (unit_octets_max, period_ns) = (reader.u32()?, reader.u32()?);
         let (bound_ns, final_unit) = (reader.u64()?, reader.u64()?);
+        let tally = if verb.has_tally() { Tally::parse(&mut reader)? } else { Tally::default() };
         reader.end()?;
-        Ok(Self { verb, code, service, label, channel, unit_octets_max, period_ns, bound_ns, final_unit })
+        Ok(Self {
+            verb,
+            code,
+            service,
+            label,
+            channel,
+            unit_octets_max,
+            period_ns,
+            bound_ns,
+            final_unit,
+            tally,
+        })
     }
 
     /// Writes the body and returns its length.
@@ -110,6 +169,9 @@ impl Signal {
         let mut writer = Writer::new(body);
         writer.u8(self.verb.code()).u8(self.code).u16(self.service).u16(self.label).u64(self.channel);
         writer.u32(self.unit_octets_max).u32(self.period_ns).u64(self.bound_ns).u64(self.final_unit);
+        if self.verb.has_tally() {
+            self.tally.emit(&mut writer);
+        }
         writer.written()
     }
 }

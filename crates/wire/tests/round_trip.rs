@@ -11,8 +11,8 @@ use rota_wire::llc::{
 use rota_wire::{
     Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation,
     JoinAnswer, Key, Kind, LinkHeader, Load, MacAddr, ModeNotice, Nack, PayloadKind, Phase, Report,
-    ReportHead, Signal, Slot, SlotList, StationSet, Switch, SwitchAck, Token, UnitHeader, Verb, Verdict,
-    emit_frame, verify,
+    ReportHead, Signal, Slot, SlotList, StationSet, Switch, SwitchAck, Tally, Token, UnitHeader, Verb,
+    Verdict, emit_frame, verify,
 };
 
 fn generation() -> impl Strategy<Value = Generation> {
@@ -146,15 +146,21 @@ proptest! {
     fn signals_read_back(
         verb in prop::sample::select(vec![
             Verb::Connect, Verb::Accept, Verb::Refuse, Verb::Opened, Verb::OpenedAck, Verb::Close,
-            Verb::CloseAck, Verb::Unknown(200),
+            Verb::CloseAck, Verb::Tally, Verb::Unknown(200),
         ]),
         (code, service, label, channel) in any::<(u8, u16, u16, u64)>(),
         (unit_octets_max, period_ns, bound_ns, final_unit) in any::<(u32, u32, u64, u64)>(),
     ) {
         let signal = Signal {
             verb, code, service, label, channel, unit_octets_max, period_ns, bound_ns, final_unit,
+            tally: Tally::default(),
         };
-        prop_assert_eq!(signal.emit(&mut [0; 200]), Signal::OCTETS);
+        let (late, lost) = (bound_ns >> 8, u64::from(period_ns));
+        let tally = Tally { units: channel, late, lost, incomplete: final_unit, latest_by_ns: bound_ns };
+        let has_tally = verb == Verb::Tally;
+        let signal = if has_tally { Signal { tally, ..signal } } else { signal };
+        let octets = if has_tally { Signal::OCTETS } else { Signal::OCTETS - Tally::OCTETS };
+        prop_assert_eq!(signal.emit(&mut [0; 200]), octets);
         reads_back!(Signal, signal);
     }
 

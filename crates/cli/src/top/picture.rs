@@ -94,6 +94,12 @@ pub struct Channel {
     pub fragments_received: u64,
     /// Units behind the bound.
     pub late: u64,
+    /// Units of which nothing came, where an end of the channel is at this station.
+    #[serde(default)]
+    pub lost: u64,
+    /// Units that came in part, likewise.
+    #[serde(default)]
+    pub incomplete: u64,
     /// What arrives: units as packets, bits of payload.
     pub load: Figures,
     /// The longest delay ever; absent where no unit has come or the ends have no common clock.

@@ -108,8 +108,13 @@ pub fn page(picture: &Picture) -> String {
             told(channel.delay_max_ns),
         );
     }
-    let faults: Vec<String> =
+    let mut faults: Vec<String> =
         picture.faults().map(|fault| format!("{} {}", fault.name, fault.value)).collect();
+    let broken = picture.channels.iter().map(|channel| channel.late + channel.lost + channel.incomplete);
+    let broken: u64 = broken.sum();
+    if broken > 0 {
+        faults.push(format!("units_not_as_promised {broken}"));
+    }
     let zero =
         if faults.is_empty() { "all counters that should be zero are".into() } else { faults.join(", ") };
     let _ = write!(out, "faults    {zero}");

@@ -218,9 +218,15 @@ pub fn of_gone(station: &Station, since: Instant, now: Instant) -> Warning {
 /// One channel.
 pub fn of_channel(channel: &Channel, late: Rose) -> Option<Warning> {
     let who = format!("channel {} from {} to {}", channel.label, channel.from, channel.to);
-    if channel.late > 0 {
-        let sentence = format!("{who}: {} units came behind the proven bound", channel.late);
-        return Some(counted("late", &sentence, late));
+    let parts = [
+        (channel.late, "units came behind the proven bound"),
+        (channel.lost, "were lost"),
+        (channel.incomplete, "came in part"),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    let parts: Vec<String> = parts.collect();
+    if !parts.is_empty() {
+        return Some(counted("late", &format!("{who}: {}", parts.join(", ")), late));
     }
     let (slack, bound) = (u64::try_from(channel.slack_ns?).unwrap_or(0), channel.bound_ns?);
     (u128::from(slack) * 100 < u128::from(bound) * u128::from(LITTLE_SLACK_PERCENT)).then(|| {

@@ -268,6 +268,9 @@ impl Watch {
             if sending || channel.period_ns == 0 {
                 (channel.unit_octets_max, channel.period_ns) = (row.unit_octets_max, row.period_ns);
             }
+            channel.late = channel.late.max(row.late);
+            channel.lost = channel.lost.max(row.lost);
+            channel.incomplete = channel.incomplete.max(row.incomplete);
             if sending {
                 channel.tht_ns = (row.tht_ns > 0).then_some(row.tht_ns);
                 channel.units_sent = row.units;
@@ -284,8 +287,7 @@ impl Watch {
         let known = self.channels.entry(row.channel).or_default();
         let one_clock = row.flags & ChannelRow::ONE_CLOCK != 0;
         (channel.units_received, channel.fragments_received) = (row.units, row.fragments);
-        channel.late = row.late;
-        known.late.look(now, row.late);
+        known.late.look(now, row.late + row.lost + row.incomplete);
         let bound = (row.bound_ns > 0).then_some(row.bound_ns);
         let slack = |delay: u64| bound.map(|bound| bound.cast_signed().saturating_sub_unsigned(delay));
         if row.units > 0 {

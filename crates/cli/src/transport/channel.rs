@@ -5,8 +5,8 @@ use crate::clock;
 use crate::exit::Failure;
 use crate::stall::{Stall, StallKind, StallLog};
 use rota::{
-    AcceptError, CloseError, ControlName, Listener, Node, OpenRequest, Pacer, Received, RecvChannel,
-    RecvError, SendChannel, SendError, WaitError,
+    AcceptError, ChannelTally, CloseError, ControlName, Listener, Node, OpenRequest, Pacer, Received,
+    RecvChannel, RecvError, SendChannel, SendError, WaitError,
 };
 use rota_units::{Instant, Span};
 
@@ -127,12 +127,16 @@ impl UnitSink for ChannelSink {
         }
     }
 
-    fn close(self: Box<Self>, _sent: u64) -> Result<Vec<Stall>, Failure> {
-        self.channel.close(DRAIN).map_err(|error| match error {
+    fn tally(&self) -> ChannelTally {
+        self.channel.tally()
+    }
+
+    fn close(self: Box<Self>, _sent: u64) -> Result<(Vec<Stall>, ChannelTally), Failure> {
+        let report = self.channel.close(DRAIN).map_err(|error| match error {
             CloseError::Closed(cause) => Failure::from(cause),
             other => Failure::failed(other.to_string()),
         })?;
-        Ok(self.stalls.into_stalls())
+        Ok((self.stalls.into_stalls(), report.tally))
     }
 }
 
@@ -180,6 +184,10 @@ impl UnitSource for ChannelSource {
             Err(RecvError::Broken(cause)) => Err(cause.into()),
             Err(other) => Err(Failure::failed(other.to_string())),
         }
+    }
+
+    fn tally(&self) -> ChannelTally {
+        self.channel.as_ref().map(RecvChannel::tally).unwrap_or_default()
     }
 
     fn stalls(self: Box<Self>) -> Vec<Stall> {

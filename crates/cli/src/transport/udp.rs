@@ -10,6 +10,7 @@ use crate::stall::{Stall, StallKind, StallLog};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
+use rota::ChannelTally;
 use rota_driver::clock::{Sandwich, StampConverter};
 use rota_units::{Instant, Span};
 use std::io::{ErrorKind, IoSliceMut};
@@ -123,13 +124,13 @@ impl UnitSink for UdpSink {
         Ok(true)
     }
 
-    fn close(mut self: Box<Self>, sent: u64) -> Result<Vec<Stall>, Failure> {
+    fn close(mut self: Box<Self>, sent: u64) -> Result<(Vec<Stall>, ChannelTally), Failure> {
         for _ in 0..ENDS {
             emit_end(self.stream, sent as u32, &mut self.datagram);
             self.put()?;
             clock::sleep_until(clock::now() + END_GAP);
         }
-        Ok(self.stalls.into_stalls())
+        Ok((self.stalls.into_stalls(), ChannelTally::default()))
     }
 }
 

@@ -41,18 +41,34 @@ impl Control<'_> {
             ChannelEvent::Refused { channel, refusal } | ChannelEvent::NotChanged { channel, refusal } => {
                 say(Level::Warn, "refused", &format!("refused: {}: {refusal}", self.called(*channel)));
             }
-            ChannelEvent::Closed { channel, cause, final_unit, .. } => {
+            ChannelEvent::Closed { channel, cause, final_unit, tally, .. } => {
                 let why = crate::session::board_cause(*cause);
-                let level = if why.is_clean() { Level::Info } else { Level::Warn };
+                let broken = crate::tally::sentence(&crate::tally::on_board(*tally));
+                let is_well = why.is_clean() && broken.is_none();
+                let level = if is_well { Level::Info } else { Level::Warn };
+                let broken = broken.map_or(String::new(), |broken| format!(" ({broken})"));
                 let units = final_unit.map_or(String::new(), |units| format!(", {units} units"));
-                let text = format!("closed: {}{units}: {}", self.called(*channel), why.sentence());
+                let text = format!("closed: {}{units}{broken}: {}", self.called(*channel), why.sentence());
                 say(level, "closed", &text);
             }
             ChannelEvent::Refusal { mac, why, here } => {
                 say(Level::Warn, "mismatch", &crate::status::refusal(*mac, *why, *here));
             }
-            ChannelEvent::Incoming { .. } | ChannelEvent::ModeChanged | ChannelEvent::MembersChanged => {}
+            // What the journal tells, of both ends.
+            ChannelEvent::Told { .. }
+            | ChannelEvent::Incoming { .. }
+            | ChannelEvent::ModeChanged
+            | ChannelEvent::MembersChanged => {}
         }
+    }
+
+    /// A note for each channel of this station on which something went wrong.
+    pub(super) fn broken_channels(&self) -> impl Iterator<Item = String> {
+        let owned = self.sessions.iter().flat_map(|session| &session.channels);
+        owned.filter_map(|owned| {
+            let broken = crate::tally::sentence(&owned.board.as_ref()?.tally())?;
+            Some(format!("{}: {broken}", self.called(owned.channel)))
+        })
     }
 
     /// Something happened of which an incident is to be kept.

@@ -1,28 +1,17 @@
 //! Whether the units of a channel come in time and whole, as their receiver's node sees it.
 //!
-//! A unit has to be there at its schedule + the channel's bound, on the sender's clock. Between stations of
-//! one host (equal boot ids) that is this clock. Between hosts only differences mean something: the quickest
-//! fragment of the last ten to twenty seconds counts as having taken no time at all, so that what is called
-//! late was late, while what was late by less than a fragment takes is not seen. [`DRIFT`] is allowed for
-//! what two clocks may drift apart meanwhile.
+//! How late one is, [`OneWay`] says, for the meters of channels too.
 
-use rota_proto::{Contract, UnitDescriptor};
+use rota_proto::{Contract, OneWay, UnitDescriptor};
 use rota_shm::TraceVerdict;
-use rota_units::{Instant, Span};
-
-/// The quickest fragment is sought anew this often, so that drifting clocks are followed.
-const WINDOW: Span = Span::from_millis(10_000);
-/// 100 ppm over two windows.
-const DRIFT: i64 = 2_000_000;
+use rota_units::Instant;
 
 /// One channel that is received here.
 pub(super) struct Judge {
     bound: i64,
     period: i64,
     same_clock: bool,
-    /// Smallest arrival less schedule in this window and in the one before.
-    quickest: [i64; 2],
-    window_ends: Instant,
+    clocks: OneWay,
     /// The unit whose fragments come now, and how many of its octets have come; none before the first.
     unit: Option<(u64, u64, u32)>,
     /// The unit that was last told to be late.
@@ -62,8 +51,7 @@ impl Judge {
             bound: 0,
             period: 0,
             same_clock,
-            quickest: [i64::MAX; 2],
-            window_ends: Instant::ZERO,
+            clocks: OneWay::default(),
             unit: None,
             told: None,
             conforms: i64::MIN,
@@ -83,13 +71,14 @@ impl Judge {
     pub(super) fn fragment(&mut self, unit: &UnitDescriptor, octets: u16, at: Instant) -> Judged {
         let schedule = unit.schedule_ns.cast_signed();
         let arrived = unit.arrived.unwrap_or(at);
-        let offset = self.offset(arrived, schedule);
+        let offset = self.clocks.offset(arrived, unit.schedule_ns, self.same_clock);
         let [incomplete, missing] = self.follow(unit, octets);
         // Before the reservation is confirmed nothing has been promised.
-        let Some(offset) = offset.filter(|_| self.bound > 0) else {
+        if self.bound <= 0 {
             let missed = [incomplete, missing, None];
             return Judged { deadline_ns: 0, late_ns: 0, verdict: TraceVerdict::None, missed };
-        };
+        }
+        let offset = i64::try_from(offset).unwrap_or(if offset < 0 { i64::MIN } else { i64::MAX });
         let deadline = schedule.saturating_add(self.bound).saturating_add(offset);
         let late_ns = arrived.as_nanos().cast_signed().saturating_sub(deadline);
         let late = late_ns > 0;
@@ -103,23 +92,6 @@ impl Judge {
             Missed { verdict, number: unit.number, units, octets: 0, early_ns, deadline_ns, late_ns }
         });
         Judged { deadline_ns, late_ns, verdict, missed: [incomplete, missing, missed] }
-    }
-
-    /// What to add to the sender's clock to have this one; nothing while that cannot be known.
-    fn offset(&mut self, arrived: Instant, schedule: i64) -> Option<i64> {
-        if self.same_clock {
-            return Some(0);
-        }
-        if arrived >= self.window_ends {
-            // After a long pause the window before says nothing either.
-            let stale = arrived >= self.window_ends + WINDOW;
-            self.quickest = [i64::MAX, if stale { i64::MAX } else { self.quickest[0] }];
-            self.window_ends = arrived + WINDOW;
-        }
-        let took = arrived.as_nanos().cast_signed().saturating_sub(schedule);
-        let before = self.quickest[0].min(self.quickest[1]);
-        self.quickest[0] = self.quickest[0].min(took);
-        (before != i64::MAX).then(|| before.min(took).saturating_add(DRIFT))
     }
 
     /// Follows the units: which ones are missing, in whole or in part, before this fragment.

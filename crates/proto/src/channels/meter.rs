@@ -1,54 +1,86 @@
 //! What a channel has carried and how late it was, for monitors: nothing here changes what the ledger does.
 
-use super::{Channels, Outgoing};
+use super::{ChannelEvent, Channels, Incoming, OneWay, Outgoing};
 use crate::io::{ChannelId, UnitDescriptor};
 use crate::rether::Rether;
-use rota_units::Span;
-use rota_wire::ChannelReport;
+use rota_units::{Instant, Span};
+use rota_wire::{ChannelReport, MacAddr, Signal, Tally, Verb};
+
+/// A sender is told of what went wrong at most this often, and at the end.
+const TALLY_INTERVAL: Span = Span::from_millis(1_000);
 
 /// The counts of one end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Meter {
-    pub(super) units: u64,
+    /// What came: at the receiver as counted, at the sender as its receiver told.
+    pub(super) tally: Tally,
     fragments: u64,
     octets: u64,
-    late: u64,
+    /// The unit whose fragments come now.
+    unit: Option<Coming>,
     /// The longest delay ever, of the newest whole interval, and of the one that goes on.
     longest: Span,
     recent: Span,
     growing: Span,
-    /// Arrival less schedule of the quickest unit, where the clocks differ: lateness counts from there.
-    quickest: Option<i128>,
+    clocks: OneWay,
     one_clock: bool,
     /// The unit that waits in the sender's ring.
     offered: u32,
 }
 
+/// A unit, and how many of its octets have come.
+#[derive(Clone, Copy, Debug)]
+struct Coming {
+    number: u64,
+    got: u64,
+    octets: u64,
+}
+
 impl Meter {
-    /// A fragment of the channel has come. A unit counts, and is measured, by its last one.
+    /// A fragment of the channel has come. A unit counts, and is measured, when all of it is there.
     pub(super) fn fragment(&mut self, unit: &UnitDescriptor, octets: usize, one_clock: bool, bound: Span) {
         self.fragments += 1;
         self.octets += octets as u64;
-        if unit.last {
-            self.units += 1;
-            self.one_clock = one_clock;
+        self.one_clock = one_clock;
+        let known = self.unit.filter(|coming| coming.number == unit.number);
+        let mut coming = known.unwrap_or_else(|| {
+            self.passed(unit.number);
+            Coming { number: unit.number, got: 0, octets: u64::from(unit.unit_octets) }
+        });
+        let was_whole = known.is_some() && coming.got >= coming.octets;
+        coming.got += octets as u64;
+        self.unit = Some(coming);
+        if !was_whole && coming.got >= coming.octets {
+            self.tally.units += 1;
             self.measure(unit, bound);
         }
     }
 
+    /// Everything below this number has come or will not come any more.
+    fn passed(&mut self, number: u64) {
+        let before = self.unit.take();
+        let next = before.map_or(0, |before| before.number.saturating_add(1));
+        self.tally.lost = self.tally.lost.saturating_add(number.saturating_sub(next));
+        self.tally.incomplete += u64::from(before.is_some_and(|before| before.got < before.octets));
+    }
+
+    /// The channel is over; of what was sent in all the sender told, or did not.
+    pub(super) fn end(&mut self, sent: Option<u64>) -> Tally {
+        let next = self.unit.map_or(0, |unit| unit.number.saturating_add(1));
+        self.passed(sent.map_or(next, |sent| sent.max(next)));
+        self.tally
+    }
+
     fn measure(&mut self, unit: &UnitDescriptor, bound: Span) {
         let Some(arrived) = unit.arrived else { return };
-        let apart = i128::from(arrived.as_nanos()) - i128::from(unit.schedule_ns);
-        let from = if self.one_clock {
-            0
-        } else {
-            let quickest = self.quickest.map_or(apart, |quickest| quickest.min(apart));
-            *self.quickest.insert(quickest)
-        };
-        let delay = Span::from_nanos(u64::try_from((apart - from).max(0)).unwrap_or(u64::MAX));
+        let delay = self.clocks.delay(arrived, unit.schedule_ns, self.one_clock);
+        let delay = Span::from_nanos(u64::try_from(delay.max(0)).unwrap_or(u64::MAX));
         self.longest = self.longest.max(delay);
         self.growing = self.growing.max(delay);
-        self.late += u64::from(bound > Span::ZERO && delay > bound);
+        if bound > Span::ZERO && delay > bound {
+            self.tally.late += 1;
+            self.tally.latest_by_ns = self.tally.latest_by_ns.max(delay.minus(bound).as_nanos());
+        }
     }
 }
 
@@ -82,6 +114,41 @@ impl Channels {
         self.outgoing.len() + self.incoming.len()
     }
 
+    /// What came on the channel at that place of [`Self::report_of`].
+    pub(crate) fn tally_of(&self, at: usize) -> Option<Tally> {
+        let incoming = || self.incoming.get(at - self.outgoing.len()).map(|channel| &channel.meter);
+        self.outgoing.get(at).map(|channel| &channel.meter).or_else(incoming).map(|meter| meter.tally)
+    }
+
+    /// What has come so far on a channel that is received here.
+    pub(crate) fn received(&self, id: ChannelId) -> Option<Tally> {
+        self.incoming.iter().find(|channel| channel.id == id).map(|channel| channel.meter.tally)
+    }
+
+    /// Tells the senders of channels on which something went wrong since they were told.
+    pub(super) fn tell_tallies(&mut self, now: Instant, link: &mut Rether) {
+        for channel in self.incoming.iter_mut().filter(|channel| channel.has_news()) {
+            if now >= channel.tell_at {
+                channel.tell_at = now + TALLY_INTERVAL;
+                channel.told = channel.meter.tally.broken();
+                link.send_signal(now, channel.peer, channel.tally_signal());
+            }
+        }
+    }
+
+    /// A receiver says what has come.
+    pub(super) fn on_tally(&mut self, from: MacAddr, signal: &Signal) {
+        let Some(channel) = self.answered(from, signal) else { return };
+        // An older word, overtaken by a newer one, says less.
+        let older = signal.tally.broken() < channel.meter.tally.broken();
+        if older || signal.tally == channel.meter.tally {
+            return;
+        }
+        channel.meter.tally = signal.tally;
+        let (channel, tally) = (channel.id, signal.tally);
+        self.events.push_back(ChannelEvent::Told { channel, tally });
+    }
+
     /// One end, as it is reported.
     pub(crate) fn report_of(&self, at: usize, link: &Rether) -> Option<ChannelReport> {
         if let Some(channel) = self.outgoing.get(at) {
@@ -94,9 +161,20 @@ impl Channels {
             peer: link.number(channel.peer),
             label: channel.label,
             sending: false,
-            units: channel.meter.units,
+            units: channel.meter.tally.units,
             ..of(&channel.meter, contract)
         })
+    }
+}
+
+impl Incoming {
+    /// Whether its sender does not know yet of something that went wrong.
+    pub(super) fn has_news(&self) -> bool {
+        self.opened && self.meter.tally.broken() > self.told
+    }
+
+    pub(super) fn tally_signal(&self) -> Signal {
+        Signal { tally: self.meter.tally, ..Signal::new(Verb::Tally, self.remote, self.label) }
     }
 }
 
@@ -123,7 +201,7 @@ fn of(meter: &Meter, contract: &super::Contract) -> ChannelReport {
         bound_ns: contract.bound.as_nanos(),
         fragments: meter.fragments,
         octets: meter.octets,
-        late: meter.late,
+        late: meter.tally.late,
         delay_max_ns: meter.longest.as_nanos(),
         delay_recent_ns: meter.recent.as_nanos(),
         ..ChannelReport::default()
@@ -147,22 +225,35 @@ mod tests {
         }
     }
 
-    #[test]
-    fn with_one_clock_a_delay_is_a_delay_and_what_exceeds_the_bound_is_late() {
-        let mut meter = Meter { one_clock: true, ..Meter::default() };
-        for (schedule, arrived) in [(1_000, 1_400), (2_000, 3_000), (3_000, 3_001)] {
-            meter.measure(&unit(schedule, arrived), Span::from_nanos(999));
+    fn sent(number: u64, octets: usize, arrived_ns: u64) -> (UnitDescriptor, usize) {
+        (UnitDescriptor { number, ..unit(1_000 * number, arrived_ns) }, octets)
+    }
+
+    fn count(fragments: &[(UnitDescriptor, usize)], final_unit: Option<u64>) -> Tally {
+        let mut meter = Meter::default();
+        for (unit, octets) in fragments {
+            meter.fragment(unit, *octets, true, Span::from_nanos(999));
         }
-        assert_eq!((meter.longest, meter.late), (Span::from_nanos(1_000), 1));
+        meter.end(final_unit)
     }
 
     #[test]
-    fn with_two_clocks_lateness_counts_from_the_quickest_unit() {
-        let mut meter = Meter::default();
-        // The sender's clock is far ahead: every unit seems to arrive before it left.
-        for (schedule, arrived) in [(1_000_000, 1_400), (1_001_000, 2_200), (1_002_000, 3_900)] {
-            meter.measure(&unit(schedule, arrived), Span::from_nanos(10_000));
-        }
-        assert_eq!((meter.longest, meter.late), (Span::from_nanos(700), 0));
+    fn what_exceeds_the_bound_is_late_and_by_how_much_is_kept() {
+        let all = [sent(0, 100, 400), sent(1, 100, 2_100), sent(2, 100, 4_000), sent(3, 100, 3_999)];
+        let tally = count(&all, Some(4));
+        assert_eq!((tally.units, tally.late, tally.latest_by_ns), (4, 2, 1_001));
+        assert_eq!((tally.lost, tally.incomplete, tally.broken()), (0, 0, 2));
+    }
+
+    #[test]
+    fn lost_units_and_damaged_ones_are_counted_once_wherever_they_are() {
+        let part = |number, octets| sent(number, octets, 1_000 * number + 10);
+        // 0 and 1 are lost, 2 comes in two parts, 3 in one only, 4 and 5 are lost, 6 lacks its end, 7 is lost.
+        let all = [part(2, 40), part(2, 60), part(3, 40), part(6, 99)];
+        let tally = count(&all, Some(8));
+        assert_eq!((tally.units, tally.lost, tally.incomplete, tally.late), (1, 5, 2, 0));
+        assert_eq!(count(&[], Some(7)).lost, 7, "nothing came at all");
+        assert_eq!(count(&[], None).lost, 0, "nobody knows how many there were");
+        assert_eq!(count(&all, None).lost, 4);
     }
 }

@@ -29,6 +29,9 @@ impl Channels {
             let told = u64::from(channel.accepted) << 1 | u64::from(channel.opened);
             visit.word(u64::from(channel.peer.0[5]) << 2 | told);
             visit.word(channel.remote);
+            if channel.has_news() {
+                visit.until(channel.tell_at);
+            }
             if !channel.opened {
                 visit.since(channel.since, super::UNOPENED_PATIENCE);
                 visit.word(channel.taker.id);

@@ -715,7 +715,7 @@ impl Rether {
         });
         self.signals[index] = Some((to, signal));
         let origin = Origin::Control(index as u16);
-        self.enqueue(now, queue::SIGNALLING, queue::Entry { origin, octets: outbox::SIGNAL_OCTETS });
+        self.enqueue(now, queue::SIGNALLING, queue::Entry { origin, octets: outbox::signal_octets(&signal) });
     }
 
     /// Queues this station's report, as ordinary traffic of the lowest level where the token rules. On the

@@ -10,8 +10,8 @@ use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, Claim, ClaimGrant, ETHERNET_HEADER_OCTETS, Generation, JoinAnswer, Kind, LINK_HEADER_OCTETS,
-    LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Report, Signal, Switch, SwitchAck, TAG_OCTETS, Token,
-    emit_frame,
+    LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Report, Signal, Switch, SwitchAck, TAG_OCTETS, Tally,
+    Token, Verb, emit_frame,
 };
 
 /// A frame to write. What depends on the moment is filled in when it is written.
@@ -82,7 +82,13 @@ pub(super) const ANNOUNCE_OCTETS: u16 = (BODY + Announce::OCTETS_MAX + TAG_OCTET
 const _: () =
     assert!(ANNOUNCE_OCTETS as u64 == SegmentParams::ANNOUNCE_OCTETS + ETHERNET_HEADER_OCTETS as u64);
 /// The same for a signal, and a little more.
-pub(super) const SIGNAL_OCTETS: u16 = (BODY + Signal::OCTETS + 6 + TAG_OCTETS) as u16;
+const SIGNAL_OCTETS: u16 = (BODY + Signal::OCTETS - Tally::OCTETS + 6 + TAG_OCTETS) as u16;
+
+/// The largest frame of a signal.
+pub(super) fn signal_octets(signal: &Signal) -> u16 {
+    let more = if signal.verb == Verb::Tally { Tally::OCTETS as u16 } else { 0 };
+    SIGNAL_OCTETS + more
+}
 
 /// Which key a frame is under and what its header says.
 pub(super) enum Proof {

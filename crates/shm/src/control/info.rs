@@ -1,7 +1,7 @@
 //! What a node tells about contracts, refusals and itself. Times end in `_ns`, sizes in `_octets`, rates
 //! in `_bps`; all are integers.
 
-use crate::TraceRecord;
+use crate::{ChannelTally, TraceRecord};
 use rota_admission::Refusal;
 use rota_units::Span;
 use serde::{Deserialize, Serialize};
@@ -118,6 +118,33 @@ pub struct ChannelInfo {
     pub contract: ContractInfo,
     /// Units sent or received so far.
     pub units: u64,
+    /// What was not there as promised, as the receiver's node counted it.
+    #[serde(flatten)]
+    pub tally: TallyInfo,
+}
+
+/// Units that were not there as promised: at the sender as far as its receiver told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TallyInfo {
+    /// Units that came whole, but behind their bound.
+    #[serde(default)]
+    pub late: u64,
+    /// Units of which nothing came.
+    #[serde(default)]
+    pub lost: u64,
+    /// Units that came in part.
+    #[serde(default)]
+    pub incomplete: u64,
+    /// By how much the latest of the late units missed its bound.
+    #[serde(default)]
+    pub latest_by_ns: u64,
+}
+
+impl From<ChannelTally> for TallyInfo {
+    fn from(tally: ChannelTally) -> Self {
+        let ChannelTally { late, lost, incomplete, latest_by_ns, .. } = tally;
+        Self { late, lost, incomplete, latest_by_ns }
+    }
 }
 
 /// A station of the segment as this node sees it.

@@ -12,7 +12,7 @@ mod socket;
 
 pub use info::{
     ChannelInfo, ContractInfo, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, RefusalInfo, ReservationInfo,
-    RunMode, StatusInfo, TokenInfo,
+    RunMode, StatusInfo, TallyInfo, TokenInfo,
 };
 pub use message::{CONTROL_VERSION, LlcRefusal, MESSAGE_OCTETS_MAX, MessageError, Reply, Request};
 pub use name::{ControlName, ControlNameError};

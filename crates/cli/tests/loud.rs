@@ -1,0 +1,55 @@
+//! A broken promise is never reported as success: both programs end with 4 and say how many units were late
+//! and by how much.
+
+mod common;
+
+use common::{Ended, Lab, eventually, pid, signal, testdata};
+use serde_json::Value;
+use std::time::Duration;
+
+/// What both programs say of the same units.
+fn broken(json: &Value) -> u64 {
+    ["late", "lost", "incomplete"].iter().map(|field| json[field].as_u64().expect(field)).sum()
+}
+
+fn says_so(ended: &Ended, who: &str) {
+    let json = ended.json();
+    assert_eq!(ended.code(), 4, "{who}: {json} {}", ended.err);
+    assert!(broken(&json) > 0, "{who}: {json}");
+    assert!(ended.err.contains("the promise was broken"), "{who}: {}", ended.err);
+    let late = json["late"].as_u64().unwrap();
+    assert_eq!(late > 0, json["latest_by_ns"].as_u64().unwrap() > 0, "{who}: {json}");
+}
+
+/// The sender's node stood still for a while; then 89 of 240 units came 40 ms late, and both programs ended
+/// with 0 and "240 of 240 units whole".
+#[test]
+fn a_stopped_node_of_the_sender_is_told_by_both_programs() {
+    let Some(lab) = Lab::without_nodes("loud", 2, &[]) else { return };
+    let nodes: Vec<_> = lab.all().map(|k| lab.start_node(k, &[])).collect();
+    lab.wait_for_members();
+    let receiver = lab.receiver(2, "3", &["--out", "/dev/null"]);
+    let clip = testdata("clip.h264");
+    let words = ["send", "--json", "--video", &clip, "--frames", "150", "--to", "n2", "--service", "3"];
+    let sender = lab.start(1, &words);
+    lab.wait_for_mode(2, "token");
+    // Some units first, against which those between hosts are measured.
+    std::thread::sleep(Duration::from_millis(700));
+    let node = pid(&lab.status(1));
+    signal(node, "STOP");
+    std::thread::sleep(Duration::from_millis(150));
+    signal(node, "CONT");
+    // While it goes on, status and list say so at both ends.
+    let noted = eventually(Duration::from_secs(20), || {
+        let notes = lab.status(2)["notes"].to_string();
+        (notes.contains("behind the bound") || notes.contains("lost")).then_some(())
+    });
+    let (sent, received) = (sender.finish(), receiver.finish());
+    says_so(&sent, "the sender");
+    says_so(&received, "the receiver");
+    assert_eq!(sent.json()["late"], received.json()["late"], "one computation");
+    assert!(noted.is_some(), "the receiver's status told nothing");
+    let log =
+        eventually(Duration::from_secs(10), || nodes[1].err().contains("WARN closed: channel").then_some(()));
+    assert!(log.is_some(), "{}", nodes[1].err());
+}
