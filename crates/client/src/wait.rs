@@ -49,7 +49,12 @@ pub(crate) fn wait_for<T>(
         }
         let waited = board.wait(seen, left.min(max_slice()));
         if waited == Waited::TimedOut && session.is_gone() {
-            return look().ok_or(WaitError::NodeGone);
+            // A node that was stopped in good order has said so before it went.
+            let why = match board.state() {
+                ChannelState::Closed(cause) => WaitError::Closed(cause),
+                _ => WaitError::NodeGone,
+            };
+            return look().ok_or(why);
         }
     }
 }
