@@ -71,7 +71,7 @@ fn source(mut at: impl FnMut(usize) -> u64) -> Source {
 fn no_number_that_a_station_reports_ends_the_monitor() {
     let ends = [0, 1, u64::from(u32::MAX), u64::MAX / 2, u64::MAX - 1, u64::MAX];
     let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
-    let mut at = |step: usize| ends[(step * 7 + step / 6) % ends.len()];
+    let at = |step: usize| ends[(step * 7 + step / 6) % ends.len()];
     for look in 0..60_usize {
         let source = source(|step| at(look + step));
         let picture = watch.picture(Instant::from_nanos(at(look * 5)), &source);
