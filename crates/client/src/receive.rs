@@ -223,8 +223,8 @@ impl RecvChannel {
     }
 
     /// What became of the channel's units so far. Units, lost and incomplete ones are those that this program
-    /// was given or missed: one that is too slow loses units that its node had. How many were late, and by how
-    /// much, its node says, which has the kernel's stamps. Units that were passed over for newer ones count.
+    /// was given or missed: one that is too slow loses units that its node had. How many were late, and by
+    /// how much, its node says, which has the kernel's stamps. Units passed over for newer ones count.
     pub fn tally(&self) -> ChannelTally {
         let ChannelTally { late, latest_by_ns, .. } = self.sink.board.tally();
         ChannelTally { late, latest_by_ns, ..self.came }

@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn lost_units_and_damaged_ones_are_counted_once_wherever_they_are() {
         let part = |number, octets| sent(number, octets, 1_000 * number + 10);
-        // 0 and 1 are lost, 2 comes in two parts, 3 in one only, 4 and 5 are lost, 6 lacks its end, 7 is lost.
+        // 0, 1, 4, 5 and 7 are lost; 2 comes in two parts, of 3 the second one and of 6 an octet is missing.
         let all = [part(2, 40), part(2, 60), part(3, 40), part(6, 99)];
         let tally = count(&all, Some(8));
         assert_eq!((tally.units, tally.lost, tally.incomplete, tally.late), (1, 5, 2, 0));
