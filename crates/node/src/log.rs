@@ -181,7 +181,11 @@ fn writer(out: impl Write + Send + 'static) -> io::Result<(Lines, Arc<AtomicU64>
     let (queue, lines) = sync_channel(LINES_WAITING);
     let waiting = Arc::new(AtomicU64::new(0));
     let written = Arc::clone(&waiting);
-    std::thread::Builder::new().name("rota-log".into()).spawn(move || write_all(out, &lines, &written))?;
+    std::thread::Builder::new().name("rota-log".into()).spawn(move || {
+        // It only writes to what is open.
+        let _ = rota_driver::confine::keep_capabilities(&[]);
+        write_all(out, &lines, &written);
+    })?;
     Ok((Lines { queue, waiting: Arc::clone(&waiting) }, waiting))
 }
 
