@@ -182,6 +182,8 @@ fn writer(out: impl Write + Send + 'static) -> io::Result<(Lines, Arc<AtomicU64>
     let waiting = Arc::new(AtomicU64::new(0));
     let written = Arc::clone(&waiting);
     std::thread::Builder::new().name("rota-log".into()).spawn(move || {
+        // It is there before the others: a signal that it takes would end the node without a farewell.
+        let _ = nix::sys::signal::SigSet::all().thread_block();
         // It only writes to what is open.
         let _ = rota_driver::confine::keep_capabilities(&[]);
         write_all(out, &lines, &written);
