@@ -10,7 +10,7 @@ use rota_node::log::{LevelFilter, Log};
 use rota_node::{Guests, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};
 use rota_wire::MacAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const AFTER_HELP: &str = "\
 Example: rota node --iface eth0 --rate 100mbit --key /etc/rota/segment.key
@@ -89,6 +89,9 @@ pub struct Args {
     #[arg(long, default_value_t = 128, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(2..=1_000))]
     user_connections: u16,
+    /// The part of a node's work that this process does for another; nodes start such processes themselves
+    #[arg(long, hide = true)]
+    role: Option<String>,
     /// Members of this group may use the node too, beside root and the user it runs as
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
@@ -175,8 +178,39 @@ fn nrt_policy(text: &str) -> Result<NrtPolicy, String> {
     }
 }
 
+/// Does a part of a node's work, as a process that a node has started.
+fn play(role: &str) -> Result<Exit, Failure> {
+    match role {
+        "broker" => rota_node::broker::serve().map(|()| Exit::Done).map_err(Failure::wrong_use),
+        _ => Err(Failure::wrong_use(format!("'{role}' is no role of a node"))),
+    }
+}
+
+/// How programs find a node that did not get the usual name, because another one has it.
+fn beside(control: &Path) -> String {
+    match control.file_name().map(|name| name.to_string_lossy()) {
+        Some(file) if file != "control" => {
+            format!("; another node serves this network, programs find this one with ROTA_CONTROL={file}")
+        }
+        _ => String::new(),
+    }
+}
+
+/// What is given to the node at start and cannot be right is wrong use.
+fn failure(error: &rota_node::NodeError) -> Failure {
+    match error {
+        rota_node::NodeError::Control(rota::SocketError::Group { .. }) => {
+            Failure::wrong_use(error.to_string())
+        }
+        _ => Failure::failed(error.to_string()),
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
+    if let Some(role) = &args.role {
+        return play(role);
+    }
     let iface = match &args.iface {
         Some(iface) => iface.clone(),
         None => only_interface("--iface")?,
@@ -187,7 +221,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
     }
     let guests = args.group.as_deref().map(Guests::find).transpose().map_err(Failure::wrong_use)?;
     let control = rota::ControlName::default();
-    let chosen = !control.is_default();
+    let by_default = control.is_default();
     let key = segment_key(args)?;
     let name = match &args.name {
         Some(name) => name.clone(),
@@ -220,6 +254,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         key,
         control,
         guests,
+        confine: true,
         quota: quota(args),
         realtime: !args.no_realtime,
         trace_events: args.trace_events,
@@ -229,21 +264,11 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         .map_err(|error| Failure::failed(format!("no log can be written to standard error: {error}")))?;
     let outcome = rota_node::run(spec, device, gate, |started| {
         let known = "the well-known lab key is in use: anybody on this wire can make frames of this segment";
-        let file = started.control.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        let beside = if !chosen && file != "control" {
-            format!("; another node serves this network, programs find this one with ROTA_CONTROL={file}")
-        } else {
-            String::new()
-        };
+        let beside = if by_default { beside(started.control) } else { String::new() };
         let first = format!("rota node {name} on {iface} at {rate}; {}{beside}", started.realtime);
         log.started(&first, lab.then_some(known));
     });
-    outcome.map_err(|error| match &error {
-        rota_node::NodeError::Control(rota::SocketError::Group { .. }) => {
-            Failure::wrong_use(error.to_string())
-        }
-        _ => Failure::failed(error.to_string()),
-    })?;
+    outcome.map_err(|error| failure(&error))?;
     Ok(Exit::Done)
 }
 

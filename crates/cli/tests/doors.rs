@@ -143,3 +143,89 @@ fn members_of_the_group_are_served_and_strangers_are_not() {
     assert_eq!(as_member(&format!("{NOBODY},{GUESTS}")).well().json()["name"], "n1");
     ended(as_member("4243"), 1, &["the members of group 4242"]);
 }
+
+/// What the kernel says of each thread of a process: seccomp, no new privileges, permitted capabilities.
+fn threads(pid: u32) -> Vec<(String, [u64; 3])> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|task| task.unwrap().path());
+    let each = tasks.map(|task| {
+        let status = std::fs::read_to_string(task.join("status")).unwrap();
+        let value = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            u64::from_str_radix(line.trim(), 16).unwrap()
+        };
+        let name = std::fs::read_to_string(task.join("comm")).unwrap();
+        (name.trim().to_owned(), ["Seccomp:", "NoNewPrivs:", "CapPrm:"].map(value))
+    });
+    each.collect()
+}
+
+fn is_alive(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    !status.is_empty() && !status.contains("State:\tZ")
+}
+
+const NET_ADMIN: u64 = 1 << 12;
+const IPC_LOCK: u64 = 1 << 14;
+
+#[test]
+fn a_running_node_has_given_its_rights_away_and_still_does_its_work() {
+    let Some(lab) = Lab::without_nodes("confined", 2, &[]) else { return };
+    let holds = |lab: &Lab, k: u8| lab.file(&format!("holds{k}")).display().to_string();
+    let lab = lab.with_nodes(|lab, k| vec!["--hold-log".into(), holds(lab, k)]);
+    let status = lab.status(1);
+    let told = &status["extra"]["privileges"];
+    assert_eq!(
+        (&told["confined"], &told["seccomp"], &told["no_new_privs"]),
+        (&true.into(), &true.into(), &true.into()),
+        "{status}"
+    );
+    assert!(status["notes"].to_string().contains("confined: system calls filtered"), "{status}");
+    let all = threads(common::pid(&status));
+    assert!(all.len() >= 4, "{all:?}");
+    for (name, [seccomp, no_new_privs, capabilities]) in all {
+        // Where memory may not be locked without limit, the right to lock it stays.
+        let kept = if name == "rota-data" { NET_ADMIN } else { 0 };
+        assert_eq!((seccomp, no_new_privs, capabilities & !IPC_LOCK), (2, 1, kept), "{name}");
+    }
+    // The gate is opened and closed, queues are asked, memory files are made and passed.
+    let receiver = lab.receiver(2, "7", &[]);
+    let video = common::testdata("clip.h264");
+    let words = ["send", "--video", &video, "--to", "n2", "--service", "7", "--seconds", "3", "--json"];
+    let sender = lab.start(1, &words);
+    lab.wait_for_mode(1, "token");
+    let counters = lab.rota(1, &["status", "--counters", "--json"]).well().json();
+    assert!(counters["turns"].as_u64().unwrap() > 0);
+    // A busy host may make units late; that is for others to judge.
+    assert!([0, 4].contains(&sender.finish().code()));
+    drop(receiver);
+    lab.wait_for_mode(1, "plain");
+    lab.rota(1, &["trace", "show"]).well();
+    assert!(std::fs::metadata(holds(&lab, 1)).unwrap().len() > 0, "the hold log is written");
+}
+
+#[test]
+fn a_node_does_without_its_broker_and_takes_it_along() {
+    let Some(lab) = Lab::without_nodes("broker", 1, &[]) else { return };
+    let mut node = lab.start_node(1, &[]);
+    let broker = |lab: &Lab| {
+        let status = lab.status(1);
+        u32::try_from(status["extra"]["privileges"]["broker_pid"].as_u64().expect("a broker")).unwrap()
+    };
+    let first = broker(&lab);
+    let [(_, [_, _, capabilities])] = &threads(first)[..] else { panic!("the broker has one thread") };
+    assert_eq!(capabilities & !(1 << 23) & !IPC_LOCK, 0, "it keeps the right to schedule, and no other");
+    common::signal(first, "KILL");
+    assert_eq!(lab.status(1)["name"], "n1", "the node works on");
+    node.kill();
+    drop(node);
+    let mut node = lab.start_node(1, &[]);
+    let second = broker(&lab);
+    assert!(second != first && is_alive(second));
+    node.kill();
+    eventually(common::PATIENCE, || (!is_alive(second)).then_some(()))
+        .expect("the broker ends with its node");
+    // Nobody else can start one.
+    let alone = lab.rota(1, &["node", "--role", "broker"]);
+    ended(alone, 2, &["a role is started by a node, and by nobody else"]);
+    ended(lab.rota(1, &["node", "--role", "admiral"]), 2, &["no role of a node"]);
+}

@@ -29,6 +29,7 @@ fn station(test: &str) -> ControlName {
         key: SegmentKey::lab(),
         control: name.clone(),
         guests: None,
+        confine: false,
         quota: QUOTA,
         realtime: false,
         trace_events: 1_000,

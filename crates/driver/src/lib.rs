@@ -5,6 +5,7 @@
 pub mod bare_ring;
 pub mod claim;
 pub mod clock;
+pub mod confine;
 pub mod device;
 mod egress;
 pub mod filter;

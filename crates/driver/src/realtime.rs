@@ -1,6 +1,7 @@
 //! Asking for real-time treatment by the kernel. Each part may be refused; what was obtained is reported.
 
-use crate::sys::schedule::set_fifo;
+use crate::sys::schedule::{self, set_fifo};
+use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl::set_timerslack;
@@ -67,6 +68,14 @@ impl fmt::Display for Realtime {
         }
         f.write_str(if self.locked { ", memory locked" } else { ", memory not locked" })
     }
+}
+
+/// Gives a thread SCHED_FIFO at `priority`, in the place of a process that may not do so itself.
+///
+/// # Errors
+/// What the kernel says.
+pub fn set_fifo_of(thread: Pid, priority: i32) -> Result<(), Errno> {
+    schedule::set_fifo_of(thread.as_raw(), priority)
 }
 
 fn pin(cpu: usize) -> bool {

@@ -196,15 +196,17 @@ pub(crate) struct Files {
     pub(crate) log: Option<TraceFile>,
 }
 
-/// Runs until told to stop.
+/// Runs until told to stop. `begun` is called once all files are open, before the first turn.
 pub(crate) fn run<D: FrameDevice, G: Egress>(
     spec: &NodeSpec,
     device: D,
     gate: G,
     control: DataEnd,
     files: Files,
+    begun: impl FnOnce(),
 ) -> Result<(), Stopped> {
     let mut data = Data::new(spec, device, gate, control, files)?;
+    begun();
     let outcome = data.turns();
     if data.diverted {
         // A dying node must not take the host's traffic with it; the kernel would do the same a little later.

@@ -30,7 +30,11 @@ impl HoldLog {
         let Some(path) = path else { return Ok(None) };
         let file = File::create(path)?;
         let (sender, receiver) = sync_channel(WAITING);
-        std::thread::Builder::new().name("rota-hold-log".into()).spawn(move || write_all(file, &receiver))?;
+        std::thread::Builder::new().name("rota-hold-log".into()).spawn(move || {
+            // It only writes to what is open.
+            let _ = rota_driver::confine::keep_capabilities(&[]);
+            write_all(file, &receiver);
+        })?;
         Ok(Some(Self(sender)))
     }
 

@@ -9,6 +9,7 @@
 //! and parse; the data thread does none of these once it runs.
 #![forbid(unsafe_code)]
 
+pub mod broker;
 mod commands;
 mod control;
 mod counters;
@@ -23,7 +24,9 @@ pub mod log;
 mod meter;
 mod monitor;
 mod pool;
+mod privileges;
 mod quota;
+pub mod role;
 mod session;
 mod sockets;
 mod status;
@@ -37,8 +40,10 @@ pub use key::{KeyError, SegmentKey};
 pub use quota::Quota;
 
 use commands::Wiring;
+use privileges::Privileges;
 use rota_driver::device::FrameDevice;
-use rota_driver::realtime::{Realtime, Wish};
+use rota_driver::outsiders::Outsiders;
+use rota_driver::realtime::Realtime;
 pub use rota_proto::LlcSettings;
 pub use rota_proto::{STATIONS_MAX, STATIONS_STATED, Settings, SettingsError};
 use rota_shm::control::{ControlName, SocketError};
@@ -65,6 +70,9 @@ pub struct NodeSpec {
     pub quota: Quota,
     /// Whether to ask for real-time priority and memory.
     pub realtime: bool,
+    /// Whether the process gives away what a running node does not need: privileges, system calls. Not where
+    /// the node is a guest in the process.
+    pub confine: bool,
     /// How many events it keeps in its log; 0 for none.
     pub trace_events: u32,
     /// Where to write the intervals in which the token was held, one line each.
@@ -128,6 +136,7 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
     // Before any thread, so that all of them leave the signals to the control thread.
     let signals = control::block_signals().map_err(system("signals cannot be taken over"))?;
     let listener = door::open(&spec)?;
+    let privileges = Privileges::begin(spec.confine);
     let (to_data, to_control) = Wiring::pair().map_err(system("threads cannot be joined"))?;
     let farewell = to_control.farewell().map_err(system("threads cannot be joined"))?;
     let interface = spec.interface.clone();
@@ -138,12 +147,16 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
         events => Some(TraceFile::create(events, 0, spec.settings.ether_type).map_err(NodeError::Memory)?),
     };
     let diverted = gate.device().map(str::to_owned);
-    let facts = status::Facts::of(&spec, table, log.as_ref())?;
+    let facts = status::Facts::of(&spec, table, log.as_ref(), privileges)?;
+    let privileges = &facts.privileges;
+    // Packet sockets are opened before the right to open them is given away.
+    let ear = Outsiders::open(&interface, spec.settings.ether_type).ok();
     let outcome = std::thread::scope(|scope| {
-        let (asked_of, ethertype, counted) = (&interface, spec.settings.ether_type, &facts.counters);
+        let (asked_of, counted) = (&interface, &facts.counters);
         let meter_thread =
             std::thread::Builder::new().name("rota-meter".into()).spawn_scoped(scope, move || {
-                meter::run(&meter, (asked_of, diverted.as_deref()), ethertype, counted, &stop)
+                privileges.helper_begins();
+                meter::run(&meter, (asked_of, diverted.as_deref()), ear, counted, &stop);
             });
         // Its numbers are for monitors only: a node without it is none the worse.
         drop(meter_thread);
@@ -152,12 +165,15 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
             .name("rota-data".into())
             .spawn_scoped(scope, move || {
                 let _farewell = farewell;
-                let realtime = if spec.realtime { Realtime::ask(Wish::all()) } else { Realtime::default() };
-                let _ = answer.send(realtime);
-                data::run(&spec, device, gate, to_control, data::Files { published, log })
+                let realtime = privileges.realtime(spec.realtime);
+                data::run(&spec, device, gate, to_control, data::Files { published, log }, || {
+                    privileges.data_thread_begins();
+                    let _ = answer.send(realtime);
+                })
             })
             .map_err(|source| data::Stopped::System("the data thread cannot be started", source))?;
         let realtime = asked.recv().unwrap_or_default();
+        privileges.all_have_begun();
         ready(&Started { realtime: &realtime, control: listener.path() });
         control::run(&facts, &realtime, &listener, &signals, &to_data);
         drop(metering);

@@ -181,7 +181,13 @@ fn writer(out: impl Write + Send + 'static) -> io::Result<(Lines, Arc<AtomicU64>
     let (queue, lines) = sync_channel(LINES_WAITING);
     let waiting = Arc::new(AtomicU64::new(0));
     let written = Arc::clone(&waiting);
-    std::thread::Builder::new().name("rota-log".into()).spawn(move || write_all(out, &lines, &written))?;
+    std::thread::Builder::new().name("rota-log".into()).spawn(move || {
+        // It is there before the others: a signal that it takes would end the node without a farewell.
+        let _ = nix::sys::signal::SigSet::all().thread_block();
+        // It only writes to what is open.
+        let _ = rota_driver::confine::keep_capabilities(&[]);
+        write_all(out, &lines, &written);
+    })?;
     Ok((Lines { queue, waiting: Arc::clone(&waiting) }, waiting))
 }
 

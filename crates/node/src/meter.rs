@@ -63,12 +63,11 @@ impl Meter {
 pub(crate) fn run(
     meter: &Meter,
     (interface, gate): (&str, Option<&str>),
-    ethertype: u16,
+    mut ear: Option<Outsiders>,
     counters: &CounterTable,
     stop: &Receiver<()>,
 ) {
     let reader = counters.descriptor().try_clone_to_owned().ok().and_then(|f| CounterReader::open(f).ok());
-    let mut ear = Outsiders::open(interface, ethertype).ok();
     let base = interface_sent(interface);
     let (mut seen, mut known, mut ruled) = (Monitor::default(), Vec::new(), false);
     while stop.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {

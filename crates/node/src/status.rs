@@ -3,6 +3,7 @@
 use crate::NodeSpec;
 use crate::data::Measured;
 use crate::door::Guests;
+use crate::privileges::Privileges;
 use crate::quota::Quota;
 use hdrhistogram::Histogram;
 use rota_driver::realtime::Realtime;
@@ -45,6 +46,7 @@ pub(crate) struct Facts {
     pub(crate) log: Option<OwnedFd>,
     pub(crate) quota: Quota,
     pub(crate) guests: Option<Guests>,
+    pub(crate) privileges: Privileges,
     pub(crate) llc: LlcSettings,
 }
 
@@ -53,6 +55,7 @@ impl Facts {
         spec: &NodeSpec,
         counters: CounterTable,
         log: Option<&TraceFile>,
+        privileges: Privileges,
     ) -> Result<Self, crate::NodeError> {
         let log = log.map(|log| log.descriptor().try_clone_to_owned()).transpose();
         Ok(Self {
@@ -65,6 +68,7 @@ impl Facts {
             counters,
             quota: spec.quota,
             guests: spec.guests.clone(),
+            privileges,
             llc: spec.settings.llc.clone(),
         })
     }
@@ -108,7 +112,10 @@ impl Snapshot {
     /// As `rota status` prints it.
     pub(crate) fn info(&self, facts: &Facts, realtime: &Realtime) -> StatusInfo {
         let counters = &self.status.counters;
+        let mut extra = self.extra();
+        extra["privileges"] = facts.privileges.json();
         let mut notes = vec![format!("real-time: {realtime}")];
+        notes.extend(facts.privileges.note());
         if facts.lab_key {
             notes.push("the well-known lab key is in use: anybody can make frames of this segment".into());
         }
@@ -152,7 +159,7 @@ impl Snapshot {
             key: if facts.lab_key { "lab" } else { "segment" }.into(),
             notes,
             llc: self.llc.clone(),
-            extra: self.extra(),
+            extra,
         }
     }
 

@@ -37,6 +37,7 @@ impl Ground {
                 key: SegmentKey::lab(),
                 control: control.map_err(|e| Failure::failed(e.to_string()))?,
                 guests: None,
+                confine: false,
                 quota: Quota::default(),
                 realtime: false,
                 trace_events: 1_000,

@@ -57,6 +57,7 @@ fn spec(name: &str, settings: Settings) -> NodeSpec {
         key: crate::SegmentKey::lab(),
         control: ControlName::default(),
         guests: None,
+        confine: false,
         quota: crate::Quota::default(),
         realtime: false,
         trace_events: 0,

@@ -1,0 +1,144 @@
+//! What a process gives away once it has all that it needs: capabilities, and the system calls that it will
+//! never make.
+//!
+//! The filter allows what a daemon with threads, memory files and sockets needs. All other calls fail with
+//! EPERM. So after start nobody who takes over the process opens a raw socket, loads a BPF program, looks
+//! into another process, makes a namespace, mounts, runs a program, or opens a file for writing.
+
+mod calls;
+
+use crate::sys::privileges;
+use nix::errno::Errno;
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+use std::fs;
+
+/// To configure networks: the egress gate.
+pub const NET_ADMIN: u8 = 12;
+/// To open packet sockets.
+pub const NET_RAW: u8 = 13;
+/// To lock memory beyond the limit.
+pub const IPC_LOCK: u8 = 14;
+/// To give threads a real-time class.
+pub const SYS_NICE: u8 = 23;
+/// More than any kernel has.
+const CAPABILITIES_MAX: u8 = 63;
+
+/// Lets this process lock as much memory as it wants, where it may allow that; then it needs no capability
+/// for what it maps later.
+pub fn lift_memory_limit() {
+    // Refused to ordinary users, whose memory is not locked beyond the limit anyhow.
+    let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
+}
+
+/// Takes all capabilities but these from the calling thread, also from what it may run, for ever.
+///
+/// # Errors
+/// What the kernel says; then the thread has what it had.
+pub fn keep_capabilities(keep: &[u8]) -> Result<(), Errno> {
+    let mut wanted = keep.iter().fold(0_u64, |all, capability| all | 1 << capability);
+    let is_unlimited = getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == RLIM_INFINITY);
+    if !is_unlimited {
+        // All later memory of a process that locks it counts against the limit: mapping would fail.
+        wanted |= 1 << IPC_LOCK;
+    }
+    for capability in (0..CAPABILITIES_MAX).filter(|capability| wanted & 1 << capability == 0) {
+        // Refused to those without CAP_SETPCAP, who run nothing with more than they have.
+        let _ = privileges::drop_from_bounding(capability);
+    }
+    let _ = privileges::clear_ambient();
+    privileges::set(privileges::permitted()? & wanted)
+}
+
+/// Forbids this process, in all its threads and for ever, the calls that are not on the list, and new
+/// privileges by whatever it runs.
+///
+/// # Errors
+/// One sentence; on a kernel without seccomp, for one.
+pub fn forbid_calls() -> Result<(), String> {
+    for program in programs()? {
+        seccompiler::apply_filter_all_threads(&program).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// The two filters: what may be called, and what is to look as if the kernel did not know it.
+fn programs() -> Result<[BpfProgram; 2], String> {
+    let arch = std::env::consts::ARCH;
+    let target = || arch.try_into().map_err(|_| format!("there is no filter for the processor {arch}"));
+    let refuse = SeccompAction::Errno(Errno::EPERM as u32);
+    let allowed = SeccompFilter::new(calls::allowed()?, refuse, SeccompAction::Allow, target()?);
+    let unknown = SeccompAction::Errno(Errno::ENOSYS as u32);
+    let hidden = SeccompFilter::new(calls::hidden(), SeccompAction::Allow, unknown, target()?);
+    let compile = |filter: Result<SeccompFilter, seccompiler::BackendError>| {
+        filter.and_then(TryInto::try_into).map_err(|error| error.to_string())
+    };
+    Ok([compile(hidden)?, compile(allowed)?])
+}
+
+/// What is in force for this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InForce {
+    /// No program that it runs gets more privileges than it has; in all threads.
+    pub no_new_privs: bool,
+    /// System calls are filtered; in all threads.
+    pub seccomp: bool,
+    /// The capabilities that any thread has, one bit each.
+    pub capabilities: u64,
+}
+
+impl InForce {
+    /// As the kernel says it now.
+    pub fn here() -> Self {
+        let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        let texts = threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
+        let each: Vec<Self> = texts.map(|text| Self::parse(&text)).collect();
+        Self {
+            no_new_privs: !each.is_empty() && each.iter().all(|thread| thread.no_new_privs),
+            seccomp: !each.is_empty() && each.iter().all(|thread| thread.seccomp),
+            capabilities: each.iter().fold(0, |all, thread| all | thread.capabilities),
+        }
+    }
+
+    fn parse(status: &str) -> Self {
+        let value = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.map(str::trim).unwrap_or_default()
+        };
+        Self {
+            no_new_privs: value("NoNewPrivs:") == "1",
+            seccomp: value("Seccomp:") == "2",
+            capabilities: u64::from_str_radix(value("CapPrm:"), 16).unwrap_or(0),
+        }
+    }
+
+    /// The names of the capabilities, without the prefix; a number for one without a name here.
+    pub fn capability_names(&self) -> Vec<String> {
+        let kept = (0..=CAPABILITIES_MAX).filter(|bit| self.capabilities & 1 << bit != 0);
+        kept.map(|bit| match bit {
+            NET_ADMIN => "net_admin".into(),
+            NET_RAW => "net_raw".into(),
+            IPC_LOCK => "ipc_lock".into(),
+            SYS_NICE => "sys_nice".into(),
+            other => other.to_string(),
+        })
+        .collect()
+    }
+}
+
+impl std::fmt::Display for InForce {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.seccomp { "system calls filtered" } else { "system calls NOT filtered" })?;
+        f.write_str(if self.no_new_privs { ", no new privileges" } else { ", new privileges possible" })?;
+        let names = self.capability_names();
+        match names.len() {
+            0 => f.write_str(", no capabilities"),
+            // Such a node was never confined.
+            10.. => write!(f, ", {} capabilities", names.len()),
+            _ => write!(f, ", capabilities {}", names.join(" ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

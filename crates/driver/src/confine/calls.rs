@@ -1,0 +1,95 @@
+//! The system calls of a node after its start.
+
+use libc::c_long;
+use seccompiler::{
+    SeccompCmpArgLen as Width, SeccompCmpOp as Op, SeccompCondition as Condition, SeccompRule as Rule,
+};
+use std::collections::BTreeMap;
+
+type Rules = BTreeMap<c_long, Vec<Rule>>;
+
+/// Those that may be called with any arguments.
+#[rustfmt::skip]
+const ANY: &[c_long] = &[
+    // Memory.
+    libc::SYS_brk, libc::SYS_mmap, libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise, libc::SYS_mprotect,
+    libc::SYS_mlock, libc::SYS_mlock2, libc::SYS_mlockall, libc::SYS_munlock, libc::SYS_munlockall,
+    libc::SYS_mincore, libc::SYS_msync, libc::SYS_membarrier, libc::SYS_memfd_create,
+    // Files that are open, and looking at others.
+    libc::SYS_read, libc::SYS_write, libc::SYS_readv, libc::SYS_writev, libc::SYS_pread64, libc::SYS_pwrite64,
+    libc::SYS_preadv, libc::SYS_pwritev, libc::SYS_lseek, libc::SYS_close, libc::SYS_close_range,
+    libc::SYS_fstat, libc::SYS_newfstatat, libc::SYS_statx, libc::SYS_statfs, libc::SYS_fstatfs,
+    libc::SYS_readlinkat, libc::SYS_getdents64, libc::SYS_faccessat, libc::SYS_faccessat2, libc::SYS_getcwd,
+    libc::SYS_fcntl, libc::SYS_ftruncate, libc::SYS_fallocate, libc::SYS_fsync, libc::SYS_fdatasync,
+    libc::SYS_flock, libc::SYS_dup, libc::SYS_dup3, libc::SYS_pipe2, libc::SYS_ioctl, libc::SYS_unlinkat,
+    // Sockets.
+    libc::SYS_socketpair, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4,
+    libc::SYS_connect, libc::SYS_shutdown, libc::SYS_getsockname, libc::SYS_getpeername, libc::SYS_getsockopt,
+    libc::SYS_sendto, libc::SYS_recvfrom, libc::SYS_sendmsg, libc::SYS_recvmsg, libc::SYS_sendmmsg,
+    libc::SYS_recvmmsg,
+    // Waiting.
+    libc::SYS_epoll_create1, libc::SYS_epoll_ctl, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2,
+    libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_eventfd2, libc::SYS_signalfd4, libc::SYS_timerfd_create,
+    libc::SYS_timerfd_settime, libc::SYS_timerfd_gettime, libc::SYS_futex, libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep, libc::SYS_clock_gettime, libc::SYS_clock_getres, libc::SYS_gettimeofday,
+    libc::SYS_restart_syscall,
+    // Threads, signals, and what a process is.
+    libc::SYS_exit, libc::SYS_exit_group, libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn, libc::SYS_rt_sigtimedwait, libc::SYS_rt_sigpending, libc::SYS_sigaltstack,
+    libc::SYS_tgkill, libc::SYS_kill, libc::SYS_pidfd_open, libc::SYS_pidfd_send_signal, libc::SYS_wait4,
+    libc::SYS_waitid, libc::SYS_set_robust_list, libc::SYS_get_robust_list, libc::SYS_rseq,
+    libc::SYS_set_tid_address, libc::SYS_gettid, libc::SYS_getpid, libc::SYS_getppid, libc::SYS_getuid,
+    libc::SYS_geteuid, libc::SYS_getgid, libc::SYS_getegid, libc::SYS_getgroups, libc::SYS_getresuid,
+    libc::SYS_getresgid, libc::SYS_getpgid, libc::SYS_getsid, libc::SYS_getrusage, libc::SYS_prlimit64,
+    libc::SYS_sysinfo, libc::SYS_uname, libc::SYS_times, libc::SYS_getcpu, libc::SYS_getrandom,
+    libc::SYS_prctl, libc::SYS_capget, libc::SYS_capset, libc::SYS_getpriority, libc::SYS_sched_yield,
+    libc::SYS_sched_getaffinity, libc::SYS_sched_setaffinity, libc::SYS_sched_getscheduler,
+    libc::SYS_sched_getparam, libc::SYS_sched_getattr, libc::SYS_sched_get_priority_max,
+    libc::SYS_sched_get_priority_min,
+    // This process may forbid itself more.
+    libc::SYS_seccomp,
+];
+
+/// The same under older names, which not every processor has.
+#[cfg(target_arch = "x86_64")]
+#[rustfmt::skip]
+const OLD: &[c_long] = &[
+    libc::SYS_stat, libc::SYS_lstat, libc::SYS_access, libc::SYS_readlink, libc::SYS_unlink, libc::SYS_rmdir,
+    libc::SYS_dup2, libc::SYS_pipe, libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait, libc::SYS_eventfd,
+    libc::SYS_time, libc::SYS_getrlimit, libc::SYS_getpgrp, libc::SYS_arch_prctl, libc::SYS_getdents,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD: &[c_long] = &[];
+
+/// An open for writing, or one that makes a file.
+const WRITES: u64 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC) as u64;
+
+fn rule(argument: u8, width: Width, op: Op, value: u64) -> Result<Rule, String> {
+    let condition = Condition::new(argument, width, op, value);
+    condition.and_then(|condition| Rule::new(vec![condition])).map_err(|error| error.to_string())
+}
+
+/// What may be called, and with what.
+pub(super) fn allowed() -> Result<Rules, String> {
+    let mut rules: Rules = ANY.iter().chain(OLD).map(|call| (*call, Vec::new())).collect();
+    let family = |family: i32| rule(0, Width::Dword, Op::Eq, family as u64);
+    let families = [libc::AF_UNIX, libc::AF_NETLINK, libc::AF_INET, libc::AF_INET6];
+    rules.insert(libc::SYS_socket, families.into_iter().map(family).collect::<Result<_, _>>()?);
+    // A packet socket's options open rings and fan-outs; those that are wanted were set at start.
+    let packet = rule(1, Width::Dword, Op::Ne, libc::SOL_PACKET as u64)?;
+    rules.insert(libc::SYS_setsockopt, vec![packet]);
+    rules.insert(libc::SYS_openat, vec![rule(2, Width::Dword, Op::MaskedEq(WRITES), 0)?]);
+    #[cfg(target_arch = "x86_64")]
+    rules.insert(libc::SYS_open, vec![rule(1, Width::Dword, Op::MaskedEq(WRITES), 0)?]);
+    // Threads, and no processes.
+    let thread = libc::CLONE_THREAD as u64;
+    rules.insert(libc::SYS_clone, vec![rule(0, Width::Qword, Op::MaskedEq(thread), thread)?]);
+    // The filter that hides it has the last word.
+    rules.insert(libc::SYS_clone3, Vec::new());
+    Ok(rules)
+}
+
+/// What a filter cannot look into: its caller is to use the older call.
+pub(super) fn hidden() -> Rules {
+    [(libc::SYS_clone3, Vec::new())].into()
+}

@@ -1,0 +1,69 @@
+use super::*;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+/// Runs `work` in a thread that the filters hold, and no other.
+fn confined<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let thread = std::thread::spawn(|| {
+        for program in programs().unwrap() {
+            seccompiler::apply_filter(&program).unwrap();
+        }
+        work()
+    });
+    thread.join().unwrap()
+}
+
+#[test]
+fn a_confined_thread_opens_no_raw_socket_and_makes_no_namespace() {
+    let (raw, plain, space, program, written, made) = confined(|| {
+        let open = |family, kind| socket(family, kind, SockFlag::SOCK_CLOEXEC, None).map(drop);
+        (
+            open(AddressFamily::Packet, SockType::Raw),
+            open(AddressFamily::Netlink, SockType::Raw),
+            unshare(CloneFlags::CLONE_NEWUSER),
+            std::process::Command::new("/bin/true").spawn().map(|mut child| child.wait().is_ok()),
+            std::fs::write("/tmp/rota-confined", "").map_err(|error| error.raw_os_error()),
+            crate::sys::schedule::set_fifo(1),
+        )
+    });
+    assert_eq!((raw, plain), (Err(Errno::EPERM), Ok(())));
+    assert_eq!((space, made), (Err(Errno::EPERM), Err(Errno::EPERM)));
+    assert_eq!(program.map_err(|error| error.raw_os_error()).unwrap_err(), Some(libc::EPERM));
+    assert_eq!(written, Err(Some(libc::EPERM)));
+}
+
+#[test]
+fn a_confined_thread_works_on() {
+    let done = confined(|| {
+        let text = std::fs::read_to_string("/proc/self/status").unwrap();
+        let thread = std::thread::spawn(|| 7).join().unwrap();
+        let file = nix::sys::memfd::memfd_create("test", nix::sys::memfd::MFdFlags::MFD_CLOEXEC).unwrap();
+        nix::unistd::ftruncate(&file, 4_096).unwrap();
+        let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
+        drop((one, other));
+        let seccomp = InForce::parse(&std::fs::read_to_string("/proc/thread-self/status").unwrap());
+        (text.is_empty(), thread, seccomp.seccomp && seccomp.no_new_privs)
+    });
+    assert_eq!(done, (false, 7, true));
+}
+
+#[test]
+fn capabilities_go_and_do_not_come_back() {
+    let (kept, back) = std::thread::spawn(|| {
+        keep_capabilities(&[NET_ADMIN]).unwrap();
+        let kept = privileges::permitted().unwrap() & !(1 << IPC_LOCK);
+        (kept & !(1 << NET_ADMIN), privileges::set(1 << NET_RAW))
+    })
+    .join()
+    .unwrap();
+    assert_eq!((kept, back), (0, Err(Errno::EPERM)));
+}
+
+#[test]
+fn what_is_in_force_is_said() {
+    let status = "Name:\trota\nCapPrm:\t0000000000001000\nNoNewPrivs:\t1\nSeccomp:\t2\n";
+    let text = InForce::parse(status).to_string();
+    assert_eq!(text, "system calls filtered, no new privileges, capabilities net_admin");
+    let free = InForce::parse("CapPrm:\t0000000000000000\nNoNewPrivs:\t0\nSeccomp:\t0\n").to_string();
+    assert_eq!(free, "system calls NOT filtered, new privileges possible, no capabilities");
+}

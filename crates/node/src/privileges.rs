@@ -1,0 +1,90 @@
+//! What a node gives away once it runs, step by step; each step is for the thread that takes it.
+
+use crate::broker::Broker;
+use crate::log::{Level, say};
+use rota_driver::confine::{self, InForce, NET_ADMIN};
+use rota_driver::realtime::{PRIORITY_DEFAULT, Realtime, Wish};
+
+/// The rights of a running node.
+#[derive(Debug)]
+pub(crate) struct Privileges {
+    /// Whether anything is given away: not where a node is a guest in another process.
+    confine: bool,
+    broker: Option<Broker>,
+}
+
+impl Privileges {
+    /// At start, while everything may still be done.
+    pub(crate) fn begin(confine: bool) -> Self {
+        let mut broker = None;
+        if confine {
+            confine::lift_memory_limit();
+            match Broker::start() {
+                Ok(started) => broker = Some(started),
+                Err(error) => say(Level::Warn, "broker", &format!("there is no broker: {error}")),
+            }
+        }
+        Self { confine, broker }
+    }
+
+    /// Asks for the data thread's place; the scheduling class by the broker, where there is one.
+    pub(crate) fn realtime(&self, wanted: bool) -> Realtime {
+        if !wanted {
+            return Realtime::default();
+        }
+        let Some(broker) = &self.broker else { return Realtime::ask(Wish::all()) };
+        let mut realtime = Realtime::ask(Wish { fifo: None, ..Wish::all() });
+        realtime.fifo = broker.schedule(nix::unistd::gettid(), PRIORITY_DEFAULT).is_ok();
+        realtime
+    }
+
+    /// In the data thread, before its first turn: the gate is opened and closed later, which needs the right
+    /// to configure networks. The sockets are open.
+    pub(crate) fn data_thread_begins(&self) {
+        self.keep(&[NET_ADMIN]);
+    }
+
+    /// In every other thread, once it has what it needs.
+    pub(crate) fn helper_begins(&self) {
+        self.keep(&[]);
+    }
+
+    fn keep(&self, capabilities: &[u8]) {
+        if self.confine
+            && let Err(errno) = confine::keep_capabilities(capabilities)
+        {
+            say(
+                Level::Warn,
+                "privileges",
+                &format!("capabilities could not be given away: {}", errno.desc()),
+            );
+        }
+    }
+
+    /// In the control thread, once all threads run and have what they need.
+    pub(crate) fn all_have_begun(&self) {
+        self.helper_begins();
+        if self.confine
+            && let Err(sentence) = confine::forbid_calls()
+        {
+            say(Level::Warn, "seccomp", &format!("system calls are not filtered: {sentence}"));
+        }
+    }
+
+    /// For people; nothing is said of a node that is a guest in another process.
+    pub(crate) fn note(&self) -> Option<String> {
+        self.confine.then(|| format!("confined: {}", InForce::here()))
+    }
+
+    /// For programs.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let in_force = InForce::here();
+        serde_json::json!({
+            "confined": self.confine,
+            "no_new_privs": in_force.no_new_privs,
+            "seccomp": in_force.seccomp,
+            "capabilities": in_force.capability_names(),
+            "broker_pid": self.broker.as_ref().map(Broker::pid),
+        })
+    }
+}
