@@ -3,6 +3,7 @@
 use crate::NodeSpec;
 use crate::data::Measured;
 use crate::door::Guests;
+use crate::ledger::Ledger;
 use crate::quota::Quota;
 use hdrhistogram::Histogram;
 use rota_driver::realtime::Realtime;
@@ -44,6 +45,7 @@ pub(crate) struct Facts {
     pub(crate) counters: CounterTable,
     pub(crate) log: Option<OwnedFd>,
     pub(crate) quota: Quota,
+    pub(crate) ledger: Ledger,
     pub(crate) guests: Option<Guests>,
     pub(crate) llc: LlcSettings,
 }
@@ -64,6 +66,7 @@ impl Facts {
             lab_key: spec.key.lab,
             counters,
             quota: spec.quota,
+            ledger: Ledger::new(spec.quota),
             guests: spec.guests.clone(),
             llc: spec.settings.llc.clone(),
         })
