@@ -95,6 +95,13 @@ pub struct Args {
     /// Members of this group may use the node too, beside root and the user it runs as
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
+    /// How much memory the programs of this host may have mapped, for channels and sockets together; an
+    /// eighth of what is free, at most 256MB, otherwise
+    #[arg(long, value_parser = parse_octets, value_name = "SIZE")]
+    memory: Option<Octets>,
+    /// How much of it one user may have; half otherwise
+    #[arg(long, value_parser = parse_octets, value_name = "SIZE")]
+    user_memory: Option<Octets>,
     /// This station's node address for messages between sockets (IEEE 802.2), 1 to 254
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=254))]
     llc_address: Option<u8>,
@@ -211,6 +218,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
     if let Some(role) = &args.role {
         return play(role);
     }
+    rota_node::ask_for_descriptors().map_err(|error| Failure::failed(error.to_string()))?;
     let iface = match &args.iface {
         Some(iface) => iface.clone(),
         None => only_interface("--iface")?,
@@ -227,15 +235,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         Some(name) => name.clone(),
         None => host_name()?,
     };
-    if let Some(letter) = name.chars().find(|letter| !rota_wire::is_printable(*letter)) {
-        let wrong = letter.escape_unicode();
-        return Err(Failure::wrong_use(format!(
-            "the name {name:?} has a character, {wrong}, that does not print"
-        )));
-    }
-    if name.is_empty() || name.len() > 32 {
-        return Err(Failure::wrong_use(format!("the name '{name}' must have 1 to 32 octets")));
-    }
+    check_name(&name)?;
     let rate = match args.rate {
         Some(rate) => rate,
         None => driver_rate(&iface)?,
@@ -270,6 +270,19 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
     });
     outcome.map_err(|error| failure(&error))?;
     Ok(Exit::Done)
+}
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    if let Some(letter) = name.chars().find(|letter| !rota_wire::is_printable(*letter)) {
+        let wrong = letter.escape_unicode();
+        return Err(Failure::wrong_use(format!(
+            "the name {name:?} has a character, {wrong}, that does not print"
+        )));
+    }
+    if name.is_empty() || name.len() > 32 {
+        return Err(Failure::wrong_use(format!("the name '{name}' must have 1 to 32 octets")));
+    }
+    Ok(())
 }
 
 fn settings(args: &Args, rate: BitRate) -> Result<Settings, Failure> {
@@ -339,7 +352,11 @@ fn settings(args: &Args, rate: BitRate) -> Result<Settings, Failure> {
 }
 
 fn quota(args: &Args) -> Quota {
-    Quota { channels: usize::from(args.user_channels), connections: usize::from(args.user_connections) }
+    let default = Quota::default();
+    let memory = args.memory.map_or(default.memory, Octets::get);
+    let user_memory = args.user_memory.map_or(memory / 2, Octets::get).min(memory);
+    let (channels, connections) = (usize::from(args.user_channels), usize::from(args.user_connections));
+    Quota { channels, connections, memory, user_memory }
 }
 
 fn segment_key(args: &Args) -> Result<SegmentKey, Failure> {

@@ -1,5 +1,7 @@
 //! What the control thread and the data thread say to each other. Each side has a queue and an eventfd.
 
+use crate::ledger::Charge;
+use crate::limits::Refusals;
 use crate::status::Snapshot;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rota_proto::rether::Rether;
@@ -9,6 +11,7 @@ use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// What a channel is to be.
@@ -53,11 +56,17 @@ pub(crate) enum Command {
         ring: TxReader,
         board: Board,
         doorbell: OwnedFd,
+        charge: Option<Charge>,
     },
     AttachSink {
         channel: ChannelId,
         ring: RxWriter,
         board: Board,
+        charge: Option<Charge>,
+    },
+    /// There is no memory for an incoming channel.
+    Decline {
+        channel: ChannelId,
     },
     Listen {
         ask: u64,
@@ -88,6 +97,7 @@ pub(crate) enum Command {
         ask: u64,
         socket: u8,
         memory: Box<NodeSocket>,
+        charge: Option<Charge>,
     },
     DetachSocket {
         socket: u8,
@@ -158,9 +168,25 @@ pub(crate) enum Note {
 /// Memory and descriptors that a channel or a socket had. Dropping them unmaps, which takes long.
 #[expect(dead_code, reason = "kept to be dropped, and never read")]
 pub(crate) enum Remains {
-    Source { ring: TxReader, board: Board, doorbell: OwnedFd },
-    Sink { ring: RxWriter, board: Board },
-    Socket { messages: TxReader, received: RxWriter, board: Board, doorbell: OwnedFd, bell: OwnedFd },
+    Source {
+        ring: TxReader,
+        board: Board,
+        doorbell: OwnedFd,
+        charge: Option<Charge>,
+    },
+    Sink {
+        ring: RxWriter,
+        board: Board,
+        charge: Option<Charge>,
+    },
+    Socket {
+        messages: TxReader,
+        received: RxWriter,
+        board: Board,
+        doorbell: OwnedFd,
+        bell: OwnedFd,
+        charge: Option<Charge>,
+    },
 }
 
 /// Why a request for a channel was not even taken.
@@ -177,6 +203,8 @@ pub(crate) struct Wiring<Out, In> {
     input: Receiver<In>,
     wake_other: OwnedFd,
     wake_me: OwnedFd,
+    /// What the control thread counts.
+    refusals: Arc<Refusals>,
 }
 
 pub(crate) type ControlEnd = Wiring<Command, Note>;
@@ -195,8 +223,10 @@ impl Wiring<Command, Note> {
             input: noted,
             wake_other: data.try_clone()?,
             wake_me: control.try_clone()?,
+            refusals: Arc::default(),
         };
-        let data_end = Wiring { out: notes, input: commanded, wake_other: control, wake_me: data };
+        let refusals = Arc::clone(&control_end.refusals);
+        let data_end = Wiring { out: notes, input: commanded, wake_other: control, wake_me: data, refusals };
         Ok((control_end, data_end))
     }
 }
@@ -228,6 +258,11 @@ impl<Out, In> Wiring<Out, In> {
         if self.out.send(message).is_ok() {
             let _ = nix::unistd::write(&self.wake_other, &1u64.to_ne_bytes());
         }
+    }
+
+    /// What was refused to programs, counted by the control thread.
+    pub(crate) fn refusals(&self) -> &Refusals {
+        &self.refusals
     }
 
     /// What the other thread has said.

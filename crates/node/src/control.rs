@@ -1,7 +1,9 @@
 //! The control thread: connections of programs, their requests, and the news they wait for.
 
+mod entrance;
 mod llc;
 mod logged;
+mod memory;
 mod modify;
 
 use crate::commands::{AskError, Command, ControlEnd, Note, Peer};
@@ -10,6 +12,7 @@ use crate::journal::Journal;
 use crate::log::{Level, say};
 use crate::session::{Asked, Listening, Owned, Session, board_cause, contract_info};
 use crate::status::{Facts, Snapshot};
+use entrance::Entrance;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rota_admission::Refusal;
@@ -19,7 +22,7 @@ use rota_driver::realtime::Realtime;
 use rota_proto::{ChannelEvent, ChannelId, CloseCause, Contract};
 use rota_shm::control::{ChannelInfo, Listener, RefusalInfo, Reply, Request};
 use rota_shm::layout::rx_slots_for;
-use rota_shm::{ChannelState, NodeSink, NodeSource, SinkShape, SourceShape, TraceReader};
+use rota_shm::{ChannelState, SinkShape, SourceShape, TraceReader};
 use rota_units::{Instant, Span};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,7 +31,6 @@ const SIGNALS: u64 = 0;
 const LISTENER: u64 = 1;
 const NOTES: u64 = 2;
 const FIRST_SESSION: u64 = 16;
-const SESSIONS_MAX: usize = 1_000;
 /// A copy of its state takes the data thread some tens of microseconds: at most this often.
 const SNAPSHOT_EVERY: Span = Span::from_millis(5);
 
@@ -53,17 +55,21 @@ struct Control<'a> {
     next_snapshot: Instant,
     incidents: Incidents,
     journal: Journal,
+    entrance: Entrance,
     over: bool,
 }
 
 /// Runs until the data thread has ended.
+///
+/// # Errors
+/// The kernel does not let it wait: the data thread is told to stop.
 pub(crate) fn run(
     facts: &Facts,
     realtime: &Realtime,
     listener: &Listener,
     signals: &SignalFd,
     data: &ControlEnd,
-) {
+) -> io::Result<()> {
     let (sessions, user) = (Vec::new(), nix::unistd::geteuid().as_raw());
     let log = facts.log.as_ref().and_then(|log| log.try_clone().ok());
     let incidents = Incidents::new(log.and_then(|log| TraceReader::open(log).ok()));
@@ -78,13 +84,16 @@ pub(crate) fn run(
         next_snapshot: Instant::ZERO,
         incidents,
         journal: Journal::new(&facts.counters),
+        entrance: Entrance::new(listener),
         over: false,
     };
-    if let Err(error) = control.turns(listener, signals) {
+    let ended = control.turns(listener, signals);
+    if let Err(error) = &ended {
         say(Level::Error, "control", &format!("the control thread ends: {error}"));
         // Without its control thread a node cannot be used; without being told, it would never stop.
         data.say(Command::Stop);
     }
+    ended
 }
 
 impl Control<'_> {
@@ -96,6 +105,7 @@ impl Control<'_> {
         while !self.over {
             let due = self.ask_for_snapshot(now()).min(self.incidents.turn(now()));
             let due = due.min(self.tell_changes(now())).min(self.journal.turn(now()));
+            let due = due.min(self.attend(&poller, listener, now()));
             let ready: Vec<u64> = poller.wait(due)?.map(|event| event.token).collect();
             for token in ready {
                 match token {
@@ -107,12 +117,13 @@ impl Control<'_> {
                             self.data.say(Command::Stop);
                         }
                     }
-                    LISTENER => self.accept(&poller, listener)?,
+                    LISTENER => self.accept(&poller, listener),
                     NOTES => self.notes(),
                     id => self.serve(&poller, id),
                 }
             }
             self.reap(&poller);
+            self.data.refusals().set_memory(self.facts.ledger.used());
         }
         self.tell_stopped();
         Ok(())
@@ -142,33 +153,6 @@ impl Control<'_> {
         Instant::FAR
     }
 
-    fn accept(&mut self, poller: &Poller, listener: &Listener) -> io::Result<()> {
-        while let Ok(Some(connection)) = listener.accept() {
-            let user = crate::door::check(&connection, self.user, self.facts.guests.as_ref());
-            match user.and_then(|user| self.welcome(user)) {
-                Ok(user) => {
-                    self.next += 1;
-                    poller.add(connection.as_fd(), self.next, Trigger::Level)?;
-                    self.sessions.push(Session::new(self.next, user, connection));
-                }
-                Err(sentence) => {
-                    say(Level::Warn, "connection", &format!("a program was turned away: {sentence}"));
-                    let _ = connection.send_reply(&Reply::Error { sentence, wrong_use: false }, &[]);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a user may have one more connection, and if not, why.
-    fn welcome(&self, user: u32) -> Result<u32, String> {
-        if self.sessions.len() >= SESSIONS_MAX {
-            return Err(format!("this node already serves {SESSIONS_MAX} programs, which is its limit"));
-        }
-        let had = self.sessions.iter().filter(|session| session.user == user).count();
-        self.facts.quota.one_more_connection(had).map(|()| user)
-    }
-
     /// How many channels the user of a session has, asks for, or listens for.
     fn channels_of_user(&self, at: usize) -> usize {
         let user = self.sessions[at].user;
@@ -181,10 +165,22 @@ impl Control<'_> {
         let ask = self.next;
         let had = self.channels_of_user(at);
         let request = self.sessions[at].connection.try_request();
+        self.sessions[at].heard = now();
+        if let Ok(Some(request)) = &request
+            && self.is_beyond_asking(at, request)
+        {
+            return;
+        }
         if let Ok(Some(Request::LlcOpen { socket })) = request
             && self.sessions[at].greeted
         {
             return self.llc_open(at, socket);
+        }
+        if let Ok(Some(Request::Open { buffers, room_octets, unit_octets_max, .. })) = request
+            && let Some(refusal) = self.no_memory(at, buffers, room_octets, unit_octets_max)
+        {
+            self.sessions[at].reply(&Reply::Refused(refusal), &[]);
+            return;
         }
         let session = &mut self.sessions[at];
         let alive = match request {
@@ -307,6 +303,7 @@ impl Control<'_> {
                 name,
                 contract: Contract::default(),
                 source: None,
+                charge: None,
                 board: None,
                 offer: Vec::new(),
                 buffers,
@@ -374,25 +371,28 @@ impl Control<'_> {
             self.data.say(Command::Abort { channel });
             return;
         };
-        let session = &mut self.sessions[at];
-        let owned = &mut session.channels[place];
+        let owned = &self.sessions[at].channels[place];
         let buffers = owned.buffers.max(contract.buffers);
         let shape = SourceShape { buffers, unit_octets_max: owned.room_octets };
-        let source = match NodeSource::create(shape) {
-            Ok(source) => source,
-            Err(error) => {
-                session.channels.swap_remove(place);
+        let unit_octets = contract.unit_octets_max;
+        let (source, charge) = match self.make_source(at, shape, unit_octets) {
+            Ok(made) => made,
+            Err(reply) => {
+                self.sessions[at].channels.swap_remove(place);
                 self.data.say(Command::Abort { channel });
-                self.sessions[at].error(error.to_string(), false);
+                self.sessions[at].reply(&reply, &[]);
                 return;
             }
         };
+        let session = &mut self.sessions[at];
+        let owned = &mut session.channels[place];
+        owned.charge = Some(charge);
         owned.label = label;
         owned.contract = contract;
         owned.board = Some(source.board.clone());
         owned.told = true;
         let reply = Reply::Opened { channel: channel.0, label, contract: contract_info(&contract) };
-        session.connection.send_reply(&reply, &source.descriptors()).ok();
+        session.reply(&reply, &source.descriptors());
         session.channels[place].source = Some(source);
     }
 
@@ -414,24 +414,26 @@ impl Control<'_> {
             self.data.say(Command::Unlisten { listener });
             return;
         };
-        let session = &mut self.sessions[at];
+        let session = &self.sessions[at];
         let Listening { service, buffers, .. } = session.listens[place];
         // What it may grow to, which the sender's first word tells.
         let buffers = buffers.max(4).max(contract.buffers);
         let slots = rx_slots_for(buffers, contract.unit_octets_max, 1_400);
-        let sink = NodeSink::create(SinkShape { slots, unit_octets_max: contract.unit_octets_max });
+        let shape = SinkShape { slots, unit_octets_max: contract.unit_octets_max };
+        let sink = self.make_sink(at, shape);
         // The program is told once the channel is reserved: one that admission refuses is none
         // of its business.
-        let made = sink.ok().and_then(|sink| {
+        let made = sink.and_then(|(sink, charge)| {
             let offer =
                 sink.descriptors().iter().map(BorrowedFd::try_clone_to_owned).collect::<io::Result<_>>();
-            offer.ok().map(|offer| (sink, offer))
+            offer.ok().map(|offer| (sink, offer, charge))
         });
-        let Some((sink, offer)) = made else {
-            self.data.say(Command::Abort { channel });
+        let Some((sink, offer, charge)) = made else {
+            self.data.say(Command::Decline { channel });
             self.data.say(Command::ListenAgain { listener });
             return;
         };
+        let session = &mut self.sessions[at];
         let listened = session.listens.swap_remove(place);
         let owned = Owned {
             channel,
@@ -443,6 +445,7 @@ impl Control<'_> {
             name: None,
             contract,
             source: None,
+            charge: None,
             board: Some(sink.board.clone()),
             offer,
             buffers,
@@ -454,7 +457,7 @@ impl Control<'_> {
         session.channels.push(owned);
         let (ring, board) = sink.into_parts();
         board.set_state(ChannelState::Open, None);
-        self.data.say(Command::AttachSink { channel, ring, board });
+        self.data.say(Command::AttachSink { channel, ring, board, charge: Some(charge) });
     }
 
     fn on_incoming_opened(&mut self, channel: ChannelId, peer: Option<Peer>, contract: Contract) {
@@ -572,6 +575,7 @@ fn is_of_state(asked: &Asked) -> bool {
 /// Why a channel never came to be.
 fn not_opened(cause: CloseCause, peer: &str, service: u16) -> Reply {
     match cause {
+        CloseCause::NoMemory => Reply::Refused(memory::of_peer(peer)),
         CloseCause::NoListener => Reply::NoListener {
             sentence: format!(
                 "nobody on {peer} listens to service {service}; run 'rota recv --service {service}' \

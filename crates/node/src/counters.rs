@@ -35,7 +35,7 @@ macro_rules! malformed {
 }
 
 /// All of them, in the order of the file.
-const COUNTERS: [Counter; 92] = [
+const COUNTERS: [Counter; 97] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
@@ -47,6 +47,7 @@ const COUNTERS: [Counter; 92] = [
     ("slots_reserved_ns", |v| slots(v).iter().map(|slot| u64::from(slot.tht_ns)).sum()),
     ("queued_frames", |v| v.link.queued_frames() as u64),
     ("turn_longest_ns", |v| v.measured.turn_longest.as_nanos()),
+    ("memory_octets", |v| v.measured.refused.memory_octets),
     // Counts since the node began.
     ("turns", |v| v.measured.turns),
     ("tokens_accepted", |v| v.link.counters().tokens_accepted),
@@ -108,6 +109,11 @@ const COUNTERS: [Counter; 92] = [
     // Lines that found no reader, no room on the disk, or their queue full.
     ("log_lines_dropped", |_| crate::log::dropped()),
     ("hold_log_dropped", |_| crate::hold_log::dropped()),
+    // What programs of this host were refused.
+    ("refused_memory", |v| v.measured.refused.memory),
+    ("refused_descriptors", |v| v.measured.refused.descriptors),
+    ("refused_connections", |v| v.measured.refused.connections),
+    ("connections_silent", |v| v.measured.refused.silent),
     ("llc_frames_sent", |v| v.llc.counters().frames_sent),
     ("llc_frames_received", |v| v.llc.counters().frames_received),
     ("llc_messages_received", |v| v.llc.counters().messages_received),

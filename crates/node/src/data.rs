@@ -1,5 +1,6 @@
 //! The data thread: *handle one thing, poll until drained, sleep until the deadline.*
 
+mod attach;
 mod host;
 mod turn;
 
@@ -10,6 +11,8 @@ use crate::commands::{AskError, Command, DataEnd, Note, Opening, Peer, Remains};
 use crate::counters::{self, Published, View};
 use crate::gate::{Egress, EgressError};
 use crate::hold_log::HoldLog;
+use crate::ledger::Charge;
+use crate::limits::Refused;
 use crate::pool::Pool;
 use crate::sockets::Sockets;
 use crate::status::{MemberCopy, Snapshot};
@@ -27,8 +30,7 @@ use rota_proto::{
 };
 use rota_shm::control::{LlcInfo, LlcPeer};
 use rota_shm::{
-    Board, ChannelCounter, ChannelTally, NodeSocket, RxWriter, SlotMark, TraceFile, TxReader, UnitDescriptor,
-    UnitRef,
+    Board, ChannelCounter, ChannelTally, RxWriter, SlotMark, TraceFile, TxReader, UnitDescriptor, UnitRef,
 };
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
@@ -61,6 +63,8 @@ pub(crate) struct Measured {
     pub(crate) handle_ns: u64,
     pub(crate) build_ns: u64,
     pub(crate) transmit_ns: u64,
+    /// What programs were refused.
+    pub(crate) refused: Refused,
     /// The newest idle round of the token, and its hops.
     pub(crate) round: (Span, u16),
 }
@@ -111,6 +115,7 @@ struct Source {
     board: Board,
     doorbell: OwnedFd,
     token: u64,
+    charge: Option<Charge>,
     /// The unit that the machine knows of.
     offered: Option<UnitRef>,
     units: u64,
@@ -123,6 +128,7 @@ struct Sink {
     channel: ChannelId,
     ring: RxWriter,
     board: Board,
+    charge: Option<Charge>,
     pushed: bool,
 }
 
@@ -503,13 +509,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// thread does it.
     fn forget(&mut self, channel: ChannelId) {
         if let Some(at) = self.rings.sources.iter().position(|source| source.channel == channel) {
-            let Source { ring, board, doorbell, .. } = self.rings.sources.swap_remove(at);
+            let Source { ring, board, doorbell, charge, .. } = self.rings.sources.swap_remove(at);
             let _ = self.poller.remove(doorbell.as_fd());
-            self.control.say(Note::Remains(Remains::Source { ring, board, doorbell }));
+            self.control.say(Note::Remains(Remains::Source { ring, board, doorbell, charge }));
         }
         if let Some(at) = self.sinks.iter().position(|sink| sink.channel == channel) {
-            let Sink { ring, board, .. } = self.sinks.swap_remove(at);
-            self.control.say(Note::Remains(Remains::Sink { ring, board }));
+            let Sink { ring, board, charge, .. } = self.sinks.swap_remove(at);
+            self.control.say(Note::Remains(Remains::Sink { ring, board, charge }));
         }
     }
 
@@ -533,15 +539,20 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 let result = self.open(at, &to, service, &request);
                 self.control.say(Note::Asked { ask, result });
             }
-            Command::AttachSource { channel, ring, board, doorbell } => {
-                self.attach(at, channel, ring, board, doorbell)?;
+            Command::AttachSource { channel, ring, board, doorbell, charge } => {
+                let token = self.next_token;
+                let (offered, units, slots, slot_at) = (None, 0, 0, Instant::ZERO);
+                let source =
+                    Source { channel, ring, board, doorbell, token, charge, offered, units, slots, slot_at };
+                self.attach(at, source);
             }
-            Command::AttachSink { channel, ring, board } => {
+            Command::Decline { channel } => self.node.decline(at, channel),
+            Command::AttachSink { channel, ring, board, charge } => {
                 // One that has ended meanwhile is not heard of again: nobody would take its memory away.
                 if self.node.accept(at, channel) {
-                    self.sinks.push(Sink { channel, ring, board, pushed: false });
+                    self.sinks.push(Sink { channel, ring, board, charge, pushed: false });
                 } else {
-                    self.control.say(Note::Remains(Remains::Sink { ring, board }));
+                    self.control.say(Note::Remains(Remains::Sink { ring, board, charge }));
                 }
             }
             Command::Listen { ask, mut listener } => {
@@ -560,7 +571,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 let result = self.node.resize(at, channel, unit_octets_max);
                 self.control.say(Note::Resizing { ask, result });
             }
-            Command::AttachSocket { ask, socket, memory } => self.attach_socket(ask, socket, *memory)?,
+            Command::AttachSocket { ask, socket, memory, charge } => {
+                self.attach_socket(ask, socket, *memory, charge);
+            }
             Command::DetachSocket { socket } => {
                 self.node.llc_close(at, socket);
                 if let Some(remains) = self.rings.sockets.detach(socket, &self.poller) {
@@ -588,37 +601,6 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.leaving = Some(at + LEAVE_WAIT);
             }
         }
-        Ok(())
-    }
-
-    fn attach_socket(&mut self, ask: u64, socket: u8, memory: NodeSocket) -> Result<(), Stopped> {
-        let token = self.next_token;
-        self.next_token += 1;
-        let attached = self.rings.sockets.attach(socket, token, memory, &self.poller);
-        attached.map_err(system("a doorbell cannot be waited on"))?;
-        self.node.llc_open(socket);
-        self.control.say(Note::Done { ask });
-        Ok(())
-    }
-
-    fn attach(
-        &mut self,
-        at: Instant,
-        channel: ChannelId,
-        ring: TxReader,
-        board: Board,
-        doorbell: OwnedFd,
-    ) -> Result<(), Stopped> {
-        let token = self.next_token;
-        self.next_token += 1;
-        // Registered edge-triggered and never read: a client can make either of those block.
-        self.poller
-            .add(doorbell.as_fd(), token, Trigger::Edge)
-            .map_err(system("a doorbell cannot be waited on"))?;
-        let (offered, units, slots, slot_at) = (None, 0, 0, Instant::ZERO);
-        let source = Source { channel, ring, board, doorbell, token, offered, units, slots, slot_at };
-        self.rings.sources.push(source);
-        self.offer(at, self.rings.sources.len() - 1);
         Ok(())
     }
 
@@ -663,6 +645,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     fn snapshot(&mut self) -> Snapshot {
         self.measured.receive_drops = self.device.counters().receive_drops;
+        self.measured.refused = self.control.refusals().read();
         let link = self.node.link();
         let mut members = Vec::with_capacity(link.members().len() + 1);
         if link.station() != 0 {

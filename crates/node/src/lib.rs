@@ -14,12 +14,15 @@ mod commands;
 mod control;
 mod counters;
 mod data;
+mod descriptors;
 mod door;
 mod gate;
 mod hold_log;
 mod incidents;
 mod journal;
 mod key;
+mod ledger;
+mod limits;
 pub mod log;
 mod meter;
 mod monitor;
@@ -34,6 +37,7 @@ mod tally;
 mod trace;
 
 pub use counters::SHOULD_BE_ZERO;
+pub use descriptors::ask_for_descriptors;
 pub use door::Guests;
 pub use gate::{Egress, EgressError, NoGate};
 pub use key::{KeyError, SegmentKey};
@@ -92,6 +96,17 @@ pub enum NodeError {
         what: &'static str,
         /// Its answer.
         source: io::Error,
+    },
+    /// Too few descriptors.
+    #[error(
+        "this process may open {limit} files, and a node needs {needed}: raise the limit ('ulimit -n \
+         {needed}', LimitNOFILE= of a service)"
+    )]
+    Descriptors {
+        /// What the kernel allows.
+        limit: u64,
+        /// What is needed.
+        needed: u64,
     },
     /// The counters file or the event log.
     #[error("the node's memory files cannot be made: {0}")]
@@ -175,10 +190,12 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
         let realtime = asked.recv().unwrap_or_default();
         privileges.all_have_begun();
         ready(&Started { realtime: &realtime, control: listener.path() });
-        control::run(&facts, &realtime, &listener, &signals, &to_data);
+        let controlled = control::run(&facts, &realtime, &listener, &signals, &to_data);
         drop(metering);
         let broken = || data::Stopped::System("the data thread broke down", io::Error::other("it panicked"));
-        data.join().unwrap_or_else(|_| Err(broken()))
+        let ended = data.join().unwrap_or_else(|_| Err(broken()));
+        // Whichever thread had to end early, the node has failed.
+        ended.and(controlled.map_err(|source| data::Stopped::System("the control thread had to end", source)))
     });
     outcome.map_err(|error| match error {
         data::Stopped::Device(source) => NodeError::Device { interface, source },

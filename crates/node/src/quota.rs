@@ -8,11 +8,16 @@ pub struct Quota {
     pub channels: usize,
     /// Connections: each channel and each listener of the library has one of its own.
     pub connections: usize,
+    /// Octets of memory that all programs together may have mapped here: of channels and sockets.
+    pub memory: u64,
+    /// Octets of memory that one user may have mapped.
+    pub user_memory: u64,
 }
 
 impl Default for Quota {
     fn default() -> Self {
-        Self { channels: 64, connections: 128 }
+        let memory = crate::ledger::default_budget();
+        Self { channels: 64, connections: 128, memory, user_memory: memory / 2 }
     }
 }
 

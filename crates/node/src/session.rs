@@ -1,6 +1,7 @@
 //! One program's connection: what it opened, what it listens to.
 
 use crate::commands::{Command, ControlEnd, Opening, Peer};
+use crate::ledger::Charge;
 use crate::status::Facts;
 use rota_admission::Pace;
 use rota_proto::{ChannelId, CloseCause, Contract, Listener};
@@ -63,6 +64,8 @@ pub(crate) struct Owned {
     pub(crate) contract: Contract,
     /// Made when admitted, handed to the data thread when the program has mapped it.
     pub(crate) source: Option<NodeSource>,
+    /// What its memory is charged to, until the data thread has it.
+    pub(crate) charge: Option<Charge>,
     pub(crate) board: Option<Board>,
     /// The files of an incoming channel, until its program is told of it.
     pub(crate) offer: Vec<OwnedFd>,
@@ -79,6 +82,7 @@ pub(crate) struct Owned {
 pub(crate) struct OwnedSocket {
     pub(crate) number: u8,
     pub(crate) memory: Option<Box<NodeSocket>>,
+    pub(crate) charge: Option<Charge>,
 }
 
 /// One connection.
@@ -88,6 +92,10 @@ pub(crate) struct Session {
     pub(crate) user: u32,
     pub(crate) connection: Connection,
     pub(crate) greeted: bool,
+    /// It is one beyond its user's limit, and may ask how the node is.
+    pub(crate) only_asks: bool,
+    /// When it said something last, or connected.
+    pub(crate) heard: Instant,
     pub(crate) channels: Vec<Owned>,
     /// Each channel it would still take.
     pub(crate) listens: Vec<Listening>,
@@ -101,7 +109,9 @@ impl Session {
     pub(crate) fn new(id: u64, user: u32, connection: Connection) -> Self {
         let (channels, listens, asked) = (Vec::new(), Vec::new(), Vec::new());
         let deaf = Cell::new(false);
-        Self { id, user, connection, greeted: false, channels, listens, asked, socket: None, deaf }
+        let heard = rota_driver::clock::now();
+        let (greeted, only_asks, socket) = (false, false, None);
+        Self { id, user, connection, greeted, only_asks, heard, channels, listens, asked, socket, deaf }
     }
 
     /// Channels that it has, asks for, or listens for: what counts against its user.
@@ -214,7 +224,7 @@ impl Session {
 
     fn cancel_socket(&mut self, ask: u64, data: &ControlEnd) -> bool {
         match &self.socket {
-            Some(OwnedSocket { number, memory: None }) => {
+            Some(OwnedSocket { number, memory: None, .. }) => {
                 let command = Command::CancelSocket { ask, socket: *number };
                 self.ask(ask, Asked::Socket, command, data)
             }
@@ -252,7 +262,8 @@ impl Session {
     /// The program has mapped its memory: nobody else can change it from now on, and units may flow.
     fn mapped(&mut self, channel: ChannelId, data: &ControlEnd) -> bool {
         let owned = self.channels.iter_mut().find(|owned| owned.channel == channel);
-        let Some(mut source) = owned.and_then(|owned| owned.source.take()) else {
+        let taken = owned.and_then(|owned| Some((owned.source.take()?, owned.charge.take())));
+        let Some((mut source, charge)) = taken else {
             return self.error("no channel of yours waits to be mapped", true);
         };
         if let Err(error) = source.mapped() {
@@ -261,7 +272,7 @@ impl Session {
         }
         let NodeSource { ring, board, doorbell, .. } = source;
         board.set_state(ChannelState::Open, None);
-        data.say(Command::AttachSource { channel, ring, board, doorbell });
+        data.say(Command::AttachSource { channel, ring, board, doorbell, charge });
         self.reply(&Reply::Done, &[])
     }
 
@@ -280,20 +291,19 @@ impl Session {
     }
 
     fn socket_mapped(&mut self, ask: u64, data: &ControlEnd) -> bool {
-        let Some((number, mut memory)) =
-            self.socket.as_mut().and_then(|owned| Some((owned.number, owned.memory.take()?)))
-        else {
+        let taken = |owned: &mut OwnedSocket| Some((owned.number, owned.memory.take()?, owned.charge.take()));
+        let Some((number, mut memory, charge)) = self.socket.as_mut().and_then(taken) else {
             return self.error("no socket of yours waits to be mapped", true);
         };
         if let Err(error) = memory.mapped() {
             self.socket = None;
             return self.error(error.to_string(), false);
         }
-        self.ask(ask, Asked::Socket, Command::AttachSocket { ask, socket: number, memory }, data)
+        self.ask(ask, Asked::Socket, Command::AttachSocket { ask, socket: number, memory, charge }, data)
     }
 
     pub(crate) fn close_socket(&mut self, data: &ControlEnd) {
-        if let Some(OwnedSocket { number, memory: None }) = self.socket.take() {
+        if let Some(OwnedSocket { number, memory: None, .. }) = self.socket.take() {
             data.say(Command::DetachSocket { socket: number });
         }
     }
@@ -344,11 +354,12 @@ pub(crate) fn board_cause(cause: CloseCause) -> rota_shm::CloseCause {
         CloseCause::ReceiverClosed => rota_shm::CloseCause::ReceiverClosed,
         CloseCause::PeerStopped => rota_shm::CloseCause::PeerStopped,
         CloseCause::Revoked => rota_shm::CloseCause::Revoked,
-        // The last three end only channels that were never open, which have no board.
+        // The others end only channels that were never open, which have no board.
         CloseCause::PeerGone
         | CloseCause::NoAnswer
         | CloseCause::NoListener
         | CloseCause::NotForYou
+        | CloseCause::NoMemory
         | CloseCause::Refused => rota_shm::CloseCause::StationVanished,
     }
 }

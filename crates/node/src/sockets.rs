@@ -1,6 +1,7 @@
 //! Sockets of link control: between the rings that programs map and the machine.
 
 use crate::commands::{Note, Remains};
+use crate::ledger::Charge;
 use rota_driver::poller::{Poller, Trigger};
 use rota_proto::{
     LlcAddress, LlcEvent, LlcFailure, LlcOutcome, LlcRequest, MessageDelivery, MessagePlace, Node,
@@ -22,6 +23,7 @@ pub(crate) struct Socket {
     board: Board,
     doorbell: OwnedFd,
     bell: OwnedFd,
+    charge: Option<Charge>,
     /// What the poller calls its doorbell.
     pub(crate) token: u64,
     /// The messages under way, by number modulo their count.
@@ -74,6 +76,7 @@ impl Sockets {
         number: u8,
         token: u64,
         memory: NodeSocket,
+        charge: Option<Charge>,
         poller: &Poller,
     ) -> io::Result<()> {
         let NodeSocket { messages, received, board, doorbell, bell, .. } = memory;
@@ -86,6 +89,7 @@ impl Sockets {
             board,
             doorbell,
             bell,
+            charge,
             token,
             under_way: [None; COMPLETIONS],
             waits: false,
@@ -100,9 +104,9 @@ impl Sockets {
 
     pub(crate) fn detach(&mut self, number: u8, poller: &Poller) -> Option<Remains> {
         let at = self.all.iter().position(|socket| socket.number == number)?;
-        let Socket { messages, received, board, doorbell, bell, .. } = self.all.swap_remove(at);
+        let Socket { messages, received, board, doorbell, bell, charge, .. } = self.all.swap_remove(at);
         let _ = poller.remove(doorbell.as_fd());
-        Some(Remains::Socket { messages, received, board, doorbell, bell })
+        Some(Remains::Socket { messages, received, board, doorbell, bell, charge })
     }
 
     /// Whatever the program still wanted sent is over, also what nobody has looked at yet: the machine need

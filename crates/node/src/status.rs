@@ -4,6 +4,7 @@ use crate::NodeSpec;
 use crate::data::Measured;
 use crate::door::Guests;
 use crate::privileges::Privileges;
+use crate::ledger::Ledger;
 use crate::quota::Quota;
 use hdrhistogram::Histogram;
 use rota_driver::realtime::Realtime;
@@ -45,6 +46,7 @@ pub(crate) struct Facts {
     pub(crate) counters: CounterTable,
     pub(crate) log: Option<OwnedFd>,
     pub(crate) quota: Quota,
+    pub(crate) ledger: Ledger,
     pub(crate) guests: Option<Guests>,
     pub(crate) privileges: Privileges,
     pub(crate) llc: LlcSettings,
@@ -67,6 +69,7 @@ impl Facts {
             lab_key: spec.key.lab,
             counters,
             quota: spec.quota,
+            ledger: Ledger::new(spec.quota),
             guests: spec.guests.clone(),
             privileges,
             llc: spec.settings.llc.clone(),

@@ -27,11 +27,13 @@ pub enum CloseCause {
     Revoked,
     /// Whoever listens there takes channels of another station only.
     NotForYou,
+    /// Whoever listens there has no memory left for it.
+    NoMemory,
 }
 
 impl CloseCause {
     /// All of them; the place is the code on the wire.
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Closed,
         Self::PeerGone,
         Self::ReservationLost,
@@ -44,6 +46,7 @@ impl CloseCause {
         Self::PeerStopped,
         Self::Revoked,
         Self::NotForYou,
+        Self::NoMemory,
     ];
 
     pub(crate) const fn code(self) -> u8 {

@@ -254,6 +254,12 @@ impl Node {
         is_known
     }
 
+    /// There is no memory for what an incoming channel brings: its sender is refused, and told why.
+    pub fn decline(&mut self, now: Instant, channel: ChannelId) {
+        self.channels.decline(now, channel, &mut self.link);
+        self.settle(now);
+    }
+
     /// Its program is dead: frees the reservation at once.
     pub fn abort(&mut self, now: Instant, channel: ChannelId) {
         self.channels.abort(now, channel, &mut self.link);

@@ -1,6 +1,8 @@
 //! Sockets of link control: who has which.
 
 use super::Control;
+use crate::ledger::socket_octets;
+use crate::limits::Limit;
 use crate::session::{Asked, OwnedSocket};
 use rota_shm::control::{LlcRefusal, Reply};
 use rota_shm::layout::COMPLETIONS;
@@ -33,13 +35,24 @@ impl Control<'_> {
         let octets = MESSAGE_OCTETS_MAX as u32;
         let shape =
             SocketShape { messages: COMPLETIONS as u16, message_octets_max: octets, rx_slots: RX_SLOTS };
+        let asked = socket_octets(COMPLETIONS as u16, octets, RX_SLOTS).unwrap_or(0);
+        let charge = match self.facts.ledger.charge(self.sessions[at].user, asked) {
+            Ok(charge) => Some(charge),
+            Err(short) => {
+                self.data.refusals().count(Limit::Memory);
+                let sentence = short.sentence("a socket");
+                self.sessions[at].error(format!("{sentence}; see --memory of 'rota node'"), false);
+                return;
+            }
+        };
+        let made = self.count_kernel(NodeSocket::create(shape));
         let session = &mut self.sessions[at];
-        match NodeSocket::create(shape) {
+        match made {
             Ok(memory) => {
                 let cpu = self.realtime.pinned.and_then(|cpu| u16::try_from(cpu).ok());
                 let reply = Reply::LlcOpened { node: self.facts.llc.address, cpu };
                 session.reply(&reply, &memory.descriptors());
-                session.socket = Some(OwnedSocket { number, memory: Some(Box::new(memory)) });
+                session.socket = Some(OwnedSocket { number, memory: Some(Box::new(memory)), charge });
             }
             Err(error) => {
                 session.error(error.to_string(), false);

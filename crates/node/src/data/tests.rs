@@ -10,7 +10,7 @@ use crate::gate::NoGate;
 use rota_driver::device::{Backlog, Evidence, Received as FromDevice};
 use rota_proto::Settings;
 use rota_shm::control::ControlName;
-use rota_shm::{ClientSocket, MessageRoute, SocketShape, open_socket};
+use rota_shm::{ClientSocket, MessageRoute, NodeSocket, SocketShape, open_socket};
 use rota_units::{BitRate, Octets};
 use std::os::fd::BorrowedFd;
 
@@ -98,7 +98,7 @@ fn program(data: &mut Data<Sink, NoGate>, socket: u8, token: u64, messages: u16)
     let files = files.iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
     let program = open_socket(files).expect("the client's side");
     memory.mapped().expect("sealed");
-    assert!(data.rings.sockets.attach(socket, token, memory, &data.poller).is_ok());
+    assert!(data.rings.sockets.attach(socket, token, memory, None, &data.poller).is_ok());
     data.node.llc_open(socket);
     program
 }

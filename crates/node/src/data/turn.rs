@@ -78,6 +78,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         // A turn takes microseconds: one of more than a millisecond was taken off its CPU.
         self.stalls.on_timer(woke, turned);
         self.measured.turns += 1;
+        self.measured.refused = self.control.refusals().read();
         self.tracer.turn(turned, &self.node, &self.stalls);
         while let Some(event) = self.tracer.incident(turned) {
             self.control.say(Note::Incident { event });

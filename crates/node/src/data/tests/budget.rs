@@ -115,7 +115,7 @@ fn the_memory_of_what_has_ended_is_unmapped_by_the_control_thread() {
     source.mapped().expect("sealed");
     let NodeSource { ring, board, doorbell, .. } = source;
     let channel = ChannelId(1);
-    control.say(Command::AttachSource { channel, ring, board, doorbell });
+    control.say(Command::AttachSource { channel, ring, board, doorbell, charge: None });
     control.say(Command::Abort { channel });
     control.say(Command::DetachSocket { socket: 2 });
     turn(&mut data);

@@ -106,7 +106,7 @@ impl Lan {
     /// The receiver's control thread has made its memory.
     fn attach(&mut self, channel: ChannelId) {
         let (ring, board) = NodeSink::create(SHAPE).expect("memory").into_parts();
-        self.receiver.control.say(Command::AttachSink { channel, ring, board });
+        self.receiver.control.say(Command::AttachSink { channel, ring, board, charge: None });
         self.receiver.turn();
     }
 }

@@ -1,0 +1,194 @@
+//! What programs may take of a node: memory, connections, descriptors. Real nodes over the in-process device,
+//! real sockets and memory files, no privileges.
+
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
+use rota::{ControlName, Node, OpenError, OpenRequest, Span};
+use rota_driver::in_process::{Segment, SegmentSpec};
+use rota_node::{NoGate, NodeSpec, Quota, SegmentKey, Settings};
+use rota_units::{BitRate, Octets};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+const PATIENCE: usize = 1_500;
+const CONNECTIONS: usize = 6;
+const SERVICE: u16 = 5;
+/// Some tests use up the descriptors of this process.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn station(segment: &Segment, test: &str, nth: u8, memory: u64) -> ControlName {
+    let name = ControlName::named(&format!("test-{}-{test}-{nth}", std::process::id())).unwrap();
+    let device = segment.port([2, 0, 0, 0, 0, nth], 1_500).unwrap();
+    let spec = NodeSpec {
+        interface: "in-process".into(),
+        name: format!("n{nth}"),
+        settings: Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000)),
+        key: SegmentKey::lab(),
+        control: name.clone(),
+        guests: None,
+        quota: Quota { channels: 64, connections: CONNECTIONS, memory, user_memory: memory / 2 },
+        realtime: false,
+        trace_events: 0,
+        hold_log: None,
+    };
+    let (tell, ready) = std::sync::mpsc::channel();
+    std::thread::spawn(move || rota_node::run(spec, device, NoGate, |_| tell.send(()).unwrap()));
+    ready.recv_timeout(Duration::from_secs(10)).expect("the node starts");
+    name
+}
+
+fn segment() -> Segment {
+    Segment::new(SegmentSpec { rate: None, port_queue: Octets::new(150_000) })
+}
+
+/// Tries for a while.
+fn soon<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..PATIENCE {
+        if let Some(done) = attempt() {
+            return done;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what}: never");
+}
+
+fn counter(node: &mut Node, name: &str) -> u64 {
+    node.status().unwrap().extra["counters"][name].as_u64().unwrap_or_else(|| panic!("no counter {name}"))
+}
+
+fn request(buffers: u16, room_octets: u32) -> OpenRequest {
+    let period = Span::from_nanos(33_333_333);
+    OpenRequest { buffers, room_octets, ..OpenRequest::new("n2", SERVICE, 1, period) }
+}
+
+/// One octet a cycle with room for 5 MB and 50 buffers took 250 MB here and 130 MB there.
+#[test]
+fn a_channel_is_refused_by_memory_at_either_end_and_what_it_took_is_given_back() {
+    let _turn = turn();
+    let segment = segment();
+    let (here, there) =
+        (station(&segment, "memory", 1, 200_000_000), station(&segment, "memory", 2, 16_000_000));
+    let (mut one, mut two) = (Node::connect(&here).unwrap(), Node::connect(&there).unwrap());
+    soon("they know each other", || {
+        let known = |node: &mut Node| node.status().unwrap().members.len() == 2;
+        (known(&mut one) && known(&mut two)).then_some(())
+    });
+    let _listener = two.listen(SERVICE, None, 4).unwrap();
+
+    let Err(OpenError::Refused(refusal)) = one.open(&request(50, 5_000_000)) else { panic!("250 MB") };
+    assert_eq!((refusal.test.as_str(), refusal.node.as_str()), ("Memory", "n1"));
+    for part in ["100 MB", "19 buffers", "room for", "--memory"] {
+        assert!(refusal.sentence.contains(part), "{part}: {}", refusal.sentence);
+    }
+    assert_eq!((counter(&mut one, "refused_memory"), counter(&mut one, "memory_octets")), (1, 0));
+
+    // Its own memory would do for this one, its receiver's does not.
+    let Err(OpenError::Refused(refusal)) = one.open(&request(4, 5_000_000)) else { panic!("30 MB there") };
+    assert_eq!((refusal.test.as_str(), refusal.node.as_str()), ("Memory", "n2"));
+    assert!(refusal.sentence.contains("n2 has no memory left"), "{}", refusal.sentence);
+    assert_eq!(counter(&mut two, "refused_memory"), 1);
+
+    // The same listener takes one that fits.
+    let modest = one.open(&request(4, 10_000)).unwrap();
+    soon("both ends have memory", || {
+        (counter(&mut one, "memory_octets") > 40_000 && counter(&mut two, "memory_octets") > 40_000)
+            .then_some(())
+    });
+    drop(modest);
+    soon("it is given back", || {
+        (counter(&mut one, "memory_octets") + counter(&mut two, "memory_octets") == 0).then_some(())
+    });
+}
+
+#[test]
+fn whoever_has_used_up_his_connections_can_still_ask() {
+    let _turn = turn();
+    let name = station(&segment(), "asking", 1, 16_000_000);
+    let _held: Vec<Node> = (0..CONNECTIONS).map(|_| Node::connect(&name).unwrap()).collect();
+    let mut asking = Node::connect(&name).unwrap();
+    assert_eq!(asking.status().unwrap().name, "n1");
+    let refused = asking.listen(SERVICE, None, 4).err().unwrap().to_string();
+    assert!(refused.contains("connections") && refused.contains("--user-connections"), "{refused}");
+    // Nor does a program that takes those for questions too.
+    let _more: Vec<Option<Node>> = (0..20).map(|_| Node::connect(&name).ok()).collect();
+    let status = soon("an answer", || Node::connect(&name).ok().and_then(|mut node| node.status().ok()));
+    assert_eq!(status.extra["counters"]["refused_connections"].as_u64().map(|count| count > 0), Some(true));
+}
+
+fn unconnected() -> OwnedFd {
+    socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).unwrap()
+}
+
+fn connect_to(name: &ControlName, raw: &OwnedFd) {
+    let places = name.places().unwrap();
+    let served = places.iter().find(|place| place.exists()).expect("the node has its socket");
+    connect(raw.as_raw_fd(), &UnixAddr::new(served).unwrap()).unwrap();
+}
+
+fn read(raw: &OwnedFd) -> String {
+    let mut answer = [0; 4_096];
+    let octets = nix::unistd::read(raw, &mut answer).unwrap();
+    String::from_utf8_lossy(&answer[..octets]).into_owned()
+}
+
+/// 128 connections that never said a word kept everybody else out for ever.
+#[test]
+fn a_connection_that_never_says_hello_is_closed() {
+    let _turn = turn();
+    let name = station(&segment(), "silent", 1, 16_000_000);
+    let silent: Vec<OwnedFd> = (0..CONNECTIONS).map(|_| unconnected()).collect();
+    silent.iter().for_each(|raw| connect_to(&name, raw));
+    for raw in &silent {
+        let said = read(raw);
+        assert!(said.contains("hello comes first"), "{said}");
+        assert_eq!(read(raw), "", "and then it is closed");
+    }
+    let mut node = Node::connect(&name).unwrap();
+    assert_eq!(counter(&mut node, "connections_silent"), CONNECTIONS as u64);
+}
+
+/// One waiting connection kept the control thread busy for ever, at 100 % of a processor.
+#[test]
+fn without_descriptors_a_program_is_told_and_those_that_are_there_go_on() {
+    let _turn = turn();
+    let name = station(&segment(), "descriptors", 1, 16_000_000);
+    let mut node = Node::connect(&name).unwrap();
+    let (first, second) = (unconnected(), unconnected());
+    let socket_path = name.places().unwrap().into_iter().find(|place| place.exists()).unwrap();
+    let address = UnixAddr::new(&socket_path).unwrap();
+    let limit = nix::sys::resource::Resource::RLIMIT_NOFILE;
+    let (soft, hard) = nix::sys::resource::getrlimit(limit).unwrap();
+    nix::sys::resource::setrlimit(limit, soft.min(1_024), hard).unwrap();
+    let mut taken = Vec::new();
+    while let Ok(copy) = first.as_fd().try_clone_to_owned() {
+        taken.push(copy);
+    }
+    for raw in [&first, &second] {
+        connect(raw.as_raw_fd(), &address).unwrap();
+        let said = read(raw);
+        assert!(said.contains("no descriptor left"), "{said}");
+    }
+    // A new channel's files cannot be made either; what is said of it is a sentence, and the node lives.
+    let status = node.status().unwrap();
+    assert_eq!(status.extra["counters"]["refused_descriptors"].as_u64(), Some(2));
+    drop(taken);
+    nix::sys::resource::setrlimit(limit, soft, hard).unwrap();
+    soon("it lets programs in again", || Node::connect(&name).ok());
+}
+
+/// With 20 descriptors it ended without a word, as if it had been asked to.
+#[test]
+fn a_node_that_may_open_too_few_files_says_so() {
+    let _turn = turn();
+    let rota = env!("CARGO_BIN_EXE_rota");
+    let limited = Command::new("prlimit").args(["--nofile=20:20", rota, "node", "--iface", "lo"]).output();
+    let Ok(limited) = limited else { return eprintln!("skipped: there is no prlimit") };
+    let said = String::from_utf8_lossy(&limited.stderr);
+    assert_eq!(limited.status.code(), Some(1), "{said}");
+    assert!(said.contains("may open 20 files") && said.contains("needs 64"), "{said}");
+}

@@ -1,0 +1,173 @@
+//! Who may connect, and what happens when there is no descriptor for one more.
+
+use super::{Control, LISTENER};
+use crate::limits::Limit;
+use crate::log::{Level, say};
+use crate::session::Session;
+use rota_driver::poller::{Poller, Trigger};
+use rota_shm::control::{Connection, Listener, Reply, Request, SocketError};
+use rota_units::{Instant, Span};
+use std::os::fd::{AsFd, OwnedFd};
+
+const SESSIONS_MAX: usize = 1_000;
+/// Connections beyond a user's limit which may ask how the node is, and nothing else: whoever has used up his
+/// connections must still be able to see which.
+const ASKING_MAX: usize = 8;
+/// So long may a connection be silent before it says hello, or between questions where it may only ask.
+const SILENT_MAX: Span = Span::from_millis(5_000);
+/// A connection that may only ask, and has had its answer for so long, makes room for another.
+const IDLE: Span = Span::from_millis(100);
+/// So long nobody is let in when there is no descriptor even to say so.
+const PAUSE: Span = Span::from_millis(200);
+
+/// The listener, and what is kept for it.
+pub(super) struct Entrance {
+    /// A descriptor that makes room for somebody who is told that there is none.
+    reserve: Option<OwnedFd>,
+    /// Not listened to before.
+    paused: Option<Instant>,
+}
+
+impl Entrance {
+    pub(super) fn new(listener: &Listener) -> Self {
+        Self { reserve: listener.as_fd().try_clone_to_owned().ok(), paused: None }
+    }
+}
+
+impl Control<'_> {
+    /// Ends silent connections and listens again after a pause. When to look next.
+    pub(super) fn attend(&mut self, poller: &Poller, listener: &Listener, now: Instant) -> Instant {
+        let mut next = Instant::FAR;
+        while let Some(at) = self.sessions.iter().position(|session| silent_until(session) <= now) {
+            let session = &self.sessions[at];
+            if !session.greeted {
+                session.error(format!("nothing was said for {SILENT_MAX}: hello comes first"), true);
+                self.data.refusals().count(Limit::Silent);
+            }
+            self.bury(poller, at);
+        }
+        next = self.sessions.iter().map(silent_until).fold(next, Instant::min);
+        if let Some(until) = self.entrance.paused {
+            if now < until {
+                return next.min(until);
+            }
+            let watched = poller.add(listener.as_fd(), LISTENER, Trigger::Level);
+            self.entrance.paused = watched.is_err().then(|| now + PAUSE);
+            next = next.min(self.entrance.paused.unwrap_or(Instant::FAR));
+        }
+        next
+    }
+
+    pub(super) fn accept(&mut self, poller: &Poller, listener: &Listener) {
+        loop {
+            match listener.accept() {
+                Ok(Some(connection)) => self.let_in(poller, connection),
+                Ok(None) => return,
+                Err(error) => return self.turn_away(poller, listener, &error),
+            }
+        }
+    }
+
+    fn let_in(&mut self, poller: &Poller, connection: Connection) {
+        let user = crate::door::check(&connection, self.user, self.facts.guests.as_ref());
+        let welcome = user.and_then(|user| Ok((user, self.welcome(poller, user)?)));
+        let refused = match welcome {
+            Ok((user, only_asks)) => {
+                self.next += 1;
+                match poller.add(connection.as_fd(), self.next, Trigger::Level) {
+                    Ok(()) => {
+                        let mut session = Session::new(self.next, user, connection);
+                        session.only_asks = only_asks;
+                        self.sessions.push(session);
+                        return;
+                    }
+                    Err(error) => {
+                        self.data.refusals().count(Limit::Descriptors);
+                        format!("the kernel has no room for one more connection: {error}")
+                    }
+                }
+            }
+            Err(sentence) => sentence,
+        };
+        say(Level::Warn, "connection", &format!("a program was turned away: {refused}"));
+        let _ = connection.send_reply(&Reply::Error { sentence: refused, wrong_use: false }, &[]);
+    }
+
+    /// Whether a user may have one more connection, and whether only to ask; if not, why.
+    fn welcome(&mut self, poller: &Poller, user: u32) -> Result<bool, String> {
+        let is_asking = |session: &&Session| session.user == user && session.only_asks;
+        let of_user = self.sessions.iter().filter(|session| session.user == user).count();
+        let asking = self.sessions.iter().filter(is_asking).count();
+        let full = if self.sessions.len() >= SESSIONS_MAX {
+            format!("this node already serves {SESSIONS_MAX} programs, which is its limit")
+        } else {
+            match self.facts.quota.one_more_connection(of_user - asking) {
+                Ok(()) => return Ok(false),
+                Err(sentence) => sentence,
+            }
+        };
+        if asking < ASKING_MAX && self.sessions.len() < SESSIONS_MAX + 8 * ASKING_MAX {
+            return Ok(true);
+        }
+        let now = rota_driver::clock::now();
+        let is_idle = |session: &Session| session.asked.is_empty() && session.heard + IDLE <= now;
+        let idle = self.sessions.iter().enumerate().filter(|(_, of)| is_asking(of) && is_idle(of));
+        let Some(at) = idle.min_by_key(|(_, of)| of.heard).map(|(at, _)| at) else {
+            self.data.refusals().count(Limit::Connections);
+            return Err(full);
+        };
+        self.bury(poller, at);
+        Ok(true)
+    }
+
+    /// True, and the program is told, where it asks for more than a connection beyond the limit may have.
+    pub(super) fn is_beyond_asking(&self, at: usize, request: &Request) -> bool {
+        let session = &self.sessions[at];
+        let is_more = matches!(
+            request,
+            Request::Open { .. }
+                | Request::Listen { .. }
+                | Request::LlcOpen { .. }
+                | Request::Circulate { .. }
+        );
+        if !session.only_asks || !is_more {
+            return false;
+        }
+        self.data.refusals().count(Limit::Connections);
+        let sentence =
+            self.facts.quota.one_more_connection(self.facts.quota.connections).err().unwrap_or_default();
+        session.error(sentence, false)
+    }
+
+    /// There is no descriptor left. One is kept, so that whoever waits is told; without it, nobody is let in
+    /// for a while: a listener that is always ready would take all of this thread's time.
+    fn turn_away(&mut self, poller: &Poller, listener: &Listener, error: &SocketError) {
+        self.data.refusals().count(Limit::Descriptors);
+        say(Level::Warn, "connection", &format!("a program could not be let in: {error}"));
+        self.entrance.reserve = None;
+        let sentence = format!(
+            "this node has no descriptor left for one more program ({error}): end one, or raise its limit \
+             of open files"
+        );
+        let told = listener.accept().is_ok_and(|waits| {
+            waits.is_none_or(|waits| {
+                waits.send_reply(&Reply::Error { sentence, wrong_use: false }, &[]).is_ok()
+            })
+        });
+        self.entrance.reserve = listener.as_fd().try_clone_to_owned().ok();
+        if told && self.entrance.reserve.is_some() {
+            return;
+        }
+        let _ = poller.remove(listener.as_fd());
+        self.entrance.paused = Some(rota_driver::clock::now() + PAUSE);
+    }
+}
+
+/// When a connection that says nothing is closed.
+fn silent_until(session: &Session) -> Instant {
+    if !session.greeted || session.only_asks && session.asked.is_empty() {
+        session.heard + SILENT_MAX
+    } else {
+        Instant::FAR
+    }
+}

@@ -1,0 +1,41 @@
+//! Rings that programs have mapped, and their doorbells. The kernel may refuse to watch one: that ends the
+//! channel or the socket, and nothing else.
+
+use super::{Data, Source};
+use crate::commands::{Note, Remains};
+use crate::gate::Egress;
+use crate::ledger::Charge;
+use rota_driver::device::FrameDevice;
+use rota_driver::poller::Trigger;
+use rota_shm::NodeSocket;
+use rota_units::Instant;
+use std::os::fd::AsFd;
+
+impl<D: FrameDevice, G: Egress> Data<D, G> {
+    pub(super) fn attach(&mut self, at: Instant, source: Source) {
+        self.next_token += 1;
+        // Registered edge-triggered and never read: a client can make either of those block.
+        if let Err(error) = self.poller.add(source.doorbell.as_fd(), source.token, Trigger::Edge) {
+            let Source { channel, ring, board, doorbell, charge, .. } = source;
+            let why = format!("its doorbell cannot be waited on: {error}");
+            self.control.say(Note::Hostile { channel, why });
+            self.node.abort(at, channel);
+            self.control.say(Note::Remains(Remains::Source { ring, board, doorbell, charge }));
+            return;
+        }
+        self.rings.sources.push(source);
+        self.offer(at, self.rings.sources.len() - 1);
+    }
+
+    pub(super) fn attach_socket(&mut self, ask: u64, socket: u8, memory: NodeSocket, charge: Option<Charge>) {
+        let token = self.next_token;
+        self.next_token += 1;
+        if let Err(error) = self.rings.sockets.attach(socket, token, memory, charge, &self.poller) {
+            let why = format!("its doorbell cannot be waited on: {error}");
+            self.control.say(Note::HostileSocket { socket, why });
+            return;
+        }
+        self.node.llc_open(socket);
+        self.control.say(Note::Done { ask });
+    }
+}

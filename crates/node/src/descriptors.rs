@@ -1,0 +1,39 @@
+//! How many files this process may open.
+
+use crate::{NodeError, system};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use std::io;
+
+/// Its own sockets, queues and files are some thirty; the rest is for programs, which need four at most for a
+/// channel. With fewer a node would start and serve nobody.
+const NEEDED: u64 = 64;
+/// As many as the programs of a node at its limits may take.
+const WANTED: u64 = 65_536;
+
+/// Takes as many descriptors as the hard limit allows. To be called first.
+///
+/// # Errors
+/// [`NodeError::Descriptors`] when they are too few.
+pub fn ask_for_descriptors() -> Result<(), NodeError> {
+    let known = getrlimit(Resource::RLIMIT_NOFILE).map_err(io::Error::from);
+    let (soft, hard) = known.map_err(system("the limit of open files is not known"))?;
+    let wanted = hard.min(WANTED);
+    let raised = soft < wanted && setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).is_ok();
+    enough(if raised { wanted } else { soft })
+}
+
+fn enough(limit: u64) -> Result<(), NodeError> {
+    if limit < NEEDED { Err(NodeError::Descriptors { limit, needed: NEEDED }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_descriptors_are_said_with_both_numbers() {
+        let sentence = enough(20).expect_err("too few").to_string();
+        assert!(sentence.contains("20 files") && sentence.contains("needs 64"), "{sentence}");
+        assert!(enough(64).is_ok() && ask_for_descriptors().is_ok());
+    }
+}
