@@ -110,8 +110,7 @@ pub fn page(picture: &Picture) -> String {
     }
     let faults: Vec<String> =
         picture.faults().map(|fault| format!("{} {}", fault.name, fault.value)).collect();
-    let zero =
-        if faults.is_empty() { "all counters that should be zero are".into() } else { faults.join(", ") };
+    let zero = if faults.is_empty() { "no error counters raised".into() } else { faults.join(", ") };
     let _ = write!(out, "faults    {zero}");
     out
 }
