@@ -169,6 +169,10 @@ pub enum ChannelEvent {
     Incoming {
         /// This node's name for it.
         channel: ChannelId,
+        /// Its sender's name for it, which people see at both ends.
+        remote: u64,
+        /// Its label on the wire.
+        label: u16,
         /// The program that takes it; it takes no second one.
         listener: u64,
         /// Who sends.
@@ -650,7 +654,14 @@ impl Channels {
             taker,
             meter: Meter::default(),
         });
-        self.events.push_back(ChannelEvent::Incoming { channel: id, listener, from, contract });
+        self.events.push_back(ChannelEvent::Incoming {
+            channel: id,
+            remote,
+            label,
+            listener,
+            from,
+            contract,
+        });
     }
 
     /// The parent has room for the units of an incoming channel: now its sender may reserve. False when the
