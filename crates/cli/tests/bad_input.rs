@@ -186,8 +186,6 @@ fn programs_say_what_was_wrong() {
         (1, "channel open --to n9 --rate 1mbit", 5, "no station 'n9'"),
         (1, "channel open --to n2 --rate 1mbit --period 1ms", 2, "the shortest is 1041667 ns"),
         (1, "channel open --to n2 --rate 0bit", 2, "rate of zero"),
-        (1, "channel open --to n2 --rate 1mbit --probe", 5, "nobody on n2 listens"),
-        (1, "trace incident 77", 5, "no incident 77"),
         (1, "channel close 77", 5, "no channel 77"),
         (1, "channel modify 77 --rate 1mbit", 5, "no open channel 77"),
         (1, "load tcp --to n2:99999", 2, "is no port"),

@@ -109,7 +109,7 @@ fn a_lab_prints_the_keys_of_the_page() {
     let Some(lab) = Lab::up("json", 3) else { return };
     let receiver = lab.receiver(3, "4", &["--out", "/dev/null"]);
     let sender =
-        lab.start(1, &["send", "--to", "n3", "--service", "4", "--video", CLIP, "--frames", "90", "--json"]);
+        lab.start(1, &["send", "--to", "n3", "--service", "4", "--video", CLIP, "--frames", "240", "--json"]);
     let counted = common::eventually(common::PATIENCE, || {
         let list = lab.rota(1, &["channel", "list", "--json"]).well().json();
         (list["channels"][0]["units"].as_u64() > Some(10)).then_some(list)
