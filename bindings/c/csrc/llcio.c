@@ -562,7 +562,8 @@ int LLCxmit(int sock, const void *destination, const void *packet, unsigned int 
         return OPINVAL;
     if (is_taken(&e->x))
         return leave(OPBUSY);
-    if (e->dead || !to)
+    /* Node 0 is no node: it stands for "no address" in a station's announcement. */
+    if (e->dead || !to || !to[1])
         return leave(OPINVAL);
     if (size && !packet)
         return leave(OPLARGE);

@@ -12,7 +12,7 @@ extern "C" {
 
 /* Operation status. The paper names the first six and prints no numbers; they are ours. */
 #define OPACC 0     /* operation accepted */
-#define OPINVAL 1   /* invalid socket: odd, 0, above 254, not open, or its node died */
+#define OPINVAL 1   /* invalid socket: odd, 0, above 254, not open, its node died, or sent to node 0 */
 #define OPDUP 2     /* duplicate socket: open already */
 #define OPMANY 3    /* too many sockets: more than LLCon made room for */
 #define OPBUSY 4    /* socket busy */
@@ -60,7 +60,8 @@ int LLCreserve(int sock, const void *destination, unsigned int size, unsigned in
 int LLCrelease(int sock, const void *destination);
 int LLClisten(int sock);
 
-/* The paper describes LLCoption with eight arguments and calls it with seven; both work. */
+/* `tries` is 0 to 255, and 0 counts as 1; without acknowledgement one try is all.
+ * The paper describes LLCoption with eight arguments and calls it with seven; both work. */
 int LLCoption8(int sock, LLCsignal xsignal, LLCsignal rsignal, unsigned int xtime, unsigned int rtime, int priority,
                int ack, int tries);
 int LLCoption7(int sock, LLCsignal xsignal, LLCsignal rsignal, unsigned int xtime, unsigned int rtime, int cls,

@@ -43,6 +43,9 @@ uint64_t rota_now(void);
 
 /* ---- Channels: one unit in each period, with a bound proven before the first -------------------------------- */
 
+/* The library's version, such as "0.1.0": never NULL, never freed. */
+const char *rota_version(void);
+
 typedef struct rota_channel rota_channel;
 typedef struct rota_listener rota_listener;
 typedef struct rota_receiver rota_receiver;
@@ -97,6 +100,9 @@ int rota_channel_send(rota_channel *channel, const void *unit, size_t octets, ui
                       uint64_t timeout_ns);
 uint64_t rota_channel_bound_ns(const rota_channel *channel);
 uint64_t rota_channel_cycle_ns(const rota_channel *channel);
+/* What is reserved beyond one unit each period, in millionths: more than 0 where the period is no multiple and no whole
+ * part of the cycle. */
+uint32_t rota_channel_extra_ppm(const rota_channel *channel);
 /* The cycle of this station's segment: the natural period of a channel. */
 int rota_cycle_ns(const char *control, uint64_t *cycle_ns);
 /* Readable when the channel or the node ends. */
@@ -109,7 +115,8 @@ int rota_channel_tally(const rota_channel *channel, rota_tally *tally);
 /* rota_channel_close that tells what came of all units; `tally` may be NULL. */
 int rota_channel_finish(rota_channel *channel, uint64_t drain_ns, rota_tally *tally);
 
-/* `from` NULL: channels of every station. `buffers` 0: four. */
+/* `from` NULL: channels of every station. `buffers` 0: four. A listener takes one channel in its life: for each further
+ * channel call rota_listen again, before or after rota_accept; several may listen to one service at a time. */
 int rota_listen(const char *control, uint16_t service, const char *from, uint16_t buffers,
                 rota_listener **listener);
 int rota_accept(rota_listener *listener, uint64_t timeout_ns, rota_receiver **receiver);
@@ -139,7 +146,7 @@ typedef struct rota_transmit {
     uint64_t time_ns;         /* how long it may take; 0: for ever */
     uint8_t priority;         /* 0 (lowest) to 7 */
     uint8_t ack;              /* 1: the other station acknowledges */
-    uint8_t tries;            /* attempts with ack; 0 counts as 1 */
+    uint8_t tries;            /* attempts with ack, 1 to 255; 0 counts as 1 */
 } rota_transmit;
 
 typedef enum rota_outcome {

@@ -354,6 +354,13 @@ pub extern "C" fn rota_channel_cycle_ns(channel: Option<&SendChannel>) -> u64 {
     channel.map_or(0, |channel| channel.contract().cycle_ns)
 }
 
+/// What is reserved beyond one unit each period, in millionths, 0 for a null pointer.
+// SAFETY: the name is declared in rota.h and nowhere else.
+#[unsafe(no_mangle)]
+pub extern "C" fn rota_channel_extra_ppm(channel: Option<&SendChannel>) -> u32 {
+    channel.map_or(0, |channel| channel.contract().extra_ppm)
+}
+
 /// What becomes readable when the channel or the node ends, -1 for a null pointer.
 // SAFETY: the name is declared in rota.h and nowhere else.
 #[unsafe(no_mangle)]

@@ -9,3 +9,11 @@ mod channel;
 mod circuit;
 mod face;
 mod llc;
+
+/// The library's version.
+// SAFETY: the name is declared in rota.h and nowhere else.
+#[unsafe(no_mangle)]
+pub extern "C" fn rota_version() -> *const std::ffi::c_char {
+    // With its end: the text lives as long as the library.
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}

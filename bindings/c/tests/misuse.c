@@ -93,6 +93,7 @@ static void operations(void)
     EXPECT(status(4, 'x') | status(4, 'r'), 0);
     EXPECT(LLCxmit(4, NULL, packet, 1), OPINVAL);
     EXPECT(LLCxmit(4, odd, packet, 1), OPINVAL);
+    EXPECT(LLCxmit(4, "\2\0", packet, 1), OPINVAL); /* node 0 is no node */
     EXPECT(LLCxmit(4, self, NULL, 1), OPLARGE);
     EXPECT(LLCxmit(4, self, packet, sizeof packet), OPLARGE);
     EXPECT(LLCrecv(4, from, NULL, 1), OPLARGE);

@@ -61,6 +61,8 @@ static void stopped(pid_t node)
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IONBF, 0);
+    if (rota_version()[0] < '0' || rota_version()[0] > '9')
+        return 1;
     if (argc > 2 && !strcmp(argv[1], "stopped"))
         stopped(atoi(argv[2]));
     else {

@@ -74,30 +74,30 @@ impl fmt::Display for Refusal {
         let margin = self.margin;
         match self.test {
             Test::Eq3Capacity => {
-                write!(f, "refused by {}: the slots exceed the rotation by {margin}", self.test)
+                write!(f, "insufficient bandwidth ({}): the slots exceed the cycle by {margin}", self.test)
             }
             Test::NrtFloor => {
-                write!(f, "refused by {}: {margin} a rotation is missing for one ordinary frame", self.test)
-            }
-            Test::NrtLatency => {
                 write!(
                     f,
-                    "refused by {}: ordinary traffic would miss its stated latency by {margin}",
+                    "insufficient bandwidth ({}): each cycle lacks {margin} for one ordinary frame",
                     self.test
                 )
             }
+            Test::NrtLatency => {
+                write!(f, "ordinary traffic would miss its stated latency by {margin} ({})", self.test)
+            }
             Test::UnitTooLarge => {
-                write!(f, "refused by {}: the unit is {margin} longer than a slot can be", self.test)
+                write!(f, "unit too large ({}): its slot would be {margin} too long", self.test)
             }
             Test::HoldTooLong => {
                 write!(
                     f,
-                    "refused by {}: a station could hold the token {margin} longer than its lease",
+                    "unit too large ({}): a station could hold the token {margin} longer than its lease",
                     self.test
                 )
             }
             Test::SlotTableFull => {
-                write!(f, "refused by {}: the segment's reservation list has no free entry", self.test)
+                write!(f, "reservation list full ({})", self.test)
             }
         }?;
         match (self.counter_offer, self.counter_offer_bps) {

@@ -53,7 +53,7 @@ enum Action {
         /// Its number, from the list
         channel: u64,
     },
-    /// Change the rate of a channel of this station, while it goes on
+    /// Resize an open channel of this station
     #[command(after_help = "Example: rota channel modify 4294967297 --rate 2mbit")]
     Modify {
         /// Its number, from the list
@@ -87,7 +87,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 
 fn say(format: Format, json: serde_json::Value, text: &str) {
     match format {
-        Format::Json => outln!("{json}"),
+        Format::Json => outln!("{}", crate::json::document(&json)),
         Format::Text => outln!("{text}"),
     }
 }
@@ -101,13 +101,12 @@ fn unit_octets(rate: BitRate, period: Span) -> Result<u32, Failure> {
 }
 
 fn refused(refusal: &rota::RefusalInfo, format: Format) -> Exit {
-    let json = serde_json::to_value(refusal).unwrap_or_default();
-    say(format, json!({ "refused": json }), &format!("refused: {}", refusal.sentence));
+    let error = crate::json::error(Exit::Refused.kind(), Exit::Refused as u8, &refusal.sentence);
+    say(format, json!({ "refused": refusal, "error": error }), &format!("refused: {}", refusal.sentence));
     Exit::Refused
 }
 
 fn granted(what: &str, contract: &rota::ContractInfo, format: Format) {
-    let json = serde_json::to_value(contract).unwrap_or_default();
     let mut text = format!(
         "{what}: units of {} octets every {}, delivered within {}",
         contract.unit_octets_max,
@@ -117,7 +116,7 @@ fn granted(what: &str, contract: &rota::ContractInfo, format: Format) {
     if let Some(reservation) = contract.reservation() {
         text += &format!("; {reservation}");
     }
-    say(format, json!({ "contract": json }), &text);
+    say(format, json!({ "contract": contract }), &text);
 }
 
 fn open(request: &OpenRequest, probe: bool, format: Format) -> Result<Exit, Failure> {
@@ -143,8 +142,7 @@ fn open(request: &OpenRequest, probe: bool, format: Format) -> Result<Exit, Fail
 fn list(format: Format) -> Result<Exit, Failure> {
     let channels = connect()?.channels()?;
     if format == Format::Json {
-        let json = serde_json::to_string(&channels).map_err(|error| Failure::failed(error.to_string()))?;
-        outln!("{json}");
+        outln!("{}", crate::json::document(&json!({ "channels": channels })));
         return Ok(Exit::Done);
     }
     if channels.is_empty() {

@@ -105,7 +105,12 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let outcome = perform(args, isolation, format)?;
     let mut out = Output::open(Path::new("-"))?;
     let text = match format {
-        Format::Json => outcome::to_json(&outcome).map_err(|e| Failure::failed(e.to_string()))? + "\n",
+        Format::Json => {
+            let wrong = |e: serde_json::Error| Failure::failed(e.to_string());
+            let told: serde_json::Value =
+                serde_json::from_str(&outcome::to_json(&outcome).map_err(wrong)?).map_err(wrong)?;
+            crate::json::document(&told) + "\n"
+        }
         Format::Text => format!("{}Report: {}\n", text::describe(&outcome), args.out.display()),
     };
     out.put(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! How a command ends: one of five exit codes and, when it failed, one sentence.
+//! How a command ends: one of six exit codes and, when it failed, one sentence.
 
 use rota::{CloseCause, NodeError, OpenError};
 use std::io::Write;
@@ -18,9 +18,23 @@ pub enum Exit {
     Refused = 3,
     /// An accepted guarantee was broken during the run.
     Broken = 4,
+    /// What was named is not there, or not yet: a station, a channel, a listener, an incident.
+    NotThere = 5,
 }
 
 impl Exit {
+    /// The same as a word, for JSON.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::WrongUse => "wrong_use",
+            Self::Refused => "refused",
+            Self::Broken => "broken",
+            Self::NotThere => "not_there",
+        }
+    }
+
     /// The code the shell sees.
     pub fn code(self) -> ExitCode {
         ExitCode::from(self as u8)
@@ -74,6 +88,7 @@ impl From<NodeError> for Failure {
     fn from(error: NodeError) -> Self {
         let exit = match &error {
             NodeError::Denied { wrong_use: true, .. } => Exit::WrongUse,
+            NodeError::NotThere(_) => Exit::NotThere,
             _ => Exit::Failed,
         };
         Self { exit, sentence: error.to_string() }
@@ -84,9 +99,10 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Refused(refusal) => Self { exit: Exit::Refused, sentence: refusal.sentence },
-            OpenError::NoSuchStation(sentence) => Self::wrong_use(sentence),
+            OpenError::NoSuchStation(sentence) | OpenError::NoListener(sentence) => {
+                Self { exit: Exit::NotThere, sentence }
+            }
             OpenError::Node(error) => error.into(),
-            other => Self::failed(other.to_string()),
         }
     }
 }

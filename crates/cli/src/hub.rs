@@ -113,7 +113,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let report = hub.run(end, reread)?;
     match format {
         Format::Text => outln!("{}", report.text()),
-        Format::Json => outln!("{}", serde_json::json!(report)),
+        Format::Json => outln!("{}", crate::json::document(&report)),
     }
     Ok(Exit::Done)
 }

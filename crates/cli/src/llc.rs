@@ -234,7 +234,7 @@ fn recv(args: &RecvArgs, format: Format) -> Result<Exit, Failure> {
         if format == Format::Json {
             let Received { octets, reserved, .. } = received;
             let line = json!({ "from": from, "octets": octets, "text": text, "reserved": reserved });
-            outln!("{line}");
+            outln!("{}", crate::json::document(&line));
         } else {
             outln!("{from} {text}");
         }
@@ -242,8 +242,12 @@ fn recv(args: &RecvArgs, format: Format) -> Result<Exit, Failure> {
     }
     if args.quiet {
         let nanos = first.map_or(0, |first| last.since(first).as_nanos());
-        let told = json!({ "received": count, "lost": socket.lost(), "elapsed_ns": nanos });
-        outln!("{told}");
+        let lost = socket.lost();
+        let told = json!({ "received": count, "lost": lost, "elapsed_ns": nanos });
+        match format {
+            Format::Json => outln!("{}", crate::json::document(&told)),
+            Format::Text => outln!("{count} messages received, {lost} lost, in {}", Span::from_nanos(nanos)),
+        }
     } else if args.count.is_none_or(|wanted| count < wanted) {
         eprintln!("{count} messages received, {} overwritten before they were read", socket.lost());
     }
@@ -269,7 +273,10 @@ fn echo(args: &EchoArgs, format: Format) -> Result<Exit, Failure> {
     };
     let ended = trip::serve(socket, each, || ends.came())?;
     match format {
-        Format::Json => outln!("{}", json!({ "answered": answered, "not_answered": refused })),
+        Format::Json => {
+            let told = json!({ "answered": answered, "not_answered": refused });
+            outln!("{}", crate::json::document(&told));
+        }
         Format::Text => outln!("{answered} messages answered, {refused} not"),
     }
     if ended { Ok(Exit::Done) } else { Err(gone()) }
@@ -322,7 +329,7 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
         if udp.is_some() {
             told["udp"] = bare.json();
         }
-        outln!("{told}");
+        outln!("{}", crate::json::document(&told));
     } else {
         outln!("{}", ours.sentence());
         if udp.is_some() {

@@ -20,6 +20,7 @@ mod exit;
 mod figure;
 mod filter;
 mod hub;
+mod json;
 mod lab;
 mod link_rate;
 mod llc;
@@ -76,7 +77,8 @@ Environment:
                 /run/user/UID/rota and /tmp/rota-UID, there in 'net-N', N being the inode of the network
                 namespace ('stat -Lc %i /proc/self/ns/net')
 
-Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by admission, 4 guarantee broken during the run";
+Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by admission, 4 guarantee broken during the run,
+            5 not there (yet): a station, a channel, a listener, an incident";
 
 #[derive(Subcommand)]
 enum Command {
@@ -133,10 +135,30 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
     }
 }
 
+/// The words as arguments; wrong ones end the program, under --json with a document.
+fn arguments() -> Cli {
+    Cli::try_parse().unwrap_or_else(|error| {
+        let words: Vec<String> =
+            std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+        if error.use_stderr() && json::is_asked_for(&words) {
+            let sentence = error.to_string();
+            let sentence = sentence.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            let failure = Failure::wrong_use(sentence);
+            json::of_failure(&failure).iter().for_each(|document| outln!("{document}"));
+        }
+        error.exit()
+    })
+}
+
 fn main() -> std::process::ExitCode {
-    match run(Cli::parse()) {
+    let cli = arguments();
+    let is_json = cli.json || cli.format == Format::Json;
+    match run(cli) {
         Ok(exit) => exit.code(),
         Err(failure) => {
+            if is_json && let Some(document) = json::of_failure(&failure) {
+                outln!("{document}");
+            }
             exit::complain(&failure.sentence);
             failure.exit.code()
         }

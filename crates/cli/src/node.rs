@@ -64,7 +64,7 @@ pub struct Args {
     /// How long the ring may be silent before a new token is made; 500 ms, or two cycles where that is longer
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     death_timeout: Option<Span>,
-    /// For how many stations admission reckons, whether they are there or not; the same on all stations. With
+    /// Number of stations that admission assumes; the same on all stations. With
     /// 14 (the default) five streams of 1.5 Mbit/s fit at 10 Mbit/s, with 15 four; a station beyond the
     /// stated number joins a running ring only while its reservations keep their promise
     #[arg(long, value_name = "N")]

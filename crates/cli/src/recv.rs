@@ -119,7 +119,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     report.came.lost = report.sent.map_or(tally.lost, |sent| sent.saturating_sub(seen));
     report.stalls = source.stalls();
     if format == Format::Json {
-        let text = serde_json::to_string(&report).map_err(|e| Failure::failed(e.to_string()))?;
+        let text = crate::json::document(&report);
         Output::open(Path::new("-"))?.put(format!("{text}\n").as_bytes())?;
     } else {
         eprintln!("{}", summary(&report));

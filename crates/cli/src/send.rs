@@ -268,7 +268,7 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, OpenError> {
 
 fn print(report: &Sent, format: Format) -> Result<(), Failure> {
     let text = match format {
-        Format::Json => serde_json::to_string(report).map_err(|e| Failure::failed(e.to_string()))?,
+        Format::Json => crate::json::document(report),
         // Standard output may be a pipe into a player on the other side of a test; keep it to one line.
         Format::Text if report.refused.is_none() => format!(
             "sent {} units of at most {} octets, one each {}",

@@ -39,7 +39,7 @@ enum What {
 /// What is run: a file, or what a seed draws.
 #[derive(clap::Args)]
 struct Source {
-    /// The scenario; without it the one that the seed draws
+    /// Scenario file [default: random, from --seed]
     file: Option<PathBuf>,
     /// The timers of what the seed draws: the product's own, or those with proven bounds
     #[arg(long, value_enum, default_value = "product", conflicts_with = "file")]
@@ -116,7 +116,7 @@ fn one(args: &OneArgs, format: Format) -> Result<Exit, Failure> {
     let outcome = rota_sim::sweep::run(args.seed, &scenario);
     match format {
         Format::Text => outln!("{}", report::text(&scenario, &outcome)),
-        Format::Json => outln!("{}", report::json(&scenario, &outcome)),
+        Format::Json => outln!("{}", crate::json::document(&report::json(&scenario, &outcome))),
     }
     Ok(if outcome.violations.is_empty() { Exit::Done } else { Exit::Broken })
 }

@@ -33,8 +33,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     }
     let status = connect()?.status()?;
     if format == Format::Json {
-        let json = serde_json::to_string(&status).map_err(|error| Failure::failed(error.to_string()))?;
-        outln!("{json}");
+        outln!("{}", crate::json::document(&status));
         return Ok(Exit::Done);
     }
     let station = status.station.map_or("none yet".into(), |station| station.to_string());
@@ -85,7 +84,7 @@ fn counters(every: Option<Span>, format: Format) -> Result<Exit, Failure> {
         let text = match format {
             Format::Json => {
                 let named = counters.iter().map(|(name, value)| (name.to_owned(), value.into()));
-                serde_json::Value::Object(named.collect()).to_string()
+                crate::json::document(&serde_json::Value::Object(named.collect()))
             }
             Format::Text => table(&counters),
         };

@@ -121,7 +121,8 @@ fn show(args: &Show, format: Format) -> Result<Exit, Failure> {
     let (entries, lost) = select(&mut source, args, &filter);
     if format == Format::Json {
         let events: Vec<_> = entries.iter().map(text::json).collect();
-        outln!("{}", serde_json::json!({ "events": events, "lost": lost, "station": source.own() }));
+        let document = serde_json::json!({ "events": events, "lost": lost, "station": source.own() });
+        outln!("{}", crate::json::document(&document));
         return Ok(Exit::Done);
     }
     say_lost(lost);
@@ -153,9 +154,11 @@ fn follow(args: &Follow, format: Format) -> Result<Exit, Failure> {
             let is_event = next.is_ok();
             let line = match next {
                 Ok(entry) if !filter.matches(&entry.fields()) => continue,
-                Ok(entry) if format == Format::Json => text::json(&entry).to_string(),
+                Ok(entry) if format == Format::Json => crate::json::document(&text::json(&entry)),
                 Ok(entry) => text::line(&entry),
-                Err(lost) if format == Format::Json => serde_json::json!({ "lost": lost }).to_string(),
+                Err(lost) if format == Format::Json => {
+                    crate::json::document(&serde_json::json!({ "lost": lost }))
+                }
                 Err(lost) => format!("-- lost {lost} events: they came faster than they were read --"),
             };
             left -= u64::from(is_event);

@@ -25,12 +25,12 @@ fn a_figure_is_an_svg_and_a_csv_that_need_nothing_else() {
         let run = figure(what, &dir, &[]);
         assert!(run.status.success(), "{what}: {}", String::from_utf8_lossy(&run.stderr));
         let json: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
-        let svg = std::fs::read_to_string(json[0]["svg"].as_str().unwrap()).unwrap();
+        let svg = std::fs::read_to_string(json["figures"][0]["svg"].as_str().unwrap()).unwrap();
         assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
         for foreign in ["href", "http://", "https://", "@import", "NaN"] {
             assert!(!svg.replace("http://www.w3.org/2000/svg", "").contains(foreign), "{what}: {foreign}");
         }
-        let csv = std::fs::read_to_string(json[0]["csv"].as_str().unwrap()).unwrap();
+        let csv = std::fs::read_to_string(json["figures"][0]["csv"].as_str().unwrap()).unwrap();
         assert!(csv.contains("\npanel,series,x_label,x,y_label,y\n") && csv.lines().count() > 10, "{csv}");
     }
     std::fs::remove_dir_all(dir).unwrap();

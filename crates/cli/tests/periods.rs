@@ -50,7 +50,7 @@ fn units_of_twice_and_of_half_a_cycle_arrive_whole() {
 /// The only channel that station 1 sends on.
 fn channel(lab: &Lab) -> Value {
     let list = lab.rota(1, &["channel", "list", "--json"]).well().json();
-    list.as_array().unwrap().iter().find(|channel| channel["sending"] == true).unwrap().clone()
+    list["channels"].as_array().unwrap().iter().find(|channel| channel["sending"] == true).unwrap().clone()
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_channel_grows_and_shrinks_by_hand_and_a_refusal_leaves_it_as_it_was() {
     };
     let _held = [hold(1), hold(2)];
     let before = channel(&lab);
-    let id = before["channel"].as_u64().unwrap().to_string();
+    let id = before["channel"].as_str().unwrap().to_owned();
     let modify = |rate: &str| lab.rota(1, &["channel", "modify", &id, "--rate", rate, "--json"]);
     let grown = modify("3mbit").well().json();
     let units = |contract: &Value| contract["unit_octets_max"].as_u64().unwrap();

@@ -13,7 +13,7 @@ use std::process::Command;
 fn incident(lab: &Lab, k: u8, wanted: impl Fn(&Value) -> bool) -> Value {
     let found = eventually(PATIENCE, || {
         let list = lab.rota(k, &["trace", "incident", "--json"]).well().json();
-        list.as_array().unwrap().iter().find(|info| wanted(info)).cloned()
+        list["incidents"].as_array().unwrap().iter().find(|info| wanted(info)).cloned()
     });
     let info = found
         .unwrap_or_else(|| panic!("no such incident on n{k}: {}", lab.rota(k, &["trace", "incident"]).out));

@@ -36,6 +36,9 @@ pub enum NodeError {
         /// Whether the request itself was wrong.
         wrong_use: bool,
     },
+    /// A station, a channel, a listener or an incident is not there, or not yet.
+    #[error("{0}")]
+    NotThere(String),
     /// The node answered something else than it was asked.
     #[error("the node's answer does not fit the request")]
     Confused,

@@ -103,8 +103,9 @@ impl AsFd for Session {
 pub(crate) fn unexpected(reply: Reply) -> NodeError {
     match reply {
         Reply::Error { sentence, wrong_use } => NodeError::Denied { sentence, wrong_use },
-        Reply::NoSuchStation { sentence } => NodeError::Denied { sentence, wrong_use: true },
-        Reply::NoListener { sentence } => NodeError::Denied { sentence, wrong_use: false },
+        Reply::NoSuchStation { sentence } | Reply::NoListener { sentence } | Reply::NotThere { sentence } => {
+            NodeError::NotThere(sentence)
+        }
         _ => NodeError::Confused,
     }
 }

@@ -207,7 +207,7 @@ impl Control<'_> {
                 let session = &self.sessions[at];
                 match self.incidents.one(number) {
                     Some((info, file)) => session.reply(&Reply::Incident(info.clone()), &[file]),
-                    None => session.error(no_incident(number, &self.incidents.list()), true),
+                    None => session.not_there(no_incident(number, &self.incidents.list())),
                 };
             }
             _ => {}
@@ -217,15 +217,16 @@ impl Control<'_> {
         }
     }
 
-    fn close_foreign(&mut self, asker: usize, channel: ChannelId) {
-        let found =
-            self.sessions.iter_mut().flat_map(|s| &mut s.channels).find(|owned| owned.channel == channel);
+    fn close_foreign(&mut self, asker: usize, named: ChannelId) {
+        let all = self.sessions.iter_mut().flat_map(|s| &mut s.channels);
+        let found = all.into_iter().find(|owned| owned.shared == named.0);
         if let Some(owned) = found {
+            let channel = owned.channel;
             owned.closing = true;
             self.data.say(Command::Revoke { channel });
             self.sessions[asker].reply(&Reply::Done, &[]);
         } else {
-            self.sessions[asker].error(no_channel(channel.0), true);
+            self.sessions[asker].not_there(no_channel(named.0));
         }
     }
 
@@ -295,6 +296,7 @@ impl Control<'_> {
         match result {
             Ok((channel, peer)) => session.channels.push(Owned {
                 channel,
+                shared: channel.0,
                 label: 0,
                 sending: true,
                 service,
@@ -349,9 +351,9 @@ impl Control<'_> {
             ChannelEvent::Refused { channel, refusal } => self.on_refused(channel, &refusal),
             ChannelEvent::Changed { channel, contract } => self.on_changed(channel, contract),
             ChannelEvent::NotChanged { channel, refusal } => self.on_not_changed(channel, &refusal),
-            ChannelEvent::Incoming { channel, listener, contract, .. } => {
+            ChannelEvent::Incoming { channel, remote, label, listener, contract, .. } => {
                 let Some(peer) = peer else { return };
-                self.on_incoming(channel, listener, peer, contract);
+                self.on_incoming((channel, remote, label), listener, peer, contract);
             }
             ChannelEvent::IncomingOpened { channel, contract } => {
                 self.on_incoming_opened(channel, peer, contract);
@@ -404,7 +406,13 @@ impl Control<'_> {
     }
 
     /// The memory is there before the sender knows that it may send.
-    fn on_incoming(&mut self, channel: ChannelId, listener: u64, peer: Peer, contract: Contract) {
+    fn on_incoming(
+        &mut self,
+        (channel, shared, label): (ChannelId, u64, u16),
+        listener: u64,
+        peer: Peer,
+        contract: Contract,
+    ) {
         let place = self.sessions.iter().enumerate().find_map(|(at, session)| {
             session.listens.iter().position(|known| known.id == listener).map(|place| (at, place))
         });
@@ -437,7 +445,8 @@ impl Control<'_> {
         let listened = session.listens.swap_remove(place);
         let owned = Owned {
             channel,
-            label: 0,
+            shared,
+            label,
             sending: false,
             service,
             listener: Some(listened),
@@ -491,7 +500,7 @@ impl Control<'_> {
     ) {
         // Who still waits for a change of it must not wait for ever.
         for asker in self.modifiers(channel) {
-            self.sessions[asker].error(no_channel(channel.0), true);
+            self.sessions[asker].not_there(no_channel(channel.0));
         }
         let Some((at, place)) = self.owner(channel) else { return };
         let session = &mut self.sessions[at];
@@ -546,7 +555,7 @@ impl Control<'_> {
     fn channels(&self, snapshot: &Snapshot) -> Vec<ChannelInfo> {
         let owned = self.sessions.iter().flat_map(|session| &session.channels);
         let info = owned.map(|owned| ChannelInfo {
-            channel: owned.channel.0,
+            channel: owned.shared,
             label: owned.label,
             name: owned.name.clone(),
             sending: owned.sending,
@@ -560,7 +569,7 @@ impl Control<'_> {
             }
             .into(),
             contract: contract_info(&owned.contract),
-            units: 0,
+            units: snapshot.units_of(owned.shared, owned.sending),
             tally: owned.board.as_ref().map(rota_shm::Board::tally).unwrap_or_default().into(),
         });
         info.collect()

@@ -676,6 +676,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             )),
             stalls: self.stalls.recent().copied().collect(),
             llc: self.llc_info(),
+            units: self.node.own_channels().map(|said| (said.channel, said.sending, said.units)).collect(),
         }
     }
 

@@ -54,6 +54,8 @@ pub(crate) struct Listening {
 /// A channel and the session that has it.
 pub(crate) struct Owned {
     pub(crate) channel: ChannelId,
+    /// Its sender's number, by which people know it at both ends.
+    pub(crate) shared: u64,
     pub(crate) label: u16,
     pub(crate) sending: bool,
     pub(crate) service: u16,
@@ -146,6 +148,10 @@ impl Session {
 
     pub(crate) fn error(&self, sentence: impl Into<String>, wrong_use: bool) -> bool {
         self.reply(&Reply::Error { sentence: sentence.into(), wrong_use }, &[])
+    }
+
+    pub(crate) fn not_there(&self, sentence: String) -> bool {
+        self.reply(&Reply::NotThere { sentence }, &[])
     }
 
     /// One request; `ask` is a number for what the data thread must answer first. False ends the session.

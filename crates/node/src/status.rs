@@ -97,9 +97,16 @@ pub(crate) struct Snapshot {
     pub(crate) counters: Vec<(&'static str, u64)>,
     pub(crate) stalls: Vec<StallEvent>,
     pub(crate) llc: LlcInfo,
+    /// Of each channel its sender's number, whether it is sent here, and its units so far.
+    pub(crate) units: Vec<(u64, bool, u64)>,
 }
 
 impl Snapshot {
+    /// Units of a channel so far.
+    pub(crate) fn units_of(&self, channel: u64, sending: bool) -> u64 {
+        self.units.iter().find(|of| (of.0, of.1) == (channel, sending)).map_or(0, |of| of.2)
+    }
+
     fn name_of(&self, station: u16, facts: &Facts) -> String {
         if station == self.status.station {
             return facts.name.clone();

@@ -172,6 +172,10 @@ pub enum ChannelEvent {
     Incoming {
         /// This node's name for it.
         channel: ChannelId,
+        /// Its sender's name for it, which people see at both ends.
+        remote: u64,
+        /// Its label on the wire.
+        label: u16,
         /// The program that takes it; it takes no second one.
         listener: u64,
         /// Who sends.
@@ -672,7 +676,14 @@ impl Channels {
             told: 0,
             tell_at: now,
         });
-        self.events.push_back(ChannelEvent::Incoming { channel: id, listener, from, contract });
+        self.events.push_back(ChannelEvent::Incoming {
+            channel: id,
+            remote,
+            label,
+            listener,
+            from,
+            contract,
+        });
     }
 
     /// The parent has room for the units of an incoming channel: now its sender may reserve. False when the

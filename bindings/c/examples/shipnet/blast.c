@@ -67,5 +67,7 @@ main()                           /* transmit MSND messages */
      while (LLCstatus(ns, 'x', &status), (status&STBUSY))
                 ; /* wait until not busy */
    }
-   down ('r'); /* close down */
+   LLCclose(ns);                /* F5: the paper's program closed down as after an error, and ended with 1 */
+   LLCoff();
+   exit(0);
 }

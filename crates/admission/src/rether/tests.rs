@@ -39,7 +39,11 @@ fn five_streams_of_the_paper_fit_at_10_mbit_and_a_sixth_does_not() {
     assert_eq!(refusal.test, Test::Eq3Capacity);
     assert_eq!(refusal.tsn_code, Some(1));
     assert!(refusal.margin_bps > 1_000_000, "a whole stream does not fit: {refusal}");
-    assert!(refusal.to_string().starts_with("refused by Eq3Capacity: the slots exceed the rotation by "));
+    assert!(
+        refusal
+            .to_string()
+            .starts_with("insufficient bandwidth (Eq3Capacity): the slots exceed the cycle by ")
+    );
 }
 
 #[test]

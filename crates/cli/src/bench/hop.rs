@@ -3,7 +3,7 @@
 
 use super::bare::BareHop;
 use super::median;
-use super::stage::{Nodes, Stage, failed};
+use super::stage::{Nodes, Stage};
 use crate::Format;
 use crate::clock;
 use crate::demo::worker::Worker;
@@ -103,7 +103,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     outcome.scheduling = note.unwrap_or_default().trim_start_matches("real-time: ").to_owned();
     outcome.tokens_retransmitted = status.iter().map(|s| s.token.retransmitted).sum();
     match format {
-        Format::Json => outln!("{}", serde_json::to_string(&outcome).map_err(failed)?),
+        Format::Json => outln!("{}", crate::json::document(&outcome)),
         Format::Text => print(&outcome),
     }
     Ok(())

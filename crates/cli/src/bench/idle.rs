@@ -1,7 +1,7 @@
 //! `rota bench idle`: what a node costs while it has little or nothing to do.
 
 use super::median;
-use super::stage::{Nodes, Stage, failed};
+use super::stage::{Nodes, Stage};
 use crate::Format;
 use crate::clock;
 use crate::exit::Failure;
@@ -69,7 +69,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let link_bps = args.rate.as_bps();
     let outcome = Outcome { nodes: STATIONS, seconds: args.seconds, link_bps, plain, token, units_sent };
     match format {
-        Format::Json => outln!("{}", serde_json::to_string(&outcome).map_err(failed)?),
+        Format::Json => outln!("{}", crate::json::document(&outcome)),
         Format::Text => print(&outcome),
     }
     Ok(())

@@ -64,17 +64,17 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         let real_time = outcome.span.as_nanos() as f64 / 1e9 / took;
         let (hops, events) = (outcome.hops as f64 / took, outcome.events as f64 / took);
         match format {
-            Format::Json => outln!(
-                "{}",
-                json!({
+            Format::Json => {
+                let told = json!({
                     "load": scenario.name,
                     "stations": args.stations,
                     "hops_per_second": hops,
                     "events_per_second": events,
                     "times_real_time": real_time,
                     "violations": outcome.violations.len(),
-                })
-            ),
+                });
+                outln!("{}", crate::json::document(&told));
+            }
             Format::Text => outln!(
                 "{}: {} stations, {hops:.0} hops/s, {events:.0} events/s, {real_time:.0} x real, {} broken",
                 scenario.name,

@@ -27,7 +27,7 @@ fn words(part: Part) -> &'static str {
 pub fn print(calibration: &Calibration, out: &Path, format: Format) -> Result<(), Failure> {
     match format {
         Format::Text => text(calibration, out),
-        Format::Json => outln!("{}", document(calibration, out)),
+        Format::Json => outln!("{}", crate::json::document(&document(calibration, out))),
     }
     Ok(())
 }

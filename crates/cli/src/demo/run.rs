@@ -14,7 +14,7 @@ use crate::recv::{Received, UnitRecord};
 use crate::send::{Sent, SentRecord};
 use crate::stall::witness::StallWatch;
 use crate::stall::{Stall, StallKind};
-use rota::{ChannelInfo, StatusInfo};
+use rota::StatusInfo;
 use rota_units::{BitRate, Instant, Octets, Span};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -218,15 +218,21 @@ impl Stage {
             let finished = Worker::start("rota channel", command)?.finish(clock::now() + START_PATIENCE);
             if finished.code == Some(0) { Ok(finished) } else { Err(finished.failure()) }
         };
-        let list: Vec<ChannelInfo> = run(&["list", "--json"])?.document().unwrap_or_default();
-        let Some(channel) = list.iter().find(|channel| channel.sending && channel.service == stream.id)
+        let list: serde_json::Value = run(&["list", "--json"])?.document().unwrap_or_default();
+        let of_stream = |channel: &&serde_json::Value| {
+            channel["sending"] == true && channel["service"].as_u64() == Some(stream.id.into())
+        };
+        let channels = list["channels"].as_array().map_or(&[][..], Vec::as_slice);
+        let found = channels.iter().find(of_stream);
+        let Some((channel, id)) = found.and_then(|channel| Some((channel, channel["channel"].as_str()?)))
         else {
             return Err(Failure::failed(format!("stream {} has no channel to shrink", stream.id)));
         };
-        let half = Octets::new(u64::from(channel.contract.unit_octets_max / 2));
-        let rate = BitRate::carrying_up(half, Span::from_nanos(channel.contract.period_ns));
+        let told = |key: &str| channel["contract"][key].as_u64().unwrap_or(0);
+        let half = Octets::new(told("unit_octets_max") / 2);
+        let rate = BitRate::carrying_up(half, Span::from_nanos(told("period_ns")));
         let rate = format!("{}bit", rate.map_or(1, BitRate::as_bps));
-        run(&["modify", &channel.channel.to_string(), "--rate", &rate]).map(drop)
+        run(&["modify", id, "--rate", &rate]).map(drop)
     }
 }
 

@@ -11,6 +11,10 @@ const COLUMNS: usize = 80;
 /// Late frames that are named one by one.
 const NAMED_MAX: usize = 10;
 
+/// What the two limits of the tables mean.
+const LIMITS: &str = "late: more than 2 ms behind the stream's own rhythm, which shows how steady a carrier \
+                      is. bound: what admission promised; only a frame behind it breaks a contract.";
+
 /// What carries the streams, in words.
 pub fn mode_words(mode: Mode) -> &'static str {
     match mode {
@@ -142,10 +146,18 @@ fn describe_into(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
     if outcome.runs.iter().any(|run| run.mode == Mode::Priority) {
         writeln!(
             out,
-            "The priority class keeps six streams on time by starving TCP; nothing tells it that a seventh \
-             is one too many."
+            "The priority class carries every stream that begins: six fit beside little else, and with a \
+             seventh all are late. Admission refuses what does not fit and keeps the others in time."
         )?;
     }
+    if outcome.runs.iter().any(|run| run.load == Load::TooMany) {
+        writeln!(
+            out,
+            "TCP gets little with one too many whatever carries the streams: they take most of the link, and \
+             of the rest UDP, which never backs off, takes a tenth of the link before TCP."
+        )?;
+    }
+    writeln!(out, "{LIMITS}")?;
     let excused: u64 = outcome.runs.iter().map(RunOutcome::excused).sum();
     writeln!(out, "Host stalls with evidence excuse {excused} frames in all runs together.")?;
     if !outcome.realtime {

@@ -153,7 +153,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         }
     }
     if format == Format::Json {
-        outln!("{}", serde_json::to_string(&written).map_err(|e| Failure::failed(e.to_string()))?);
+        outln!("{}", crate::json::document(&serde_json::json!({ "figures": written })));
     }
     Ok(Exit::Done)
 }

@@ -44,10 +44,10 @@ pub fn table1(effort: &Effort) -> Figure {
         ));
     }
     let verdict = format!(
-        "The shape comes out, the digits cannot: printed worst streams are 0.5, 16.5 and 98.3 %. Begun \
-         evenly apart: {}. Begun anywhere: {}. Which streams suffer is decided by how phases meet as clocks \
-         drift (taken as 50 ppm here), and the paper prints neither; UDP, IP and the scheduler are not \
-         charged, so frames of ours are shorter and meet less often. Panels show the middle run by \
+        "The trend is reproduced, exact values are not: printed worst streams are 0.5, 16.5 and 98.3 %. \
+         Begun evenly apart: {}. Begun anywhere: {}. Which streams suffer is decided by how phases meet as \
+         clocks drift (taken as 50 ppm here), and the paper prints neither; UDP, IP and the scheduler are \
+         not charged, so frames of ours are shorter and meet less often. Panels show the middle run by \
          late frames.",
         words[0], words[1]
     );

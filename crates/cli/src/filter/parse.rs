@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str, words: &Vocabulary) -> Result<Option<Expr>, Filt
     let root = reader.either(0)?;
     match reader.peek() {
         None => Ok(Some(root)),
-        Some(_) => Err(reader.wrong("'and', 'or' or the end was expected")),
+        Some(_) => Err(reader.wrong("expected 'and', 'or' or the end")),
     }
 }
 
@@ -94,7 +94,7 @@ impl Reader<'_> {
     fn wrong(&self, wanted: impl Into<String>) -> FilterError {
         let (at, found) = self.peek().map_or_else(
             || (self.text.chars().count(), "the filter ends".to_owned()),
-            |piece| (piece.at, format!("{} stands there", quoted(&piece.text))),
+            |piece| (piece.at, format!("unexpected {}", quoted(&piece.text))),
         );
         FilterError { text: self.text.to_owned(), column: at + 1, found, wanted: wanted.into() }
     }
@@ -127,7 +127,7 @@ impl Reader<'_> {
             let inner = self.either(depth + 1)?;
             if self.takes(&[")"]).is_none() {
                 let column = self.pieces[open].at + 1;
-                return Err(self.wrong(format!("')' was expected for the '(' in column {column}")));
+                return Err(self.wrong(format!("expected ')' for the '(' in column {column}")));
             }
             return Ok(inner);
         }
@@ -165,7 +165,7 @@ impl Reader<'_> {
         let is_other = |text: &str| SYMBOLS.contains(&text) || JOINS.contains(&text);
         let is_station = |piece: &&Piece| piece.quoted || !is_other(&piece.text);
         let Some(piece) = self.peek().filter(is_station) else {
-            return Err(self.wrong("a station's name, number or address was expected"));
+            return Err(self.wrong("expected a station's name, number or address"));
         };
         if !piece.quoted && piece.text.contains(':') && !is_address(&piece.text) {
             return Err(self.wrong("an address is six pairs of hexadecimal digits with ':' between them"));
@@ -181,7 +181,7 @@ impl Reader<'_> {
         let known = known(lists);
         let Some(word) = self.takes(&known) else {
             let guess = self.guess(&known);
-            return Err(self.wrong(format!("{guess}one of these was expected: {}", known.join(", "))));
+            return Err(self.wrong(format!("{guess}expected one of: {}", known.join(", "))));
         };
         Ok(Expr::Word(field, is, word))
     }
@@ -198,7 +198,7 @@ impl Reader<'_> {
 
     fn expected(&self) -> String {
         let words = if self.words.found[0].is_empty() { "token" } else { "token or late" };
-        format!("a field was expected ({}), or a word such as {words}", self.words.fields.join(", "))
+        format!("expected a field ({}), or a word such as {words}", self.words.fields.join(", "))
     }
 
     fn guess(&self, known: &[&str]) -> String {
@@ -220,7 +220,7 @@ impl Reader<'_> {
         let number = digits.and_then(|piece| piece.text.parse().ok()).filter(|number| *number <= largest);
         let Some(number) = number else {
             let range = if largest == u64::MAX { String::new() } else { format!(" from 0 to {largest}") };
-            return Err(self.wrong(format!("a number{range} was expected")));
+            return Err(self.wrong(format!("expected a number{range}")));
         };
         self.next += 1;
         Ok(Expr::Number(field, compare, number))

@@ -57,13 +57,13 @@ fn other_names_of_kinds_and_quoted_names_are_understood() {
 #[test]
 fn a_wrong_filter_names_its_column_and_what_would_be_right() {
     let cases = [
-        ("src n3 and", 11, "the filter ends", "a field was expected"),
-        ("src n3 and priorty 5", 12, "'priorty' stands there", "did you mean 'priority'?"),
+        ("src n3 and", 11, "the filter ends", "expected a field"),
+        ("src n3 and priorty 5", 12, "unexpected 'priorty'", "did you mean 'priority'?"),
         ("src n1 and knd token", 12, "'knd'", "did you mean 'kind'?"),
         ("priority 9", 10, "'9'", "a number from 0 to 7"),
         ("len > many", 7, "'many'", "a number"),
         ("kind tokn", 6, "'tokn'", "did you mean 'token'?"),
-        ("(token or llc", 14, "the filter ends", "')' was expected for the '(' in column 1"),
+        ("(token or llc", 14, "the filter ends", "expected ')' for the '(' in column 1"),
         ("token llc", 7, "'llc'", "'and', 'or' or the end"),
         ("token)", 6, "')'", "'and', 'or' or the end"),
         ("src )", 5, "')'", "a station's name"),

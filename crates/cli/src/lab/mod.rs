@@ -135,7 +135,10 @@ fn take_down(name: &str, format: Format) -> Result<Exit, Failure> {
             hub.iter().for_each(|hub| outln!("{}", hub.text()));
             outln!("The lab '{name}' is gone.");
         }
-        Format::Json => outln!("{}", serde_json::json!({ "name": name, "down": true, "hub": hub })),
+        Format::Json => {
+            let told = serde_json::json!({ "name": name, "down": true, "hub": hub });
+            outln!("{}", crate::json::document(&told));
+        }
     }
     Ok(Exit::Done)
 }

@@ -63,7 +63,7 @@ pub fn up(up: &Up, format: Format) -> Result<Exit, Failure> {
         if let Some(report) = keeper.run().map_err(Failure::failed)? {
             match format {
                 Format::Text => outln!("{}", report.text()),
-                Format::Json => outln!("{}", serde_json::json!({ "hub": report })),
+                Format::Json => outln!("{}", crate::json::document(&serde_json::json!({ "hub": report }))),
             }
         }
         return Ok(Exit::Done);
@@ -152,7 +152,7 @@ fn announce(about: &About, format: Format, foreground: bool) {
             .collect();
         let mut document = serde_json::json!(about);
         document["stations"] = stations.into();
-        outln!("{document}");
+        outln!("{}", crate::json::document(&document));
         return;
     }
     let rate = BitRate::new(about.rate_bps).map_or_else(String::new, |rate| rate.to_string());

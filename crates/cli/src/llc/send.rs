@@ -181,7 +181,7 @@ fn tell(
             "why": why, "elapsed_ns": nanos, "frames_without_room": no_room,
             "bound_ns": bound_ns,
         });
-        outln!("{told}");
+        outln!("{}", crate::json::document(&told));
     } else if args.count > 1 {
         let rate = u128::from(done) * 1_000_000_000 / u128::from(nanos.max(1));
         outln!("{sent} sent, {acknowledged} acknowledged, {failed} failed, {timed_out} timed out: {rate}/s");

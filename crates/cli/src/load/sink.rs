@@ -82,7 +82,7 @@ pub(super) fn run(port: u16, window: Window, format: Format) -> Result<(), Failu
         window_ns: window.as_nanos(),
     };
     let text = match format {
-        Format::Json => serde_json::to_string(&goodput).map_err(|e| Failure::failed(e.to_string()))?,
+        Format::Json => crate::json::document(&goodput),
         Format::Text => format!(
             "TCP {:.3} Mbit/s, UDP {:.3} Mbit/s of payload in {window}",
             goodput.tcp_bps as f64 / 1e6,

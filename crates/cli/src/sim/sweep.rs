@@ -20,13 +20,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct Args {
     #[command(flatten)]
     source: super::Source,
-    /// The seeds, the last one not among them
+    /// Seed range A..B (end exclusive)
     #[arg(long, value_name = "A..B", value_parser = parse_seeds, default_value = "0..1000")]
     seeds: std::ops::Range<u64>,
     /// How many threads; one for each core without it
     #[arg(long)]
     threads: Option<usize>,
-    /// Go on behind a broken rule
+    /// Continue after a rule violation
     #[arg(long)]
     keep_going: bool,
     /// Go on for so many minutes instead of up to a last seed
@@ -249,27 +249,25 @@ fn print(args: &Args, format: Format, sum: &Sum, plan: &Plan, interrupted: bool)
     if format == Format::Json {
         let happened: serde_json::Map<_, _> =
             sum.tally.iter().map(|(name, _, count)| (name.replace(' ', "_"), json!(count))).collect();
-        outln!(
-            "{}",
-            json!({
-                "file": file,
-                "seeds": [seeds.start, seeds.end],
-                "runs": sum.runs,
-                "interrupted": interrupted,
-                "next": next,
-                "hops": sum.hops,
-                "events": sum.events,
-                "seconds": seconds,
-                "hops_per_second": hops,
-                "simulated_ns": sum.simulated.as_nanos(),
-                "excused_ns": sum.excused.as_nanos(),
-                "worst_recovery_ns": super::report::recoveries(&sum.recoveries),
-                "happened": happened,
-                "broken": sum.broken.iter().map(|(seed, what)| json!({
-                    "seed": seed, "what": what, "again": again(*seed),
-                })).collect::<Vec<_>>(),
-            })
-        );
+        let told = json!({
+            "file": file,
+            "seeds": [seeds.start, seeds.end],
+            "runs": sum.runs,
+            "interrupted": interrupted,
+            "next": next,
+            "hops": sum.hops,
+            "events": sum.events,
+            "seconds": seconds,
+            "hops_per_second": hops,
+            "simulated_ns": sum.simulated.as_nanos(),
+            "excused_ns": sum.excused.as_nanos(),
+            "worst_recovery_ns": super::report::recoveries(&sum.recoveries),
+            "happened": happened,
+            "broken": sum.broken.iter().map(|(seed, what)| json!({
+                "seed": seed, "what": what, "again": again(*seed),
+            })).collect::<Vec<_>>(),
+        });
+        outln!("{}", crate::json::document(&told));
         return;
     }
     for (name, rows, count) in sum.tally.iter().filter(|(.., count)| *count > 0) {

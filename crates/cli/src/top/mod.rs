@@ -133,8 +133,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     match format {
         Format::Text if args.svg.is_some() => {}
         Format::Json => {
-            let json = serde_json::to_string(&picture).map_err(|e| Failure::failed(e.to_string()))?;
-            outln!("{json}");
+            outln!("{}", crate::json::document(&picture));
         }
         Format::Text => outln!("{}", text::page(&picture)),
     }

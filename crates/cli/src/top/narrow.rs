@@ -115,8 +115,8 @@ mod tests {
     fn what_no_load_has_is_refused_and_does_not_look_like_a_quiet_wire() {
         for (text, column, wanted) in [
             ("src n3 and sap 4", 12, "nothing here has that field"),
-            ("length > 5", 1, "nothing here has that field; a field was expected (src, dst, host, kind"),
-            ("kind announce", 6, "one of these was expected: token, data, ordinary, signal, llc"),
+            ("length > 5", 1, "nothing here has that field; expected a field (src, dst, host, kind"),
+            ("kind announce", 6, "expected one of: token, data, ordinary, signal, llc"),
             ("late", 1, "or a word such as token"),
         ] {
             let error = Narrow::parse(text).expect_err(text);

@@ -115,8 +115,7 @@ pub fn page(picture: &Picture) -> String {
     if broken > 0 {
         faults.push(format!("units_not_as_promised {broken}"));
     }
-    let zero =
-        if faults.is_empty() { "all counters that should be zero are".into() } else { faults.join(", ") };
+    let zero = if faults.is_empty() { "no error counters raised".into() } else { faults.join(", ") };
     let _ = write!(out, "faults    {zero}");
     out
 }

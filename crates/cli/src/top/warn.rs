@@ -129,8 +129,9 @@ pub fn of_segment(rows: &Monitor, picture: &Picture) -> Vec<Warning> {
     }
     if rows.segment.refused > 0 {
         let sentence = format!(
-            "{} stations do not take part here; 'rota status' says who and why",
-            rows.segment.refused
+            "{} station{} not in this ring; 'rota status' says which and why",
+            rows.segment.refused,
+            if rows.segment.refused == 1 { "" } else { "s" }
         );
         warnings.push(warning("refused", sentence));
     }
@@ -185,10 +186,9 @@ pub fn of_station(picture: &Picture, station: &Station, row: &StationRow, notice
     }
     if stalls > 0 && station.stall_longest_ns >= STALL_LONG_NS {
         let longest = Span::from_nanos(station.stall_longest_ns);
-        let often = if stalls == 1 { "once".into() } else { format!("{stalls} times") };
-        let sentence = format!(
-            "the host of {name} stood still {often} in the last ten seconds (longest ever: {longest})"
-        );
+        let plural = if stalls == 1 { "" } else { "s" };
+        let sentence =
+            format!("{name}: {stalls} host stall{plural} in the last 10 s (longest ever: {longest})");
         warnings.push(warning("stalls", sentence));
     }
     let talk = station.kinds[0].now.rate_bps.saturating_add(station.kinds[3].now.rate_bps);

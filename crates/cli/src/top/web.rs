@@ -62,7 +62,7 @@ pub fn run(address: &str, force: bool, every: Span, filter: Narrow) -> Result<Ex
 }
 
 fn json(picture: &Picture) -> String {
-    serde_json::to_string(picture).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+    crate::json::document(picture)
 }
 
 fn look_for_ever(every: Span, filter: Narrow, newest: &Mutex<Arc<str>>) {

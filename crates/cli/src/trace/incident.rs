@@ -35,8 +35,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 fn list(node: &mut Node, format: Format) -> Result<Exit, Failure> {
     let incidents = node.incidents()?;
     if format == Format::Json {
-        let json = serde_json::to_string(&incidents).map_err(|error| Failure::failed(error.to_string()))?;
-        outln!("{json}");
+        outln!("{}", crate::json::document(&serde_json::json!({ "incidents": incidents })));
         return Ok(Exit::Done);
     }
     if incidents.is_empty() {
@@ -92,9 +91,9 @@ fn tell(node: &mut Node, number: u64, save: Option<&Path>, format: Format) -> Re
             let assumption = told.assumption.key();
             outln!(
                 "{}",
-                serde_json::json!({
+                crate::json::document(&serde_json::json!({
                     "incident": info, "text": told.text, "assumption": assumption, "events": events,
-                })
+                }))
             );
         }
     }

@@ -96,7 +96,7 @@ pub fn headline(about: &Entry, own: &str) -> String {
             format!("the host of {own} itself stood still for {}", Span::from_nanos(to.saturating_sub(from)))
         }
         (TraceEvent::Closed, _) => {
-            format!("channel {channel} ended on {own} though nobody closed it: {}", about.words)
+            format!("channel {channel} ended unexpectedly on {own}: {}", about.words)
         }
         _ => format!("{}: {}", record.event.word(), text::what(about)),
     }

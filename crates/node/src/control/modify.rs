@@ -17,7 +17,10 @@ impl Control<'_> {
         let Err(error) = result else { return };
         let Some(at) = self.session_asking(ask) else { return };
         self.sessions[at].asked.retain(|(id, _)| *id != ask);
-        self.sessions[at].error(error.to_string(), true);
+        match error {
+            ResizeError::NoChannel(_) => self.sessions[at].not_there(error.to_string()),
+            ResizeError::Room { .. } => self.sessions[at].error(error.to_string(), true),
+        };
     }
 
     /// The sessions that asked for a change of a channel; their questions count as answered.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::info::{ChannelInfo, ContractInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 7;
+pub const CONTROL_VERSION: u32 = 8;
 /// Longest message.
 pub const MESSAGE_OCTETS_MAX: usize = 64 * 1024;
 
@@ -133,6 +133,11 @@ pub enum Reply {
     /// The station is there, but nobody on it listens to the service.
     NoListener {
         /// Which station and service, as one sentence.
+        sentence: String,
+    },
+    /// A channel or an incident of that number is not there.
+    NotThere {
+        /// What was looked for, as one sentence.
         sentence: String,
     },
     /// To [`Request::Listen`].

@@ -151,7 +151,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let (latency, directed, broadcast, batches) = quiet(args)?;
     let outcome = Outcome { virtual_wire: true, latency, directed, broadcast, batches, loaded };
     match format {
-        Format::Json => outln!("{}", serde_json::to_string(&outcome).map_err(failed)?),
+        Format::Json => outln!("{}", crate::json::document(&outcome)),
         Format::Text => print::print(&outcome),
     }
     Ok(())

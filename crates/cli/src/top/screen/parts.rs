@@ -186,7 +186,7 @@ impl Painter<'_> {
         let (text, style) = if !self.picture.node {
             (" no counters".to_owned(), self.theme.faint())
         } else if faults.is_empty() {
-            (format!(" the {count} counters that should be zero are zero"), self.theme.good())
+            (format!(" no error counters raised ({count} watched)"), self.theme.good())
         } else {
             let lately = self.picture.faults().any(|fault| fault.rose == Rose::Lately);
             let style = if lately { self.theme.bad() } else { self.theme.faint() };

@@ -1,0 +1,154 @@
+//! What `--json` prints is what docs/json.md says: every key is on the page, ids are strings, errors are
+//! documents.
+
+mod common;
+
+use common::Lab;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::process::Command;
+
+const PAGE: &str = include_str!("../../../docs/json.md");
+
+/// The keys that a section of the page names.
+fn keys(section: &str) -> BTreeSet<String> {
+    let begin = PAGE.find(&format!("\n## {section}\n")).unwrap_or_else(|| panic!("no section {section}"));
+    let rest = &PAGE[begin + 4..];
+    let text = &rest[..rest.find("\n## ").unwrap_or(rest.len())];
+    text.split('`').skip(1).step_by(2).filter(|word| !word.contains(' ')).map(str::to_owned).collect()
+}
+
+/// The paths of a document's values.
+fn paths(value: &Value, at: &str, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            let dot = if at.is_empty() { "" } else { "." };
+            fields.iter().for_each(|(key, field)| paths(field, &format!("{at}{dot}{key}"), into));
+        }
+        Value::Array(values) if values.iter().any(Value::is_object) => {
+            values.iter().for_each(|value| paths(value, &format!("{at}[]"), into));
+        }
+        _ => {
+            into.insert(at.to_owned());
+        }
+    }
+}
+
+#[track_caller]
+fn assert_as_on_the_page(section: &str, document: &Value) {
+    assert_eq!(document["rota"], 1, "{document}");
+    let (keys, mut printed) = (keys(section), BTreeSet::new());
+    paths(document, "", &mut printed);
+    for path in &printed {
+        let is_free = |key: &String| {
+            let stem = key.trim_end_matches(".*");
+            key.ends_with(".*") && (path.starts_with(stem) || path == stem.trim_end_matches("[]"))
+        };
+        // A list that is empty, or an object that is not there, has the name of what would be in it.
+        let is_empty =
+            |key: &String| key.starts_with(&format!("{path}[].")) || key.starts_with(&format!("{path}."));
+        let known = keys.contains(path) || keys.iter().any(is_free) || keys.iter().any(is_empty);
+        assert!(known, "docs/json.md, section {section}, lacks {path}: {document}");
+    }
+    for key in keys.iter().filter(|key| !key.contains(['.', '[', '(', '#']) && *key != "refused") {
+        let is_there = document.get(key).is_some();
+        assert!(
+            is_there || key.contains("json") || PAGE_WORDS.contains(&key.as_str()),
+            "{section}: no {key}"
+        );
+    }
+}
+
+/// Words in backticks that are no keys of the document of their section.
+const PAGE_WORDS: &[&str] = &[
+    "test",
+    "margin_bps",
+    "counter_offer_bps",
+    "name",
+    "down",
+    "hub",
+    "incident",
+    "text",
+    "assumption",
+    "events",
+    "{\"lost\":",
+];
+
+fn run(words: &[&str]) -> (Option<i32>, Value) {
+    let out = Command::new(env!("CARGO_BIN_EXE_rota")).args(words).output().expect("rota starts");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let document =
+        serde_json::from_str(&text).unwrap_or_else(|_| panic!("{words:?}: not one document: {text}"));
+    (out.status.code(), document)
+}
+
+#[test]
+fn errors_are_documents_and_say_their_kind() {
+    for (words, exit, kind) in [
+        (&["frobnicate", "--json"][..], 2, "wrong_use"),
+        (&["channel", "close", "x", "--format", "json"], 2, "wrong_use"),
+        (&["sim", "run", "/nonexistent", "--json"], 1, "failed"),
+        (&["lab", "down", "--name", "no-such-lab", "--json"], 1, "failed"),
+    ] {
+        let (code, document) = run(words);
+        assert_eq!((code, &document["error"]["kind"]), (Some(exit), &kind.into()), "{document}");
+        assert_eq!(document["error"]["exit"], exit, "{document}");
+        assert_as_on_the_page("error", &document);
+    }
+}
+
+#[test]
+fn runs_and_sweeps_print_the_keys_of_the_page() {
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/crash.toml");
+    assert_as_on_the_page("run", &run(&["sim", "run", scenario, "--json"]).1);
+    assert_as_on_the_page("sweep", &run(&["sim", "sweep", "--seeds", "0..1", "--json"]).1);
+}
+
+#[test]
+fn a_lab_prints_the_keys_of_the_page() {
+    let Some(lab) = Lab::up("json", 3) else { return };
+    let receiver = lab.receiver(3, "4", &["--out", "/dev/null"]);
+    let sender =
+        lab.start(1, &["send", "--to", "n3", "--service", "4", "--video", CLIP, "--frames", "240", "--json"]);
+    let counted = common::eventually(common::PATIENCE, || {
+        let list = lab.rota(1, &["channel", "list", "--json"]).well().json();
+        (list["channels"][0]["units"].as_u64() > Some(10)).then_some(list)
+    });
+    let list = counted.expect("units that count");
+    assert_as_on_the_page("channels", &list);
+    let id = list["channels"][0]["channel"].as_str().expect("ids are strings").to_owned();
+    let other = lab.rota(3, &["channel", "list", "--json"]).well().json();
+    assert_eq!(other["channels"][0]["channel"].as_str(), Some(id.as_str()), "one id at both ends: {other}");
+    assert!(other["channels"][0]["units"].as_u64() > Some(5), "{other}");
+    assert_as_on_the_page("status", &lab.rota(2, &["status", "--json"]).well().json());
+    assert_as_on_the_page("top", &lab.rota(2, &["top", "--json"]).well().json());
+    assert_as_on_the_page("events", &lab.rota(2, &["trace", "show", "--last", "9", "--json"]).well().json());
+    assert_as_on_the_page("send", &sender.finish().json());
+    assert_as_on_the_page("recv", &receiver.finish().json());
+
+    let _receiver = lab.receiver(3, "5", &["--out", "/dev/null"]);
+    let open = |rate: &str, to: &str| {
+        lab.rota(1, &["channel", "open", "--to", to, "--service", "5", "--rate", rate, "--probe", "--json"])
+    };
+    let refused = open("9.9mbit", "n3");
+    assert_eq!(refused.code(), 3);
+    assert_as_on_the_page("refused", &refused.json());
+    assert_as_on_the_page("incidents", &lab.rota(1, &["trace", "incident", "--json"]).well().json());
+    assert_as_on_the_page("contract", &open("1mbit", "n3").well().json());
+    for (words, sentence) in [
+        (&["channel", "close", &id, "--json"][..], "no channel"),
+        (&["channel", "modify", &id, "--rate", "1mbit", "--json"], "no open channel"),
+        (&["trace", "incident", "77", "--json"], "no incident 77"),
+        (&["recv", "--from", "n9", "--json"], "no station 'n9'"),
+    ] {
+        let told = lab.rota(1, words);
+        let document = told.json();
+        assert_eq!((told.code(), &document["error"]["kind"]), (5, &"not_there".into()), "{document}");
+        assert!(document["error"]["sentence"].as_str().unwrap_or("").contains(sentence), "{document}");
+        assert_as_on_the_page("error", &document);
+    }
+    assert_eq!(open("1mbit", "n9").code(), 5);
+    assert_eq!(open("1mbit", "n2").code(), 5, "nobody listens there yet");
+}
+
+const CLIP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/clip.h264");
