@@ -18,6 +18,17 @@ pub struct Framing {
 impl Framing {
     /// Plain Ethernet at its standard MTU.
     pub const ETHERNET: Self = Self { mtu: 1500, overhead_octets: 38, min_wire_octets: 84, rota_octets: 64 };
+    /// The MTUs that a segment may have.
+    pub const MTU_MIN: u16 = 576;
+    /// See [`Self::MTU_MIN`].
+    pub const MTU_MAX: u16 = 9_000;
+    /// Most octets of a unit in one frame, whatever the MTU: a receiver's memory has places of this size.
+    pub const FRAGMENT_OCTETS_MAX: u64 = 2_048;
+
+    /// Ethernet with another MTU.
+    pub const fn ethernet(mtu: u16) -> Self {
+        Self { mtu, ..Self::ETHERNET }
+    }
 
     /// Octets on the wire of one frame with `frame_payload_len` octets behind its Ethernet header.
     pub const fn wire_octets(&self, frame_payload_len: u64) -> Octets {
@@ -29,7 +40,13 @@ impl Framing {
     /// Octets of a client's unit that fit into one frame: 1436 on plain Ethernet, never less than one.
     pub const fn unit_payload_max(&self) -> u64 {
         let room = self.mtu.saturating_sub(self.rota_octets) as u64;
-        if room == 0 { 1 } else { room }
+        if room == 0 {
+            1
+        } else if room > Self::FRAGMENT_OCTETS_MAX {
+            Self::FRAGMENT_OCTETS_MAX
+        } else {
+            room
+        }
     }
 
     /// Frames that a unit of `unit` octets is cut into: n of eq. 7; an empty unit still needs one.
@@ -222,6 +239,16 @@ mod tests {
         assert_eq!(extra(&at(1_000, 13_000), 2 * 1_436), Span::from_nanos(2 * (13_000 - 12_304)));
         // At 100 Mbit/s the shortest frame takes longer than any preparation here.
         assert_eq!(extra(&at(100, 3_000), 1), Span::ZERO);
+    }
+
+    #[test]
+    fn a_unit_is_cut_by_the_mtu_and_no_piece_is_longer_than_a_receivers_place() {
+        let unit = Octets::new(6_250);
+        let frames = |mtu| Framing::ethernet(mtu).frames_of(unit);
+        assert_eq!([576, 1_400, 1_500, 9_000].map(frames), [13, 5, 5, 4]);
+        assert_eq!(Framing::ethernet(9_000).unit_payload_max(), 2_048);
+        let link = LinkModel::new(BitRate::from_mbit(10), Framing::ethernet(9_000), 100);
+        assert_eq!(link.frame_span_max(), Span::from_nanos(7_230_400));
     }
 
     #[test]

@@ -99,6 +99,8 @@ impl SegmentParams {
     pub const TOKEN_FIXED_OCTETS: u64 = 28 + 28 + 32 + 16;
     /// Octets of one slot in the token: station and holding time.
     pub const SLOT_OCTETS: u64 = 6;
+    /// Octets that the grant of a claim has beside its list.
+    pub const GRANT_OCTETS: u64 = 19;
     /// Octets of an announcement: link header, body with the longest name, tag.
     pub const ANNOUNCE_OCTETS: u64 = 28 + 91 + 16;
 
@@ -107,13 +109,19 @@ impl SegmentParams {
     /// The token is charged at its longest, so `slots_max` follows the rate: 16 below 100 Mbit/s, 64
     /// below 1 Gbit/s, else 200. A longer list on a slow link would cost more hop than it could admit.
     pub fn new(rate: BitRate, stations: u16) -> Self {
+        Self::with_framing(rate, Framing::ETHERNET, stations)
+    }
+
+    /// The same with another framing. The list must fit one frame, beside what the grant of a claim adds.
+    pub fn with_framing(rate: BitRate, framing: Framing, stations: u16) -> Self {
         let slots_max = match rate.as_bps() {
             0..100_000_000 => 16,
             100_000_000..1_000_000_000 => 64,
             _ => 200,
         };
+        let slots_max = slots_max.min(Self::slots_in(framing.mtu));
         let token_octets = Self::TOKEN_FIXED_OCTETS + Self::SLOT_OCTETS * u64::from(slots_max);
-        let link = LinkModel::new(rate, Framing::ETHERNET, token_octets);
+        let link = LinkModel::new(rate, framing, token_octets);
         let burst_frames = link.frames_in(Span::from_micros(100)).max(2);
         Self {
             trt: Self::TRT_30HZ,
@@ -127,6 +135,12 @@ impl SegmentParams {
             slots_max,
             hold_max: Self::TRT_30HZ,
         }
+    }
+
+    /// How many slots a list of one frame holds.
+    pub const fn slots_in(mtu: u16) -> u16 {
+        ((mtu as u64).saturating_sub(Self::TOKEN_FIXED_OCTETS + Self::GRANT_OCTETS) / Self::SLOT_OCTETS)
+            as u16
     }
 
     /// The longest hold of a station that reserved nothing: one ordinary visit and its hop.

@@ -5,7 +5,7 @@ use crate::link_rate::link_rate;
 use crate::{Format, calibrate};
 use rota_admission::NrtPolicy;
 use rota_driver::gate::{EgressGate, ROTA_MARK};
-use rota_driver::packet::{OpenError, PacketDevice, PacketOptions};
+use rota_driver::packet::{OpenError, PacketDevice, PacketOptions, interface_mtu};
 use rota_node::log::{LevelFilter, Log};
 use rota_node::{Guests, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};
@@ -21,8 +21,8 @@ const KEY_FILE: &str = "/etc/rota/segment.key";
 /// More often would only load the segment: a monitor shows rates.
 const REPORT_MIN: Span = Span::from_millis(100);
 const DEATH_MAX: Span = Span::from_millis(60_000);
-/// A full frame, its header and its check sequence: a smaller buffer would hold nothing.
-const PORT_QUEUE_MIN: Octets = Octets::new(1_518);
+/// Header and check sequence of a frame: a buffer that is smaller than a full one would hold nothing.
+const FRAME_OCTETS: u64 = 18;
 /// Diverted frames that may wait in the kernel until the data thread's turn.
 const GATE_FRAMES: u32 = 512;
 
@@ -240,7 +240,9 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         Some(rate) => rate,
         None => driver_rate(&iface)?,
     };
-    let settings = settings(args, rate)?;
+    let mtu = interface_mtu(&iface)
+        .map_err(|errno| Failure::failed(format!("the MTU of {iface} cannot be read: {errno}")))?;
+    let settings = settings(args, rate, mtu)?;
     let mut options = PacketOptions::new(&iface, args.ethertype, ROTA_MARK);
     options.rate = Some(rate);
     options.llc = true;
@@ -285,13 +287,14 @@ fn check_name(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn settings(args: &Args, rate: BitRate) -> Result<Settings, Failure> {
-    if args.port_queue < PORT_QUEUE_MIN {
+fn settings(args: &Args, rate: BitRate, mtu: u16) -> Result<Settings, Failure> {
+    let frame = u64::from(mtu) + FRAME_OCTETS;
+    if args.port_queue.get() < frame {
         let sentence =
-            format!("a port buffer of {} holds no frame; give 1518octets or more", args.port_queue);
+            format!("a port buffer of {} holds no frame; give {frame}octets or more", args.port_queue);
         return Err(Failure::wrong_use(sentence));
     }
-    let mut settings = Settings::ethernet(rate, args.port_queue);
+    let mut settings = Settings::ethernet_of(rate, args.port_queue, mtu);
     settings.segment = args.segment;
     settings.ether_type = args.ethertype;
     if args.report != Span::ZERO && args.report < REPORT_MIN || args.report > DEATH_MAX {

@@ -24,6 +24,9 @@ use thiserror::Error;
 /// more than a frame's octets.
 const RECEIVE_BUFFER: usize = 4 << 20;
 const ARPHRD_ETHER: u16 = 1;
+/// IEEE 802.1Q, the tag that the kernel does not count against the MTU, and its octets.
+const VLAN: [u8; 2] = [0x81, 0x00];
+const VLAN_TAG: usize = 4;
 /// Room for one receive stamp and its header.
 const CONTROL_OCTETS: usize = 64;
 
@@ -213,7 +216,7 @@ impl PacketDevice {
     /// # Errors
     /// As [`FrameDevice::transmit`].
     pub fn send_any(&mut self, frame: &[u8]) -> Result<Transmit, DeviceError> {
-        self.check_length(frame.len())?;
+        self.check_length(frame)?;
         let sent = packet_socket::send_to(self.socket.as_fd(), frame, &self.any);
         let taken = self.settle_send("sendto", sent.map(|()| 1))?;
         Ok(if taken == 1 { Transmit::Sent } else { Transmit::NoRoom })
@@ -225,10 +228,10 @@ impl PacketDevice {
     /// # Errors
     /// What is wrong with the first frame, if nothing was sent.
     pub fn transmit_batch(&mut self, frames: &[&[u8]]) -> Result<usize, DeviceError> {
-        let max = usize::from(self.mtu) + ETHERNET_HEADER;
-        let good = frames.iter().take_while(|f| (ETHERNET_HEADER..=max).contains(&f.len())).count();
+        let fits = |frame: &&&[u8]| frame.len() >= ETHERNET_HEADER && frame.len() <= longest(self.mtu, frame);
+        let good = frames.iter().take_while(fits).count();
         if let (0, Some(first)) = (good, frames.first()) {
-            self.check_length(first.len())?;
+            self.check_length(first)?;
         }
         let mut done = 0;
         while done < good {
@@ -243,8 +246,8 @@ impl PacketDevice {
         Ok(done)
     }
 
-    fn check_length(&self, len: usize) -> Result<(), DeviceError> {
-        let max = usize::from(self.mtu) + ETHERNET_HEADER;
+    fn check_length(&self, frame: &[u8]) -> Result<(), DeviceError> {
+        let (len, max) = (frame.len(), longest(self.mtu, frame));
         if len > max {
             return Err(DeviceError::FrameTooLong { len, max });
         }
@@ -287,6 +290,23 @@ impl PacketDevice {
             Stamp::Invalid => self.counters.stamps_invalid += 1,
         }
     }
+}
+
+/// How long a frame may be: a VLAN tag does not count against the MTU, and the kernel sends it on top of it.
+fn longest(mtu: u16, frame: &[u8]) -> usize {
+    let tag = if frame.get(12..14) == Some(&VLAN) { VLAN_TAG } else { 0 };
+    usize::from(mtu) + ETHERNET_HEADER + tag
+}
+
+/// The MTU of an interface in this network namespace.
+///
+/// # Errors
+/// The kernel's answer: there is no such interface.
+pub fn interface_mtu(iface: &str) -> Result<u16, Errno> {
+    let name = Name::new(iface).ok_or(Errno::ENODEV)?;
+    let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    let mtu = interface::mtu(any.as_fd(), &name)?;
+    Ok(u16::try_from(mtu).unwrap_or(u16::MAX - ETHERNET_HEADER as u16))
 }
 
 /// A socket that receives IEEE 802.2 frames for this station and for all.
@@ -420,7 +440,7 @@ impl FrameDevice for PacketDevice {
     }
 
     fn transmit(&mut self, frame: &[u8]) -> Result<Transmit, DeviceError> {
-        self.check_length(frame.len())?;
+        self.check_length(frame)?;
         let sent = packet_socket::send_to(self.socket.as_fd(), frame, &self.ours);
         let taken = self.settle_send("sendto", sent.map(|()| 1))?;
         Ok(if taken == 1 { Transmit::Sent } else { Transmit::NoRoom })
@@ -474,5 +494,21 @@ fn stamp_of(message: ControlMessageOwned) -> Option<u64> {
     match message {
         ControlMessageOwned::ScmTimestampns(time) => Some(nanoseconds(time)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A full frame with a tag was refused: the check allowed no tag.
+    #[test]
+    fn a_vlan_tag_does_not_count_against_the_mtu() {
+        let mut frame = vec![0; 1_518];
+        assert_eq!((longest(1_500, &frame), longest(9_000, &[])), (1_514, 9_014));
+        frame[12..14].copy_from_slice(&VLAN);
+        assert_eq!((longest(1_500, &frame), longest(576, &frame)), (1_518, 594));
+        assert!(interface_mtu("lo").is_ok_and(|mtu| mtu > 1_500));
+        assert_eq!(interface_mtu("no-such-one"), Err(Errno::ENODEV));
     }
 }

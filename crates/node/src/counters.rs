@@ -222,6 +222,11 @@ impl Published {
         }
     }
 
+    /// The interface's MTU as it is now, where that is known.
+    pub(crate) fn mtu(&self) -> Option<u16> {
+        self.meter.mtu()
+    }
+
     /// Diverted frames that the kernel dropped.
     pub(crate) fn gate_lost(&self) -> u64 {
         self.meter.gate_lost()

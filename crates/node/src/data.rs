@@ -43,6 +43,11 @@ pub(crate) enum Stopped {
     Device(DeviceError),
     Gate(EgressError),
     System(&'static str, io::Error),
+    /// The interface's MTU is not what it was when the node began.
+    Mtu {
+        was: u16,
+        is: u16,
+    },
 }
 
 /// What the data thread measures of itself. Parts of a hop are summed only while hops are being measured.
@@ -165,6 +170,8 @@ struct Data<D, G> {
     /// One frame of the host, and one octet more.
     host_buffer: Box<[u8]>,
     receive_buffer: Box<[u8]>,
+    /// The interface's MTU, once it is another one.
+    mtu_changed: Option<u16>,
     rings: Sources,
     sinks: Vec<Sink>,
     poller: Poller,
@@ -259,6 +266,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             host: HostFrames::default(),
             host_buffer: vec![0; longest + 1].into_boxed_slice(),
             receive_buffer: vec![0; buffer].into_boxed_slice(),
+            mtu_changed: None,
             rings: Sources { sources: Vec::with_capacity(256), sockets: Sockets::new() },
             sinks: Vec::with_capacity(256),
             poller,

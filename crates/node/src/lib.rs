@@ -114,6 +114,19 @@ pub enum NodeError {
     /// The egress gate.
     #[error("the egress gate failed: {0}")]
     Gate(#[from] EgressError),
+    /// All stations of a segment share one MTU, and nothing can be sized anew while a ring runs.
+    #[error(
+        "interface {interface}: its MTU changed from {was} to {is} while the node ran; its channels have ended. \
+         Give all stations of the segment one MTU, and start the node again"
+    )]
+    Mtu {
+        /// Which.
+        interface: String,
+        /// As it was.
+        was: u16,
+        /// As it is.
+        is: u16,
+    },
     /// The device.
     #[error("interface {interface}: {source}")]
     Device {
@@ -200,6 +213,7 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
     outcome.map_err(|error| match error {
         data::Stopped::Device(source) => NodeError::Device { interface, source },
         data::Stopped::Gate(source) => NodeError::Gate(source),
+        data::Stopped::Mtu { was, is } => NodeError::Mtu { interface, was, is },
         data::Stopped::System(what, source) => NodeError::System { what, source },
     })
 }

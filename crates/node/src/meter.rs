@@ -3,6 +3,7 @@
 //! data thread only loads them.
 
 use rota_driver::outsiders::{Outsiders, interface_dropped, interface_sent};
+use rota_driver::packet::interface_mtu;
 use rota_proto::HostSigns;
 use rota_shm::{CounterReader, CounterTable, Monitor, StationRow};
 use rota_wire::{Load, MacAddr};
@@ -25,6 +26,7 @@ pub(crate) struct Meter {
     foreign_octets: AtomicU64,
     foreign_mac: AtomicU64,
     gate_lost: AtomicU64,
+    mtu: AtomicU64,
 }
 
 impl Meter {
@@ -37,12 +39,18 @@ impl Meter {
             foreign_octets: zero(),
             foreign_mac: zero(),
             gate_lost: zero(),
+            mtu: zero(),
         })
     }
 
     /// Diverted frames that the kernel dropped before the node could read them.
     pub(crate) fn gate_lost(&self) -> u64 {
         self.gate_lost.load(Ordering::Relaxed)
+    }
+
+    /// The interface's MTU, once it has been asked for.
+    pub(crate) fn mtu(&self) -> Option<u16> {
+        u16::try_from(self.mtu.load(Ordering::Relaxed)).ok().filter(|mtu| *mtu > 0)
     }
 
     /// What the machines are told of their host; the rest is the data thread's own.
@@ -74,6 +82,9 @@ pub(crate) fn run(
         if let (Some((frames_0, octets_0)), Some((frames, octets))) = (base, interface_sent(interface)) {
             meter.sent_frames.store(frames.saturating_sub(frames_0), Ordering::Relaxed);
             meter.sent_octets.store(octets.saturating_sub(octets_0), Ordering::Relaxed);
+        }
+        if let Ok(mtu) = interface_mtu(interface) {
+            meter.mtu.store(u64::from(mtu), Ordering::Relaxed);
         }
         if let Some(lost) = gate.and_then(interface_dropped) {
             meter.gate_lost.store(lost, Ordering::Relaxed);

@@ -7,7 +7,7 @@
 use crate::channels::Channels;
 use crate::rether::{Rether, STATIONS_MAX};
 use rota_units::{Instant, Span};
-use rota_wire::{ChannelReport, Class, Load, MacAddr, REPORT_CHANNELS_MAX, Report, ReportHead};
+use rota_wire::{ChannelReport, Class, Load, MacAddr, Report, ReportHead};
 
 /// Ends of channels that are kept of all stations together.
 pub const CHANNELS_KEPT: usize = 512;
@@ -143,14 +143,14 @@ impl Reports {
         channels.next_interval();
         link.next_interval();
         let mut report = Report::new(self.own(now, link, channels));
-        let ends = channels.ends();
-        for step in 0..ends.min(REPORT_CHANNELS_MAX) {
+        let (ends, most) = (channels.ends(), Report::channels_in(link.settings().link.framing.mtu));
+        for step in 0..ends.min(most) {
             if let Some(end) = channels.report_of((self.turn + step) % ends, link) {
                 report.push(end);
             }
         }
-        self.turn = (self.turn + REPORT_CHANNELS_MAX) % ends.max(1);
-        let rounds = ends.div_ceil(REPORT_CHANNELS_MAX).max(1) as u64;
+        self.turn = (self.turn + most) % ends.max(1);
+        let rounds = ends.div_ceil(most).max(1) as u64;
         let is_member = |mac| link.member_at(mac).is_some();
         let patience = interval * (CHANNEL_SILENCE + rounds);
         self.channels.retain(|channel| now.since(channel.at) < patience && is_member(channel.mac));

@@ -5,7 +5,7 @@ mod lan;
 use lan::{FOREIGN, Lan, Pattern, SECOND, both, mac, octet};
 use rota_proto::{
     FrameBuf, HostTag, Input, LLC_BROADCAST, LlcAddress, LlcFailure, LlcOutcome, LlcRequest, ModeName,
-    Output, PortId,
+    Output, PortId, Settings,
 };
 use rota_units::{Instant, Span};
 use rota_wire::llc::{AckStatus, Control, LlcHeader, LlcMalformed};
@@ -23,6 +23,26 @@ fn a_datagram_of_any_length_arrives_whole_in_both_modes() {
         lan.run(SECOND);
         assert_eq!(lan.outcome(number), Some(LlcOutcome::Failed(LlcFailure::Impossible)));
         assert_eq!(lan.got.last().map(|got| got.from), Some(LlcAddress { socket: 2, node: 1 }));
+    }
+}
+
+/// Fragments have the size of the usual MTU's frames: on a smaller one they could not be sent at all.
+#[test]
+fn below_the_usual_mtu_only_messages_of_one_frame_are_sent() {
+    let small = |settings: &mut Settings| {
+        let llc = std::mem::take(&mut settings.llc);
+        *settings = Settings { llc, ..Settings::ethernet_of(settings.link.rate, settings.port_queue, 576) };
+    };
+    for mut lan in [Lan::plain_with(3, small), Lan::token_with(3, small)] {
+        for (octets, outcome) in [
+            (573, LlcOutcome::Sent),
+            (574, LlcOutcome::Failed(LlcFailure::Impossible)),
+            (16_384, LlcOutcome::Failed(LlcFailure::Impossible)),
+        ] {
+            let number = lan.send(0, 2, octets, |_| ());
+            lan.run(SECOND);
+            assert_eq!(lan.outcome(number), Some(outcome), "{octets} octets");
+        }
     }
 }
 

@@ -227,8 +227,24 @@ impl ChannelReport {
     }
 }
 
+impl Report {
+    /// How many channels a report names that fits one frame of this MTU.
+    pub const fn channels_in(mtu: u16) -> usize {
+        let most = (mtu as usize).saturating_sub(HEAD_OCTETS + 28 + 16) / CHANNEL_OCTETS;
+        if most > REPORT_CHANNELS_MAX {
+            REPORT_CHANNELS_MAX
+        } else if most == 0 {
+            1
+        } else {
+            most
+        }
+    }
+}
+
 const HEAD_OCTETS: usize = 12 + 14 * 16 + 6 + 4 + 8 * 3 + 4 * 3 + 2 + 1;
 const CHANNEL_OCTETS: usize = 8 + 2 + 2 + 1 + 4 * 3 + 8 * 7;
 
 // A full report fits one frame of any Ethernet, behind the link header and before the tag.
 const _: () = assert!(HEAD_OCTETS + CHANNEL_OCTETS * REPORT_CHANNELS_MAX + 28 + 16 <= 1500);
+// And one of the shortest that is served has room for some channels.
+const _: () = assert!(Report::channels_in(576) >= 2);

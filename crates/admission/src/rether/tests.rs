@@ -242,3 +242,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_list_has_as_many_slots_as_one_frame_of_the_mtu_holds() {
+    let most =
+        |mtu| SegmentParams::with_framing(BitRate::from_mbit(1_000), Framing::ethernet(mtu), 5).slots_max;
+    assert_eq!([576, 1_400, 1_500, 9_000].map(most), [75, 200, 200, 200]);
+    for mtu in [576, 577, 800, 1_500] {
+        let octets = SegmentParams::TOKEN_FIXED_OCTETS + SegmentParams::GRANT_OCTETS;
+        assert!(octets + SegmentParams::SLOT_OCTETS * u64::from(most(mtu)) <= u64::from(mtu));
+    }
+    let slow = SegmentParams::with_framing(BitRate::from_mbit(10), Framing::ethernet(576), 5);
+    assert_eq!(slow.slots_max, 16, "a slow link has fewer anyway");
+}

@@ -33,6 +33,7 @@ struct File {
     name: Option<String>,
     stations: usize,
     rate: Rate,
+    mtu: Option<u16>,
     trt: Option<Time>,
     settle: Option<Time>,
     duration: Time,
@@ -383,7 +384,7 @@ impl File {
             scenario.reservations.push(table.reservation(index, trt, self.stations, folder)?);
         }
         for (index, table) in self.traffic.iter().enumerate() {
-            scenario.traffic.push(table.load(index, self.stations, folder)?);
+            scenario.traffic.push(table.load(index, (self.stations, self.frame_octets()), folder)?);
         }
         scenario.world.settings.llc.enabled = scenario.traffic.iter().any(|load| load.messages.is_some());
         for (index, table) in self.fault.iter().enumerate() {
@@ -394,8 +395,13 @@ impl File {
         Ok(scenario)
     }
 
+    /// The longest ordinary frame.
+    fn frame_octets(&self) -> u64 {
+        u64::from(self.mtu.unwrap_or(1_500)) + 14
+    }
+
     fn settings(&self, rate: BitRate, port_queue: Octets) -> Result<Settings, Wrong> {
-        let mut settings = Settings::ethernet(rate, port_queue);
+        let mut settings = Settings::ethernet_of(rate, port_queue, self.mtu.unwrap_or(1_500));
         let or = |time: &Option<Time>, otherwise: Span| time.map_or(otherwise, |time| time.0);
         if let Some(trt) = self.trt {
             settings = settings.with_cycle(trt.0).map_err(|error| wrong("", 0, "trt", error.to_string()))?;
@@ -518,10 +524,10 @@ impl ReservationTable {
 }
 
 impl TrafficTable {
-    fn load(&self, index: usize, stations: usize, folder: &Path) -> Result<Load, Wrong> {
+    fn load(&self, index: usize, (stations, frame): (usize, u64), folder: &Path) -> Result<Load, Wrong> {
         let part = "traffic";
         let missing = |field| wrong(part, index, field, "is missing, and this shape needs it");
-        let octets = small(self.octets.map_or(1_514, |size| size.0.get()), part, index, "octets")?;
+        let octets = small(self.octets.map_or(frame, |size| size.0.get()), part, index, "octets")?;
         let need = |time: Option<Time>, field| time.map(|time| time.0).ok_or_else(|| missing(field));
         let shape = match self.shape {
             ShapeKind::Periodic => Shape::Periodic { period: need(self.period, "period")?, octets },
@@ -537,7 +543,10 @@ impl TrafficTable {
             ShapeKind::Clip => {
                 let period = need(self.period, "period")?;
                 let sizes = clip(&folder.join("../testdata/clip.h264"), part, index)?;
-                Shape::Sizes { period, sizes: sizes.iter().map(|octets| (*octets).min(1_514)).collect() }
+                Shape::Sizes {
+                    period,
+                    sizes: sizes.iter().map(|octets| (*octets).min(frame as u32)).collect(),
+                }
             }
         };
         let from = station_index(self.from, stations, part, index, "from")?;

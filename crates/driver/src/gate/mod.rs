@@ -11,6 +11,7 @@ mod sink;
 
 use crate::netlink::{NetlinkError, Route};
 use crate::netns::NsError;
+use crate::packet::interface_mtu;
 use nft::Nft;
 use nix::errno::Errno;
 use sink::Sink;
@@ -18,6 +19,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// The mark ("Rota") that our own raw sockets set with SO_MARK: their frames pass the gate.
 pub const ROTA_MARK: u32 = 0x526F_7461;
+
+const USUAL_MTU: u32 = 1_500;
 
 /// Why there is no gate.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +82,7 @@ impl EgressGate {
     /// # Errors
     /// No such interface, no permission.
     pub fn new(iface: &str, queue_frames: u32) -> Result<Self, GateError> {
-        Self::with(iface, |route, index| Sink::open(route, queue_frames, index))
+        Self::with(iface, |route, of| Sink::open(route, queue_frames, of))
     }
 
     /// As [`EgressGate::new`] where /dev/net/tun is closed to us.
@@ -87,19 +90,20 @@ impl EgressGate {
     /// # Errors
     /// As [`EgressGate::new`].
     pub fn without_tap(iface: &str, queue_frames: u32) -> Result<Self, GateError> {
-        Self::with(iface, |route, index| Sink::veth(route, queue_frames, index))
+        Self::with(iface, |route, of| Sink::veth(route, queue_frames, of))
     }
 
     fn with(
         iface: &str,
-        open: impl FnOnce(&mut Route, u32) -> Result<Sink, GateError>,
+        open: impl FnOnce(&mut Route, (u32, u32)) -> Result<Sink, GateError>,
     ) -> Result<Self, GateError> {
         let mut route = Route::here()?;
         let index = route.index_of(iface).map_err(|error| match error.errno {
             Errno::ENODEV | Errno::EINVAL | Errno::ERANGE => GateError::NoInterface(iface.to_owned()),
             _ => error.into(),
         })?;
-        let sink = open(&mut route, index.0)?;
+        let mtu = interface_mtu(iface).map_or(USUAL_MTU, u32::from);
+        let sink = open(&mut route, (index.0, mtu))?;
         Ok(Self { iface: iface.to_owned(), table: format!("rota-{}", index.0), sink, nft: None })
     }
 

@@ -15,9 +15,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 const ETH_P_ALL: u16 = 3;
-const MTU: u32 = 1_500;
-/// What a full frame costs in a socket's buffer, in octets.
-const FRAME_COST: u32 = 2_304;
+/// What a frame costs in a socket's buffer beside its payload, in octets.
+const FRAME_COST: u32 = 804;
 /// How long the pair of a predecessor that was just killed may still be there.
 const PREDECESSOR_GONE_WITHIN: Duration = Duration::from_secs(1);
 
@@ -37,25 +36,38 @@ enum Kind {
 }
 
 impl Sink {
-    /// Opens a TAP, else a veth pair. `tag` tells the pairs of several gates apart.
-    pub(super) fn open(route: &mut Route, queue_frames: u32, tag: u32) -> Result<Self, GateError> {
+    /// Opens a TAP, else a veth pair, for frames of this MTU. `tag` tells the pairs of several gates apart.
+    pub(super) fn open(
+        route: &mut Route,
+        queue_frames: u32,
+        (tag, mtu): (u32, u32),
+    ) -> Result<Self, GateError> {
         match sys::open_tap("rota%d") {
-            Ok((reader, name)) => Self::tap(route, reader, &name, queue_frames),
-            Err(_) => Self::veth(route, queue_frames, tag),
+            Ok((reader, name)) => Self::tap(route, reader, &name, (queue_frames, mtu)),
+            Err(_) => Self::veth(route, queue_frames, (tag, mtu)),
         }
     }
 
-    fn tap(route: &mut Route, reader: OwnedFd, name: &str, queue_frames: u32) -> Result<Self, GateError> {
+    fn tap(
+        route: &mut Route,
+        reader: OwnedFd,
+        name: &str,
+        (queue_frames, mtu): (u32, u32),
+    ) -> Result<Self, GateError> {
         let index = route.index_of(name)?;
-        bring_up(route, index, name, Some(queue_frames))?;
+        bring_up(route, index, name, (Some(queue_frames), Some(mtu)))?;
         Ok(Self { reader, kind: Kind::Tap { name: name.to_owned() }, index })
     }
 
     /// A pair instead of a TAP.
-    pub(super) fn veth(route: &mut Route, queue_frames: u32, tag: u32) -> Result<Self, GateError> {
+    pub(super) fn veth(
+        route: &mut Route,
+        queue_frames: u32,
+        (tag, mtu): (u32, u32),
+    ) -> Result<Self, GateError> {
         let far = Host::create("rota-gate")?;
         let near = format!("rota-g{tag}");
-        let veth = Veth { near: &near, far: "gate", far_netns: far.net(), far_mac: None, mtu: MTU };
+        let veth = Veth { near: &near, far: "gate", far_netns: far.net(), far_mac: None, mtu };
         let deadline = Instant::now() + PREDECESSOR_GONE_WITHIN;
         let index = loop {
             match route.add_veth(&veth) {
@@ -65,9 +77,9 @@ impl Sink {
                 other => break other?,
             }
         };
-        let reader = far.run(|| far_end(queue_frames))??;
+        let reader = far.run(|| far_end(queue_frames, mtu))??;
         without_offloads(&near)?;
-        bring_up(route, index, &near, None)?;
+        bring_up(route, index, &near, (None, None))?;
         Ok(Self { reader, kind: Kind::Veth { _far: far }, index })
     }
 
@@ -107,17 +119,17 @@ fn bring_up(
     route: &mut Route,
     index: LinkIndex,
     name: &str,
-    tx_queue_len: Option<u32>,
+    (tx_queue_len, mtu): (Option<u32>, Option<u32>),
 ) -> Result<(), GateError> {
     // A host without IPv6 knows neither of the two, and needs neither.
     let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
     let _ = route.set_link(index, Link { no_ipv6_address: true, ..Link::default() });
-    route.set_link(index, Link { up: true, no_arp: true, tx_queue_len, ..Link::default() })?;
+    route.set_link(index, Link { up: true, no_arp: true, tx_queue_len, mtu, ..Link::default() })?;
     Ok(())
 }
 
 /// Inside the far namespace: brings the far end up and opens the socket that reads it.
-fn far_end(queue_frames: u32) -> Result<OwnedFd, GateError> {
+fn far_end(queue_frames: u32, mtu: u32) -> Result<OwnedFd, GateError> {
     let fail = |what| move |errno| NsError::Call { what, errno };
     let mut route = Route::here()?;
     let index = route.index_of("gate")?;
@@ -126,7 +138,7 @@ fn far_end(queue_frames: u32) -> Result<OwnedFd, GateError> {
         .map_err(fail("open a packet socket"))?;
     sys::bind_packet(&reader, index.0, ETH_P_ALL).map_err(fail("bind a packet socket"))?;
     // The kernel doubles what is asked for, and caps it: fewer frames then wait, which is no fault.
-    let _ = setsockopt(&reader, RcvBuf, &((queue_frames * FRAME_COST / 2) as usize));
+    let _ = setsockopt(&reader, RcvBuf, &((queue_frames * (FRAME_COST + mtu) / 2) as usize));
     route.set_link(index, Link { up: true, no_arp: true, ..Link::default() })?;
     Ok(reader)
 }

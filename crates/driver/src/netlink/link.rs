@@ -51,6 +51,8 @@ pub struct Link {
     pub master: Option<LinkIndex>,
     /// Frames its transmit queue holds.
     pub tx_queue_len: Option<u32>,
+    /// Its largest payload, in octets.
+    pub mtu: Option<u32>,
     /// Give it no IPv6 address of its own accord.
     pub no_ipv6_address: bool,
 }
@@ -157,6 +159,9 @@ impl Route {
         let mut message = Message::new(RTM_NEWLINK, NLM_F_REQUEST_ACK, &ifinfo(index.0, flags, flags));
         if let Some(master) = link.master {
             message = message.u32(IFLA_MASTER, master.0);
+        }
+        if let Some(mtu) = link.mtu {
+            message = message.u32(IFLA_MTU, mtu);
         }
         if let Some(len) = link.tx_queue_len {
             message = message.u32(IFLA_TXQLEN, len);

@@ -5,7 +5,9 @@
 //! first. Memory is unmapped elsewhere.
 
 use super::host::GateOpening;
-use super::{BACKLOG_AGAIN, COMMANDS, DEVICE, Data, FRAMES_OUT_A_TURN, GATE, LLC, Stopped, system, view};
+use super::{
+    BACKLOG_AGAIN, COMMANDS, DEVICE, Data, FRAMES_OUT_A_TURN, GATE, LEAVE_WAIT, LLC, Stopped, system, view,
+};
 use crate::commands::Note;
 use crate::gate::Egress;
 use rota_driver::clock::now;
@@ -19,7 +21,8 @@ const TURN_WORK: Span = Span::from_micros(200);
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn turns(&mut self) -> Result<(), Stopped> {
         while self.turn()? {}
-        Ok(())
+        let was = self.device.mtu();
+        self.mtu_changed.map_or(Ok(()), |is| Err(Stopped::Mtu { was, is }))
     }
 
     /// One turn: a look at the device, and a bounded amount of other work. False at the end.
@@ -84,10 +87,22 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.control.say(Note::Incident { event });
         }
         if self.published.is_due(turned) {
+            self.look_at_mtu(turned);
             let host = self.host_frames();
             let Self { node, device, measured, own_frames, stalls, published, .. } = self;
             let mac = MacAddr(device.mac());
             published.publish(turned, node, mac, |node| view(node, measured, host, *own_frames, stalls));
+        }
+    }
+
+    /// With another MTU this station is another one to its segment: it leaves in good order, and its node ends
+    /// with the reason.
+    fn look_at_mtu(&mut self, at: Instant) {
+        let other = self.published.mtu().filter(|mtu| *mtu != self.device.mtu());
+        if self.leaving.is_none() && other.is_some() {
+            self.mtu_changed = other;
+            self.node.leave(at);
+            self.leaving = Some(at + LEAVE_WAIT);
         }
     }
 

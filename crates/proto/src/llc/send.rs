@@ -10,9 +10,16 @@ use crate::rether::{ModeName, Rether};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use rota_wire::llc::{
-    AckStatus, Control, FRAGMENT_OCTETS, FRAGMENT_PAYLOAD_MAX, Fragment, LLC_INFORMATION,
+    AckStatus, Control, FRAGMENT_OCTETS, FRAGMENT_PAYLOAD_MAX, Fragment, LLC_HEADER_OCTETS, LLC_INFORMATION,
     LLC_INFORMATION_MAX, LlcHeader, MESSAGE_OCTETS_MAX, SAP_SNAP, emit_llc, llc_frame_octets,
 };
+
+/// The longest message that this segment carries. Fragments of longer ones have one size, that of the usual
+/// MTU: where it is lower, only what fits one frame is sent.
+fn message_octets_max(link: &Rether) -> usize {
+    let mtu = usize::from(link.settings().link.framing.mtu);
+    if mtu < LLC_HEADER_OCTETS + LLC_INFORMATION_MAX { mtu - LLC_HEADER_OCTETS } else { MESSAGE_OCTETS_MAX }
+}
 
 impl Llc {
     /// A message to be sent. What becomes of it comes as an event, always.
@@ -23,7 +30,7 @@ impl Llc {
         link: &mut Rether,
     ) -> Result<(), LlcBusy> {
         let to = request.to;
-        let fault = if !is_socket(to.socket) || request.octets as usize > MESSAGE_OCTETS_MAX {
+        let fault = if !is_socket(to.socket) || request.octets as usize > message_octets_max(link) {
             Some(LlcFailure::Impossible)
         } else if request.ack && to.node == LLC_BROADCAST {
             Some(LlcFailure::AckFromAll)

@@ -7,12 +7,21 @@ use super::outbox::Pending;
 use super::reserve::LinkEvent;
 use super::{Mode, Rether};
 use crate::io::StationId;
+use rota_admission::Framing;
 use rota_units::Instant;
 use rota_wire::bodies::FORM_MEMBERS_MAX;
-use rota_wire::{Form, FormMember, Generation, MAX_STATIONS, MacAddr};
+use rota_wire::{Form, FormMember, Generation, LINK_HEADER_OCTETS, MAX_STATIONS, MacAddr, TAG_OCTETS};
 
 /// Parts that name every station number there is.
-const PARTS_MAX: u8 = (MAX_STATIONS as usize).div_ceil(FORM_MEMBERS_MAX) as u8;
+const PARTS_MAX: u8 = (MAX_STATIONS as usize).div_ceil(members_in(Framing::MTU_MIN)) as u8;
+const _: () = assert!(PARTS_MAX <= 16, "a bit for each part");
+
+/// How many members a part names that fits one frame.
+const fn members_in(mtu: u16) -> usize {
+    let room = (mtu as usize).saturating_sub(LINK_HEADER_OCTETS + TAG_OCTETS + Form::octets_for(0));
+    let most = room / (Form::octets_for(1) - Form::octets_for(0));
+    if most > FORM_MEMBERS_MAX { FORM_MEMBERS_MAX } else { most }
+}
 
 /// The parts of one Form, as they come.
 #[derive(Clone, Debug, Default)]
@@ -20,20 +29,20 @@ pub(super) struct Forming {
     /// Whose Form it is, for which ring, and in how many parts.
     pub(super) of: Option<(MacAddr, u32, u8, u8)>,
     /// Bit p: part p has come.
-    pub(super) come: u8,
+    pub(super) come: u16,
     pub(super) members: Vec<FormMember>,
 }
 
 impl Forming {
     pub(super) fn new() -> Self {
-        Self { of: None, come: 0, members: Vec::with_capacity(usize::from(PARTS_MAX) * FORM_MEMBERS_MAX) }
+        Self { of: None, come: 0, members: Vec::with_capacity(4 * FORM_MEMBERS_MAX) }
     }
 
     /// Adds a part; true when with it all have come. A part of another Form begins anew, and so does one that
     /// comes again: a Form that is repeated may be about other boots.
     fn add(&mut self, from: MacAddr, form: &Form) -> bool {
         let of = Some((from, form.mode_epoch, form.key_epoch, form.parts));
-        let bit = 1u8 << form.part;
+        let bit = 1u16 << form.part;
         if self.of != of || self.come & bit != 0 {
             self.of = of;
             self.come = 0;
@@ -83,14 +92,15 @@ impl Rether {
 
     /// Tells everybody who is in the ring.
     pub(super) fn send_form(&mut self) {
-        for part in 0..form_parts(usize::from(self.ring_size())) {
+        let members = members_in(self.settings.link.framing.mtu);
+        for part in 0..usize::from(self.ring_size()).div_ceil(members) as u8 {
             self.outbox.push_back(Pending::Form { part });
         }
     }
 
     pub(super) fn form_body(&self, part: u8) -> Option<Form> {
         let members = self.form_members();
-        let mut parts = members.chunks(FORM_MEMBERS_MAX);
+        let mut parts = members.chunks(members_in(self.settings.link.framing.mtu));
         let mut form = Form::new(self.mode_epoch, self.keys.current_epoch(), part, parts.len() as u8);
         form.settings = self.digest;
         parts.nth(usize::from(part))?.iter().all(|member| form.push(*member)).then_some(form)
@@ -215,7 +225,16 @@ impl Rether {
     }
 }
 
-/// Into how many parts the Form of so many stations is cut.
-const fn form_parts(stations: usize) -> u8 {
-    stations.div_ceil(FORM_MEMBERS_MAX) as u8
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_form_fits_one_frame_of_its_mtu() {
+        assert_eq!([576, 1_400, 1_500, 9_000].map(members_in), [25, 64, 64, 64]);
+        for mtu in 576..1_500 {
+            let octets = LINK_HEADER_OCTETS + Form::octets_for(members_in(mtu)) + TAG_OCTETS;
+            assert!(octets <= usize::from(mtu) && members_in(mtu) * usize::from(PARTS_MAX) >= 255, "{mtu}");
+        }
+    }
 }

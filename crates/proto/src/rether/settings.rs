@@ -4,7 +4,7 @@
 
 use super::members::STATIONS_MAX;
 use crate::llc::LlcSettings;
-use rota_admission::{LinkModel, NrtPolicy, RecoveryModel, SegmentParams, Timers};
+use rota_admission::{Framing, LinkModel, NrtPolicy, RecoveryModel, SegmentParams, Timers};
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::DEFAULT_ETHERTYPE;
 
@@ -28,7 +28,8 @@ pub enum SettingsError {
     /// The token carries times in 32 bits, and each cycle must have room for what it always spends and for
     /// one full frame.
     #[error(
-        "a cycle of {trt} cannot be kept; {least} to {TRT_MAX} can, at {rate} for at most {stations} stations"
+        "a cycle of {trt} cannot be kept; {least} to {TRT_MAX} can, at {rate} for at most {stations} stations{}",
+        long_frames(*.mtu)
     )]
     Cycle {
         /// What was asked for.
@@ -39,6 +40,8 @@ pub enum SettingsError {
         rate: BitRate,
         /// N.
         stations: u16,
+        /// The longest frame's payload.
+        mtu: u16,
     },
     /// Not even the longest cycle has that room.
     #[error(
@@ -52,6 +55,13 @@ pub enum SettingsError {
         /// N.
         stations: u16,
     },
+    /// Lists would not fit a frame, or places for frames would be too short.
+    #[error(
+        "an MTU of {0} is not served; set one of {min} to {max} on every station of the segment",
+        min = Framing::MTU_MIN,
+        max = Framing::MTU_MAX
+    )]
+    Mtu(u16),
     /// A live successor would be declared dead before its token was repeated.
     #[error("a death timeout of {death} is too short; {least} would do, three hop timeouts")]
     Death {
@@ -173,7 +183,12 @@ pub struct Settings {
 impl Settings {
     /// Settings for an Ethernet segment of `rate` whose largest port buffer is `port_queue`.
     pub fn ethernet(rate: BitRate, port_queue: Octets) -> Self {
-        let params = SegmentParams::new(rate, 2);
+        Self::ethernet_of(rate, port_queue, Framing::ETHERNET.mtu)
+    }
+
+    /// The same with another MTU: what a frame costs, how units are cut and how long timers wait follow it.
+    pub fn ethernet_of(rate: BitRate, port_queue: Octets, mtu: u16) -> Self {
+        let params = SegmentParams::with_framing(rate, Framing::ethernet(mtu), 2);
         let delay_max = params.link.one_way() + RecoveryModel::HOST_DELAY_LAB;
         let (lease, death_timeout) = (RecoveryModel::LEASE_LAB, RecoveryModel::DEATH_MIN_LAB);
         Self {
@@ -214,7 +229,7 @@ impl Settings {
             nrt_latency_max: self.nrt_latency_max,
             hold_max: self.lease,
             nrt_share_percent: self.nrt_share_percent,
-            ..SegmentParams::new(self.link.rate, stations.max(self.stations_max))
+            ..SegmentParams::with_framing(self.link.rate, self.link.framing, stations.max(self.stations_max))
         }
     }
 
@@ -295,6 +310,10 @@ impl Settings {
     /// The first contradiction.
     pub fn check(&self) -> Result<(), SettingsError> {
         let (trt, lease, hop) = (self.trt, self.lease, self.hop_timeout);
+        let mtu = self.link.framing.mtu;
+        if !(Framing::MTU_MIN..=Framing::MTU_MAX).contains(&mtu) {
+            return Err(SettingsError::Mtu(mtu));
+        }
         let stations = self.stations_max;
         if stations == 0 || stations > STATIONS_MAX {
             return Err(SettingsError::Stations(stations));
@@ -304,7 +323,7 @@ impl Settings {
             return Err(SettingsError::NoCycle { least, rate, stations });
         }
         if trt < least || trt > TRT_MAX {
-            return Err(SettingsError::Cycle { trt, least, rate, stations });
+            return Err(SettingsError::Cycle { trt, least, rate, stations, mtu });
         }
         let least = self.params(2).nrt_hold_max().max(self.delay_max * LEASE_DELAYS);
         if lease < least {
@@ -428,6 +447,15 @@ impl Settings {
     /// W: how long so many silent stations may still hand an old token on, and whether one may be resting.
     pub fn drain(&self, silent: usize, master_silent: bool) -> Span {
         self.timers(0).drain(u16::try_from(silent).unwrap_or(u16::MAX), master_silent)
+    }
+}
+
+/// With long frames a lower MTU helps too.
+fn long_frames(mtu: u16) -> String {
+    if mtu > Framing::ETHERNET.mtu {
+        format!(" and an MTU of {mtu}; a lower MTU on all stations allows shorter ones")
+    } else {
+        String::new()
     }
 }
 
@@ -574,6 +602,36 @@ mod tests {
         assert!(error.starts_with("a lease of 900 us is too short; "), "{error}");
         let hasty = Settings { delay_max: Span::from_micros(1), ..settings(10) }.check().unwrap_err();
         assert!(hasty.to_string().starts_with("a delay of 1 us is shorter than "), "{hasty}");
+    }
+
+    /// At an MTU of 1400 every unit came incomplete, at 9000 frames over 1,480 octets vanished.
+    #[test]
+    fn all_that_a_frame_costs_follows_the_mtu() {
+        let of = |mbit, mtu| Settings::ethernet_of(BitRate::from_mbit(mbit), Octets::new(150_000), mtu);
+        for mbit in [10, 100, 1_000, 10_000] {
+            for mtu in [576, 1_400, 9_000] {
+                let settings = of(mbit, mtu);
+                assert_eq!(settings.check(), Ok(()), "{mbit} Mbit/s, {mtu}");
+                let frame = settings.link.frame_span_max();
+                assert_eq!(frame, settings.link.rate.span_of_up(Octets::new(u64::from(mtu) + 38)));
+                assert!(settings.delay_max > frame && settings.burst >= frame * 2, "{mbit} Mbit/s, {mtu}");
+                assert_ne!(settings.digest(), of(mbit, 1_500).digest());
+                let params = settings.params(5);
+                assert_eq!(params.link.framing.mtu, mtu);
+                assert_eq!(params.slots_max, of(mbit, mtu).params(14).slots_max);
+            }
+        }
+        assert_eq!(of(10, 1_500).digest(), settings(10).digest());
+        for mtu in [68, 575, 9_001, 65_521] {
+            let error = of(100, mtu).check().unwrap_err().to_string();
+            let right = " is not served; set one of 576 to 9000 on every station of the segment";
+            assert_eq!(error, format!("an MTU of {mtu}{right}"));
+        }
+        let error = of(10, 9_000).with_cycle(Span::from_millis(8)).unwrap_err().to_string();
+        assert!(
+            error.ends_with("an MTU of 9000; a lower MTU on all stations allows shorter ones"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -198,9 +198,10 @@ impl Scenario {
                 return error("reservation", index, "period", sentence);
             }
         }
+        let frame = u32::from(self.world.settings.link.framing.mtu) + 14;
         for (index, load) in self.traffic.iter().enumerate() {
             self.check_pair("traffic", index, load.from, load.to)?;
-            let max = if load.messages.is_some() { MESSAGE_OCTETS_MAX as u32 } else { 1_514 };
+            let max = if load.messages.is_some() { MESSAGE_OCTETS_MAX as u32 } else { frame };
             self.check_shape("traffic", index, &load.shape, max)?;
             if load.messages.is_some() && matches!(load.shape, Shape::Greedy { .. } | Shape::Tcp { .. }) {
                 let sentence = "messages are not sent by how many wait; give one of the other shapes";
@@ -248,6 +249,7 @@ impl Scenario {
                 SettingsError::Cycle { .. } | SettingsError::Latency { .. } => ("", "trt"),
                 SettingsError::NoCycle { .. } => ("", "rate"),
                 SettingsError::Stations(_) => ("", "stations"),
+                SettingsError::Mtu(_) => ("", "mtu"),
                 SettingsError::Death { .. } => ("timers", "death"),
                 SettingsError::Lease { .. } => ("timers", "lease"),
                 SettingsError::Hop { .. } => ("timers", "hop"),

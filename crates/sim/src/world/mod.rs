@@ -400,7 +400,7 @@ impl World {
             tape: None,
             stops_when_broken: false,
             remembers: false,
-            buffer: vec![0; 1600],
+            buffer: vec![0; 2_304],
             log: None,
             spec,
         }
