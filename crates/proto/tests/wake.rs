@@ -97,6 +97,23 @@ fn a_woken_station_with_more_begins_a_round() {
     assert_eq!(rig.host_frames(), [1], "one frame a visit at 10 Mbit/s");
 }
 
+#[test]
+fn a_woken_station_with_a_bulk_flow_begins_a_round() {
+    for (frames, phase) in [(4, Phase::Home), (5, Phase::NonRealTime)] {
+        let settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
+        let mut rig = Rig::with(settings).settle();
+        rig.switch(1, 1);
+        rig.run(us(50_000));
+        rig.form(&[1, ME, 3]);
+        rig.stamp = (1, 1, 1);
+        (0..frames).for_each(|tag| rig.host_frame(tag, 1_000, 0));
+        wake(&mut rig);
+        rig.run(us(500));
+        assert_eq!(rig.host_frames().len(), frames as usize);
+        assert_eq!((rig.last_token().phase, rig.last_token().rested), (phase, phase == Phase::Home));
+    }
+}
+
 /// There was one place for all, and the last to ask took it.
 #[test]
 fn nobody_who_asks_is_forgotten() {

@@ -447,12 +447,16 @@ impl Rether {
 
     pub(super) fn enter_nrt(&mut self) -> Step {
         self.is_visited();
-        let left = match self.settings.nrt_policy {
+        self.stage(Stage::Nrt { left: self.frames_of_visit(), sent: Sent::Nothing })
+    }
+
+    /// How many frames an ordinary visit may send.
+    pub(super) fn frames_of_visit(&self) -> u32 {
+        match self.settings.nrt_policy {
             NrtPolicy::One => 1,
             NrtPolicy::AtMost(frames) => frames.max(1),
             NrtPolicy::AsManyAsFit => u32::MAX,
-        };
-        self.stage(Stage::Nrt { left, sent: Sent::Nothing })
+        }
     }
 
     /// How long an ordinary frame of so many octets occupies the wire.
@@ -531,10 +535,10 @@ impl Rether {
         self.nrt.others_first = matches!(sent, Sent::Signalling(_));
         let sent = sent != Sent::Nothing;
         let awake = self.is_awake(now);
-        let (station, has_more) = (self.station, !self.nrt.is_empty());
+        let (station, few) = (self.station, self.sends_few());
         let Some(hold) = &mut self.hold else { return Step::Wait };
         // A token that was woken for this station alone rests on when there is no more here.
-        let alone_woken = hold.token.rested && !has_more;
+        let alone_woken = hold.token.rested && few;
         hold.token.idle_visits = if sent { 0 } else { hold.token.idle_visits.saturating_add(1) };
         let Some(Hold { token, .. }) = &self.hold else { return Step::Wait };
         let next = self.next_live(station, token);

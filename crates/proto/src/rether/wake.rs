@@ -14,9 +14,9 @@
 //! request per TRT, as admission charges (`cycle_overhead`); each further one is paid by the hop of the visit
 //! before it: the wire to the master is idle in a hop for longer than the shortest frame takes.
 //!
-//! *Two hops.* A woken station whose queue is empty behind its frames sends the token home, and it rests on.
+//! *Two hops.* A woken station whose queue is empty behind a few frames sends the token home, and it rests on.
 //! A station that has more begins a round of all, as does a majority of askers: k single visits cost 2k hops,
-//! a round N.
+//! a round N. In a round frames gather between the visits, so that each carries more of a bulk flow.
 //!
 //! *Bound.* Askers are served in the order of the round, so nobody is served twice while another waits. A
 //! request that is not served when the second cycle behind it begins starts a round of all. So from its
@@ -27,6 +27,7 @@
 //!
 //! Fulfils RETHER-2.1-8.
 
+use super::hold::Hold;
 use super::outbox::Pending;
 use super::visit::{Stage, Step, is_over};
 use super::{Mode, Rether};
@@ -36,6 +37,9 @@ use rota_wire::{Phase, StationSet, Token};
 
 /// Octets of the shortest frame, from the destination address on.
 const FRAME_OCTETS_MIN: u16 = 60;
+
+/// A visit that sends more serves a bulk flow.
+const FEW_FRAMES: u32 = 4;
 
 /// Requests for a token at rest: this station's own, and as cycle master those of all.
 #[derive(Clone, Debug)]
@@ -157,6 +161,15 @@ impl Rether {
     /// Whether single visits, two hops each, cost more than a round.
     fn most_ask(&self, token: &Token) -> bool {
         self.wakes.asked.len() * 2 > usize::from(self.live_stations(token)).max(2)
+    }
+
+    /// Whether the visit that ends has sent a few frames and left none.
+    pub(super) fn sends_few(&self) -> bool {
+        let left = match &self.hold {
+            Some(Hold { stage: Stage::Nrt { left, .. }, .. }) => *left,
+            _ => 0,
+        };
+        self.nrt.is_empty() && self.frames_of_visit().saturating_sub(left) <= FEW_FRAMES
     }
 
     /// The token rests with its master until the next cycle or a request.
