@@ -35,6 +35,7 @@ fn station(segment: &Segment, test: &str, nth: u8, memory: u64) -> ControlName {
         realtime: false,
         trace_events: 0,
         hold_log: None,
+        confine: false,
     };
     let (tell, ready) = std::sync::mpsc::channel();
     std::thread::spawn(move || rota_node::run(spec, device, NoGate, |_| tell.send(()).unwrap()));

@@ -116,8 +116,8 @@ pub enum NodeError {
     Gate(#[from] EgressError),
     /// All stations of a segment share one MTU, and nothing can be sized anew while a ring runs.
     #[error(
-        "interface {interface}: its MTU changed from {was} to {is} while the node ran; its channels have ended. \
-         Give all stations of the segment one MTU, and start the node again"
+        "interface {interface}: its MTU changed from {was} to {is} while the node ran; its channels have \
+         ended. Give all stations of the segment one MTU, and start the node again"
     )]
     Mtu {
         /// Which.

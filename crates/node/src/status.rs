@@ -3,8 +3,8 @@
 use crate::NodeSpec;
 use crate::data::Measured;
 use crate::door::Guests;
-use crate::privileges::Privileges;
 use crate::ledger::Ledger;
+use crate::privileges::Privileges;
 use crate::quota::Quota;
 use hdrhistogram::Histogram;
 use rota_driver::realtime::Realtime;

@@ -95,8 +95,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
     }
 
-    /// With another MTU this station is another one to its segment: it leaves in good order, and its node ends
-    /// with the reason.
+    /// With another MTU this station is another one to its segment: it leaves in good order, and its node
+    /// ends with the reason.
     fn look_at_mtu(&mut self, at: Instant) {
         let other = self.published.mtu().filter(|mtu| *mtu != self.device.mtu());
         if self.leaving.is_none() && other.is_some() {

@@ -28,7 +28,8 @@ pub enum SettingsError {
     /// The token carries times in 32 bits, and each cycle must have room for what it always spends and for
     /// one full frame.
     #[error(
-        "a cycle of {trt} cannot be kept; {least} to {TRT_MAX} can, at {rate} for at most {stations} stations{}",
+        "a cycle of {trt} cannot be kept; {least} to {TRT_MAX} can, at {rate} for at most {stations} \
+         stations{}",
         long_frames(*.mtu)
     )]
     Cycle {

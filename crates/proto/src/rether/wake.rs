@@ -15,8 +15,8 @@
 //! before it: the wire to the master is idle in a hop for longer than the shortest frame takes.
 //!
 //! *Two hops.* A woken station whose queue is empty behind a few frames sends the token home, and it rests on.
-//! A station that has more begins a round of all, as does a majority of askers: k single visits cost 2k hops,
-//! a round N. In a round frames gather between the visits, so that each carries more of a bulk flow.
+//! A station that has more begins a round of all, as does a majority of askers: k single visits cost 2k
+//! hops, a round N. In a round frames gather between the visits, so that each carries more of a bulk flow.
 //!
 //! *Bound.* Askers are served in the order of the round, so nobody is served twice while another waits. A
 //! request that is not served when the second cycle behind it begins starts a round of all. So from its
