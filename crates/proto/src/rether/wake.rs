@@ -14,7 +14,7 @@
 //! request per TRT, as admission charges (`cycle_overhead`); each further one is paid by the hop of the visit
 //! before it: the wire to the master is idle in a hop for longer than the shortest frame takes.
 //!
-//! *Two hops.* A woken station whose queue is empty behind a few frames sends the token home, and it rests on.
+//! *Two hops.* A woken station whose queue is empty behind a few frames sends the token home; it rests on.
 //! A station that has more begins a round of all, as does a majority of askers: k single visits cost 2k
 //! hops, a round N. In a round frames gather between the visits, so that each carries more of a bulk flow.
 //!
