@@ -172,6 +172,9 @@ impl PacketDevice {
             socket,
         };
         let failed = |step| move |errno| OpenError::of(iface, step, errno);
+        // Where this station is reached while somebody else uses its address.
+        packet_socket::join(device.socket.as_fd(), index, own_group(mac))
+            .map_err(failed("listening to its group address"))?;
         device.set_groups(&options.groups).map_err(failed("the receive filter"))?;
         packet_socket::bind(device.socket.as_fd(), &ours).map_err(failed("bind"))?;
         Ok(device)
@@ -186,7 +189,8 @@ impl PacketDevice {
             return Err(Errno::E2BIG);
         }
         let fd = self.socket.as_fd();
-        let addresses: Vec<[u8; 6]> = [self.mac, BROADCAST].iter().chain(groups).copied().collect();
+        let addresses: Vec<[u8; 6]> =
+            [self.mac, BROADCAST, own_group(self.mac)].iter().chain(groups).copied().collect();
         packet_socket::attach_filter(fd, &filter::ours(self.ethertype, &addresses))?;
         for group in groups {
             packet_socket::join(fd, self.index, *group)?;
@@ -287,6 +291,11 @@ impl PacketDevice {
             Stamp::Invalid => self.counters.stamps_invalid += 1,
         }
     }
+}
+
+/// The group address that is this station's alone.
+const fn own_group([first, b, c, d, e, f]: [u8; 6]) -> [u8; 6] {
+    [first | 1, b, c, d, e, f]
 }
 
 /// A socket that receives IEEE 802.2 frames for this station and for all.
