@@ -175,6 +175,9 @@ impl PacketDevice {
             socket,
         };
         let failed = |step| move |errno| OpenError::of(iface, step, errno);
+        // Where this station is reached while somebody else uses its address.
+        packet_socket::join(device.socket.as_fd(), index, own_group(mac))
+            .map_err(failed("listening to its group address"))?;
         device.set_groups(&options.groups).map_err(failed("the receive filter"))?;
         packet_socket::bind(device.socket.as_fd(), &ours).map_err(failed("bind"))?;
         Ok(device)
@@ -189,7 +192,8 @@ impl PacketDevice {
             return Err(Errno::E2BIG);
         }
         let fd = self.socket.as_fd();
-        let addresses: Vec<[u8; 6]> = [self.mac, BROADCAST].iter().chain(groups).copied().collect();
+        let addresses: Vec<[u8; 6]> =
+            [self.mac, BROADCAST, own_group(self.mac)].iter().chain(groups).copied().collect();
         packet_socket::attach_filter(fd, &filter::ours(self.ethertype, &addresses))?;
         for group in groups {
             packet_socket::join(fd, self.index, *group)?;
@@ -307,6 +311,11 @@ pub fn interface_mtu(iface: &str) -> Result<u16, Errno> {
     let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     let mtu = interface::mtu(any.as_fd(), &name)?;
     Ok(u16::try_from(mtu).unwrap_or(u16::MAX - ETHERNET_HEADER as u16))
+}
+
+/// The group address that is this station's alone.
+const fn own_group([first, b, c, d, e, f]: [u8; 6]) -> [u8; 6] {
+    [first | 1, b, c, d, e, f]
 }
 
 /// A socket that receives IEEE 802.2 frames for this station and for all.

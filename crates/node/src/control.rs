@@ -363,6 +363,7 @@ impl Control<'_> {
             }
             ChannelEvent::Told { .. }
             | ChannelEvent::Refusal { .. }
+            | ChannelEvent::Contested { .. }
             | ChannelEvent::ModeChanged
             | ChannelEvent::MembersChanged => {}
         }

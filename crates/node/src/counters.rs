@@ -35,7 +35,7 @@ macro_rules! malformed {
 }
 
 /// All of them, in the order of the file.
-const COUNTERS: [Counter; 97] = [
+const COUNTERS: [Counter; 98] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
@@ -94,6 +94,7 @@ const COUNTERS: [Counter; 97] = [
     ("strikes", |v| v.link.counters().strikes),
     ("jumps_refused", |v| v.link.counters().jumps_refused),
     ("tokens_unsound", |v| v.link.counters().tokens_unsound),
+    ("addresses_contested", |v| v.link.counters().addresses_contested),
     ("over_budget", |v| v.link.counters().over_budget),
     ("frames_malformed", |v| v.link.counters().frames_malformed),
     ("frames_unproven", |v| v.link.counters().frames_unproven),

@@ -51,7 +51,8 @@ impl Rows {
             heard_ns: now.as_nanos(),
             ..reserved(node, link.station())
         };
-        let own = StationRow { flags: own.flags | StationRow::HERE | StationRow::ALIVE, ..own };
+        let used = if link.is_contested(mac) { StationRow::CONTESTED } else { 0 };
+        let own = StationRow { flags: used | own.flags | StationRow::HERE | StationRow::ALIVE, ..own };
         write.station(0, &filled(own, &node.own_report(now)));
         for (at, (channel, tally)) in node.own_channels().zip(node.own_tallies()).enumerate() {
             let row = channel_row(link.station(), now, &channel);
@@ -64,7 +65,8 @@ impl Rows {
         self.next_all = now + ALL_EVERY;
         self.stood = stands;
         for (at, member) in link.members().iter().enumerate() {
-            let alive = if link.is_dead(member.station) { 0 } else { StationRow::ALIVE };
+            let contested = if link.is_contested(member.mac) { StationRow::CONTESTED } else { 0 };
+            let alive = contested | if link.is_dead(member.station) { 0 } else { StationRow::ALIVE };
             let reserved = reserved(node, member.station);
             let row = StationRow {
                 station: u64::from(member.station),

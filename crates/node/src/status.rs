@@ -35,6 +35,12 @@ pub(crate) fn refusal(mac: MacAddr, why: Verdict, here: bool) -> String {
     }
 }
 
+/// One sentence: a station's address is in use elsewhere.
+pub(crate) fn contested(mac: MacAddr, name: &str) -> String {
+    let of = if name.is_empty() { String::new() } else { format!(" of {name}") };
+    format!("the address{of} ({mac}) is used by a stranger")
+}
+
 /// What does not change.
 pub(crate) struct Facts {
     pub(crate) name: String,
@@ -107,6 +113,12 @@ impl Snapshot {
         self.units.iter().find(|of| (of.0, of.1) == (channel, sending)).map_or(0, |of| of.2)
     }
 
+    fn contested(&self, mac: MacAddr, facts: &Facts) -> String {
+        let name = self.members.iter().find(|member| member.mac == mac).map(|member| &*member.name);
+        let name = name.unwrap_or(&facts.name);
+        format!("{}; {}", contested(mac, name), "frames for it go to its group address meanwhile")
+    }
+
     fn name_of(&self, station: u16, facts: &Facts) -> String {
         if station == self.status.station {
             return facts.name.clone();
@@ -129,6 +141,7 @@ impl Snapshot {
         if facts.lab_key {
             notes.push("the well-known lab key is in use: anybody can make frames of this segment".into());
         }
+        notes.extend(self.status.contested.iter().map(|mac| self.contested(*mac, facts)));
         notes.extend(self.status.refused.iter().map(|told| refusal(told.mac, told.why, told.here)));
         let members = self.members.iter().map(|member| MemberInfo {
             station: member.station,

@@ -279,6 +279,10 @@ impl Tracer {
         if mac == rota_wire::MacAddr::BROADCAST.0 {
             return TraceRecord::EVERYBODY;
         }
+        let mac = [mac[0] & !1, mac[1], mac[2], mac[3], mac[4], mac[5]];
+        if mac == self.mac {
+            return self.seen.station;
+        }
         let found = self.stations.binary_search_by_key(&mac, |(mac, _)| *mac);
         found.map_or(0, |at| self.stations[at].1)
     }
@@ -444,6 +448,7 @@ impl Tracer {
             ChannelEvent::Closed { channel, cause, final_unit, .. } => {
                 self.closed(now, *channel, *cause, *final_unit);
             }
+            ChannelEvent::Contested { .. } => {}
             ChannelEvent::Refusal { mac, why, here } => self.refused_station(now, *mac, *why, *here, node),
             ChannelEvent::MembersChanged => self.members(now, node),
             ChannelEvent::ModeChanged | ChannelEvent::Told { .. } => {}

@@ -20,7 +20,7 @@ mod tests;
 use crate::cause::CloseCause;
 use crate::io::{ChannelId, Destination, UnitDescriptor};
 use crate::planted::{Bug, planted};
-use crate::rether::{Asked, LinkEvent, Rether};
+use crate::rether::{Asked, LinkEvent, Rether, Sign};
 use lateness::OneWay;
 use meter::Meter;
 use rota_admission::{Admitted, Pace, Refusal};
@@ -224,6 +224,11 @@ pub enum ChannelEvent {
         channel: ChannelId,
         /// What has come.
         tally: Tally,
+    },
+    /// A stranger uses a station's address, maybe this one's.
+    Contested {
+        /// Which.
+        mac: MacAddr,
     },
     /// The mode of the segment changed.
     ModeChanged,
@@ -552,6 +557,9 @@ impl Channels {
             }
             channel.again = now + SIGNAL_INTERVAL;
             channel.tries += 1;
+            if channel.tries > 1 {
+                link.contest(now, channel.peer, Sign::Repeated);
+            }
             let limit = if verb == Verb::Close { 5 } else { SIGNAL_TRIES };
             if channel.tries <= limit {
                 link.send_signal(now, channel.peer, channel.signal(verb));
@@ -637,6 +645,7 @@ impl Channels {
         let answer = Signal::new(Verb::Accept, signal.channel, signal.label);
         if let Some(known) = self.incoming.iter().find(|c| c.peer == from && c.remote == signal.channel) {
             if known.accepted {
+                link.contest(now, from, Sign::Repeated);
                 link.send_signal(now, from, answer);
             }
             return;
@@ -891,6 +900,7 @@ impl Channels {
             LinkEvent::Refusal { mac, why, here } => {
                 self.events.push_back(ChannelEvent::Refusal { mac, why, here });
             }
+            LinkEvent::Contested { mac } => self.events.push_back(ChannelEvent::Contested { mac }),
             LinkEvent::ModeChanged => self.events.push_back(ChannelEvent::ModeChanged),
         }
         self.tick(now, link);

@@ -52,6 +52,8 @@ pub struct Status {
     pub queued_frames: usize,
     /// Who does not take part, and why.
     pub refused: Vec<Refused>,
+    /// Addresses of stations that strangers use.
+    pub contested: Vec<MacAddr>,
     /// What was counted.
     pub counters: Counters,
 }
@@ -394,6 +396,7 @@ impl Node {
             reservations,
             queued_frames: self.link.queued_frames(),
             refused: self.link.refused().to_vec(),
+            contested: self.link.contested().collect(),
             counters: *self.link.counters(),
         }
     }

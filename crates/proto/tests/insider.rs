@@ -176,7 +176,7 @@ impl Segment {
     fn deliver(&mut self, from: usize, frame: &[u8]) {
         self.overhear(from, frame);
         for k in (0..STATIONS).filter(|k| *k != from) {
-            if frame[..6] == [0xff; 6] || frame[..6] == mac(k).0 {
+            if [MacAddr::BROADCAST, mac(k), mac(k).own_group()].iter().any(|own| frame[..6] == own.0) {
                 let input = Input::Frame { port: PortId(0), at: Some(self.now), data: frame };
                 self.nodes[k].handle(self.now, input);
                 self.drain(k);

@@ -250,6 +250,23 @@ fn xid_and_test_are_answered_as_the_standard_says() {
     }
 }
 
+/// XID to everybody at 35 Mbit/s made units of others late: each was answered as fast as it came.
+#[test]
+fn questions_without_end_get_so_many_answers_a_second_and_the_rest_is_counted() {
+    for mut lan in both() {
+        let header =
+            LlcHeader { dsap: 0, ssap: 0x20, response: false, control: Control::Xid { poll: false } };
+        for _ in 0..2_000 {
+            lan.foreign(0, &header, &[0x81, 1, 0]);
+            lan.run(Span::from_millis(1));
+        }
+        lan.run(SECOND);
+        let answers = lan.answers().len();
+        assert!((200..=264).contains(&answers), "{answers} answers in two seconds");
+        assert_eq!(lan.nodes[0].llc().counters().answers_dropped as usize, 2_000 - answers);
+    }
+}
+
 #[test]
 fn a_foreign_station_is_reached_by_its_static_address_and_acknowledged() {
     let mut lan = Lan::plain(1);

@@ -217,6 +217,8 @@ impl StationRow {
     pub const REPORTED: u64 = 4;
     /// It keeps the strict period.
     pub const PERIODIC: u64 = 8;
+    /// A stranger uses its address.
+    pub const CONTESTED: u64 = 16;
 
     /// A name as words; what is longer than 32 octets is cut.
     pub fn name_words(name: &str) -> [u64; 4] {

@@ -13,6 +13,14 @@ impl MacAddr {
     /// Everybody on the segment.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
+    /// The group address of the station that has this one: no switch learns where it is, so that frames to it
+    /// leave at every port, and only that station's card takes them.
+    pub const fn own_group(self) -> Self {
+        let [first, rest @ ..] = self.0;
+        let [b, c, d, e, f] = rest;
+        Self([first | 1, b, c, d, e, f])
+    }
+
     /// Whether a frame to this address reaches more than one station.
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 == 1

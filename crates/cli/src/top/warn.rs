@@ -102,9 +102,10 @@ pub fn sort(warnings: &mut [Warning]) {
 }
 
 /// All kinds of warnings, what weighs most first.
-const KINDS: [&str; 16] = [
+const KINDS: [&str; 17] = [
     "no-node",
     "foreign-babbling",
+    "contested",
     "late",
     "dead",
     "stalled",
@@ -173,6 +174,10 @@ pub fn of_station(picture: &Picture, station: &Station, row: &StationRow, notice
             foreign.packets_per_second,
         );
         warnings.push(warning(if babbles { "foreign-babbling" } else { "foreign" }, sentence));
+    }
+    if row.flags & StationRow::CONTESTED != 0 {
+        let sentence = format!("the address of {name} ({}) is used by a stranger", station.mac);
+        warnings.push(warning("contested", sentence));
     }
     if !station.alive {
         let sentence = format!("{name} is dead to the ring: the token skips it");

@@ -54,6 +54,9 @@ impl Control<'_> {
             ChannelEvent::Refusal { mac, why, here } => {
                 say(Level::Warn, "mismatch", &crate::status::refusal(*mac, *why, *here));
             }
+            ChannelEvent::Contested { mac } => {
+                say(Level::Warn, "contested", &crate::status::contested(*mac, ""));
+            }
             // What the journal tells, of both ends.
             ChannelEvent::Told { .. }
             | ChannelEvent::Incoming { .. }

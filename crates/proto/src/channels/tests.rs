@@ -102,7 +102,10 @@ impl Ledger {
         self.sent();
         self.now += SIGNAL_INTERVAL;
         self.channels.tick(self.now, &mut self.link);
-        self.sent()
+        // What is repeated goes to the station's group address.
+        let group =
+            |mac: MacAddr| if mac.is_group() { MacAddr([mac.0[0] & !1, 0, 0, 0, 0, mac.0[5]]) } else { mac };
+        self.sent().into_iter().map(|(to, verb)| (group(to), verb)).collect()
     }
 
     /// Channels that have ended, and why.

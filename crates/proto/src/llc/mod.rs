@@ -33,6 +33,7 @@ mod table;
 
 pub use receive::{MessageDelivery, MessagePlace};
 
+use crate::budget::Budget;
 use crate::io::FrameBuf;
 use crate::rether::Rether;
 use answer::Answers;
@@ -248,8 +249,13 @@ pub struct Llc {
     /// No timer is due before.
     wake: Instant,
     next_message: u16,
+    /// Answers to XID and TEST, which whoever is on the wire can ask for without end.
+    questions: Budget,
     counters: LlcCounters,
 }
+
+/// Answers to XID and TEST in the long run; a monitor that asks everybody needs fewer.
+const QUESTIONS_A_SECOND: u64 = 100;
 
 impl Llc {
     pub(crate) fn new(now: Instant, mac: MacAddr, settings: LlcSettings) -> Self {
@@ -270,6 +276,7 @@ impl Llc {
             born: now,
             wake: Instant::FAR,
             next_message: 0,
+            questions: Budget::new(QUESTIONS_A_SECOND, ANSWERS_MAX as u64),
             counters: LlcCounters::default(),
         }
     }

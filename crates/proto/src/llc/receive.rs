@@ -312,6 +312,10 @@ impl Llc {
             Control::Xid { .. } => &XID_INFORMATION[..],
             _ => view.information,
         };
+        if !self.questions.take(now) {
+            self.counters.answers_dropped += 1;
+            return;
+        }
         self.counters.answered += 1;
         match self.answers.put(view.source, &header, information) {
             Some((slot, octets)) => link.queue_llc(now, slot, octets, 0, false),

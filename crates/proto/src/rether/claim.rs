@@ -217,7 +217,8 @@ impl Rether {
     fn leave_out_who_stalls(&mut self, now: Instant, claim: &ClaimRound, token: &mut Token) {
         // A claim that a will brought about is nobody's fault.
         let Some(station) = claim.suspect.filter(|_| self.wills.fresh.is_empty()) else { return };
-        if claim.granted.contains(station) && self.strike(now, station) {
+        let cut_off = self.is_station_contested(station);
+        if claim.granted.contains(station) && !cut_off && self.strike(now, station) {
             token.dead.insert(station);
             self.counters.stations_declared_dead += 1;
         }

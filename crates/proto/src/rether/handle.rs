@@ -1,5 +1,6 @@
 //! A frame arrives: checked, proven, attributed, and only then believed.
 
+use super::contested::Sign;
 use super::counters::JUMP_MAX;
 use super::members::Heard;
 use super::{Mode, Rether, Stamp};
@@ -8,8 +9,13 @@ use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, Claim, ClaimGrant, Form, FrameView, JoinAnswer, Kind, LinkHeader, MAX_STATIONS, MacAddr,
-    ModeNotice, Nack, Signal, Switch, SwitchAck, Token, UnitHeader, verify,
+    Malformed, ModeNotice, Nack, Signal, Switch, SwitchAck, Token, UnitHeader, verify,
 };
+
+/// Where an Ethernet frame says that it comes from.
+fn source_of(frame: &[u8]) -> Option<MacAddr> {
+    frame.get(6..12)?.try_into().ok().map(MacAddr)
+}
 
 /// Whether a frame under a ring's key has its sender's own counter: no token orders it.
 const fn is_counted(kind: Kind) -> bool {
@@ -31,20 +37,32 @@ pub(crate) enum Arrived<'a> {
 impl Rether {
     /// One frame. Bad ones are counted, never an error.
     pub(crate) fn on_frame<'a>(&mut self, now: Instant, at: Option<Instant>, data: &'a [u8]) -> Arrived<'a> {
-        let Ok(view) = FrameView::parse(data, self.settings.ether_type) else {
-            self.counters.frames_malformed += 1;
-            return Arrived::Nothing;
+        let view = match FrameView::parse(data, self.settings.ether_type) {
+            Ok(view) => view,
+            Err(why) => {
+                self.counters.frames_malformed += 1;
+                if why != Malformed::ForeignEtherType
+                    && let Some(from) = source_of(data)
+                {
+                    self.on_unproven(now, from, Sign::Forged);
+                }
+                return Arrived::Nothing;
+            }
         };
         let header = *view.header();
         if header.segment != self.settings.segment {
+            self.on_unproven(now, view.source_mac(), Sign::Forged);
             return Arrived::Nothing;
         }
         if view.source_mac() == self.me.mac {
             if header.kind == Kind::Will {
                 self.on_own_will(now, &view);
             } else {
-                self.on_own_name(&view);
+                self.on_own_name(now, &view);
             }
+            return Arrived::Nothing;
+        }
+        if !self.is_for_us(view.destination_mac()) {
             return Arrived::Nothing;
         }
         if header.source > MAX_STATIONS {
@@ -57,9 +75,17 @@ impl Rether {
             let farewell = self.farewell.as_ref().filter(|(epoch, _)| *epoch == header.key_epoch);
             let known = header.kind == Kind::Mode && farewell.is_some_and(|(_, key)| verify(&view, key));
             self.counters.frames_unproven += u64::from(!known);
+            if !known {
+                // Under a ring's key it may be one that this station has missed.
+                let sign = if header.key_epoch == 0 { Sign::Forged } else { Sign::Repeated };
+                self.on_unproven(now, view.source_mac(), sign);
+            }
             return Arrived::Nothing;
         }
         self.tally.count_heard(header.kind.class(), data.len());
+        if view.destination_mac() == self.me.mac.own_group() {
+            self.on_group_address(now);
+        }
         let arrived = if header.key_epoch == 0 {
             if let Some(member) = self.members.by_mac_mut(view.source_mac()) {
                 member.received.add(data.len() as u64);
@@ -76,7 +102,8 @@ impl Rether {
 
     /// A frame with this station's address. Where it is proven, somebody with the key spends this station's
     /// frame counters: it goes on behind them, or others would take its own frames for replays.
-    fn on_own_name(&mut self, view: &FrameView<'_>) {
+    fn on_own_name(&mut self, now: Instant, view: &FrameView<'_>) {
+        self.contest_own(now, Sign::Forged);
         let header = view.header();
         let counted = header.key_epoch == 0 || is_counted(header.kind);
         let ahead = header.seq.saturating_sub(self.frame_seq);

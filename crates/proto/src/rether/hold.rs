@@ -3,6 +3,7 @@
 //! Fulfils RETHER-2.2.3-11, RETHER-2.4-1, RETHER-2.4-2, RETHER-2.4-3, REPAIR-B1, REPAIR-B2, REPAIR-B4,
 //! REPAIR-B5, REPAIR-B6.
 
+use super::contested::Sign;
 use super::counters::next_stamp;
 use super::outbox::Pending;
 use super::visit::Stage;
@@ -61,7 +62,9 @@ impl Rether {
         if stamp <= self.seen && !believes_all {
             self.counters.tokens_stale += 1;
             if stamp.generation == self.seen.generation {
-                // Its sender has missed our answer: the same token again gets the same answer.
+                // Its sender has missed our answer: the same token again gets the same answer, and not where
+                // a switch may think that the sender is.
+                self.contest_station(now, from, Sign::Repeated);
                 self.outbox.push_back(Pending::TokenAck { to: from, stamp });
             }
             return;
@@ -360,11 +363,13 @@ impl Rether {
             self.paper_recovery(now);
             return;
         }
+        let to = watch.to;
         watch.tries += 1;
         let decided = watch.passed + self.settings.death_timeout;
         watch.again = (now + hop_timeout * (1 << watch.tries.min(4))).min(decided);
         watch.stamp.seq += u64::from(planted(Bug::RetransmissionRenumbered));
         self.counters.tokens_retransmitted += 1;
+        self.contest_station(now, to, Sign::Repeated);
         // A successor that missed the ring's key could not read the token: tell it again.
         self.send_form();
         self.outbox.push_back(Pending::Token);

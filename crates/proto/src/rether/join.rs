@@ -6,6 +6,7 @@
 //!
 //! Fulfils RETHER-2.4-9.
 
+use super::contested::Sign;
 use super::counters::newer;
 use super::members::STATIONS_MAX;
 use super::outbox::Pending;
@@ -213,7 +214,11 @@ impl Rether {
         let challenge = match self.changes.joiners.iter().position(known) {
             // A copy that came late undoes no proof.
             Some(at) if seq <= self.changes.joiners[at].seq => return,
-            Some(at) => self.changes.joiners.remove(at).challenge,
+            Some(at) => {
+                // Our answer may not have come.
+                self.contest(now, mac, Sign::Repeated);
+                self.changes.joiners.remove(at).challenge
+            }
             // Never 0, which answers nothing.
             None => self.rng.next_u64() | 1,
         };
@@ -430,6 +435,10 @@ impl Rether {
             }
             // The first list that a station sees says nothing about when they died.
             if before.is_none() {
+                continue;
+            }
+            // Who was cut off by a stranger has not stopped the ring.
+            if self.is_station_contested(station) {
                 continue;
             }
             let Some(record) = self.record(now, station) else { continue };

@@ -32,6 +32,7 @@
 //!     ordinary traffic of the same cycle and not the next period.
 
 mod claim;
+mod contested;
 mod counters;
 mod flush;
 mod form;
@@ -53,6 +54,7 @@ mod visit;
 mod wake;
 mod will;
 
+pub(crate) use contested::Sign;
 pub(crate) use handle::Arrived;
 pub use join::{HOLD_OFF_MAX, Refused};
 pub use members::{Member, STATIONS_MAX};
@@ -68,6 +70,7 @@ use crate::node::Identity;
 use crate::planted::{Bug, planted, unseeded};
 use crate::rng::Rng;
 use claim::ClaimRound;
+use contested::Contested;
 use flush::Turning;
 use form::Forming;
 use hold::{Hold, Watch};
@@ -211,6 +214,8 @@ pub struct Counters {
     pub jumps_refused: u64,
     /// Tokens, lists and grants that contradict the segment's settings (zero).
     pub tokens_unsound: u64,
+    /// Addresses of stations that strangers began to use.
+    pub addresses_contested: u64,
     /// Answers, notices and newcomers beyond what others may make this station do.
     pub over_budget: u64,
     /// Last wills of stations whose process has ended.
@@ -289,6 +294,7 @@ pub struct Rether {
     changes: Changes,
     budgets: Budgets,
     wills: Wills,
+    contested: Contested,
     gate: GateOrder,
     turning: Turning,
     sessions: Vec<Session>,
@@ -354,6 +360,7 @@ impl Rether {
             changes: Changes::default(),
             budgets: Budgets::new(),
             wills: Wills::default(),
+            contested: Contested::new(),
             gate: GateOrder::Pass,
             turning: Turning::No,
             sessions: Vec::with_capacity(rota_wire::MAX_SLOTS),
@@ -545,7 +552,8 @@ impl Rether {
             Mode::Yielding(state) => state.acknowledge_at.unwrap_or(Instant::FAR).min(state.give_up),
             Mode::Ring => self.ring_deadline(),
         };
-        mode.min(self.watch_deadline()).min(self.flush_deadline())
+        let own = self.flush_deadline().min(self.contested_deadline());
+        mode.min(self.watch_deadline()).min(own)
     }
 
     fn ring_deadline(&self) -> Instant {
@@ -562,6 +570,7 @@ impl Rether {
         if self.is_worn() {
             self.renew(now);
         }
+        self.tell_contested(now);
         match &self.mode {
             Mode::Joining(_) => self.joining_tick(now),
             Mode::Plain => self.plain_tick(now),

@@ -133,6 +133,7 @@ impl Rether {
             outgrown: _,
             changes: _,
             budgets: _,
+            contested: _,
             wills: _,
             gate,
             turning: _,

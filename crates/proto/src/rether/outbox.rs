@@ -229,6 +229,7 @@ impl Rether {
             seq: stamp.seq,
         };
         let ether_type = self.settings.ether_type;
+        let to = self.contested.way_to(to);
         let len = emit_frame(frame.bytes, to, self.me.mac, ether_type, &header, octets, key);
         self.tally.count_sent(kind.class(), len);
         Some(Output::Transmit { port: self.port, len: len as u16 })
@@ -251,7 +252,7 @@ impl Rether {
         said.mode_epoch = self.mode_epoch;
         said.trt_ns = self.settings.trt.as_nanos() as u32;
         said.rate_bps = self.settings.link.rate.as_bps();
-        (said.settings, said.answers) = (self.digest, self.answers);
+        (said.settings, said.answers) = (self.digest, self.own_sign().unwrap_or(self.answers));
         said.llc_address = self.settings.llc.address;
         said
     }

@@ -5,6 +5,7 @@
 //! RETHER-2.2.2-11, RETHER-2.2.4-1, RETHER-2.2.4-2, RETHER-2.4-8, RETHER-4.3-2, REPAIR-B7, REPAIR-B8,
 //! REPAIR-B9, REPAIR-B10, REPAIR-B11, REPAIR-B13.
 
+use super::contested::Sign;
 use super::counters::{GENERATION_END, JUMP_MAX, newer};
 use super::outbox::Pending;
 use super::reserve::LinkEvent;
@@ -154,6 +155,9 @@ impl Rether {
             return;
         }
         self.members.announce(now, station, mac, header.incarnation, said, header.seq);
+        if said.state != StationState::Joining {
+            self.hear_sign(now, mac, said.answers);
+        }
         self.tell_renumbered();
         if matches!(self.mode, Mode::Ring) {
             // What it said when it asked to be let in is over. To let it in once more would give it an old
@@ -390,7 +394,10 @@ impl Rether {
             Mode::Yielding(state) => (state.initiator == initiator, state.card_empty),
             _ => (false, planted(Bug::SwitchAckedEarly)),
         };
-        if !repeated {
+        if repeated {
+            // Our acknowledgement has not come.
+            self.contest_station(now, initiator, Sign::Repeated);
+        } else {
             self.nonce = self.rng.next_u64();
         }
         self.mode_epoch = mode_epoch;

@@ -83,6 +83,11 @@ pub enum LinkEvent {
         /// Whether this station is the refused one.
         here: bool,
     },
+    /// A stranger uses a station's address.
+    Contested {
+        /// Which.
+        mac: MacAddr,
+    },
     /// The mode changed.
     ModeChanged,
 }

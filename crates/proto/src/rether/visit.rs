@@ -67,6 +67,7 @@ impl Rether {
     /// The next thing to do. `None`: nothing until the deadline.
     pub(crate) fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         self.assert_mode();
+        self.settle_contested(now);
         if let Some(output) = self.outputs.pop_front() {
             return Some(output);
         }

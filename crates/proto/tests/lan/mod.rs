@@ -222,7 +222,8 @@ impl Lan {
         while self.now < until {
             for (from, frame) in std::mem::take(&mut self.wire) {
                 for k in (0..self.nodes.len()).filter(|k| *k != from) {
-                    if frame[..6] == [0xff; 6] || frame[..6] == mac(k).0 {
+                    if [MacAddr::BROADCAST, mac(k), mac(k).own_group()].iter().any(|own| frame[..6] == own.0)
+                    {
                         self.hear(k, &frame);
                     }
                 }

@@ -33,7 +33,10 @@ impl Checker for Waste {
                 Seen::Sent { host, frame, kind: Some(Kind::Token), .. } => {
                     let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { continue };
                     // Who has gone back to plain mode meanwhile tells so behind all that its queue held.
-                    let to = view.hosts.iter().filter(|to| frame.destination_mac() == to.mac);
+                    let to = view
+                        .hosts
+                        .iter()
+                        .filter(|to| [to.mac, to.mac.own_group()].contains(&frame.destination_mac()));
                     let mut to = to.filter_map(|to| to.node.as_ref());
                     let rings = to.any(|node| node.link().mode() == ModeName::Token);
                     if rings {

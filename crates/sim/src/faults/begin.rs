@@ -73,6 +73,7 @@ impl Fault {
                 | Self::Babble { .. }
                 | Self::Forge { .. }
                 | Self::Replay { .. }
+                | Self::Spoof { .. }
                 | Self::Flood { .. }
         )
     }

@@ -89,6 +89,15 @@ impl Evil {
                 let (to, frame) = self.replay()?;
                 Some((Happened::Replayed, Injected::Arrived { to, frame, lie: false }))
             }
+            Fault::Spoof { host, broadcast, .. } => {
+                let other = if to == *host { (to + 1) % macs.len() } else { to };
+                let to = if *broadcast { MacAddr::BROADCAST } else { macs[other] };
+                let mut frame = ordinary(to, macs[*host], 60).to_vec();
+                if *broadcast {
+                    frame[12..14].copy_from_slice(&settings.ether_type.to_be_bytes());
+                }
+                Some((Happened::Spoofed, Injected::Sent { from: macs.len(), frame: frame.into() }))
+            }
             Fault::Flood { octets, broadcast } => {
                 let to = if *broadcast { MacAddr::BROADCAST } else { macs[to] };
                 let frame = ordinary(to, MacAddr([2, 0x46, 0x4c, 0x4f, 0x4f, 1]), *octets);

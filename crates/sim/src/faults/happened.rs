@@ -69,6 +69,8 @@ pub enum Happened {
     Flooded,
     /// 11: a crash that its guardian told.
     Willed,
+    /// 28: a stranger used a station's address.
+    Spoofed,
 }
 
 impl Happened {
@@ -112,6 +114,7 @@ impl Happened {
         (Self::TogetherStarted, "simultaneous start", "34"),
         (Self::Flooded, "flood", "35"),
         (Self::Willed, "last will", "11"),
+        (Self::Spoofed, "address used by a stranger", "28"),
     ];
 }
 

@@ -144,6 +144,15 @@ pub enum Fault {
         /// Who; those that run are started anew.
         hosts: Vec<usize>,
     },
+    /// 28: a stranger sends with the address of a station.
+    Spoof {
+        /// Whose.
+        host: usize,
+        /// From one to the next.
+        gap: Span,
+        /// To everybody, with our EtherType; else ordinary frames to a station, which no other hears.
+        broadcast: bool,
+    },
     /// 35: a stranger sends at the link's rate.
     Flood {
         /// Of how many octets.
@@ -166,6 +175,7 @@ impl Fault {
             | Self::Flap { host, .. }
             | Self::Babble { host, .. }
             | Self::Hog { host, .. }
+            | Self::Spoof { host, .. }
             | Self::Skew { host } => vec![*host],
             Self::OneWay { from, to } => vec![*from, *to],
             Self::Clone { host, of } => vec![*host, *of],
@@ -186,6 +196,7 @@ impl Fault {
         let beat = match self {
             Self::Babble { gap, .. }
             | Self::Forge { gap }
+            | Self::Spoof { gap, .. }
             | Self::Insider { gap, .. }
             | Self::Replay { gap } => *gap,
             Self::Flap { period, .. } => period.div_down(2),

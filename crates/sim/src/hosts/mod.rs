@@ -152,9 +152,10 @@ impl Host {
         self.paused_until = Instant::ZERO;
     }
 
-    /// Whether the card takes a frame: for its own address or for many.
+    /// Whether the card takes a frame: for its own address, its own group address, or everybody.
     pub fn picks(&self, frame: &[u8]) -> bool {
-        frame.first_chunk::<6>().is_some_and(|mac| mac[0] & 1 == 1 || *mac == self.mac.0)
+        let own = [self.mac, self.mac.own_group(), MacAddr::BROADCAST];
+        frame.first_chunk::<6>().is_some_and(|mac| own.contains(&MacAddr(*mac)))
     }
 
     /// The channels that it receives, and which flow of the world each is.

@@ -92,7 +92,9 @@ impl Scenario {
             return error("at", format!("the fault ends after the {} of the scenario", self.duration));
         }
         match &timed.fault {
-            Fault::Flood { .. } if !self.has_stranger() => error("kind", NO_PORT.to_owned()),
+            Fault::Flood { .. } | Fault::Spoof { .. } if !self.has_stranger() => {
+                error("kind", NO_PORT.to_owned())
+            }
             Fault::Flood { octets, .. } | Fault::Babble { octets, .. } if *octets > 1_514 => {
                 error("octets", format!("{octets} octets are no frame; up to 1514 are"))
             }

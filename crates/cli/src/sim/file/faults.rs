@@ -39,6 +39,7 @@ pub(super) enum Kind {
     Clone,
     Skew,
     Storm,
+    Spoof,
     Flood,
 }
 
@@ -228,6 +229,10 @@ impl Place<'_> {
             Kind::Clone => Fault::Clone { host: self.host()?, of: self.other()? },
             Kind::Skew => Fault::Skew { host: self.host()? },
             Kind::Storm => Fault::Storm { hosts: self.hosts()? },
+            Kind::Spoof => {
+                let broadcast = table.broadcast.unwrap_or(true);
+                Fault::Spoof { host: self.host()?, gap: gap()?, broadcast }
+            }
             Kind::Flood => {
                 Fault::Flood { octets: self.octets(60)?, broadcast: table.broadcast.unwrap_or(true) }
             }

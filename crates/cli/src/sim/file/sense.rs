@@ -47,6 +47,7 @@ fn fields(kind: Kind) -> &'static [&'static str] {
         Kind::Babble => &["station", "period", "octets"],
         Kind::Hog => &["station", "count"],
         Kind::Forge | Kind::Insider | Kind::Wrap | Kind::Replay => &["period"],
+        Kind::Spoof => &["station", "period", "broadcast"],
         Kind::Flood => &["octets", "broadcast"],
     }
 }

@@ -1,0 +1,213 @@
+//! Addresses that somebody else uses too (decision 014).
+//!
+//! A switch sends a frame where it last heard the destination's address. One frame without any key that
+//! carries a station's address moves that entry, and what is meant for the station goes to another port. While
+//! an address is contested, frames of ours go to the station's *group address* instead, its own one with the
+//! group bit set: no switch learns it, each sends it to all ports, and only that station's card takes it. What
+//! is sent again, because no answer came, goes there from the first repetition on.
+//!
+//! Nothing that a stranger sends decides more than that: which of two addresses of the same station is used.
+
+use super::outbox::Pending;
+use super::reserve::LinkEvent;
+use super::{Mode, Rether};
+use crate::io::StationId;
+use rota_units::{Instant, Span};
+use rota_wire::MacAddr;
+
+/// An address is contested for so long after the last sign.
+const QUIET: Span = Span::from_millis(5_000);
+/// How often a station tells that its own address is.
+const TELL_EVERY: Span = Span::from_millis(1_000);
+/// Most addresses that are contested at a time; the quietest makes room.
+const CONTESTED_MAX: usize = 256;
+/// Said in the place of an answer, which is never this: "others use my address".
+const USED: u64 = u64::MAX;
+/// The same: "frames reach me at my group address only".
+const DOUBTED: u64 = u64::MAX - 1;
+
+/// What shows that an address is contested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sign {
+    /// What was sent to it had to be sent again, or it was answered there twice.
+    Repeated,
+    /// A frame carried it that its station cannot have sent.
+    Forged,
+}
+
+#[derive(Clone, Debug)]
+struct Rival {
+    mac: MacAddr,
+    sign: Sign,
+    until: Instant,
+}
+
+/// Which addresses are contested, this station's own among them.
+///
+/// This alone is what a frame without a key can change (S12). All that follows from it waits for the next poll.
+#[derive(Clone)]
+pub(super) struct Contested {
+    rivals: Vec<Rival>,
+    /// What is to be told to whoever looks after this station.
+    news: Vec<MacAddr>,
+    /// This station's own address is, and the others are to hear of it.
+    untold: bool,
+    /// Not before then.
+    tells: Instant,
+    /// Until then it is no news that frames reach this station at its group address.
+    doubted: Instant,
+}
+
+impl core::fmt::Debug for Contested {
+    /// Nothing of it: checkers compare machines before and after a forged frame.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Contested")
+    }
+}
+
+impl Contested {
+    pub(super) fn new() -> Self {
+        let (rivals, news) = (Vec::with_capacity(CONTESTED_MAX), Vec::with_capacity(CONTESTED_MAX));
+        Self { rivals, news, untold: false, tells: Instant::ZERO, doubted: Instant::ZERO }
+    }
+
+    /// The address to which frames for this one go.
+    pub(super) fn way_to(&self, mac: MacAddr) -> MacAddr {
+        if self.rivals.iter().any(|rival| rival.mac == mac) { mac.own_group() } else { mac }
+    }
+
+    fn expire(&mut self, now: Instant) {
+        self.rivals.retain(|rival| now < rival.until);
+    }
+
+    fn sign_of(&self, mac: MacAddr) -> Option<Sign> {
+        self.rivals.iter().find(|rival| rival.mac == mac).map(|rival| rival.sign)
+    }
+
+    /// Notes a sign; true when it says more than was known.
+    fn note(&mut self, now: Instant, mac: MacAddr, sign: Sign) -> bool {
+        let until = now + QUIET;
+        if let Some(known) = self.rivals.iter_mut().find(|rival| rival.mac == mac) {
+            known.until = until;
+            let says_more = known.sign < sign;
+            known.sign = known.sign.max(sign);
+            return says_more;
+        }
+        if self.rivals.len() >= CONTESTED_MAX {
+            let quietest = (0..self.rivals.len()).min_by_key(|at| self.rivals[*at].until);
+            quietest.map(|at| self.rivals.swap_remove(at));
+        }
+        self.rivals.push(Rival { mac, sign, until });
+        true
+    }
+}
+
+impl Rether {
+    /// Whether a stranger uses this address: a frame carried it that its station cannot have sent.
+    pub fn is_contested(&self, mac: MacAddr) -> bool {
+        self.contested.sign_of(mac) == Some(Sign::Forged)
+    }
+
+    pub(super) fn is_station_contested(&self, station: StationId) -> bool {
+        self.members.get(station).is_some_and(|member| self.is_contested(member.mac))
+    }
+
+    /// The addresses of stations of this segment that strangers use.
+    pub fn contested(&self) -> impl Iterator<Item = MacAddr> + '_ {
+        self.contested.rivals.iter().filter(|rival| rival.sign == Sign::Forged).map(|rival| rival.mac)
+    }
+
+    /// Whether a frame for this address is for this station.
+    pub(super) fn is_for_us(&self, to: MacAddr) -> bool {
+        to == self.me.mac || to == MacAddr::BROADCAST || to == self.me.mac.own_group()
+    }
+
+    /// A frame without a valid tag, or one that was heard before, came from this address: of a station it shows
+    /// that somebody else uses it. Not so where its tag may be one that this station cannot judge.
+    pub(super) fn on_unproven(&mut self, now: Instant, from: MacAddr, sign: Sign) {
+        if from == self.me.mac {
+            self.contest_own(now, sign);
+        } else if self.members.by_mac(from).is_some() {
+            self.contest(now, from, sign);
+        }
+    }
+
+    /// What is sent to this address goes to its group address for a while.
+    pub(crate) fn contest(&mut self, now: Instant, mac: MacAddr, sign: Sign) {
+        if self.contested.note(now, mac, sign) && sign == Sign::Forged {
+            self.counters.addresses_contested += 1;
+            if self.contested.news.len() < CONTESTED_MAX {
+                self.contested.news.push(mac);
+            }
+        }
+    }
+
+    /// The same of a station by its number.
+    pub(super) fn contest_station(&mut self, now: Instant, station: StationId, sign: Sign) {
+        if let Some(mac) = self.members.get(station).map(|member| member.mac) {
+            self.contest(now, mac, sign);
+        }
+    }
+
+    /// Others use this station's own address, or it is reached at its group address only: its next proven
+    /// frame moves the switches' entries back, and all others learn of it.
+    pub(super) fn contest_own(&mut self, now: Instant, sign: Sign) {
+        self.contest(now, self.me.mac, sign);
+        self.contested.untold = true;
+    }
+
+    /// A proven frame came to this station's group address. Once told, the others go on so until they have
+    /// forgotten it: only what comes later is another sign.
+    pub(super) fn on_group_address(&mut self, now: Instant) {
+        if now >= self.contested.doubted {
+            self.contested.doubted = now + QUIET * 3;
+            self.contest_own(now, Sign::Repeated);
+        }
+    }
+
+    /// What has come of contested addresses, before anything else leaves.
+    pub(super) fn settle_contested(&mut self, now: Instant) {
+        self.contested.expire(now);
+        while let Some(mac) = self.contested.news.pop() {
+            self.event(LinkEvent::Contested { mac });
+        }
+    }
+
+    /// When the others are to hear that this station's address is contested.
+    pub(super) fn contested_deadline(&self) -> Instant {
+        if self.contested.untold { self.contested.tells } else { Instant::FAR }
+    }
+
+    /// Tells them, once a second at most and in token mode under the token. It is the one thing that a frame
+    /// without a key can bring a station to send.
+    pub(super) fn tell_contested(&mut self, now: Instant) {
+        if now < self.contested_deadline() {
+            return;
+        }
+        (self.contested.untold, self.contested.tells) = (false, now + TELL_EVERY);
+        match self.mode {
+            _ if self.leaving => {}
+            Mode::Ring => self.introduce(now),
+            Mode::Plain => self.outbox.push_back(Pending::Announce),
+            _ => {}
+        }
+    }
+
+    /// What an announcement says beside an answer, which nobody waits for outside of joining.
+    pub(super) fn own_sign(&self) -> Option<u64> {
+        match self.contested.sign_of(self.me.mac)? {
+            _ if matches!(self.mode, Mode::Joining(_)) => None,
+            Sign::Forged => Some(USED),
+            Sign::Repeated => Some(DOUBTED),
+        }
+    }
+
+    /// A station says of itself that others use its address.
+    pub(super) fn hear_sign(&mut self, now: Instant, mac: MacAddr, answers: u64) {
+        match answers {
+            USED => self.contest(now, mac, Sign::Forged),
+            DOUBTED => self.contest(now, mac, Sign::Repeated),
+            _ => {}
+        }
+    }
+}
