@@ -102,7 +102,7 @@ pub fn sort(warnings: &mut [Warning]) {
 }
 
 /// All kinds of warnings, what weighs most first.
-const KINDS: [&str; 16] = [
+const KINDS: [&str; 17] = [
     "no-node",
     "foreign-babbling",
     "late",
@@ -116,6 +116,7 @@ const KINDS: [&str; 16] = [
     "foreign",
     "stalls",
     "little-slack",
+    "mismatch",
     "refused",
     "joining",
     "no-report",
@@ -134,6 +135,9 @@ pub fn of_segment(rows: &Monitor, picture: &Picture) -> Vec<Warning> {
             if rows.segment.refused == 1 { "" } else { "s" }
         );
         warnings.push(warning("refused", sentence));
+    }
+    for row in rows.all_mismatches() {
+        warnings.push(warning("mismatch", row.sentence()));
     }
     for fault in picture.faults() {
         let sentence = format!("{} is {}: {}", fault.name, fault.value, fault.meaning);

@@ -2,7 +2,7 @@
 
 use super::counters::JUMP_MAX;
 use super::members::Heard;
-use super::{Mode, Rether, Stamp};
+use super::{Mismatch, Mode, Rether, Stamp};
 use crate::io::StationId;
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
@@ -36,13 +36,19 @@ impl Rether {
             return Arrived::Nothing;
         };
         let header = *view.header();
+        let introduces = header.kind == Kind::Announce;
         if header.segment != self.settings.segment {
+            let what = Mismatch::Segment { ours: self.settings.segment, theirs: header.segment };
+            if introduces && view.source_mac() != self.me.mac {
+                self.mismatches.unproven(now, view.source_mac(), what);
+            }
             return Arrived::Nothing;
         }
         if view.source_mac() == self.me.mac {
             if header.kind == Kind::Will {
                 self.on_own_will(now, &view);
             } else {
+                self.mismatches.unproven(now, self.me.mac, Mismatch::OwnAddress);
                 self.on_own_name(&view);
             }
             return Arrived::Nothing;
@@ -57,6 +63,9 @@ impl Rether {
             let farewell = self.farewell.as_ref().filter(|(epoch, _)| *epoch == header.key_epoch);
             let known = header.kind == Kind::Mode && farewell.is_some_and(|(_, key)| verify(&view, key));
             self.counters.frames_unproven += u64::from(!known);
+            if introduces {
+                self.mismatches.unproven(now, view.source_mac(), Mismatch::Key);
+            }
             return Arrived::Nothing;
         }
         self.tally.count_heard(header.kind.class(), data.len());

@@ -40,6 +40,7 @@ mod hold;
 mod join;
 mod keys;
 mod members;
+mod mismatch;
 #[cfg(feature = "model")]
 mod model;
 mod outbox;
@@ -56,6 +57,7 @@ mod will;
 pub(crate) use handle::Arrived;
 pub use join::{HOLD_OFF_MAX, Refused};
 pub use members::{Member, STATIONS_MAX};
+pub use mismatch::{Mismatch, Mismatched, Setting};
 #[cfg(feature = "model")]
 pub use model::Visit;
 pub(crate) use reserve::Asked;
@@ -287,6 +289,7 @@ pub struct Rether {
     /// A station that was let in has seen this generation, newer than the ring's.
     outgrown: Option<Generation>,
     changes: Changes,
+    mismatches: mismatch::Mismatches,
     budgets: Budgets,
     wills: Wills,
     gate: GateOrder,
@@ -352,6 +355,7 @@ impl Rether {
             awake_until: Instant::ZERO,
             outgrown: None,
             changes: Changes::default(),
+            mismatches: mismatch::Mismatches::new(),
             budgets: Budgets::new(),
             wills: Wills::default(),
             gate: GateOrder::Pass,
