@@ -90,8 +90,9 @@ fn the_log_has_times_levels_joins_channels_and_leaves() {
     line(&first, &["left: n2"]);
 }
 
-/// With another key both nodes thought that they were alone; of other settings nobody said which, and the note
-/// stayed when the station was back; of two stations of one name nobody said anything, and `--to` meant oneself.
+/// With another key both nodes thought that they were alone. Of other settings nobody said which, and the
+/// note stayed when the station was back. Of two stations of one name nobody said anything, and `--to` meant
+/// oneself.
 #[test]
 fn a_station_that_does_not_fit_is_named_with_both_values_until_it_does() {
     let Some(lab) = Lab::without_nodes("mismatch", 2, &[]) else { return };
