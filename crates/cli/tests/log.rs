@@ -89,3 +89,44 @@ fn the_log_has_times_levels_joins_channels_and_leaves() {
     second.finish();
     line(&first, &["left: n2"]);
 }
+
+/// With another key both nodes thought that they were alone. Of other settings nobody said which, and the
+/// note stayed when the station was back. Of two stations of one name nobody said anything, and `--to` meant
+/// oneself.
+#[test]
+fn a_station_that_does_not_fit_is_named_with_both_values_until_it_does() {
+    let Some(lab) = Lab::without_nodes("mismatch", 2, &[]) else { return };
+    let key = lab.file("other.key");
+    std::fs::write(&key, [7; 32]).unwrap();
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let first = lab.start_node(1, &[]);
+    let noted = |what: &str, words: &[&str]| {
+        lab.wait_for_status(1, what, |status| {
+            let notes = status["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
+            notes.into_iter().any(|note| words.iter().all(|word| note.contains(word)))
+        })
+    };
+    let stop = |node: common::Program| {
+        node.interrupt();
+        node.finish();
+    };
+    let other = lab.start_node(2, &["--key".into(), key.display().to_string()]);
+    let status = noted("the other key", &["has another key"]);
+    assert_eq!(status["extra"]["mismatches"][0]["kind"], "key", "{status}");
+    stop(other);
+    let other = lab.start_node(2, &["--trt".into(), "50ms".into()]);
+    noted("the other cycle", &["n2", "cycle (--trt) is 50 ms, this station's is 33.333 ms"]);
+    stop(other);
+    let other = lab.start(2, &["node", "--iface", "eth0", "--name", "n1"]);
+    other.wait_for_word("rota node");
+    noted("the double name", &["two stations are called 'n1'"]);
+    let sent = lab.rota(1, &["send", "--to", "n1", "--video", &common::testdata("clip.h264")]);
+    assert!(sent.code() != 0 && sent.err.contains("two stations are called so"), "{sent:?}");
+    stop(other);
+    let _well = lab.start_node(2, &[]);
+    lab.wait_for_status(1, "nothing to complain of", |status| {
+        status["extra"]["mismatches"].as_array().is_some_and(Vec::is_empty)
+            && !status["notes"].to_string().contains("does not take part")
+    });
+    first.wait_for_word("no longer so: ");
+}

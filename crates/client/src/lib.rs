@@ -37,14 +37,14 @@ pub use node::{Node, NodeError, OpenError, OpenRequest};
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
 pub use rota_shm::control::{
-    ChannelInfo, ContractInfo, ControlName, ControlNameError, IncidentInfo, LlcInfo, LlcPeer, MemberInfo,
-    RefusalInfo, ReservationInfo, RunMode, SocketError, StatusInfo, TallyInfo, TokenInfo,
+    CauseInfo, ChannelInfo, ContractInfo, ControlName, ControlNameError, IncidentInfo, LlcInfo, LlcPeer,
+    MemberInfo, RefusalInfo, ReservationInfo, RunMode, SocketError, StatusInfo, TallyInfo, TokenInfo,
 };
 pub use rota_shm::layout::TRACE_SNAP_OCTETS;
 pub use rota_shm::{
     ChannelCounter, ChannelState, ChannelTally, CloseCause, CounterReader, MemoryError, RxCounts,
 };
-pub use rota_shm::{ChannelRow, Flow, Monitor, SegmentRow, StationRow};
+pub use rota_shm::{ChannelRow, Flow, Mismatch, MismatchRow, Monitor, SegmentRow, StationRow};
 pub use rota_shm::{Lost, TraceEvent, TraceReader, TraceRecord, TraceVerdict};
 pub use rota_units::{BitRate, Instant, Octets, Span};
 pub use send::{CloseError, CloseReport, SendChannel, SendError, Slot};

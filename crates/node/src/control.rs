@@ -122,6 +122,7 @@ impl Control<'_> {
                     id => self.serve(&poller, id),
                 }
             }
+            self.incidents.explain(now(), &self.journal);
             self.reap(&poller);
             self.data.refusals().set_memory(self.facts.ledger.used());
         }
@@ -545,6 +546,7 @@ impl Control<'_> {
                     _ => {
                         let mut info = snapshot.info(self.facts, self.realtime);
                         info.notes.extend(self.broken_channels());
+                        self.journal.mismatches(&mut info);
                         Reply::Status(Box::new(info))
                     }
                 };

@@ -620,6 +620,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         request: &Opening,
     ) -> Result<(ChannelId, Peer), AskError> {
         let link = self.node.link();
+        if let Some([one, other]) = doubled(link, to) {
+            return Err(AskError::Wrong(rota_proto::OpenError::DoubleName(one, other)));
+        }
         if link.name() == to {
             return Err(AskError::Wrong(rota_proto::OpenError::OwnStation(link.mac())));
         }
@@ -814,6 +817,14 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.control.say(Note::Channel { event, peer });
         }
     }
+}
+
+/// Two stations that live and have that name, this one among them.
+fn doubled(link: &rota_proto::rether::Rether, name: &str) -> Option<[MacAddr; 2]> {
+    let lives = |member: &&Member| !link.is_dead(member.station) && member.announce.name() == name;
+    let others = link.members().iter().filter(lives).map(|member| member.mac);
+    let mut all = (link.name() == name).then(|| link.mac()).into_iter().chain(others);
+    Some([all.next()?, all.next()?])
 }
 
 /// Whom somebody means: in a ring the dead stay members, and a machine may have come back under another

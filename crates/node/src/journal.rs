@@ -2,12 +2,16 @@
 //! the data thread does nothing for it, and the log, `rota top` and `rota status` never disagree.
 
 use crate::log::{Level, say};
-use rota_shm::{ChannelRow, ChannelTally, CounterReader, CounterTable, Monitor, StationRow};
+use rota_shm::control::{CauseInfo, StatusInfo};
+use rota_shm::{ChannelRow, ChannelTally, CounterReader, CounterTable, Mismatch, MismatchRow};
+use rota_shm::{Monitor, StationRow};
 use rota_units::{Instant, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// How often it looks.
 const EVERY: Span = Span::from_millis(250);
+/// Looks that are kept: some seconds.
+const LOOKS: usize = 20;
 
 /// A line for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,14 +35,18 @@ struct Look {
     foreign: (u64, u64),
     /// Ends of channels here, by id and direction: the other end's number, units, late, longest delay, bound.
     channels: BTreeMap<(u64, bool), ChannelRow>,
+    /// How often other stations' hosts stood still, and for how long at most, as they reported.
+    stalls_elsewhere: BTreeMap<u64, (u64, u64)>,
+    /// Stations that do not fit, by the sentence that says so.
+    mismatches: BTreeMap<String, Option<Mismatch>>,
 }
 
 /// The reader.
 pub(crate) struct Journal {
     reader: Option<CounterReader>,
     rows: Monitor,
-    /// At first that of a node that knows nobody.
-    last: Look,
+    /// The newest last, and first that of a node that knows nobody.
+    looks: VecDeque<(Instant, Look)>,
     next: Instant,
 }
 
@@ -46,7 +54,12 @@ impl Journal {
     pub(crate) fn new(counters: &CounterTable) -> Self {
         let file = counters.descriptor().try_clone_to_owned().ok();
         let reader = file.and_then(|file| CounterReader::open(file).ok());
-        Self { reader, rows: Monitor::default(), last: Look::default(), next: Instant::ZERO }
+        Self {
+            reader,
+            rows: Monitor::default(),
+            looks: VecDeque::from([(Instant::ZERO, Look::default())]),
+            next: Instant::ZERO,
+        }
     }
 
     /// Writes what has changed; returns when to look again.
@@ -58,14 +71,101 @@ impl Journal {
         self.next = now + EVERY;
         if reader.monitor(&mut self.rows) {
             let look = Look::of(&self.rows, reader);
-            for line in changes(&self.last, &look) {
+            for line in changes(&self.last(), &look) {
                 say(line.level, line.cause, &line.text);
             }
-            self.last = look;
+            if self.looks.len() == LOOKS {
+                self.looks.pop_front();
+            }
+            self.looks.push_back((now, look));
         }
         self.next
     }
 }
+
+impl Journal {
+    fn last(&self) -> Look {
+        self.looks.back().map(|(_, look)| look.clone()).unwrap_or_default()
+    }
+
+    /// Adds who does not fit here to what the node tells of itself: a note each, and in fields.
+    pub(crate) fn mismatches(&self, info: &mut StatusInfo) {
+        let rows = self.rows.all_mismatches();
+        info.notes.extend(rows.iter().map(MismatchRow::sentence));
+        let told = rows.iter().map(|row| {
+            serde_json::json!({
+                "kind": row.kind().map_or("unknown", Mismatch::word),
+                "mac": row.mac(),
+                "name": row.name(),
+                "ours": row.ours.to_string(),
+                "theirs": row.theirs.to_string(),
+                "heard_ns": row.heard_ns,
+                "sentence": row.sentence(),
+            })
+        });
+        if let serde_json::Value::Object(extra) = &mut info.extra {
+            extra.insert("mismatches".into(), told.collect());
+        }
+    }
+
+    /// What the counters say of the time around something: what grew from a second before it until now.
+    pub(crate) fn causes(&self, at: Instant) -> Vec<CauseInfo> {
+        let from = at.minus(Span::from_millis(1_000));
+        let before = self.looks.iter().rfind(|(when, _)| *when <= from).or(self.looks.front());
+        let (Some((_, before)), Some((_, after))) = (before, self.looks.back()) else { return Vec::new() };
+        causes(before, after)
+    }
+}
+
+/// What grew between two looks and can have broken a promise, the gravest first.
+fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
+    let mut causes = Vec::new();
+    let mut cause = |kind: &str, sentence| causes.push(CauseInfo { kind: kind.into(), sentence });
+    let foreign = after.foreign.0.saturating_sub(before.foreign.0);
+    if foreign > 0 {
+        let who = mac(after.foreign.1);
+        let text = format!("a host that takes no part in the token, {who}, sent {foreign} frames");
+        cause("foreign_sender", text);
+    }
+    for (name, kind, sentence) in CAUSES {
+        let grown = after.grown(before, name);
+        if grown > 0 {
+            cause(kind, format!("{sentence} ({name} + {grown})"));
+        }
+    }
+    if after.stalls.0 > before.stalls.0 {
+        let longest = Span::from_nanos(after.stalls.1);
+        cause("host_stall", format!("this host stood still (longest so far: {longest})"));
+    }
+    for (address, (stalls, longest)) in &after.stalls_elsewhere {
+        let known = before.stalls_elsewhere.get(address).map_or(*stalls, |(stalls, _)| *stalls);
+        if *stalls > known {
+            let name = after.stations.get(address).map_or_else(|| mac(*address), |(_, name, _)| name.clone());
+            let longest = Span::from_nanos(*longest);
+            cause("host_stall", format!("the host of {name} stood still (longest so far: {longest})"));
+        }
+    }
+    for (address, (_, name, alive)) in &after.stations {
+        let lived = before.stations.get(address).is_some_and(|(_, _, alive)| *alive);
+        if lived && !alive {
+            cause("station_silent", format!("{name} ({}) died or fell silent", mac(*address)));
+        }
+    }
+    causes
+}
+
+/// Counters that say what can have broken a promise.
+const CAUSES: [(&str, &str, &str); 9] = [
+    ("link_downs", "link_change", "the link of this station went down"),
+    ("claims", "lost_frame", "the token was missed, and this station began a claim"),
+    ("tokens_regenerated", "lost_frame", "a token was made anew"),
+    ("tokens_retransmitted", "lost_frame", "a token had to be sent again"),
+    ("leases_expired", "token_hog", "a token was held for longer than its lease"),
+    ("strikes", "token_hog", "a station stopped the ring"),
+    ("fragments_policed", "foreign_sender", "reserved frames came of no right to send"),
+    ("receive_drops", "host_stall", "the kernel dropped frames that were not fetched in time"),
+    ("transmit_no_room", "host_stall", "the card took a frame too late"),
+];
 
 impl Look {
     fn of(rows: &Monitor, reader: &CounterReader) -> Self {
@@ -78,11 +178,13 @@ impl Look {
         Self {
             mode: rows.segment.mode,
             station: rows.segment.station,
-            stations: others.map(station).collect(),
+            stations: others.clone().map(station).collect(),
             counters: reader.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
             stalls: here.map_or((0, 0), |row| (row.stalls, row.stall_longest_ns)),
             foreign: here.map_or((0, 0), |row| (row.foreign.frames, row.foreign_mac)),
             channels: rows.channels.iter().filter(own).map(|row| (key(row), *row)).collect(),
+            stalls_elsewhere: others.map(|row| (row.mac, (row.stalls, row.stall_longest_ns))).collect(),
+            mismatches: rows.all_mismatches().iter().map(|row| (row.sentence(), row.kind())).collect(),
         }
     }
 
@@ -175,6 +277,17 @@ fn changes(last: &Look, look: &Look) -> Vec<Line> {
         );
         line(Level::Warn, "foreign", text);
     }
+    for (sentence, kind) in &look.mismatches {
+        if !last.mismatches.contains_key(sentence) {
+            // Several segments may share one wire on purpose.
+            let level = if *kind == Some(Mismatch::Segment) { Level::Info } else { Level::Warn };
+            lines.push(Line { level, cause: "mismatch", text: sentence.clone() });
+        }
+    }
+    for sentence in last.mismatches.keys().filter(|sentence| !look.mismatches.contains_key(*sentence)) {
+        let text = format!("no longer so: {sentence}");
+        lines.push(Line { level: Level::Info, cause: "mismatch", text });
+    }
     lines.extend(late(last, look));
     lines
 }
@@ -235,6 +348,35 @@ mod tests {
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(said[0].starts_with("mode: token, before plain") && said[1].contains("began a claim"));
         assert_eq!(texts(&after, &after), [""; 0], "once");
+    }
+
+    #[test]
+    fn who_does_not_fit_is_said_once_and_when_it_is_mended() {
+        let mut wrong = look(&[]);
+        wrong.mismatches.insert("n2 has another key".into(), Some(Mismatch::Key));
+        assert_eq!(texts(&look(&[]), &wrong), ["n2 has another key"]);
+        assert_eq!(texts(&wrong, &wrong), [""; 0]);
+        assert_eq!(texts(&wrong, &look(&[])), ["no longer so: n2 has another key"]);
+    }
+
+    /// The incident said "nothing explains it" where the same node's monitor saw a station babble at 97 %.
+    #[test]
+    fn the_counters_name_a_babbler_a_stall_elsewhere_and_a_lost_link() {
+        let before = look(&[(2, "n2", true)]);
+        assert_eq!(causes(&before, &before), []);
+        let mut after = before.clone();
+        after.foreign = (9_000, 0x0200_0000_0004);
+        after.counters.insert("link_downs".into(), 1);
+        let kinds = |before: &Look, after: &Look| -> Vec<String> {
+            causes(before, after).into_iter().map(|cause| cause.kind).collect()
+        };
+        assert_eq!(kinds(&before, &after), ["foreign_sender", "link_change"]);
+        assert!(causes(&before, &after)[0].sentence.contains("02:00:00:00:00:04, sent 9000 frames"));
+        let (mut calm, mut stalled) = (before.clone(), before.clone());
+        calm.stalls_elsewhere.insert(0x0200_0000_0002, (1, 5));
+        stalled.stalls_elsewhere.insert(0x0200_0000_0002, (2, 60_000_000));
+        assert_eq!(kinds(&calm, &stalled), ["host_stall"]);
+        assert!(causes(&calm, &stalled)[0].sentence.contains("the host of n2"));
     }
 
     #[test]

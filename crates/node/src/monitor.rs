@@ -2,10 +2,11 @@
 
 use crate::data::Measured;
 use rota_admission::t_nrt;
-use rota_proto::{Node, ROTATION_PLACES};
-use rota_shm::{ChannelRow, Flow, MonitorTable, SegmentRow, StationRow};
+use rota_proto::rether::Mismatched;
+use rota_proto::{Mismatch, Node, ROTATION_PLACES, Setting};
+use rota_shm::{ChannelRow, Flow, MismatchRow, MonitorTable, SegmentRow, StationRow};
 use rota_units::{Instant, Span};
-use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, Load, MacAddr, ReportHead, Slot, Tally};
+use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, Load, MacAddr, ReportHead, Slot, Tally, Verdict};
 
 /// This station's own rows are written anew at most this often.
 const OWN_EVERY: Span = Span::from_millis(20);
@@ -18,7 +19,7 @@ pub(crate) struct Rows {
     next_own: Instant,
     next_all: Instant,
     /// How many rows stood there: as soon as one comes or goes, all move.
-    stood: (usize, usize),
+    stood: (usize, usize, usize),
     /// What could be reserved, for the slots that were last looked at.
     capacity: (u64, Span),
 }
@@ -26,7 +27,7 @@ pub(crate) struct Rows {
 impl Rows {
     pub(crate) fn new(table: MonitorTable) -> Self {
         let (next_own, next_all, capacity) = (Instant::ZERO, Instant::ZERO, (u64::MAX, Span::ZERO));
-        Self { table, next_own, next_all, stood: (usize::MAX, 0), capacity }
+        Self { table, next_own, next_all, stood: (usize::MAX, 0, 0), capacity }
     }
 
     /// Whether it is time.
@@ -39,7 +40,7 @@ impl Rows {
         self.next_own = now + OWN_EVERY;
         let link = node.link();
         let own_channels = node.own_channels().count();
-        let stands = (link.members().len(), own_channels);
+        let stands = (link.members().len(), own_channels, link.mismatches(now).count());
         let all = now >= self.next_all || stands != self.stood;
         let segment = self.segment(now, node, measured, own_channels);
         let mut write = self.table.write();
@@ -49,6 +50,7 @@ impl Rows {
             mac: mac_word(mac),
             name: StationRow::name_words(link.name()),
             heard_ns: now.as_nanos(),
+            llc_address: u64::from(link.settings().llc.address),
             ..reserved(node, link.station())
         };
         let used = if link.is_contested(mac) { StationRow::CONTESTED } else { 0 };
@@ -74,6 +76,7 @@ impl Rows {
                 mac: mac_word(member.mac),
                 name: StationRow::name_words(member.announce.name()),
                 received: flow(member.received),
+                llc_address: u64::from(member.announce.llc_address),
                 ..reserved
             };
             let heard = node.reports().stations().iter().find(|heard| heard.mac == member.mac);
@@ -82,6 +85,9 @@ impl Rows {
                 filled(StationRow { flags, heard_ns: heard.at.as_nanos(), ..row }, &heard.head)
             });
             write.station(at + 1, &row);
+        }
+        for (at, mismatched) in link.mismatches(now).enumerate() {
+            write.mismatch(at, &mismatch_row(&mismatched));
         }
         for (at, told) in node.reports().channels().iter().enumerate() {
             let peer = told.peer.map_or(0, |peer| link.number(peer));
@@ -121,7 +127,9 @@ impl Rows {
             rotation_tenths: tenths,
             round: [round.as_nanos(), u64::from(hops)],
             heard: tally.heard.map(flow),
-            refused: link.refused().len() as u64,
+            // Settings that differ have rows of their own.
+            refused: link.refused().iter().filter(|told| told.why != Verdict::Settings).count() as u64,
+            mismatches: link.mismatches(now).count() as u64,
             stations: link.members().len() as u64 + 1,
             channels: (own + node.reports().channels().len()) as u64,
         }
@@ -186,6 +194,28 @@ fn channel_row(station: u16, at: Instant, said: &ChannelReport) -> ChannelRow {
         delay_recent_ns: said.delay_recent_ns,
         ..ChannelRow::default()
     }
+}
+
+fn mismatch_row(found: &Mismatched<'_>) -> MismatchRow {
+    use rota_shm::Mismatch as Row;
+    let (kind, ours, theirs) = match found.what {
+        Mismatch::Key => (Row::Key, 0, 0),
+        Mismatch::Segment { ours, theirs } => (Row::Segment, u64::from(ours), u64::from(theirs)),
+        Mismatch::OwnAddress => (Row::OwnAddress, 0, 0),
+        Mismatch::Setting { what, ours, theirs } => {
+            let kind = match what {
+                Setting::Cycle => Row::Cycle,
+                Setting::Rate => Row::Rate,
+                Setting::Stations => Row::Stations,
+                Setting::Policy => Row::Policy,
+                Setting::Version => Row::Version,
+                Setting::Other => Row::Other,
+            };
+            (kind, ours, theirs)
+        }
+    };
+    let (mac, name) = (mac_word(found.mac), StationRow::name_words(found.name));
+    MismatchRow { mac, name, kind: kind as u64, ours, theirs, heard_ns: found.heard.as_nanos() }
 }
 
 fn flow(load: Load) -> Flow {

@@ -142,7 +142,9 @@ impl Snapshot {
             notes.push("the well-known lab key is in use: anybody can make frames of this segment".into());
         }
         notes.extend(self.status.contested.iter().map(|mac| self.contested(*mac, facts)));
-        notes.extend(self.status.refused.iter().map(|told| refusal(told.mac, told.why, told.here)));
+        // Of settings that differ the journal knows which.
+        let refused = self.status.refused.iter().filter(|told| told.why != Verdict::Settings);
+        notes.extend(refused.map(|told| refusal(told.mac, told.why, told.here)));
         let members = self.members.iter().map(|member| MemberInfo {
             station: member.station,
             name: member.name.clone(),

@@ -54,6 +54,12 @@ pub enum OpenError {
     /// A station does not send to itself over the wire.
     #[error("a channel needs two stations; {0} is this one")]
     OwnStation(MacAddr),
+    /// Two stations have the name that was given.
+    #[error(
+        "two stations are called so, {0} and {1}: give one of them another name, or name the one that is \
+         meant by its address"
+    )]
+    DoubleName(MacAddr, MacAddr),
     /// The other station is still looking for its segment.
     #[error("station {0} has not joined this segment yet, which takes about a second: try again")]
     PeerNotJoined(MacAddr),

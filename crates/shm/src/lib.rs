@@ -26,6 +26,7 @@ pub mod layout;
 mod memfd;
 mod memory;
 mod message;
+mod mismatch;
 pub mod monitor;
 mod patience;
 // The only room of this crate where `unsafe` may stand.
@@ -41,7 +42,8 @@ pub use memory::{
     SocketShape, SourceShape, open_sink, open_socket, open_source, ring_bell,
 };
 pub use message::{MessageFailure, MessageProgress, MessageRoute, Sleep};
-pub use monitor::{ChannelRow, Flow, Monitor, MonitorTable, SegmentRow, StationRow};
+pub use mismatch::Mismatch;
+pub use monitor::{ChannelRow, Flow, MismatchRow, Monitor, MonitorTable, SegmentRow, StationRow};
 pub use patience::Patience;
 pub use raw::{Waited, max_slice};
 pub use ring::{

@@ -10,6 +10,8 @@ use crate::raw::{ReadPages, WritePages};
 pub const STATION_ROWS: usize = 256;
 /// Most ends of channels in the table.
 pub const CHANNEL_ROWS: usize = 512;
+/// Most stations that do not fit in the table.
+pub const MISMATCH_ROWS: usize = 32;
 /// Version of the rows.
 const MONITOR_VERSION: u64 = 2;
 /// Sequence, version and two reserved words.
@@ -111,6 +113,8 @@ row! {
         stations: u64,
         /// How many channel rows follow.
         channels: u64,
+        /// How many rows of stations that do not fit follow.
+        mismatches: u64,
     }
 }
 
@@ -161,6 +165,8 @@ row! {
         queued: u64,
         /// Channels that end there.
         channels_all: u64,
+        /// Its node address of link control; 0 for none.
+        llc_address: u64,
     }
 }
 
@@ -208,6 +214,24 @@ row! {
     }
 }
 
+row! {
+    /// A station that does not fit here, and why; see [`crate::Mismatch`].
+    MismatchRow {
+        /// Its address in the low 48 bits.
+        mac: u64,
+        /// Its name as that of a station; zeros where it said none that is proven.
+        name: [u64; 4],
+        /// What does not fit: a code of [`crate::Mismatch`].
+        kind: u64,
+        /// This station's value.
+        ours: u64,
+        /// Its value.
+        theirs: u64,
+        /// When it was last heard, monotonic ns of the reader's host.
+        heard_ns: u64,
+    }
+}
+
 impl StationRow {
     /// The station whose file this is.
     pub const HERE: u64 = 1;
@@ -234,8 +258,13 @@ impl StationRow {
 
     /// The name, fit for a terminal.
     pub fn name(&self) -> String {
+        Self::name_of(&self.name)
+    }
+
+    /// The name that words hold, fit for a terminal.
+    pub(crate) fn name_of(words: &[u64; 4]) -> String {
         let octets: Vec<u8> =
-            self.name.iter().flat_map(|word| word.to_ne_bytes()).take_while(|octet| *octet != 0).collect();
+            words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|octet| *octet != 0).collect();
         let shown = String::from_utf8_lossy(&octets);
         shown.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
     }
@@ -257,12 +286,15 @@ pub struct Monitor {
     pub stations: Vec<StationRow>,
     /// The ends of its channels.
     pub channels: Vec<ChannelRow>,
+    /// Stations that do not fit.
+    pub mismatches: Vec<MismatchRow>,
 }
 
 const STATIONS_AT: usize = HEAD_OCTETS + SegmentRow::COUNT * 8;
 const CHANNELS_AT: usize = STATIONS_AT + STATION_ROWS * StationRow::COUNT * 8;
+const MISMATCHES_AT: usize = CHANNELS_AT + CHANNEL_ROWS * ChannelRow::COUNT * 8;
 /// Octets of the whole block.
-pub const MONITOR_OCTETS: usize = CHANNELS_AT + CHANNEL_ROWS * ChannelRow::COUNT * 8;
+pub const MONITOR_OCTETS: usize = MISMATCHES_AT + MISMATCH_ROWS * MismatchRow::COUNT * 8;
 
 /// The node's hand on the rows. Not to be cloned: rows have one writing thread.
 pub struct MonitorTable {
@@ -309,6 +341,13 @@ impl MonitorWrite<'_> {
         }
     }
 
+    /// A station that does not fit; one beyond the table is left out.
+    pub fn mismatch(&mut self, index: usize, row: &MismatchRow) {
+        if index < MISMATCH_ROWS {
+            self.put(MISMATCHES_AT + index * MismatchRow::COUNT * 8, row);
+        }
+    }
+
     fn put(&mut self, at: usize, row: &impl Words) {
         let mut at = self.0.at + at;
         row.put(&mut |word| {
@@ -351,6 +390,11 @@ fn copy(pages: &ReadPages, at: usize, into: &mut Monitor) {
     // What is read while it is written may say anything: it is thrown away, but must not be followed.
     let rows = |said: u64, most: usize| usize::try_from(said).unwrap_or(most).min(most);
     let (stations, channels) = (into.segment.stations, into.segment.channels);
+    into.mismatches.clear();
+    into.mismatches.extend(
+        (0..rows(into.segment.mismatches, MISMATCH_ROWS))
+            .map(|index| row_at::<MismatchRow>(pages, at + MISMATCHES_AT + index * MismatchRow::COUNT * 8)),
+    );
     into.stations.clear();
     into.stations.extend(
         (0..rows(stations, STATION_ROWS))

@@ -117,6 +117,7 @@ const KINDS: [&str; 17] = [
     "foreign",
     "stalls",
     "little-slack",
+    "mismatch",
     "refused",
     "joining",
     "no-report",
@@ -135,6 +136,9 @@ pub fn of_segment(rows: &Monitor, picture: &Picture) -> Vec<Warning> {
             if rows.segment.refused == 1 { "" } else { "s" }
         );
         warnings.push(warning("refused", sentence));
+    }
+    for row in rows.all_mismatches() {
+        warnings.push(warning("mismatch", row.sentence()));
     }
     for fault in picture.faults() {
         let sentence = format!("{} is {}: {}", fault.name, fault.value, fault.meaning);

@@ -32,6 +32,18 @@ pub enum Assumption {
 }
 
 impl Assumption {
+    /// What a cause that the counters name says of the guarantee's assumptions.
+    fn of_kind(kind: &str) -> Self {
+        match kind {
+            "foreign_sender" | "token_hog" => Self::ForeignSender,
+            "host_stall" => Self::HostStall,
+            "link_change" => Self::LinkChange,
+            "lost_frame" => Self::LostFrame,
+            "station_silent" => Self::StationSilent,
+            _ => Self::Unexplained,
+        }
+    }
+
     /// The key in JSON.
     pub fn key(self) -> &'static str {
         match self {
@@ -106,7 +118,11 @@ pub fn headline(about: &Entry, own: &str) -> String {
 pub fn tell(info: &IncidentInfo, entries: &[Entry], station: u16, own: &str) -> Option<Told> {
     let about = entries.iter().find(|entry| entry.index == info.index)?;
     let scene = Scene { about, entries, station };
-    let (assumption, because) = scene.assumption(own);
+    let (mut assumption, mut because) = scene.assumption(own);
+    if let (Assumption::Unexplained, Some(cause)) = (assumption, info.causes.first()) {
+        assumption = Assumption::of_kind(&cause.kind);
+        because = format!("Its own events do not show why, but the counters of {own} do.");
+    }
     let time = text::time_of_day(about.wall(info.at_ns));
     let mut text = format!("At {time} UTC {}.", headline(about, own));
     let clauses = scene.order();
@@ -114,6 +130,10 @@ pub fn tell(info: &IncidentInfo, entries: &[Entry], station: u16, own: &str) -> 
         let _ = write!(text, " In this order: {}.", clauses.join("; "));
     }
     let _ = write!(text, " {because}");
+    if !info.causes.is_empty() {
+        let causes: Vec<&str> = info.causes.iter().map(|cause| cause.sentence.as_str()).collect();
+        let _ = write!(text, " Within the seconds around it: {}.", causes.join("; "));
+    }
     if info.more > 0 {
         let times = if info.more == 1 { "once".into() } else { format!("{} times", info.more) };
         let _ = write!(text, " The same happened {times} more, each within five seconds of the one before.");
@@ -429,6 +449,20 @@ mod tests {
         let events = entries.len() as u64;
         let info = IncidentInfo { number: 1, events, ..IncidentInfo::about(index, about) };
         tell(&info, entries, 2, "n2").unwrap()
+    }
+
+    #[test]
+    fn what_only_the_counters_know_is_told_as_the_cause() {
+        let entries = [late(1, 124)];
+        let info = IncidentInfo { number: 1, events: 1, ..IncidentInfo::about(1, &entries[0].record) };
+        assert_eq!(tell(&info, &entries, 2, "n2").unwrap().assumption, Assumption::Unexplained);
+        let sentence =
+            "a host that takes no part in the token, 02:00:00:00:00:04, sent 9000 frames".to_owned();
+        let cause = rota::CauseInfo { kind: "foreign_sender".into(), sentence };
+        let told = tell(&IncidentInfo { causes: vec![cause], ..info }, &entries, 2, "n2").unwrap();
+        assert_eq!(told.assumption, Assumption::ForeignSender);
+        assert!(told.text.contains("02:00:00:00:00:04, sent 9000 frames."), "{}", told.text);
+        assert!(!told.text.contains("Nothing that n2 records explains it"), "{}", told.text);
     }
 
     #[test]

@@ -51,6 +51,8 @@ impl Control<'_> {
                 let text = format!("closed: {}{units}{broken}: {}", self.called(*channel), why.sentence());
                 say(level, "closed", &text);
             }
+            // The journal tells which setting it is.
+            ChannelEvent::Refusal { why: rota_wire::Verdict::Settings, .. } => {}
             ChannelEvent::Refusal { mac, why, here } => {
                 say(Level::Warn, "mismatch", &crate::status::refusal(*mac, *why, *here));
             }

@@ -3,7 +3,7 @@
 use super::contested::Sign;
 use super::counters::JUMP_MAX;
 use super::members::Heard;
-use super::{Mode, Rether, Stamp};
+use super::{Mismatch, Mode, Rether, Stamp};
 use crate::io::StationId;
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
@@ -50,14 +50,20 @@ impl Rether {
             }
         };
         let header = *view.header();
+        let introduces = header.kind == Kind::Announce;
         if header.segment != self.settings.segment {
             self.on_unproven(now, view.source_mac(), Sign::Forged);
+            let what = Mismatch::Segment { ours: self.settings.segment, theirs: header.segment };
+            if introduces && view.source_mac() != self.me.mac {
+                self.mismatches.unproven(now, view.source_mac(), what);
+            }
             return Arrived::Nothing;
         }
         if view.source_mac() == self.me.mac {
             if header.kind == Kind::Will {
                 self.on_own_will(now, &view);
             } else {
+                self.mismatches.unproven(now, self.me.mac, Mismatch::OwnAddress);
                 self.on_own_name(now, &view);
             }
             return Arrived::Nothing;
@@ -79,6 +85,9 @@ impl Rether {
                 // Under a ring's key it may be one that this station has missed.
                 let sign = if header.key_epoch == 0 { Sign::Forged } else { Sign::Repeated };
                 self.on_unproven(now, view.source_mac(), sign);
+            }
+            if introduces {
+                self.mismatches.unproven(now, view.source_mac(), Mismatch::Key);
             }
             return Arrived::Nothing;
         }

@@ -41,6 +41,7 @@ mod hold;
 mod join;
 mod keys;
 mod members;
+mod mismatch;
 #[cfg(feature = "model")]
 mod model;
 mod outbox;
@@ -58,6 +59,7 @@ pub(crate) use contested::Sign;
 pub(crate) use handle::Arrived;
 pub use join::{HOLD_OFF_MAX, Refused};
 pub use members::{Member, STATIONS_MAX};
+pub use mismatch::{Mismatch, Mismatched, Setting};
 #[cfg(feature = "model")]
 pub use model::Visit;
 pub(crate) use reserve::Asked;
@@ -292,6 +294,7 @@ pub struct Rether {
     /// A station that was let in has seen this generation, newer than the ring's.
     outgrown: Option<Generation>,
     changes: Changes,
+    mismatches: mismatch::Mismatches,
     budgets: Budgets,
     wills: Wills,
     contested: Contested,
@@ -358,6 +361,7 @@ impl Rether {
             awake_until: Instant::ZERO,
             outgrown: None,
             changes: Changes::default(),
+            mismatches: mismatch::Mismatches::new(),
             budgets: Budgets::new(),
             wills: Wills::default(),
             contested: Contested::new(),

@@ -132,6 +132,7 @@ impl Rether {
             awake_until: _,
             outgrown: _,
             changes: _,
+            mismatches: _,
             budgets: _,
             contested: _,
             wills: _,

@@ -114,7 +114,7 @@ impl Rether {
     }
 
     pub(super) fn on_announce(&mut self, now: Instant, header: &LinkHeader, mac: MacAddr, said: &Announce) {
-        if !self.agrees(now, mac, said.settings) {
+        if !self.agrees_with(now, mac, said) {
             let asks = matches!(self.mode, Mode::Ring) && said.state == StationState::Joining;
             if asks && self.is_master() && self.may_answer(now) {
                 let answer = JoinAnswer { nonce: said.nonce, challenge: 0, verdict: Verdict::Settings };

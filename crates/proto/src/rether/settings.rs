@@ -360,6 +360,14 @@ impl Settings {
     /// A digest of everything that all stations of a segment must share; one with another digest is not
     /// listened to. FNV-1a over the values in a fixed order, the protocol's version first.
     pub fn digest(&self) -> u64 {
+        self.digest_of_version(PROTOCOL_VERSION)
+    }
+
+    /// The version of the protocol that this build speaks.
+    pub(super) const PROTOCOL_VERSION: u64 = PROTOCOL_VERSION;
+
+    /// What a build that speaks another version, and is told the same, makes of it.
+    pub(super) fn digest_of_version(&self, version: u64) -> u64 {
         let link = &self.link;
         let (policy, frames) = match self.nrt_policy {
             NrtPolicy::One => (0, 1),
@@ -373,7 +381,7 @@ impl Settings {
             u64::from(link.framing.rota_octets),
         ];
         let counts = [
-            PROTOCOL_VERSION,
+            version,
             link.rate.as_bps(),
             policy,
             frames,

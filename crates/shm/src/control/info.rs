@@ -230,6 +230,18 @@ pub struct IncidentInfo {
     pub events: u64,
     /// How often the same happened again within five seconds each.
     pub more: u64,
+    /// What the node's counters say of the two seconds around it.
+    #[serde(default)]
+    pub causes: Vec<CauseInfo>,
+}
+
+/// Something that grew while a promise was broken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CauseInfo {
+    /// `foreign_sender`, `link_change`, `lost_frame`, `token_hog`, `host_stall` or `station_silent`.
+    pub kind: String,
+    /// The same for people.
+    pub sentence: String,
 }
 
 impl IncidentInfo {
@@ -246,6 +258,7 @@ impl IncidentInfo {
             channel: record.channel,
             events: 0,
             more: 0,
+            causes: Vec::new(),
         }
     }
 }

@@ -11,8 +11,8 @@ mod name;
 mod socket;
 
 pub use info::{
-    ChannelInfo, ContractInfo, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, RefusalInfo, ReservationInfo,
-    RunMode, StatusInfo, TallyInfo, TokenInfo,
+    CauseInfo, ChannelInfo, ContractInfo, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, RefusalInfo,
+    ReservationInfo, RunMode, StatusInfo, TallyInfo, TokenInfo,
 };
 pub use message::{CONTROL_VERSION, LlcRefusal, MESSAGE_OCTETS_MAX, MessageError, Reply, Request};
 pub use name::{ControlName, ControlNameError};
