@@ -187,7 +187,8 @@ fn save(args: &Save, format: Format) -> Result<Exit, Failure> {
     let frames = pcapng::save(&args.file, &entries, &interface, &source.name_of(source.own()))?;
     let others = entries.len() - frames;
     if format == Format::Json && args.file.as_os_str() != "-" {
-        outln!("{}", serde_json::json!({ "frames": frames, "other_events": others, "lost": lost }));
+        let told = serde_json::json!({ "frames": frames, "other_events": others, "lost": lost });
+        outln!("{}", crate::json::document(&told));
     } else {
         eprintln!("{frames} frames in {}, {others} other events in their comments", args.file.display());
     }

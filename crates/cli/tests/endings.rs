@@ -118,7 +118,7 @@ fn nodes_that_end_are_told_apart() {
 fn a_receiver_can_insist_on_its_sender() {
     let Some(lab) = Lab::up("from", 3) else { return };
     let out = lab.rota(2, &["recv", "--from", "n9"]);
-    assert_ended("recv --from n9", &out, 2, "no station 'n9' on this segment; there are: n1, n3");
+    assert_ended("recv --from n9", &out, 5, "no station 'n9' on this segment; there are: n1, n3");
     let receiver = lab.receiver(2, "0", &["--from", "n3"]);
     let clip = testdata("clip.h264");
     let send = ["send", "--video", &clip, "--frames", "10", "--to", "n2"];

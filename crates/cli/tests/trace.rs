@@ -156,7 +156,7 @@ fn what_is_wrong_with_a_trace_command_is_said() {
     );
     ended(lab.rota(1, &["trace", "follow", "token", "token"]), 2, &["column 7", "'and', 'or' or the end"]);
     ended(lab.rota(1, &["trace", "save", "/proc/no/x.pcapng"]), 1, &["cannot write /proc/no/x.pcapng"]);
-    ended(lab.rota(1, &["trace", "incident", "7"]), 2, &["no incident 7"]);
+    ended(lab.rota(1, &["trace", "incident", "7"]), 5, &["no incident 7"]);
     ended(lab.rota(1, &["node", "--iface", "eth0", "--trace-events", "70000"]), 2, &["0..=65536"]);
     // Twenty announcements, one a second at the most, are not waited for: what matters is that no more come.
     let shown = lab.rota(1, &["trace", "show", "--json"]).well().json();

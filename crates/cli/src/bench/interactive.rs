@@ -114,7 +114,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         virtual_wire: true,
     };
     match format {
-        Format::Json => outln!("{}", serde_json::to_string(&outcome).map_err(failed)?),
+        Format::Json => outln!("{}", crate::json::document(&outcome)),
         Format::Text => print(&outcome),
     }
     Ok(())

@@ -144,7 +144,7 @@ fn start_peer(stage: &Stage) -> Result<Worker, Failure> {
 /// Runs the benchmark.
 pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     if args.only_loaded {
-        outln!("{}", serde_json::to_string(&beside_tcp(args)?).map_err(failed)?);
+        outln!("{}", crate::json::document(&beside_tcp(args)?));
         return Ok(());
     }
     let loaded = beside_tcp_in_a_lab_of_its_own(args)?;
