@@ -102,7 +102,7 @@ pub fn sort(warnings: &mut [Warning]) {
 }
 
 /// All kinds of warnings, what weighs most first.
-const KINDS: [&str; 17] = [
+const KINDS: [&str; 18] = [
     "no-node",
     "foreign-babbling",
     "contested",

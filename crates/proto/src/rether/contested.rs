@@ -1,10 +1,10 @@
 //! Addresses that somebody else uses too (decision 014).
 //!
 //! A switch sends a frame where it last heard the destination's address. One frame without any key that
-//! carries a station's address moves that entry, and what is meant for the station goes to another port. While
-//! an address is contested, frames of ours go to the station's *group address* instead, its own one with the
-//! group bit set: no switch learns it, each sends it to all ports, and only that station's card takes it. What
-//! is sent again, because no answer came, goes there from the first repetition on.
+//! carries a station's address moves that entry, and what is meant for the station goes to another port.
+//! While an address is contested, frames of ours go to the station's *group address* instead, its own one
+//! with the group bit set: no switch learns it, each sends it to all ports, and only that station's card
+//! takes it. A frame that is sent again, because no answer came, goes there from the first repetition on.
 //!
 //! Nothing that a stranger sends decides more than that: which of two addresses of the same station is used.
 
@@ -44,7 +44,8 @@ struct Rival {
 
 /// Which addresses are contested, this station's own among them.
 ///
-/// This alone is what a frame without a key can change (S12). All that follows from it waits for the next poll.
+/// This alone is what a frame without a key can change (S12). All that follows from it waits for the next
+/// poll.
 #[derive(Clone)]
 pub(super) struct Contested {
     rivals: Vec<Rival>,
@@ -122,8 +123,8 @@ impl Rether {
         to == self.me.mac || to == MacAddr::BROADCAST || to == self.me.mac.own_group()
     }
 
-    /// A frame without a valid tag, or one that was heard before, came from this address: of a station it shows
-    /// that somebody else uses it. Not so where its tag may be one that this station cannot judge.
+    /// A frame without a valid tag, or one that was heard before, came from this address: of a station it
+    /// shows that somebody else uses it. Not so where its tag may be one that this station cannot judge.
     pub(super) fn on_unproven(&mut self, now: Instant, from: MacAddr, sign: Sign) {
         if from == self.me.mac {
             self.contest_own(now, sign);

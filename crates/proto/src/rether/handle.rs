@@ -76,19 +76,7 @@ impl Rether {
             return Arrived::Nothing;
         }
         if !self.keys.proves(&view) {
-            // Each station of a ring that ends says so; the first who does takes the key with it, and the
-            // others are no strangers.
-            let farewell = self.farewell.as_ref().filter(|(epoch, _)| *epoch == header.key_epoch);
-            let known = header.kind == Kind::Mode && farewell.is_some_and(|(_, key)| verify(&view, key));
-            self.counters.frames_unproven += u64::from(!known);
-            if !known {
-                // Under a ring's key it may be one that this station has missed.
-                let sign = if header.key_epoch == 0 { Sign::Forged } else { Sign::Repeated };
-                self.on_unproven(now, view.source_mac(), sign);
-            }
-            if introduces {
-                self.mismatches.unproven(now, view.source_mac(), Mismatch::Key);
-            }
+            self.on_no_proof(now, &view);
             return Arrived::Nothing;
         }
         self.tally.count_heard(header.kind.class(), data.len());
@@ -119,6 +107,24 @@ impl Rether {
         let ours = header.incarnation == self.incarnation && (1..=u64::from(JUMP_MAX)).contains(&ahead);
         if counted && ours && self.keys.proves(view) {
             self.frame_seq = header.seq;
+        }
+    }
+
+    /// A frame whose tag no key of ours proves.
+    fn on_no_proof(&mut self, now: Instant, view: &FrameView<'_>) {
+        let header = view.header();
+        // Each station of a ring that ends says so; the first who does takes the key with it, and the
+        // others are no strangers.
+        let farewell = self.farewell.as_ref().filter(|(epoch, _)| *epoch == header.key_epoch);
+        let known = header.kind == Kind::Mode && farewell.is_some_and(|(_, key)| verify(view, key));
+        self.counters.frames_unproven += u64::from(!known);
+        if !known {
+            // Under a ring's key it may be one that this station has missed.
+            let sign = if header.key_epoch == 0 { Sign::Forged } else { Sign::Repeated };
+            self.on_unproven(now, view.source_mac(), sign);
+        }
+        if header.kind == Kind::Announce {
+            self.mismatches.unproven(now, view.source_mac(), Mismatch::Key);
         }
     }
 
