@@ -78,7 +78,7 @@ mod tests {
         let late = Came { units: 240, late: 89, latest_by_ns: 40_000_000, ..Came::default() };
         assert_eq!(late.exit(), Exit::Broken);
         let said = late.sentence(Some(35_400_000)).unwrap();
-        assert!(said.contains("of 240 units 89 behind their bound of 35.4 ms, by at most 40 ms"), "{said}");
+        assert!(said.contains("of 240 units 89 behind their bound of 35.400 ms, by at most 40 ms"), "{said}");
         for broken in [Came { lost: 1, ..Came::default() }, Came { incomplete: 1, ..Came::default() }] {
             assert_eq!(broken.exit(), Exit::Broken);
         }

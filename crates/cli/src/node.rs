@@ -240,13 +240,14 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         Some(rate) => rate,
         None => driver_rate(&iface)?,
     };
-    let mtu = interface_mtu(&iface)
-        .map_err(|errno| Failure::failed(format!("the MTU of {iface} cannot be read: {errno}")))?;
-    let settings = settings(args, rate, mtu)?;
     let mut options = PacketOptions::new(&iface, args.ethertype, ROTA_MARK);
     options.rate = Some(rate);
     options.llc = true;
     let device = PacketDevice::open_with(&options).map_err(|error| Failure::failed(error.to_string()))?;
+    // Behind the device: what is no Ethernet says so itself, not by its MTU.
+    let mtu = interface_mtu(&iface)
+        .map_err(|errno| Failure::failed(format!("the MTU of {iface} cannot be read: {errno}")))?;
+    let settings = settings(args, rate, mtu)?;
     let gate = EgressGate::new(&iface, GATE_FRAMES).map_err(|error| Failure::failed(error.to_string()))?;
     let lab = key.lab;
     let spec = NodeSpec {

@@ -73,7 +73,7 @@ fn a_wrong_filter_names_its_column_and_what_would_be_right() {
         ("dst 02:00:00:00:00", 5, "'02:00:00:00:00'", "six pairs"),
         ("src 'n3", 5, "a quotation begins", "must end it"),
         ("token & llc", 7, "'&'", "'and', 'or'"),
-        ("kind", 5, "the filter ends", "one of these"),
+        ("kind", 5, "the filter ends", "one of: announce"),
         ("sap -4", 5, "'-4'", "from 0 to 255"),
         ("ö \u{7} or", 1, "'ö'", "a field"),
     ];

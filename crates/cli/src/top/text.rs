@@ -110,8 +110,8 @@ pub fn page(picture: &Picture) -> String {
     }
     let mut faults: Vec<String> =
         picture.faults().map(|fault| format!("{} {}", fault.name, fault.value)).collect();
-    let broken = picture.channels.iter().map(|channel| channel.late + channel.lost + channel.incomplete);
-    let broken: u64 = broken.sum();
+    let counts = picture.channels.iter().flat_map(|of| [of.late, of.lost, of.incomplete]);
+    let broken = counts.fold(0_u64, u64::saturating_add);
     if broken > 0 {
         faults.push(format!("units_not_as_promised {broken}"));
     }

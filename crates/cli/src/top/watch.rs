@@ -287,7 +287,7 @@ impl Watch {
         let known = self.channels.entry(row.channel).or_default();
         let one_clock = row.flags & ChannelRow::ONE_CLOCK != 0;
         (channel.units_received, channel.fragments_received) = (row.units, row.fragments);
-        known.late.look(now, row.late + row.lost + row.incomplete);
+        known.late.look(now, row.late.saturating_add(row.lost).saturating_add(row.incomplete));
         let bound = (row.bound_ns > 0).then_some(row.bound_ns);
         let slack = |delay: u64| bound.map(|bound| bound.cast_signed().saturating_sub_unsigned(delay));
         if row.units > 0 {
