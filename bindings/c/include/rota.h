@@ -109,6 +109,9 @@ int rota_cycle_ns(const char *control, uint64_t *cycle_ns);
 int rota_channel_fd(const rota_channel *channel);
 /* Waits until all units have left, at most `drain_ns`; `units_sent` may be NULL. */
 int rota_channel_close(rota_channel *channel, uint64_t drain_ns, uint64_t *units_sent);
+/* `drop` other than 0: a unit is left out, and counts as lost, while the one before it still waits for its slot
+   (ROTA_WOULD_BLOCK). Otherwise it queues, and is late. */
+int rota_channel_drop_overdue(rota_channel *channel, int drop);
 /* What has come of the units so far, as the receiver's node counted it. It tells once a second where something
    went wrong, and at the end. */
 int rota_channel_tally(const rota_channel *channel, rota_tally *tally);

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use rota::{
     AcceptError, ChannelTally, ControlName, End, Instant, Listener, Node, NodeError, OpenError, OpenRequest,
-    Received, RecvChannel, RecvError, RefusalInfo, SendChannel, SendError, Span, Unit,
+    Overdue, Received, RecvChannel, RecvError, RefusalInfo, SendChannel, SendError, Span, Unit,
 };
 
 use crate::face::{Fault, Octets, Out, Status, copy_text, export, hand_over, octets, octets_mut};
@@ -34,7 +34,7 @@ impl From<SendError> for Fault {
     fn from(error: SendError) -> Self {
         let status = match error {
             SendError::TooLong { .. } => Status::TooLong,
-            SendError::WouldBlock => Status::WouldBlock,
+            SendError::WouldBlock | SendError::LeftOut => Status::WouldBlock,
             SendError::TimedOut => Status::TimedOut,
             SendError::Closed(_) => Status::Broken,
             SendError::NodeGone => Status::NodeGone,
@@ -233,6 +233,13 @@ export! {
         let report = report.map_err(|error| Fault::new(Status::Broken, error))?;
         tell(units_sent, report.units_sent);
         if report.drained { Ok(()) } else { Err(Fault::new(Status::TimedOut, "units were still waiting")) }
+    }
+
+    /// Whether a unit is left out while the one before it still waits for its slot.
+    fn rota_channel_drop_overdue(channel: Option<&mut SendChannel>, drop: c_int) {
+        let overdue = if drop != 0 { Overdue::Drop } else { Overdue::Keep };
+        need(channel, "channel")?.set_overdue(overdue);
+        Ok(())
     }
 
     /// What has come of the units so far.

@@ -10,6 +10,7 @@ use crate::transport::channel::{self, ChannelRequest, OpenError};
 use crate::transport::udp::{UdpSink, resolve};
 use crate::transport::{Over, Promise, Refusal, UnitSink};
 use crate::video::{FrameRate, Video};
+use rota::Overdue;
 use rota_units::{BitRate, Instant, Span, parse_rate, parse_span};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
@@ -58,13 +59,36 @@ pub struct Args {
     /// When the first unit leaves, in nanoseconds of CLOCK_MONOTONIC
     #[arg(long, value_name = "NS")]
     start_at: Option<u64>,
-    /// Drop a frame whose turn has passed, as a camera would, instead of sending everything later: without it
-    /// one stall of this host makes all that follows late, for a reservation has no rate to catch up with
-    #[arg(long)]
+    /// What becomes of units whose turn has passed, after this host or its node stood still: 'drop' leaves
+    /// them out, as a camera would, and counts them as lost; 'keep' sends everything that much later. Of a
+    /// video on a channel overdue frames are dropped, all else is kept
+    #[arg(long, value_enum, value_name = "POLICY")]
+    overdue: Option<OverduePolicy>,
+    /// Short for --overdue drop
+    #[arg(long, conflicts_with = "overdue")]
     live: bool,
     /// Write a line of JSON for each unit sent (unit, frame, schedule); '-' is standard output
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+}
+
+/// What becomes of units whose turn has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OverduePolicy {
+    /// Left out, and counted as lost
+    Drop,
+    /// Sent later, and nothing is lost
+    Keep,
+}
+
+impl Args {
+    /// Octets of a pipe cannot be left out unasked; a datagram waits for no slot.
+    fn overdue(&self) -> OverduePolicy {
+        let is_media = self.video.is_some() && self.over == Over::Channel;
+        let usual = if self.live || is_media { OverduePolicy::Drop } else { OverduePolicy::Keep };
+        self.overdue.unwrap_or(usual)
+    }
 }
 
 /// One line of the log.
@@ -91,8 +115,12 @@ pub struct Sent {
     pub promise: Option<Promise>,
     /// Why admission said no; nothing was sent then.
     pub refused: Option<Refusal>,
+    /// What becomes of units whose turn has passed.
+    pub overdue: OverduePolicy,
     /// Units sent.
     pub sent: u64,
+    /// Units left out because their turn had passed; they count as lost.
+    pub left_out: u64,
     /// What came of them, as the receiver's node counted it.
     #[serde(flatten)]
     pub came: Came,
@@ -181,7 +209,9 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         period_ns: period.as_nanos(),
         promise: None,
         refused: None,
+        overdue: args.overdue(),
         sent: 0,
+        left_out: 0,
         came: Came::default(),
         stalls: Vec::new(),
     };
@@ -198,6 +228,9 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         }
     };
     report.promise = sink.promise();
+    if args.over == Over::Channel {
+        eprintln!("{}", opening(&report));
+    }
     let played = play(args, &mut supply, count, sink.as_mut(), &mut report, &mut log);
     if let Some(log) = &mut log {
         log.finish()?;
@@ -230,17 +263,43 @@ fn play(
     while frame < count {
         // Waiting comes first, so that a live source is read as late as possible.
         let turn = sink.wait_slot(frame)?;
-        frame += if args.live { turn.skipped } else { 0 };
+        match args.overdue() {
+            OverduePolicy::Drop => {
+                let skipped = turn.skipped.min(count - frame);
+                sink.leave_out(skipped);
+                report.left_out += skipped;
+                frame += skipped;
+            }
+            // The unit before has missed its slot and takes this one's. What is read one turn later is in
+            // time again, and so is all that follows it.
+            OverduePolicy::Keep if sink.is_behind() => continue,
+            OverduePolicy::Keep => {}
+        }
+        if frame >= count {
+            break;
+        }
         let Some(unit) = supply.unit(frame)? else { break };
-        if frame < count && sink.send(report.sent, unit, turn.schedule)? {
+        if sink.send(report.sent, unit, turn.schedule)? {
             if let Some(log) = log {
                 log.record(&SentRecord { unit: report.sent, frame, schedule_ns: turn.schedule.as_nanos() })?;
             }
             report.sent += 1;
+        } else {
+            report.left_out += 1;
         }
         frame += 1;
     }
     Ok(())
+}
+
+/// What was promised, and what becomes of units that miss their turn, before the first one leaves.
+fn opening(report: &Sent) -> String {
+    let bound = report.promise.map_or(Span::ZERO, |promise| Span::from_nanos(promise.bound_ns));
+    let overdue = match report.overdue {
+        OverduePolicy::Drop => "left out and counted as lost (--overdue drop)",
+        OverduePolicy::Keep => "sent later (--overdue keep)",
+    };
+    format!("open: each unit within {bound}; units whose turn has passed are {overdue}")
 }
 
 fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, OpenError> {
@@ -260,7 +319,10 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, OpenError> {
                 service: args.service,
                 unit_octets: report.unit_octets,
                 period,
-                is_live: args.live,
+                overdue: match report.overdue {
+                    OverduePolicy::Drop => Overdue::Drop,
+                    OverduePolicy::Keep => Overdue::Keep,
+                },
             })
         }
     }

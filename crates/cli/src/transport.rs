@@ -105,6 +105,12 @@ pub trait UnitSink {
     fn tally(&self) -> ChannelTally {
         ChannelTally::default()
     }
+    /// Whether a unit handed over now would queue behind one that is late already.
+    fn is_behind(&self) -> bool {
+        false
+    }
+    /// So many units were left out because their turns had passed.
+    fn leave_out(&mut self, _units: u64) {}
     /// Tells the other side that nothing follows `sent` units, and returns the stalls seen and what came.
     fn close(self: Box<Self>, sent: u64) -> Result<(Vec<Stall>, ChannelTally), Failure>;
 }

@@ -103,7 +103,7 @@ fn videos_arrive_as_they_were_sent() {
     std::fs::write(&short, cut(&clip, 75)).unwrap();
     let (short, out, from_mp4) = (short.to_str().unwrap(), out.to_str().unwrap(), from_mp4.to_str().unwrap());
     let receivers = [lab.receiver(5, "1", &["--out", out]), lab.receiver(5, "2", &["--out", from_mp4])];
-    let send = ["send", "--to", "n5", "--json", "--service"];
+    let send = ["send", "--overdue", "keep", "--to", "n5", "--json", "--service"];
     let mp4 = testdata("clip.mp4");
     let senders = [
         lab.start(1, &[&send[..], &["1", "--video", short]].concat()),

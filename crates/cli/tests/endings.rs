@@ -14,7 +14,7 @@ impl Stream {
     fn start(lab: &Lab, more: &[&str]) -> Self {
         let receiver = lab.receiver(2, "1", &["--log", "-"]);
         let clip = testdata("clip.h264");
-        let words = ["send", "--video", &clip, "--to", "n2", "--service", "1"];
+        let words = ["send", "--overdue", "keep", "--video", &clip, "--to", "n2", "--service", "1"];
         let sender = lab.start(1, &[&words, more].concat());
         let begun = || (receiver.out().lines().count() > 5).then_some(());
         let has_begun = eventually(PATIENCE, begun).is_some();
@@ -121,7 +121,7 @@ fn a_receiver_can_insist_on_its_sender() {
     assert_ended("recv --from n9", &out, 5, "no station 'n9' on this segment; there are: n1, n3");
     let receiver = lab.receiver(2, "0", &["--from", "n3"]);
     let clip = testdata("clip.h264");
-    let send = ["send", "--video", &clip, "--frames", "10", "--to", "n2"];
+    let send = ["send", "--overdue", "keep", "--video", &clip, "--frames", "10", "--to", "n2"];
     let refused = lab.rota(1, &send);
     assert_ended("another sender", &refused, 1, "takes channels of another station only");
     lab.rota(3, &send).carried();

@@ -53,3 +53,36 @@ fn a_stopped_node_of_the_sender_is_told_by_both_programs() {
         eventually(Duration::from_secs(10), || nodes[1].err().contains("WARN closed: channel").then_some(()));
     assert!(log.is_some(), "{}", nodes[1].err());
 }
+
+/// What is kept is in time again once the units that waited have left: it is not late until the end.
+#[test]
+fn after_a_stall_a_stream_is_in_time_again_by_either_policy() {
+    let Some(lab) = Lab::without_nodes("overdue", 2, &[]) else { return };
+    let _nodes: Vec<_> = lab.all().map(|k| lab.start_node(k, &[])).collect();
+    lab.wait_for_members();
+    let clip = testdata("clip.h264");
+    for policy in ["drop", "keep"] {
+        let receiver = lab.receiver(2, "3", &["--out", "/dev/null"]);
+        let words = ["send", "--json", "--video", &clip, "--frames", "150", "--to", "n2", "--service", "3"];
+        let sender = lab.start(1, &[&words[..], &["--overdue", policy]].concat());
+        sender.wait_for_word(&format!("--overdue {policy}"));
+        std::thread::sleep(Duration::from_millis(700));
+        let node = pid(&lab.status(1));
+        signal(node, "STOP");
+        std::thread::sleep(Duration::from_millis(150));
+        signal(node, "CONT");
+        let (sent, received) = (sender.finish(), receiver.finish());
+        says_so(&sent, policy);
+        let (sent, received) = (sent.json(), received.json());
+        let count = |json: &Value, field: &str| json[field].as_u64().unwrap();
+        assert_eq!(sent["overdue"], policy);
+        assert_eq!(count(&sent, "sent") + count(&sent, "left_out"), 150, "{sent}");
+        if policy == "keep" {
+            assert_eq!((count(&sent, "left_out"), count(&received, "complete")), (0, 150), "{sent}");
+        } else {
+            assert!(count(&sent, "left_out") > 0 && count(&sent, "lost") > 0, "{sent}");
+        }
+        // More than a hundred units follow the stall: a busy machine makes some late, never most.
+        assert!(count(&sent, "late") < 75, "{policy}: {sent}");
+    }
+}

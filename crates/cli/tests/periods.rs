@@ -10,7 +10,8 @@ fn units_of_twice_and_of_half_a_cycle_arrive_whole() {
     let Some(lab) = Lab::up("periods", 5) else { return };
     let clip = testdata("clip.h264");
     let send = |from: u8, service: &str, period: &str, frames: &str| {
-        let words = ["send", "--json", "--to", "n5", "--service", service, "--video", &clip];
+        let words =
+            ["send", "--overdue", "keep", "--json", "--to", "n5", "--service", service, "--video", &clip];
         lab.start(from, &[&words[..], &["--period", period, "--frames", frames]].concat())
     };
     let receivers = [lab.receiver(5, "1", &[]), lab.receiver(5, "2", &[])];

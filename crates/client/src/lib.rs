@@ -24,6 +24,7 @@ mod clock;
 pub mod llc;
 mod near;
 mod node;
+mod overdue;
 mod pacer;
 mod receive;
 mod reserved;
@@ -34,6 +35,7 @@ mod wait;
 
 pub use clock::{now, sleep_until};
 pub use node::{Node, NodeError, OpenError, OpenRequest};
+pub use overdue::Overdue;
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
 pub use rota_shm::control::{

@@ -10,6 +10,7 @@ use rota_shm::control::{
 use rota_shm::{CounterReader, MemoryError, TraceReader, open_source};
 use rota_units::Span;
 
+use crate::overdue::Overdue;
 use crate::receive::Listener;
 use crate::send::SendChannel;
 use crate::session::{Greeting, LOCAL_TIMEOUT, Session, unexpected};
@@ -88,6 +89,8 @@ pub struct OpenRequest {
     pub name: Option<String>,
     /// How long admission may take.
     pub timeout: Span,
+    /// What becomes of units whose turn has passed.
+    pub overdue: Overdue,
 }
 
 impl OpenRequest {
@@ -95,7 +98,8 @@ impl OpenRequest {
     pub fn new(to: &str, service: u16, unit_octets_max: u32, period: Span) -> Self {
         let (buffers, timeout) = (4, Span::from_millis(10_000));
         let (to, room_octets, name) = (to.to_owned(), unit_octets_max, None);
-        Self { to, service, unit_octets_max, room_octets, period, buffers, periodic: true, name, timeout }
+        let (periodic, overdue) = (true, Overdue::Keep);
+        Self { to, service, unit_octets_max, room_octets, period, buffers, periodic, name, timeout, overdue }
     }
 
     /// The same with room to grow by so many times, as far as units can be.
@@ -159,7 +163,9 @@ impl Node {
         let answer = session.request(&open, *timeout).map_err(OpenError::Node)?;
         match answer.body {
             Reply::Opened { channel, label: _, contract } => {
-                Ok(begin_sending(session, channel, contract, answer.descriptors)?)
+                let mut channel = begin_sending(session, channel, contract, answer.descriptors)?;
+                channel.set_overdue(request.overdue);
+                Ok(channel)
             }
             Reply::Refused(refusal) => Err(OpenError::Refused(Box::new(refusal))),
             Reply::NoSuchStation { sentence } => Err(OpenError::NoSuchStation(sentence)),

@@ -475,7 +475,9 @@ fn hand_over(
     unit.extend_from_slice(packet);
     match channel.try_send(unit, now()) {
         Ok(_) => Ok(()),
-        Err(SendError::WouldBlock | SendError::TimedOut) => Err(LlcError::Busy(channel.slots())),
+        Err(SendError::WouldBlock | SendError::TimedOut | SendError::LeftOut) => {
+            Err(LlcError::Busy(channel.slots()))
+        }
         // What it carries by now: somebody may have changed it.
         Err(SendError::TooLong { octets_max, .. }) => Err(LlcError::LargerThanReserved {
             octets: packet.len(),

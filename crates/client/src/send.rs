@@ -8,6 +8,7 @@ use rota_units::{Instant, Span};
 
 use crate::node::{OpenError, modify};
 use crate::now;
+use crate::overdue::{Overdue, Turns, in_slot};
 use crate::pacer::Pacer;
 use crate::session::{LOCAL_TIMEOUT, Session};
 use crate::wait::{NODE_GONE, WaitError, wait_for};
@@ -29,6 +30,9 @@ pub enum SendError {
     /// All buffers stayed full until the time was over.
     #[error("all buffers of the channel stayed full until the time was over")]
     TimedOut,
+    /// The channel leaves out what is overdue ([`Overdue::Drop`]): the unit before still waits for its slot.
+    #[error("the unit was left out: the one before it still waits for its slot")]
+    LeftOut,
     /// The channel has ended.
     #[error("the channel has ended: {}", .0.sentence())]
     Closed(CloseCause),
@@ -79,11 +83,12 @@ pub struct SendChannel {
     contract: ContractInfo,
     source: ClientSource,
     slot_seen: u64,
+    turns: Turns,
 }
 
 impl SendChannel {
     pub(crate) fn new(session: Session, channel: u64, contract: ContractInfo, source: ClientSource) -> Self {
-        Self { session, channel, contract, source, slot_seen: 0 }
+        Self { session, channel, contract, source, slot_seen: 0, turns: Turns::default() }
     }
 
     /// The channel's id.
@@ -129,6 +134,27 @@ impl SendChannel {
         Err(SendError::TooLong { octets, octets_max: self.contract.unit_octets_max })
     }
 
+    /// What becomes of units whose turn has passed, from now on.
+    pub fn set_overdue(&mut self, overdue: Overdue) {
+        self.turns.policy = overdue;
+    }
+
+    /// Whether as many units wait as leave in one slot: one more would be late.
+    pub fn is_behind(&self) -> bool {
+        self.waiting() >= in_slot(&self.contract)
+    }
+
+    /// The program itself has left out so many units, because their turns had passed before it ran again:
+    /// they count as lost.
+    pub fn leave_out(&mut self, units: u64) {
+        self.turns.left_out = self.turns.left_out.saturating_add(units);
+    }
+
+    /// Units left out so far because they were overdue.
+    pub fn left_out(&self) -> u64 {
+        self.turns.left_out
+    }
+
     /// Hands over one unit, waiting for a free buffer as long as it takes. `schedule` is when the unit is
     /// due by the sender's own plan; it travels with the unit. Returns the unit's number: 0, 1, 2, …
     ///
@@ -169,6 +195,10 @@ impl SendChannel {
             return Err(SendError::Closed(cause));
         }
         self.carries(unit.len())?;
+        if self.turns.policy == Overdue::Drop && self.is_behind() {
+            self.leave_out(1);
+            return Err(SendError::LeftOut);
+        }
         let answer = self.source.ring.try_write(unit, schedule);
         self.written(answer)
     }
@@ -245,11 +275,13 @@ impl SendChannel {
     }
 
     /// What has come of the units so far, as the receiver's node counted it: how many were late, lost or not
-    /// whole. It tells once a second where something went wrong, and at the end; see [`CloseReport`].
+    /// whole; what was left out here ([`SendChannel::left_out`]) counts as lost. It tells once a second where
+    /// something went wrong, and at the end; see [`CloseReport`].
     pub fn tally(&self) -> ChannelTally {
         let tally = self.source.board.tally();
         let gone = tally.lost.saturating_add(tally.incomplete);
-        ChannelTally { units: self.source.board.units_sent().saturating_sub(gone), ..tally }
+        let units = self.source.board.units_sent().saturating_sub(gone);
+        ChannelTally { units, lost: tally.lost.saturating_add(self.turns.left_out), ..tally }
     }
 
     /// Units handed over that the node has not taken yet.

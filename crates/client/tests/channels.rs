@@ -5,7 +5,7 @@ mod fake_node;
 use fake_node::{Behaviour, FakeNode, ROOM_OCTETS, ms, schedule, unit_octets};
 use rota::{
     AcceptError, ChannelTally, CloseCause, ControlName, End, Node, NodeError, OpenError, OpenRequest,
-    Received, RecvChannel, RecvError, SendChannel, SendError, SocketError, Span, Unit, WaitError,
+    Overdue, Received, RecvChannel, RecvError, SendChannel, SendError, SocketError, Span, Unit, WaitError,
 };
 
 const SERVICE: u16 = 7;
@@ -144,6 +144,26 @@ fn full_buffers_block_or_say_so() {
         assert_eq!(buffer, expected);
     }
     assert_eq!(receiver.recv(&mut buffer, ms(10)), Err(RecvError::TimedOut));
+}
+
+/// After a stall everything that followed was as late as the stall was long.
+#[test]
+fn what_is_overdue_is_left_out_where_asked_for_and_counts_as_lost() {
+    let stuck = Behaviour { drains: false, ..Behaviour::default() };
+    let asked = OpenRequest { overdue: Overdue::Drop, ..request(100) };
+    let (fake, _node, mut sender, mut receiver) = pair(stuck, &asked);
+    assert_eq!(sender.send(b"first", schedule(0)), Ok(0));
+    assert!(sender.is_behind());
+    assert_eq!(sender.send(b"overdue", schedule(1)), Err(SendError::LeftOut), "it neither queues nor waits");
+    sender.leave_out(2);
+    assert_eq!((sender.left_out(), sender.tally().lost), (3, 3));
+    fake.behave(Behaviour::default());
+    let mut buffer = Vec::new();
+    unit(receiver.recv(&mut buffer, ms(5_000)).unwrap());
+    assert_eq!(sender.send(b"in time", schedule(4)), Ok(1));
+    unit(receiver.recv(&mut buffer, ms(5_000)).unwrap());
+    assert_eq!(buffer, b"in time");
+    assert_eq!(sender.close(ms(5_000)).unwrap().tally.lost, 3);
 }
 
 #[test]

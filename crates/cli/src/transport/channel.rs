@@ -5,8 +5,8 @@ use crate::clock;
 use crate::exit::Failure;
 use crate::stall::{Stall, StallKind, StallLog};
 use rota::{
-    AcceptError, ChannelTally, CloseError, ControlName, Listener, Node, OpenRequest, Pacer, Received,
-    RecvChannel, RecvError, SendChannel, SendError, WaitError,
+    AcceptError, ChannelTally, CloseError, ControlName, Listener, Node, OpenRequest, Overdue, Pacer,
+    Received, RecvChannel, RecvError, SendChannel, SendError, WaitError,
 };
 use rota_units::{Instant, Span};
 
@@ -28,8 +28,8 @@ pub struct ChannelRequest {
     pub unit_octets: u64,
     /// The time from one unit to the next.
     pub period: Span,
-    /// Drop a unit whose turn has passed or for which no buffer is free, as a camera would.
-    pub is_live: bool,
+    /// What becomes of units whose turn has passed.
+    pub overdue: Overdue,
 }
 
 /// Why there is no channel.
@@ -59,9 +59,6 @@ fn connect() -> Result<Node, Failure> {
 struct ChannelSink {
     channel: SendChannel,
     pacer: Pacer,
-    is_live: bool,
-    /// Units that leave together in one slot.
-    in_slot: u64,
     stalls: StallLog,
 }
 
@@ -72,6 +69,7 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
     let node = connect()?;
     // Room to grow, for 'rota channel modify'.
     let ask = OpenRequest::new(&request.to, request.service, octets, request.period).with_room_for(2);
+    let ask = OpenRequest { overdue: request.overdue, ..ask };
     let mut channel = node.open(&ask).map_err(|error| match error {
         rota::OpenError::Refused(info) => OpenError::Refused {
             sentence: info.sentence.clone(),
@@ -84,10 +82,7 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
         other => OpenError::Failed(other.into()),
     })?;
     let pacer = channel.pacer(FIRST_SLOT_PATIENCE).map_err(Failure::from)?;
-    let contract = channel.contract();
-    let in_slot = contract.cycle_ns.div_ceil(contract.period_ns.max(1)).max(1);
-    let (is_live, stalls) = (request.is_live, StallLog::default());
-    Ok(Box::new(ChannelSink { channel, pacer, is_live, in_slot, stalls }))
+    Ok(Box::new(ChannelSink { channel, pacer, stalls: StallLog::default() }))
 }
 
 impl UnitSink for ChannelSink {
@@ -109,19 +104,9 @@ impl UnitSink for ChannelSink {
     }
 
     fn send(&mut self, _number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure> {
-        let sent = if self.is_live {
-            if self.channel.waiting() >= self.in_slot {
-                // The unit before has missed its slot and takes this one's; a queue would make every later
-                // frame as late as that one, so a live source leaves one frame out instead.
-                return Ok(false);
-            }
-            self.channel.try_send(unit, schedule)
-        } else {
-            self.channel.send(unit, schedule)
-        };
-        match sent {
+        match self.channel.send(unit, schedule) {
             Ok(_) => Ok(true),
-            Err(SendError::WouldBlock) => Ok(false),
+            Err(SendError::LeftOut) => Ok(false),
             Err(SendError::Closed(cause)) => Err(cause.into()),
             Err(other) => Err(Failure::failed(other.to_string())),
         }
@@ -129,6 +114,14 @@ impl UnitSink for ChannelSink {
 
     fn tally(&self) -> ChannelTally {
         self.channel.tally()
+    }
+
+    fn is_behind(&self) -> bool {
+        self.channel.is_behind()
+    }
+
+    fn leave_out(&mut self, units: u64) {
+        self.channel.leave_out(units);
     }
 
     fn close(self: Box<Self>, _sent: u64) -> Result<(Vec<Stall>, ChannelTally), Failure> {
