@@ -192,6 +192,21 @@ export! {
         hand_over(Some(channel), opened, "channel")
     }
 
+    /// Opens a channel again whose node has died.
+    fn rota_channel_reattach(
+        channel: Option<&mut SendChannel>,
+        timeout_ns: u64,
+        refusal: Out<'_, Refusal>,
+    ) {
+        let again = need(channel, "channel")?.reattach(Span::from_nanos(timeout_ns));
+        again.map(|_| ()).map_err(|error| opened(error, refusal))
+    }
+
+    /// Listens again where the node has died.
+    fn rota_listener_reattach(listener: Option<&mut Listener>, timeout_ns: u64) {
+        Ok(need(listener, "listener")?.reattach(Span::from_nanos(timeout_ns))?)
+    }
+
     /// The cycle of the segment.
     fn rota_cycle_ns(control: *const c_char, cycle_ns: Out<'_, u64>) {
         let status = Node::connect(&control_name(control)?)?.status()?;

@@ -26,6 +26,7 @@ mod near;
 mod node;
 mod overdue;
 mod pacer;
+mod reattach;
 mod receive;
 mod reserved;
 mod send;

@@ -11,6 +11,7 @@ use rota_shm::{CounterReader, MemoryError, TraceReader, open_source};
 use rota_units::Span;
 
 use crate::overdue::Overdue;
+use crate::reattach::{ListenOrigin, SendOrigin};
 use crate::receive::Listener;
 use crate::send::SendChannel;
 use crate::session::{Greeting, LOCAL_TIMEOUT, Session, unexpected};
@@ -163,7 +164,8 @@ impl Node {
         let answer = session.request(&open, *timeout).map_err(OpenError::Node)?;
         match answer.body {
             Reply::Opened { channel, label: _, contract } => {
-                let mut channel = begin_sending(session, channel, contract, answer.descriptors)?;
+                let origin = SendOrigin { control: self.control.clone(), request: request.clone() };
+                let mut channel = begin_sending(session, channel, contract, answer.descriptors, origin)?;
                 channel.set_overdue(request.overdue);
                 Ok(channel)
             }
@@ -183,7 +185,11 @@ impl Node {
         let (session, _) = Session::begin(&self.control)?;
         let listen = Request::Listen { service, from: from.map(str::to_owned), buffers };
         match session.request(&listen, LOCAL_TIMEOUT)?.body {
-            Reply::Listening { .. } => Ok(Listener::new(Arc::new(session), service)),
+            Reply::Listening { .. } => {
+                let (control, from) = (self.control.clone(), from.map(str::to_owned));
+                let origin = ListenOrigin { control, from, buffers };
+                Ok(Listener::new(Arc::new(session), service, origin))
+            }
             other => Err(unexpected(other)),
         }
     }
@@ -315,10 +321,11 @@ fn begin_sending(
     channel: u64,
     contract: ContractInfo,
     descriptors: Vec<OwnedFd>,
+    origin: SendOrigin,
 ) -> Result<SendChannel, NodeError> {
     let source = open_source(descriptors)?;
     match session.request(&Request::Mapped { channel }, LOCAL_TIMEOUT)?.body {
-        Reply::Done => Ok(SendChannel::new(session, channel, contract, source)),
+        Reply::Done => Ok(SendChannel::new(session, channel, contract, source, origin)),
         other => Err(unexpected(other)),
     }
 }

@@ -11,6 +11,7 @@ use rota_shm::{
 use rota_units::{Instant, Span};
 
 use crate::now;
+use crate::reattach::ListenOrigin;
 use crate::session::Session;
 use crate::wait::{NODE_GONE, WaitError, wait_for};
 
@@ -104,11 +105,20 @@ pub struct Peer {
 pub struct Listener {
     session: Arc<Session>,
     service: u16,
+    origin: ListenOrigin,
 }
 
 impl Listener {
-    pub(crate) fn new(session: Arc<Session>, service: u16) -> Self {
-        Self { session, service }
+    pub(crate) fn new(session: Arc<Session>, service: u16, origin: ListenOrigin) -> Self {
+        Self { session, service, origin }
+    }
+
+    pub(crate) fn origin(&self) -> &ListenOrigin {
+        &self.origin
+    }
+
+    pub(crate) fn service(&self) -> u16 {
+        self.service
     }
 
     /// Waits for the next channel.

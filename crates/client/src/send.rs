@@ -10,6 +10,7 @@ use crate::node::{OpenError, modify};
 use crate::now;
 use crate::overdue::{Overdue, Turns, in_slot};
 use crate::pacer::Pacer;
+use crate::reattach::SendOrigin;
 use crate::session::{LOCAL_TIMEOUT, Session};
 use crate::wait::{NODE_GONE, WaitError, wait_for};
 
@@ -84,11 +85,22 @@ pub struct SendChannel {
     source: ClientSource,
     slot_seen: u64,
     turns: Turns,
+    origin: SendOrigin,
 }
 
 impl SendChannel {
-    pub(crate) fn new(session: Session, channel: u64, contract: ContractInfo, source: ClientSource) -> Self {
-        Self { session, channel, contract, source, slot_seen: 0, turns: Turns::default() }
+    pub(crate) fn new(
+        session: Session,
+        channel: u64,
+        contract: ContractInfo,
+        source: ClientSource,
+        origin: SendOrigin,
+    ) -> Self {
+        Self { session, channel, contract, source, slot_seen: 0, turns: Turns::default(), origin }
+    }
+
+    pub(crate) fn origin(&self) -> &SendOrigin {
+        &self.origin
     }
 
     /// The channel's id.
@@ -193,6 +205,10 @@ impl SendChannel {
     pub fn try_send(&mut self, unit: &[u8], schedule: Instant) -> Result<u64, SendError> {
         if let ChannelState::Closed(cause) = self.source.board.state() {
             return Err(SendError::Closed(cause));
+        }
+        // A dead node takes nothing out of the ring: its buffers would fill before anybody knew.
+        if self.session.is_gone() {
+            return Err(SendError::NodeGone);
         }
         self.carries(unit.len())?;
         if self.turns.policy == Overdue::Drop && self.is_behind() {

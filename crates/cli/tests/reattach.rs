@@ -1,0 +1,101 @@
+//! A node is killed, and started again: what programs that had channels hear, and how they go on.
+
+mod common;
+
+use common::{Lab, PATIENCE, Program, eventually};
+use rota::{ControlName, Node, OpenRequest, Received, RecvError, SendError, Span};
+
+const SERVICE: u16 = 5;
+/// Generous on a busy machine; the waits look for the node's end every 10 ms.
+const TOLD_WITHIN: Span = Span::from_millis(2_000);
+const AGAIN_WITHIN: Span = Span::from_millis(15_000);
+
+/// This program again, in a station, as one of the programs below.
+fn program(lab: &Lab, k: u8, name: &str) -> Program {
+    let me = std::env::current_exe().unwrap().display().to_string();
+    Program::start(lab.exec(k, &[&me, "--exact", name, "--ignored", "--nocapture"]))
+}
+
+fn node() -> Node {
+    Node::connect(&ControlName::default()).unwrap()
+}
+
+/// Not a test: sends a unit each cycle until its input ends, over whatever node there is.
+#[test]
+#[ignore = "is run by another test"]
+fn a_sender() {
+    let request = OpenRequest::new("n2", SERVICE, 100, Span::from_nanos(33_333_333));
+    let mut channel = node().open(&request).unwrap();
+    eprintln!("sender: open");
+    let mut sent = 0;
+    for _ in 0..100_000 {
+        match channel.send_timeout(&[7; 100], rota::now(), TOLD_WITHIN) {
+            Ok(_) => sent += 1,
+            Err(SendError::TooLong { .. }) => panic!("a hundred octets"),
+            Err(error) => {
+                eprintln!("sender: after {sent}: {error}");
+                let again = channel.reattach(AGAIN_WITHIN).map(|contract| contract.bound_ns > 0);
+                eprintln!("sender: again: {again:?}");
+                assert!(again.unwrap());
+            }
+        }
+    }
+}
+
+/// Not a test: takes units.
+#[test]
+#[ignore = "is run by another test"]
+fn a_receiver() {
+    let mut listener = node().listen(SERVICE, None, 4).unwrap();
+    eprintln!("receiver: listening");
+    let mut unit = Vec::new();
+    for nth in 1.. {
+        match listener.accept(AGAIN_WITHIN) {
+            Ok(mut channel) => {
+                let mut taken = 0;
+                let why = loop {
+                    match channel.recv(&mut unit, AGAIN_WITHIN) {
+                        Ok(Received::Unit(_)) => taken += 1,
+                        Ok(Received::End(_)) => break "the end".to_owned(),
+                        Err(RecvError::TimedOut) => break "silence".to_owned(),
+                        Err(error) => break error.to_string(),
+                    }
+                    if taken == 20 {
+                        eprintln!("receiver: channel {nth} has {taken}");
+                    }
+                };
+                eprintln!("receiver: {taken} on channel {nth}, then {why}");
+            }
+            Err(error) => eprintln!("receiver: {error}"),
+        }
+        // A listener takes one channel.
+        listener.reattach(AGAIN_WITHIN).unwrap();
+        eprintln!("receiver: listening again");
+    }
+}
+
+#[test]
+fn programs_go_on_over_the_node_that_comes_after_a_killed_one() {
+    let Some(lab) = Lab::without_nodes("reattach", 2, &[]) else { return };
+    let (mut one, mut two) = (lab.start_node(1, &[]), lab.start_node(2, &[]));
+    lab.wait_for_members();
+    let receiver = program(&lab, 2, "a_receiver");
+    receiver.wait_for_word("receiver: listening");
+    let sender = program(&lab, 1, "a_sender");
+    let units = |nth: usize| {
+        let came = || (receiver.err().matches("has 20").count() >= nth).then_some(());
+        eventually(PATIENCE * 2, came).unwrap_or_else(|| panic!("{}{}", receiver.err(), sender.err()));
+    };
+    units(1);
+    one.kill();
+    sender.wait_for_word("the node of this station is gone");
+    one = lab.start_node(1, &[]);
+    sender.wait_for_word("again: Ok(true)");
+    units(2);
+    two.kill();
+    receiver.wait_for_word("the node of this station is gone");
+    two = lab.start_node(2, &[]);
+    receiver.wait_for_word("listening again");
+    units(3);
+    drop((one, two));
+}
