@@ -40,6 +40,8 @@ struct Rival {
     mac: MacAddr,
     sign: Sign,
     until: Instant,
+    /// Until when the stranger is spoken of: what has to be repeated meanwhile says nothing of him.
+    named: Instant,
 }
 
 /// Which addresses are contested, this station's own among them.
@@ -79,6 +81,9 @@ impl Contested {
 
     fn expire(&mut self, now: Instant) {
         self.rivals.retain(|rival| now < rival.until);
+        for rival in self.rivals.iter_mut().filter(|rival| now >= rival.named) {
+            rival.sign = Sign::Repeated;
+        }
     }
 
     fn sign_of(&self, mac: MacAddr) -> Option<Sign> {
@@ -88,8 +93,9 @@ impl Contested {
     /// Notes a sign; true when it says more than was known.
     fn note(&mut self, now: Instant, mac: MacAddr, sign: Sign) -> bool {
         let until = now + QUIET;
+        let named = if sign == Sign::Forged { until } else { now };
         if let Some(known) = self.rivals.iter_mut().find(|rival| rival.mac == mac) {
-            known.until = until;
+            (known.until, known.named) = (until, known.named.max(named));
             let says_more = known.sign < sign;
             known.sign = known.sign.max(sign);
             return says_more;
@@ -98,7 +104,7 @@ impl Contested {
             let quietest = (0..self.rivals.len()).min_by_key(|at| self.rivals[*at].until);
             quietest.map(|at| self.rivals.swap_remove(at));
         }
-        self.rivals.push(Rival { mac, sign, until });
+        self.rivals.push(Rival { mac, sign, until, named });
         true
     }
 }
