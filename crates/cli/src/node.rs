@@ -1,5 +1,7 @@
 //! `rota node`: the daemon of one station.
 
+mod guardian;
+
 use crate::exit::{Exit, Failure};
 use crate::link_rate::link_rate;
 use crate::{Format, calibrate};
@@ -121,6 +123,9 @@ pub struct Args {
     /// Write each interval in which this station held the token: generation, accepted and passed in ns
     #[arg(long, value_name = "FILE")]
     hold_log: Option<PathBuf>,
+    /// The process of the node that a guardian belongs to
+    #[arg(long, hide = true, value_name = "PID")]
+    part_of: Option<u32>,
     /// The least grave lines of the log on standard error
     #[arg(long, env = "ROTA_LOG", value_enum, default_value = "info", value_name = "LEVEL")]
     log: LogLevel,
@@ -186,9 +191,10 @@ fn nrt_policy(text: &str) -> Result<NrtPolicy, String> {
 }
 
 /// Does a part of a node's work, as a process that a node has started.
-fn play(role: &str) -> Result<Exit, Failure> {
+fn play(role: &str, args: &Args) -> Result<Exit, Failure> {
     match role {
         "broker" => rota_node::broker::serve().map(|()| Exit::Done).map_err(Failure::wrong_use),
+        "guardian" => guardian::run(args),
         _ => Err(Failure::wrong_use(format!("'{role}' is no role of a node"))),
     }
 }
@@ -216,7 +222,7 @@ fn failure(error: &rota_node::NodeError) -> Failure {
 /// Runs the command.
 pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
     if let Some(role) = &args.role {
-        return play(role);
+        return play(role, args);
     }
     rota_node::ask_for_descriptors().map_err(|error| Failure::failed(error.to_string()))?;
     let iface = match &args.iface {
@@ -261,6 +267,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         quota: quota(args),
         realtime: !args.no_realtime,
         trace_events: args.trace_events,
+        guardian: Some(guardian::spec(args, &iface, rate)?),
         hold_log: args.hold_log.clone(),
     };
     let log = Log::start(args.log.into())

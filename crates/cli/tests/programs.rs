@@ -33,6 +33,7 @@ fn station(test: &str) -> ControlName {
         quota: QUOTA,
         realtime: false,
         trace_events: 1_000,
+        guardian: None,
         hold_log: None,
     };
     let (tell, ready) = std::sync::mpsc::channel();

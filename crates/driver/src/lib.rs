@@ -10,6 +10,7 @@ pub mod device;
 mod egress;
 pub mod filter;
 pub mod gate;
+pub mod guardian;
 pub mod in_process;
 pub mod inventory;
 pub mod netlink;

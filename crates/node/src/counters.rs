@@ -35,7 +35,7 @@ macro_rules! malformed {
 }
 
 /// All of them, in the order of the file.
-const COUNTERS: [Counter; 98] = [
+const COUNTERS: [Counter; 101] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
@@ -93,6 +93,9 @@ const COUNTERS: [Counter; 98] = [
     ("stations_refused", |v| v.link.counters().stations_refused),
     ("strikes", |v| v.link.counters().strikes),
     ("jumps_refused", |v| v.link.counters().jumps_refused),
+    ("wills", |v| v.link.counters().wills),
+    ("wills_void", |v| v.link.counters().wills_void),
+    ("wills_own", |v| v.link.counters().wills_own),
     ("tokens_unsound", |v| v.link.counters().tokens_unsound),
     ("addresses_contested", |v| v.link.counters().addresses_contested),
     ("over_budget", |v| v.link.counters().over_budget),
@@ -147,13 +150,14 @@ const COUNTERS: [Counter; 98] = [
 ];
 
 /// Counters that a healthy segment leaves at zero; each says why in [`rota_proto::Counters`].
-pub const SHOULD_BE_ZERO: [&str; 15] = [
+pub const SHOULD_BE_ZERO: [&str; 16] = [
     "frames_unproven",
     "fragments_policed",
     "tokens_expired",
     "leases_expired",
     "cycles_skipped",
     "jumps_refused",
+    "wills_own",
     "tokens_unsound",
     "strikes",
     "units_dropped",

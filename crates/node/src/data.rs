@@ -10,6 +10,7 @@ use crate::NodeSpec;
 use crate::commands::{AskError, Command, DataEnd, Note, Opening, Peer, Remains};
 use crate::counters::{self, Published, View};
 use crate::gate::{Egress, EgressError};
+use crate::guardian::Wills;
 use crate::hold_log::HoldLog;
 use crate::ledger::Charge;
 use crate::limits::Refused;
@@ -201,12 +202,14 @@ struct Data<D, G> {
     llc_streams: bool,
     published: Published,
     tracer: Tracer,
+    wills: Wills,
 }
 
 /// What others watch.
 pub(crate) struct Files {
     pub(crate) published: Published,
     pub(crate) log: Option<TraceFile>,
+    pub(crate) wills: Wills,
 }
 
 /// Runs until told to stop. `begun` is called once all files are open, before the first turn.
@@ -290,6 +293,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             dequeued: Instant::ZERO,
             llc_streams: false,
             published: files.published,
+            wills: files.wills,
             tracer: Tracer::new(files.log, spec.settings.ether_type, mac.0, boot_id()),
         })
     }

@@ -210,13 +210,15 @@ fn mode(code: u64) -> &'static str {
 }
 
 /// Counters of which each step is an event, with its level and its sentence.
-const EVENTS: [(&str, Level, &str); 12] = [
+const EVENTS: [(&str, Level, &str); 14] = [
     ("claims", Level::Warn, "the token was missed: this station began a claim"),
     ("tokens_regenerated", Level::Warn, "this station made a new token"),
     ("stations_declared_dead", Level::Warn, "this station declared another one dead"),
     ("leases_expired", Level::Warn, "a token's lease ended before this station had passed it on"),
     ("cycles_skipped", Level::Warn, "a cycle lasted longer than its period: the next one was left out"),
     ("strikes", Level::Warn, "a station stopped the ring and was given a strike"),
+    ("wills", Level::Warn, "a station's process has died, as its last will says"),
+    ("wills_own", Level::Error, "somebody with the key has told the others that this station is dead"),
     ("jumps_refused", Level::Warn, "a token of an impossible generation was refused"),
     ("fragments_policed", Level::Warn, "reserved frames came from a station without a right to send them"),
     ("units_dropped", Level::Warn, "a unit did not fit its reservation and was dropped"),

@@ -17,6 +17,7 @@ mod data;
 mod descriptors;
 mod door;
 mod gate;
+mod guardian;
 mod hold_log;
 mod incidents;
 mod journal;
@@ -40,6 +41,7 @@ pub use counters::SHOULD_BE_ZERO;
 pub use descriptors::ask_for_descriptors;
 pub use door::Guests;
 pub use gate::{Egress, EgressError, NoGate};
+pub use guardian::GuardianSpec;
 pub use key::{KeyError, SegmentKey};
 pub use quota::Quota;
 
@@ -79,6 +81,8 @@ pub struct NodeSpec {
     pub confine: bool,
     /// How many events it keeps in its log; 0 for none.
     pub trace_events: u32,
+    /// Who tells the ring when this process dies; nobody where it is absent.
+    pub guardian: Option<GuardianSpec>,
     /// Where to write the intervals in which the token was held, one line each.
     pub hold_log: Option<PathBuf>,
 }
@@ -156,7 +160,7 @@ pub struct Started<'a> {
 /// # Errors
 /// What could not be opened, or why it had to stop.
 pub fn run<D: FrameDevice + Send, G: Egress + Send>(
-    spec: NodeSpec,
+    mut spec: NodeSpec,
     device: D,
     gate: G,
     ready: impl FnOnce(&Started<'_>),
@@ -175,7 +179,14 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
         events => Some(TraceFile::create(events, 0, spec.settings.ether_type).map_err(NodeError::Memory)?),
     };
     let diverted = gate.device().map(str::to_owned);
-    let facts = status::Facts::of(&spec, table, log.as_ref(), privileges)?;
+    // Before rights are given away: afterwards this process can run nothing.
+    let confine = spec.confine;
+    let guardian = spec.guardian.take().map(|of| guardian::Guardian::start(of, confine)).transpose();
+    let guardian = guardian.map_err(system("the guardian process cannot be started"))?;
+    let wills = guardian.as_ref().map(guardian::Guardian::wills).unwrap_or_default();
+    let mut facts = status::Facts::of(&spec, table, log.as_ref(), privileges)?;
+    facts.guardian = guardian;
+    let facts = facts;
     let privileges = &facts.privileges;
     // Packet sockets are opened before the right to open them is given away.
     let ear = Outsiders::open(&interface, spec.settings.ether_type).ok();
@@ -194,7 +205,7 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
             .spawn_scoped(scope, move || {
                 let _farewell = farewell;
                 let realtime = privileges.realtime(spec.realtime);
-                data::run(&spec, device, gate, to_control, data::Files { published, log }, || {
+                data::run(&spec, device, gate, to_control, data::Files { published, log, wills }, || {
                     privileges.data_thread_begins();
                     let _ = answer.send(realtime);
                 })
@@ -210,6 +221,10 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
         // Whichever thread had to end early, the node has failed.
         ended.and(controlled.map_err(|source| data::Stopped::System("the control thread had to end", source)))
     });
+    // One that had to stop has left no ring in good order: its guardian says so.
+    if let Some(guardian) = facts.guardian.as_ref().filter(|_| outcome.is_ok()) {
+        guardian.dismiss();
+    }
     outcome.map_err(|error| match error {
         data::Stopped::Device(source) => NodeError::Device { interface, source },
         data::Stopped::Gate(source) => NodeError::Gate(source),

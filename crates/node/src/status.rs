@@ -3,6 +3,7 @@
 use crate::NodeSpec;
 use crate::data::Measured;
 use crate::door::Guests;
+use crate::guardian::Guardian;
 use crate::ledger::Ledger;
 use crate::privileges::Privileges;
 use crate::quota::Quota;
@@ -56,6 +57,7 @@ pub(crate) struct Facts {
     pub(crate) guests: Option<Guests>,
     pub(crate) privileges: Privileges,
     pub(crate) llc: LlcSettings,
+    pub(crate) guardian: Option<Guardian>,
 }
 
 impl Facts {
@@ -79,6 +81,7 @@ impl Facts {
             guests: spec.guests.clone(),
             privileges,
             llc: spec.settings.llc.clone(),
+            guardian: None,
         })
     }
 }
@@ -141,6 +144,7 @@ impl Snapshot {
         if facts.lab_key {
             notes.push("the well-known lab key is in use: anybody can make frames of this segment".into());
         }
+        notes.extend(facts.guardian.as_ref().map(|guardian| format!("guardian: {}", guardian.state())));
         notes.extend(self.status.contested.iter().map(|mac| self.contested(*mac, facts)));
         // Of settings that differ the journal knows which.
         let refused = self.status.refused.iter().filter(|told| told.why != Verdict::Settings);

@@ -41,6 +41,8 @@ impl Ground {
                 quota: Quota::default(),
                 realtime: false,
                 trace_events: 1_000,
+                // It dies with this process, and so do all others.
+                guardian: None,
                 hold_log: None,
             };
             let run = move || {

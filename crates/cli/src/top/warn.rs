@@ -252,6 +252,7 @@ pub fn meaning(name: &str) -> &'static str {
         "tokens_expired" => "tokens came too late to be used: this host stood still",
         "leases_expired" => "this station lost the token because it was held for too long",
         "cycles_skipped" => "cycles lasted longer than their period, so that some were left out",
+        "wills_own" => "somebody with the key has told the others that this station is dead",
         "jumps_refused" => "somebody claims a token generation that no honest station can have",
         "tokens_unsound" => "somebody with the key sends tokens that contradict the settings of the segment",
         "strikes" => "a live station did not take the token up, or lost it",

@@ -6,6 +6,7 @@ mod fds;
 pub(crate) mod interface;
 mod packet_bind;
 pub(crate) mod packet_socket;
+pub(crate) mod pidfd;
 pub(crate) mod privileges;
 pub(crate) mod schedule;
 pub mod sockopt;

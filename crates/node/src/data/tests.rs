@@ -61,6 +61,7 @@ fn spec(name: &str, settings: Settings) -> NodeSpec {
         quota: crate::Quota::default(),
         realtime: false,
         trace_events: 0,
+        guardian: None,
         hold_log: None,
     }
 }
@@ -79,7 +80,7 @@ fn alone() -> (Data<Sink, NoGate>, crate::commands::ControlEnd) {
     let spec = spec("n1", settings);
     let (there, control) = Wiring::pair().expect("two ends");
     let (_, published, _) = counters::file().expect("memory");
-    let files = Files { published, log: None };
+    let files = Files { published, log: None, wills: Wills::default() };
     let Ok(mut data) = Data::new(&spec, Sink, NoGate, control, files) else { panic!("a station") };
     let begin = now();
     for step in 0..600 {

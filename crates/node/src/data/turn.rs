@@ -65,6 +65,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.node.handle_deadline(woke);
         }
         self.wake_receivers();
+        self.wills.renew(&self.node);
         self.end_turn(woke);
         Ok(self.leaving.is_none_or(|until| woke < until))
     }

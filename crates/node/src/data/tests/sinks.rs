@@ -26,7 +26,8 @@ impl Station {
         let device = segment.port([2, 0, 0, 0, 0, last], 1_500).expect("a timer");
         let (control, end) = Wiring::pair().expect("two ends");
         let (_, published, _) = counters::file().expect("memory");
-        let made = Data::new(&spec, device, NoGate, end, Files { published, log: None });
+        let made =
+            Data::new(&spec, device, NoGate, end, Files { published, log: None, wills: Wills::default() });
         let Ok(data) = made else { panic!("a station") };
         Self { data, control, heard: Vec::new(), asked: None }
     }

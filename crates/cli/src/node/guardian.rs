@@ -1,0 +1,47 @@
+//! `rota node --role guardian`: the process that sends a node's last will. The node starts it.
+
+use super::Args;
+use crate::exit::{Exit, Failure};
+use rota_driver::gate::ROTA_MARK;
+use rota_driver::guardian::{Spoken, Ward, watch, will_socket};
+use rota_node::GuardianSpec;
+use rota_units::BitRate;
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+
+/// How the node starts it.
+///
+/// # Errors
+/// The interface cannot be sent to.
+pub fn spec(args: &Args, iface: &str, rate: BitRate) -> Result<GuardianSpec, Failure> {
+    let socket = will_socket(iface, ROTA_MARK).map_err(|error| Failure::failed(error.to_string()))?;
+    let rate = format!("{}bit", rate.as_bps());
+    let part_of = std::process::id().to_string();
+    let words = ["node", "--role", "guardian", "--part-of", &part_of, "--iface", iface, "--rate", &rate];
+    let mut words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    words.extend(args.no_realtime.then(|| OsString::from("--no-realtime")));
+    // The path may have another program by the time a guardian is started anew.
+    Ok(GuardianSpec { program: "/proc/self/exe".into(), args: words, socket })
+}
+
+/// Runs it.
+///
+/// # Errors
+/// It is started by hand, and so has nobody to watch.
+pub fn run(args: &Args) -> Result<Exit, Failure> {
+    let (Some(process), Some(iface)) = (args.part_of, args.iface.clone()) else {
+        let sentence = "a guardian is a part of a node, which starts it; start the node with 'rota node'";
+        return Err(Failure::wrong_use(sentence));
+    };
+    let ward = Ward { process, iface, rate: args.rate, realtime: !args.no_realtime };
+    match watch(&ward, std::io::stdin().as_fd(), std::io::stdout().as_fd()) {
+        Ok(Spoken::Nothing) => {}
+        Ok(Spoken::Will(after)) => eprintln!("rota node {process} has died; its will was sent {after} later"),
+        Ok(Spoken::Busy) => eprintln!(
+            "rota node {process} has died; its will was not sent, because {} still holds frames of its host",
+            ward.iface
+        ),
+        Err(error) => eprintln!("rota node {process} has died, and its will could not be sent: {error}"),
+    }
+    Ok(Exit::Done)
+}

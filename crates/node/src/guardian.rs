@@ -1,0 +1,207 @@
+//! The guardian process of this node, as the node keeps it: what it is to say, and that it is there.
+
+use crate::log::{self, Level};
+use rota_driver::confine::keep_capabilities;
+use rota_driver::guardian::{Testament, WILL_OCTETS_MAX, has_pidfd};
+use rota_proto::{Node, WillName};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a guardian that has ended is missing; each further one twice as long.
+const AGAIN_MIN: Duration = Duration::from_millis(100);
+const AGAIN_MAX: Duration = Duration::from_secs(60);
+/// One that has lived for so long has shown that it can.
+const STEADY: Duration = Duration::from_secs(10);
+
+/// A node that has given its rights away can run no other process, so that one guardian more waits for the
+/// death of the first. Both speak: a will counts once.
+const GUARDIANS: usize = 2;
+
+/// How a guardian is started: a program that calls `rota_driver::guardian::watch` with its standard input
+/// and output.
+#[derive(Debug)]
+pub struct GuardianSpec {
+    /// The program, such as `/proc/self/exe`.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// What it sends through.
+    pub socket: OwnedFd,
+}
+
+/// What the node's threads share about the guardian.
+#[derive(Debug, Default)]
+struct Shared {
+    dismissed: AtomicBool,
+    /// The processes that watch.
+    watching: Mutex<[Option<u32>; GUARDIANS]>,
+}
+
+impl Shared {
+    fn watches(&self, place: usize, process: Option<u32>) {
+        self.watching.lock().unwrap_or_else(PoisonError::into_inner)[place] = process;
+    }
+}
+
+/// The guardian, while this process lives.
+#[derive(Debug)]
+pub(crate) struct Guardian {
+    testament: Arc<Testament>,
+    shared: Arc<Shared>,
+}
+
+impl Guardian {
+    /// Starts both, each with a thread that starts another when it ends. `confine`: these threads keep no
+    /// right either.
+    pub(crate) fn start(spec: GuardianSpec, confine: bool) -> io::Result<Self> {
+        let (spec, testament) = (Arc::new(spec), Arc::new(Testament::create()?));
+        let shared = Arc::new(Shared::default());
+        for place in 0..GUARDIANS {
+            let first = spawn(&spec, &testament)?;
+            shared.watches(place, Some(first.id()));
+            let (spec, testament, shared) = (Arc::clone(&spec), Arc::clone(&testament), Arc::clone(&shared));
+            std::thread::Builder::new().name("rota-guardian".into()).spawn(move || {
+                if confine && let Err(errno) = keep_capabilities(&[]) {
+                    log::say(Level::Warn, "guardian", &format!("its thread keeps rights: {}", errno.desc()));
+                }
+                keep(&spec, &testament, &shared, place, first);
+            })?;
+        }
+        Ok(Self { testament, shared })
+    }
+
+    /// What the data thread writes wills with.
+    pub(crate) fn wills(&self) -> Wills {
+        Wills { testament: Some(Arc::clone(&self.testament)), left: None }
+    }
+
+    /// One sentence for the operator.
+    pub(crate) fn state(&self) -> String {
+        let watching = *self.shared.watching.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: Vec<String> = watching.iter().flatten().map(u32::to_string).collect();
+        let how = if has_pidfd() { "at once" } else { "within 1 ms: this kernel has no pidfd" };
+        match &all[..] {
+            [] => "none is left: the death of this node is noticed by its silence".to_owned(),
+            _ => format!("process {} tells the ring when this node dies, {how}", all.join(" and ")),
+        }
+    }
+
+    /// The node ends in good order: its guardian goes with it, without a word.
+    pub(crate) fn dismiss(&self) {
+        self.shared.dismissed.store(true, Ordering::Relaxed);
+        if let Err(error) = self.testament.dismiss() {
+            log::say(Level::Warn, "guardian", &format!("the last will cannot be withdrawn: {error}"));
+        }
+    }
+}
+
+fn spawn(spec: &GuardianSpec, testament: &Testament) -> io::Result<Child> {
+    let socket = spec.socket.as_fd().try_clone_to_owned()?;
+    let mut command = Command::new(&spec.program);
+    command.args(&spec.args).stdin(Stdio::from(testament.share()?)).stdout(Stdio::from(socket));
+    command.spawn()
+}
+
+/// Starts another guardian whenever one has ended.
+fn keep(spec: &GuardianSpec, testament: &Testament, shared: &Shared, place: usize, first: Child) {
+    let (mut guardian, mut wait) = (Some(first), AGAIN_MIN);
+    loop {
+        let began = std::time::Duration::from_nanos(rota_driver::clock::now().as_nanos());
+        let ended = guardian.take().map(|mut child| child.wait());
+        if shared.dismissed.load(Ordering::Relaxed) {
+            return;
+        }
+        let now = std::time::Duration::from_nanos(rota_driver::clock::now().as_nanos());
+        wait = if now.saturating_sub(began) > STEADY { AGAIN_MIN } else { wait };
+        let why = match ended {
+            Some(Ok(status)) => format!("ended with {status}"),
+            Some(Err(error)) => format!("is lost: {error}"),
+            None => "could not be started".to_owned(),
+        };
+        shared.watches(place, None);
+        log::say(Level::Warn, "guardian", &format!("a guardian process {why}; starting another"));
+        std::thread::sleep(wait);
+        wait = (wait * 2).min(AGAIN_MAX);
+        if shared.dismissed.load(Ordering::Relaxed) {
+            return;
+        }
+        match spawn(spec, testament) {
+            Ok(child) => {
+                shared.watches(place, Some(child.id()));
+                log::say(Level::Info, "guardian", &format!("a guardian is process {} now", child.id()));
+                guardian = Some(child);
+            }
+            Err(error) => {
+                log::say(Level::Error, "guardian", &format!("no other guardian can be started: {error}"));
+            }
+        }
+    }
+}
+
+/// The data thread's part: the will is renewed with each key, and void outside a ring.
+#[derive(Debug, Default)]
+pub(crate) struct Wills {
+    testament: Option<Arc<Testament>>,
+    left: Option<WillName>,
+}
+
+impl Wills {
+    /// Asked once a turn; writes only when the will is another one.
+    pub(crate) fn renew(&mut self, node: &Node) {
+        let link = node.link();
+        let name = link.will_name();
+        if name == self.left {
+            return;
+        }
+        let Some(testament) = &self.testament else { return };
+        let mut frame = [0; WILL_OCTETS_MAX];
+        let octets = link.write_will(&mut frame).unwrap_or(0);
+        // One that cannot be written leaves an old one, which nobody believes.
+        let _ = testament.leave(&frame[..octets]);
+        self.left = name;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn sleeper() -> GuardianSpec {
+        let socket = std::fs::File::open("/dev/null").expect("there").into();
+        GuardianSpec { program: "sleep".into(), args: vec!["30".into()], socket }
+    }
+
+    fn pids(state: &str) -> Vec<String> {
+        let words = state.split(' ').filter(|word| word.chars().all(|letter| letter.is_ascii_digit()));
+        words.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_guardian_that_is_killed_is_replaced_and_the_other_stays() {
+        let guardian = Guardian::start(sleeper(), false).expect("there is sleep");
+        let both = pids(&guardian.state());
+        assert_eq!(both.len(), GUARDIANS);
+        let kill = |pid: &str| Command::new("kill").args(["-9", pid]).status().expect("there is kill");
+        kill(&both[0]);
+        let mut again = Vec::new();
+        for _ in 0..500 {
+            std::thread::sleep(Duration::from_millis(10));
+            again = pids(&guardian.state());
+            if again.len() == GUARDIANS && again[0] != both[0] {
+                break;
+            }
+        }
+        assert!(again.len() == GUARDIANS && again[0] != both[0] && again[1] == both[1], "{again:?}");
+        guardian.dismiss();
+        again.iter().for_each(|pid| {
+            kill(pid);
+        });
+    }
+}
