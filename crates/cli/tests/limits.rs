@@ -34,6 +34,7 @@ fn station(segment: &Segment, test: &str, nth: u8, memory: u64) -> ControlName {
         quota: Quota { channels: 64, connections: CONNECTIONS, memory, user_memory: memory / 2 },
         realtime: false,
         trace_events: 0,
+        guardian: None,
         hold_log: None,
         confine: false,
     };

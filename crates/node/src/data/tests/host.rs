@@ -122,7 +122,13 @@ impl Station {
         let card = Card { inner, host: host.clone(), full: false };
         let (control, end) = Wiring::pair().expect("two ends");
         let (_, published, _) = counters::file().expect("memory");
-        let made = Data::new(&spec, card, host.clone(), end, Files { published, log: None });
+        let made = Data::new(
+            &spec,
+            card,
+            host.clone(),
+            end,
+            Files { published, log: None, wills: Wills::default() },
+        );
         let Ok(mut data) = made else { panic!("a station") };
         data.node.listen(Listener::from(SERVICE));
         Self { data, control, host }
