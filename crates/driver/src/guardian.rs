@@ -2,11 +2,11 @@
 //! (decision 013).
 //!
 //! ```text
-//!  node ── writes ──► will (a file in memory) ◄── reads, once the node has ended ── guardian ──► packet socket
+//!  node ── writes ──► will (a file in memory) ◄── reads, once the node has ended ── guardian ──► socket
 //! ```
-//! The guardian reads nothing from the network, has no key and no privilege: it holds a socket that was opened
-//! for it, and waits. What it sends is one frame that the node has made ready, and only when the interface has
-//! sent everything that the node handed over: whoever hears it knows that nothing follows.
+//! The guardian reads nothing from the network, has no key and no privilege: it holds a packet socket that was
+//! opened for it, and waits. What it sends is one frame that the node has made ready, and only when the
+//! interface has sent everything that the node handed over: whoever hears it knows that nothing follows.
 
 use crate::clock;
 use crate::device::Backlog;

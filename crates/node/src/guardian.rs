@@ -1,6 +1,7 @@
 //! The guardian process of this node, as the node keeps it: what it is to say, and that it is there.
 
 use crate::log::{self, Level};
+use crate::{NodeError, NodeSpec, system};
 use rota_driver::confine::keep_capabilities;
 use rota_driver::guardian::{Testament, WILL_OCTETS_MAX, has_pidfd};
 use rota_proto::{Node, WillName};
@@ -33,6 +34,15 @@ pub struct GuardianSpec {
     pub args: Vec<OsString>,
     /// What it sends through.
     pub socket: OwnedFd,
+}
+
+/// Starts what a node is told to, and what the data thread writes wills with.
+pub(crate) fn begin(spec: &mut NodeSpec) -> Result<(Option<Guardian>, Wills), NodeError> {
+    let confine = spec.confine;
+    let guardian = spec.guardian.take().map(|of| Guardian::start(of, confine)).transpose();
+    let guardian = guardian.map_err(system("the guardian process cannot be started"))?;
+    let wills = guardian.as_ref().map(Guardian::wills).unwrap_or_default();
+    Ok((guardian, wills))
 }
 
 /// What the node's threads share about the guardian.

@@ -180,13 +180,8 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
     };
     let diverted = gate.device().map(str::to_owned);
     // Before rights are given away: afterwards this process can run nothing.
-    let confine = spec.confine;
-    let guardian = spec.guardian.take().map(|of| guardian::Guardian::start(of, confine)).transpose();
-    let guardian = guardian.map_err(system("the guardian process cannot be started"))?;
-    let wills = guardian.as_ref().map(guardian::Guardian::wills).unwrap_or_default();
-    let mut facts = status::Facts::of(&spec, table, log.as_ref(), privileges)?;
-    facts.guardian = guardian;
-    let facts = facts;
+    let (guardian, wills) = guardian::begin(&mut spec)?;
+    let facts = status::Facts { guardian, ..status::Facts::of(&spec, table, log.as_ref(), privileges)? };
     let privileges = &facts.privileges;
     // Packet sockets are opened before the right to open them is given away.
     let ear = Outsiders::open(&interface, spec.settings.ether_type).ok();
