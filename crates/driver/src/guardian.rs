@@ -4,8 +4,8 @@
 //! ```text
 //!  node ── writes ──► will (a file in memory) ◄── reads, once the node has ended ── guardian ──► socket
 //! ```
-//! The guardian reads nothing from the network, has no key and no privilege: it holds a packet socket that was
-//! opened for it, and waits. What it sends is one frame that the node has made ready, and only when the
+//! The guardian reads nothing from the network, has no key and no privilege: it holds a packet socket that
+//! was opened for it, and waits. What it sends is one frame that the node has made ready, and only when the
 //! interface has sent everything that the node handed over: whoever hears it knows that nothing follows.
 
 use crate::clock;
