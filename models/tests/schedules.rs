@@ -58,7 +58,7 @@ fn a_counter_example_of_our_machine_becomes_a_schedule() {
     let faults = "3 loss=3 dup=2 crash=1 pause=1 channels=3";
     let parted = "3 loss=2 dup=2 pause=1 split=1 channels=3";
     for (name, rule, faults, bug) in [
-        ("stale-token", "S7", faults, ModelBug::StaleTokenBelieved),
+        ("stale-token", "S1", faults, ModelBug::StaleTokenBelieved),
         ("revival-forgotten", "L4", parted, ModelBug::RevivalForgotten),
         ("token-not-repeated", "L6", faults, ModelBug::TokenNotRepeated),
     ] {
