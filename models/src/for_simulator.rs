@@ -32,7 +32,8 @@ impl Told {
 
     fn action(&mut self, world: &World, action: Action, now: u64) {
         match action {
-            Action::Tick => {}
+            // A scenario's hosts leave wills by themselves.
+            Action::Tick | Action::Will(_) => {}
             Action::Deliver(at) | Action::Lose(at) | Action::Double(at) => self.frame(world, action, at, now),
             Action::Crash(of) => self.begins("crash", of, now, world),
             Action::Pause(of) => self.begins("pause", of, now, world),

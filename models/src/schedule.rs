@@ -38,14 +38,15 @@ pub fn write(spec: &Spec, actions: &[Action]) -> Result<String, String> {
 }
 
 fn head(spec: &Spec) -> String {
-    let Budget { loss, dup, crash, restart, pause, split } = spec.budget;
+    let Budget { loss, dup, crash, restart, pause, split, will, early } = spec.budget;
     let delays = if spec.delays == Delays::Exact { "exact" } else { "upto" };
     let strict = if spec.periodic { " strict" } else { "" };
     let load = if spec.load { "" } else { " idle" };
+    let wills = if will + early > 0 { format!(" will={will} early={early}") } else { String::new() };
     let bug = spec.bug.map_or(String::new(), |bug| format!(" bug={bug:?}"));
     format!(
         "{} channels={} delays={delays}{strict}{load} loss={loss} dup={dup} crash={crash} restart={restart} \
-         pause={pause} split={split}{bug}\n",
+         pause={pause} split={split}{wills}{bug}\n",
         spec.stations,
         spec.channels.len()
     )
@@ -63,6 +64,7 @@ fn word(action: Action) -> (&'static str, Option<u8>) {
         Action::Resume(at) => ("resume", Some(at)),
         Action::Split(set) => ("split", Some(set)),
         Action::Merge => ("merge", None),
+        Action::Will(at) => ("will", Some(at)),
     }
 }
 
@@ -93,6 +95,8 @@ pub fn read_spec<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Spec, S
             "restart" => budget.restart = number()?,
             "pause" => budget.pause = number()?,
             "split" => budget.split = number()?,
+            "will" => budget.will = number()?,
+            "early" => budget.early = number()?,
             "channels" => {
                 let channels = usize::from(number()?).clamp(1, stations);
                 spec.channels = (0..channels).map(|from| (from, (from + 1) % stations)).collect();
@@ -126,6 +130,7 @@ fn read_action(line: &str) -> Result<Option<Action>, String> {
         ("pause", Some(at)) => Action::Pause(at),
         ("resume", Some(at)) => Action::Resume(at),
         ("split", Some(set)) => Action::Split(set),
+        ("will", Some(at)) => Action::Will(at),
         _ => return Err(format!("'{line}' is no action")),
     };
     Ok(Some(action))

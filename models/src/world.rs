@@ -64,6 +64,10 @@ pub struct Budget {
     pub pause: u8,
     /// Partitions into two, to merge whenever they like.
     pub split: u8,
+    /// Last wills of dead stations, sent whenever their guardians like: late, and the same again.
+    pub will: u8,
+    /// Last wills of stations that live, sent by somebody who has the key.
+    pub early: u8,
 }
 
 /// How long a frame takes.
@@ -112,6 +116,8 @@ pub struct Station {
     pub fed: u32,
     /// What a planted bug remembers.
     pub memory: u64,
+    /// What its process left when it died.
+    pub will: Option<Arc<Frame>>,
 }
 
 /// A frame on its way to one station.
@@ -152,6 +158,8 @@ pub enum Action {
     Split(u8),
     /// They are joined again.
     Merge,
+    /// A station's last will is sent.
+    Will(u8),
 }
 
 /// The world at one moment.
@@ -201,6 +209,7 @@ impl World {
             boots: 0,
             fed: 0,
             memory: 0,
+            will: None,
         };
         let mut world = Self {
             now,
@@ -317,6 +326,13 @@ impl World {
     fn faults_of_stations(&self, actions: &mut Vec<Action>) {
         for (index, station) in self.stations.iter().enumerate() {
             let at = index as u8;
+            if self.budget.will > 0 && station.will.is_some() {
+                actions.push(Action::Will(at));
+            }
+            let would = |node: &Arc<Node>| node.link().will_name().is_some();
+            if self.budget.early > 0 && station.node.as_ref().is_some_and(would) {
+                actions.push(Action::Will(at));
+            }
             if station.node.is_none() {
                 if self.budget.restart > 0 {
                     actions.push(Action::Restart(at));
@@ -381,10 +397,13 @@ impl World {
                 self.net.push(copy);
                 self.budget.dup -= 1;
             }
+            Action::Will(index) => self.send_will(usize::from(index)),
             Action::Crash(index) => {
+                let will = self.will_of(usize::from(index));
                 let station = &mut self.stations[usize::from(index)];
                 (station.node, station.paused, station.items) = (None, false, Arc::default());
                 station.inbox.clear();
+                station.will = will;
                 self.net.retain(|flight| flight.to != index);
                 self.budget.crash -= 1;
             }
@@ -408,6 +427,38 @@ impl World {
             }
         }
         self.check(spec);
+    }
+
+    /// The will that a station would leave now, as it is known to who has its key.
+    fn will_of(&self, index: usize) -> Option<Arc<Frame>> {
+        let link = self.stations[index].node.as_ref()?.link();
+        let mut octets = vec![0; 128];
+        let length = link.write_will(&mut octets)?;
+        octets.truncate(length);
+        let keys: Vec<Key> = self.keys(index).into_iter().map(|(_, key)| key).collect();
+        Frame::read(&octets, &settings(), &keys).map(Arc::new)
+    }
+
+    /// That of a dead station comes from its guardian, behind everything that it sent itself. That of a
+    /// station that lives reaches that station too.
+    fn send_will(&mut self, index: usize) {
+        let lives = self.stations[index].node.is_some();
+        let will = match self.stations[index].will.clone().filter(|_| self.budget.will > 0) {
+            Some(will) => {
+                self.budget.will -= 1;
+                will
+            }
+            None => {
+                self.budget.early -= 1;
+                let Some(will) = self.will_of(index) else { return };
+                will
+            }
+        };
+        self.post(index, Arc::clone(&will));
+        if lives {
+            let (from, to, due) = (index as u8, index as u8, self.now + TICK);
+            self.net.push(Flight { from, to, due, late: false, frame: will });
+        }
     }
 
     fn start(&mut self, spec: &Spec, index: usize) {
@@ -624,7 +675,9 @@ impl World {
     pub fn fingerprint(&self) -> u64 {
         let stations = self.stations.iter().map(|station| &*station.items);
         let waiting = self.stations.iter().flat_map(|station| &station.inbox).map(|(_, frame)| frame);
-        let frames = self.net.iter().map(|flight| &flight.frame).chain(waiting).map(|frame| &frame.items);
+        let wills = self.stations.iter().filter_map(|station| station.will.as_ref());
+        let frames = self.net.iter().map(|flight| &flight.frame).chain(waiting).chain(wills);
+        let frames = frames.map(|frame| &frame.items);
         let canon = Canon::learn(self.now, stations, frames);
         let mut hasher = quick();
         (self.budget, self.cut, &self.violation).hash(&mut hasher);
@@ -634,6 +687,9 @@ impl World {
             let node = station.node.as_ref();
             let cycle = node.and_then(|node| node.link().list()).map(|list| list.cycle);
             (node.is_some(), station.paused, station.boots, station.memory).hash(&mut hasher);
+            if let Some(will) = &station.will {
+                canon.hash(&will.items, &mut hasher);
+            }
             (cycle == Some(station.fed)).hash(&mut hasher);
             canon.hash(&station.items, &mut hasher);
             for (at, frame) in &station.inbox {

@@ -37,6 +37,7 @@ fn two_lost_frames_are_survived() {
 #[test]
 fn a_dead_station_is_survived() {
     exhausts("3 delays=exact crash=1 channels=3");
+    exhausts("3 delays=exact early=1 channels=3");
 }
 
 #[test]

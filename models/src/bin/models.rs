@@ -1,5 +1,6 @@
 //! Prints one row of `RESULTS.md`:
-//! `models STATIONS [loss=N] [dup=N] [crash=N] [restart=N] [pause=N] [split=N] [delays=exact|upto]
+//! `models STATIONS [loss=N] [dup=N] [crash=N] [restart=N] [pause=N] [split=N] [will=N] [early=N]
+//! [delays=exact|upto]
 //! [channels=N] [idle] [strict] [bug=NAME] [seconds=N] [gib=N] [threads=N] [walks=N]`,
 //! or `models planted [WALKS]`, the table of planted bugs.
 
