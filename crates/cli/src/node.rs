@@ -7,7 +7,7 @@ use crate::link_rate::link_rate;
 use crate::{Format, calibrate};
 use rota_admission::NrtPolicy;
 use rota_driver::gate::{EgressGate, ROTA_MARK};
-use rota_driver::packet::{OpenError, PacketDevice, PacketOptions, interface_mtu};
+use rota_driver::packet::{OpenError, PacketDevice, PacketOptions, ethernet_mtu};
 use rota_node::log::{LevelFilter, Log};
 use rota_node::{Guests, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};
@@ -246,14 +246,13 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         Some(rate) => rate,
         None => driver_rate(&iface)?,
     };
+    // Wrong settings are named before the interface is claimed.
+    let mtu = ethernet_mtu(&iface).map_err(|error| Failure::failed(error.to_string()))?;
+    let settings = settings(args, rate, mtu)?;
     let mut options = PacketOptions::new(&iface, args.ethertype, ROTA_MARK);
     options.rate = Some(rate);
     options.llc = true;
     let device = PacketDevice::open_with(&options).map_err(|error| Failure::failed(error.to_string()))?;
-    // Behind the device: what is no Ethernet says so itself, not by its MTU.
-    let mtu = interface_mtu(&iface)
-        .map_err(|errno| Failure::failed(format!("the MTU of {iface} cannot be read: {errno}")))?;
-    let settings = settings(args, rate, mtu)?;
     let gate = EgressGate::new(&iface, GATE_FRAMES).map_err(|error| Failure::failed(error.to_string()))?;
     let lab = key.lab;
     let spec = NodeSpec {

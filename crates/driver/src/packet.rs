@@ -313,6 +313,14 @@ pub fn interface_mtu(iface: &str) -> Result<u16, Errno> {
     Ok(u16::try_from(mtu).unwrap_or(u16::MAX - ETHERNET_HEADER as u16))
 }
 
+/// The same, of an Ethernet that is up: what a node may be opened on.
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn ethernet_mtu(iface: &str) -> Result<u16, OpenError> {
+    RawSocket::open(iface)?.mtu()
+}
+
 /// The group address that is this station's alone.
 const fn own_group([first, b, c, d, e, f]: [u8; 6]) -> [u8; 6] {
     [first | 1, b, c, d, e, f]
