@@ -1,5 +1,6 @@
 //! What every frame device offers, whatever carries its frames.
 
+pub use crate::filter::{SHUT_OUT_MAX, ShutOut};
 use rota_units::{Instant, Span};
 use std::os::fd::BorrowedFd;
 use thiserror::Error;
@@ -177,6 +178,14 @@ pub trait FrameDevice {
     /// As [`FrameDevice::receive`].
     fn receive_llc(&mut self, _buf: &mut [u8]) -> Result<Option<usize>, DeviceError> {
         Ok(None)
+    }
+
+    /// Takes no more frames from these sources, and from all others again, where it can.
+    ///
+    /// # Errors
+    /// [`DeviceError::Os`].
+    fn shut_out(&mut self, _sources: &[ShutOut]) -> Result<(), DeviceError> {
+        Ok(())
     }
 
     /// What the device has counted.

@@ -6,6 +6,8 @@ use libc::sock_filter;
 pub const GROUPS_MAX: usize = 8;
 /// The version that the first payload octet carries in its upper half.
 pub const LINK_VERSION: u8 = 1;
+/// Where a frame tells its sender's incarnation.
+pub const INCARNATION_AT: usize = 26;
 
 const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 const LOAD_HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
@@ -17,6 +19,37 @@ const WHOLE_FRAME: u32 = 0x4_0000;
 
 /// The access point of IEEE 802.1D.
 const SPANNING_TREE: u32 = 0x42;
+
+/// Sources that one device can shut out at a time.
+pub const SHUT_OUT_MAX: usize = 16;
+
+/// A source whose frames are not wanted for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShutOut {
+    /// The Ethernet source.
+    pub mac: [u8; 6],
+    /// Frames of this incarnation of a station are wanted all the same.
+    pub but: Option<u32>,
+}
+
+/// The same program behind tests that drop what comes from `sources`.
+pub(crate) fn without(sources: &[ShutOut], program: &[sock_filter]) -> Vec<sock_filter> {
+    let mut all = Vec::with_capacity(7 * sources.len() + program.len());
+    for ShutOut { mac: [a, b, c, d, e, f], but } in sources.iter().take(SHUT_OUT_MAX) {
+        let more = if but.is_some() { 2 } else { 0 };
+        all.push(step(LOAD_WORD, 6, 0, 0));
+        all.push(step(IF_EQUAL, u32::from_be_bytes([*a, *b, *c, *d]), 0, 3 + more));
+        all.push(step(LOAD_HALF, 10, 0, 0));
+        all.push(step(IF_EQUAL, u32::from(u16::from_be_bytes([*e, *f])), 0, 1 + more));
+        if let Some(incarnation) = but {
+            all.push(step(LOAD_WORD, INCARNATION_AT as u32, 0, 0));
+            all.push(step(IF_EQUAL, *incarnation, 1, 0));
+        }
+        all.push(step(RETURN, 0, 0, 0));
+    }
+    all.extend_from_slice(program);
+    all
+}
 
 const fn step(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code, jt, jf, k }
@@ -115,6 +148,27 @@ mod tests {
             assert!(!passes(&program, &frame(own, 0x0800, 0x10)));
             assert!(!passes(&program, &frame(own, 0x88b5, 0x20)));
             assert!(!passes(&program, &frame(own, 0x88b5, 0x10)[..14]));
+        }
+    }
+
+    #[test]
+    fn who_is_shut_out_is_not_heard_and_a_station_of_that_address_is() {
+        let own = [2, 0, 0, 0, 0, 1];
+        let all = ours(0x88b5, &[own, [0xff; 6]]);
+        let from = |mac: [u8; 6], incarnation: u32| {
+            let mut frame = frame(own, 0x88b5, 0x11);
+            frame.resize(60, 0);
+            frame[6..12].copy_from_slice(&mac);
+            frame[26..30].copy_from_slice(&incarnation.to_be_bytes());
+            frame
+        };
+        let (babbler, member, other) = ([6, 0, 0, 0, 0, 1], [6, 0, 0, 0, 0, 2], [6, 0, 0, 0, 1, 1]);
+        let sources = [ShutOut { mac: babbler, but: None }, ShutOut { mac: member, but: Some(77) }];
+        for count in 0..=2 {
+            let program = without(&sources[..count], &all);
+            assert_eq!(passes(&program, &from(babbler, 77)), count < 1);
+            assert_eq!(passes(&program, &from(member, 76)), count < 2);
+            assert!(passes(&program, &from(member, 77)) && passes(&program, &from(other, 77)));
         }
     }
 

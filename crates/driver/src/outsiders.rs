@@ -32,27 +32,28 @@ pub struct Foreign {
     pub octets: u64,
     /// Who sent the last of those; zeros for nobody.
     pub mac: [u8; 6],
+    /// How many of those that were looked at carry this interface's own address.
+    pub own: u64,
 }
 
 /// An ear for strangers on one interface.
 #[derive(Debug)]
 pub struct Outsiders {
     raw: RawSocket,
-    ethertype: u16,
 }
 
 impl Outsiders {
-    /// Listens on `iface`; frames of `ethertype` are our own affair and never counted.
+    /// Listens on `iface`.
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn open(iface: &str, ethertype: u16) -> Result<Self, OpenError> {
+    pub fn open(iface: &str) -> Result<Self, OpenError> {
         let raw = RawSocket::open(iface)?;
         let fd = raw.socket.as_fd();
         packet_socket::set_packet_option(fd, libc::PACKET_IGNORE_OUTGOING, 1)
             .map_err(raw.failed("PACKET_IGNORE_OUTGOING (kernel 4.20 or later)"))?;
         raw.keep_waiting(SAMPLE_OCTETS)?;
-        let mut ear = Self { raw, ethertype };
+        let mut ear = Self { raw };
         ear.expect(&[]).map_err(ear.raw.failed("the receive filter"))?;
         let all = LinkAddress::new(ear.raw.index, libc::ETH_P_ALL as u16);
         packet_socket::bind(ear.raw.socket.as_fd(), &all).map_err(ear.raw.failed("bind"))?;
@@ -64,7 +65,7 @@ impl Outsiders {
     /// # Errors
     /// The kernel's answer.
     pub fn expect(&mut self, members: &[[u8; 6]]) -> Result<(), Errno> {
-        packet_socket::attach_filter(self.raw.socket.as_fd(), &strangers(self.ethertype, members))
+        packet_socket::attach_filter(self.raw.socket.as_fd(), &strangers(members))
     }
 
     /// What came since the last question.
@@ -73,7 +74,7 @@ impl Outsiders {
     /// The kernel's answer.
     pub fn take(&mut self) -> Result<Foreign, Errno> {
         let fd = self.raw.socket.as_fd();
-        let (mut looked, mut octets, mut mac) = (0, 0, [0; 6]);
+        let (mut looked, mut octets, mut mac, mut own) = (0, 0, [0; 6], 0);
         let mut head = [0; ETHERNET_HEADER];
         for _ in 0..SAMPLES {
             // With MSG_TRUNC the answer is the frame's own length, however little of it is read.
@@ -82,6 +83,7 @@ impl Outsiders {
                     looked += 1;
                     octets += length as u64;
                     mac.copy_from_slice(&head[6..12]);
+                    own += u64::from(mac == self.raw.mac);
                 }
                 Err(Errno::EAGAIN | Errno::EINTR | Errno::ENETDOWN) => break,
                 Err(errno) => return Err(errno),
@@ -89,17 +91,15 @@ impl Outsiders {
         }
         let frames = u64::from(packet_socket::take_seen(fd)?);
         let octets = octets.checked_div(looked).unwrap_or(0) * frames;
-        Ok(Foreign { frames, octets, mac })
+        Ok(Foreign { frames, octets, mac, own })
     }
 }
 
-/// Passes what comes from none of `members`, is not ours, and is no talk between switches (groups
-/// 01:80:c2:00:00:xx, which belong to no host's traffic).
-fn strangers(ethertype: u16, members: &[[u8; 6]]) -> Vec<libc::sock_filter> {
+/// Passes what comes from none of `members`, frames of our EtherType too, and is no talk between switches
+/// (groups 01:80:c2:00:00:xx, which belong to no host's traffic).
+fn strangers(members: &[[u8; 6]]) -> Vec<libc::sock_filter> {
     let step = |code: u16, k: u32, jt: u8, jf: u8| libc::sock_filter { code, jt, jf, k };
     let mut program = Vec::with_capacity(6 + 5 * members.len());
-    program.push(step(LOAD_HALF, 12, 0, 0));
-    program.push(step(IF_EQUAL, u32::from(ethertype), 2, 0));
     program.push(step(LOAD_WORD, 0, 0, 0));
     program.push(step(IF_EQUAL, 0x0180_c200, 0, 1));
     program.push(step(RETURN, 0, 0, 0));
@@ -172,13 +172,13 @@ mod tests {
         };
         for count in [0, 1, 3, 200] {
             let members: Vec<[u8; 6]> = (0..count).map(member).collect();
-            let program = strangers(0x88b5, &members);
+            let program = strangers(&members);
             for member in &members {
                 assert!(!passes(&program, &frame([9; 6], *member, 0x0800)));
             }
             assert!(passes(&program, &frame([9; 6], [2, 0, 0, 0, 1, 201], 0x0800)));
             assert!(passes(&program, &frame([9; 6], [2, 0, 0, 1, 1, 0], 0x0800)));
-            assert!(!passes(&program, &frame([9; 6], [7; 6], 0x88b5)), "ours are proven elsewhere");
+            assert!(passes(&program, &frame([9; 6], [7; 6], 0x88b5)), "a frame like ours makes no member");
             let talk = frame([1, 0x80, 0xc2, 0, 0, 0], [7; 6], 0x0027);
             assert!(!passes(&program, &talk), "between switches");
         }

@@ -6,7 +6,7 @@ use crate::device::{
     BROADCAST, Backlog, DeviceCounters, DeviceError, ETHERNET_HEADER, FrameDevice, Received, Stamp, Transmit,
 };
 use crate::egress::Egress;
-use crate::filter::{self, GROUPS_MAX};
+use crate::filter::{self, GROUPS_MAX, ShutOut};
 use crate::sys::interface::{self, Name};
 use crate::sys::packet_socket::{self, LinkAddress};
 use nix::errno::Errno;
@@ -117,6 +117,7 @@ pub struct PacketDevice {
     mtu: u16,
     ethertype: u16,
     groups: Vec<[u8; 6]>,
+    shut_out: Vec<ShutOut>,
     /// Our frames: the protocol is known.
     ours: LinkAddress,
     /// Host frames: the kernel reads the protocol in each.
@@ -165,6 +166,7 @@ impl PacketDevice {
             mtu,
             ethertype: options.ethertype,
             groups: Vec::new(),
+            shut_out: Vec::new(),
             ours,
             any: LinkAddress::new(index, 0),
             stamps: StampConverter::new(),
@@ -192,9 +194,7 @@ impl PacketDevice {
             return Err(Errno::E2BIG);
         }
         let fd = self.socket.as_fd();
-        let addresses: Vec<[u8; 6]> =
-            [self.mac, BROADCAST, own_group(self.mac)].iter().chain(groups).copied().collect();
-        packet_socket::attach_filter(fd, &filter::ours(self.ethertype, &addresses))?;
+        packet_socket::attach_filter(fd, &self.filter(groups))?;
         for group in groups {
             packet_socket::join(fd, self.index, *group)?;
         }
@@ -203,6 +203,12 @@ impl PacketDevice {
         }
         self.groups.extend_from_slice(groups);
         Ok(())
+    }
+
+    fn filter(&self, groups: &[[u8; 6]]) -> Vec<libc::sock_filter> {
+        let own = [self.mac, BROADCAST, own_group(self.mac)];
+        let addresses: Vec<[u8; 6]> = own.iter().chain(groups).copied().collect();
+        filter::without(&self.shut_out, &filter::ours(self.ethertype, &addresses))
     }
 
     /// The kernel's number of the interface.
@@ -373,7 +379,7 @@ pub(crate) struct RawSocket {
     pub(crate) socket: OwnedFd,
     pub(crate) index: u32,
     name: Name,
-    mac: [u8; 6],
+    pub(crate) mac: [u8; 6],
     iface: String,
 }
 
@@ -489,6 +495,14 @@ impl FrameDevice for PacketDevice {
             Err(Errno::EAGAIN | Errno::EINTR) => Ok(None),
             Err(errno) => Err(self.failure("recv", errno)),
         }
+    }
+
+    fn shut_out(&mut self, sources: &[ShutOut]) -> Result<(), DeviceError> {
+        self.shut_out.clear();
+        self.shut_out.extend_from_slice(sources);
+        let program = self.filter(&self.groups);
+        let attached = packet_socket::attach_filter(self.socket.as_fd(), &program);
+        attached.map_err(|errno| self.failure("SO_ATTACH_FILTER", errno))
     }
 
     fn link_up(&mut self) -> bool {

@@ -2,6 +2,7 @@
 
 mod attach;
 mod host;
+mod strangers;
 mod turn;
 
 pub(crate) use host::HostFrames;
@@ -9,6 +10,7 @@ pub(crate) use host::HostFrames;
 use crate::NodeSpec;
 use crate::commands::{AskError, Command, DataEnd, Note, Opening, Peer, Remains};
 use crate::counters::{self, Published, View};
+use crate::garbage::Garbage;
 use crate::gate::{Egress, EgressError};
 use crate::guardian::Wills;
 use crate::hold_log::HoldLog;
@@ -202,6 +204,7 @@ struct Data<D, G> {
     llc_streams: bool,
     published: Published,
     tracer: Tracer,
+    garbage: Garbage,
     wills: Wills,
 }
 
@@ -294,6 +297,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             llc_streams: false,
             published: files.published,
             wills: files.wills,
+            garbage: Garbage::new(),
             tracer: Tracer::new(files.log, spec.settings.ether_type, mac.0, boot_id()),
         })
     }
@@ -331,7 +335,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
             self.dequeued = received.dequeued;
             let taken = self.tick();
+            let unproven = self.unproven();
             let handled = self.arrived(at, received.dequeued, &buffer[..received.len]);
+            if self.unproven() != unproven {
+                self.note_unproven(received.dequeued, &buffer[..received.len])?;
+            }
             if let Some(begin) = begin {
                 self.measured.hops_split += 1;
                 self.measured.receive_ns += elapsed(Some(begin), taken);
@@ -691,6 +699,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             )),
             stalls: self.stalls.recent().copied().collect(),
             llc: self.llc_info(),
+            shut_out: self.garbage.shut_out().iter().map(|source| MacAddr(source.mac)).collect(),
             units: self.node.own_channels().map(|said| (said.channel, said.sending, said.units)).collect(),
         }
     }

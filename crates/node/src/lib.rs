@@ -16,6 +16,7 @@ mod counters;
 mod data;
 mod descriptors;
 mod door;
+mod garbage;
 mod gate;
 mod guardian;
 mod hold_log;
@@ -184,7 +185,7 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
     let facts = status::Facts { guardian, ..status::Facts::of(&spec, table, log.as_ref(), privileges)? };
     let privileges = &facts.privileges;
     // Packet sockets are opened before the right to open them is given away.
-    let ear = Outsiders::open(&interface, spec.settings.ether_type).ok();
+    let ear = Outsiders::open(&interface).ok();
     let outcome = std::thread::scope(|scope| {
         let (asked_of, counted) = (&interface, &facts.counters);
         let meter_thread =

@@ -25,6 +25,7 @@ pub(crate) struct Meter {
     foreign_frames: AtomicU64,
     foreign_octets: AtomicU64,
     foreign_mac: AtomicU64,
+    own_address: AtomicU64,
     gate_lost: AtomicU64,
     mtu: AtomicU64,
 }
@@ -38,6 +39,7 @@ impl Meter {
             foreign_frames: zero(),
             foreign_octets: zero(),
             foreign_mac: zero(),
+            own_address: zero(),
             gate_lost: zero(),
             mtu: zero(),
         })
@@ -59,6 +61,7 @@ impl Meter {
         let (frames, octets) = (load(&self.sent_frames), load(&self.sent_octets));
         let [_, _, mac @ ..] = load(&self.foreign_mac).to_be_bytes();
         HostSigns {
+            own_address: load(&self.own_address),
             interface: (octets != NOT_KNOWN && frames != NOT_KNOWN).then_some(Load { frames, octets }),
             foreign: Load { frames: load(&self.foreign_frames), octets: load(&self.foreign_octets) },
             foreign_mac: MacAddr(mac),
@@ -94,6 +97,7 @@ pub(crate) fn run(
             continue;
         }
         let heard = open.take().unwrap_or_default();
+        meter.own_address.fetch_add(heard.own, Ordering::Relaxed);
         let rules = seen.segment.mode == TOKEN_MODE;
         let members = members(&seen);
         let changed = members != known;
@@ -112,8 +116,11 @@ pub(crate) fn run(
     }
 }
 
+/// The other stations: what comes in with this one's address is a stranger's.
 fn members(seen: &Monitor) -> Vec<[u8; 6]> {
-    let alive = seen.stations.iter().filter(|row| row.flags & StationRow::ALIVE != 0);
+    let is_other =
+        |row: &&StationRow| row.flags & (StationRow::ALIVE | StationRow::HERE) == StationRow::ALIVE;
+    let alive = seen.stations.iter().filter(is_other);
     let mut members: Vec<[u8; 6]> = alive
         .map(|row| {
             let [_, _, mac @ ..] = row.mac.to_be_bytes();

@@ -106,6 +106,8 @@ pub(crate) struct Snapshot {
     pub(crate) counters: Vec<(&'static str, u64)>,
     pub(crate) stalls: Vec<StallEvent>,
     pub(crate) llc: LlcInfo,
+    /// Sources of frames that nothing proves, which the kernel drops for now.
+    pub(crate) shut_out: Vec<MacAddr>,
     /// Of each channel its sender's number, whether it is sent here, and its units so far.
     pub(crate) units: Vec<(u64, bool, u64)>,
 }
@@ -145,6 +147,11 @@ impl Snapshot {
             notes.push("the well-known lab key is in use: anybody can make frames of this segment".into());
         }
         notes.extend(facts.guardian.as_ref().map(|guardian| format!("guardian: {}", guardian.state())));
+        notes.extend(self.shut_out.iter().map(|mac| {
+            format!(
+                "{mac} sends more than 640 frames a second that no key proves; the kernel drops them here"
+            )
+        }));
         notes.extend(self.status.contested.iter().map(|mac| self.contested(*mac, facts)));
         // Of settings that differ the journal knows which.
         let refused = self.status.refused.iter().filter(|told| told.why != Verdict::Settings);

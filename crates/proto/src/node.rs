@@ -343,6 +343,7 @@ impl Node {
 
     /// What the parent knows of its host, for reports and monitors.
     pub fn tell_host(&mut self, signs: HostSigns) {
+        self.link.note_own_address(signs.own_address);
         self.reports.tell_host(signs, &self.link);
     }
 

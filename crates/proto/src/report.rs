@@ -31,6 +31,8 @@ pub struct HostSigns {
     pub faults: u64,
     /// Ordinary frames that were dropped outside the machines.
     pub dropped: u64,
+    /// How often frames of any kind came in that carry this station's own address.
+    pub own_address: u64,
 }
 
 /// What a station has said of itself.

@@ -43,6 +43,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.stalls.on_timer(due, woke);
         }
         self.begin_turn(woke);
+        self.hear_again(woke)?;
         // The token first: whoever else is ready can wait for it, but the ring must not wait for them.
         if ready.contains(&DEVICE) {
             self.receive()?;

@@ -55,6 +55,8 @@ pub(super) struct Contested {
     news: Vec<MacAddr>,
     /// This station's own address is, and the others are to hear of it.
     untold: bool,
+    /// How often the parent has seen frames with it come in, and that it was more than before.
+    own_frames: (u64, bool),
     /// Not before then.
     tells: Instant,
     /// Until then it is no news that frames reach this station at its group address.
@@ -71,7 +73,14 @@ impl core::fmt::Debug for Contested {
 impl Contested {
     pub(super) fn new() -> Self {
         let (rivals, news) = (Vec::with_capacity(CONTESTED_MAX), Vec::with_capacity(CONTESTED_MAX));
-        Self { rivals, news, untold: false, tells: Instant::ZERO, doubted: Instant::ZERO }
+        Self {
+            rivals,
+            news,
+            untold: false,
+            own_frames: (0, false),
+            tells: Instant::ZERO,
+            doubted: Instant::ZERO,
+        }
     }
 
     /// The address to which frames for this one go.
@@ -163,6 +172,12 @@ impl Rether {
         self.contested.untold = true;
     }
 
+    /// The parent has seen so many frames come in with this station's own address, of whatever kind.
+    pub(crate) fn note_own_address(&mut self, frames: u64) {
+        let (before, rose) = self.contested.own_frames;
+        self.contested.own_frames = (frames, rose || frames > before);
+    }
+
     /// A proven frame came to this station's group address. Once told, the others go on so until they have
     /// forgotten it: only what comes later is another sign.
     pub(super) fn on_group_address(&mut self, now: Instant) {
@@ -175,6 +190,9 @@ impl Rether {
     /// What has come of contested addresses, before anything else leaves.
     pub(super) fn settle_contested(&mut self, now: Instant) {
         self.contested.expire(now);
+        if core::mem::take(&mut self.contested.own_frames.1) {
+            self.contest_own(now, Sign::Forged);
+        }
         while let Some(mac) = self.contested.news.pop() {
             self.event(LinkEvent::Contested { mac });
         }

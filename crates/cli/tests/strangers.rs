@@ -1,0 +1,83 @@
+//! A stranger at a port of the switch who has no key: what he sends stops no channel, costs little, and is
+//! told of.
+
+mod common;
+
+use common::Lab;
+use common::stream::Stream;
+use serde_json::Value;
+use std::process::Command;
+
+/// Sends frames of 60 octets from the interface of station `k`, which has no node: so many, so often.
+fn raw(lab: &Lab, k: u8, from: &str, ether_type: &str, frames: u32, pause: &str) -> Command {
+    let script = format!(
+        "import socket,time\ns=socket.socket(socket.AF_PACKET,socket.SOCK_RAW)\ns.bind(('eth0',0))\n\
+         f=bytes.fromhex('ff'*6+'{from}'+'{ether_type}'+'110d000000000000000000010000')\n\
+         for i in range({frames}):\n s.send(f.ljust(60,b'\\0'))\n time.sleep({pause})"
+    );
+    lab.exec(k, &["python3", "-c", &script])
+}
+
+fn has_python() -> bool {
+    Command::new("python3").arg("--version").output().is_ok_and(|out| out.status.success())
+}
+
+fn says(words: &'static str) -> impl Fn(&Value) -> bool {
+    move |status| {
+        status["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains(words))
+    }
+}
+
+fn counter(lab: &Lab, k: u8, name: &str) -> u64 {
+    lab.rota(k, &["status", "--counters", "--json"]).well().json()[name].as_u64().unwrap()
+}
+
+/// Five stations, of which the fifth has no node, and a stream from the first to the fourth.
+fn lab(test: &str) -> Option<(Lab, Vec<common::Program>)> {
+    if !has_python() {
+        return None;
+    }
+    let lab = Lab::without_nodes(test, 5, &["--rate", "100mbit"])?;
+    let nodes = (1..=4).map(|k| lab.start_node(k, &["--rate".into(), "100mbit".into()])).collect();
+    for k in 1..=4 {
+        let all = |status: &Value| status["members"].as_array().unwrap().len() == 4;
+        lab.wait_for_status(k, "all members", all);
+    }
+    Some((lab, nodes))
+}
+
+/// One such frame stopped the ring for 0.44 s, and ten a second ended the channel.
+#[test]
+fn ten_frames_a_second_with_a_stations_address_end_no_channel_and_are_told_of() {
+    let Some((lab, _nodes)) = lab("spoof") else { return };
+    let stream = Stream::start(&lab, 1, 4);
+    stream.assert_goes_on();
+    let dead = |lab: &Lab| -> u64 { (1..=4).map(|k| counter(lab, k, "stations_declared_dead")).sum() };
+    let before = dead(&lab);
+    // Of our kind with the receiver's address, and of another with the sender's.
+    for (whose, ether_type) in [("02524f544104", "88b5"), ("02524f544101", "0800")] {
+        let mut stranger = raw(&lab, 5, whose, ether_type, 60, "0.1").spawn().unwrap();
+        lab.wait_for_status(2, "a note about a stranger", says("is used by a stranger"));
+        stream.assert_goes_on();
+        assert!(stranger.wait().unwrap().success());
+        stream.assert_goes_on();
+    }
+    assert_eq!(dead(&lab), before, "nobody is thought dead for what a stranger sends");
+}
+
+/// Each cost 4.8 us, and nothing was told of them.
+#[test]
+fn garbage_is_dropped_in_the_kernel_and_its_source_is_told() {
+    let Some((lab, _nodes)) = lab("garbage") else { return };
+    let stream = Stream::start(&lab, 1, 4);
+    stream.assert_goes_on();
+    let mut stranger = raw(&lab, 5, "060000000009", "88b5", 60_000, "0").spawn().unwrap();
+    lab.wait_for_status(2, "a note about garbage", says("06:00:00:00:00:09 sends more than"));
+    stream.assert_goes_on();
+    assert!(stranger.wait().unwrap().success());
+    stream.assert_goes_on();
+    for k in 1..=4 {
+        let heard = counter(&lab, k, "frames_unproven");
+        assert!((1..20_000).contains(&heard), "n{k} has looked at {heard} of 60,000");
+    }
+}
