@@ -10,10 +10,12 @@ use std::process::Command;
 
 /// Sends frames of 60 octets from the interface of station `k`, which has no node: so many, so often.
 fn raw(lab: &Lab, k: u8, from: &str, ether_type: &str, frames: u32, pause: &str) -> Command {
+    // An address, or an expression that makes one of `i`.
+    let from = if from.len() == 12 { format!("bytes.fromhex('{from}')") } else { from.to_owned() };
     let script = format!(
         "import socket,time\ns=socket.socket(socket.AF_PACKET,socket.SOCK_RAW)\ns.bind(('eth0',0))\n\
-         f=bytes.fromhex('ff'*6+'{from}'+'{ether_type}'+'110d000000000000000000010000')\n\
-         for i in range({frames}):\n s.send(f.ljust(60,b'\\0'))\n time.sleep({pause})"
+         h,t=bytes.fromhex('ff'*6),bytes.fromhex('{ether_type}'+'110d000000000000000000010000')\n\
+         for i in range({frames}):\n s.send((h+{from}+t).ljust(60,b'\\0'))\n time.sleep({pause})"
     );
     lab.exec(k, &["python3", "-c", &script])
 }
@@ -76,8 +78,22 @@ fn garbage_is_dropped_in_the_kernel_and_its_source_is_told() {
     stream.assert_goes_on();
     assert!(stranger.wait().unwrap().success());
     stream.assert_goes_on();
+    let mut heard = [0; 4];
     for k in 1..=4 {
-        let heard = counter(&lab, k, "frames_unproven");
-        assert!((1..20_000).contains(&heard), "n{k} has looked at {heard} of 60,000");
+        heard[k - 1] = counter(&lab, k as u8, "frames_unproven");
+        assert!((1..20_000).contains(&heard[k - 1]), "n{k} has looked at {} of 60,000", heard[k - 1]);
+    }
+    // And with an address of its own in each frame.
+    let began = std::time::Instant::now();
+    let mut stranger = raw(&lab, 5, "b'\\x06'+i.to_bytes(5,'big')", "88b5", 60_000, "0").spawn().unwrap();
+    lab.wait_for_status(2, "a note about many", says("come from many addresses"));
+    stream.assert_goes_on();
+    assert!(stranger.wait().unwrap().success());
+    stream.assert_goes_on();
+    for k in 1..=4 {
+        let more = counter(&lab, k as u8, "frames_unproven") - heard[k - 1];
+        // 5,120 a second, and what waited in the socket when the door closed.
+        let most = 8_000 * (1 + began.elapsed().as_secs());
+        assert!((1..most).contains(&more), "n{k} has looked at {more} of 60,000, {most} at most");
     }
 }

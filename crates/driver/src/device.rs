@@ -180,11 +180,12 @@ pub trait FrameDevice {
         Ok(None)
     }
 
-    /// Takes no more frames from these sources, and from all others again, where it can.
+    /// Takes no more frames from these sources, and from all others again, where it can; with `known`, only
+    /// frames that tell one of these incarnations.
     ///
     /// # Errors
     /// [`DeviceError::Os`].
-    fn shut_out(&mut self, _sources: &[ShutOut]) -> Result<(), DeviceError> {
+    fn shut_out(&mut self, _sources: &[ShutOut], _known: Option<&[u32]>) -> Result<(), DeviceError> {
         Ok(())
     }
 

@@ -32,6 +32,22 @@ pub struct ShutOut {
     pub but: Option<u32>,
 }
 
+/// Stations that a closed door can know: a jump goes no further.
+pub const KNOWN_MAX: usize = 254;
+
+/// The same program behind a test that drops what does not tell one of these incarnations.
+pub(crate) fn only(known: &[u32], program: &[sock_filter]) -> Vec<sock_filter> {
+    let known = &known[..known.len().min(KNOWN_MAX)];
+    let mut all = Vec::with_capacity(known.len() + 2 + program.len());
+    all.push(step(LOAD_WORD, INCARNATION_AT as u32, 0, 0));
+    for (k, incarnation) in known.iter().enumerate() {
+        all.push(step(IF_EQUAL, *incarnation, (known.len() - k) as u8, 0));
+    }
+    all.push(step(RETURN, 0, 0, 0));
+    all.extend_from_slice(program);
+    all
+}
+
 /// The same program behind tests that drop what comes from `sources`.
 pub(crate) fn without(sources: &[ShutOut], program: &[sock_filter]) -> Vec<sock_filter> {
     let mut all = Vec::with_capacity(7 * sources.len() + program.len());
@@ -169,6 +185,24 @@ mod tests {
             assert_eq!(passes(&program, &from(babbler, 77)), count < 1);
             assert_eq!(passes(&program, &from(member, 76)), count < 2);
             assert!(passes(&program, &from(member, 77)) && passes(&program, &from(other, 77)));
+        }
+    }
+
+    #[test]
+    fn behind_a_closed_door_only_stations_are_heard() {
+        let own = [2, 0, 0, 0, 0, 1];
+        let all = ours(0x88b5, &[own, [0xff; 6]]);
+        let known: Vec<u32> = (1..=300).map(|k| k * 0x0001_0101).collect();
+        for count in [0, 1, 2, 253, 254, 300] {
+            let program = only(&known[..count], &all);
+            for (k, incarnation) in known.iter().enumerate() {
+                let mut frame = frame(own, 0x88b5, 0x11);
+                frame.resize(60, 0);
+                frame[26..30].copy_from_slice(&incarnation.to_be_bytes());
+                assert_eq!(passes(&program, &frame), k < count.min(KNOWN_MAX), "{k} of {count}");
+                frame[12] = 8;
+                assert!(!passes(&program, &frame));
+            }
         }
     }
 

@@ -118,6 +118,8 @@ pub struct PacketDevice {
     ethertype: u16,
     groups: Vec<[u8; 6]>,
     shut_out: Vec<ShutOut>,
+    /// Behind a closed door: the incarnations that are heard.
+    known: Option<Vec<u32>>,
     /// Our frames: the protocol is known.
     ours: LinkAddress,
     /// Host frames: the kernel reads the protocol in each.
@@ -167,6 +169,7 @@ impl PacketDevice {
             ethertype: options.ethertype,
             groups: Vec::new(),
             shut_out: Vec::new(),
+            known: None,
             ours,
             any: LinkAddress::new(index, 0),
             stamps: StampConverter::new(),
@@ -208,7 +211,11 @@ impl PacketDevice {
     fn filter(&self, groups: &[[u8; 6]]) -> Vec<libc::sock_filter> {
         let own = [self.mac, BROADCAST, own_group(self.mac)];
         let addresses: Vec<[u8; 6]> = own.iter().chain(groups).copied().collect();
-        filter::without(&self.shut_out, &filter::ours(self.ethertype, &addresses))
+        let program = filter::without(&self.shut_out, &filter::ours(self.ethertype, &addresses));
+        match &self.known {
+            None => program,
+            Some(known) => filter::only(known, &program),
+        }
     }
 
     /// The kernel's number of the interface.
@@ -497,9 +504,10 @@ impl FrameDevice for PacketDevice {
         }
     }
 
-    fn shut_out(&mut self, sources: &[ShutOut]) -> Result<(), DeviceError> {
+    fn shut_out(&mut self, sources: &[ShutOut], known: Option<&[u32]>) -> Result<(), DeviceError> {
         self.shut_out.clear();
         self.shut_out.extend_from_slice(sources);
+        self.known = known.map(<[u32]>::to_vec);
         let program = self.filter(&self.groups);
         let attached = packet_socket::attach_filter(self.socket.as_fd(), &program);
         attached.map_err(|errno| self.failure("SO_ATTACH_FILTER", errno))

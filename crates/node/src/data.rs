@@ -700,6 +700,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             stalls: self.stalls.recent().copied().collect(),
             llc: self.llc_info(),
             shut_out: self.garbage.shut_out().iter().map(|source| MacAddr(source.mac)).collect(),
+            many_strangers: self.garbage.was_closed(now()),
             units: self.node.own_channels().map(|said| (said.channel, said.sending, said.units)).collect(),
         }
     }

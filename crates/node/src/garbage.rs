@@ -1,28 +1,38 @@
-//! Frames that nothing proves, by the address they carry: who sends many is shut out in the kernel for a while,
-//! so that a flood costs this host next to nothing.
+//! Frames that nothing proves. A source that sends many of them is shut out in the kernel for a while; when all
+//! sources together send too many, only stations are heard until the window ends. So a flood costs this host
+//! next to nothing, whatever addresses it carries.
 
 use rota_driver::device::{SHUT_OUT_MAX, ShutOut};
+use rota_driver::filter::{INCARNATION_AT, KNOWN_MAX};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 
-const _: () =
-    assert!(rota_driver::filter::INCARNATION_AT == rota_wire::INCARNATION_AT, "the kernel reads it there");
+const _: () = assert!(INCARNATION_AT == rota_wire::INCARNATION_AT, "the kernel reads it there");
 
 /// Frames are counted for so long.
 const WINDOW: Span = Span::from_millis(100);
-/// So many of one source in a window are too many. A station with another key says less than one.
+/// So many of one source in a window are too many. A station with another key sends one a second.
 const TOO_MANY: u32 = 64;
-/// For so long nothing more is heard of their source.
+/// So many of all sources in a window are too many: 5,120 a second cost 2.5 % of a core.
+const TOO_MANY_OF_ALL: u32 = 8 * TOO_MANY;
+/// For so long nothing more is heard of a source.
 const SHUT_FOR: Span = Span::from_millis(5_000);
+/// For so long status says that the door was closed.
+const TOLD_FOR: Span = Span::from_millis(5_000);
 
 /// The sources of the newest window, and those that are shut out.
 #[derive(Debug)]
 pub(crate) struct Garbage {
     began: Instant,
     sources: Vec<(MacAddr, u32)>,
+    all: u32,
     shut: Vec<ShutOut>,
     /// When each is heard again.
     until: Vec<Instant>,
+    /// Whether only stations are heard, and when that last began.
+    closed: bool,
+    closed_at: Option<Instant>,
+    known: Vec<u32>,
 }
 
 impl Garbage {
@@ -30,30 +40,59 @@ impl Garbage {
         Self {
             began: Instant::ZERO,
             sources: Vec::with_capacity(SHUT_OUT_MAX),
+            all: 0,
             shut: Vec::with_capacity(SHUT_OUT_MAX),
             until: Vec::with_capacity(SHUT_OUT_MAX),
+            closed: false,
+            closed_at: None,
+            known: Vec::with_capacity(KNOWN_MAX),
         }
     }
 
-    /// Who is not heard now.
+    /// The sources that are shut out now.
     pub(crate) fn shut_out(&self) -> &[ShutOut] {
         &self.shut
     }
 
+    /// Whether strangers were too many to tell apart a short time ago.
+    pub(crate) fn was_closed(&self, now: Instant) -> bool {
+        self.closed_at.is_some_and(|at| now.since(at) < TOLD_FOR)
+    }
+
+    /// What the device is to drop: these sources, and all but these incarnations while the door is closed.
+    pub(crate) fn door(&mut self, known: impl Iterator<Item = u32>) -> (&[ShutOut], Option<&[u32]>) {
+        self.known.clear();
+        self.known.extend(known.take(KNOWN_MAX));
+        (&self.shut, self.closed.then_some(&self.known))
+    }
+
+    /// Whether the door is closed and lets in others than these.
+    pub(crate) fn is_stale(&self, known: impl Iterator<Item = u32>) -> bool {
+        self.closed && !known.take(KNOWN_MAX).eq(self.known.iter().copied())
+    }
+
     /// One more frame that nothing proves came from there; `station` is the incarnation of the station that has
-    /// this address, which must be heard on. True when its source is to be shut out.
+    /// this address, which must be heard on. True when the door changes.
     pub(crate) fn count(&mut self, now: Instant, from: MacAddr, station: Option<u32>) -> bool {
         if now.since(self.began) >= WINDOW {
-            self.began = now;
+            (self.began, self.all) = (now, 0);
             self.sources.clear();
         }
+        self.all += 1;
+        let closes = self.all == TOO_MANY_OF_ALL;
+        if closes {
+            (self.closed, self.closed_at) = (true, Some(now));
+        }
+        self.shuts_out(now, from, station) || closes
+    }
+
+    fn shuts_out(&mut self, now: Instant, from: MacAddr, station: Option<u32>) -> bool {
         if self.sources.iter().all(|(mac, _)| *mac != from) && self.sources.len() < SHUT_OUT_MAX {
             self.sources.push((from, 0));
         }
         let Some((_, count)) = self.sources.iter_mut().find(|(mac, _)| *mac == from) else { return false };
         *count += 1;
-        let count = *count;
-        if count != TOO_MANY || self.shut.len() == SHUT_OUT_MAX {
+        if *count != TOO_MANY || self.shut.len() == SHUT_OUT_MAX {
             return false;
         }
         self.shut.push(ShutOut { mac: from.0, but: station });
@@ -61,14 +100,16 @@ impl Garbage {
         true
     }
 
-    /// Hears those again whose time is over; true when there were any.
+    /// Hears those again whose time is over; true when the door changes.
     pub(crate) fn release(&mut self, now: Instant) -> bool {
         let before = self.shut.len();
         while let Some(at) = self.until.iter().position(|until| now >= *until) {
             self.until.swap_remove(at);
             self.shut.swap_remove(at);
         }
-        self.shut.len() != before
+        let opens = self.closed && now.since(self.began) >= WINDOW;
+        self.closed &= !opens;
+        opens || self.shut.len() != before
     }
 }
 
@@ -76,11 +117,14 @@ impl Garbage {
 mod tests {
     use super::*;
 
+    fn at(us: u64) -> Instant {
+        Instant::from_nanos(1_000_000_000) + Span::from_micros(us)
+    }
+
     #[test]
     fn a_flood_is_shut_out_for_five_seconds_and_a_trickle_is_not() {
         let mut garbage = Garbage::new();
         let (flood, trickle) = (MacAddr([6; 6]), MacAddr([4; 6]));
-        let at = |us: u64| Instant::from_nanos(1_000_000_000) + Span::from_micros(us);
         let shut = (0..100).filter(|frame| garbage.count(at(frame * 7), flood, Some(9))).count();
         assert_eq!((shut, garbage.shut_out()), (1, &[ShutOut { mac: [6; 6], but: Some(9) }][..]));
         for frame in 0..1_000 {
@@ -95,13 +139,28 @@ mod tests {
         let mut garbage = Garbage::new();
         for source in 0..100_u8 {
             for _ in 0..TOO_MANY {
-                garbage.count(
-                    Instant::from_nanos(1_000_000_000 * u64::from(source)),
-                    MacAddr([source; 6]),
-                    None,
-                );
+                garbage.count(at(200_000 * u64::from(source)), MacAddr([source; 6]), None);
             }
         }
         assert_eq!(garbage.shut_out().len(), SHUT_OUT_MAX);
+    }
+
+    #[test]
+    fn a_flood_from_ever_new_addresses_closes_the_door_until_its_window_ends() {
+        let mut garbage = Garbage::new();
+        let flood = |garbage: &mut Garbage, us| {
+            let from = |k: u32| MacAddr([2, 0, 0, 0, (k >> 8) as u8, k as u8]);
+            (0..2 * TOO_MANY_OF_ALL).filter(|k| garbage.count(at(us), from(*k), None)).count()
+        };
+        assert_eq!(garbage.door([7, 8].into_iter()), (&[][..], None));
+        assert_eq!(flood(&mut garbage, 0), 1);
+        assert_eq!(garbage.door([7, 8].into_iter()), (&[][..], Some(&[7, 8][..])));
+        assert!(garbage.is_stale([7, 8, 9].into_iter()) && !garbage.is_stale([7, 8].into_iter()));
+        assert!(
+            !garbage.release(at(99_000)) && garbage.release(at(100_000)) && !garbage.release(at(100_001))
+        );
+        assert_eq!(garbage.door([7, 8].into_iter()), (&[][..], None));
+        assert!(garbage.was_closed(at(4_999_000)) && !garbage.was_closed(at(5_000_000)));
+        assert_eq!(flood(&mut garbage, 200_000), 1, "and again in the next");
     }
 }

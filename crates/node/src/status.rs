@@ -108,6 +108,8 @@ pub(crate) struct Snapshot {
     pub(crate) llc: LlcInfo,
     /// Sources of frames that nothing proves, which the kernel drops for now.
     pub(crate) shut_out: Vec<MacAddr>,
+    /// Strangers are so many that only stations are heard most of the time.
+    pub(crate) many_strangers: bool,
     /// Of each channel its sender's number, whether it is sent here, and its units so far.
     pub(crate) units: Vec<(u64, bool, u64)>,
 }
@@ -151,6 +153,11 @@ impl Snapshot {
             format!(
                 "{mac} sends more than 640 frames a second that no key proves; the kernel drops them here"
             )
+        }));
+        notes.extend(self.many_strangers.then(|| {
+            "more than 5,120 frames a second that no key proves come from many addresses; the kernel drops \
+             most of them here, and a station that joins may wait longer"
+                .to_owned()
         }));
         notes.extend(self.status.contested.iter().map(|mac| self.contested(*mac, facts)));
         // Of settings that differ the journal knows which.
