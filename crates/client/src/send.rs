@@ -151,9 +151,11 @@ impl SendChannel {
         self.turns.policy = overdue;
     }
 
-    /// Whether as many units wait as leave in one slot: one more would be late.
+    /// Whether as many units wait as leave in one slot: one more would be late. What has ended takes none:
+    /// there sending says why, and waiting would never end.
     pub fn is_behind(&self) -> bool {
-        self.waiting() >= in_slot(&self.contract)
+        let is_over = matches!(self.source.board.state(), ChannelState::Closed(_)) || self.session.is_gone();
+        !is_over && self.waiting() >= in_slot(&self.contract)
     }
 
     /// The program itself has left out so many units, because their turns had passed before it ran again:

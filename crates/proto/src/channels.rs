@@ -823,7 +823,9 @@ impl Channels {
             channel.state = Sending::Closing;
             channel.cause = cause;
             channel.silent |= silent;
-            channel.tries = 0;
+            // A station that is gone answers nothing, and the program is to hear of it at once.
+            let is_gone = matches!(channel.cause, CloseCause::PeerGone | CloseCause::PeerStopped);
+            channel.tries = if is_gone { u8::MAX - 1 } else { 0 };
             channel.again = now;
         }
     }
