@@ -390,6 +390,9 @@ BODIES[16] = function(r)
     return channels and channels .. " channels"
 end
 
+-- A will says all in its header.
+BODIES[17] = function() end
+
 function rota.dissector(tvb, pinfo, root)
     pinfo.cols.protocol = "Rota"
     local tree = root:add(rota, tvb())

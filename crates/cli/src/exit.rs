@@ -73,6 +73,11 @@ impl Failure {
     pub fn wrong_use(sentence: impl Into<String>) -> Self {
         Self { exit: Exit::WrongUse, sentence: sentence.into() }
     }
+
+    /// Admission said no (exit code 3), and why.
+    pub fn refused(why: &str) -> Self {
+        Self { exit: Exit::Refused, sentence: format!("refused: {why}") }
+    }
 }
 
 impl From<CloseCause> for Failure {
@@ -98,7 +103,7 @@ impl From<NodeError> for Failure {
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         match error {
-            OpenError::Refused(refusal) => Self { exit: Exit::Refused, sentence: refusal.sentence },
+            OpenError::Refused(refusal) => Self::refused(&refusal.sentence),
             OpenError::NoSuchStation(sentence) | OpenError::NoListener(sentence) => {
                 Self { exit: Exit::NotThere, sentence }
             }

@@ -221,7 +221,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         Ok(sink) => sink,
         Err(OpenError::Failed(failure)) => return Err(failure),
         Err(OpenError::Refused { refusal, sentence }) => {
-            let failure = Failure { exit: Exit::Refused, sentence };
+            let failure = Failure::refused(&sentence);
             report.refused = Some(refusal);
             print(&report, format)?;
             return Err(failure);

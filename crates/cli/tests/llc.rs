@@ -276,7 +276,7 @@ fn a_socket_on_a_reserved_channel_sends_in_its_slots_and_hears_what_does_not_fit
     let reserve = |more: &[&str]| send(&lab, 1, &[&["--to", "24@2", "--reserve", CYCLE], more].concat());
     let nobody = reserve(&["x"]);
     assert!(
-        nobody.code() == 1 && nobody.err.contains("nobody listens to reserved channels"),
+        nobody.code() == 5 && nobody.err.contains("nobody listens to reserved channels"),
         "{}",
         nobody.err
     );

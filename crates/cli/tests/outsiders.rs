@@ -43,7 +43,11 @@ fn a_station_with_another_cycle_stays_outside_and_both_sides_say_why() {
     let _three = lab.start_node(3, &["--trt".into(), "20ms".into()]);
     for k in [1, 3] {
         let told = |status: &Value| {
-            status["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("settings"))
+            status["notes"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|note| note.as_str().unwrap().contains("does not take part: its cycle (--trt)"))
         };
         let status = lab.wait_for_status(k, "a note about other settings", told);
         let stranger = if k == 1 { "n3" } else { "n1" };
@@ -53,6 +57,6 @@ fn a_station_with_another_cycle_stays_outside_and_both_sides_say_why() {
     stream.assert_goes_on();
     let refused =
         lab.rota(3, &["channel", "open", "--to", "n1", "--service", "9", "--rate", "1mbit", "--probe"]);
-    assert!(refused.code() == 2 && refused.err.contains("no station 'n1'"), "{refused:?}");
+    assert!(refused.code() == 5 && refused.err.contains("no station 'n1'"), "{refused:?}");
     stream.assert_goes_on();
 }

@@ -596,7 +596,7 @@ fn not_opened(cause: CloseCause, peer: &str, service: u16) -> Reply {
         },
         CloseCause::NotForYou => Reply::NoListener {
             sentence: format!(
-                "whoever listens to service {service} on {peer} takes channels of another station only; \
+                "the listener of service {service} on {peer} takes channels of another station only; \
                  leave --from out there, or name this station"
             ),
         },

@@ -59,7 +59,7 @@ fn whatever_goes_wrong_every_copy_ends_under_one_name() {
     let flood = rota_sim::Fault::Flood { octets: 1_514, broadcast: true };
     for round in 0..60 {
         stream(&mut world, &flows, 3);
-        (0..12).for_each(|_| world.beat_fault(0, &flood));
+        (0..24).for_each(|_| world.beat_fault(0, &flood));
         match round % 20 {
             5 => world.pause(4, ms(120)),
             11 => world.kill(4),
