@@ -343,7 +343,7 @@ BODIES[14] = function(r)
     local verb = r:uint("verb", 1)
     r:all { { "code", 1 }, { "service", 2 }, { "label", 2 }, { "channel", 8 }, { "unit_octets_max", 4 } }
     r:all { { "period", 4 }, { "bound", 8 }, { "final_unit", 8 } }
-    if verb == 8 then
+    if verb == 7 or verb == 8 then
         r:all { { "units", 8 }, { "late", 8 }, { "lost", 8 }, { "incomplete", 8 }, { "latest_by", 8 } }
     end
     return verb and (VERBS[verb] or "verb " .. verb)

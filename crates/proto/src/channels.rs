@@ -221,8 +221,12 @@ pub(crate) struct Channels {
     /// asks for one meanwhile is not answered, and asks again.
     returning: Vec<Listener>,
     events: VecDeque<ChannelEvent>,
+    /// The newest channels received here that ended with broken units, as their senders are told.
+    ended: VecDeque<(MacAddr, Signal)>,
 }
 
+/// A sender asks for its channel's end within seconds.
+const ENDED_MAX: usize = 32;
 const SIGNAL_INTERVAL: Span = Span::from_millis(200);
 const SIGNAL_TRIES: u8 = 25;
 /// How long a receiver is kept for a sender that asked for it and never got its reservation.
@@ -244,6 +248,7 @@ impl Channels {
             listeners: Vec::new(),
             returning: Vec::with_capacity(CHANNELS_MAX),
             events: VecDeque::with_capacity(1024),
+            ended: VecDeque::with_capacity(ENDED_MAX),
         }
     }
 
@@ -545,9 +550,13 @@ impl Channels {
                     *acknowledged = true;
                 }
             }
-            Verb::CloseAck => self.reap(|channel| {
-                channel.id.0 == signal.channel && channel.peer == from && channel.state == Sending::Closing
-            }),
+            Verb::CloseAck => {
+                self.on_tally(from, signal);
+                self.reap(|channel| {
+                    let meant = channel.id.0 == signal.channel && channel.peer == from;
+                    meant && channel.state == Sending::Closing
+                });
+            }
             Verb::Tally => self.on_tally(from, signal),
             Verb::Unknown(_) => {}
         }
@@ -666,10 +675,13 @@ impl Channels {
     fn on_close(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
         if let Some(at) = self.incoming.iter().position(|c| c.peer == from && c.remote == signal.channel) {
             let (cause, sent) = (CloseCause::from_code(signal.code), Some(signal.final_unit));
-            // First what came: its sender is gone as soon as the end is acknowledged.
-            self.end_incoming(at, cause, sent, Some((now, &mut *link)));
+            self.end_incoming(at, cause, sent, None);
         }
-        link.send_signal(now, from, Signal::new(Verb::CloseAck, signal.channel, signal.label));
+        // Each time with what came: its sender is gone as soon as it has heard the end.
+        let ended = self.ended.iter().find(|(peer, last)| *peer == from && last.channel == signal.channel);
+        let tally = ended.map(|(_, last)| last.tally).unwrap_or_default();
+        let noted = Signal::new(Verb::CloseAck, signal.channel, signal.label);
+        link.send_signal(now, from, Signal { tally, ..noted });
     }
 
     fn on_refuse(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
@@ -702,8 +714,14 @@ impl Channels {
     ) {
         let mut ended = self.incoming.swap_remove(at);
         let tally = ended.meter.end(final_unit.filter(|_| ended.opened));
-        if let Some((now, link)) = tell.filter(|_| tally.broken() > 0) {
-            link.send_signal(now, ended.peer, ended.tally_signal());
+        if tally.broken() > 0 {
+            if self.ended.len() == ENDED_MAX {
+                self.ended.pop_front();
+            }
+            self.ended.push_back((ended.peer, ended.tally_signal()));
+            if let Some((now, link)) = tell {
+                link.send_signal(now, ended.peer, ended.tally_signal());
+            }
         }
         let Incoming { id: channel, opened, taker, .. } = ended;
         let listener = (!opened).then_some(taker.id);

@@ -55,6 +55,23 @@ fn a_stale_or_doubled_token_is_acknowledged_and_changes_nothing() {
     assert_eq!(rig.node.link().counters().tokens_stale, 2);
 }
 
+/// Anybody on the wire can play an old token again: each was answered, as fast as it came.
+#[test]
+fn replayed_tokens_are_answered_within_a_budget() {
+    let mut rig = Rig::ring();
+    let token = nrt_token(&rig);
+    rig.hear_token(1, 5, &token);
+    rig.run(ms(1));
+    rig.clear();
+    let (stamp, mut body) = (rig.stamp, [0; 100]);
+    let length = token.emit(&mut body);
+    for _ in 0..2_000 {
+        rig.hear_ring(1, Kind::Token, stamp, &body[..length]);
+    }
+    let answers = rig.count(Kind::TokenAck);
+    assert!((10..=60).contains(&answers), "{answers} answers to 2,000 in one moment");
+}
+
 #[test]
 fn the_lease_runs_from_the_kernels_stamp_and_without_one_there_is_none() {
     let mut rig = Rig::ring();

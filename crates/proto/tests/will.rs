@@ -207,3 +207,39 @@ fn two_wills_are_one_claim() {
         assert!(knows(&lan, 2) && knows(&lan, 3), "{moment}");
     }
 }
+
+/// A will outlived the ring in which it was heard: the same number in the next one was struck, and its channels.
+#[test]
+fn a_will_ends_with_its_ring() {
+    for moment in 0..40 {
+        let mut lan = Lan::token(4);
+        lan.run(MS * moment);
+        let will = will(&lan, 0);
+        die(&mut lan, 0);
+        lan.run(GUARDIAN);
+        tell(&mut lan, &will);
+        lan.run(MS * 300);
+        let victim = mac(0);
+        assert!((1..4).all(|k| lan.nodes[k].link().mode() == ModeName::Plain), "{moment}");
+        assert!((1..4).all(|k| lan.nodes[k].link().member_at(victim).is_none()), "{moment}: it is gone");
+        let now = lan.now;
+        lan.nodes[0] = Lan::boot(now, 0, |_| (), 99);
+        lan.dead.clear();
+        lan.run(SECOND * 2);
+        let dead = |lan: &Lan| -> u64 {
+            lan.nodes.iter().map(|node| node.link().counters().stations_declared_dead).sum()
+        };
+        let before = dead(&lan);
+        for initiator in 1..4 {
+            lan.opened = false;
+            let channel = lan.open(initiator, (initiator + 1) % 4);
+            lan.run(SECOND);
+            assert!(lan.opened, "{moment}, {initiator}");
+            assert_eq!(dead(&lan), before, "{moment}, {initiator}: all live");
+            let now = lan.now;
+            lan.nodes[initiator].close(now, channel);
+            lan.drain(initiator);
+            lan.run(SECOND);
+        }
+    }
+}

@@ -18,9 +18,9 @@ pub enum Verb {
     OpenedAck,
     /// "The channel ends; `final_unit` was the last one."
     Close,
-    /// "I have noted the end."
+    /// "I have noted the end, and this is what came."
     CloseAck,
-    /// "This is what has come so far": of a receiver where something went wrong, and of each at the end.
+    /// "This is what has come so far": of a receiver where something went wrong.
     Tally,
     /// A verb of a later version.
     Unknown(u8),
@@ -56,8 +56,8 @@ impl Verb {
     }
 
     /// Whether a [`Tally`] follows: a receiver says what has come.
-    const fn has_tally(self) -> bool {
-        matches!(self, Self::Tally)
+    pub const fn has_tally(self) -> bool {
+        matches!(self, Self::Tally | Self::CloseAck)
     }
 }
 
@@ -117,7 +117,7 @@ pub struct Signal {
     pub bound_ns: u64,
     /// How many units were sent before the close.
     pub final_unit: u64,
-    /// What came, in [`Verb::Tally`]; elsewhere it is not sent.
+    /// What came, in [`Verb::Tally`] and [`Verb::CloseAck`]; elsewhere it is not sent.
     pub tally: Tally,
 }
 

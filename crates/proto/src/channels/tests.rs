@@ -81,8 +81,13 @@ impl Ledger {
         id
     }
 
-    /// The signals that have left since it was asked last.
+    /// The verbs that have left since it was asked last.
     fn sent(&mut self) -> Vec<(MacAddr, Verb)> {
+        self.signals().into_iter().map(|(to, signal)| (to, signal.verb)).collect()
+    }
+
+    /// The signals that have left since it was asked last.
+    fn signals(&mut self) -> Vec<(MacAddr, Signal)> {
         let (mut bytes, mut sent) = ([0; 1_600], Vec::new());
         loop {
             let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Nothing };
@@ -92,7 +97,7 @@ impl Ledger {
             let view = view.expect("a frame of ours");
             if view.header().kind == Kind::Signal {
                 let signal = Signal::parse(view.body()).expect("a sound one");
-                sent.push((view.destination_mac(), signal.verb));
+                sent.push((view.destination_mac(), signal));
             }
         }
     }
@@ -224,4 +229,36 @@ fn a_channel_that_opens_to_a_station_without_a_number_ends() {
     }
     assert_eq!(ledger.closed(), [(id, CloseCause::PeerGone)]);
     assert!(ledger.channels.outgoing.is_empty());
+}
+
+/// The receiver's last word was sent once: when it was lost, the sender's program ended with 0.
+#[test]
+fn the_end_is_acknowledged_with_what_came_each_time() {
+    let mut ledger = Ledger::new();
+    let id = ledger.opened_by(B, 70);
+    let unit = UnitHeader { label: 1, number: 2, fragment: 0, last: true, unit_octets: 9, schedule_ns: 0 };
+    ledger.channels.locate(B, &unit, None, (9, 1_400), true).expect("its third unit");
+    let close = Signal { final_unit: 3, ..Signal::new(Verb::Close, 70, 1) };
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        ledger.channels.on_signal(ledger.now, B, &close, &mut ledger.link);
+        told.extend(ledger.signals().into_iter().filter(|(_, signal)| signal.verb == Verb::CloseAck));
+    }
+    assert_eq!(ledger.closed(), [(id, CloseCause::Closed)]);
+    let lost: Vec<u64> = told.iter().map(|(_, signal)| signal.tally.lost).collect();
+    assert_eq!(lost, [2, 2, 2]);
+    // And at the sender.
+    let out = ledger.open(C);
+    ledger.hear(C, Verb::Accept, out.0);
+    ledger.channels.abort(ledger.now, out, &mut ledger.link);
+    ledger.channels.outgoing[0].silent = false;
+    let released = LinkEvent::Released { channel: out };
+    ledger.channels.on_link_event(ledger.now, released, &mut ledger.link);
+    let tally = told[0].1.tally;
+    let noted = Signal { tally, ..Signal::new(Verb::CloseAck, out.0, ledger.channels.outgoing[0].label) };
+    ledger.channels.on_signal(ledger.now, C, &noted, &mut ledger.link);
+    let events: Vec<ChannelEvent> = core::iter::from_fn(|| ledger.channels.next_event()).collect();
+    let ended =
+        |event: &ChannelEvent| matches!(event, ChannelEvent::Closed { tally: came, .. } if *came == tally);
+    assert!(events.iter().any(ended), "{events:?}");
 }

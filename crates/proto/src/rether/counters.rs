@@ -3,6 +3,7 @@
 //! Mode epochs wrap. A sequence that runs out begins a new generation; generations or frame counters that run
 //! out begin a new incarnation, as if the station had just booted.
 
+use super::will::Wills;
 use super::{Rether, Stamp};
 use crate::planted::{Bug, planted};
 use rota_units::Instant;
@@ -85,6 +86,7 @@ impl Rether {
         self.give_up_token(now);
         (self.watch, self.claim, self.list) = (None, None, None);
         self.owed_ack = None;
+        self.wills = Wills::default();
         (self.seen, self.list_stamp) = (Stamp::default(), Stamp::default());
         self.incarnation = (self.rng.next_u64() >> 32) as u32 | 1;
         self.nonce = self.rng.next_u64();

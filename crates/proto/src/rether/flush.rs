@@ -39,16 +39,18 @@ pub(super) enum Turning {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flush {
     since: Instant,
+    /// The room of the queue when it began: what a switch added to it waits in it still.
+    full: u64,
     /// When the link has carried what was handed to the card.
     free: Instant,
     catch_up: Span,
 }
 
 impl Flush {
-    fn new(now: Instant, settings: &Settings) -> Self {
+    fn new(now: Instant, full: u64, settings: &Settings) -> Self {
         // A quarter of a port's buffer: a burst after a stall must not fill it.
         let buffer = settings.link.rate.span_of_up(settings.port_queue).div_down(4);
-        Self { since: now, free: now, catch_up: buffer.min(CATCH_UP_MAX) }
+        Self { since: now, full, free: now, catch_up: buffer.min(CATCH_UP_MAX) }
     }
 
     /// When the next frame may be handed to the card.
@@ -60,11 +62,11 @@ impl Flush {
         self.free = self.free.max(now.minus(self.catch_up)) + time;
     }
 
-    /// How much of so much room the queue still has.
-    fn room(&self, now: Instant, full: u64) -> u64 {
+    /// How much of its room the queue still has.
+    fn room(&self, now: Instant) -> u64 {
         let late = now.since(self.since).minus(PATIENCE).as_nanos().min(SHRINK.as_nanos());
         let left = u128::from(SHRINK.as_nanos() - late);
-        (u128::from(full) * left / u128::from(SHRINK.as_nanos())) as u64
+        (u128::from(self.full) * left / u128::from(SHRINK.as_nanos())) as u64
     }
 
     fn is_shrinking(&self, now: Instant) -> bool {
@@ -98,8 +100,7 @@ impl Rether {
         if self.gate == GateOrder::Pass || matches!(self.turning, Turning::Out(_)) {
             return;
         }
-        self.turning = Turning::Out(Flush::new(now, &self.settings));
-        self.nrt.set_room(None);
+        self.turning = Turning::Out(Flush::new(now, self.nrt.room(), &self.settings));
         self.open_when_empty();
     }
 
@@ -149,7 +150,7 @@ impl Rether {
     /// Before a frame of the host is queued: how much room there is for it now.
     pub(super) fn set_queue_room(&mut self, now: Instant) {
         if let Turning::Out(flush) = &self.turning {
-            self.nrt.set_room(Some(flush.room(now, self.nrt.octets_max())));
+            self.nrt.set_room(Some(flush.room(now)));
         }
     }
 

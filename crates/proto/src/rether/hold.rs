@@ -61,7 +61,7 @@ impl Rether {
         let believes_all = planted(Bug::StaleTokenBelieved) || planted(Bug::PaperRecovery);
         if stamp <= self.seen && !believes_all {
             self.counters.tokens_stale += 1;
-            if stamp.generation == self.seen.generation {
+            if stamp.generation == self.seen.generation && self.may_repeat(now) {
                 // Its sender has missed our answer: the same token again gets the same answer, and not where
                 // a switch may think that the sender is.
                 self.contest_station(now, from, Sign::Repeated);

@@ -11,7 +11,7 @@ use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, Claim, ClaimGrant, ETHERNET_HEADER_OCTETS, Generation, JoinAnswer, Kind, LINK_HEADER_OCTETS,
     LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Report, Signal, Switch, SwitchAck, TAG_OCTETS, Tally,
-    Token, Verb, emit_frame,
+    Token, emit_frame,
 };
 
 /// A frame to write. What depends on the moment is filled in when it is written.
@@ -86,7 +86,7 @@ const SIGNAL_OCTETS: u16 = (BODY + Signal::OCTETS - Tally::OCTETS + 6 + TAG_OCTE
 
 /// The largest frame of a signal.
 pub(super) fn signal_octets(signal: &Signal) -> u16 {
-    let more = if signal.verb == Verb::Tally { Tally::OCTETS as u16 } else { 0 };
+    let more = if signal.verb.has_tally() { Tally::OCTETS as u16 } else { 0 };
     SIGNAL_OCTETS + more
 }
 

@@ -9,6 +9,7 @@ use super::contested::Sign;
 use super::counters::{GENERATION_END, JUMP_MAX, newer};
 use super::outbox::Pending;
 use super::reserve::LinkEvent;
+use super::will::Wills;
 use super::{Initiating, Joining, Mode, Rether, Stamp, Yielding};
 use crate::io::StationId;
 use crate::planted::{Bug, planted};
@@ -266,6 +267,7 @@ impl Rether {
         self.hold = None;
         self.watch = None;
         self.claim = None;
+        self.wills = Wills::default();
         let again = now + self.card_patience();
         self.mode = Mode::Joining(Joining { ring: true, card_empty: false, tries: 0, again, proved: false });
         self.divert(now);
@@ -520,6 +522,7 @@ impl Rether {
         self.granted = false;
         self.watch = None;
         self.claim = None;
+        self.bury();
         self.list = None;
         self.clock.known = false;
         if let Some((epoch, key)) = self.keys.current() {

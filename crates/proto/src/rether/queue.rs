@@ -109,9 +109,9 @@ impl NrtQueue {
         self.room = octets.unwrap_or(self.octets_max);
     }
 
-    /// The usual room.
-    pub(super) fn octets_max(&self) -> u64 {
-        self.octets_max
+    /// The room for the octets of the host's frames.
+    pub(super) fn room(&self) -> u64 {
+        self.room
     }
 
     /// How many frames wait that are not link control's.

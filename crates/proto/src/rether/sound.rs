@@ -13,6 +13,9 @@ pub(super) struct Budgets {
     answers: Budget,
     /// Notices of the mode, to those who seem to have missed it.
     notices: Budget,
+    /// Answers to tokens that are not newer: one a hop of a token whose answer was lost. Anybody on the wire can
+    /// play an old token again.
+    repeats: Budget,
     /// New stations that are taken up in plain mode.
     newcomers: Budget,
     /// Refusals that are told to the log.
@@ -24,6 +27,7 @@ impl Budgets {
         Self {
             answers: Budget::new(100, 200),
             notices: Budget::new(20, 20),
+            repeats: Budget::new(200, 50),
             newcomers: Budget::new(100, MAX_STATIONS as u64 + 1),
             refusals: Budget::new(1, 32),
         }
@@ -37,6 +41,10 @@ impl Rether {
 
     pub(super) fn may_notify(&mut self, now: Instant) -> bool {
         self.within(|budgets| budgets.notices.take(now))
+    }
+
+    pub(super) fn may_repeat(&mut self, now: Instant) -> bool {
+        self.within(|budgets| budgets.repeats.take(now))
     }
 
     pub(super) fn may_take_up(&mut self, now: Instant) -> bool {

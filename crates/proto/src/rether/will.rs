@@ -11,9 +11,10 @@
 //! claim.
 
 use super::counters::next_stamp;
+use super::members::Member;
 use super::outbox::Pending;
 use super::visit::Stage;
-use super::{ClaimRound, Mode, Rether};
+use super::{ClaimRound, LinkEvent, Mode, Rether};
 use crate::io::StationId;
 use rota_units::{Instant, Span};
 use rota_wire::{
@@ -207,6 +208,25 @@ impl Rether {
     pub(super) fn has_just_died(&self, now: Instant, station: StationId) -> bool {
         let willed = self.members.get(station).and_then(|member| member.willed);
         willed.is_some_and(|at| now.since(at) < self.settings.trt * 2)
+    }
+
+    /// The ring is over, and with it what it knew of wills: a number of its stations is another's in the next
+    /// one. Those who left a will and said nothing since are gone, not only silent.
+    pub(super) fn bury(&mut self) {
+        let Wills { fresh, .. } = std::mem::take(&mut self.wills);
+        let dead = self.list.as_ref().map_or(StationSet::EMPTY, |list| list.dead);
+        let delay = self.settings.trt * 2;
+        let lives = |member: &Member| member.willed.is_none_or(|willed| member.heard > willed + delay);
+        let mut gone = Vec::new();
+        self.members.retain(|member| {
+            let stays = lives(member) || !fresh.contains(member.station) && !dead.contains(member.station);
+            if !stays && !dead.contains(member.station) {
+                gone.push(member.mac);
+            }
+            stays
+        });
+        self.counters.stations_declared_dead += gone.len() as u64;
+        gone.into_iter().for_each(|mac| self.event(LinkEvent::MemberGone { mac, stopped: false }));
     }
 
     /// A Form names new boots: a will speaks of one boot only.

@@ -136,15 +136,21 @@ impl Lan {
 
     pub fn token_with(stations: usize, change: fn(&mut Settings)) -> Self {
         let mut lan = Self::plain_with(stations, change);
-        lan.nodes[1].listen(7);
-        let to = Destination::Station(lan.nodes[1].link().mac());
-        let (unit_octets_max, room_octets, period) = (1_000, 1_000, TRT_30_HZ);
-        let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
-        lan.nodes[0].open(lan.now, &request).expect("a sound request");
-        lan.drain(0);
+        lan.open(0, 1);
         lan.run(Span::from_millis(1_500));
         assert!(lan.opened && lan.nodes.iter().all(|node| node.link().mode() == ModeName::Token));
         lan
+    }
+
+    /// A channel from a station to another one is asked for.
+    pub fn open(&mut self, from: usize, to: usize) -> ChannelId {
+        self.nodes[to].listen(7);
+        let to = Destination::Station(self.nodes[to].link().mac());
+        let (unit_octets_max, room_octets, period) = (1_000, 1_000, TRT_30_HZ);
+        let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
+        let channel = self.nodes[from].open(self.now, &request).expect("a sound request");
+        self.drain(from);
+        channel
     }
 
     pub fn drain(&mut self, k: usize) {

@@ -439,14 +439,15 @@ impl Rig {
 
     /// The same with a contract of its own: unit and bound.
     pub fn signal_of(&mut self, from: u16, verb: Verb, channel: ChannelId, contract: (u32, u64)) {
-        let mut body = [0; 38];
+        let mut body = [0; Signal::OCTETS];
         let (unit_octets_max, bound_ns) = contract;
         let bare = Signal::new(verb, channel.0, 1);
-        Signal { unit_octets_max, bound_ns, ..bare }.emit(&mut body);
+        let octets = Signal { unit_octets_max, bound_ns, ..bare }.emit(&mut body);
+        let body = &body[..octets];
         if self.state() == "plain" {
-            self.hear(from, Kind::Signal, &body);
+            self.hear(from, Kind::Signal, body);
         } else {
-            self.hear_ring(from, Kind::Signal, self.stamp, &body);
+            self.hear_ring(from, Kind::Signal, self.stamp, body);
         }
     }
 
