@@ -21,7 +21,7 @@ fn exhausts(bounds: &str) {
     if let Some(path) = checker.discovery("invariants") {
         panic!("{}", write(&spec, &path.into_actions()).expect("a schedule"));
     }
-    assert!(checker.unique_state_count() > 1_000, "the faults do happen");
+    assert!(checker.unique_state_count() > 500, "the faults do happen");
 }
 
 #[test]

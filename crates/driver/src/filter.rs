@@ -35,56 +35,51 @@ pub struct ShutOut {
 /// Stations that a closed door can know: a jump goes no further.
 pub const KNOWN_MAX: usize = 254;
 
-/// The same program behind a test that drops what does not tell one of these incarnations.
-pub(crate) fn only(known: &[u32], program: &[sock_filter]) -> Vec<sock_filter> {
+/// Instructions that what strangers are kept out with can have, and those behind it.
+pub(crate) const INSTRUCTIONS_MAX: usize = KNOWN_MAX + 2 + 7 * SHUT_OUT_MAX + 6 + 4 * (GROUPS_MAX + 3) + 2;
+
+/// Writes tests that drop what does not tell one of these incarnations; the program goes on behind them.
+pub(crate) fn only(known: &[u32], program: &mut Vec<sock_filter>) {
     let known = &known[..known.len().min(KNOWN_MAX)];
-    let mut all = Vec::with_capacity(known.len() + 2 + program.len());
-    all.push(step(LOAD_WORD, INCARNATION_AT as u32, 0, 0));
+    program.push(step(LOAD_WORD, INCARNATION_AT as u32, 0, 0));
     for (k, incarnation) in known.iter().enumerate() {
-        all.push(step(IF_EQUAL, *incarnation, (known.len() - k) as u8, 0));
+        program.push(step(IF_EQUAL, *incarnation, (known.len() - k) as u8, 0));
     }
-    all.push(step(RETURN, 0, 0, 0));
-    all.extend_from_slice(program);
-    all
+    program.push(step(RETURN, 0, 0, 0));
 }
 
-/// The same program behind tests that drop what comes from `sources`.
-pub(crate) fn without(sources: &[ShutOut], program: &[sock_filter]) -> Vec<sock_filter> {
-    let mut all = Vec::with_capacity(7 * sources.len() + program.len());
+/// Writes tests that drop what comes from `sources`; the program goes on behind them.
+pub(crate) fn without(sources: &[ShutOut], program: &mut Vec<sock_filter>) {
     for ShutOut { mac: [a, b, c, d, e, f], but } in sources.iter().take(SHUT_OUT_MAX) {
         let more = if but.is_some() { 2 } else { 0 };
-        all.push(step(LOAD_WORD, 6, 0, 0));
-        all.push(step(IF_EQUAL, u32::from_be_bytes([*a, *b, *c, *d]), 0, 3 + more));
-        all.push(step(LOAD_HALF, 10, 0, 0));
-        all.push(step(IF_EQUAL, u32::from(u16::from_be_bytes([*e, *f])), 0, 1 + more));
+        program.push(step(LOAD_WORD, 6, 0, 0));
+        program.push(step(IF_EQUAL, u32::from_be_bytes([*a, *b, *c, *d]), 0, 3 + more));
+        program.push(step(LOAD_HALF, 10, 0, 0));
+        program.push(step(IF_EQUAL, u32::from(u16::from_be_bytes([*e, *f])), 0, 1 + more));
         if let Some(incarnation) = but {
-            all.push(step(LOAD_WORD, INCARNATION_AT as u32, 0, 0));
-            all.push(step(IF_EQUAL, *incarnation, 1, 0));
+            program.push(step(LOAD_WORD, INCARNATION_AT as u32, 0, 0));
+            program.push(step(IF_EQUAL, *incarnation, 1, 0));
         }
-        all.push(step(RETURN, 0, 0, 0));
+        program.push(step(RETURN, 0, 0, 0));
     }
-    all.extend_from_slice(program);
-    all
 }
 
 const fn step(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
-/// A program that passes frames of `ethertype` whose version is ours and which are addressed to one of
+/// Writes a program that passes frames of `ethertype` whose version is ours and which are addressed to one of
 /// `addresses` (at most own, broadcast and [`GROUPS_MAX`] groups; more would not fit a jump).
-pub(crate) fn ours(ethertype: u16, addresses: &[[u8; 6]]) -> Vec<sock_filter> {
+pub(crate) fn ours(ethertype: u16, addresses: &[[u8; 6]], program: &mut Vec<sock_filter>) {
     // The jumps to "drop" and "pass" are counted from the end, so the end's layout comes first:
     // … per address: load high, compare, load low, compare → pass | drop | pass.
-    let mut program = Vec::with_capacity(6 + 4 * addresses.len() + 2);
     let tests = 4 * addresses.len() as u8;
     program.push(step(LOAD_HALF, 12, 0, 0));
     program.push(step(IF_EQUAL, u32::from(ethertype), 0, 3 + tests));
     program.push(step(LOAD_OCTET, 14, 0, 0));
     program.push(step(AND, 0xf0, 0, 0));
     program.push(step(IF_EQUAL, u32::from(LINK_VERSION) << 4, 0, tests));
-    push_addresses(&mut program, addresses);
-    program
+    push_addresses(program, addresses);
 }
 
 /// Tests the destination, and the end of a program: drop, then pass.
@@ -141,6 +136,12 @@ mod tests {
         }
     }
 
+    fn written(write: impl FnOnce(&mut Vec<sock_filter>)) -> Vec<sock_filter> {
+        let mut program = Vec::new();
+        write(&mut program);
+        program
+    }
+
     fn frame(to: [u8; 6], ethertype: u16, first: u8) -> Vec<u8> {
         let mut frame = to.to_vec();
         frame.extend_from_slice(&[2, 0, 0, 0, 0, 9]);
@@ -155,7 +156,7 @@ mod tests {
         let addresses: Vec<[u8; 6]> =
             [own, [0xff; 6]].into_iter().chain((0..GROUPS_MAX as u8).map(|k| [3, 0, 0, 0, 0, k])).collect();
         for count in 1..=addresses.len() {
-            let program = ours(0x88b5, &addresses[..count]);
+            let program = written(|program| ours(0x88b5, &addresses[..count], program));
             for (k, address) in addresses.iter().enumerate() {
                 assert_eq!(passes(&program, &frame(*address, 0x88b5, 0x1f)), k < count);
             }
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn who_is_shut_out_is_not_heard_and_a_station_of_that_address_is() {
         let own = [2, 0, 0, 0, 0, 1];
-        let all = ours(0x88b5, &[own, [0xff; 6]]);
+        let all = |program: &mut Vec<sock_filter>| ours(0x88b5, &[own, [0xff; 6]], program);
         let from = |mac: [u8; 6], incarnation: u32| {
             let mut frame = frame(own, 0x88b5, 0x11);
             frame.resize(60, 0);
@@ -181,7 +182,10 @@ mod tests {
         let (babbler, member, other) = ([6, 0, 0, 0, 0, 1], [6, 0, 0, 0, 0, 2], [6, 0, 0, 0, 1, 1]);
         let sources = [ShutOut { mac: babbler, but: None }, ShutOut { mac: member, but: Some(77) }];
         for count in 0..=2 {
-            let program = without(&sources[..count], &all);
+            let program = written(|program| {
+                without(&sources[..count], program);
+                all(program);
+            });
             assert_eq!(passes(&program, &from(babbler, 77)), count < 1);
             assert_eq!(passes(&program, &from(member, 76)), count < 2);
             assert!(passes(&program, &from(member, 77)) && passes(&program, &from(other, 77)));
@@ -191,10 +195,13 @@ mod tests {
     #[test]
     fn behind_a_closed_door_only_stations_are_heard() {
         let own = [2, 0, 0, 0, 0, 1];
-        let all = ours(0x88b5, &[own, [0xff; 6]]);
+        let all = |program: &mut Vec<sock_filter>| ours(0x88b5, &[own, [0xff; 6]], program);
         let known: Vec<u32> = (1..=300).map(|k| k * 0x0001_0101).collect();
         for count in [0, 1, 2, 253, 254, 300] {
-            let program = only(&known[..count], &all);
+            let program = written(|program| {
+                only(&known[..count], program);
+                all(program);
+            });
             for (k, incarnation) in known.iter().enumerate() {
                 let mut frame = frame(own, 0x88b5, 0x11);
                 frame.resize(60, 0);

@@ -117,9 +117,8 @@ pub struct PacketDevice {
     mtu: u16,
     ethertype: u16,
     groups: Vec<[u8; 6]>,
-    shut_out: Vec<ShutOut>,
-    /// Behind a closed door: the incarnations that are heard.
-    known: Option<Vec<u32>>,
+    /// The receive filter, written anew in place: while strangers flood it changes often.
+    program: Vec<libc::sock_filter>,
     /// Our frames: the protocol is known.
     ours: LinkAddress,
     /// Host frames: the kernel reads the protocol in each.
@@ -168,8 +167,7 @@ impl PacketDevice {
             mtu,
             ethertype: options.ethertype,
             groups: Vec::new(),
-            shut_out: Vec::new(),
-            known: None,
+            program: Vec::with_capacity(filter::INSTRUCTIONS_MAX),
             ours,
             any: LinkAddress::new(index, 0),
             stamps: StampConverter::new(),
@@ -196,8 +194,8 @@ impl PacketDevice {
         if groups.len() > GROUPS_MAX {
             return Err(Errno::E2BIG);
         }
+        self.filter(groups, &[], None)?;
         let fd = self.socket.as_fd();
-        packet_socket::attach_filter(fd, &self.filter(groups))?;
         for group in groups {
             packet_socket::join(fd, self.index, *group)?;
         }
@@ -208,14 +206,24 @@ impl PacketDevice {
         Ok(())
     }
 
-    fn filter(&self, groups: &[[u8; 6]]) -> Vec<libc::sock_filter> {
-        let own = [self.mac, BROADCAST, own_group(self.mac)];
-        let addresses: Vec<[u8; 6]> = own.iter().chain(groups).copied().collect();
-        let program = filter::without(&self.shut_out, &filter::ours(self.ethertype, &addresses));
-        match &self.known {
-            None => program,
-            Some(known) => filter::only(known, &program),
+    /// Attaches the filter: from these sources nothing passes, and with `known` only what tells one of these
+    /// incarnations.
+    fn filter(
+        &mut self,
+        groups: &[[u8; 6]],
+        sources: &[ShutOut],
+        known: Option<&[u32]>,
+    ) -> Result<(), Errno> {
+        let mut addresses = [[0; 6]; GROUPS_MAX + 3];
+        addresses[..3].copy_from_slice(&[self.mac, BROADCAST, own_group(self.mac)]);
+        addresses[3..3 + groups.len()].copy_from_slice(groups);
+        self.program.clear();
+        if let Some(known) = known {
+            filter::only(known, &mut self.program);
         }
+        filter::without(sources, &mut self.program);
+        filter::ours(self.ethertype, &addresses[..3 + groups.len()], &mut self.program);
+        packet_socket::attach_filter(self.socket.as_fd(), &self.program)
     }
 
     /// The kernel's number of the interface.
@@ -505,11 +513,9 @@ impl FrameDevice for PacketDevice {
     }
 
     fn shut_out(&mut self, sources: &[ShutOut], known: Option<&[u32]>) -> Result<(), DeviceError> {
-        self.shut_out.clear();
-        self.shut_out.extend_from_slice(sources);
-        self.known = known.map(<[u32]>::to_vec);
-        let program = self.filter(&self.groups);
-        let attached = packet_socket::attach_filter(self.socket.as_fd(), &program);
+        let groups = std::mem::take(&mut self.groups);
+        let attached = self.filter(&groups, sources, known);
+        self.groups = groups;
         attached.map_err(|errno| self.failure("SO_ATTACH_FILTER", errno))
     }
 

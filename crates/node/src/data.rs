@@ -339,6 +339,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let handled = self.arrived(at, received.dequeued, &buffer[..received.len]);
             if self.unproven() != unproven {
                 self.note_unproven(received.dequeued, &buffer[..received.len])?;
+                // It has changed nothing that could be sent.
+                if !self.has_more && self.node.deadline() > received.dequeued {
+                    continue;
+                }
             }
             if let Some(begin) = begin {
                 self.measured.hops_split += 1;

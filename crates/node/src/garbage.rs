@@ -92,7 +92,14 @@ impl Garbage {
         }
         let Some((_, count)) = self.sources.iter_mut().find(|(mac, _)| *mac == from) else { return false };
         *count += 1;
-        if *count != TOO_MANY || self.shut.len() == SHUT_OUT_MAX {
+        if *count != TOO_MANY {
+            return false;
+        }
+        // The source uses what is let through: the station's own incarnation, or one that it had before.
+        if let Some(shut) = self.shut.iter_mut().find(|shut| shut.mac == from.0) {
+            return std::mem::replace(&mut shut.but, station) != station;
+        }
+        if self.shut.len() == SHUT_OUT_MAX {
             return false;
         }
         self.shut.push(ShutOut { mac: from.0, but: station });
@@ -143,6 +150,20 @@ mod tests {
             }
         }
         assert_eq!(garbage.shut_out().len(), SHUT_OUT_MAX);
+    }
+
+    /// Each window one more place was taken, until no other flood could be shut out.
+    #[test]
+    fn a_source_takes_one_place_and_its_station_is_heard_under_its_newest_name() {
+        let mut garbage = Garbage::new();
+        let from = MacAddr([6; 6]);
+        for window in 0..40 {
+            for _ in 0..2 * TOO_MANY {
+                garbage.count(at(100_000 * window), from, Some(if window < 20 { 9 } else { 10 }));
+            }
+            assert_eq!(garbage.shut_out().len(), 1);
+        }
+        assert_eq!(garbage.shut_out()[0].but, Some(10));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the log says of the segment: the difference between two looks at what monitors read anyway, so that
 //! the data thread does nothing for it, and the log, `rota top` and `rota status` never disagree.
 
-use crate::log::{Level, say};
+use crate::log::{Level, say, tell_left_out};
 use rota_shm::control::{CauseInfo, StatusInfo};
 use rota_shm::{ChannelRow, ChannelTally, CounterReader, CounterTable, Mismatch, MismatchRow};
 use rota_shm::{Monitor, StationRow};
@@ -74,6 +74,7 @@ impl Journal {
             for line in changes(&self.last(), &look) {
                 say(line.level, line.cause, &line.text);
             }
+            tell_left_out();
             if self.looks.len() == LOOKS {
                 self.looks.pop_front();
             }
@@ -151,8 +152,14 @@ fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
             cause("station_silent", format!("{name} ({}) died or fell silent", mac(*address)));
         }
     }
+    // A death or a stall is followed by claims and new tokens: these say what it led to.
+    causes.sort_by_key(|cause| GRAVEST.iter().position(|kind| *kind == cause.kind));
     causes
 }
+
+/// Kinds of causes, the gravest first.
+const GRAVEST: [&str; 6] =
+    ["foreign_sender", "link_change", "token_hog", "station_silent", "host_stall", "lost_frame"];
 
 /// Counters that say what can have broken a promise.
 const CAUSES: [(&str, &str, &str); 9] = [

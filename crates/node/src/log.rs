@@ -49,9 +49,19 @@ pub(crate) fn say(level: Level, cause: &'static str, text: &str) {
     let verdict = LIMITS.lock().unwrap_or_else(PoisonError::into_inner).look(now(), cause);
     let Verdict::Write { left_out } = verdict else { return };
     if left_out > 0 {
-        write_line(Level::Warn, &format!("{left_out} more lines of the kind '{cause}' were left out"));
+        write_left_out(cause, left_out);
     }
     write_line(level, text);
+}
+
+/// Says how many lines were left out of bursts that are over.
+pub(crate) fn tell_left_out() {
+    let told = LIMITS.lock().unwrap_or_else(PoisonError::into_inner).over(now());
+    told.into_iter().for_each(|(cause, left_out)| write_left_out(cause, left_out));
+}
+
+fn write_left_out(cause: &str, left_out: u64) {
+    write_line(Level::Warn, &format!("{left_out} more lines of the kind '{cause}' were left out"));
 }
 
 fn write_line(level: Level, text: &str) {
@@ -102,6 +112,13 @@ impl Limits {
         }
         window.written += 1;
         Verdict::Write { left_out }
+    }
+
+    /// What was left out in windows that have ended; each is told once.
+    fn over(&mut self, now: Instant) -> Vec<(&'static str, u64)> {
+        let windows = self.0.iter_mut().filter(|(_, window)| now.since(window.from) >= WINDOW);
+        let ended = windows.filter(|(_, window)| window.left_out > 0).map(|(cause, window)| (*cause, window));
+        ended.map(|(cause, window)| (cause, std::mem::take(&mut window.left_out))).collect()
     }
 }
 
@@ -221,6 +238,11 @@ mod tests {
         let left_out = 100_000 - LINES_OF_ONE_CAUSE + 1;
         assert_eq!(limits.look(at(10_001), "refused"), Verdict::Write { left_out });
         assert_eq!(limits.look(at(10_001), "refused"), Verdict::Write { left_out: 0 });
+        // What no further line follows is told too, once.
+        assert_eq!(written(&mut limits, 10_002, "refused", 50), LINES_OF_ONE_CAUSE - 2);
+        assert_eq!(limits.over(at(20_000)), []);
+        assert_eq!(limits.over(at(20_001)), [("refused", 50 + 2 - LINES_OF_ONE_CAUSE)]);
+        assert_eq!(limits.over(at(30_001)), []);
     }
 
     #[test]

@@ -157,7 +157,7 @@ proptest! {
         };
         let (late, lost) = (bound_ns >> 8, u64::from(period_ns));
         let tally = Tally { units: channel, late, lost, incomplete: final_unit, latest_by_ns: bound_ns };
-        let has_tally = verb == Verb::Tally;
+        let has_tally = matches!(verb, Verb::Tally | Verb::CloseAck);
         let signal = if has_tally { Signal { tally, ..signal } } else { signal };
         let octets = if has_tally { Signal::OCTETS } else { Signal::OCTETS - Tally::OCTETS };
         prop_assert_eq!(signal.emit(&mut [0; 200]), octets);

@@ -1,7 +1,7 @@
 //! The host's ordinary frames: from the gate to the queue, from the queue to the card. Each that comes in
 //! leaves, waits, or is dropped under a name that says why.
 
-use super::{Data, FRAMES_OUT_A_TURN, GATE, HOST_FRAMES_A_TURN, Stopped, system};
+use super::{Data, GATE, HOST_FRAMES_A_TURN, Stopped, system};
 use crate::gate::Egress;
 use rota_driver::clock::now;
 use rota_driver::device::{Backlog, DeviceError, ETHERNET_HEADER, FrameDevice, Transmit};
@@ -151,20 +151,20 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             return Ok(());
         }
         let at = now();
-        if self.take_host_frame(at)? || (at.since(opening.heard) < QUIET && at < opening.until) {
+        // A host that offers more than is read here never leaves the gate empty: the time counts for it too.
+        if at < opening.until && (self.take_host_frame(at)? || at.since(opening.heard) < QUIET) {
             return Ok(());
         }
-        // What is read now must leave in this turn, whatever it has done so far.
-        self.begin_turn(at);
         self.gate.pass().map_err(Stopped::Gate)?;
         (self.diverted, self.opening) = (false, None);
+        // What is read now must leave in this turn, whatever that takes: what follows goes past the gate.
+        (self.turn_frames, self.turn_until) = (u64::MAX, Instant::FAR);
         for _ in 0..IN_THE_GATE {
-            let sent = self.own_frames;
             if !self.take_host_frame(now())? {
                 break;
             }
-            debug_assert!(self.own_frames - sent <= FRAMES_OUT_A_TURN as u64);
         }
+        self.begin_turn(now());
         Ok(())
     }
 

@@ -7,13 +7,13 @@ use rota_units::Instant;
 use rota_wire::MacAddr;
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
-    /// How many frames nothing has proven so far.
+    /// How many frames have said nothing so far: nothing proves them, or they were heard before.
     pub(super) fn unproven(&self) -> u64 {
         let counters = self.node.link().counters();
-        counters.frames_unproven + counters.frames_malformed
+        counters.frames_unproven + counters.frames_malformed + counters.frames_replayed
     }
 
-    /// Nothing proves this frame. Of a source that sends many the kernel drops what follows, and of all
+    /// This frame says nothing. Of a source that sends many the kernel drops what follows, and of all
     /// strangers where they are too many to tell apart.
     pub(super) fn note_unproven(&mut self, now: Instant, frame: &[u8]) -> Result<(), Stopped> {
         let Some(source) = frame.get(6..12).and_then(|octets| octets.try_into().ok()).map(MacAddr) else {
