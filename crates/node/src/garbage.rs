@@ -1,6 +1,5 @@
-//! Frames that nothing proves. A source that sends many of them is shut out in the kernel for a while; when all
-//! sources together send too many, only stations are heard until the window ends. So a flood costs this host
-//! next to nothing, whatever addresses it carries.
+//! Frames that nothing proves. A source that sends many of them is shut out in the kernel for a while; when
+//! all sources together send too many, only stations are heard until the window ends.
 
 use rota_driver::device::{SHUT_OUT_MAX, ShutOut};
 use rota_driver::filter::{INCARNATION_AT, KNOWN_MAX};
@@ -71,7 +70,7 @@ impl Garbage {
         self.closed && !known.take(KNOWN_MAX).eq(self.known.iter().copied())
     }
 
-    /// One more frame that nothing proves came from there; `station` is the incarnation of the station that has
+    /// One more frame that nothing proves came from there; `station` is the incarnation of the station of
     /// this address, which must be heard on. True when the door changes.
     pub(crate) fn count(&mut self, now: Instant, from: MacAddr, station: Option<u32>) -> bool {
         if now.since(self.began) >= WINDOW {

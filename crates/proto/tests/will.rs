@@ -208,7 +208,7 @@ fn two_wills_are_one_claim() {
     }
 }
 
-/// A will outlived the ring in which it was heard: the same number in the next one was struck, and its channels.
+/// A will outlived the ring in which it was heard: the next one struck the station of that number.
 #[test]
 fn a_will_ends_with_its_ring() {
     for moment in 0..40 {

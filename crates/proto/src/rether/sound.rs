@@ -13,7 +13,7 @@ pub(super) struct Budgets {
     answers: Budget,
     /// Notices of the mode, to those who seem to have missed it.
     notices: Budget,
-    /// Answers to tokens that are not newer: one a hop of a token whose answer was lost. Anybody on the wire can
+    /// Answers to tokens that are not newer: one for each hop whose answer was lost. Anybody on the wire can
     /// play an old token again.
     repeats: Budget,
     /// New stations that are taken up in plain mode.
