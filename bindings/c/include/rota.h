@@ -106,7 +106,8 @@ uint32_t rota_channel_extra_ppm(const rota_channel *channel);
 /* The cycle of this station's segment: the natural period of a channel. */
 int rota_cycle_ns(const char *control, uint64_t *cycle_ns);
 /* Opens the channel again after its end: waits for a node at the same control path, `timeout_ns` at most, and asks
- * it for the same channel. Units are numbered from 0 again. `refusal` may be NULL. */
+ * it for the same channel. Units are numbered from 0 again; the tally goes on, and so does rota_channel_drop_overdue.
+ * `refusal` may be NULL. */
 int rota_channel_reattach(rota_channel *channel, uint64_t timeout_ns, rota_refusal *refusal);
 /* Listens again after the node's death; channels that came before have ended. */
 int rota_listener_reattach(rota_listener *listener, uint64_t timeout_ns);

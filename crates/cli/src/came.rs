@@ -1,6 +1,6 @@
 //! What became of a channel's units: the same fields and the same words at both ends.
 
-use crate::exit::{Exit, Failure, complain};
+use crate::exit::{Exit, Failure};
 use rota::{ChannelTally, Span};
 use serde::{Deserialize, Serialize};
 
@@ -27,25 +27,15 @@ impl From<ChannelTally> for Came {
 }
 
 impl Came {
-    /// A promise that was broken is never reported as success.
-    pub fn exit(&self) -> Exit {
-        if self.late + self.lost + self.incomplete == 0 { Exit::Done } else { Exit::Broken }
-    }
-
-    /// How a program ends that has carried these units: in one sentence, if there is anything to say.
-    ///
-    /// # Errors
-    /// What ended it before its time, with what was broken until then.
-    pub fn end(&self, bound_ns: Option<u64>, failure: Option<Failure>) -> Result<Exit, Failure> {
-        let broken = self.sentence(bound_ns);
-        match (failure, broken) {
-            (Some(failure), None) => Err(failure),
-            (Some(Failure { exit, sentence }), Some(broken)) => {
-                Err(Failure { exit, sentence: format!("{sentence}; {broken}") })
-            }
-            (None, broken) => {
-                broken.iter().for_each(|broken| complain(broken));
-                Ok(self.exit())
+    /// How a program ends that has carried these units; `None` where all was kept and nothing failed. A
+    /// promise that was broken is neither success nor hidden behind what ended the stream: its code is 4, and
+    /// the sentence tells both.
+    pub fn end(&self, bound_ns: Option<u64>, failure: Option<Failure>) -> Option<Failure> {
+        match (failure, self.sentence(bound_ns)) {
+            (failure, None) => failure,
+            (None, Some(sentence)) => Some(Failure { exit: Exit::Broken, sentence }),
+            (Some(failure), Some(broken)) => {
+                Some(Failure { exit: Exit::Broken, sentence: format!("{}; {broken}", failure.sentence) })
             }
         }
     }
@@ -60,7 +50,8 @@ impl Came {
         let lost = (self.lost > 0).then(|| format!("{} lost", self.lost));
         let part = (self.incomplete > 0).then(|| format!("{} in part", self.incomplete));
         let parts: Vec<String> = [late, lost, part].into_iter().flatten().collect();
-        let all = self.units + self.lost + self.incomplete;
+        // The other end's numbers: none of them may be believed to be small.
+        let all = self.units.saturating_add(self.lost).saturating_add(self.incomplete);
         (!parts.is_empty()).then(|| {
             let what = parts.join(", ");
             format!("the promise was broken: of {all} units {what}; 'rota trace incident' tells the cause")
@@ -74,13 +65,25 @@ mod tests {
 
     #[test]
     fn only_a_kept_promise_is_success() {
-        assert_eq!((Came::default().exit(), Came::default().sentence(Some(1))), (Exit::Done, None));
+        let exit = |came: Came, failure| came.end(Some(35_400_000), failure).map(|end| end.exit);
+        assert_eq!(exit(Came::default(), None), None);
+        assert_eq!(exit(Came::default(), Some(Failure::failed("gone"))), Some(Exit::Failed));
         let late = Came { units: 240, late: 89, latest_by_ns: 40_000_000, ..Came::default() };
-        assert_eq!(late.exit(), Exit::Broken);
         let said = late.sentence(Some(35_400_000)).unwrap();
         assert!(said.contains("of 240 units 89 behind their bound of 35.400 ms, by at most 40 ms"), "{said}");
-        for broken in [Came { lost: 1, ..Came::default() }, Came { incomplete: 1, ..Came::default() }] {
-            assert_eq!(broken.exit(), Exit::Broken);
+        for broken in [late, Came { lost: 1, ..Came::default() }, Came { incomplete: 1, ..Came::default() }] {
+            assert_eq!(exit(broken, None), Some(Exit::Broken));
         }
+        // What ended the stream hides nothing, and is not hidden.
+        let both = late.end(None, Some(Failure::failed("gone"))).unwrap();
+        assert_eq!((both.exit, both.sentence.starts_with("gone; the promise")), (Exit::Broken, true));
+    }
+
+    /// A station with the key may say any number: `rota send` and `rota recv` panicked.
+    #[test]
+    fn no_number_of_the_other_end_is_too_large() {
+        let all = u64::MAX;
+        let came = Came { units: all, late: all, lost: all, incomplete: all, latest_by_ns: all };
+        assert_eq!(came.end(Some(all), None).map(|end| end.exit), Some(Exit::Broken));
     }
 }

@@ -51,9 +51,14 @@ fn name_ids(value: &mut Value) {
 
 /// The document of a failure, where the command has made none: one that was refused has told why in its own.
 pub fn of_failure(failure: &Failure) -> Option<String> {
-    let Failure { exit, sentence } = failure;
     let told = MADE.load(Ordering::Relaxed);
-    (!told).then(|| document(&json!({ "error": error(exit.kind(), *exit as u8, sentence) })))
+    (!told).then(|| document(&json!({ "error": error_of(failure) })))
+}
+
+/// A failure as the value of the key `error`.
+pub fn error_of(failure: &Failure) -> Value {
+    let Failure { exit, sentence } = failure;
+    error(exit.kind(), *exit as u8, sentence)
 }
 
 /// The value of the key `error`.

@@ -77,8 +77,8 @@ Environment:
                 /run/user/UID/rota and /tmp/rota-UID, there in 'net-N', N being the inode of the network
                 namespace ('stat -Lc %i /proc/self/ns/net')
 
-Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by admission, 4 guarantee broken during the run,
-            5 not there (yet): a station, a channel, a listener, an incident";
+Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by admission, 4 guarantee broken during the run
+            (also where it then failed), 5 not there (yet): a station, a channel, a listener, an incident";
 
 #[derive(Subcommand)]
 enum Command {

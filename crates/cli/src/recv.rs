@@ -10,6 +10,7 @@ use crate::transport::udp::UdpSource;
 use crate::transport::{Arrival, Event, Over, UnitSource, channel};
 use rota_units::{Span, parse_span};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Before the first unit a receiver waits for as long as it takes.
@@ -80,6 +81,11 @@ pub struct Received {
     pub octets: u64,
     /// Evidence of host stalls.
     pub stalls: Vec<Stall>,
+    /// What ended the stream before its time.
+    pub ended: Option<String>,
+    /// Why the exit code is not 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Value>,
 }
 
 /// Runs the command.
@@ -107,10 +113,10 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     // Whoever starts the sender wants to know when it may.
     eprintln!("listening as service {}", args.service);
     let mut report = Received::default();
-    let end = receive(source.as_mut(), args.silence, &mut out, &mut log, &mut report);
+    let mut received = receive(source.as_mut(), args.silence, &mut out, &mut log, &mut report);
     // What was received is kept and told, whatever ended it.
     for output in out.iter_mut().chain(&mut log) {
-        output.finish()?;
+        received = received.and(output.finish());
     }
     let tally = source.tally();
     report.came.units = report.complete;
@@ -118,17 +124,22 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let seen = report.complete + report.came.incomplete;
     report.came.lost = report.sent.map_or(tally.lost, |sent| sent.saturating_sub(seen));
     report.stalls = source.stalls();
-    if format == Format::Json {
-        let text = crate::json::document(&report);
-        Output::open(Path::new("-"))?.put(format!("{text}\n").as_bytes())?;
-    } else {
-        eprintln!("{}", summary(&report));
-    }
+    let failure = received.err();
+    report.ended = failure.as_ref().map(|failure| failure.sentence.clone());
     // Over UDP nothing was promised: what did not come is told, and is no failure.
-    if args.over == Over::Udp {
-        return end.map(|()| Exit::Done);
+    let end = if args.over == Over::Udp { failure } else { report.came.end(None, failure) };
+    report.error = end.as_ref().map(crate::json::error_of);
+    let printed = print(&report, format);
+    end.map_or(printed.map(|()| Exit::Done), Err)
+}
+
+fn print(report: &Received, format: Format) -> Result<(), Failure> {
+    if format == Format::Text {
+        eprintln!("{}", summary(report));
+        return Ok(());
     }
-    report.came.end(None, end.err())
+    let text = crate::json::document(report);
+    Output::open(Path::new("-"))?.put(format!("{text}\n").as_bytes())
 }
 
 fn receive(

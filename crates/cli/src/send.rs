@@ -4,6 +4,7 @@ use crate::Format;
 use crate::came::Came;
 use crate::clock;
 use crate::exit::{Exit, Failure};
+use crate::json;
 use crate::output::Output;
 use crate::stall::Stall;
 use crate::transport::channel::{self, ChannelRequest, OpenError};
@@ -13,6 +14,7 @@ use crate::video::{FrameRate, Video};
 use rota::Overdue;
 use rota_units::{BitRate, Instant, Span, parse_rate, parse_span};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
@@ -126,6 +128,11 @@ pub struct Sent {
     pub came: Came,
     /// Evidence of host stalls.
     pub stalls: Vec<Stall>,
+    /// What ended the stream before its time.
+    pub ended: Option<String>,
+    /// Why the exit code is not 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Value>,
 }
 
 /// Where the units come from.
@@ -214,6 +221,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         left_out: 0,
         came: Came::default(),
         stalls: Vec::new(),
+        ended: None,
+        error: None,
     };
     let mut log = args.log.as_deref().map(Output::open).transpose()?;
     clock::ask_for_real_time();
@@ -223,6 +232,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         Err(OpenError::Refused { refusal, sentence }) => {
             let failure = Failure::refused(&sentence);
             report.refused = Some(refusal);
+            report.error = Some(json::error_of(&failure));
             print(&report, format)?;
             return Err(failure);
         }
@@ -232,22 +242,15 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         eprintln!("{}", opening(&report));
     }
     let played = play(args, &mut supply, count, sink.as_mut(), &mut report, &mut log);
-    if let Some(log) = &mut log {
-        log.finish()?;
-    }
-    let closed = match played {
-        Ok(()) => sink.close(report.sent),
-        // What came is told, whatever ended it.
-        Err(failure) => {
-            report.came = sink.tally().into();
-            Err(failure)
-        }
-    };
-    let failure = closed.map(|(stalls, tally)| (report.stalls, report.came) = (stalls, tally.into())).err();
-    if failure.is_none() {
-        print(&report, format)?;
-    }
-    report.came.end(report.promise.map(|promise| promise.bound_ns), failure)
+    let logged = log.as_mut().map_or(Ok(()), Output::finish);
+    let closed = sink.close(played.and(logged).map(|()| report.sent));
+    (report.stalls, report.came) = (closed.stalls, closed.tally.into());
+    report.ended = closed.failure.as_ref().map(|failure| failure.sentence.clone());
+    let end = report.came.end(report.promise.map(|promise| promise.bound_ns), closed.failure);
+    report.error = end.as_ref().map(json::error_of);
+    // What came is told, whatever ended it.
+    let printed = print(&report, format);
+    end.map_or(printed.map(|()| Exit::Done), Err)
 }
 
 /// Hands over the units, each in its turn.
@@ -330,7 +333,7 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, OpenError> {
 
 fn print(report: &Sent, format: Format) -> Result<(), Failure> {
     let text = match format {
-        Format::Json => crate::json::document(report),
+        Format::Json => json::document(report),
         // Standard output may be a pipe into a player on the other side of a test; keep it to one line.
         Format::Text if report.refused.is_none() => format!(
             "sent {} units of at most {} octets, one each {}",

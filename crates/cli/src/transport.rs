@@ -101,18 +101,26 @@ pub trait UnitSink {
     fn wait_slot(&mut self, frame: u64) -> Result<Turn, Failure>;
     /// Hands over one unit; false when a live sender had to drop it.
     fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure>;
-    /// What has come of the units, as far as the other side told; nothing where it tells nothing.
-    fn tally(&self) -> ChannelTally {
-        ChannelTally::default()
-    }
     /// Whether a unit handed over now would queue behind one that is late already.
     fn is_behind(&self) -> bool {
         false
     }
     /// So many units were left out because their turns had passed.
     fn leave_out(&mut self, _units: u64) {}
-    /// Tells the other side that nothing follows `sent` units, and returns the stalls seen and what came.
-    fn close(self: Box<Self>, sent: u64) -> Result<(Vec<Stall>, ChannelTally), Failure>;
+    /// Ends the stream: in good order where `played` is how many units were sent, otherwise without a word.
+    /// What was seen is told, whatever ended it.
+    fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed;
+}
+
+/// How a stream ended at its sender.
+#[derive(Debug)]
+pub struct Closed {
+    /// The stalls seen.
+    pub stalls: Vec<Stall>,
+    /// What has come of the units, as far as the other side told; nothing where it tells nothing.
+    pub tally: ChannelTally,
+    /// What ended it before its time.
+    pub failure: Option<Failure>,
 }
 
 /// Where units arrive.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Ended, Lab, PATIENCE, Program, eventually, pid, signal, testdata};
+use common::{Ended, Lab, PATIENCE, Program, ROTA, eventually, pid, signal, testdata};
 
 /// A video from n1 to n2 that has begun to arrive.
 struct Stream {
@@ -30,6 +30,8 @@ impl Stream {
 #[track_caller]
 fn assert_ended(what: &str, ended: &Ended, code: i32, sentence: &str) {
     let said = ended.err.lines().filter(|line| line.starts_with("rota: ")).count();
+    // On a busy machine a unit may be late before the stream breaks off: then both are told, with 4.
+    let code = if code == 1 && ended.err.contains("the promise was broken") { 4 } else { code };
     assert!(
         ended.code() == code && ended.err.contains(sentence) && said == usize::from(code != 0),
         "{what}: expected {code} and '{sentence}', got {}: {}",
@@ -60,6 +62,22 @@ fn programs_that_end_are_told_apart() {
     let mut stream = Stream::endless(&lab);
     stream.receiver.kill();
     assert_ended("its receiver killed", &stream.sender.finish(), 1, "the receiving program ended");
+
+    // A sender that leaves nothing out, of standard input or beside the cycle: it waits for room where units
+    // still wait, and would have waited for ever.
+    for words in ["--rate 1mbit", "--rate 1mbit --period 40ms"] {
+        let mut receiver = lab.receiver(2, "1", &["--log", "-"]);
+        let send = format!("exec {ROTA} send --json --to n2 --service 1 {words} < /dev/zero");
+        let sender = Program::start(lab.exec(1, &["sh", "-c", &send]));
+        let begun = eventually(PATIENCE, || (receiver.out().lines().count() > 5).then_some(()));
+        assert!(begun.is_some(), "{}{}", sender.err(), receiver.err());
+        receiver.kill();
+        let ended = sender.finish();
+        assert_ended(words, &ended, 1, "the receiving program ended");
+        let json = ended.json();
+        let told = |key: &str| json[key].as_str().is_some_and(|why| why.contains("the receiving program"));
+        assert!(told("ended") && json["error"]["exit"] == ended.code() && json["sent"] != 0, "{json}");
+    }
 
     // By hand, at either end; both ends hear of it.
     for station in [1, 2] {

@@ -86,3 +86,39 @@ fn after_a_stall_a_stream_is_in_time_again_by_either_policy() {
         assert!(count(&sent, "late") < 75, "{policy}: {sent}");
     }
 }
+
+/// A stream that broke off after units had been late ended with 1 at both ends. The sender printed no document
+/// then, and the receiver's had no error.
+#[test]
+fn a_stream_that_breaks_off_hides_no_broken_promise_at_either_end() {
+    let Some(lab) = Lab::without_nodes("both", 2, &[]) else { return };
+    let _nodes: Vec<_> = lab.all().map(|k| lab.start_node(k, &[])).collect();
+    lab.wait_for_members();
+    let clip = testdata("clip.h264");
+    let receiver = lab.receiver(2, "3", &["--out", "/dev/null"]);
+    let words = ["send", "--json", "--video", &clip, "--seconds", "60", "--to", "n2", "--service", "3"];
+    let sender = lab.start(1, &[&words[..], &["--overdue", "keep"]].concat());
+    sender.wait_for_word("--overdue keep");
+    std::thread::sleep(Duration::from_millis(700));
+    let node = pid(&lab.status(1));
+    signal(node, "STOP");
+    std::thread::sleep(Duration::from_millis(150));
+    signal(node, "CONT");
+    let known = eventually(Duration::from_secs(15), || {
+        let broken = |k| {
+            let list = lab.rota(k, &["channel", "list", "--json"]).well().json();
+            broken(&list["channels"][0]) > 0
+        };
+        (broken(1) && broken(2)).then_some(())
+    });
+    assert!(known.is_some(), "{}", lab.status(1));
+    let list = lab.rota(1, &["channel", "list", "--json"]).well().json();
+    lab.rota(1, &["channel", "close", list["channels"][0]["channel"].as_str().unwrap()]).well();
+    for (who, ended) in [("the sender", sender.finish()), ("the receiver", receiver.finish())] {
+        says_so(&ended, who);
+        let json = ended.json();
+        assert!(json["ended"].as_str().is_some_and(|why| why.contains("by hand")), "{who}: {json}");
+        assert_eq!((&json["error"]["kind"], &json["error"]["exit"]), (&"broken".into(), &4.into()), "{json}");
+        assert!(ended.err.contains("by hand"), "{who}: {}", ended.err);
+    }
+}

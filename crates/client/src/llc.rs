@@ -543,10 +543,10 @@ impl Socket {
                 let was_silent = std::mem::replace(&mut self.is_silent, true);
                 return if was_silent && self.session.is_gone() { Err(gone()) } else { Ok(None) };
             };
-            self.lost += next.lost_before;
+            self.lost = self.lost.saturating_add(next.lost_before);
             if next.unit.missing_octets > 0 {
                 // Overwritten in part while it was read: a message is whole or not there.
-                self.lost += 1;
+                self.lost = self.lost.saturating_add(1);
                 continue;
             }
             self.is_silent = false;
@@ -565,7 +565,7 @@ impl Socket {
 
     /// Received messages that were overwritten by newer ones before this program took them.
     pub fn lost(&self) -> u64 {
-        self.lost + self.reserved.as_ref().map_or(0, |reserved| reserved.lost())
+        self.lost.saturating_add(self.reserved.as_ref().map_or(0, |reserved| reserved.lost()))
     }
 
     /// Sleeps until something was received or sent, or until then; returns at once when there is something to

@@ -14,7 +14,7 @@ use crate::overdue::Overdue;
 use crate::reattach::{ListenOrigin, SendOrigin};
 use crate::receive::Listener;
 use crate::send::SendChannel;
-use crate::session::{Greeting, LOCAL_TIMEOUT, Session, unexpected};
+use crate::session::{Deadline, Greeting, LOCAL_TIMEOUT, Session, unexpected};
 
 /// Why the node did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -148,32 +148,7 @@ impl Node {
     /// # Errors
     /// [`OpenError`]: refused with a counter-offer, no such station, no listener, or no node.
     pub fn open(&self, request: &OpenRequest) -> Result<SendChannel, OpenError> {
-        let (session, _) = Session::begin(&self.control)?;
-        let OpenRequest { to, service, unit_octets_max, room_octets, .. } = request;
-        let OpenRequest { period, buffers, periodic, name, timeout, .. } = request;
-        let open = Request::Open {
-            to: to.clone(),
-            service: *service,
-            unit_octets_max: *unit_octets_max,
-            room_octets: *room_octets,
-            period_ns: period.as_nanos(),
-            buffers: *buffers,
-            periodic: *periodic,
-            name: name.clone(),
-        };
-        let answer = session.request(&open, *timeout).map_err(OpenError::Node)?;
-        match answer.body {
-            Reply::Opened { channel, label: _, contract } => {
-                let origin = SendOrigin { control: self.control.clone(), request: request.clone() };
-                let mut channel = begin_sending(session, channel, contract, answer.descriptors, origin)?;
-                channel.set_overdue(request.overdue);
-                Ok(channel)
-            }
-            Reply::Refused(refusal) => Err(OpenError::Refused(Box::new(refusal))),
-            Reply::NoSuchStation { sentence } => Err(OpenError::NoSuchStation(sentence)),
-            Reply::NoListener { sentence } => Err(OpenError::NoListener(sentence)),
-            other => Err(unexpected(other).into()),
-        }
+        open_by(&self.control, request, Deadline::NONE)
     }
 
     /// Takes channels that lead to `service`, from all stations or from one. Several may listen to a service:
@@ -182,16 +157,7 @@ impl Node {
     /// # Errors
     /// [`NodeError`], for one when there is no station called `from`.
     pub fn listen(&self, service: u16, from: Option<&str>, buffers: u16) -> Result<Listener, NodeError> {
-        let (session, _) = Session::begin(&self.control)?;
-        let listen = Request::Listen { service, from: from.map(str::to_owned), buffers };
-        match session.request(&listen, LOCAL_TIMEOUT)?.body {
-            Reply::Listening { .. } => {
-                let (control, from) = (self.control.clone(), from.map(str::to_owned));
-                let origin = ListenOrigin { control, from, buffers };
-                Ok(Listener::new(Arc::new(session), service, origin))
-            }
-            other => Err(unexpected(other)),
-        }
+        listen_by(&self.control, (service, from, buffers), Deadline::NONE)
     }
 
     /// What the node is and how it fares.
@@ -301,6 +267,59 @@ impl Node {
     }
 }
 
+/// As [`Node::open`], by `deadline`.
+pub(crate) fn open_by(
+    control: &ControlName,
+    request: &OpenRequest,
+    deadline: Deadline,
+) -> Result<SendChannel, OpenError> {
+    let (session, _) = Session::begin_by(control, deadline)?;
+    let OpenRequest { to, service, unit_octets_max, room_octets, .. } = request;
+    let OpenRequest { period, buffers, periodic, name, timeout, .. } = request;
+    let open = Request::Open {
+        to: to.clone(),
+        service: *service,
+        unit_octets_max: *unit_octets_max,
+        room_octets: *room_octets,
+        period_ns: period.as_nanos(),
+        buffers: *buffers,
+        periodic: *periodic,
+        name: name.clone(),
+    };
+    let answer = session.request(&open, deadline.allows(*timeout)).map_err(OpenError::Node)?;
+    match answer.body {
+        Reply::Opened { channel, label: _, contract } => {
+            let origin = SendOrigin { control: control.clone(), request: request.clone() };
+            let mut channel =
+                begin_sending(session, channel, contract, answer.descriptors, origin, deadline)?;
+            channel.set_overdue(request.overdue);
+            Ok(channel)
+        }
+        Reply::Refused(refusal) => Err(OpenError::Refused(Box::new(refusal))),
+        Reply::NoSuchStation { sentence } => Err(OpenError::NoSuchStation(sentence)),
+        Reply::NoListener { sentence } => Err(OpenError::NoListener(sentence)),
+        other => Err(unexpected(other).into()),
+    }
+}
+
+/// As [`Node::listen`], by `deadline`.
+pub(crate) fn listen_by(
+    control: &ControlName,
+    (service, from, buffers): (u16, Option<&str>, u16),
+    deadline: Deadline,
+) -> Result<Listener, NodeError> {
+    let (session, _) = Session::begin_by(control, deadline)?;
+    let listen = Request::Listen { service, from: from.map(str::to_owned), buffers };
+    match session.request(&listen, deadline.allows(LOCAL_TIMEOUT))?.body {
+        Reply::Listening { .. } => {
+            let (control, from) = (control.clone(), from.map(str::to_owned));
+            let origin = ListenOrigin { control, from, buffers };
+            Ok(Listener::new(Arc::new(session), service, origin))
+        }
+        other => Err(unexpected(other)),
+    }
+}
+
 /// Asks over any connection for a change of a channel.
 pub(crate) fn modify(
     session: &Session,
@@ -322,9 +341,10 @@ fn begin_sending(
     contract: ContractInfo,
     descriptors: Vec<OwnedFd>,
     origin: SendOrigin,
+    deadline: Deadline,
 ) -> Result<SendChannel, NodeError> {
     let source = open_source(descriptors)?;
-    match session.request(&Request::Mapped { channel }, LOCAL_TIMEOUT)?.body {
+    match session.request(&Request::Mapped { channel }, deadline.allows(LOCAL_TIMEOUT))?.body {
         Reply::Done => Ok(SendChannel::new(session, channel, contract, source, origin)),
         other => Err(unexpected(other)),
     }

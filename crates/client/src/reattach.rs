@@ -6,9 +6,10 @@
 use rota_shm::control::{ContractInfo, ControlName};
 use rota_units::Span;
 
-use crate::node::{Node, NodeError, OpenError, OpenRequest};
+use crate::node::{NodeError, OpenError, OpenRequest, listen_by, open_by};
 use crate::receive::Listener;
 use crate::send::SendChannel;
+use crate::session::Deadline;
 use crate::{now, sleep_until};
 
 /// How soon it is tried again. A node takes about a second until it has joined its segment.
@@ -29,16 +30,17 @@ pub(crate) struct ListenOrigin {
     pub(crate) buffers: u16,
 }
 
-/// Tries until it succeeds, until the time is over, or until an error is final.
+/// Tries until it succeeds, until the time is over, or until an error is final. Each attempt is told when the
+/// time is over: a node that stands still answers nothing.
 fn within<T, E>(
     time: Span,
-    mut attempt: impl FnMut() -> Result<T, E>,
+    mut attempt: impl FnMut(Deadline) -> Result<T, E>,
     is_final: impl Fn(&E) -> bool,
 ) -> Result<T, E> {
-    let give_up = now() + time;
+    let deadline = Deadline::after(time);
     loop {
-        match attempt() {
-            Err(error) if !is_final(&error) && now() + AGAIN < give_up => sleep_until(now() + AGAIN),
+        match attempt(deadline) {
+            Err(error) if !is_final(&error) && AGAIN < deadline.left() => sleep_until(now() + AGAIN),
             done => return done,
         }
     }
@@ -47,14 +49,17 @@ fn within<T, E>(
 impl SendChannel {
     /// Opens the channel again after its end: waits for a node at the same control path, and asks it for the
     /// same channel to the same station and service, for `time` at most. Units are numbered from 0 again;
-    /// those that were handed over and had not left are lost. Until it succeeds, this channel stays as it is.
+    /// those that were handed over and had not left are lost. What becomes of overdue units stays as it was set
+    /// last, and [`SendChannel::tally`] goes on. Until it succeeds, this channel stays as it is.
     ///
     /// # Errors
     /// [`OpenError::Refused`] at once; whatever else was in the way last when the time is over.
     pub fn reattach(&mut self, time: Span) -> Result<&ContractInfo, OpenError> {
         let SendOrigin { control, request } = self.origin().clone();
-        let attempt = || Node::connect(&control).map_err(OpenError::from)?.open(&request);
-        *self = within(time, attempt, |error| matches!(error, OpenError::Refused(_)))?;
+        let attempt = |deadline| open_by(&control, &request, deadline);
+        let mut again = within(time, attempt, |error| matches!(error, OpenError::Refused(_)))?;
+        again.go_on_for(self);
+        *self = again;
         Ok(self.contract())
     }
 }
@@ -68,7 +73,7 @@ impl Listener {
     pub fn reattach(&mut self, time: Span) -> Result<(), NodeError> {
         let ListenOrigin { control, from, buffers } = self.origin().clone();
         let service = self.service();
-        let attempt = || Node::connect(&control)?.listen(service, from.as_deref(), buffers);
+        let attempt = |deadline| listen_by(&control, (service, from.as_deref(), buffers), deadline);
         *self = within(time, attempt, |_| false)?;
         Ok(())
     }
@@ -81,14 +86,14 @@ mod tests {
     #[test]
     fn it_is_tried_until_it_succeeds_or_is_final_or_the_time_is_over() {
         let mut tries = 0;
-        let mut third = || {
+        let mut third = |_| {
             tries += 1;
             if tries < 3 { Err(tries) } else { Ok(tries) }
         };
         assert_eq!(within(Span::from_millis(60_000), &mut third, |_| false), Ok(3));
-        assert_eq!(within(Span::from_millis(60_000), || Err::<(), _>(7), |error| *error == 7), Err(7));
+        assert_eq!(within(Span::from_millis(60_000), |_| Err::<(), _>(7), |error| *error == 7), Err(7));
         let begin = now();
-        assert_eq!(within(Span::from_millis(120), || Err::<(), _>(8), |_| false), Err(8));
+        assert_eq!(within(Span::from_millis(120), |_| Err::<(), _>(8), |_| false), Err(8));
         assert!(now().since(begin) < Span::from_millis(10_000));
     }
 }

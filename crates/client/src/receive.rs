@@ -143,7 +143,8 @@ impl Listener {
                 let peer = Peer { mac, name, node };
                 let session = self.session.clone();
                 let came = ChannelTally::default();
-                return Ok(RecvChannel { session, channel, contract, peer, sink, newest: false, came });
+                let (newest, is_counted) = (false, false);
+                return Ok(RecvChannel { session, channel, contract, peer, sink, newest, came, is_counted });
             }
         }
     }
@@ -166,6 +167,8 @@ pub struct RecvChannel {
     newest: bool,
     /// What this program was given.
     came: ChannelTally,
+    /// What was lost behind the last unit is part of that: an end counts once, however often it is told.
+    is_counted: bool,
 }
 
 impl RecvChannel {
@@ -242,9 +245,11 @@ impl RecvChannel {
 
     fn counted(&mut self, unit: Unit) -> Unit {
         let came = &mut self.came;
-        came.lost += unit.lost_before;
-        came.units += unit.skipped_before + u64::from(unit.complete);
-        came.incomplete += u64::from(!unit.complete);
+        // Numbers of units are the sending station's word: none of them makes a sum overflow.
+        came.lost = came.lost.saturating_add(unit.lost_before);
+        let whole = unit.skipped_before.saturating_add(u64::from(unit.complete));
+        came.units = came.units.saturating_add(whole);
+        came.incomplete = came.incomplete.saturating_add(u64::from(!unit.complete));
         unit
     }
 
@@ -280,7 +285,9 @@ impl RecvChannel {
         }
         let units_sent = board.final_units();
         let lost_after = units_sent.map(|units| units.saturating_sub(ring.expected()));
-        self.came.lost += lost_after.unwrap_or(0);
+        if !std::mem::replace(&mut self.is_counted, true) {
+            self.came.lost = self.came.lost.saturating_add(lost_after.unwrap_or(0));
+        }
         Ok(Received::End(End { units_sent, lost_after, tally: self.tally() }))
     }
 }

@@ -355,7 +355,7 @@ impl Reserved {
             };
             match next {
                 Ok(receive::Received::Unit(told)) => {
-                    self.lost += told.lost_before;
+                    self.lost = self.lost.saturating_add(told.lost_before);
                     match ReservedHeader::parse(&self.message) {
                         Ok((header, _)) if told.complete && header.destination == self.sap => {
                             let node = channel.peer().node;
@@ -364,7 +364,7 @@ impl Reserved {
                             return true;
                         }
                         // A message is whole or not there; and a unit without the two octets is none.
-                        _ => self.lost += 1,
+                        _ => self.lost = self.lost.saturating_add(1),
                     }
                 }
                 Err(RecvError::TimedOut) => {

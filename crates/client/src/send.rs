@@ -85,6 +85,8 @@ pub struct SendChannel {
     source: ClientSource,
     slot_seen: u64,
     turns: Turns,
+    /// What came of the units of the channels that this one goes on for.
+    before: ChannelTally,
     origin: SendOrigin,
 }
 
@@ -96,11 +98,20 @@ impl SendChannel {
         source: ClientSource,
         origin: SendOrigin,
     ) -> Self {
-        Self { session, channel, contract, source, slot_seen: 0, turns: Turns::default(), origin }
+        let (turns, before) = (Turns::default(), ChannelTally::default());
+        Self { session, channel, contract, source, slot_seen: 0, turns, before, origin }
     }
 
     pub(crate) fn origin(&self) -> &SendOrigin {
         &self.origin
+    }
+
+    /// This channel goes on for one that has ended: what that one has lost stays lost, and so do the units
+    /// that still waited in it.
+    pub(crate) fn go_on_for(&mut self, ended: &Self) {
+        let tally = ended.tally_of_all();
+        self.before = ChannelTally { lost: tally.lost.saturating_add(ended.waiting()), ..tally };
+        self.turns = ended.turns;
     }
 
     /// The channel's id.
@@ -149,6 +160,8 @@ impl SendChannel {
     /// What becomes of units whose turn has passed, from now on.
     pub fn set_overdue(&mut self, overdue: Overdue) {
         self.turns.policy = overdue;
+        // What comes after a reattach is the same stream.
+        self.origin.request.overdue = overdue;
     }
 
     /// Whether as many units wait as leave in one slot: one more would be late. What has ended takes none:
@@ -294,12 +307,25 @@ impl SendChannel {
 
     /// What has come of the units so far, as the receiver's node counted it: how many were late, lost or not
     /// whole; what was left out here ([`SendChannel::left_out`]) counts as lost. It tells once a second where
-    /// something went wrong, and at the end; see [`CloseReport`].
+    /// something went wrong, and at the end; see [`CloseReport`]. After a [`SendChannel::reattach`] what came
+    /// of the units before it still counts.
     pub fn tally(&self) -> ChannelTally {
-        let tally = self.source.board.tally();
-        let gone = tally.lost.saturating_add(tally.incomplete);
+        let tally = self.tally_of_all();
+        ChannelTally { lost: tally.lost.saturating_add(self.turns.left_out), ..tally }
+    }
+
+    /// The same of the units that were handed over.
+    fn tally_of_all(&self) -> ChannelTally {
+        let (before, now) = (self.before, self.source.board.tally());
+        let gone = now.lost.saturating_add(now.incomplete);
         let units = self.source.board.units_sent().saturating_sub(gone);
-        ChannelTally { units, lost: tally.lost.saturating_add(self.turns.left_out), ..tally }
+        ChannelTally {
+            units: before.units.saturating_add(units),
+            late: before.late.saturating_add(now.late),
+            lost: before.lost.saturating_add(now.lost),
+            incomplete: before.incomplete.saturating_add(now.incomplete),
+            latest_by_ns: before.latest_by_ns.max(now.latest_by_ns),
+        }
     }
 
     /// Units handed over that the node has not taken yet.

@@ -3,12 +3,34 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rota_shm::control::{CONTROL_VERSION, Connection, ControlName, Message, Reply, Request, SocketError};
-use rota_units::Span;
+use rota_units::{Instant, Span};
 
 use crate::node::NodeError;
 
 /// How long the node may take for what needs no other station.
 pub(crate) const LOCAL_TIMEOUT: Span = Span::from_millis(5_000);
+
+/// When a row of steps must be over; each of them has its own time, and never more than is left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Instant);
+
+impl Deadline {
+    /// Each step takes as long as it may.
+    pub(crate) const NONE: Self = Self(Instant::FAR);
+
+    pub(crate) fn after(time: Span) -> Self {
+        Self(crate::now() + time)
+    }
+
+    /// What a step may take that has so long by itself.
+    pub(crate) fn allows(self, step: Span) -> Span {
+        step.min(self.left())
+    }
+
+    pub(crate) fn left(self) -> Span {
+        self.0.since(crate::now())
+    }
+}
 
 /// Whom a session talks to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +46,14 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn begin(name: &ControlName) -> Result<(Self, Greeting), NodeError> {
+        Self::begin_by(name, Deadline::NONE)
+    }
+
+    /// As [`Session::begin`], by `deadline`.
+    pub(crate) fn begin_by(name: &ControlName, deadline: Deadline) -> Result<(Self, Greeting), NodeError> {
         let session = Self { connection: Connection::connect(name)? };
         let hello = Request::Hello { version: CONTROL_VERSION };
-        match session.request(&hello, LOCAL_TIMEOUT)?.body {
+        match session.request(&hello, deadline.allows(LOCAL_TIMEOUT))?.body {
             Reply::Welcome { version, pid, station, name } if version == CONTROL_VERSION => {
                 Ok((session, Greeting { pid, station, name }))
             }

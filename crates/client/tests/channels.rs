@@ -85,6 +85,21 @@ fn what_is_missing_is_said() {
     assert_eq!(receiver.counts().lost_units, 1);
 }
 
+/// It was added with each call, until the sum had no room.
+#[test]
+fn what_was_lost_behind_the_last_unit_counts_once_whatever_number_it_is() {
+    let lie = Behaviour { final_units: Some(u64::MAX - 1), ..Behaviour::default() };
+    let (_fake, _node, sender, mut receiver) = pair(lie, &request(100));
+    sender.close(ms(5_000)).unwrap();
+    let tally = ChannelTally { lost: u64::MAX - 1, ..ChannelTally::default() };
+    let end = End { units_sent: Some(u64::MAX - 1), lost_after: Some(u64::MAX - 1), tally };
+    for _ in 0..3 {
+        assert_eq!(receiver.recv(&mut Vec::new(), ms(5_000)), Ok(Received::End(end)));
+        assert_eq!(receiver.try_recv(&mut Vec::new()), Ok(Some(Received::End(end))));
+    }
+    assert_eq!(receiver.tally(), tally);
+}
+
 #[test]
 fn the_newest_unit_wins_where_asked_for() {
     let (_fake, _node, mut sender, mut receiver) =
@@ -164,6 +179,35 @@ fn what_is_overdue_is_left_out_where_asked_for_and_counts_as_lost() {
     unit(receiver.recv(&mut buffer, ms(5_000)).unwrap());
     assert_eq!(buffer, b"in time");
     assert_eq!(sender.close(ms(5_000)).unwrap().tally.lost, 3);
+}
+
+/// A channel that is made again is the same stream: it forgot what was to become of overdue units, and how
+/// many of them were lost.
+#[test]
+fn a_channel_that_is_made_again_keeps_its_policy_and_its_losses() {
+    let stuck = Behaviour { drains: false, ..Behaviour::default() };
+    let (_fake, node, mut sender, _receiver) = pair(stuck, &request(100));
+    sender.set_overdue(Overdue::Drop);
+    assert_eq!(sender.send(b"first", schedule(0)), Ok(0));
+    assert_eq!(sender.send(b"overdue", schedule(1)), Err(SendError::LeftOut));
+    let _listener = node.listen(SERVICE, None, 4).unwrap();
+    sender.reattach(ms(5_000)).unwrap();
+    assert_eq!((sender.left_out(), sender.tally().lost), (1, 2), "what waited is lost as well");
+    assert_eq!(sender.send(b"first again", schedule(2)), Ok(0));
+    assert_eq!(sender.send(b"overdue", schedule(3)), Err(SendError::LeftOut));
+    assert_eq!((sender.left_out(), sender.tally().lost), (2, 3));
+}
+
+/// Connecting took five seconds, and asking ten, whatever time there was.
+#[test]
+fn a_node_that_stands_still_is_waited_for_as_long_as_was_said() {
+    let (fake, node, mut sender, _receiver) = pair(Behaviour::default(), &request(100));
+    let mut listener = node.listen(SERVICE, None, 4).unwrap();
+    fake.behave(Behaviour { stands_still: true, ..Behaviour::default() });
+    let begin = rota::now();
+    assert!(sender.reattach(ms(200)).is_err() && listener.reattach(ms(200)).is_err());
+    let took = rota::now().since(begin);
+    assert!(took < ms(4_000), "{took}");
 }
 
 #[test]

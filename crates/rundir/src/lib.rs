@@ -110,6 +110,10 @@ fn make_in(bases: &[PathBuf], name: &str) -> Result<PathBuf, RunDirError> {
         let made = own_directory(base).and_then(|()| own_directory(&place));
         match made {
             Ok(()) => return Ok(place),
+            // Root has given it to a user, whose node it is for: root's own has the next place.
+            Err(error @ RunDirError::Owner { owner, .. }) if trust::is_given(base, owner) => {
+                failed.push(error.to_string());
+            }
             // Where the place is ours to fill, a stranger in it is not passed over in silence.
             Err(error) if is_fault(&error) && base.parent().is_some_and(is_ours) => return Err(error),
             Err(error) => failed.push(error.to_string()),
@@ -178,7 +182,8 @@ pub fn check_named(directory: &Path) -> Result<(), RunDirError> {
     let stat = nix::sys::stat::stat(directory).map_err(refused(directory))?;
     let user = nix::unistd::geteuid().as_raw();
     let is_sticky = stat.st_mode & 0o1000 != 0;
-    if stat.st_uid != user && stat.st_uid != 0 && !is_sticky {
+    // The sticky bit holds off all others, but not the owner of the directory.
+    if stat.st_uid != user && stat.st_uid != 0 {
         let path = directory.to_owned();
         return Err(RunDirError::Owner { path, owner: stat.st_uid, wanted: user });
     }

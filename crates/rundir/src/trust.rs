@@ -26,7 +26,7 @@ pub struct Stranger {
 /// [`Stranger`].
 pub fn check_server(path: &Path, server: u32) -> Result<(), Stranger> {
     let own = nix::unistd::geteuid().as_raw();
-    if server == own || server == 0 {
+    if is_own(own, server, uid_is_mapped) || server == 0 {
         return Ok(());
     }
     // All users of other user namespaces bear one number.
@@ -36,9 +36,15 @@ pub fn check_server(path: &Path, server: u32) -> Result<(), Stranger> {
     Err(Stranger { path: path.to_owned(), user: server, own })
 }
 
+/// Whether both numbers mean one user: all users without a number in this user namespace bear the same one, of
+/// whom this program may be one.
+fn is_own(own: u32, server: u32, is_mapped: impl Fn(u32) -> bool) -> bool {
+    server == own && is_mapped(own)
+}
+
 /// Whether `directory` belongs to `user`, and nobody but that user and root can write to it or to any
 /// directory above it.
-fn is_given(directory: &Path, user: u32) -> bool {
+pub(crate) fn is_given(directory: &Path, user: u32) -> bool {
     let Ok(directory) = directory.canonicalize() else { return false };
     let is_owner = stat(&directory).is_ok_and(|stat| stat.st_uid == user);
     is_owner
@@ -46,4 +52,17 @@ fn is_given(directory: &Path, user: u32) -> bool {
             stat(above)
                 .is_ok_and(|stat| (stat.st_uid == 0 || stat.st_uid == user) && stat.st_mode & 0o022 == 0)
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel calls everybody without a number 65534, also the program itself.
+    #[test]
+    fn a_user_without_a_number_is_nobody_s_own() {
+        let mapped = |uid| uid == 1_000;
+        assert!(is_own(1_000, 1_000, mapped));
+        assert!(!is_own(65_534, 65_534, mapped) && !is_own(1_000, 65_534, mapped));
+    }
 }

@@ -286,7 +286,7 @@ fn conclude(
     let mut carried = Vec::new();
     for (stream, sender, receiver) in finished {
         let schedule: Vec<SentRecord> = lines(&sender);
-        let Some(sent) = sender.document::<Sent>() else {
+        let Some(sent) = sender.document::<Sent>().filter(|sent| sent.ended.is_none()) else {
             // The other streams and runs are worth telling all the same.
             let has_begun = !schedule.is_empty();
             outcome.failed.push(FailedStream {

@@ -1,6 +1,6 @@
 //! Units over a reserved channel of the library `rota`.
 
-use super::{Arrival, Event, Promise, Refusal, Turn, UnitSink, UnitSource};
+use super::{Arrival, Closed, Event, Promise, Refusal, Turn, UnitSink, UnitSource};
 use crate::clock;
 use crate::exit::Failure;
 use crate::stall::{Stall, StallKind, StallLog};
@@ -112,10 +112,6 @@ impl UnitSink for ChannelSink {
         }
     }
 
-    fn tally(&self) -> ChannelTally {
-        self.channel.tally()
-    }
-
     fn is_behind(&self) -> bool {
         self.channel.is_behind()
     }
@@ -124,12 +120,18 @@ impl UnitSink for ChannelSink {
         self.channel.leave_out(units);
     }
 
-    fn close(self: Box<Self>, _sent: u64) -> Result<(Vec<Stall>, ChannelTally), Failure> {
-        let report = self.channel.close(DRAIN).map_err(|error| match error {
-            CloseError::Closed(cause) => Failure::from(cause),
-            other => Failure::failed(other.to_string()),
-        })?;
-        Ok((self.stalls.into_stalls(), report.tally))
+    fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed {
+        let Self { channel, stalls, .. } = *self;
+        // Where the end is not confirmed, what was told before it stands.
+        let tally = channel.tally();
+        let closed = played.and_then(|_| {
+            channel.close(DRAIN).map_err(|error| match error {
+                CloseError::Closed(cause) => Failure::from(cause),
+                other => Failure::failed(other.to_string()),
+            })
+        });
+        let tally = closed.as_ref().map_or(tally, |report| report.tally);
+        Closed { stalls: stalls.into_stalls(), tally, failure: closed.err() }
     }
 }
 
@@ -163,7 +165,7 @@ impl UnitSource for ChannelSource {
             Ok(Received::Unit(got)) => {
                 let arrived = got.arrived_at.unwrap_or(got.dequeued_at);
                 self.stalls.note(StallKind::Dequeue, arrived, got.dequeued_at);
-                self.next = got.number + 1;
+                self.next = got.number.saturating_add(1);
                 Ok(Event::Unit(Arrival {
                     number: got.number,
                     complete: got.complete,

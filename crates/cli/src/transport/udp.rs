@@ -3,7 +3,7 @@
 
 use super::datagram::{FragmentHead, PIECE_OCTETS, UNIT_OCTETS_MAX, emit_end};
 use super::reassembly::Reassembly;
-use super::{Event, Promise, Turn, UnitSink, UnitSource};
+use super::{Closed, Event, Promise, Turn, UnitSink, UnitSource};
 use crate::clock;
 use crate::exit::Failure;
 use crate::stall::{Stall, StallKind, StallLog};
@@ -92,6 +92,15 @@ impl UdpSink {
             Err(e) => Err(Failure::failed(format!("cannot send to {}: {e}", self.to))),
         }
     }
+
+    fn put_end(&mut self, sent: u64) -> Result<(), Failure> {
+        for _ in 0..ENDS {
+            emit_end(self.stream, sent as u32, &mut self.datagram);
+            self.put()?;
+            clock::sleep_until(clock::now() + END_GAP);
+        }
+        Ok(())
+    }
 }
 
 impl UnitSink for UdpSink {
@@ -124,13 +133,9 @@ impl UnitSink for UdpSink {
         Ok(true)
     }
 
-    fn close(mut self: Box<Self>, sent: u64) -> Result<(Vec<Stall>, ChannelTally), Failure> {
-        for _ in 0..ENDS {
-            emit_end(self.stream, sent as u32, &mut self.datagram);
-            self.put()?;
-            clock::sleep_until(clock::now() + END_GAP);
-        }
-        Ok((self.stalls.into_stalls(), ChannelTally::default()))
+    fn close(mut self: Box<Self>, played: Result<u64, Failure>) -> Closed {
+        let failure = played.and_then(|sent| self.put_end(sent)).err();
+        Closed { stalls: self.stalls.into_stalls(), tally: ChannelTally::default(), failure }
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Behaviour {
     pub stands_still: bool,
     /// The channel whose end it never confirms, as when the receiver's station has died; 0 for none.
     pub unconfirmed: u64,
+    /// How many units it says that there were, where that is a lie.
+    pub final_units: Option<u64>,
 }
 
 impl Default for Behaviour {
@@ -49,6 +51,7 @@ impl Default for Behaviour {
             lets_listen: true,
             stands_still: false,
             unconfirmed: 0,
+            final_units: None,
         }
     }
 }
@@ -159,7 +162,7 @@ impl World {
                 carry(flow, behaviour.loss);
             }
         }
-        self.finish_closing(behaviour.unconfirmed);
+        self.finish_closing(behaviour);
     }
 
     fn serve(&mut self, index: usize, behaviour: Behaviour) {
@@ -176,7 +179,8 @@ impl World {
                 Ok(None) => return,
                 Err(_) => {
                     self.clients[index] = None;
-                    self.flows.retain(|flow| flow.owner != index || end(flow, CloseCause::SenderDied));
+                    self.flows
+                        .retain(|flow| flow.owner != index || end(flow, CloseCause::SenderDied, flow.sent));
                 }
             }
         }
@@ -322,14 +326,14 @@ impl World {
         client.socket = Some(memory);
     }
 
-    fn finish_closing(&mut self, unconfirmed: u64) {
+    fn finish_closing(&mut self, behaviour: Behaviour) {
         let clients = &self.clients;
         self.flows.retain_mut(|flow| {
-            if !flow.closing || flow.id == unconfirmed || flow.source.ring.waiting() != Ok(0) {
+            if !flow.closing || flow.id == behaviour.unconfirmed || flow.source.ring.waiting() != Ok(0) {
                 return true;
             }
             let cause = CloseCause::Finished;
-            end(flow, cause);
+            end(flow, cause, behaviour.final_units.unwrap_or(flow.sent));
             let reply = Reply::Closed {
                 channel: flow.id,
                 cause: cause.sentence().into(),
@@ -354,8 +358,8 @@ fn twins() -> impl Iterator<Item = LlcPeer> {
 }
 
 /// Ends a flow at both ends; false, so that it can stand in a `retain`.
-fn end(flow: &Flow, cause: CloseCause) -> bool {
-    let sent = cause.is_clean().then_some(flow.sent);
+fn end(flow: &Flow, cause: CloseCause, units: u64) -> bool {
+    let sent = cause.is_clean().then_some(units);
     flow.source.board.set_state(ChannelState::Closed(cause), sent);
     if let Some((_, board)) = &flow.sink {
         board.set_state(ChannelState::Closed(cause), sent);
