@@ -86,7 +86,7 @@ fn garbage_is_dropped_in_the_kernel_and_its_source_is_told() {
     // And with an address of its own in each frame.
     let began = rota::now();
     let mut stranger = raw(&lab, 5, "b'\\x06'+i.to_bytes(5,'big')", "88b5", 60_000, "0").spawn().unwrap();
-    lab.wait_for_status(2, "a note about many", says("come from many addresses"));
+    lab.wait_for_status(2, "a note about many", says("the kernel drops those that name no station"));
     stream.assert_goes_on();
     assert!(stranger.wait().unwrap().success());
     stream.assert_goes_on();

@@ -155,8 +155,8 @@ impl Snapshot {
             )
         }));
         notes.extend(self.many_strangers.then(|| {
-            "more than 5,120 frames a second that no key proves come from many addresses; the kernel drops \
-             most of them here, and a station that joins may wait longer"
+            "more than 5,120 frames a second come that no key proves; the kernel drops those that name no \
+             station of this segment, and a station that joins may wait longer"
                 .to_owned()
         }));
         notes.extend(self.status.contested.iter().map(|mac| self.contested(*mac, facts)));
