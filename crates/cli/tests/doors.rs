@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Ended, Lab, Program, ROTA, eventually, skipped};
+use common::{Ended, Lab, PATIENCE, Program, ROTA, eventually, skipped};
 use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -121,7 +121,7 @@ fn a_node_takes_the_place_of_a_dead_one_and_not_of_a_living_one() {
 
 #[test]
 fn members_of_the_group_are_served_and_strangers_are_not() {
-    let Some(lab) = Lab::without_nodes("group", 1, &[]) else { return };
+    let Some(lab) = Lab::without_nodes("group", 2, &[]) else { return };
     let unknown = lab.rota(1, &["node", "--iface", "eth0", "--name", "n1", "--group", "no-such-group"]);
     ended(unknown, 2, &["no group 'no-such-group'", "getent group"]);
     if !is_root() {
@@ -130,11 +130,12 @@ fn members_of_the_group_are_served_and_strangers_are_not() {
         return skipped("only root can become a member of a group");
     }
     let rota = for_everybody(Path::new(ROTA), &lab).display().to_string();
-    let as_member = |groups: &str| {
+    let does = |groups: &str, words: &[&str]| {
         let groups = format!("--groups={groups}");
-        let words = ["setpriv", "--reuid=65534", "--regid=65534", &groups, &rota, "status", "--json"];
-        Program::start(lab.exec(1, &words)).finish()
+        let as_user = ["setpriv", "--reuid=65534", "--regid=65534", &groups, &rota];
+        Program::start(lab.exec(1, &[&as_user, words].concat())).finish()
     };
+    let as_member = |groups: &str| does(groups, &["status", "--json"]);
     let node = lab.start_node(1, &[]);
     ended(as_member(GUESTS), 1, &["serves only root and the user it runs as", "--group"]);
     drop(node);
@@ -142,6 +143,23 @@ fn members_of_the_group_are_served_and_strangers_are_not() {
     assert_eq!(as_member(GUESTS).well().json()["name"], "n1");
     assert_eq!(as_member(&format!("{NOBODY},{GUESTS}")).well().json()["name"], "n1");
     ended(as_member("4243"), 1, &["the members of group 4242"]);
+    // A guest uses what is theirs: neither root's channels, nor what root's programs send.
+    let _other = lab.start_node(2, &[]);
+    lab.wait_for_members();
+    let _receiver = lab.receiver(2, "5", &["--out", "/dev/null"]);
+    let open = ["channel", "open", "--to", "n2", "--service", "5", "--rate", "1mbit"];
+    let _held = lab.start(1, &open);
+    let list = || lab.rota(1, &["channel", "list", "--json"]).well().json();
+    let opened = eventually(PATIENCE, || (list()["channels"][0]["state"] == "open").then_some(()));
+    assert!(opened.is_some(), "{}", list());
+    let id = list()["channels"][0]["channel"].as_str().unwrap().to_owned();
+    for words in [&["channel", "close", &id][..], &["channel", "modify", &id, "--rate", "500kbit"]] {
+        ended(does(GUESTS, words), 1, &[&format!("channel {id} belongs to user 0")]);
+    }
+    ended(does(GUESTS, &["trace", "show"]), 1, &["events show what all programs of this station send"]);
+    assert_eq!(list()["channels"][0]["state"], "open");
+    lab.rota(1, &["trace", "show", "--last", "3"]).well();
+    lab.rota(1, &["channel", "close", &id]).well();
 }
 
 /// What the kernel says of each thread of a process: seccomp, no new privileges, permitted capabilities.

@@ -164,3 +164,23 @@ fn a_receiver_that_stands_still_holds_up_nobody() {
     // A quarter of a second waits for it; the rest is overwritten and told as lost.
     assert!(told("complete") < 120 && told("complete") >= 8 && told("sent") == 120, "{received}");
 }
+
+/// A slot of its memory was taken to hold 1,400 octets, also where a frame holds 512: of eight units that should
+/// wait for it less than three did.
+#[test]
+fn a_receiver_that_is_behind_misses_nothing_at_a_small_mtu_either() {
+    let Some(lab) = Lab::without_nodes("small", 2, &[]) else { return };
+    for k in lab.all() {
+        Program::start(lab.exec(k, &["ip", "link", "set", "eth0", "mtu", "576"])).finish().well();
+    }
+    let lab = lab.with_nodes(|_, _| Vec::new());
+    let receiver = lab.receiver(2, "1", &["--out", "/dev/null"]);
+    let program = receiver.inner();
+    signal(program, "STOP");
+    let send = format!("exec {ROTA} send --json --to n2 --service 1 --rate 3mbit --frames 7 < /dev/zero");
+    Program::start(lab.exec(1, &["sh", "-c", &send])).finish().carried();
+    signal(program, "CONT");
+    let received = receiver.finish().carried().json();
+    let told = |key: &str| received[key].as_u64().unwrap();
+    assert_eq!((told("complete"), told("incomplete"), told("lost")), (7, 0, 0), "{received}");
+}

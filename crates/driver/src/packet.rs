@@ -183,6 +183,9 @@ impl PacketDevice {
             .map_err(failed("listening to its group address"))?;
         device.set_groups(&options.groups).map_err(failed("the receive filter"))?;
         packet_socket::bind(device.socket.as_fd(), &ours).map_err(failed("bind"))?;
+        if options.exclusive && Claim::has_rival(device.socket.as_fd(), index, options.ethertype) {
+            return Err(ClaimError::Taken(iface.clone()).into());
+        }
         Ok(device)
     }
 

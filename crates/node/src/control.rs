@@ -5,6 +5,7 @@ mod llc;
 mod logged;
 mod memory;
 mod modify;
+mod rights;
 
 use crate::commands::{AskError, Command, ControlEnd, Note, Peer};
 use crate::incidents::Incidents;
@@ -168,7 +169,7 @@ impl Control<'_> {
         let request = self.sessions[at].connection.try_request();
         self.sessions[at].heard = now();
         if let Ok(Some(request)) = &request
-            && self.is_beyond_asking(at, request)
+            && (self.is_beyond_asking(at, request) || self.is_for_others(at, request))
         {
             return;
         }
@@ -428,7 +429,7 @@ impl Control<'_> {
         let Listening { service, buffers, .. } = session.listens[place];
         // What it may grow to, which the sender's first word tells.
         let buffers = buffers.max(4).max(contract.buffers);
-        let slots = rx_slots_for(buffers, contract.unit_octets_max, 1_400);
+        let slots = rx_slots_for(buffers, contract.unit_octets_max, self.facts.payload_max);
         let shape = SinkShape { slots, unit_octets_max: contract.unit_octets_max };
         let sink = self.make_sink(at, shape);
         // The program is told once the channel is reserved: one that admission refuses is none

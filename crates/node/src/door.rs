@@ -61,7 +61,9 @@ pub(crate) fn check(connection: &Connection, own: u32, guests: Option<&Guests>) 
         let groups = connection.peer_groups().unwrap_or_default();
         peer.gid() == guests.gid || groups.contains(&guests.gid)
     };
-    if peer.uid() == 0 || peer.uid() == own || guests.is_some_and(is_guest) {
+    // All users without a number in this user namespace bear one.
+    let is_own = peer.uid() == own && rota_rundir::uid_is_mapped(own);
+    if peer.uid() == 0 || is_own || guests.is_some_and(is_guest) {
         return Ok(peer.uid());
     }
     Err(match guests {

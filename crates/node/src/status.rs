@@ -48,6 +48,8 @@ pub(crate) struct Facts {
     pub(crate) interface: String,
     pub(crate) trt_ns: u64,
     pub(crate) link_bps: u64,
+    /// Octets of a unit that fit into one frame here.
+    pub(crate) payload_max: u32,
     pub(crate) lab_key: bool,
     /// What whoever watches may map.
     pub(crate) counters: CounterTable,
@@ -74,6 +76,7 @@ impl Facts {
             interface: spec.interface.clone(),
             trt_ns: spec.settings.trt.as_nanos(),
             link_bps: spec.settings.link.rate.as_bps(),
+            payload_max: spec.settings.link.framing.unit_payload_max() as u32,
             lab_key: spec.key.lab,
             counters,
             quota: spec.quota,

@@ -91,6 +91,15 @@ fn second_daemon(rig: &mut PacketRig) {
     let mut beside = PacketOptions::new("e0", ETHERTYPE, 0);
     beside.exclusive = false;
     assert_eq!(PacketDevice::open_with(&beside).unwrap().mac(), mac(0));
+    // The station of another user has no lock that we could see: each user has a directory of their own.
+    rig.netlink.add_veth("c0", mac(7), "c1").unwrap();
+    rig.netlink.set_up("c0", true).unwrap();
+    beside.iface = "c0".into();
+    let other = PacketDevice::open_with(&beside).unwrap();
+    let taken = OpenError::Claimed(ClaimError::Taken("c0".into()));
+    assert_eq!(PacketDevice::open("c0", ETHERTYPE, 0).unwrap_err(), taken);
+    drop(other);
+    PacketDevice::open("c0", ETHERTYPE, 0).unwrap();
     drain(rig);
 }
 
