@@ -105,6 +105,13 @@ field("residual", ProtoField.uint32, "Residual time (ns)", base.DEC)
 field("phase", ProtoField.uint8, "Phase", base.DEC, PHASES)
 field("flags", ProtoField.uint8, "Flags", base.HEX)
 field("rested", ProtoField.bool, "The token rested in the last cycle", 8, nil, 0x01)
+field("leases", ProtoField.bool, "Leases follow the slots", 8, nil, 0x80)
+field("hold", ProtoField.uint8, "Hold (steps of 1/255)", base.DEC)
+field("drain", ProtoField.uint8, "Drain (steps of 1/255)", base.DEC)
+field("stall", ProtoField.uint8, "Longest stall announced (ms)", base.DEC)
+field("stall_station", ProtoField.uint8, "Announced by station", base.DEC)
+field("gathered", ProtoField.uint8, "Longest stall gathered (ms)", base.DEC)
+field("gatherer", ProtoField.uint8, "Gathered from station", base.DEC)
 field("position", ProtoField.uint16, "Position", base.DEC)
 field("next_nrt", ProtoField.uint16, "First of the next non-real-time round", base.DEC)
 field("idle_visits", ProtoField.uint16, "Idle visits", base.DEC)
@@ -239,7 +246,7 @@ local function token(r)
     local cycle = r:uint("cycle", 4)
     r:all { { "residual", 4 }, { "trt", 4 } }
     local phase = r:uint("phase", 1)
-    r:bits(1, { "flags", "rested" })
+    local flags = r:bits(1, { "flags", "rested", "leases" })
     r:all { { "position", 2 }, { "next_nrt", 2 }, { "idle_visits", 2 } }
     local dead = r:uint("dead_octets", 2)
     if dead and dead > 0 then
@@ -254,6 +261,9 @@ local function token(r)
                 tree:append_text(": station " .. station % 0x8000 .. ", " .. tht .. " ns")
             end
         end)
+    end
+    if flags and flags >= 0x80 then
+        r:all { { "hold", 1 }, { "drain", 1 }, { "stall", 1 }, { "stall_station", 1 }, { "gathered", 1 }, { "gatherer", 1 } }
     end
     if phase then
         return "cycle " .. cycle .. ", " .. (PHASES[phase] or "?")

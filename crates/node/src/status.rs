@@ -10,9 +10,10 @@ use crate::quota::Quota;
 use hdrhistogram::Histogram;
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
-use rota_proto::{LlcSettings, ModeName, Status};
+use rota_proto::{InForce, LlcSettings, ModeName, Status};
 use rota_shm::control::{LlcInfo, MemberInfo, ReservationInfo, RunMode, StatusInfo, TokenInfo};
 use rota_shm::{CounterTable, TraceFile};
+use rota_units::Span;
 use rota_wire::{MacAddr, Verdict};
 use serde_json::json;
 use std::os::fd::OwnedFd;
@@ -47,6 +48,8 @@ pub(crate) struct Facts {
     pub(crate) name: String,
     pub(crate) interface: String,
     pub(crate) trt_ns: u64,
+    pub(crate) watch: Span,
+    pub(crate) configured: Span,
     pub(crate) link_bps: u64,
     pub(crate) lab_key: bool,
     /// What whoever watches may map.
@@ -73,6 +76,8 @@ impl Facts {
             name: spec.name.clone(),
             interface: spec.interface.clone(),
             trt_ns: spec.settings.trt.as_nanos(),
+            watch: spec.settings.watch(),
+            configured: spec.settings.death_timeout,
             link_bps: spec.settings.link.rate.as_bps(),
             lab_key: spec.key.lab,
             counters,
@@ -99,6 +104,7 @@ pub(crate) struct MemberCopy {
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) status: Status,
+    pub(crate) timers: InForce,
     pub(crate) members: Vec<MemberCopy>,
     pub(crate) hops: Histogram<u64>,
     pub(crate) rounds: Histogram<u64>,
@@ -126,7 +132,7 @@ impl Snapshot {
         format!("{}; {}", contested(mac, name), "frames for it go to its group address meanwhile")
     }
 
-    fn name_of(&self, station: u16, facts: &Facts) -> String {
+    pub(crate) fn name_of(&self, station: u16, facts: &Facts) -> String {
         if station == self.status.station {
             return facts.name.clone();
         }
@@ -199,6 +205,7 @@ impl Snapshot {
                 claims: counters.claims,
                 unauthentic: counters.frames_unproven,
             },
+            timers: crate::timers::info(self, facts),
             key: if facts.lab_key { "lab" } else { "segment" }.into(),
             notes,
             llc: self.llc.clone(),

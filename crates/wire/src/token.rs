@@ -3,6 +3,7 @@
 //! Fulfils RETHER-2.2.3-1, RETHER-2.2.3-20, RETHER-2.2.3-21, RETHER-2.2.3-22.
 
 use crate::fields::{Malformed, Reader, Writer};
+use crate::leases::Leases;
 
 /// Most stations on one segment; station numbers run from 1 to this.
 pub const MAX_STATIONS: u16 = 255;
@@ -194,12 +195,18 @@ pub struct Token {
     pub dead: StationSet,
     /// The reservations.
     pub slots: SlotList,
+    /// The times that follow the stations' stalls, where they do.
+    pub leases: Option<Leases>,
 }
 
 const FIXED_OCTETS: usize = 28;
 const SLOT_OCTETS: usize = 6;
 const PERIODIC: u16 = 0x8000;
 const RESTED: u8 = 1;
+/// Leases follow the slots.
+const LEASES: u8 = 0x80;
+/// A dead set of more octets leaves no room for leases in what admission charges for a token.
+const DEAD_BESIDE_LEASES: usize = 32 - Leases::OCTETS;
 
 impl Token {
     /// Octets of the largest token, with every slot in use.
@@ -248,8 +255,15 @@ impl Token {
             idle_visits,
             dead,
             slots: SlotList::EMPTY,
+            leases: None,
         };
         Self::parse_slots(&mut reader, &mut token.slots)?;
+        if flags & LEASES != 0 {
+            if token.dead.octets_needed() > DEAD_BESIDE_LEASES {
+                return Err(Malformed::Field("leases"));
+            }
+            token.leases = Some(Leases::parse(&mut reader)?);
+        }
         reader.end()?;
         Ok(token)
     }
@@ -257,11 +271,11 @@ impl Token {
     /// Becomes the same as `other`, at the cost of the slots in use: a plain copy moves all of them.
     pub fn copy_from(&mut self, other: &Self) {
         let Self { mode_epoch, cycle, residual_ns, trt_ns, phase, rested, .. } = *other;
-        let Self { position, next_nrt, idle_visits, dead, ref slots, .. } = *other;
+        let Self { position, next_nrt, idle_visits, dead, ref slots, leases, .. } = *other;
         (self.mode_epoch, self.cycle, self.residual_ns, self.trt_ns) =
             (mode_epoch, cycle, residual_ns, trt_ns);
         (self.phase, self.rested, self.position, self.next_nrt) = (phase, rested, position, next_nrt);
-        (self.idle_visits, self.dead) = (idle_visits, dead);
+        (self.idle_visits, self.dead, self.leases) = (idle_visits, dead, leases);
         self.slots.copy_from(slots);
     }
 
@@ -293,7 +307,8 @@ impl Token {
         Ok(())
     }
 
-    /// Writes the token and returns its length.
+    /// Writes the token and returns its length. Where stations beyond number 207 are dead it carries no
+    /// leases, which then are [`Leases::SAFE`].
     pub fn emit(&self, body: &mut [u8]) -> usize {
         let phase = match self.phase {
             Phase::First => 0,
@@ -302,9 +317,12 @@ impl Token {
             Phase::Home => 3,
         };
         let dead_octets = self.dead.octets_needed();
+        let leases = self.leases.filter(|_| dead_octets <= DEAD_BESIDE_LEASES);
+        let rested = if self.rested { RESTED } else { 0 };
+        let flags = rested | if leases.is_some() { LEASES } else { 0 };
         let mut writer = Writer::new(body);
         writer.u32(self.mode_epoch).u32(self.cycle).u32(self.residual_ns).u32(self.trt_ns);
-        writer.u8(phase).u8(if self.rested { RESTED } else { 0 }).u16(self.position);
+        writer.u8(phase).u8(flags).u16(self.position);
         writer.u16(self.next_nrt).u16(self.idle_visits).u16(dead_octets as u16);
         for at in 0..dead_octets {
             writer.u8(self.dead.octet(at));
@@ -312,6 +330,9 @@ impl Token {
         writer.u16(self.slots.len as u16);
         for slot in self.slots.as_slice() {
             writer.u16(slot.station | if slot.periodic { PERIODIC } else { 0 }).u32(slot.tht_ns);
+        }
+        if let Some(leases) = &leases {
+            leases.emit(&mut writer);
         }
         writer.written()
     }
@@ -359,6 +380,7 @@ mod tests {
                 idle_visits: 13 + slots,
                 dead,
                 slots: list,
+                leases: (slots > 2).then_some(Leases { hold: 1, ..Leases::SAFE }),
             }
         };
         for (from, into) in [(2, 5), (5, 2), (0, 3)] {

@@ -10,7 +10,7 @@ use rota_wire::llc::{
 };
 use rota_wire::{
     Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation,
-    JoinAnswer, Key, Kind, LinkHeader, Load, MacAddr, ModeNotice, Nack, PayloadKind, Phase, Report,
+    JoinAnswer, Key, Kind, Leases, LinkHeader, Load, MacAddr, ModeNotice, Nack, PayloadKind, Phase, Report,
     ReportHead, Signal, Slot, SlotList, StationSet, Switch, SwitchAck, Tally, Token, UnitHeader, Verb,
     Verdict, emit_frame, verify,
 };
@@ -45,11 +45,16 @@ prop_compose! {
         (rested, position, next_nrt, idle_visits) in any::<(bool, u16, u16, u16)>(),
         dead in dead(),
         slots in slots(),
+        (follows, hold, drain, stall) in any::<(bool, u8, u8, u8)>(),
+        (station, gathered, gatherer) in any::<(u8, u8, u8)>(),
     ) -> Token {
+        let (hold, drain) = (hold.min(drain), hold.max(drain));
+        let leases = Leases { hold, drain, stall, station, gathered, gatherer };
+        let fits = dead.iter().all(|station| station < 208);
         let residual_ns = trt_ns - spent % trt_ns;
         Token {
             mode_epoch, cycle, residual_ns, trt_ns, phase, rested, position, next_nrt, idle_visits, dead,
-            slots,
+            slots, leases: (follows && fits).then_some(leases),
         }
     }
 }

@@ -45,6 +45,7 @@ mod mismatch;
 #[cfg(feature = "model")]
 mod model;
 mod outbox;
+mod patience;
 mod plain;
 mod queue;
 mod reserve;
@@ -62,6 +63,7 @@ pub use members::{Member, STATIONS_MAX};
 pub use mismatch::{Mismatch, Mismatched, Setting};
 #[cfg(feature = "model")]
 pub use model::Visit;
+pub use patience::{InForce, Why};
 pub(crate) use reserve::Asked;
 pub use reserve::LinkEvent;
 pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ};
@@ -80,6 +82,7 @@ use join::Changes;
 use keys::KeyRing;
 use members::Members;
 use outbox::Pending;
+use patience::Patience;
 use queue::{NrtQueue, Origin};
 use reserve::{Part, Session};
 use rota_units::{Instant, Octets, Span};
@@ -298,6 +301,7 @@ pub struct Rether {
     budgets: Budgets,
     wills: Wills,
     contested: Contested,
+    patience: Patience,
     gate: GateOrder,
     turning: Turning,
     sessions: Vec<Session>,
@@ -325,8 +329,7 @@ impl Rether {
         seed: u64,
     ) -> Self {
         let mut rng = Rng::new(if planted(Bug::SeedForgotten) { seed ^ unseeded() } else { seed });
-        let incarnation = (rng.next_u64() >> 32) as u32 | 1;
-        let nonce = rng.next_u64();
+        let (incarnation, nonce) = ((rng.next_u64() >> 32) as u32 | 1, rng.next_u64());
         let (usual, switch) = flush::rooms(&settings);
         let joining = Joining { ring: false, card_empty: false, tries: 0, again: now, proved: false };
         Self {
@@ -365,6 +368,7 @@ impl Rether {
             budgets: Budgets::new(),
             wills: Wills::default(),
             contested: Contested::new(),
+            patience: Patience::new(now),
             gate: GateOrder::Pass,
             turning: Turning::No,
             sessions: Vec::with_capacity(rota_wire::MAX_SLOTS),

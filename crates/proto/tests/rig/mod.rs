@@ -396,6 +396,7 @@ impl Rig {
             idle_visits: 0,
             dead: StationSet::EMPTY,
             slots: list,
+            leases: None,
         }
     }
 
