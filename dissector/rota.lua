@@ -110,6 +110,13 @@ field("struck_held", ProtoField.bool, "Left out: kept the token too long", 8, ni
 field("struck_sent", ProtoField.bool, "Left out: sent outside its slots", 8, nil, 0x08)
 field("struck_station", ProtoField.uint16, "Who was left out", base.DEC)
 field("addressee", ProtoField.ether, "Who takes the audited token")
+field("leases", ProtoField.bool, "Leases follow the slots", 8, nil, 0x80)
+field("hold", ProtoField.uint8, "Hold (steps of 1/255)", base.DEC)
+field("drain", ProtoField.uint8, "Drain (steps of 1/255)", base.DEC)
+field("stall", ProtoField.uint8, "Longest stall announced (ms)", base.DEC)
+field("stall_station", ProtoField.uint8, "Announced by station", base.DEC)
+field("gathered", ProtoField.uint8, "Longest stall gathered (ms)", base.DEC)
+field("gatherer", ProtoField.uint8, "Gathered from station", base.DEC)
 field("position", ProtoField.uint16, "Position", base.DEC)
 field("next_nrt", ProtoField.uint16, "First of the next non-real-time round", base.DEC)
 field("idle_visits", ProtoField.uint16, "Idle visits", base.DEC)
@@ -244,7 +251,7 @@ local function token(r)
     local cycle = r:uint("cycle", 4)
     r:all { { "residual", 4 }, { "trt", 4 } }
     local phase = r:uint("phase", 1)
-    local flags = r:bits(1, { "flags", "rested", "audited", "struck_held", "struck_sent" })
+    local flags = r:bits(1, { "flags", "rested", "audited", "struck_held", "struck_sent", "leases" })
     r:all { { "position", 2 }, { "next_nrt", 2 }, { "idle_visits", 2 } }
     local dead = r:uint("dead_octets", 2)
     if dead and dead > 0 then
@@ -259,6 +266,9 @@ local function token(r)
                 tree:append_text(": station " .. station % 0x8000 .. ", " .. tht .. " ns")
             end
         end)
+    end
+    if flags and flags >= 0x80 then
+        r:all { { "hold", 1 }, { "drain", 1 }, { "stall", 1 }, { "stall_station", 1 }, { "gathered", 1 }, { "gatherer", 1 } }
     end
     if flags and math.floor(flags / 2) % 2 == 1 then
         r:take("addressee", 6)

@@ -63,7 +63,9 @@ pub struct Args {
     /// aside in each cycle, instead of what 500 ms take and at least 5 %; the same on all stations
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     nrt_latency: Option<Span>,
-    /// How long the ring may be silent before a new token is made; 500 ms, or two cycles where that is longer
+    /// How long a station may be silent before it counts as dead, always; without it 500 ms (or two cycles
+    /// where that is longer) at most, and less where no station's host has lately stood still for long. The
+    /// same on all stations
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     death_timeout: Option<Span>,
     /// Number of stations that admission assumes; the same on all stations. With
@@ -348,6 +350,7 @@ fn settings(args: &Args, rate: BitRate, mtu: u16) -> Result<Settings, Failure> {
         }
         settings = settings.with_nrt_latency(latency);
     }
+    settings.follow_stalls = args.death_timeout.is_none();
     if let Some(death) = args.death_timeout {
         if death > DEATH_MAX {
             let sentence = format!(

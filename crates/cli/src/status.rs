@@ -63,6 +63,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         token.claims,
         token.generation
     );
+    outln!("timers    {}", status.timers.sentence);
     if status.llc.node != 0 || !status.llc.sockets.is_empty() {
         let list = |all: Vec<String>| if all.is_empty() { "none".into() } else { all.join(", ") };
         let sockets = list(status.llc.sockets.iter().map(u8::to_string).collect());

@@ -45,6 +45,8 @@ pub struct StallLog {
     /// The end of the last event that the ring has lost.
     forgotten_until: Instant,
     longest: Span,
+    /// The longest since it was last taken.
+    fresh: Span,
 }
 
 impl Default for StallLog {
@@ -57,7 +59,13 @@ impl StallLog {
     /// A log without any stall.
     pub fn new() -> Self {
         let none = StallEvent { from: Instant::ZERO, to: Instant::ZERO, kind: StallKind::TimerLate };
-        Self { events: [none; EVENTS_MAX], total: 0, forgotten_until: Instant::ZERO, longest: Span::ZERO }
+        Self {
+            events: [none; EVENTS_MAX],
+            total: 0,
+            forgotten_until: Instant::ZERO,
+            longest: Span::ZERO,
+            fresh: Span::ZERO,
+        }
     }
 
     /// Tells that a timer due at `due` fired at `fired`. Returns whether that was a stall.
@@ -75,6 +83,7 @@ impl StallLog {
             return false;
         }
         self.longest = self.longest.max(event.length());
+        self.fresh = self.fresh.max(event.length());
         // A hundred frames dequeued after one stall are one stall, or they would push out all others.
         if let Some(last) = self.last_mut()
             && last.kind == event.kind
@@ -117,6 +126,11 @@ impl StallLog {
     /// How many stalls there were.
     pub fn total(&self) -> u64 {
         self.total
+    }
+
+    /// The longest stall since this was last asked, if there was one.
+    pub fn take(&mut self) -> Option<Span> {
+        Some(std::mem::take(&mut self.fresh)).filter(|stall| *stall > Span::ZERO)
     }
 
     /// The longest stall.

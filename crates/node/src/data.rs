@@ -2,6 +2,7 @@
 
 mod attach;
 mod host;
+mod stalls;
 mod strangers;
 mod turn;
 
@@ -690,6 +691,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         members.sort_by_key(|member| member.station);
         Snapshot {
             status: self.node.status(),
+            timers: link.timers_in_force(rota_driver::clock::now()),
             members,
             hops: self.hops.clone(),
             rounds: self.rounds.clone(),

@@ -36,6 +36,7 @@ mod session;
 mod sockets;
 mod status;
 mod tally;
+mod timers;
 mod trace;
 
 pub use counters::SHOULD_BE_ZERO;

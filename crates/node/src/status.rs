@@ -10,9 +10,10 @@ use crate::quota::Quota;
 use hdrhistogram::Histogram;
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
-use rota_proto::{LlcSettings, ModeName, Status};
+use rota_proto::{InForce, LlcSettings, ModeName, Status};
 use rota_shm::control::{LlcInfo, MemberInfo, ReservationInfo, RunMode, StatusInfo, TokenInfo};
 use rota_shm::{CounterTable, TraceFile};
+use rota_units::Span;
 use rota_wire::{MacAddr, Verdict};
 use serde_json::json;
 use std::os::fd::OwnedFd;
@@ -47,6 +48,8 @@ pub(crate) struct Facts {
     pub(crate) name: String,
     pub(crate) interface: String,
     pub(crate) trt_ns: u64,
+    pub(crate) watch: Span,
+    pub(crate) configured: Span,
     pub(crate) link_bps: u64,
     /// Octets of a unit that fit into one frame here.
     pub(crate) payload_max: u32,
@@ -75,6 +78,8 @@ impl Facts {
             name: spec.name.clone(),
             interface: spec.interface.clone(),
             trt_ns: spec.settings.trt.as_nanos(),
+            watch: spec.settings.watch(),
+            configured: spec.settings.death_timeout,
             link_bps: spec.settings.link.rate.as_bps(),
             payload_max: spec.settings.link.framing.unit_payload_max() as u32,
             lab_key: spec.key.lab,
@@ -102,6 +107,7 @@ pub(crate) struct MemberCopy {
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) status: Status,
+    pub(crate) timers: InForce,
     pub(crate) members: Vec<MemberCopy>,
     pub(crate) hops: Histogram<u64>,
     pub(crate) rounds: Histogram<u64>,
@@ -129,7 +135,7 @@ impl Snapshot {
         format!("{}; {}", contested(mac, name), "frames for it go to its group address meanwhile")
     }
 
-    fn name_of(&self, station: u16, facts: &Facts) -> String {
+    pub(crate) fn name_of(&self, station: u16, facts: &Facts) -> String {
         if station == self.status.station {
             return facts.name.clone();
         }
@@ -202,6 +208,7 @@ impl Snapshot {
                 claims: counters.claims,
                 unauthentic: counters.frames_unproven,
             },
+            timers: crate::timers::info(self, facts),
             key: if facts.lab_key { "lab" } else { "segment" }.into(),
             notes,
             llc: self.llc.clone(),

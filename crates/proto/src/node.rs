@@ -347,6 +347,11 @@ impl Node {
         self.reports.tell_host(signs, &self.link);
     }
 
+    /// This host stood still for so long until now.
+    pub fn stood_still(&mut self, now: Instant, stall: Span) {
+        self.link.stood_still(now, stall);
+    }
+
     /// What this station would report of itself now.
     pub fn own_report(&self, now: Instant) -> ReportHead {
         self.reports.own(now, &self.link, &self.channels)

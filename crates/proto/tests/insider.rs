@@ -10,9 +10,9 @@ use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, Foul, FrameView,
-    Generation, JoinAnswer, Key, Kind, LinkHeader, Load, MAX_SLOTS, MacAddr, ModeNotice, Nack, PayloadKind,
-    Phase, Report, ReportHead, Signal, Slot, SlotList, StationSet, Struck, Switch, SwitchAck, Token,
-    UnitHeader, Verb, Verdict, emit_frame, verify,
+    Generation, JoinAnswer, Key, Kind, Leases, LinkHeader, Load, MAX_SLOTS, MacAddr, ModeNotice, Nack,
+    PayloadKind, Phase, Report, ReportHead, Signal, Slot, SlotList, StationSet, Struck, Switch, SwitchAck,
+    Token, UnitHeader, Verb, Verdict, emit_frame, verify,
 };
 
 struct Zeros;
@@ -91,6 +91,8 @@ const INSIDER: usize = STATIONS;
 impl Segment {
     fn new(seed: u64) -> Self {
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+        // In every third segment the insider lies of leases as well.
+        let settings = Settings { follow_stalls: seed.is_multiple_of(3), ..settings };
         let secret = Key::new([1; 32]);
         let key = secret.derive("rota 2026 bootstrap frames", [settings.segment.to_be_bytes()].iter());
         let now = Instant::from_nanos(1_000_000_000);
@@ -256,7 +258,21 @@ impl Segment {
             idle_visits: self.dice.near(0, u64::from(u16::MAX)) as u16,
             dead: if self.dice.once_in(2) { dead } else { StationSet::EMPTY },
             slots: base.map_or(slots, |token| if self.dice.once_in(2) { token.slots } else { slots }),
+            leases: self.leases(),
         }
+    }
+
+    /// Any leases, those that contradict themselves apart: they are no token.
+    fn leases(&mut self) -> Option<Leases> {
+        if !self.settings.follow_stalls {
+            return None;
+        }
+        let mut octet = || self.dice.near(0, 255) as u8;
+        let (one, other) = (octet(), octet());
+        let (hold, drain) = (one.min(other), one.max(other));
+        let [stall, station, gathered, gatherer] = [octet(), octet(), octet(), octet()];
+        let leases = Leases { hold, drain, stall, station, gathered, gatherer };
+        (!self.dice.once_in(4)).then_some(leases)
     }
 
     fn body(&mut self, kind: Kind, into: &mut [u8]) -> usize {

@@ -50,6 +50,10 @@ pub const GROWTH: u64 = 1_000_000;
 /// From this seed on those that die leave last wills: all, or three of four. Those before leave none.
 pub const WILLS: u64 = 10_000_000_000;
 
+/// From this seed on lease and death timer follow the stalls of the hosts; one host of every second world
+/// never tells of its own.
+pub const STALLS: u64 = 20_000_000_000;
+
 /// Which worlds a seed draws from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Campaign {
@@ -77,7 +81,9 @@ impl Campaign {
     pub fn scenario(self, seed: u64) -> Scenario {
         let mut random = Stream::named(seed, "campaign");
         let stations = random.between(3, 8) as usize;
-        let mut scenario = Scenario::new("campaign", stations, self.settings(&mut random));
+        let settings = self.settings(&mut random);
+        let settings = if seed >= STALLS { follows(seed, settings) } else { settings };
+        let mut scenario = Scenario::new("campaign", stations, settings);
         scenario.world.strangers = 1;
         scenario.world.drift_ppm = 50;
         let ms = Span::from_millis;
@@ -92,6 +98,11 @@ impl Campaign {
                 (ms(100), ms(random.between(50, 2_000)))
             }
         };
+        if seed >= STALLS {
+            // Long enough for leases to become shorter, and longer again.
+            scenario.duration = scenario.duration.max(scenario.world.settings.death_timeout * 30);
+            scenario.world.hides_stalls = seed.is_multiple_of(2).then_some(seed as usize / 2 % stations);
+        }
         let span = scenario.duration.as_nanos() / 1_000_000;
         let mut periods = Stream::named(seed, "campaign periods");
         for _ in 0..random.between(1, 4) {
@@ -116,6 +127,17 @@ impl Campaign {
         scenario.mix = Some(Mix { weights: CAMPAIGN.to_vec(), every, longest });
         scenario
     }
+}
+
+/// Timers that follow stalls, between bounds that are drawn.
+fn follows(seed: u64, settings: Settings) -> Settings {
+    let mut random = Stream::named(seed, "campaign stalls");
+    let (trt, death) = (random.between(8, 34), random.between(60, 500));
+    let of = settings.clone().with_delay(settings.delay_max);
+    let drawn = Settings { trt: Span::from_millis(trt), ..of }.with_death_timeout(Span::from_millis(death));
+    let is_product = settings.death_timeout > settings.trt;
+    let settings = drawn.ok().filter(|_| is_product && !seed.is_multiple_of(3)).unwrap_or(settings);
+    Settings { follow_stalls: true, ..settings }
 }
 
 fn pair(random: &mut Stream, stations: usize) -> (usize, usize) {

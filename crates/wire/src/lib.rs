@@ -13,6 +13,7 @@ mod fields;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod header;
+mod leases;
 pub mod llc;
 mod name;
 pub mod report;
@@ -32,6 +33,7 @@ pub use header::{
     FrameView, Generation, INCARNATION_AT, Kind, LINK_HEADER_OCTETS, LinkHeader, PayloadKind, TAG_OCTETS,
     UnitHeader,
 };
+pub use leases::Leases;
 pub use name::is_printable;
 pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, ReportHead};
 pub use reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};

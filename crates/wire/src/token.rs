@@ -4,6 +4,7 @@
 
 use crate::MacAddr;
 use crate::fields::{Malformed, Reader, Writer};
+use crate::leases::Leases;
 
 /// Most stations on one segment; station numbers run from 1 to this.
 pub const MAX_STATIONS: u16 = 255;
@@ -218,6 +219,8 @@ pub struct Token {
     pub dead: StationSet,
     /// The reservations.
     pub slots: SlotList,
+    /// The times that follow the stations' stalls, where they do.
+    pub leases: Option<Leases>,
 }
 
 const FIXED_OCTETS: usize = 28;
@@ -227,7 +230,11 @@ const RESTED: u8 = 1;
 const AUDITED: u8 = 2;
 const STRUCK_HELD: u8 = 4;
 const STRUCK_SENT: u8 = 8;
+/// Leases follow the slots.
+const LEASES: u8 = 0x80;
 const MARKS_OCTETS: usize = 6 + 2;
+/// A dead set of more octets leaves no room for leases in what admission charges for a token.
+const DEAD_BESIDE_LEASES: usize = 32 - Leases::OCTETS;
 
 impl Token {
     /// Octets of the largest token, with every slot in use, an addressee and a strike.
@@ -278,8 +285,15 @@ impl Token {
             idle_visits,
             dead,
             slots: SlotList::EMPTY,
+            leases: None,
         };
         Self::parse_slots(&mut reader, &mut token.slots)?;
+        if flags & LEASES != 0 {
+            if token.dead.octets_needed() > DEAD_BESIDE_LEASES {
+                return Err(Malformed::Field("leases"));
+            }
+            token.leases = Some(Leases::parse(&mut reader)?);
+        }
         if flags & AUDITED != 0 {
             token.audit = Some(MacAddr(reader.mac()?));
         }
@@ -303,11 +317,12 @@ impl Token {
     /// Becomes the same as `other`, at the cost of the slots in use: a plain copy moves all of them.
     pub fn copy_from(&mut self, other: &Self) {
         let Self { mode_epoch, cycle, residual_ns, trt_ns, phase, rested, audit, struck, .. } = *other;
-        let Self { position, next_nrt, idle_visits, dead, ref slots, .. } = *other;
+        let Self { position, next_nrt, idle_visits, dead, ref slots, leases, .. } = *other;
         (self.mode_epoch, self.cycle, self.residual_ns, self.trt_ns) =
             (mode_epoch, cycle, residual_ns, trt_ns);
         (self.phase, self.rested, self.position, self.next_nrt) = (phase, rested, position, next_nrt);
         (self.idle_visits, self.dead, self.audit, self.struck) = (idle_visits, dead, audit, struck);
+        self.leases = leases;
         self.slots.copy_from(slots);
     }
 
@@ -339,7 +354,8 @@ impl Token {
         Ok(())
     }
 
-    /// Writes the token and returns its length.
+    /// Writes the token and returns its length. Where stations beyond number 207 are dead it carries no
+    /// leases, which then are [`Leases::SAFE`].
     pub fn emit(&self, body: &mut [u8]) -> usize {
         let phase = match self.phase {
             Phase::First => 0,
@@ -348,9 +364,11 @@ impl Token {
             Phase::Home => 3,
         };
         let dead_octets = self.dead.octets_needed();
+        let leases = self.leases.filter(|_| dead_octets <= DEAD_BESIDE_LEASES);
+        let flags = self.flags() | if leases.is_some() { LEASES } else { 0 };
         let mut writer = Writer::new(body);
         writer.u32(self.mode_epoch).u32(self.cycle).u32(self.residual_ns).u32(self.trt_ns);
-        writer.u8(phase).u8(self.flags()).u16(self.position);
+        writer.u8(phase).u8(flags).u16(self.position);
         writer.u16(self.next_nrt).u16(self.idle_visits).u16(dead_octets as u16);
         for at in 0..dead_octets {
             writer.u8(self.dead.octet(at));
@@ -358,6 +376,9 @@ impl Token {
         writer.u16(self.slots.len as u16);
         for slot in self.slots.as_slice() {
             writer.u16(slot.station | if slot.periodic { PERIODIC } else { 0 }).u32(slot.tht_ns);
+        }
+        if let Some(leases) = &leases {
+            leases.emit(&mut writer);
         }
         if let Some(mac) = self.audit {
             writer.bytes(&mac.0);
@@ -423,6 +444,7 @@ mod tests {
                 idle_visits: 13 + slots,
                 dead,
                 slots: list,
+                leases: (slots > 2).then_some(Leases { hold: 1, ..Leases::SAFE }),
             }
         };
         for (from, into) in [(2, 5), (5, 2), (0, 3)] {

@@ -3,7 +3,8 @@
 mod samples;
 
 use rota_wire::{
-    ClaimGrant, ETHERNET_HEADER_OCTETS, Form, Kind, LINK_HEADER_OCTETS, TAG_OCTETS, UNIT_HEADER_OCTETS,
+    ClaimGrant, ETHERNET_HEADER_OCTETS, Form, Kind, LINK_HEADER_OCTETS, Leases, TAG_OCTETS, Token,
+    UNIT_HEADER_OCTETS,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,6 +50,9 @@ fn the_page_says_what_the_code_writes() {
     assert_eq!(page["Token"], samples::token(0, false).emit(&mut out));
     assert_eq!(page["Token"] + page["Slot"], samples::token(1, false).emit(&mut out));
     assert_eq!(page["Token"] + 2, samples::token(0, true).emit(&mut out), "two octets of dead set");
+    let follows = Token { leases: Some(Leases::SAFE), ..samples::token(0, false) };
+    assert_eq!(page["Leases"], Leases::OCTETS);
+    assert_eq!(page["Token"] + page["Leases"], follows.emit(&mut out));
     assert_eq!(page["Report"], samples::report(0).emit(&mut out));
     assert_eq!(page["Report"] + page["Channel of a report"], samples::report(1).emit(&mut out));
     assert_eq!(page["Tally"], rota_wire::Tally::OCTETS);

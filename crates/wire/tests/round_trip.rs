@@ -10,8 +10,8 @@ use rota_wire::llc::{
 };
 use rota_wire::{
     Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, Foul, FrameView,
-    Generation, JoinAnswer, Key, Kind, LinkHeader, Load, MacAddr, ModeNotice, Nack, PayloadKind, Phase,
-    Report, ReportHead, Signal, Slot, SlotList, StationSet, Struck, Switch, SwitchAck, Tally, Token,
+    Generation, JoinAnswer, Key, Kind, Leases, LinkHeader, Load, MacAddr, ModeNotice, Nack, PayloadKind,
+    Phase, Report, ReportHead, Signal, Slot, SlotList, StationSet, Struck, Switch, SwitchAck, Tally, Token,
     UnitHeader, Verb, Verdict, emit_frame, verify,
 };
 
@@ -46,13 +46,18 @@ prop_compose! {
         (dead, audit) in (dead(), prop::option::of(any::<[u8; 6]>())),
         struck in prop::option::of((1u16..=255, prop::sample::select(vec![Foul::Held, Foul::Sent]))),
         slots in slots(),
+        (follows, hold, drain, stall) in any::<(bool, u8, u8, u8)>(),
+        (station, gathered, gatherer) in any::<(u8, u8, u8)>(),
     ) -> Token {
         let audit = audit.map(MacAddr);
         let struck = struck.map(|(station, why)| Struck { station, why });
+        let (hold, drain) = (hold.min(drain), hold.max(drain));
+        let leases = Leases { hold, drain, stall, station, gathered, gatherer };
+        let fits = dead.iter().all(|station| station < 208);
         let residual_ns = trt_ns - spent % trt_ns;
         Token {
             mode_epoch, cycle, residual_ns, trt_ns, phase, rested, audit, struck, position, next_nrt,
-            idle_visits, dead, slots,
+            idle_visits, dead, slots, leases: (follows && fits).then_some(leases),
         }
     }
 }

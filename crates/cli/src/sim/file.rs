@@ -128,6 +128,8 @@ impl Medium {
 struct Timers {
     #[serde(default)]
     proven: bool,
+    #[serde(default)]
+    follow_stalls: bool,
     hop: Option<Time>,
     death: Option<Time>,
     lease: Option<Time>,
@@ -409,6 +411,7 @@ impl File {
         if self.timers.proven {
             settings = settings.proven();
         }
+        settings.follow_stalls = self.timers.follow_stalls;
         settings.half_duplex = self.medium.kind == MediumKind::CsmaCd;
         settings.hop_timeout = or(&self.timers.hop, settings.hop_timeout);
         settings.death_timeout = or(&self.timers.death, settings.death_timeout);

@@ -82,6 +82,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.measured.turn_longest = self.measured.turn_longest.max(turned.since(woke));
         // A turn takes microseconds: one of more than a millisecond was taken off its CPU.
         self.stalls.on_timer(woke, turned);
+        self.announce_stall(turned);
         self.measured.turns += 1;
         self.measured.refused = self.control.refusals().read();
         self.tracer.turn(turned, &self.node, &self.stalls);

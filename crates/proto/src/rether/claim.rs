@@ -81,14 +81,14 @@ impl Rether {
     pub(super) fn claim_tick(&mut self, now: Instant) {
         let Some(claim) = &self.claim else { return };
         let stood_still = now.since(claim.asked);
-        if stood_still > self.settings.silence(u64::from(self.ring_size())) {
+        if stood_still > self.silence(now, u64::from(self.ring_size())) {
             // The others have heard no claim for so long that they have claimed themselves. This station may
             // know nobody of their ring any more, so it listens (seed 7000001956 of the product's timers).
             self.claim = None;
-            self.silence_at = now + self.settings.silence(self.rank());
+            self.silence_at = now + self.silence(now, self.rank());
             return;
         }
-        if stood_still > self.settings.drain(1, false) {
+        if stood_still > self.drain_least() {
             // What it was granted is old: a station that claimed meanwhile had to wait for this one so long
             // before it could make a token.
             self.begin_claim(now);
@@ -128,7 +128,7 @@ impl Rether {
 
     /// How often it asks while it drains.
     fn claim_repeat(&self) -> Span {
-        let half = self.settings.trt.min(self.settings.drain(1, false)).div_down(2);
+        let half = self.settings.trt.min(self.drain_least()).div_down(2);
         self.settings.claim_every().max(half)
     }
 
@@ -140,8 +140,8 @@ impl Rether {
     pub(super) fn drain_from(&mut self, now: Instant) {
         let Some(claim) = &self.claim else { return };
         let (began, first) = claim.drain_began.unwrap_or((now, claim.granted));
-        let from_now = now + self.drain_for(claim, &claim.granted);
-        let drained = from_now.min(began + self.drain_for(claim, &first));
+        let from_now = now + self.drain_for(now, claim, &claim.granted);
+        let drained = from_now.min(began + self.drain_for(now, claim, &first));
         if let Some(claim) = &mut self.claim {
             claim.drain_began = Some((began, first));
             claim.drained = Some(claim.drained.map_or(drained, |known| known.min(drained)));
@@ -149,7 +149,7 @@ impl Rether {
     }
 
     /// W for all but those who have granted.
-    fn drain_for(&self, claim: &ClaimRound, granted: &StationSet) -> Span {
+    fn drain_for(&self, now: Instant, claim: &ClaimRound, granted: &StationSet) -> Span {
         if planted(Bug::NoDrain) {
             return Span::ZERO;
         }
@@ -165,7 +165,7 @@ impl Rether {
         // master, which made the edit when it closed its slot, and is silent as well.
         let resting = claim.list.as_ref().map(|list| self.master(list));
         let may_rest = resting.is_none_or(|master| master != self.station && gone(&master));
-        self.settings.drain(silent, may_rest && (silent > 0 || self.wills.fresh.is_empty()))
+        self.drain(now, silent, may_rest && (silent > 0 || self.wills.fresh.is_empty()))
     }
 
     /// Everybody who could hold the old token has granted, or can hold it no longer.
@@ -200,6 +200,7 @@ impl Rether {
         token.position = 0;
         token.idle_visits = 0;
         token.rested = false;
+        self.claimed_leases(now, &mut token);
         if !claim.same_key {
             self.rekey_ring();
         }
@@ -267,7 +268,7 @@ impl Rether {
         self.seen = fresh;
         self.granted = true;
         // The claimant repeats itself until it has its token: silence means that it died as well.
-        self.silence_at = now + self.settings.silence(self.rank());
+        self.silence_at = now + self.silence(now, self.rank());
         self.outbox.push_back(Pending::ClaimGrant { to: mac, generation: claim.generation, seen });
     }
 
@@ -316,7 +317,7 @@ impl Rether {
         } else {
             // Perhaps only two claims that crossed: the ring is heard again soon, or the next answer decides.
             self.nacked = true;
-            self.silence_at = now + self.settings.silence(self.rank());
+            self.silence_at = now + self.silence(now, self.rank());
         }
     }
 }

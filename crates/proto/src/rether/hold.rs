@@ -70,7 +70,7 @@ impl Rether {
             return;
         }
         let at = if planted(Bug::LeaseAtDequeue) { Some(now) } else { at };
-        let Some(at) = at.filter(|at| now.since(*at) < self.settings.lease) else {
+        let Some(at) = at.filter(|at| now.since(*at) < self.hold_of(token)) else {
             self.counters.tokens_expired += 1;
             return;
         };
@@ -87,6 +87,7 @@ impl Rether {
         );
         self.counters.tokens_accepted += 1;
         self.measure_rotation(at, stamp, token);
+        self.heed_leases(Some(at), token);
         self.take_news(at, stamp, token);
         self.watch_predecessor(at, from, stamp, token);
         self.claim = None;
@@ -121,12 +122,15 @@ impl Rether {
         {
             self.outbox.push_back(Pending::TokenAck { to, stamp });
         }
+        let lease_end = at + self.hold_of(token);
+        let mut token = *token;
+        self.announce_stalls(now, &mut token);
         self.hold = Some(Hold {
-            token: *token,
+            token,
             stamp,
             accepted: at,
             taken: now,
-            lease_end: at + self.settings.lease,
+            lease_end,
             acknowledge,
             stage: Stage::Begin,
             card_free: now,
@@ -137,7 +141,8 @@ impl Rether {
     /// The first token of a new ring (paper section 2.2.2): it visits everybody and carries no data.
     pub(super) fn first_token(&mut self, now: Instant) {
         let Some(generation) = self.next_generation() else { return self.renew(now) };
-        let token = self.empty_token();
+        let token = Token { leases: self.first_leases(), ..self.empty_token() };
+        self.heed_leases(Some(now), &token);
         self.clock.known = false;
         self.take_token(now, now, Stamp { generation, seq: 1 }, &token, None);
     }
@@ -158,6 +163,7 @@ impl Rether {
             idle_visits: 0,
             dead: Default::default(),
             slots: rota_wire::SlotList::EMPTY,
+            leases: None,
         }
     }
 
@@ -183,7 +189,7 @@ impl Rether {
         self.note_list(token);
         self.heed_round(token);
         self.list_stamp = stamp;
-        self.silence_at = at + self.settings.silence(self.rank());
+        self.silence_at = at + self.silence(at, self.rank());
         self.set_clock(at, token);
         self.settle_watch(stamp);
         if token.dead.contains(self.station) {
@@ -210,6 +216,7 @@ impl Rether {
         // Somebody else's newer list: ours, if we have one, is an old token that must not live on.
         self.give_up_token(now);
         self.claim = None;
+        self.heed_leases(at, token);
         self.take_news(at.unwrap_or(now), stamp, token);
         if self.needs_visit() {
             self.ask_for_token(now);
@@ -284,7 +291,7 @@ impl Rether {
         self.note_list(&hold.token);
         self.list_stamp = stamp;
         self.seen = stamp;
-        self.silence_at = now + self.settings.silence(self.rank());
+        self.silence_at = now + self.silence(now, self.rank());
         let once = planted(Bug::TokenNotRepeated);
         let again = if once { Instant::FAR } else { now + self.settings.hop_timeout };
         self.watch =
@@ -356,12 +363,12 @@ impl Rether {
     /// A silent successor is sent the same token again, ever more rarely; after the death timer, and never
     /// before, a claim round decides about it (B4, B5).
     pub(super) fn watch_tick(&mut self, now: Instant) {
-        let hop_timeout = self.settings.hop_timeout;
+        let (hop_timeout, death) = (self.settings.hop_timeout, self.death_timeout(now));
         let Some(watch) = &mut self.watch else { return };
         if now < watch.again {
             return;
         }
-        if now.since(watch.passed) >= self.settings.death_timeout {
+        if now.since(watch.passed) >= death {
             self.begin_claim(now);
             return;
         }
@@ -371,7 +378,7 @@ impl Rether {
         }
         let to = watch.to;
         watch.tries += 1;
-        let decided = watch.passed + self.settings.death_timeout;
+        let decided = watch.passed + death;
         watch.again = (now + hop_timeout * (1 << watch.tries.min(4))).min(decided);
         watch.stamp.seq += u64::from(planted(Bug::RetransmissionRenumbered));
         self.counters.tokens_retransmitted += 1;

@@ -46,6 +46,7 @@ mod mismatch;
 #[cfg(feature = "model")]
 mod model;
 mod outbox;
+mod patience;
 mod plain;
 mod queue;
 mod reserve;
@@ -64,6 +65,7 @@ pub use members::{Member, STATIONS_MAX};
 pub use mismatch::{Mismatch, Mismatched, Setting};
 #[cfg(feature = "model")]
 pub use model::Visit;
+pub use patience::{InForce, Why};
 pub(crate) use reserve::Asked;
 pub use reserve::LinkEvent;
 pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ};
@@ -82,6 +84,7 @@ use join::Changes;
 use keys::KeyRing;
 use members::Members;
 use outbox::Pending;
+use patience::Patience;
 use queue::{NrtQueue, Origin};
 use reserve::{Part, Session};
 use rota_units::{Instant, Octets, Span};
@@ -303,6 +306,7 @@ pub struct Rether {
     wills: Wills,
     hogs: hog::Hogs,
     contested: Contested,
+    patience: Patience,
     gate: GateOrder,
     turning: Turning,
     sessions: Vec<Session>,
@@ -370,6 +374,7 @@ impl Rether {
             wills: Wills::default(),
             hogs: Default::default(),
             contested: Contested::new(),
+            patience: Patience::new(now),
             gate: GateOrder::Pass,
             turning: Turning::No,
             sessions: Vec::with_capacity(rota_wire::MAX_SLOTS),

@@ -10,7 +10,7 @@ use super::wake::Wakes;
 use super::{Initiating, Joining, Mode, Rether, Settings, Stamp, Yielding};
 use crate::io::{GateOrder, StationId};
 use rota_units::{Instant, Span};
-use rota_wire::{Generation, Key, MacAddr, StationSet, Token};
+use rota_wire::{Generation, Key, Leases, MacAddr, StationSet, Token};
 
 /// What a model checker is shown, word by word and always in the same order.
 pub trait Visit {
@@ -71,6 +71,7 @@ fn kept_token(visit: &mut dyn Visit, token: &Token) {
         idle_visits,
         dead,
         slots,
+        leases,
     } = token;
     visit.word(u64::from(*mode_epoch));
     visit.cycle(*cycle);
@@ -83,6 +84,14 @@ fn kept_token(visit: &mut dyn Visit, token: &Token) {
     for slot in slots.as_slice() {
         visit.word(u64::from(slot.station) << 33 | u64::from(slot.tht_ns) << 1 | u64::from(slot.periodic));
     }
+    if let Some(leases) = leases {
+        visit_leases(visit, leases);
+    }
+}
+
+pub(super) fn visit_leases(visit: &mut dyn Visit, leases: &Leases) {
+    let Leases { hold, drain, stall, station, gathered, gatherer } = *leases;
+    visit.word(u64::from_be_bytes([0, 1, hold, drain, stall, station, gathered, gatherer]));
 }
 
 fn kept_list(visit: &mut dyn Visit, list: Option<&Token>) {
@@ -153,10 +162,11 @@ impl Rether {
             counters: _,
             tally: _,
             report: _,
+            patience: _,
         } = self;
         assert!(outbox.is_empty() && outputs.is_empty() && events.is_empty(), "a drained machine is shown");
         stamp(visit, *seen);
-        visit.word(u64::from(*station) << 40 | u64::from(*mode_repeats) << 32 | u64::from(*mode_epoch));
+        visit.word(u64::from(*mode_repeats) << 48 | u64::from(*station) << 32 | u64::from(*mode_epoch));
         [u64::from(*incarnation), *nonce, *answers].into_iter().for_each(|name| visit.name(name));
         visit.frame_seq(me.mac, *frame_seq);
         for (epoch, key) in keys.ring.iter().flatten().chain(farewell) {
@@ -180,6 +190,7 @@ impl Rether {
         self.visit_claim(visit);
         self.visit_members(visit);
         self.visit_sessions(visit);
+        self.visit_patience(visit);
     }
 
     fn visit_wakes(&self, visit: &mut dyn Visit) {

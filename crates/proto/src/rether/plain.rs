@@ -470,7 +470,8 @@ impl Rether {
         self.changes.joiners.clear();
         self.mode = Mode::Ring;
         self.claim = None;
-        self.silence_at = now + self.settings.silence(self.rank());
+        self.watch_stalls(now);
+        self.silence_at = now + self.silence(now, self.rank());
         self.event(LinkEvent::ModeChanged);
     }
 

@@ -177,6 +177,9 @@ pub struct Settings {
     pub half_duplex: bool,
     /// How much ordinary or real-time wire time may be handed to the card ahead of the nominal schedule.
     pub burst: Span,
+    /// Lease and death timer follow how long the stations' hosts stand still; the values here are the
+    /// longest then (decision 017).
+    pub follow_stalls: bool,
     /// Logical link control, each station's own affair.
     pub llc: LlcSettings,
 }
@@ -217,6 +220,7 @@ impl Settings {
             report: Span::ZERO,
             half_duplex: false,
             burst: rate.span_of_up(params.card_burst_octets),
+            follow_stalls: false,
             llc: LlcSettings::default(),
         }
     }
@@ -275,7 +279,7 @@ impl Settings {
     }
 
     /// The shortest lease for which no reservation is refused.
-    fn lease_for_all(&self) -> Span {
+    pub(super) fn lease_for_all(&self) -> Span {
         RecoveryModel::lease_min(self.trt, self.delay_max).max(self.delay_max * LEASE_DELAYS)
     }
 
@@ -410,6 +414,7 @@ impl Settings {
             self.ack_spacing,
         ];
         let values = counts.into_iter().chain(framing).chain(spans.iter().map(|span| span.as_nanos()));
+        let values = values.chain(self.follow_stalls.then_some(1));
         values.flat_map(u64::to_be_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
             (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
         })
@@ -418,9 +423,14 @@ impl Settings {
     /// The recovery timers that admission proves, for a segment of `stations` stations. The hop and death
     /// timers are floors.
     pub fn timers(&self, stations: u16) -> Timers {
+        self.timers_with(stations, self.lease, self.death_timeout)
+    }
+
+    /// The same with another lease and death timer.
+    pub(super) fn timers_with(&self, stations: u16, lease: Span, death: Span) -> Timers {
         Timers::new(RecoveryModel {
             trt: self.trt,
-            lease: self.lease,
+            lease,
             one_way: self.delay_max,
             hop: self.link.hop,
             guard: RecoveryModel::GUARD,
@@ -430,7 +440,7 @@ impl Settings {
             port_buffer: self.port_queue,
             rate: self.link.rate,
             stations,
-            death_min: self.death_timeout,
+            death_min: death,
             ack_min: self.hop_timeout,
             claim_min: self.claim_interval,
         })
@@ -450,7 +460,7 @@ impl Settings {
     /// asked for as long as one silent station drains takes itself for one that did, and begins anew. With
     /// settings that agree it is no sooner than 2D, when the answer is there: L is 3D or more.
     pub fn claim_every(&self) -> Span {
-        self.claim_interval.min(self.drain(1, false).div_down(2))
+        self.claim_interval.min((self.lease_least() + self.delay_max).div_down(2))
     }
 
     /// W: how long so many silent stations may still hand an old token on, and whether one may be resting.

@@ -70,7 +70,8 @@ impl Rether {
         let is_sound = u64::from(token.trt_ns) == trt
             && reserved <= trt
             && usize::from(token.position) <= slots.len()
-            && token.next_nrt <= MAX_STATIONS;
+            && token.next_nrt <= MAX_STATIONS
+            && self.are_leases_sound(token);
         self.counters.tokens_unsound += u64::from(!is_sound);
         is_sound
     }

@@ -195,7 +195,7 @@ impl Rether {
             self.counters.rests += 1;
         }
         // A rest is a hold of its own, and what the drain of a silent master waits for.
-        let (lease, trt) = (self.settings.lease, self.settings.trt);
+        let (lease, trt) = (self.hold_of(token), self.settings.trt);
         if let Some(hold) = &mut self.hold {
             hold.lease_end = hold.lease_end.max(hold.accepted + lease + trt);
         }
@@ -233,17 +233,22 @@ impl Rether {
         let passes = |every: u32| before / every != cycle / every;
         self.counters.cycles += 1;
         self.tally.rotation.begin(now, self.clock.cycle, trt);
+        if self.rule_leases(now, before, cycle, &mut hold.token) {
+            // Who hears of the shorter lease waits for a master that rests.
+            hold.lease_end = hold.lease_end.min(now + self.hold_of(&hold.token) + trt);
+        }
+        let lease = self.hold_of(&hold.token);
         // The lease is renewed only by another station's hands, so a drowsy token must go round in time, with
         // enough of it left for a machine that stalls.
         let lease_left = hold.lease_end.since(now);
         // Once in a while everybody is visited, or a dead station without a slot would never be noticed.
         let must_go = self.requests_want_round(&hold.token, before, cycle)
             || passes(ROUND_CYCLES)
-            || lease_left < (trt * 2).max(self.settings.lease.div_down(2))
+            || lease_left < (trt * 2).max(lease.div_down(2))
             || self.is_awake(now);
         let alone = self.live_stations(&hold.token) == 1;
         if alone {
-            hold.lease_end = now + self.settings.lease;
+            hold.lease_end = now + lease;
         } else if must_go || !hold.token.rested {
             self.round_answers(&mut hold.token);
         }
@@ -255,7 +260,7 @@ impl Rether {
         hold.token.position = 0;
         self.note_list(&hold.token);
         self.list_stamp = hold.stamp;
-        self.silence_at = now + self.settings.silence(self.rank());
+        self.silence_at = now + self.silence(now, self.rank());
         self.hold = Some(hold);
         if !alone {
             self.outbox.push_back(Pending::List);

@@ -184,7 +184,7 @@ impl Rether {
         hold.stamp = next_stamp(hold.stamp, self.station);
         self.note_list(&hold.token);
         (self.seen, self.list_stamp) = (hold.stamp, hold.stamp);
-        self.silence_at = now + self.settings.silence(self.rank());
+        self.silence_at = now + self.silence(now, self.rank());
         if self.live_stations(&hold.token) > 1 {
             self.outbox.push_back(Pending::List);
         }

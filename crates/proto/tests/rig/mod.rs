@@ -398,6 +398,7 @@ impl Rig {
             idle_visits: 0,
             dead: StationSet::EMPTY,
             slots: list,
+            leases: None,
         }
     }
 

@@ -263,6 +263,28 @@ impl IncidentInfo {
     }
 }
 
+/// The recovery timers in force, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimersInfo {
+    /// How long a station may be silent when it should take the token up.
+    pub death_ns: u64,
+    /// How long a ring may be silent before somebody claims the token.
+    pub silence_ns: u64,
+    /// How long a station may hold the token.
+    pub hold_ns: u64,
+    /// For how long of holding a claim waits at each silent station.
+    pub drain_ns: u64,
+    /// `configured`; `no-news`: no ring, or nothing heard of it; `watching`: a station has not been watched
+    /// for long enough; `stalls`: they follow the longest stall that a station announced.
+    pub why: String,
+    /// That stall, rounded up to milliseconds.
+    pub stall_ns: Option<u64>,
+    /// The station that announced it, or is not watched for long enough.
+    pub station: Option<u16>,
+    /// The same in one sentence.
+    pub sentence: String,
+}
+
 /// Link control of a station.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LlcInfo {
@@ -313,6 +335,9 @@ pub struct StatusInfo {
     pub link_bps: u64,
     /// The token's counters.
     pub token: TokenInfo,
+    /// The recovery timers.
+    #[serde(default)]
+    pub timers: TimersInfo,
     /// `segment` for a key of one's own, `lab` for the well-known one.
     pub key: String,
     /// What real-time priority and isolation the process got, and what it lacks.

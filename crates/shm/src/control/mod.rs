@@ -12,7 +12,7 @@ mod socket;
 
 pub use info::{
     CauseInfo, ChannelInfo, ContractInfo, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, RefusalInfo,
-    ReservationInfo, RunMode, StatusInfo, TallyInfo, TokenInfo,
+    ReservationInfo, RunMode, StatusInfo, TallyInfo, TimersInfo, TokenInfo,
 };
 pub use message::{CONTROL_VERSION, LlcRefusal, MESSAGE_OCTETS_MAX, MessageError, Reply, Request};
 pub use name::{ControlName, ControlNameError};

@@ -1,6 +1,7 @@
 //! S1, R1: at most one station of a connected part holds a token whose lease has not ended.
 
 use super::{Checker, Findings, View};
+use rota_proto::ModeName;
 
 /// Watches who holds a token.
 #[derive(Debug, Default)]
@@ -23,6 +24,9 @@ impl Checker for OneHolder {
                 _ => {}
             }
         }
+        if view.settings.follow_stalls {
+            self.holders.iter().for_each(|host| reckons_with_less(view, *host, findings));
+        }
         if self.holders.len() < 2 {
             self.reported = None;
             return;
@@ -39,6 +43,24 @@ impl Checker for OneHolder {
                     findings.add(view.now, "S1", what);
                 }
             }
+        }
+    }
+}
+
+/// No claim in the same ring reckons with a shorter hold than any token has (decision 017).
+fn reckons_with_less(view: &View<'_>, holder: usize, findings: &mut Findings) {
+    let Some(node) = view.hosts[holder].node.as_ref() else { return };
+    let (link, Some(hold)) = (node.link(), node.link().holding()) else { return };
+    for (at, host) in view.hosts.iter().enumerate().filter(|(at, _)| *at != holder) {
+        let Some(other) = host.node.as_ref().map(|node| node.link()) else { continue };
+        let same = other.mode() == ModeName::Token
+            && other.mode_epoch() == link.mode_epoch()
+            && other.newest() <= link.newest()
+            && other.shares_key(link);
+        let drain = other.timers_in_force(host.clock.read(view.now)).drain;
+        if same && drain < hold && view.now > view.windows.merging_until {
+            let what = format!("host {holder} may hold a token for {hold}, host {at} reckons with {drain}");
+            findings.add(view.now, "S1", what);
         }
     }
 }

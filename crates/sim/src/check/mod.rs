@@ -1,6 +1,7 @@
 //! Checkers: each watches one rule and is asked after every event. They look at what happened, not at
 //! everything, so that a check costs the same in a large world.
 
+mod announced;
 pub mod bounds;
 mod cycles;
 mod delivery;

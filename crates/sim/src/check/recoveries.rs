@@ -3,6 +3,8 @@
 //! any number a ring is back within the bound of all that they silenced. Judged after every event: a token
 //! that never comes back is overdue.
 
+use super::announced::Announced;
+use super::windows::Recovery;
 use super::{Checker, Findings, Seen, View};
 use crate::hosts::Host;
 use rota_proto::{ModeName, Node};
@@ -107,10 +109,12 @@ pub struct RecoveryTimes {
     /// Since when two parts hear each other without anything else having gone wrong, and how long they may
     /// take to be one ring.
     meeting: Option<(Instant, Span)>,
+    announced: Announced,
 }
 
 impl Checker for RecoveryTimes {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
+        self.announced.look(view);
         for seen in view.seen {
             match seen {
                 Seen::Struck { blow } => self.struck(view, *blow),
@@ -250,6 +254,10 @@ impl RecoveryTimes {
 
     /// All have heard of a death by now: it counts from when its will was first sent.
     fn willed(&mut self, died: Instant, first: Instant) {
+        // Each copy says so, and another may have fallen silent at the same instant.
+        if self.blows.contains(&(first, Blow::Willed)) {
+            return;
+        }
         if let Some(at) = self.blows.iter().position(|blow| *blow == (died, Blow::Death)) {
             self.blows.remove(at);
             self.blows.push_back((first, Blow::Willed));
@@ -277,29 +285,42 @@ impl RecoveryTimes {
     /// they can have silenced were silent. With more than one, a claim that was under way may have made its
     /// token for a victim of the last: it had granted, and is found out like any successor (seed 1000565 of
     /// the product's timers).
-    fn bound(view: &View<'_>, part: usize, blows: &[(Instant, Blow)], last: Instant) -> Span {
+    fn bound(
+        view: &View<'_>,
+        recovery: &Recovery,
+        part: usize,
+        blows: &[(Instant, Blow)],
+        last: Instant,
+    ) -> Span {
         let is_willed = |(_, blow): &(Instant, Blow)| *blow == Blow::Willed;
         // Once a token has been seen since, it may rest like any other.
         if blows.iter().all(is_willed) && blows.last().is_some_and(|(at, _)| *at > last) {
-            return view.recovery.will();
+            return recovery.will();
         }
         let silent = silenced(view, part, blows);
-        let again = if blows.len() > 1 { view.recovery.round(silent) } else { Span::ZERO };
-        view.recovery.crash(silent) + again
+        let again = if blows.len() > 1 { recovery.round(silent) } else { Span::ZERO };
+        recovery.crash(silent) + again
     }
 
     /// No token for longer than any fault excuses.
     fn overdue(&mut self, view: &View<'_>, findings: &mut Findings) {
         for part in 0..2 {
             let Some(last) = self.parts[part].last.filter(|_| !self.parts[part].told) else { continue };
+            if self.running(view, part).next().is_none() {
+                // Nobody is there to recover (seed 20000000032 of the product's timers).
+                self.parts[part].last = Some(view.now);
+                continue;
+            }
             // Nothing is overdue before the shortest of all bounds.
             let willed = self.blows.back().is_some_and(|(_, blow)| *blow == Blow::Willed);
             if !willed && view.now.since(last) <= view.recovery.shortest() {
                 continue;
             }
+            let recovery = self.announced.recovery(view);
             let blows: Vec<_> = self.recent(last, view).collect();
             let over = blows.iter().map(|(at, blow)| blow.ends(*at)).max().unwrap_or(last);
-            let (took, bound) = (view.now.since(over.max(last)), Self::bound(view, part, &blows, last));
+            let (took, bound) =
+                (view.now.since(over.max(last)), Self::bound(view, &recovery, part, &blows, last));
             if took > bound {
                 self.parts[part].told = true;
                 let what = format!("no token {took} after the last of {blows:?}; bound {bound}");
@@ -312,6 +333,7 @@ impl RecoveryTimes {
         let known = std::mem::replace(&mut self.parts[part], Part { last: Some(view.now), told: false });
         let Some(last) = known.last else { return };
         self.judge(view, part, last, findings);
+        self.announced.forget(view);
         self.forget(view);
     }
 
@@ -328,8 +350,8 @@ impl RecoveryTimes {
         let over = blows.iter().map(|(at, blow)| blow.ends(*at)).max().unwrap_or(first);
         let lasts = blows.iter().any(|(at, blow)| blow.ends(*at) > *at);
         let took = view.now.since(if lasts { over } else { first }.max(last));
-        let recovery = view.recovery;
-        let all = Self::bound(view, part, &blows, last);
+        let recovery = self.announced.recovery(view);
+        let all = Self::bound(view, &recovery, part, &blows, last);
         let (place, bound) = match blows[..] {
             // Lost long before: nothing is the matter with a ring that was waiting.
             [(_, Blow::TokenLost(_))] if !struck_since => return,
@@ -342,7 +364,7 @@ impl RecoveryTimes {
             // (seeds 16989 and 20145 of the product's timers) one may be.
             [_, _] if lasts => (&mut self.worst.two, all),
             [_, _] => {
-                let before = Self::bound(view, part, &blows[..1], last);
+                let before = Self::bound(view, &recovery, part, &blows[..1], last);
                 (&mut self.worst.two, before + recovery.crash(silenced(view, part, &blows)))
             }
             // However many there were, the token is back in time after the last.

@@ -62,6 +62,10 @@ pub struct Host {
     pub keeps: Option<Keeps>,
     /// How much later than it hands them over its units leave its card.
     pub units_late: Span,
+    /// For how long it stood still since it was last told.
+    pub(crate) stood: Span,
+    /// It never says that it stands still.
+    pub hides_stalls: bool,
     /// Its monotonic clock.
     pub clock: Clock,
     /// What its processor costs.
@@ -127,6 +131,8 @@ impl Host {
             paused_until: Instant::ZERO,
             keeps: None,
             units_late: Span::ZERO,
+            stood: Span::ZERO,
+            hides_stalls: false,
             clock,
             profile,
             settings: None,
@@ -167,6 +173,7 @@ impl Host {
         self.alarm = Instant::FAR;
         self.assembling.clear();
         self.paused_until = Instant::ZERO;
+        self.stood = Span::ZERO;
     }
 
     /// Whether the card takes a frame: for its own address, its own group address, or everybody.
@@ -270,10 +277,20 @@ impl Payloads for Pattern {
 impl Host {
     /// How late the process is this time.
     pub(crate) fn lateness(&mut self) -> Span {
-        if self.random.happens(self.profile.late_ppm) {
-            Span::from_nanos(self.random.below(self.profile.late_max.as_nanos() + 1))
-        } else {
-            Span::ZERO
+        if !self.random.happens(self.profile.late_ppm) {
+            return Span::ZERO;
+        }
+        let late = Span::from_nanos(self.random.below(self.profile.late_max.as_nanos() + 1));
+        self.stood = self.stood.max(late);
+        late
+    }
+
+    /// The process runs again, and knows for how long it did not.
+    pub(crate) fn tell_stall(&mut self, now: Instant) {
+        let stood = std::mem::take(&mut self.stood);
+        let now = self.clock.read(now);
+        if let Some(node) = self.node.as_mut().filter(|_| stood > Span::ZERO && !self.hides_stalls) {
+            node.stood_still(now, stood);
         }
     }
 

@@ -182,7 +182,7 @@ impl World {
         let (now, link) = (host.clock.read(self.engine.now()), host.node.as_ref().map(|node| node.link()));
         let back = now + span + self.spec.settings.trt * 2;
         let loses = link.is_some_and(|link| link.holds_token(now) && !link.holds_token(back));
-        let long = loses || span > self.spec.settings.lease;
+        let long = loses || span > self.spec.settings.lease_least();
         self.tally.count(if long { Happened::PausedLong } else { Happened::PausedShort });
         let now = self.engine.now();
         let until = now + span;
@@ -192,6 +192,7 @@ impl World {
         let blow = if long { Blow::Death } else { Blow::Other { ends: until, silent: 1 } };
         self.seen.push(Seen::Struck { blow });
         self.hosts[index].paused_until = until;
+        self.hosts[index].stood = self.hosts[index].stood.max(span);
         self.engine.schedule(until, Event::Resume { host: index });
     }
 

@@ -87,6 +87,8 @@ pub struct WorldSpec {
     pub strangers: usize,
     /// Which of those that die leave a last will.
     pub wills: Wills,
+    /// The host that never says how long it stood still.
+    pub hides_stalls: Option<usize>,
     /// A bug.
     pub plant: Option<Plant>,
 }
@@ -109,6 +111,7 @@ impl WorldSpec {
             drift_ppm: 0,
             strangers: 0,
             wills: Wills::Never,
+            hides_stalls: None,
             plant: None,
         }
     }
@@ -358,7 +361,10 @@ impl World {
             let mut clock = Clock::new(EPOCH, EPOCH + Span::from_nanos(clocks.below(1 << 40)));
             let drift = u64::from(spec.drift_ppm) * 1_000;
             clock.set_rate(EPOCH, 1_000_000_000 - drift + clocks.below(2 * drift + 1));
-            Host::new(mac(index), clock, spec.profile, Stream::named(seed, &format!("host {index}")))
+            let random = Stream::named(seed, &format!("host {index}"));
+            let mut host = Host::new(mac(index), clock, spec.profile, random);
+            host.hides_stalls = spec.hides_stalls == Some(index);
+            host
         };
         Self {
             hosts: (0..spec.stations).map(host).collect(),

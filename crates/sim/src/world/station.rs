@@ -124,6 +124,7 @@ impl World {
             host.serving = false;
             return;
         }
+        host.tell_stall(now);
         let Some((at, stamp, frame)) = host.inbox.pop_front() else {
             host.serving = false;
             self.wake_now(index);
@@ -208,6 +209,7 @@ impl World {
 
     fn wake_now(&mut self, index: usize) {
         let host = &mut self.hosts[index];
+        host.tell_stall(self.engine.now());
         let now = host.clock.read(self.engine.now());
         let Some(node) = &mut host.node else { return };
         if node.deadline() <= now {

@@ -49,6 +49,7 @@ pub fn token(slots: usize, dead: bool) -> Token {
         idle_visits: 3,
         dead: gone,
         slots: list,
+        leases: None,
     }
 }
 

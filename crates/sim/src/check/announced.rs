@@ -1,0 +1,47 @@
+//! What the stations' announced timers make of the bounds of L6 (decision 017).
+
+use super::View;
+use crate::check::windows::Recovery;
+use rota_proto::{ModeName, Settings};
+use rota_units::Span;
+
+/// The longest drain with which any station of a ring has reckoned since the last token.
+#[derive(Debug, Default)]
+pub(super) struct Announced {
+    longest: Span,
+}
+
+impl Announced {
+    /// Looks at all stations, where timers follow stalls.
+    pub(super) fn look(&mut self, view: &View<'_>) {
+        if view.settings.follow_stalls {
+            self.longest = self.longest.max(longest(view));
+        }
+    }
+
+    /// A token was believed.
+    pub(super) fn forget(&mut self, view: &View<'_>) {
+        if view.settings.follow_stalls {
+            self.longest = longest(view);
+        }
+    }
+
+    /// How long recovery may take with what was announced.
+    pub(super) fn recovery(&self, view: &View<'_>) -> Recovery {
+        if !view.settings.follow_stalls || self.longest >= view.settings.lease {
+            return *view.recovery;
+        }
+        let (lease, death_timeout) = (self.longest, view.settings.death_of(self.longest));
+        Recovery::new(&Settings { lease, death_timeout, ..view.settings.clone() }, view.hosts.len())
+    }
+}
+
+fn longest(view: &View<'_>) -> Span {
+    let running = view.hosts.iter().filter(|host| host.is_running(view.now));
+    let in_force = running.filter_map(|host| {
+        let link = host.node.as_ref()?.link();
+        let in_ring = link.mode() == ModeName::Token;
+        in_ring.then(|| link.timers_in_force(host.clock.read(view.now)).drain)
+    });
+    in_force.max().unwrap_or(view.settings.lease)
+}
