@@ -357,12 +357,12 @@ impl Node {
         (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, &self.link))
     }
 
-    /// What came on each of them, in the same order.
+    /// The counts of each of them, in the same order.
     pub fn own_tallies(&self) -> impl Iterator<Item = Tally> {
         (0..self.channels.ends()).filter_map(|at| self.channels.tally_of(at))
     }
 
-    /// What has come so far on a channel that is received here.
+    /// The counts so far of a channel that is received here.
     pub fn received(&self, channel: ChannelId) -> Option<Tally> {
         self.channels.received(channel)
     }

@@ -12,11 +12,11 @@ const TALLY_INTERVAL: Span = Span::from_millis(1_000);
 /// The counts of one end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Meter {
-    /// What came: at the receiver as counted, at the sender as its receiver told.
+    /// The counts of units: at the receiver as counted, at the sender as last reported by its receiver.
     pub(super) tally: Tally,
     fragments: u64,
     octets: u64,
-    /// The unit whose fragments come now.
+    /// The unit whose fragments arrive now.
     unit: Option<Coming>,
     /// The longest delay ever, of the newest whole interval, and of the one that goes on.
     longest: Span,
@@ -114,18 +114,18 @@ impl Channels {
         self.outgoing.len() + self.incoming.len()
     }
 
-    /// What came on the channel at that place of [`Self::report_of`].
+    /// The counts of the channel at that place of [`Self::report_of`].
     pub(crate) fn tally_of(&self, at: usize) -> Option<Tally> {
         let incoming = || self.incoming.get(at - self.outgoing.len()).map(|channel| &channel.meter);
         self.outgoing.get(at).map(|channel| &channel.meter).or_else(incoming).map(|meter| meter.tally)
     }
 
-    /// What has come so far on a channel that is received here.
+    /// The counts so far of a channel that is received here.
     pub(crate) fn received(&self, id: ChannelId) -> Option<Tally> {
         self.incoming.iter().find(|channel| channel.id == id).map(|channel| channel.meter.tally)
     }
 
-    /// Tells the senders of channels on which something went wrong since they were told.
+    /// Reports the counts to the senders of channels on which something went wrong since the last report.
     pub(super) fn tell_tallies(&mut self, now: Instant, link: &mut Rether) {
         for channel in self.incoming.iter_mut().filter(|channel| channel.has_news()) {
             if now >= channel.tell_at {

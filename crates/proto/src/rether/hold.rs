@@ -304,7 +304,7 @@ impl Rether {
             None => {}
         }
         if self.needs_visit() {
-            // What came while the token was about to leave.
+            // Frames that came while the token was about to leave need a visit.
             self.ask_for_token(now);
         }
     }
