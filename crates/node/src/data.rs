@@ -71,14 +71,14 @@ pub(crate) struct Measured {
     pub(crate) handle_ns: u64,
     pub(crate) build_ns: u64,
     pub(crate) transmit_ns: u64,
-    /// What programs were refused.
+    /// The refusals to programs.
     pub(crate) refused: Refused,
     /// The newest idle round of the token, and its hops.
     pub(crate) round: (Span, u16),
 }
 
 impl Measured {
-    /// What goes on when hops are measured anew.
+    /// The counts that continue when hops are measured anew.
     fn again(&self) -> Self {
         let zero = Self::default();
         Self {
@@ -190,7 +190,7 @@ struct Data<D, G> {
     transmit_buffer: Box<[u8]>,
     /// Frames of ours handed to the device so far.
     own_frames: u64,
-    /// What this turn may still send, and until when.
+    /// The frames that this turn may still send, and the time until which it may send.
     turn_frames: u64,
     turn_until: Instant,
     /// The machines have more to send than one turn does.

@@ -1,5 +1,5 @@
-//! Frames that nothing proves. A source that sends many of them is shut out in the kernel for a while; when
-//! all sources together send too many, only stations are heard until the window ends.
+//! Unproven frames. The kernel drops the frames of a source that sends many of them, for a while. If all
+//! sources together send too many, only stations are heard until the window ends.
 
 use rota_driver::device::{SHUT_OUT_MAX, ShutOut};
 use rota_driver::filter::{INCARNATION_AT, KNOWN_MAX};
@@ -58,7 +58,8 @@ impl Garbage {
         self.closed_at.is_some_and(|at| now.since(at) < TOLD_FOR)
     }
 
-    /// What the device is to drop: these sources, and all but these incarnations while the door is closed.
+    /// The frames that the device is to drop: those of these sources and, while the door is closed, of all
+    /// but these incarnations.
     pub(crate) fn door(&mut self, known: impl Iterator<Item = u32>) -> (&[ShutOut], Option<&[u32]>) {
         self.known.clear();
         self.known.extend(known.take(KNOWN_MAX));

@@ -48,7 +48,8 @@ impl Incidents {
         Self { log, kept: VecDeque::new(), pending: Vec::new(), number: 0 }
     }
 
-    /// The data thread says that something happened. What it was, where it is the first of its kind lately.
+    /// Takes up an event that the data thread reports; returns an incident if it is the first of its kind
+    /// lately.
     pub(crate) fn begin(&mut self, now: Instant, event: u64) -> Option<IncidentInfo> {
         let record = self.look(event)?;
         if self.pending.iter().any(|pending| pending.kind == record.event) {

@@ -82,7 +82,7 @@ pub struct NodeSpec {
     pub confine: bool,
     /// How many events it keeps in its log; 0 for none.
     pub trace_events: u32,
-    /// Who tells the ring when this process dies; nobody where it is absent.
+    /// The guardian, which sends this node's will when the process dies; `None` for no guardian.
     pub guardian: Option<GuardianSpec>,
     /// Where to write the intervals in which the token was held, one line each.
     pub hold_log: Option<PathBuf>,
@@ -108,9 +108,9 @@ pub enum NodeError {
          {needed}', LimitNOFILE= of a service)"
     )]
     Descriptors {
-        /// What the kernel allows.
+        /// The number that the kernel allows.
         limit: u64,
-        /// What is needed.
+        /// The number that the node needs.
         needed: u64,
     },
     /// The counters file or the event log.
@@ -146,10 +146,10 @@ pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> NodeError 
     move |source| NodeError::System { what, source }
 }
 
-/// What is known once programs can connect.
+/// The facts that are known once programs can connect.
 #[derive(Clone, Copy, Debug)]
 pub struct Started<'a> {
-    /// What the kernel has granted the data thread.
+    /// The real-time rights that the kernel has granted the data thread.
     pub realtime: &'a Realtime,
     /// The control socket.
     pub control: &'a Path,

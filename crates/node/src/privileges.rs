@@ -1,4 +1,4 @@
-//! What a node gives away once it runs, step by step; each step is for the thread that takes it.
+//! Removes a running node's rights step by step; each step is for the thread that takes it.
 
 use crate::broker::Broker;
 use crate::log::{Level, say};

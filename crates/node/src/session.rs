@@ -66,7 +66,7 @@ pub(crate) struct Owned {
     pub(crate) contract: Contract,
     /// Made when admitted, handed to the data thread when the program has mapped it.
     pub(crate) source: Option<NodeSource>,
-    /// What its memory is charged to, until the data thread has it.
+    /// The charge for its memory, until the data thread takes it over.
     pub(crate) charge: Option<Charge>,
     pub(crate) board: Option<Board>,
     /// The files of an incoming channel, until its program is told of it.

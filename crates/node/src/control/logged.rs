@@ -1,4 +1,4 @@
-//! What the log says of channels and incidents.
+//! Log lines about channels and incidents.
 
 use super::Control;
 use crate::log::{Level, say};
@@ -59,7 +59,7 @@ impl Control<'_> {
             ChannelEvent::Contested { mac } => {
                 say(Level::Warn, "contested", &crate::status::contested(*mac, ""));
             }
-            // What the journal tells, of both ends.
+            // The journal writes these lines, for both ends.
             ChannelEvent::Told { .. }
             | ChannelEvent::Incoming { .. }
             | ChannelEvent::ModeChanged
