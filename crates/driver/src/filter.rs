@@ -6,7 +6,7 @@ use libc::sock_filter;
 pub const GROUPS_MAX: usize = 8;
 /// The version that the first payload octet carries in its upper half.
 pub const LINK_VERSION: u8 = 1;
-/// Where a frame tells its sender's incarnation.
+/// Offset of the sender's incarnation in a frame.
 pub const INCARNATION_AT: usize = 26;
 
 const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;

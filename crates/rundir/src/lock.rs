@@ -48,7 +48,7 @@ impl Lock {
         Self::attempt(|| Ok(path.to_owned()))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -103,7 +103,7 @@ fn soon(take: impl Fn() -> Result<Lock, RunDirError>) -> Result<Lock, RunDirErro
     take()
 }
 
-/// That the file was made by somebody else.
+/// The error if the file belongs to another user.
 fn foreign(path: &Path) -> Option<RunDirError> {
     let owner = std::fs::symlink_metadata(path).ok()?.uid();
     let wanted = nix::unistd::geteuid().as_raw();
@@ -112,7 +112,7 @@ fn foreign(path: &Path) -> Option<RunDirError> {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Still locked: nobody else can believe to have it.
+        // Still locked: no other process can take the file for its own lock.
         let _ = std::fs::remove_file(&self.path);
         if let Some(directory) = self.path.parent()
             && directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))

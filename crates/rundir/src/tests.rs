@@ -117,7 +117,7 @@ fn a_lock_is_taken_once_and_leaves_nothing() {
     });
     drop(Lock::at(&path).unwrap());
     thread.join().unwrap();
-    // What a killed holder leaves behind is no obstacle.
+    // The file of a killed holder is no obstacle.
     make_in(std::slice::from_ref(&scratch.0), "net-1").unwrap();
     std::fs::write(&path, "").unwrap();
     drop(Lock::at(&path).unwrap());

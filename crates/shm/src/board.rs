@@ -135,7 +135,7 @@ impl CloseCause {
     }
 }
 
-/// What became of a channel's units, as its receiver's node counted it: at the sender as far as it was told.
+/// Counts of a channel's units, as its receiver's node counted them; at the sender as last reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelTally {
     /// Units that came whole; at the sender of a channel on which nothing went wrong, 0.
@@ -269,7 +269,7 @@ impl Board {
         }
     }
 
-    /// What has come, as the node itself wrote it.
+    /// The counts, as the node itself wrote them.
     pub fn tally(&self) -> ChannelTally {
         self.view().tally()
     }
@@ -345,7 +345,7 @@ impl BoardView {
         }
     }
 
-    /// What has come, as the receiver's node counted it.
+    /// The counts, as the receiver's node counted them.
     pub fn tally(&self) -> ChannelTally {
         BoardRead(&self.pages).tally()
     }
