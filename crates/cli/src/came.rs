@@ -1,4 +1,4 @@
-//! What became of a channel's units: the same fields and the same words at both ends.
+//! The counts of a channel's units: the same fields and the same words at both ends.
 
 use crate::exit::{Exit, Failure};
 use rota::{ChannelTally, Span};
@@ -40,7 +40,7 @@ impl Came {
         }
     }
 
-    /// What was broken, as one sentence; nothing where all was kept.
+    /// One sentence that states the broken promises; `None` if every promise was kept.
     pub fn sentence(&self, bound_ns: Option<u64>) -> Option<String> {
         let bound = bound_ns.map_or(String::new(), |bound| format!(" of {}", Span::from_nanos(bound)));
         let late = (self.late > 0).then(|| {
@@ -74,7 +74,7 @@ mod tests {
         for broken in [late, Came { lost: 1, ..Came::default() }, Came { incomplete: 1, ..Came::default() }] {
             assert_eq!(exit(broken, None), Some(Exit::Broken));
         }
-        // What ended the stream hides nothing, and is not hidden.
+        // The sentence names the end's cause and the broken promise.
         let both = late.end(None, Some(Failure::failed("gone"))).unwrap();
         assert_eq!((both.exit, both.sentence.starts_with("gone; the promise")), (Exit::Broken, true));
     }

@@ -1,4 +1,4 @@
-//! What `--json` prints is what docs/json.md says: every key is on the page, ids are strings, errors are
+//! Compares the output of `--json` with docs/json.md: every key is on the page, ids are strings, errors are
 //! documents.
 
 mod common;

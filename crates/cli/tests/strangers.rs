@@ -1,5 +1,5 @@
-//! A stranger at a port of the switch who has no key: what he sends stops no channel, costs little, and is
-//! told of.
+//! A stranger without a key at a port of the switch: its frames stop no channel, cost little, and are
+//! reported.
 
 mod common;
 

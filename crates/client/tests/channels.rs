@@ -198,7 +198,7 @@ fn a_channel_that_is_made_again_keeps_its_policy_and_its_losses() {
     assert_eq!((sender.left_out(), sender.tally().lost), (2, 3));
 }
 
-/// Connecting took five seconds, and asking ten, whatever time there was.
+/// Connecting took five seconds and asking ten, even with a shorter timeout.
 #[test]
 fn a_node_that_stands_still_is_waited_for_as_long_as_was_said() {
     let (fake, node, mut sender, _receiver) = pair(Behaviour::default(), &request(100));
