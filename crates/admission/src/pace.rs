@@ -109,7 +109,8 @@ impl Pace {
         Span::from_nanos((trt * self.cycles()).as_nanos().div_ceil(self.units()))
     }
 
-    /// What its slots could carry beyond one unit each period, in millionths of that, rounded to the nearest.
+    /// Capacity of its slots beyond one unit each period, in millionths of that unit rate, rounded to the
+    /// nearest.
     pub fn extra_ppm(self, trt: Span) -> u32 {
         let needed = u128::from((trt * self.cycles()).as_nanos()).max(1);
         let carried = u128::from(self.longer.as_nanos()) * u128::from(self.units());
@@ -217,8 +218,8 @@ mod tests {
     }
 
     proptest! {
-        /// What the proof in `rether.rs` needs: slots carry units at least as often as the period brings
-        /// them, and one unit less, or one cycle more, would not.
+        /// The proof in `rether.rs` needs both: slots carry units at least as often as the period brings
+        /// them; with one unit less, or one cycle more, they do not.
         #[test]
         fn slots_come_as_often_as_units_and_no_fewer_would_do(
             asked in 1u64..5_000_000_000, trt in 1_000_000u64..1_000_000_000

@@ -61,7 +61,7 @@ impl Verb {
     }
 }
 
-/// What became of a channel's units, as its receiver's node counted it.
+/// Counts of a channel's units, as its receiver's node counted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Units that came whole.
@@ -117,7 +117,7 @@ pub struct Signal {
     pub bound_ns: u64,
     /// How many units were sent before the close.
     pub final_unit: u64,
-    /// What came, in [`Verb::Tally`] and [`Verb::CloseAck`]; elsewhere it is not sent.
+    /// The counts of units, in [`Verb::Tally`] and [`Verb::CloseAck`]; other verbs do not send them.
     pub tally: Tally,
 }
 
