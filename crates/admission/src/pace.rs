@@ -3,8 +3,8 @@
 //! A period of k·TRT or TRT/k is reserved exactly. No cycle serves 24, 25, 30, 50 and 60 frames a second at
 //! once, so any other period p is served by slots that come at least as often as its units: ⌈TRT/p⌉ units in
 //! each cycle, or one unit in ⌊p/TRT⌋ cycles where p is longer. The proof in `rether.rs` needs no more than
-//! that. What is reserved beyond what is sent is stated at opening ([`Pace::extra_ppm`]). It is left to
-//! ordinary traffic in every cycle in which it is not used.
+//! that. The unused part of the reservation is stated at opening ([`Pace::extra_ppm`]). Ordinary traffic
+//! gets it in every cycle in which it is not used.
 
 use crate::link::Framing;
 use rota_units::{Octets, Span};
@@ -15,7 +15,7 @@ use rota_units::{Octets, Span};
 pub struct Pace {
     cycles: u16,
     units: u16,
-    /// The period, where it is longer than what the slots could carry; zero where it is that exactly.
+    /// The period, if it is longer than the slots need; zero if the slots carry exactly that period.
     longer: Span,
 }
 

@@ -27,9 +27,9 @@ impl From<ChannelTally> for Came {
 }
 
 impl Came {
-    /// How a program ends that has carried these units; `None` where all was kept and nothing failed. A
-    /// promise that was broken is neither success nor hidden behind what ended the stream: its code is 4, and
-    /// the sentence tells both.
+    /// The end of a program that has carried these units; `None` if every promise was kept and nothing
+    /// failed. A broken promise takes precedence over the cause of the end: the code is 4, and the sentence
+    /// states both.
     pub fn end(&self, bound_ns: Option<u64>, failure: Option<Failure>) -> Option<Failure> {
         match (failure, self.sentence(bound_ns)) {
             (failure, None) => failure,

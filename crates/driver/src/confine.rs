@@ -24,14 +24,14 @@ pub const SYS_NICE: u8 = 23;
 /// More than any kernel has.
 const CAPABILITIES_MAX: u8 = 63;
 
-/// Lets this process lock as much memory as it wants, where it may allow that; then it needs no capability
-/// for what it maps later.
+/// Lifts the limit of locked memory of this process, if the kernel allows that; then it needs no capability
+/// for later mappings.
 pub fn lift_memory_limit() {
     // The kernel refuses this to ordinary users, who cannot lock memory beyond the limit in any case.
     let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
 }
 
-/// Takes all capabilities but these from the calling thread, also from what it may run, for ever.
+/// Takes all capabilities but these from the calling thread and the programs that it runs, for ever.
 ///
 /// # Errors
 /// The kernel's error; the thread then keeps its capabilities.

@@ -38,7 +38,7 @@ const COPIES: u32 = 3;
 const BETWEEN: Duration = Duration::from_micros(300);
 /// How often it is asked whether the interface has sent everything.
 const LOOK: Duration = Duration::from_micros(100);
-/// After so long the others have noticed by themselves.
+/// After this time the others have detected the death themselves.
 const PATIENCE: Span = Span::from_millis(400);
 /// Without a pidfd: how often the guardian looks whether its parent is still there.
 const GLANCE: Duration = Duration::from_millis(1);
@@ -115,7 +115,7 @@ fn read_will(file: &File, frame: &mut [u8; WILL_OCTETS_MAX]) -> io::Result<Left>
     Ok(if (1..=WILL_OCTETS_MAX).contains(&length) { Left::Will(length) } else { Left::Nothing })
 }
 
-/// Opens what a guardian sends through: it receives nothing.
+/// Opens the socket through which a guardian sends; it receives nothing.
 ///
 /// # Errors
 /// As for a device.
@@ -205,7 +205,7 @@ fn egress_of(ward: &Ward, socket: BorrowedFd<'_>) -> io::Result<Egress> {
     Ok(Egress::new(socket, &name, iface, index, mac, mtu, ward.rate))
 }
 
-/// Keeps what sending one frame needs, and nothing else. Each part may be refused, and is missing then.
+/// Drops all rights but those for sending one frame. The kernel may refuse a step, which is then left out.
 fn withdraw(ward: &Ward) {
     // A signal to the node's process group must not end the guardian too: only the node's end counts.
     let _ = setsid();

@@ -206,8 +206,8 @@ impl PacketDevice {
         Ok(())
     }
 
-    /// Attaches the filter: from these sources nothing passes, and with `known` only what tells one of these
-    /// incarnations.
+    /// Attaches the filter: frames from these sources do not pass; with `known`, only frames with one of
+    /// these incarnations pass.
     fn filter(
         &mut self,
         groups: &[[u8; 6]],

@@ -46,7 +46,7 @@ pub(crate) enum Stopped {
     Device(DeviceError),
     Gate(EgressError),
     System(&'static str, io::Error),
-    /// The interface's MTU is not what it was when the node began.
+    /// The interface's MTU has changed since the node began.
     Mtu {
         was: u16,
         is: u16,
@@ -195,7 +195,7 @@ struct Data<D, G> {
     turn_until: Instant,
     /// The machines have more to send than one turn does.
     has_more: bool,
-    /// The control thread has said more than one turn hears.
+    /// The control thread has sent more commands than one turn takes.
     has_commands: bool,
     /// Frames that came from the device so far, roughly.
     frames_heard: u64,
@@ -339,7 +339,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let handled = self.arrived(at, received.dequeued, &buffer[..received.len]);
             if self.unproven() != unproven {
                 self.note_unproven(received.dequeued, &buffer[..received.len])?;
-                // It has changed nothing that could be sent.
+                // The frame has changed no state from which a frame to send could follow.
                 if !self.has_more && self.node.deadline() > received.dequeued {
                     continue;
                 }
@@ -552,7 +552,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.command(at, command)?;
             self.drain()?;
         }
-        // The wait is edge-triggered: it does not tell again of what is left.
+        // The wait is edge-triggered: it does not report the remaining commands again.
         self.has_commands = true;
         Ok(())
     }
@@ -801,7 +801,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
     }
 
-    /// Before the program hears of the end, its board says what came.
+    /// Writes the counts to the program's board, before it learns of the end.
     fn tell_tally(&mut self, channel: ChannelId, tally: ChannelTally) {
         let sources = self.rings.sources.iter().map(|source| (source.channel, &source.board));
         let mut boards = sources.chain(self.sinks.iter().map(|sink| (sink.channel, &sink.board)));

@@ -8,15 +8,15 @@ use rota_wire::MacAddr;
 
 const _: () = assert!(INCARNATION_AT == rota_wire::INCARNATION_AT, "the kernel reads it there");
 
-/// Frames are counted for so long.
+/// The time over which frames are counted.
 const WINDOW: Span = Span::from_millis(100);
-/// So many of one source in a window are too many. A station with another key sends one a second.
+/// Too many unproven frames of one source in a window. A station with another key sends one a second.
 const TOO_MANY: u32 = 64;
-/// So many of all sources in a window are too many: 5,120 a second cost 2.5 % of a core.
+/// Too many unproven frames of all sources in a window: 5,120 a second cost 2.5 % of a core.
 const TOO_MANY_OF_ALL: u32 = 8 * TOO_MANY;
-/// For so long nothing more is heard of a source.
+/// How long a source is shut out.
 const SHUT_FOR: Span = Span::from_millis(5_000);
-/// For so long status says that the door was closed.
+/// How long status reports that the door was closed.
 const TOLD_FOR: Span = Span::from_millis(5_000);
 
 /// The sources of the newest window, and those that are shut out.
@@ -71,8 +71,8 @@ impl Garbage {
         self.closed && !known.take(KNOWN_MAX).eq(self.known.iter().copied())
     }
 
-    /// One more frame that nothing proves came from there; `station` is the incarnation of the station of
-    /// this address, which must be heard on. True when the door changes.
+    /// Counts an unproven frame from this address; `station` is the incarnation of the station with this
+    /// address, which stays audible. True when the door changes.
     pub(crate) fn count(&mut self, now: Instant, from: MacAddr, station: Option<u32>) -> bool {
         if now.since(self.began) >= WINDOW {
             (self.began, self.all) = (now, 0);
@@ -95,7 +95,7 @@ impl Garbage {
         if *count != TOO_MANY {
             return false;
         }
-        // The source uses what is let through: the station's own incarnation, or one that it had before.
+        // The source uses an incarnation that passes: the station's own, or an earlier one.
         if let Some(shut) = self.shut.iter_mut().find(|shut| shut.mac == from.0) {
             return std::mem::replace(&mut shut.but, station) != station;
         }

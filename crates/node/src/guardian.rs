@@ -17,11 +17,11 @@ use std::time::Duration;
 /// How long a guardian that has ended is missing; each further one twice as long.
 const AGAIN_MIN: Duration = Duration::from_millis(100);
 const AGAIN_MAX: Duration = Duration::from_secs(60);
-/// One that has lived for so long has shown that it can.
+/// A guardian that has lived for this time counts as steady.
 const STEADY: Duration = Duration::from_secs(10);
 
-/// A node that has given its rights away can run no other process, so that one guardian more waits for the
-/// death of the first. Both speak: a will counts once.
+/// A node that has dropped its rights can start no process. So a second guardian runs in case the first one
+/// dies. Both send the will, which counts once.
 const GUARDIANS: usize = 2;
 
 /// How a guardian is started: a program that calls `rota_driver::guardian::watch` with its standard input

@@ -152,7 +152,7 @@ fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
             cause("station_silent", format!("{name} ({}) died or fell silent", mac(*address)));
         }
     }
-    // A death or a stall is followed by claims and new tokens: these say what it led to.
+    // A death or a stall is followed by claims and new tokens, which are its consequences.
     causes.sort_by_key(|cause| GRAVEST.iter().position(|kind| *kind == cause.kind));
     causes
 }
@@ -161,7 +161,7 @@ fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
 const GRAVEST: [&str; 6] =
     ["foreign_sender", "link_change", "token_hog", "station_silent", "host_stall", "lost_frame"];
 
-/// Counters that say what can have broken a promise.
+/// Counters of events that can have broken a promise.
 const CAUSES: [(&str, &str, &str); 9] = [
     ("link_downs", "link_change", "the link of this station went down"),
     ("claims", "lost_frame", "the token was missed, and this station began a claim"),

@@ -77,7 +77,7 @@ pub struct NodeSpec {
     pub quota: Quota,
     /// Whether to ask for real-time priority and memory.
     pub realtime: bool,
-    /// Whether the process gives away what a running node does not need: privileges, system calls. Not where
+    /// Whether the process drops the privileges and system calls that a running node does not need. False if
     /// the node is a guest in the process.
     pub confine: bool,
     /// How many events it keeps in its log; 0 for none.
@@ -217,7 +217,7 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
         // Whichever thread had to end early, the node has failed.
         ended.and(controlled.map_err(|source| data::Stopped::System("the control thread had to end", source)))
     });
-    // One that had to stop has left no ring in good order: its guardian says so.
+    // A node that had to stop has not left its ring in good order: its guardian sends the will.
     if let Some(guardian) = facts.guardian.as_ref().filter(|_| outcome.is_ok()) {
         guardian.dismiss();
     }

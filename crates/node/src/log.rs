@@ -21,7 +21,7 @@ pub use tracing::level_filters::LevelFilter;
 
 /// Lines that may wait for the writing thread.
 const LINES_WAITING: usize = 1_024;
-/// So many lines of one cause within [`WINDOW`] are written; further ones are counted.
+/// Most lines of one cause that are written within [`WINDOW`]; further ones are counted.
 const LINES_OF_ONE_CAUSE: u64 = 20;
 const WINDOW: Span = Span::from_millis(10_000);
 /// How long the end of a node waits for its last lines.
@@ -199,9 +199,9 @@ fn writer(out: impl Write + Send + 'static) -> io::Result<(Lines, Arc<AtomicU64>
     let waiting = Arc::new(AtomicU64::new(0));
     let written = Arc::clone(&waiting);
     std::thread::Builder::new().name("rota-log".into()).spawn(move || {
-        // It is there before the others: a signal that it takes would end the node without a farewell.
+        // This thread starts before the others: a signal that it took would end the node without a farewell.
         let _ = nix::sys::signal::SigSet::all().thread_block();
-        // It only writes to what is open.
+        // The thread only writes to open files.
         let _ = rota_driver::confine::keep_capabilities(&[]);
         write_all(out, &lines, &written);
     })?;

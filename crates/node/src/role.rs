@@ -50,7 +50,7 @@ impl Role {
 impl Drop for Role {
     fn drop(&mut self) {
         drop(self.socket.take());
-        // One that hangs does not read that its time is over.
+        // A process that hangs does not notice the closed socket.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -94,9 +94,9 @@ pub(crate) struct Session {
     pub(crate) user: u32,
     pub(crate) connection: Connection,
     pub(crate) greeted: bool,
-    /// It is one beyond its user's limit, and may ask how the node is.
+    /// The connection is beyond its user's limit, and may only ask for the node's state.
     pub(crate) only_asks: bool,
-    /// When it said something last, or connected.
+    /// The time of its last message, or of its connection.
     pub(crate) heard: Instant,
     pub(crate) channels: Vec<Owned>,
     /// Each channel it would still take.

@@ -256,7 +256,7 @@ impl Node {
         is_known
     }
 
-    /// There is no memory for what an incoming channel brings: its sender is refused, and told why.
+    /// Refuses an incoming channel for which there is no memory; its sender gets this cause.
     pub fn decline(&mut self, now: Instant, channel: ChannelId) {
         self.channels.decline(now, channel, &mut self.link);
         self.settle(now);

@@ -61,7 +61,7 @@ fn an_early_answer_leaves_only_the_rest_to_wait_for() {
     assert!(rig.state() != "claiming" && rig.count(Kind::Token) > 0, "{}", rig.state());
 }
 
-/// Stands still for so long: no timer of the node runs meanwhile.
+/// Stands still for the given time: no timer of the node runs meanwhile.
 fn stand_still(rig: &mut Rig, span: Span) {
     rig.clear();
     let woke: Instant = rig.now + span;

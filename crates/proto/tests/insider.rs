@@ -353,7 +353,7 @@ impl Segment {
         report
     }
 
-    /// One frame, under either key, in anybody's name.
+    /// One frame, under either key, in the name of any station.
     fn strike(&mut self) {
         let kind = match self.dice.next() % 20 {
             at @ 0..16 => Kind::ALL[at as usize],
@@ -401,7 +401,7 @@ impl Segment {
     }
 }
 
-/// Strikes while the segment does what it does, then lets it alone.
+/// Attacks the segment while it works, then stops.
 fn attacked(seed: u64) -> Segment {
     let mut segment = Segment::new(seed);
     for round in 0..12_u64 {

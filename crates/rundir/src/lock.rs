@@ -27,7 +27,7 @@ impl Lock {
     /// waited for, half a second at most.
     ///
     /// # Errors
-    /// [`RunDirError::Taken`] when anybody has it, this process included.
+    /// [`RunDirError::Taken`] if any process has it, this one included.
     pub fn here(name: &str) -> Result<Self, RunDirError> {
         soon(|| Self::attempt(|| crate::make().map(|directory| directory.join(name))))
     }
@@ -35,15 +35,15 @@ impl Lock {
     /// Takes the lock that is the file `path`. As [`Lock::here`].
     ///
     /// # Errors
-    /// [`RunDirError::Taken`] when anybody has it, this process included.
+    /// [`RunDirError::Taken`] if any process has it, this one included.
     pub fn at(path: &Path) -> Result<Self, RunDirError> {
         soon(|| Self::at_once(path))
     }
 
-    /// As [`Lock::at`], without waiting for anybody.
+    /// As [`Lock::at`], without waiting for the holder.
     ///
     /// # Errors
-    /// [`RunDirError::Taken`] when anybody has it, this process included.
+    /// [`RunDirError::Taken`] if any process has it, this one included.
     pub fn at_once(path: &Path) -> Result<Self, RunDirError> {
         Self::attempt(|| Ok(path.to_owned()))
     }
@@ -117,7 +117,7 @@ impl Drop for Lock {
         if let Some(directory) = self.path.parent()
             && directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))
         {
-            // Not empty while others have something there.
+            // The directory is not empty while others have files there.
             let _ = std::fs::remove_dir(directory);
         }
     }

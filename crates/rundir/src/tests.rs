@@ -168,7 +168,7 @@ fn root_oneself_and_the_owner_of_a_directory_that_root_gave_are_believed() {
     if !is_root() {
         return;
     }
-    // Below /tmp anybody can make a directory: its owner proves nothing.
+    // Any user can make a directory below /tmp: its owner proves nothing.
     let scratch = Scratch::new();
     give_away(&scratch.0);
     assert!(check_server(&scratch.0.join("control"), 65_534).is_err());

@@ -262,7 +262,7 @@ impl Board {
         self.pages.store_release(SLOT_SEQUENCE, mark.number.wrapping_mul(2));
     }
 
-    /// Says what has come. Each word stands for itself: a reader may see some older than others.
+    /// Writes the counts. Each word is written by itself: a reader may see some older than others.
     pub fn set_tally(&self, tally: &ChannelTally) {
         for (place, word) in tally.words().into_iter().enumerate() {
             self.pages.store(TALLY + 8 * place, word);

@@ -18,9 +18,9 @@ pub enum Verb {
     OpenedAck,
     /// "The channel ends; `final_unit` was the last one."
     Close,
-    /// "I have noted the end, and this is what came."
+    /// "I have noted the end, and these are my counts."
     CloseAck,
-    /// "This is what has come so far": of a receiver where something went wrong.
+    /// "These are my counts so far", from a receiver on which something went wrong.
     Tally,
     /// A verb of a later version.
     Unknown(u8),
@@ -55,7 +55,7 @@ impl Verb {
         }
     }
 
-    /// Whether a [`Tally`] follows: a receiver says what has come.
+    /// Whether a [`Tally`] follows: the counts of a receiver.
     pub const fn has_tally(self) -> bool {
         matches!(self, Self::Tally | Self::CloseAck)
     }

@@ -13,18 +13,18 @@ const SESSIONS_MAX: usize = 1_000;
 /// Connections beyond a user's limit, which may read the node's state and nothing else: a user at the limit
 /// must still be able to list the connections.
 const ASKING_MAX: usize = 8;
-/// So long may a connection be silent before it says hello, or between questions where it may only ask.
+/// The longest silence of a connection before its hello, and between questions if it may only ask.
 const SILENT_MAX: Span = Span::from_millis(5_000);
 /// A connection that may only ask, and has had its answer for so long, makes room for another.
 const IDLE: Span = Span::from_millis(100);
 /// The pause of the listener if no descriptor is left even for a refusal.
 const PAUSE: Span = Span::from_millis(200);
 
-/// The listener, and what is kept for it.
+/// The state of the listener.
 pub(super) struct Entrance {
     /// A descriptor that is released to accept a program and send it the refusal.
     reserve: Option<OwnedFd>,
-    /// Not listened to before.
+    /// The end of a pause.
     paused: Option<Instant>,
 }
 
@@ -120,7 +120,8 @@ impl Control<'_> {
         Ok(true)
     }
 
-    /// True, and the program is told, where it asks for more than a connection beyond the limit may have.
+    /// Whether the request exceeds the rights of a connection beyond the limit; the program then gets an
+    /// error.
     pub(super) fn is_beyond_asking(&self, at: usize, request: &Request) -> bool {
         let session = &self.sessions[at];
         let is_more = matches!(

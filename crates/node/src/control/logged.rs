@@ -76,7 +76,7 @@ impl Control<'_> {
         })
     }
 
-    /// Something happened of which an incident is to be kept.
+    /// Begins an incident for an event, if one is to be kept.
     pub(super) fn begin_incident(&mut self, event: u64) {
         let begun = self.incidents.begin(now(), event);
         if let Some(about) = begun {

@@ -15,7 +15,7 @@ use rota_driver::device::FrameDevice;
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 
-/// After so long a turn sends no more: the device and the token are looked at first.
+/// After this time a turn sends no more frames: the next turn looks at the device and the token first.
 const TURN_WORK: Span = Span::from_micros(200);
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {

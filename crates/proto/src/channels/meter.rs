@@ -6,7 +6,7 @@ use crate::rether::Rether;
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, MacAddr, Signal, Tally, Verb};
 
-/// A sender is told of what went wrong at most this often, and at the end.
+/// The shortest time between two reports to a sender; a report at the end comes in addition.
 const TALLY_INTERVAL: Span = Span::from_millis(1_000);
 
 /// The counts of one end.
@@ -64,7 +64,7 @@ impl Meter {
         self.tally.incomplete += u64::from(before.is_some_and(|before| before.got < before.octets));
     }
 
-    /// The channel is over; of what was sent in all the sender told, or did not.
+    /// Ends the counts of a channel; `sent` is the number of units sent, if the sender has stated it.
     pub(super) fn end(&mut self, sent: Option<u64>) -> Tally {
         let next = self.unit.map_or(0, |unit| unit.number.saturating_add(1));
         self.passed(sent.map_or(next, |sent| sent.max(next)));
@@ -136,10 +136,10 @@ impl Channels {
         }
     }
 
-    /// A receiver says what has come.
+    /// Takes the counts that a receiver reports.
     pub(super) fn on_tally(&mut self, from: MacAddr, signal: &Signal) {
         let Some(channel) = self.answered(from, signal) else { return };
-        // An older word, overtaken by a newer one, says less.
+        // An older report, overtaken by a newer one, has smaller counts.
         let older = signal.tally.broken() < channel.meter.tally.broken();
         if older || signal.tally == channel.meter.tally {
             return;
@@ -168,7 +168,7 @@ impl Channels {
 }
 
 impl Incoming {
-    /// Whether its sender does not know yet of something that went wrong.
+    /// Whether broken units were not yet reported to its sender.
     pub(super) fn has_news(&self) -> bool {
         self.opened && self.meter.tally.broken() > self.told
     }

@@ -21,7 +21,7 @@ const QUIET: Span = Span::from_millis(5_000);
 const TELL_EVERY: Span = Span::from_millis(1_000);
 /// Most addresses that are contested at a time; the quietest makes room.
 const CONTESTED_MAX: usize = 256;
-/// Said in the place of an answer, which is never this: "others use my address".
+/// A value in the place of an answer, which no answer has: "others use my address".
 const USED: u64 = u64::MAX;
 /// The same: "frames reach me at my group address only".
 const DOUBTED: u64 = u64::MAX - 1;
@@ -63,7 +63,7 @@ pub(super) struct Contested {
 }
 
 impl core::fmt::Debug for Contested {
-    /// Nothing of it: checkers compare machines before and after a forged frame.
+    /// Writes no content: checkers compare machines before and after a forged frame.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Contested")
     }

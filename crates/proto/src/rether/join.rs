@@ -126,7 +126,7 @@ impl Rether {
         if told.iter().any(|refused| (refused.mac, refused.why, refused.here) == (mac, why, here)) {
             return;
         }
-        // Addresses are free to invent, and each would be told for the first time.
+        // A stranger can invent addresses, and each would be reported as new.
         if !self.may_tell_refusal(now) {
             return;
         }

@@ -29,7 +29,7 @@ pub struct Member {
     pub announce: Announce,
     /// When it was last heard.
     pub heard: Instant,
-    /// It was heard again after its first word, which anybody can invent.
+    /// It was heard again after its first frame, which any station can invent.
     pub(super) again: bool,
     /// What was heard of it and proven.
     pub received: Load,

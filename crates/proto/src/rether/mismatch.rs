@@ -32,7 +32,7 @@ pub enum Setting {
     Policy,
     /// The protocol's version.
     Version,
-    /// One that cannot be told from here; both values are digests of all settings.
+    /// A setting that this station cannot identify; both values are digests of all settings.
     Other,
 }
 
@@ -61,12 +61,12 @@ pub enum Mismatch {
     OwnAddress,
 }
 
-/// A station and what does not fit.
+/// A station and its mismatch.
 #[derive(Clone, Copy, Debug)]
 pub struct Mismatched<'a> {
     /// Its address.
     pub mac: MacAddr,
-    /// Its name, where it said one that is proven.
+    /// Its name, if it sent a proven one.
     pub name: &'a str,
     /// What.
     pub what: Mismatch,
@@ -87,7 +87,7 @@ struct Known {
     heard: Instant,
 }
 
-/// All that are remembered. They are told to people and decide nothing.
+/// The known mismatches. They are for reports only and do not change the protocol's actions.
 #[derive(Clone)]
 pub(super) struct Mismatches {
     known: Vec<Known>,
@@ -95,7 +95,7 @@ pub(super) struct Mismatches {
 }
 
 impl core::fmt::Debug for Mismatches {
-    /// Nothing of them: checkers compare machines before and after a forged frame (S12).
+    /// Writes no content: checkers compare machines before and after a forged frame (S12).
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Mismatches")
     }

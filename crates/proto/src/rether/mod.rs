@@ -218,7 +218,7 @@ pub struct Counters {
     pub tokens_unsound: u64,
     /// Addresses of stations that strangers began to use.
     pub addresses_contested: u64,
-    /// Answers, notices and newcomers beyond what others may make this station do.
+    /// Answers, notices and newcomers beyond the budgets of actions that others can cause.
     pub over_budget: u64,
     /// Last wills of stations whose process has ended.
     pub wills: u64,

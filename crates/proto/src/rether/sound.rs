@@ -18,7 +18,7 @@ pub(super) struct Budgets {
     repeats: Budget,
     /// New stations that are taken up in plain mode.
     newcomers: Budget,
-    /// Refusals that are told to the log.
+    /// Refusals that are written to the log.
     refusals: Budget,
 }
 
