@@ -116,7 +116,7 @@ pub struct Station {
     pub fed: u32,
     /// What a planted bug remembers.
     pub memory: u64,
-    /// What its process left when it died.
+    /// The will that its process left at its death.
     pub will: Option<Arc<Frame>>,
 }
 
@@ -429,7 +429,7 @@ impl World {
         self.check(spec);
     }
 
-    /// The will that a station would leave now, as it is known to who has its key.
+    /// The will that a station would leave now, as a holder of its key can make it.
     fn will_of(&self, index: usize) -> Option<Arc<Frame>> {
         let link = self.stations[index].node.as_ref()?.link();
         let mut octets = vec![0; 128];

@@ -82,7 +82,7 @@ typedef struct rota_unit {
     int truncated;            /* the buffer was too short */
 } rota_unit;
 
-/* What became of a channel's units. The promise was kept where late, lost and incomplete are 0. */
+/* The counts of a channel's units. The promise was kept if late, lost and incomplete are 0. */
 typedef struct rota_tally {
     uint64_t units;         /* came whole */
     uint64_t late;          /* of these: behind their bound */
@@ -100,7 +100,7 @@ int rota_channel_send(rota_channel *channel, const void *unit, size_t octets, ui
                       uint64_t timeout_ns);
 uint64_t rota_channel_bound_ns(const rota_channel *channel);
 uint64_t rota_channel_cycle_ns(const rota_channel *channel);
-/* What is reserved beyond one unit each period, in millionths: more than 0 where the period is no multiple and no whole
+/* The reservation beyond one unit each period, in millionths: more than 0 if the period is no multiple and no whole
  * part of the cycle. */
 uint32_t rota_channel_extra_ppm(const rota_channel *channel);
 /* The cycle of this station's segment: the natural period of a channel. */
@@ -118,10 +118,10 @@ int rota_channel_close(rota_channel *channel, uint64_t drain_ns, uint64_t *units
 /* `drop` other than 0: a unit is left out, and counts as lost, while the one before it still waits for its slot
    (ROTA_WOULD_BLOCK). Otherwise it queues, and is late. */
 int rota_channel_drop_overdue(rota_channel *channel, int drop);
-/* What has come of the units so far, as the receiver's node counted it. It tells once a second where something
+/* The counts of the units so far, as the receiver's node counted them. That node reports once a second if something
    went wrong, and at the end. */
 int rota_channel_tally(const rota_channel *channel, rota_tally *tally);
-/* rota_channel_close that tells what came of all units; `tally` may be NULL. */
+/* As rota_channel_close; also returns the counts of all units. `tally` may be NULL. */
 int rota_channel_finish(rota_channel *channel, uint64_t drain_ns, rota_tally *tally);
 
 /* `from` NULL: channels of every station. `buffers` 0: four. A listener takes one channel in its life: for each further
@@ -134,7 +134,7 @@ int rota_listener_fd(const rota_listener *listener);
 int rota_listener_close(rota_listener *listener);
 /* `unit` may be NULL. ROTA_ENDED is the intended end. */
 int rota_receive(rota_receiver *receiver, void *buffer, size_t size, rota_unit *unit, uint64_t timeout_ns);
-/* What became of the channel's units so far; after ROTA_ENDED of all. */
+/* The counts of the channel's units so far; after ROTA_ENDED, of all units. */
 int rota_receiver_tally(const rota_receiver *receiver, rota_tally *tally);
 int rota_receiver_newest(rota_receiver *receiver, int newest);
 int rota_receiver_close(rota_receiver *receiver);

@@ -192,7 +192,7 @@ export! {
         hand_over(Some(channel), opened, "channel")
     }
 
-    /// Opens a channel again whose node has died.
+    /// Opens a channel again after its node has died.
     fn rota_channel_reattach(
         channel: Option<&mut SendChannel>,
         timeout_ns: u64,
@@ -257,13 +257,13 @@ export! {
         Ok(())
     }
 
-    /// What has come of the units so far.
+    /// Counts of the channel's units so far, as the receiver's node counted them.
     fn rota_channel_tally(channel: Option<&SendChannel>, tally: Out<'_, Tally>) {
         need(tally, "tally")?.write(need(channel, "channel")?.tally().into());
         Ok(())
     }
 
-    /// Ends a channel as rota_channel_close does, and tells what came of all units.
+    /// Ends a channel as rota_channel_close does, and returns the counts of all its units.
     fn rota_channel_finish(channel: Option<Box<SendChannel>>, drain_ns: u64, tally: Out<'_, Tally>) {
         let report = need(channel, "channel")?.close(Span::from_nanos(drain_ns));
         let report = report.map_err(|error| Fault::new(Status::Broken, error))?;
@@ -326,7 +326,7 @@ export! {
         }
     }
 
-    /// What became of the channel's units so far.
+    /// Counts of the channel's units so far.
     fn rota_receiver_tally(receiver: Option<&Receiver>, tally: Out<'_, Tally>) {
         need(tally, "tally")?.write(need(receiver, "receiver")?.channel.tally().into());
         Ok(())
@@ -376,7 +376,7 @@ pub extern "C" fn rota_channel_cycle_ns(channel: Option<&SendChannel>) -> u64 {
     channel.map_or(0, |channel| channel.contract().cycle_ns)
 }
 
-/// What is reserved beyond one unit each period, in millionths, 0 for a null pointer.
+/// The reservation beyond one unit each period, in millionths; 0 for a null pointer.
 // SAFETY: the name is declared in rota.h and nowhere else.
 #[unsafe(no_mangle)]
 pub extern "C" fn rota_channel_extra_ppm(channel: Option<&SendChannel>) -> u32 {

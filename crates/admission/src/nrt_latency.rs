@@ -24,10 +24,10 @@
 //! first; what shares the place of one full frame counts as one, and of two visits one at least is not for
 //! signalling alone.
 //!
-//! A ring whose stations are idle rests. Then single visits serve whoever asks, in the order of the round,
-//! until a request is not answered when the second cycle behind it begins, or most stations ask: then the
-//! round of the table begins. So a frame that finds the ring at rest waits for 2·TRT and the gap above at
-//! most; by itself it waits for its request, one hop, and what remains of the slots.
+//! A ring whose stations are idle rests. Then single visits serve the stations that ask, in the order of the
+//! round. The round of the table begins if a request is not answered when the second cycle behind it begins,
+//! or if most stations ask. So a frame that finds the ring at rest waits for 2·TRT and the gap above at most.
+//! If no other station asks, it waits for its request, one hop, and the rest of the slots.
 
 use crate::link::LinkModel;
 use crate::rether::SegmentParams;

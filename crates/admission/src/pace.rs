@@ -3,8 +3,8 @@
 //! A period of k·TRT or TRT/k is reserved exactly. No cycle serves 24, 25, 30, 50 and 60 frames a second at
 //! once, so any other period p is served by slots that come at least as often as its units: ⌈TRT/p⌉ units in
 //! each cycle, or one unit in ⌊p/TRT⌋ cycles where p is longer. The proof in `rether.rs` needs no more than
-//! that. What is reserved beyond what is sent is stated at opening ([`Pace::extra_ppm`]). It is left to
-//! ordinary traffic in every cycle in which it is not used.
+//! that. The unused part of the reservation is stated at opening ([`Pace::extra_ppm`]). Ordinary traffic
+//! gets it in every cycle in which it is not used.
 
 use crate::link::Framing;
 use rota_units::{Octets, Span};
@@ -15,7 +15,7 @@ use rota_units::{Octets, Span};
 pub struct Pace {
     cycles: u16,
     units: u16,
-    /// The period, where it is longer than what the slots could carry; zero where it is that exactly.
+    /// The period, if it is longer than the slots need; zero if the slots carry exactly that period.
     longer: Span,
 }
 
@@ -109,7 +109,8 @@ impl Pace {
         Span::from_nanos((trt * self.cycles()).as_nanos().div_ceil(self.units()))
     }
 
-    /// What its slots could carry beyond one unit each period, in millionths of that, rounded to the nearest.
+    /// Capacity of its slots beyond one unit each period, in millionths of that unit rate, rounded to the
+    /// nearest.
     pub fn extra_ppm(self, trt: Span) -> u32 {
         let needed = u128::from((trt * self.cycles()).as_nanos()).max(1);
         let carried = u128::from(self.longer.as_nanos()) * u128::from(self.units());
@@ -217,8 +218,8 @@ mod tests {
     }
 
     proptest! {
-        /// What the proof in `rether.rs` needs: slots carry units at least as often as the period brings
-        /// them, and one unit less, or one cycle more, would not.
+        /// The proof in `rether.rs` needs both: slots carry units at least as often as the period brings
+        /// them; with one unit less, or one cycle more, they do not.
         #[test]
         fn slots_come_as_often_as_units_and_no_fewer_would_do(
             asked in 1u64..5_000_000_000, trt in 1_000_000u64..1_000_000_000

@@ -161,9 +161,9 @@ impl SegmentParams {
         link.frame_span_up(list_octets) + link.frame_span_up(Self::ANNOUNCE_OCTETS)
     }
 
-    /// What every cycle spends beside slots and ordinary visits (`RETHER-2.4-12`): what the master says, and
-    /// a wake frame of each station. The master asks nobody, so that N − 1 would do; the one more is for a
-    /// cycle in which the master changes.
+    /// The time that every cycle spends beside slots and ordinary visits (`RETHER-2.4-12`): the master's
+    /// broadcasts, and a wake frame of each station. The master sends no request, so N − 1 would suffice; the
+    /// additional one is for a cycle in which the master changes.
     pub fn cycle_overhead(&self) -> Span {
         self.master_broadcasts + self.link.frame_span_min() * u64::from(self.stations)
     }

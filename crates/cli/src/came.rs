@@ -1,4 +1,4 @@
-//! What became of a channel's units: the same fields and the same words at both ends.
+//! The counts of a channel's units: the same fields and the same words at both ends.
 
 use crate::exit::{Exit, Failure};
 use rota::{ChannelTally, Span};
@@ -27,9 +27,9 @@ impl From<ChannelTally> for Came {
 }
 
 impl Came {
-    /// How a program ends that has carried these units; `None` where all was kept and nothing failed. A
-    /// promise that was broken is neither success nor hidden behind what ended the stream: its code is 4, and
-    /// the sentence tells both.
+    /// The end of a program that has carried these units; `None` if every promise was kept and nothing
+    /// failed. A broken promise takes precedence over the cause of the end: the code is 4, and the sentence
+    /// states both.
     pub fn end(&self, bound_ns: Option<u64>, failure: Option<Failure>) -> Option<Failure> {
         match (failure, self.sentence(bound_ns)) {
             (failure, None) => failure,
@@ -40,7 +40,7 @@ impl Came {
         }
     }
 
-    /// What was broken, as one sentence; nothing where all was kept.
+    /// One sentence that states the broken promises; `None` if every promise was kept.
     pub fn sentence(&self, bound_ns: Option<u64>) -> Option<String> {
         let bound = bound_ns.map_or(String::new(), |bound| format!(" of {}", Span::from_nanos(bound)));
         let late = (self.late > 0).then(|| {
@@ -74,7 +74,7 @@ mod tests {
         for broken in [late, Came { lost: 1, ..Came::default() }, Came { incomplete: 1, ..Came::default() }] {
             assert_eq!(exit(broken, None), Some(Exit::Broken));
         }
-        // What ended the stream hides nothing, and is not hidden.
+        // The sentence names the end's cause and the broken promise.
         let both = late.end(None, Some(Failure::failed("gone"))).unwrap();
         assert_eq!((both.exit, both.sentence.starts_with("gone; the promise")), (Exit::Broken, true));
     }

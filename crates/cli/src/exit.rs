@@ -18,7 +18,7 @@ pub enum Exit {
     Refused = 3,
     /// An accepted guarantee was broken during the run.
     Broken = 4,
-    /// What was named is not there, or not yet: a station, a channel, a listener, an incident.
+    /// The named station, channel, listener or incident does not exist, or does not exist yet.
     NotThere = 5,
 }
 
@@ -41,8 +41,8 @@ impl Exit {
     }
 }
 
-/// Says why a command ends, on standard error. Neither a reader that is gone nor a pipe that nobody empties
-/// keeps the command from ending.
+/// Writes the cause of a command's end to standard error. The command ends also if the reader of the pipe
+/// is gone or reads nothing.
 pub fn complain(sentence: &str) {
     use nix::poll::{PollFd, PollFlags, poll};
     let errors = std::io::stderr();

@@ -49,7 +49,7 @@ fn name_ids(value: &mut Value) {
     }
 }
 
-/// The document of a failure, where the command has made none: one that was refused has told why in its own.
+/// The document of a failure, unless the command has printed one: a refusal has a document of its own.
 pub fn of_failure(failure: &Failure) -> Option<String> {
     let told = MADE.load(Ordering::Relaxed);
     (!told).then(|| document(&json!({ "error": error_of(failure) })))

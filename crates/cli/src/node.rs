@@ -211,7 +211,7 @@ fn beside(control: &Path) -> String {
     }
 }
 
-/// What is given to the node at start and cannot be right is wrong use.
+/// A start setting that cannot be right is wrong use; every other error is a failure.
 fn failure(error: &rota_node::NodeError) -> Failure {
     match error {
         rota_node::NodeError::Control(rota::SocketError::Group { .. }) => {

@@ -74,14 +74,14 @@ pub struct Received {
     pub sent: Option<u64>,
     /// Units that came whole.
     pub complete: u64,
-    /// What became of all units.
+    /// The counts of all units.
     #[serde(flatten)]
     pub came: Came,
     /// Octets received.
     pub octets: u64,
     /// Evidence of host stalls.
     pub stalls: Vec<Stall>,
-    /// What ended the stream before its time.
+    /// The cause of an early end.
     pub ended: Option<String>,
     /// Why the exit code is not 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,7 +126,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     report.stalls = source.stalls();
     let failure = received.err();
     report.ended = failure.as_ref().map(|failure| failure.sentence.clone());
-    // Over UDP nothing was promised: what did not come is told, and is no failure.
+    // UDP has no contract: missing units are reported, and are no failure.
     let end = if args.over == Over::Udp { failure } else { report.came.end(None, failure) };
     report.error = end.as_ref().map(crate::json::error_of);
     let printed = print(&report, format);

@@ -74,7 +74,7 @@ pub struct Args {
     log: Option<PathBuf>,
 }
 
-/// What becomes of units whose turn has passed.
+/// The policy for overdue units, whose turn has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OverduePolicy {
@@ -117,18 +117,18 @@ pub struct Sent {
     pub promise: Option<Promise>,
     /// Why admission said no; nothing was sent then.
     pub refused: Option<Refusal>,
-    /// What becomes of units whose turn has passed.
+    /// The policy for overdue units.
     pub overdue: OverduePolicy,
     /// Units sent.
     pub sent: u64,
     /// Units left out because their turn had passed; they count as lost.
     pub left_out: u64,
-    /// What came of them, as the receiver's node counted it.
+    /// The counts of these units, as the receiver's node counted them.
     #[serde(flatten)]
     pub came: Came,
     /// Evidence of host stalls.
     pub stalls: Vec<Stall>,
-    /// What ended the stream before its time.
+    /// The cause of an early end.
     pub ended: Option<String>,
     /// Why the exit code is not 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -248,7 +248,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     report.ended = closed.failure.as_ref().map(|failure| failure.sentence.clone());
     let end = report.came.end(report.promise.map(|promise| promise.bound_ns), closed.failure);
     report.error = end.as_ref().map(json::error_of);
-    // What came is told, whatever ended it.
+    // The counts are reported for every kind of end.
     let printed = print(&report, format);
     end.map_or(printed.map(|()| Exit::Done), Err)
 }
@@ -273,8 +273,8 @@ fn play(
                 report.left_out += skipped;
                 frame += skipped;
             }
-            // The unit before has missed its slot and takes this one's. What is read one turn later is in
-            // time again, and so is all that follows it.
+            // The unit before has missed its slot and takes this one's. A unit read one turn later is in time
+            // again, and so are all units after it.
             OverduePolicy::Keep if sink.is_behind() => continue,
             OverduePolicy::Keep => {}
         }
@@ -295,7 +295,7 @@ fn play(
     Ok(())
 }
 
-/// What was promised, and what becomes of units that miss their turn, before the first one leaves.
+/// States the promise and the policy for overdue units, before the first unit leaves.
 fn opening(report: &Sent) -> String {
     let bound = report.promise.map_or(Span::ZERO, |promise| Span::from_nanos(promise.bound_ns));
     let overdue = match report.overdue {

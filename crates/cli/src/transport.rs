@@ -107,8 +107,8 @@ pub trait UnitSink {
     }
     /// So many units were left out because their turns had passed.
     fn leave_out(&mut self, _units: u64) {}
-    /// Ends the stream: in good order where `played` is how many units were sent, otherwise without a word.
-    /// What was seen is told, whatever ended it.
+    /// Ends the stream: in good order if `played` is the number of units sent, otherwise without a message to
+    /// the receiver. The result holds the stalls and counts for every kind of end.
     fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed;
 }
 
@@ -117,9 +117,9 @@ pub trait UnitSink {
 pub struct Closed {
     /// The stalls seen.
     pub stalls: Vec<Stall>,
-    /// What has come of the units, as far as the other side told; nothing where it tells nothing.
+    /// The counts of the units, as far as the other side has reported them; zeros if it reports none.
     pub tally: ChannelTally,
-    /// What ended it before its time.
+    /// The cause of an early end.
     pub failure: Option<Failure>,
 }
 

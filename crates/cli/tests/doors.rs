@@ -1,4 +1,4 @@
-//! The control socket: who may make it, who is believed to serve it, and who is let in.
+//! The control socket: the users who may make it, the server that programs trust, and the users it serves.
 
 mod common;
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const NOBODY: u32 = 65_534;
 const GUESTS: &str = "4242";
-/// Where the false node of a test listens.
+/// The socket path of a test's false node.
 const FALSE_NODE: &str = "ROTA_TEST_FALSE_NODE";
 
 #[track_caller]
@@ -62,7 +62,7 @@ fn a_node_refuses_a_place_that_others_can_write_to_or_have_made() {
     ended(with_control(&lab, &theirs.join("control"), &node), 1, &["belongs to user 65534", "ROTA_CONTROL"]);
 }
 
-/// Not a test: run as another user by the one below, it listens and answers nobody.
+/// Not a test: the test below runs it as another user; it listens and does not answer.
 #[test]
 #[ignore = "is run by another test"]
 fn a_false_node() {
@@ -162,7 +162,7 @@ fn members_of_the_group_are_served_and_strangers_are_not() {
     lab.rota(1, &["channel", "close", &id]).well();
 }
 
-/// What the kernel says of each thread of a process: seccomp, no new privileges, permitted capabilities.
+/// Reads from the kernel, for each thread of a process: seccomp, no new privileges, permitted capabilities.
 fn threads(pid: u32) -> Vec<(String, [u64; 3])> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|task| task.unwrap().path());
     let each = tasks.map(|task| {
@@ -201,7 +201,7 @@ fn a_running_node_has_given_its_rights_away_and_still_does_its_work() {
     let all = threads(common::pid(&status));
     assert!(all.len() >= 4, "{all:?}");
     for (name, [seccomp, no_new_privs, capabilities]) in all {
-        // Where memory may not be locked without limit, the right to lock it stays.
+        // The right to lock memory stays if the limit of locked memory is finite.
         let kept = if name == "rota-data" { NET_ADMIN } else { 0 };
         assert_eq!((seccomp, no_new_privs, capabilities & !IPC_LOCK), (2, 1, kept), "{name}");
     }
@@ -242,7 +242,7 @@ fn a_node_does_without_its_broker_and_takes_it_along() {
     node.kill();
     eventually(common::PATIENCE, || (!is_alive(second)).then_some(()))
         .expect("the broker ends with its node");
-    // Nobody else can start one.
+    // No other user can start a broker.
     let alone = lab.rota(1, &["node", "--role", "broker"]);
     ended(alone, 2, &["a role is started by a node, and by nobody else"]);
     ended(lab.rota(1, &["node", "--role", "admiral"]), 2, &["no role of a node"]);

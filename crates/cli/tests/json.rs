@@ -1,4 +1,4 @@
-//! What `--json` prints is what docs/json.md says: every key is on the page, ids are strings, errors are
+//! Compares the output of `--json` with docs/json.md: every key is on the page, ids are strings, errors are
 //! documents.
 
 mod common;
@@ -44,7 +44,7 @@ fn assert_as_on_the_page(section: &str, document: &Value) {
             let stem = key.trim_end_matches(".*");
             key.ends_with(".*") && (path.starts_with(stem) || path == stem.trim_end_matches("[]"))
         };
-        // A list that is empty, or an object that is not there, has the name of what would be in it.
+        // An empty list, or an absent object, has the name of its elements.
         let is_empty =
             |key: &String| key.starts_with(&format!("{path}[].")) || key.starts_with(&format!("{path}."));
         let known = keys.contains(path) || keys.iter().any(is_free) || keys.iter().any(is_empty);

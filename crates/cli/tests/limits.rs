@@ -1,5 +1,5 @@
-//! What programs may take of a node: memory, connections, descriptors. Real nodes over the in-process device,
-//! real sockets and memory files, no privileges.
+//! Limits on the memory, connections and descriptors that programs take from a node. Real nodes over the
+//! in-process device, real sockets and memory files, no privileges.
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 use rota::{ControlName, Node, OpenError, OpenRequest, Span};
@@ -175,7 +175,7 @@ fn without_descriptors_a_program_is_told_and_those_that_are_there_go_on() {
         let said = read(raw);
         assert!(said.contains("no descriptor left"), "{said}");
     }
-    // A new channel's files cannot be made either; what is said of it is a sentence, and the node lives.
+    // A new channel's files cannot be made either; the refusal is a sentence, and the node continues.
     let status = node.status().unwrap();
     assert_eq!(status.extra["counters"]["refused_descriptors"].as_u64(), Some(2));
     drop(taken);

@@ -1,4 +1,4 @@
-//! The node's log: what it says, and that nobody who does not read it can harm the node.
+//! The node's log: its lines, and that a reader that does not read cannot harm the node.
 
 mod common;
 
@@ -90,9 +90,9 @@ fn the_log_has_times_levels_joins_channels_and_leaves() {
     line(&first, &["left: n2"]);
 }
 
-/// With another key both nodes thought that they were alone. Of other settings nobody said which, and the
-/// note stayed when the station was back. Of two stations of one name nobody said anything, and `--to` meant
-/// oneself.
+/// With different keys neither node reported the other one. A mismatch of settings did not name the setting,
+/// and its note stayed when the station was back. Two stations of one name were not reported, and `--to`
+/// with that name meant the own station.
 #[test]
 fn a_station_that_does_not_fit_is_named_with_both_values_until_it_does() {
     let Some(lab) = Lab::without_nodes("mismatch", 2, &[]) else { return };

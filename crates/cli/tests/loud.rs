@@ -7,7 +7,7 @@ use common::{Ended, Lab, eventually, pid, signal, testdata};
 use serde_json::Value;
 use std::time::Duration;
 
-/// What both programs say of the same units.
+/// The sum of broken promises in a program's document; both programs report the same units.
 fn broken(json: &Value) -> u64 {
     ["late", "lost", "incomplete"].iter().map(|field| json[field].as_u64().expect(field)).sum()
 }
@@ -54,7 +54,7 @@ fn a_stopped_node_of_the_sender_is_told_by_both_programs() {
     assert!(log.is_some(), "{}", nodes[1].err());
 }
 
-/// What is kept is in time again once the units that waited have left: it is not late until the end.
+/// With `keep` units are in time again after the waiting units have left: they are not late until the end.
 #[test]
 fn after_a_stall_a_stream_is_in_time_again_by_either_policy() {
     let Some(lab) = Lab::without_nodes("overdue", 2, &[]) else { return };

@@ -1,4 +1,4 @@
-//! A node is killed, and started again: what programs that had channels hear, and how they go on.
+//! A node is killed and started again: programs with channels learn of it, and open their channels again.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn node() -> Node {
     Node::connect(&ControlName::default()).unwrap()
 }
 
-/// Not a test: sends a unit each cycle until its input ends, over whatever node there is.
+/// Not a test: sends a unit each cycle until its input ends, over the node that runs at the time.
 #[test]
 #[ignore = "is run by another test"]
 fn a_sender() {

@@ -1,5 +1,5 @@
-//! A stranger at a port of the switch who has no key: what he sends stops no channel, costs little, and is
-//! told of.
+//! A stranger without a key at a port of the switch: its frames stop no channel, cost little, and are
+//! reported.
 
 mod common;
 
@@ -67,7 +67,7 @@ fn ten_frames_a_second_with_a_stations_address_end_no_channel_and_are_told_of() 
     assert_eq!(dead(&lab), before, "nobody is thought dead for what a stranger sends");
 }
 
-/// Each cost 4.8 us, and nothing was told of them.
+/// Each cost 4.8 us, and no counter or log line reported them.
 #[test]
 fn garbage_is_dropped_in_the_kernel_and_its_source_is_told() {
     let Some((lab, _nodes)) = lab("garbage") else { return };
@@ -92,7 +92,7 @@ fn garbage_is_dropped_in_the_kernel_and_its_source_is_told() {
     stream.assert_goes_on();
     for k in 1..=4 {
         let more = counter(&lab, k as u8, "frames_unproven") - heard[k - 1];
-        // 5,120 a second, and what waited in the socket when the door closed.
+        // 5,120 a second, and the frames that waited in the socket when the door closed.
         let most = 8_000 * (1 + rota::now().since(began).as_nanos() / 1_000_000_000);
         assert!((1..most).contains(&more), "n{k} has looked at {more} of 60,000, {most} at most");
     }

@@ -1,5 +1,5 @@
-//! A node that is killed is told to the ring by its guardian: the others' channels stand still for a part of
-//! what a silent death costs, and a guardian that is killed is not missed.
+//! The guardian tells the ring of the death of its node: the others' channels stand still for a part of the
+//! time of a silent death. If one guardian is killed, the other one still sends the will.
 
 mod common;
 

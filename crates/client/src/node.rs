@@ -90,7 +90,7 @@ pub struct OpenRequest {
     pub name: Option<String>,
     /// How long admission may take.
     pub timeout: Span,
-    /// What becomes of units whose turn has passed.
+    /// The policy for overdue units, whose turn has passed.
     pub overdue: Overdue,
 }
 

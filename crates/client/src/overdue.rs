@@ -1,22 +1,22 @@
-//! What becomes of units whose turn has passed, after the host or its node stood still.
+//! The policy for overdue units: units whose turn has passed after the host or its node stood still.
 
 use rota_shm::control::ContractInfo;
 
-/// What a channel does with a unit that is handed over while units before it still wait for their slots.
+/// The policy for a unit that is handed over while units before it still wait for their slots.
 ///
 /// A reservation has no rate to catch up with. A unit that queues behind a late one is late too, and so is
 /// every one after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overdue {
-    /// It queues: nothing is left out, and each late unit is counted. Who has no clock to follow (a file, a
-    /// pipe) is in time again by handing over nothing for one period; see [`crate::SendChannel::is_behind`].
+    /// It queues: no unit is left out, and each late unit is counted. A sender without a clock to follow (a
+    /// file, a pipe) is in time again after a pause of one period; see [`crate::SendChannel::is_behind`].
     #[default]
     Keep,
-    /// It is left out, as a camera would, and counts as lost: the next one is in time again at once.
+    /// It is left out, as a camera does, and counts as lost. The next unit is in time again.
     Drop,
 }
 
-/// The policy of one channel, and what it has cost.
+/// The policy of one channel, and the number of units left out under it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turns {
     pub(crate) policy: Overdue,

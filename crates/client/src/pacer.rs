@@ -54,7 +54,7 @@ impl Pacer {
         pacer
     }
 
-    /// The same for a channel whose slots come more often than its units: no phase of theirs suits every
+    /// The same for a channel whose slots come more often than its units. No phase of the slots suits every
     /// unit, so the turns follow this host's clock, from the first slot on.
     pub fn beside_slots(period: Span, slot_at: Instant, now: Instant) -> Self {
         let mut pacer = Self { follows: false, ..Self::free_running(period, slot_at) };

@@ -1,5 +1,5 @@
-//! Channels and listeners whose node has died, made again at the node that came after it, at the same control
-//! path. A wait on a dead node's channel ends within 10 ms with `NodeGone`; what was in its memory is lost.
+//! Opens channels and listeners again after their node has died, at the next node on the same control path.
+//! A wait on a dead node's channel ends within 10 ms with `NodeGone`; the units in its memory are lost.
 //!
 //! A peer's death is the same from this side: its end of the channel is new, and so is the channel.
 
@@ -12,17 +12,17 @@ use crate::send::SendChannel;
 use crate::session::Deadline;
 use crate::{now, sleep_until};
 
-/// How soon it is tried again. A node takes about a second until it has joined its segment.
+/// The pause between two attempts. A node takes about a second to join its segment.
 const AGAIN: Span = Span::from_millis(50);
 
-/// What a channel was opened with.
+/// The control path and the request that a channel was opened with.
 #[derive(Clone)]
 pub(crate) struct SendOrigin {
     pub(crate) control: ControlName,
     pub(crate) request: OpenRequest,
 }
 
-/// What a listener was made with.
+/// The parameters that a listener was made with.
 #[derive(Clone)]
 pub(crate) struct ListenOrigin {
     pub(crate) control: ControlName,
@@ -30,8 +30,8 @@ pub(crate) struct ListenOrigin {
     pub(crate) buffers: u16,
 }
 
-/// Tries until it succeeds, until the time is over, or until an error is final. Each attempt is told when the
-/// time is over: a node that stands still answers nothing.
+/// Repeats `attempt` until it succeeds, the time is over, or an error is final. Each attempt gets the
+/// deadline, because a node that stands still does not answer.
 fn within<T, E>(
     time: Span,
     mut attempt: impl FnMut(Deadline) -> Result<T, E>,
@@ -49,11 +49,11 @@ fn within<T, E>(
 impl SendChannel {
     /// Opens the channel again after its end: waits for a node at the same control path, and asks it for the
     /// same channel to the same station and service, for `time` at most. Units are numbered from 0 again;
-    /// those that were handed over and had not left are lost. What becomes of overdue units stays as it was set
-    /// last, and [`SendChannel::tally`] goes on. Until it succeeds, this channel stays as it is.
+    /// units that were handed over and had not left are lost. The policy for overdue units stays as last set,
+    /// and [`SendChannel::tally`] goes on. Until a reattach succeeds, this channel stays unchanged.
     ///
     /// # Errors
-    /// [`OpenError::Refused`] at once; whatever else was in the way last when the time is over.
+    /// [`OpenError::Refused`] at once; otherwise the error of the last attempt, when the time is over.
     pub fn reattach(&mut self, time: Span) -> Result<&ContractInfo, OpenError> {
         let SendOrigin { control, request } = self.origin().clone();
         let attempt = |deadline| open_by(&control, &request, deadline);
@@ -65,11 +65,11 @@ impl SendChannel {
 }
 
 impl Listener {
-    /// Listens again, for a listener takes one channel; after its node's death waits for a node at the same
-    /// control path, for `time` at most.
+    /// Listens again, because a listener takes one channel only. After its node's death it waits for a node
+    /// at the same control path, for `time` at most.
     ///
     /// # Errors
-    /// What was in the way last.
+    /// The error of the last attempt.
     pub fn reattach(&mut self, time: Span) -> Result<(), NodeError> {
         let ListenOrigin { control, from, buffers } = self.origin().clone();
         let service = self.service();

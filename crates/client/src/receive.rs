@@ -86,7 +86,7 @@ pub struct End {
     pub units_sent: Option<u64>,
     /// Units after the last delivered one that were lost, where the node knows.
     pub lost_after: Option<u64>,
-    /// What became of all units of the channel; see [`RecvChannel::tally`].
+    /// The counts of all units of the channel; see [`RecvChannel::tally`].
     pub tally: ChannelTally,
 }
 
@@ -165,9 +165,9 @@ pub struct RecvChannel {
     peer: Peer,
     sink: ClientSink,
     newest: bool,
-    /// What this program was given.
+    /// The counts of the units that this program received or missed.
     came: ChannelTally,
-    /// What was lost behind the last unit is part of that: an end counts once, however often it is told.
+    /// Whether `came` includes the units lost after the last one: an end that is told again counts once.
     is_counted: bool,
 }
 
@@ -235,9 +235,10 @@ impl RecvChannel {
         }
     }
 
-    /// What became of the channel's units so far. Units, lost and incomplete ones are those that this program
-    /// was given or missed: one that is too slow loses units that its node had. How many were late, and by
-    /// how much, its node says, which has the kernel's stamps. Units passed over for newer ones count.
+    /// The counts of the channel's units so far. `units`, `lost` and `incomplete` count the units that this
+    /// program received or missed: a program that is too slow loses units that its node had received. `late`
+    /// and `latest_by_ns` come from the node, which has the kernel's stamps. Units passed over for newer ones
+    /// count.
     pub fn tally(&self) -> ChannelTally {
         let ChannelTally { late, latest_by_ns, .. } = self.sink.board.tally();
         ChannelTally { late, latest_by_ns, ..self.came }

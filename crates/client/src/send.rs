@@ -63,7 +63,7 @@ pub struct CloseReport {
     pub drained: bool,
     /// Units of which the last frame has left.
     pub units_sent: u64,
-    /// What came of them, as the receiver's node counted it.
+    /// The counts of these units, as the receiver's node counted them.
     pub tally: ChannelTally,
 }
 
@@ -85,7 +85,7 @@ pub struct SendChannel {
     source: ClientSource,
     slot_seen: u64,
     turns: Turns,
-    /// What came of the units of the channels that this one goes on for.
+    /// The counts of the channels that this one continues.
     before: ChannelTally,
     origin: SendOrigin,
 }
@@ -106,8 +106,8 @@ impl SendChannel {
         &self.origin
     }
 
-    /// This channel goes on for one that has ended: what that one has lost stays lost, and so do the units
-    /// that still waited in it.
+    /// Continues a channel that has ended: its lost units stay lost, and the units that still waited in it
+    /// count as lost.
     pub(crate) fn go_on_for(&mut self, ended: &Self) {
         let tally = ended.tally_of_all();
         self.before = ChannelTally { lost: tally.lost.saturating_add(ended.waiting()), ..tally };
@@ -157,15 +157,15 @@ impl SendChannel {
         Err(SendError::TooLong { octets, octets_max: self.contract.unit_octets_max })
     }
 
-    /// What becomes of units whose turn has passed, from now on.
+    /// Sets the policy for overdue units from now on.
     pub fn set_overdue(&mut self, overdue: Overdue) {
         self.turns.policy = overdue;
-        // What comes after a reattach is the same stream.
+        // After a reattach the stream continues with the same policy.
         self.origin.request.overdue = overdue;
     }
 
-    /// Whether as many units wait as leave in one slot: one more would be late. What has ended takes none:
-    /// there sending says why, and waiting would never end.
+    /// Whether as many units wait as leave in one slot: one more would be late. False for a channel that has
+    /// ended: a wait for its slots would never end, and `send` returns the cause.
     pub fn is_behind(&self) -> bool {
         let is_over = matches!(self.source.board.state(), ChannelState::Closed(_)) || self.session.is_gone();
         !is_over && self.waiting() >= in_slot(&self.contract)
@@ -305,16 +305,16 @@ impl SendChannel {
         }
     }
 
-    /// What has come of the units so far, as the receiver's node counted it: how many were late, lost or not
-    /// whole; what was left out here ([`SendChannel::left_out`]) counts as lost. It tells once a second where
-    /// something went wrong, and at the end; see [`CloseReport`]. After a [`SendChannel::reattach`] what came
-    /// of the units before it still counts.
+    /// The counts of the units so far, as the receiver's node counted them: late, lost and incomplete units.
+    /// Units left out here ([`SendChannel::left_out`]) count as lost. The receiver's node reports once a
+    /// second if something went wrong, and at the end; see [`CloseReport`]. After a [`SendChannel::reattach`]
+    /// the units before it still count.
     pub fn tally(&self) -> ChannelTally {
         let tally = self.tally_of_all();
         ChannelTally { lost: tally.lost.saturating_add(self.turns.left_out), ..tally }
     }
 
-    /// The same of the units that were handed over.
+    /// The same counts, without the units left out here.
     fn tally_of_all(&self) -> ChannelTally {
         let (before, now) = (self.before, self.source.board.tally());
         let gone = now.lost.saturating_add(now.incomplete);

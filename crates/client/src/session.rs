@@ -22,7 +22,7 @@ impl Deadline {
         Self(crate::now() + time)
     }
 
-    /// What a step may take that has so long by itself.
+    /// The time for a step with a limit of its own: the shorter of `step` and the time left.
     pub(crate) fn allows(self, step: Span) -> Span {
         step.min(self.left())
     }

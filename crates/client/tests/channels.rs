@@ -181,8 +181,8 @@ fn what_is_overdue_is_left_out_where_asked_for_and_counts_as_lost() {
     assert_eq!(sender.close(ms(5_000)).unwrap().tally.lost, 3);
 }
 
-/// A channel that is made again is the same stream: it forgot what was to become of overdue units, and how
-/// many of them were lost.
+/// A channel that is opened again continues the stream: it forgot the policy for overdue units, and the
+/// number of lost ones.
 #[test]
 fn a_channel_that_is_made_again_keeps_its_policy_and_its_losses() {
     let stuck = Behaviour { drains: false, ..Behaviour::default() };
@@ -198,7 +198,7 @@ fn a_channel_that_is_made_again_keeps_its_policy_and_its_losses() {
     assert_eq!((sender.left_out(), sender.tally().lost), (2, 3));
 }
 
-/// Connecting took five seconds, and asking ten, whatever time there was.
+/// Connecting took five seconds and asking ten, even with a shorter timeout.
 #[test]
 fn a_node_that_stands_still_is_waited_for_as_long_as_was_said() {
     let (fake, node, mut sender, _receiver) = pair(Behaviour::default(), &request(100));

@@ -24,7 +24,7 @@ pub enum ClaimError {
     Place {
         /// The interface.
         iface: String,
-        /// What is wrong with it.
+        /// The cause.
         source: RunDirError,
     },
 }

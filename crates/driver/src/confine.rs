@@ -1,9 +1,9 @@
-//! What a process gives away once it has all that it needs: capabilities, and the system calls that it will
-//! never make.
+//! Removes the rights that a process does not need after its start: capabilities, and the system calls that
+//! it never makes.
 //!
-//! The filter allows what a daemon with threads, memory files and sockets needs. All other calls fail with
-//! EPERM. So after start nobody who takes over the process opens a raw socket, loads a BPF program, looks
-//! into another process, makes a namespace, mounts, runs a program, or opens a file for writing.
+//! The filter allows the calls of a daemon with threads, memory files and sockets. All other calls fail with
+//! EPERM. So an attacker who takes over the process after its start cannot open a raw socket, load a BPF
+//! program, look into another process, make a namespace, mount, run a program, or open a file for writing.
 
 mod calls;
 
@@ -24,17 +24,17 @@ pub const SYS_NICE: u8 = 23;
 /// More than any kernel has.
 const CAPABILITIES_MAX: u8 = 63;
 
-/// Lets this process lock as much memory as it wants, where it may allow that; then it needs no capability
-/// for what it maps later.
+/// Lifts the limit of locked memory of this process, if the kernel allows that; then it needs no capability
+/// for later mappings.
 pub fn lift_memory_limit() {
-    // Refused to ordinary users, whose memory is not locked beyond the limit anyhow.
+    // The kernel refuses this to ordinary users, who cannot lock memory beyond the limit in any case.
     let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
 }
 
-/// Takes all capabilities but these from the calling thread, also from what it may run, for ever.
+/// Takes all capabilities but these from the calling thread and the programs that it runs, for ever.
 ///
 /// # Errors
-/// What the kernel says; then the thread has what it had.
+/// The kernel's error; the thread then keeps its capabilities.
 pub fn keep_capabilities(keep: &[u8]) -> Result<(), Errno> {
     let mut wanted = keep.iter().fold(0_u64, |all, capability| all | 1 << capability);
     let is_unlimited = getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == RLIM_INFINITY);
@@ -43,15 +43,15 @@ pub fn keep_capabilities(keep: &[u8]) -> Result<(), Errno> {
         wanted |= 1 << IPC_LOCK;
     }
     for capability in (0..CAPABILITIES_MAX).filter(|capability| wanted & 1 << capability == 0) {
-        // Refused to those without CAP_SETPCAP, who run nothing with more than they have.
+        // The kernel refuses this without CAP_SETPCAP; no program that such a process runs gains rights.
         let _ = privileges::drop_from_bounding(capability);
     }
     let _ = privileges::clear_ambient();
     privileges::set(privileges::permitted()? & wanted)
 }
 
-/// Forbids this process, in all its threads and for ever, the calls that are not on the list, and new
-/// privileges by whatever it runs.
+/// Forbids all threads of this process, for ever, the calls that are not on the list, and new privileges
+/// for any program that it runs.
 ///
 /// # Errors
 /// One sentence; on a kernel without seccomp, for one.
@@ -62,7 +62,7 @@ pub fn forbid_calls() -> Result<(), String> {
     Ok(())
 }
 
-/// The two filters: what may be called, and what is to look as if the kernel did not know it.
+/// The two filters: the calls that are allowed, and the calls that fail as if the kernel did not have them.
 fn programs() -> Result<[BpfProgram; 2], String> {
     let arch = std::env::consts::ARCH;
     let target = || arch.try_into().map_err(|_| format!("there is no filter for the processor {arch}"));
@@ -76,7 +76,7 @@ fn programs() -> Result<[BpfProgram; 2], String> {
     Ok([compile(hidden)?, compile(allowed)?])
 }
 
-/// What is in force for this process.
+/// The restrictions in force for this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InForce {
     /// No program that it runs gets more privileges than it has; in all threads.

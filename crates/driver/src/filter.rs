@@ -6,7 +6,7 @@ use libc::sock_filter;
 pub const GROUPS_MAX: usize = 8;
 /// The version that the first payload octet carries in its upper half.
 pub const LINK_VERSION: u8 = 1;
-/// Where a frame tells its sender's incarnation.
+/// Offset of the sender's incarnation in a frame.
 pub const INCARNATION_AT: usize = 26;
 
 const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
@@ -35,10 +35,10 @@ pub struct ShutOut {
 /// Stations that a closed door can know: a jump goes no further.
 pub const KNOWN_MAX: usize = 254;
 
-/// Instructions that what strangers are kept out with can have, and those behind it.
+/// Most instructions of the filter: the tests that keep strangers out, and the tests behind them.
 pub(crate) const INSTRUCTIONS_MAX: usize = KNOWN_MAX + 2 + 7 * SHUT_OUT_MAX + 6 + 4 * (GROUPS_MAX + 3) + 2;
 
-/// Writes tests that drop what does not tell one of these incarnations; the program goes on behind them.
+/// Writes tests that drop frames without one of these incarnations; the program goes on behind them.
 pub(crate) fn only(known: &[u32], program: &mut Vec<sock_filter>) {
     let known = &known[..known.len().min(KNOWN_MAX)];
     program.push(step(LOAD_WORD, INCARNATION_AT as u32, 0, 0));
@@ -48,7 +48,7 @@ pub(crate) fn only(known: &[u32], program: &mut Vec<sock_filter>) {
     program.push(step(RETURN, 0, 0, 0));
 }
 
-/// Writes tests that drop what comes from `sources`; the program goes on behind them.
+/// Writes tests that drop frames from `sources`; the program goes on behind them.
 pub(crate) fn without(sources: &[ShutOut], program: &mut Vec<sock_filter>) {
     for ShutOut { mac: [a, b, c, d, e, f], but } in sources.iter().take(SHUT_OUT_MAX) {
         let more = if but.is_some() { 2 } else { 0 };

@@ -4,9 +4,9 @@
 //! ```text
 //!  node ── writes ──► will (a file in memory) ◄── reads, once the node has ended ── guardian ──► socket
 //! ```
-//! The guardian reads nothing from the network, has no key and no privilege: it holds a packet socket that
-//! was opened for it, and waits. What it sends is one frame that the node has made ready, and only when the
-//! interface has sent everything that the node handed over: whoever hears it knows that nothing follows.
+//! The guardian reads nothing from the network, and has no key and no privilege. It holds a packet socket
+//! that was opened for it, and waits. It sends one frame, which the node has prepared. It sends the frame
+//! after the interface has sent all frames of the node: no frame of the node follows the will.
 
 use crate::clock;
 use crate::device::Backlog;
@@ -38,7 +38,7 @@ const COPIES: u32 = 3;
 const BETWEEN: Duration = Duration::from_micros(300);
 /// How often it is asked whether the interface has sent everything.
 const LOOK: Duration = Duration::from_micros(100);
-/// After so long the others have noticed by themselves.
+/// After this time the others have detected the death themselves.
 const PATIENCE: Span = Span::from_millis(400);
 /// Without a pidfd: how often the guardian looks whether its parent is still there.
 const GLANCE: Duration = Duration::from_millis(1);
@@ -80,7 +80,7 @@ impl Testament {
         self.file.write_all_at(&octets, 0)
     }
 
-    /// This process ends in good order: whatever it left is void, for ever.
+    /// This process ends in good order: its will is void for ever.
     ///
     /// # Errors
     /// It cannot be written.
@@ -97,7 +97,7 @@ impl Testament {
     }
 }
 
-/// What was left.
+/// The content of the will's file at the node's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     /// The process ended in good order, or was in no ring.
@@ -115,7 +115,7 @@ fn read_will(file: &File, frame: &mut [u8; WILL_OCTETS_MAX]) -> io::Result<Left>
     Ok(if (1..=WILL_OCTETS_MAX).contains(&length) { Left::Will(length) } else { Left::Nothing })
 }
 
-/// Opens what a guardian sends through: it receives nothing.
+/// Opens the socket through which a guardian sends; it receives nothing.
 ///
 /// # Errors
 /// As for a device.
@@ -134,7 +134,7 @@ pub fn has_pidfd() -> bool {
     pidfd_open(std::process::id()).is_ok()
 }
 
-/// Whom a guardian watches, and where it speaks.
+/// The process that a guardian watches, and the interface on which it sends.
 #[derive(Clone, Debug)]
 pub struct Ward {
     /// The node's process, which has started the guardian.
@@ -147,14 +147,14 @@ pub struct Ward {
     pub realtime: bool,
 }
 
-/// What a guardian did in the end.
+/// The result of a guardian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spoken {
     /// The node left in good order, or had nothing to leave.
     Nothing,
     /// The will was sent so long after the node's end.
     Will(Span),
-    /// The interface has not sent everything in time, so that a will would have said what is not known.
+    /// The interface has not sent all frames in time. No will was sent: frames of the node could follow it.
     Busy,
 }
 
@@ -162,7 +162,7 @@ pub enum Spoken {
 /// [`will_socket`].
 ///
 /// # Errors
-/// What the kernel refused.
+/// The kernel's error.
 pub fn watch(ward: &Ward, will: BorrowedFd<'_>, socket: BorrowedFd<'_>) -> io::Result<Spoken> {
     let file = File::from(will.try_clone_to_owned()?);
     let mut egress = egress_of(ward, socket)?;
@@ -205,9 +205,9 @@ fn egress_of(ward: &Ward, socket: BorrowedFd<'_>) -> io::Result<Egress> {
     Ok(Egress::new(socket, &name, iface, index, mac, mtu, ward.rate))
 }
 
-/// Keeps what sending one frame needs, and nothing else. Each part may be refused, and is missing then.
+/// Drops all rights but those for sending one frame. The kernel may refuse a step, which is then left out.
 fn withdraw(ward: &Ward) {
-    // The node's end is the only signal: what is sent to its process group must not take both.
+    // A signal to the node's process group must not end the guardian too: only the node's end counts.
     let _ = setsid();
     let _ = SigSet::all().thread_block();
     if ward.realtime {

@@ -95,8 +95,8 @@ impl Outsiders {
     }
 }
 
-/// Passes what comes from none of `members`, frames of our EtherType too, and is no talk between switches
-/// (groups 01:80:c2:00:00:xx, which belong to no host's traffic).
+/// Passes frames from sources other than `members`, frames of our EtherType too, without the protocols
+/// between switches (groups 01:80:c2:00:00:xx, which belong to no host's traffic).
 fn strangers(members: &[[u8; 6]]) -> Vec<libc::sock_filter> {
     let step = |code: u16, k: u32, jt: u8, jf: u8| libc::sock_filter { code, jt, jf, k };
     let mut program = Vec::with_capacity(6 + 5 * members.len());

@@ -178,7 +178,7 @@ impl PacketDevice {
             socket,
         };
         let failed = |step| move |errno| OpenError::of(iface, step, errno);
-        // Where this station is reached while somebody else uses its address.
+        // The group address, at which this station is reached while its own address is contested.
         packet_socket::join(device.socket.as_fd(), index, own_group(mac))
             .map_err(failed("listening to its group address"))?;
         device.set_groups(&options.groups).map_err(failed("the receive filter"))?;
@@ -209,8 +209,8 @@ impl PacketDevice {
         Ok(())
     }
 
-    /// Attaches the filter: from these sources nothing passes, and with `known` only what tells one of these
-    /// incarnations.
+    /// Attaches the filter: frames from these sources do not pass; with `known`, only frames with one of
+    /// these incarnations pass.
     fn filter(
         &mut self,
         groups: &[[u8; 6]],
@@ -337,7 +337,7 @@ pub fn interface_mtu(iface: &str) -> Result<u16, Errno> {
     Ok(u16::try_from(mtu).unwrap_or(u16::MAX - ETHERNET_HEADER as u16))
 }
 
-/// The same, of an Ethernet that is up: what a node may be opened on.
+/// The same for an Ethernet interface that is up, as a node needs it.
 ///
 /// # Errors
 /// See [`OpenError`].

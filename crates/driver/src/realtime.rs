@@ -73,7 +73,7 @@ impl fmt::Display for Realtime {
 /// Gives a thread SCHED_FIFO at `priority`, in the place of a process that may not do so itself.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn set_fifo_of(thread: Pid, priority: i32) -> Result<(), Errno> {
     schedule::set_fifo_of(thread.as_raw(), priority)
 }

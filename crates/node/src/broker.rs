@@ -49,8 +49,8 @@ impl Broker {
     /// Gives a thread of this process SCHED_FIFO at `priority`.
     ///
     /// # Errors
-    /// EPERM where the broker may not, ESRCH for a thread of somebody else, EINVAL for a priority above a
-    /// node's, or what became of the broker.
+    /// EPERM if the broker may not, ESRCH for a thread of another process, EINVAL for a priority above a
+    /// node's, or the error of a broker that has ended.
     pub fn schedule(&self, thread: Pid, priority: u8) -> Result<(), Errno> {
         self.ask([SCHEDULE, thread.as_raw().cast_unsigned(), u32::from(priority), 0])
     }

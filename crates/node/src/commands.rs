@@ -159,7 +159,7 @@ pub(crate) enum Note {
     Done {
         ask: u64,
     },
-    /// What an end left: to be dropped here.
+    /// The memory and descriptors of an ended channel or socket, to be dropped here.
     Remains(Remains),
     /// The data thread has ended.
     Over,
@@ -203,7 +203,7 @@ pub(crate) struct Wiring<Out, In> {
     input: Receiver<In>,
     wake_other: OwnedFd,
     wake_me: OwnedFd,
-    /// What the control thread counts.
+    /// The refusals that the control thread counts.
     refusals: Arc<Refusals>,
 }
 
@@ -260,7 +260,7 @@ impl<Out, In> Wiring<Out, In> {
         }
     }
 
-    /// What was refused to programs, counted by the control thread.
+    /// The refusals to programs, counted by the control thread.
     pub(crate) fn refusals(&self) -> &Refusals {
         &self.refusals
     }

@@ -114,7 +114,7 @@ const COUNTERS: [Counter; 102] = [
     // Lines that found no reader, no room on the disk, or their queue full.
     ("log_lines_dropped", |_| crate::log::dropped()),
     ("hold_log_dropped", |_| crate::hold_log::dropped()),
-    // What programs of this host were refused.
+    // Refusals to programs of this host.
     ("refused_memory", |v| v.measured.refused.memory),
     ("refused_descriptors", |v| v.measured.refused.descriptors),
     ("refused_connections", |v| v.measured.refused.connections),

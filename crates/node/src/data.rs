@@ -47,7 +47,7 @@ pub(crate) enum Stopped {
     Device(DeviceError),
     Gate(EgressError),
     System(&'static str, io::Error),
-    /// The interface's MTU is not what it was when the node began.
+    /// The interface's MTU has changed since the node began.
     Mtu {
         was: u16,
         is: u16,
@@ -72,14 +72,14 @@ pub(crate) struct Measured {
     pub(crate) handle_ns: u64,
     pub(crate) build_ns: u64,
     pub(crate) transmit_ns: u64,
-    /// What programs were refused.
+    /// The refusals to programs.
     pub(crate) refused: Refused,
     /// The newest idle round of the token, and its hops.
     pub(crate) round: (Span, u16),
 }
 
 impl Measured {
-    /// What goes on when hops are measured anew.
+    /// The counts that continue when hops are measured anew.
     fn again(&self) -> Self {
         let zero = Self::default();
         Self {
@@ -191,12 +191,12 @@ struct Data<D, G> {
     transmit_buffer: Box<[u8]>,
     /// Frames of ours handed to the device so far.
     own_frames: u64,
-    /// What this turn may still send, and until when.
+    /// The frames that this turn may still send, and the time until which it may send.
     turn_frames: u64,
     turn_until: Instant,
     /// The machines have more to send than one turn does.
     has_more: bool,
-    /// The control thread has said more than one turn hears.
+    /// The control thread has sent more commands than one turn takes.
     has_commands: bool,
     /// Frames that came from the device so far, roughly.
     frames_heard: u64,
@@ -340,7 +340,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let handled = self.arrived(at, received.dequeued, &buffer[..received.len]);
             if self.unproven() != unproven {
                 self.note_unproven(received.dequeued, &buffer[..received.len])?;
-                // It has changed nothing that could be sent.
+                // The frame has changed no state from which a frame to send could follow.
                 if !self.has_more && self.node.deadline() > received.dequeued {
                     continue;
                 }
@@ -553,7 +553,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.command(at, command)?;
             self.drain()?;
         }
-        // The wait is edge-triggered: it does not tell again of what is left.
+        // The wait is edge-triggered: it does not report the remaining commands again.
         self.has_commands = true;
         Ok(())
     }
@@ -803,7 +803,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
     }
 
-    /// Before the program hears of the end, its board says what came.
+    /// Writes the counts to the program's board, before it learns of the end.
     fn tell_tally(&mut self, channel: ChannelId, tally: ChannelTally) {
         let sources = self.rings.sources.iter().map(|source| (source.channel, &source.board));
         let mut boards = sources.chain(self.sinks.iter().map(|sink| (sink.channel, &sink.board)));

@@ -5,7 +5,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
 
 /// Its own sockets, queues and files are some thirty; the rest is for programs, which need four at most for a
-/// channel. With fewer a node would start and serve nobody.
+/// channel. With fewer a node would start and serve no program.
 const NEEDED: u64 = 64;
 /// As many as the programs of a node at its limits may take.
 const WANTED: u64 = 65_536;

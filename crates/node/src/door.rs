@@ -1,4 +1,4 @@
-//! The door that programs come in by: where it is, and who is let in.
+//! The control socket of the node: its place, and the users that it serves.
 
 use crate::NodeSpec;
 use nix::unistd::{Gid, Group};
@@ -41,8 +41,8 @@ impl Guests {
     }
 }
 
-/// Listens where `spec` says. The second node of a network namespace, which serves another interface, gets a
-/// name of its own where nobody has chosen one.
+/// Listens at the place that `spec` names. The second node of a network namespace, which serves another
+/// interface, gets a name of its own if the operator has not chosen one.
 pub(crate) fn open(spec: &NodeSpec) -> Result<Listener, SocketError> {
     let group = spec.guests.as_ref().map(|guests| guests.gid);
     match Listener::bind_for(&spec.control, group) {
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_group_of_another_user_namespace_is_refused_with_those_that_exist() {
-        // The number -1 is nobody's anywhere.
+        // No user or group has the number -1.
         let unmapped = Guests::find(&u32::MAX.to_string()).unwrap_err();
         assert!(unmapped.contains("does not exist in this user namespace, which has"), "{unmapped}");
     }

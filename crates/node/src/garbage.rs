@@ -1,5 +1,5 @@
-//! Frames that nothing proves. A source that sends many of them is shut out in the kernel for a while; when
-//! all sources together send too many, only stations are heard until the window ends.
+//! Unproven frames. The kernel drops the frames of a source that sends many of them, for a while. If all
+//! sources together send too many, only stations are heard until the window ends.
 
 use rota_driver::device::{SHUT_OUT_MAX, ShutOut};
 use rota_driver::filter::{INCARNATION_AT, KNOWN_MAX};
@@ -8,15 +8,15 @@ use rota_wire::MacAddr;
 
 const _: () = assert!(INCARNATION_AT == rota_wire::INCARNATION_AT, "the kernel reads it there");
 
-/// Frames are counted for so long.
+/// The time over which frames are counted.
 const WINDOW: Span = Span::from_millis(100);
-/// So many of one source in a window are too many. A station with another key sends one a second.
+/// Too many unproven frames of one source in a window. A station with another key sends one a second.
 const TOO_MANY: u32 = 64;
-/// So many of all sources in a window are too many: 5,120 a second cost 2.5 % of a core.
+/// Too many unproven frames of all sources in a window: 5,120 a second cost 2.5 % of a core.
 const TOO_MANY_OF_ALL: u32 = 8 * TOO_MANY;
-/// For so long nothing more is heard of a source.
+/// How long a source is shut out.
 const SHUT_FOR: Span = Span::from_millis(5_000);
-/// For so long status says that the door was closed.
+/// How long status reports that the door was closed.
 const TOLD_FOR: Span = Span::from_millis(5_000);
 
 /// The sources of the newest window, and those that are shut out.
@@ -58,7 +58,8 @@ impl Garbage {
         self.closed_at.is_some_and(|at| now.since(at) < TOLD_FOR)
     }
 
-    /// What the device is to drop: these sources, and all but these incarnations while the door is closed.
+    /// The frames that the device is to drop: those of these sources and, while the door is closed, of all
+    /// but these incarnations.
     pub(crate) fn door(&mut self, known: impl Iterator<Item = u32>) -> (&[ShutOut], Option<&[u32]>) {
         self.known.clear();
         self.known.extend(known.take(KNOWN_MAX));
@@ -70,8 +71,8 @@ impl Garbage {
         self.closed && !known.take(KNOWN_MAX).eq(self.known.iter().copied())
     }
 
-    /// One more frame that nothing proves came from there; `station` is the incarnation of the station of
-    /// this address, which must be heard on. True when the door changes.
+    /// Counts an unproven frame from this address; `station` is the incarnation of the station with this
+    /// address, which stays audible. True when the door changes.
     pub(crate) fn count(&mut self, now: Instant, from: MacAddr, station: Option<u32>) -> bool {
         if now.since(self.began) >= WINDOW {
             (self.began, self.all) = (now, 0);
@@ -94,7 +95,7 @@ impl Garbage {
         if *count != TOO_MANY {
             return false;
         }
-        // The source uses what is let through: the station's own incarnation, or one that it had before.
+        // The source uses an incarnation that passes: the station's own, or an earlier one.
         if let Some(shut) = self.shut.iter_mut().find(|shut| shut.mac == from.0) {
             return std::mem::replace(&mut shut.but, station) != station;
         }

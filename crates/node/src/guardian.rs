@@ -1,4 +1,4 @@
-//! The guardian process of this node, as the node keeps it: what it is to say, and that it is there.
+//! The node's side of its guardian processes: keeps their will, and checks that they run.
 
 use crate::log::{self, Level};
 use crate::{NodeError, NodeSpec, system};
@@ -17,11 +17,11 @@ use std::time::Duration;
 /// How long a guardian that has ended is missing; each further one twice as long.
 const AGAIN_MIN: Duration = Duration::from_millis(100);
 const AGAIN_MAX: Duration = Duration::from_secs(60);
-/// One that has lived for so long has shown that it can.
+/// A guardian that has lived for this time counts as steady.
 const STEADY: Duration = Duration::from_secs(10);
 
-/// A node that has given its rights away can run no other process, so that one guardian more waits for the
-/// death of the first. Both speak: a will counts once.
+/// A node that has dropped its rights can start no process. So a second guardian runs in case the first one
+/// dies. Both send the will, which counts once.
 const GUARDIANS: usize = 2;
 
 /// How a guardian is started: a program that calls `rota_driver::guardian::watch` with its standard input
@@ -32,11 +32,11 @@ pub struct GuardianSpec {
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// What it sends through.
+    /// The socket through which it sends.
     pub socket: OwnedFd,
 }
 
-/// Starts what a node is told to, and what the data thread writes wills with.
+/// Starts the guardian of `spec`; returns it with the writer of wills for the data thread.
 pub(crate) fn begin(spec: &mut NodeSpec) -> Result<(Option<Guardian>, Wills), NodeError> {
     let confine = spec.confine;
     let guardian = spec.guardian.take().map(|of| Guardian::start(of, confine)).transpose();
@@ -45,7 +45,7 @@ pub(crate) fn begin(spec: &mut NodeSpec) -> Result<(Option<Guardian>, Wills), No
     Ok((guardian, wills))
 }
 
-/// What the node's threads share about the guardian.
+/// The guardian's state, shared by the node's threads.
 #[derive(Debug, Default)]
 struct Shared {
     dismissed: AtomicBool,
@@ -86,7 +86,7 @@ impl Guardian {
         Ok(Self { testament, shared })
     }
 
-    /// What the data thread writes wills with.
+    /// The writer of wills for the data thread.
     pub(crate) fn wills(&self) -> Wills {
         Wills { testament: Some(Arc::clone(&self.testament)), left: None }
     }
@@ -172,7 +172,7 @@ impl Wills {
         let Some(testament) = &self.testament else { return };
         let mut frame = [0; WILL_OCTETS_MAX];
         let octets = link.write_will(&mut frame).unwrap_or(0);
-        // One that cannot be written leaves an old one, which nobody believes.
+        // If the will cannot be written, the old one stays, which no station believes.
         let _ = testament.leave(&frame[..octets]);
         self.left = name;
     }

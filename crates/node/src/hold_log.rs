@@ -31,7 +31,7 @@ impl HoldLog {
         let file = File::create(path)?;
         let (sender, receiver) = sync_channel(WAITING);
         std::thread::Builder::new().name("rota-hold-log".into()).spawn(move || {
-            // It only writes to what is open.
+            // The thread only writes to open files.
             let _ = rota_driver::confine::keep_capabilities(&[]);
             write_all(file, &receiver);
         })?;

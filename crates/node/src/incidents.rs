@@ -18,9 +18,9 @@ const KEPT_MAX: usize = 16;
 const AFTER: Span = Span::from_millis(250);
 /// How often it is looked whether the log is about to run over what came before.
 const LOOK_EVERY: Span = Span::from_millis(10);
-/// So long after an incident the counters may still tell something of it.
+/// How long after an incident its causes may still appear in the counters.
 const EXPLAINED: Span = Span::from_millis(2_500);
-/// What happens again within this time is counted, not kept.
+/// An event that happens again within this time is counted, not kept.
 const AGAIN: Span = Span::from_millis(5_000);
 
 struct Kept {
@@ -48,7 +48,8 @@ impl Incidents {
         Self { log, kept: VecDeque::new(), pending: Vec::new(), number: 0 }
     }
 
-    /// The data thread says that something happened. What it was, where it is the first of its kind lately.
+    /// Takes up an event that the data thread reports; returns an incident if it is the first of its kind
+    /// lately.
     pub(crate) fn begin(&mut self, now: Instant, event: u64) -> Option<IncidentInfo> {
         let record = self.look(event)?;
         if self.pending.iter().any(|pending| pending.kind == record.event) {
@@ -135,7 +136,7 @@ impl Incidents {
         self.kept.push_back(Kept { info: about, file });
     }
 
-    /// Adds to incidents of the last moments what the counters say of their time. Reports of other stations
+    /// Adds the causes that the counters name to the incidents of the last moments. Reports of other stations
     /// come once a second.
     pub(crate) fn explain(&mut self, now: Instant, journal: &crate::journal::Journal) {
         let fresh = |kept: &&mut Kept| now.as_nanos().saturating_sub(kept.info.at_ns) < EXPLAINED.as_nanos();

@@ -1,5 +1,5 @@
-//! What the log says of the segment: the difference between two looks at what monitors read anyway, so that
-//! the data thread does nothing for it, and the log, `rota top` and `rota status` never disagree.
+//! Log lines about the segment: the difference between two readings of the monitor's rows. So the data
+//! thread has no extra work, and the log, `rota top` and `rota status` agree.
 
 use crate::log::{Level, say, tell_left_out};
 use rota_shm::control::{CauseInfo, StatusInfo};
@@ -21,7 +21,7 @@ struct Line {
     text: String,
 }
 
-/// What is compared.
+/// The values that are compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Look {
     mode: u64,
@@ -45,7 +45,7 @@ struct Look {
 pub(crate) struct Journal {
     reader: Option<CounterReader>,
     rows: Monitor,
-    /// The newest last, and first that of a node that knows nobody.
+    /// The readings, the newest last; the first is that of a node that knows no station.
     looks: VecDeque<(Instant, Look)>,
     next: Instant,
 }
@@ -89,7 +89,7 @@ impl Journal {
         self.looks.back().map(|(_, look)| look.clone()).unwrap_or_default()
     }
 
-    /// Adds who does not fit here to what the node tells of itself: a note each, and in fields.
+    /// Adds the stations that do not fit here to the node's status: a note for each, and fields.
     pub(crate) fn mismatches(&self, info: &mut StatusInfo) {
         let rows = self.rows.all_mismatches();
         info.notes.extend(rows.iter().map(MismatchRow::sentence));
@@ -109,7 +109,7 @@ impl Journal {
         }
     }
 
-    /// What the counters say of the time around something: what grew from a second before it until now.
+    /// The causes that the counters name for an event: counters that grew from a second before it until now.
     pub(crate) fn causes(&self, at: Instant) -> Vec<CauseInfo> {
         let from = at.minus(Span::from_millis(1_000));
         let before = self.looks.iter().rfind(|(when, _)| *when <= from).or(self.looks.front());
@@ -118,7 +118,7 @@ impl Journal {
     }
 }
 
-/// What grew between two looks and can have broken a promise, the gravest first.
+/// Counters that grew between two readings and can explain a broken promise, the gravest first.
 fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
     let mut causes = Vec::new();
     let mut cause = |kind: &str, sentence| causes.push(CauseInfo { kind: kind.into(), sentence });
@@ -158,7 +158,7 @@ fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
             cause("station_silent", format!("{name} ({}) died or fell silent", mac(*address)));
         }
     }
-    // A death or a stall is followed by claims and new tokens: these say what it led to.
+    // A death or a stall is followed by claims and new tokens, which are its consequences.
     causes.sort_by_key(|cause| GRAVEST.iter().position(|kind| *kind == cause.kind));
     causes
 }
@@ -167,7 +167,7 @@ fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
 const GRAVEST: [&str; 6] =
     ["foreign_sender", "link_change", "token_hog", "station_silent", "host_stall", "lost_frame"];
 
-/// Counters that say what can have broken a promise.
+/// Counters of events that can have broken a promise.
 const CAUSES: [(&str, &str, &str); 9] = [
     ("link_downs", "link_change", "the link of this station went down"),
     ("claims", "lost_frame", "the token was missed, and this station began a claim"),
@@ -240,7 +240,7 @@ const EVENTS: [(&str, Level, &str); 14] = [
     ("hold_log_dropped", Level::Warn, "the hold log lost lines: its disk is full or too slow"),
 ];
 
-/// What one look says that the one before did not.
+/// The lines for the differences between two readings.
 fn changes(last: &Look, look: &Look) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut line = |level, cause, text| lines.push(Line { level, cause, text });

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) const TEST: &str = "Memory";
 const PAGE: u64 = 4_096;
 
-/// Who has how much.
+/// The octets charged to each user, and to all users together.
 #[derive(Debug, Default)]
 struct Accounts {
     users: BTreeMap<u32, u64>,
@@ -105,7 +105,7 @@ impl Drop for Charge {
 }
 
 impl Short {
-    /// What is missing, as one sentence without what would fit.
+    /// One sentence about the missing memory, without an offer that would fit.
     pub(crate) fn sentence(&self, what: &str) -> String {
         let Self { asked, left, budget, of_user } = *self;
         let (asked, left, budget) = (size(asked), size(left), size(budget));
@@ -131,7 +131,7 @@ impl Short {
     }
 }
 
-/// The largest number from 1 to `most` that fits, 0 where none does; what fits, fits smaller too.
+/// The largest number from 1 to `most` that fits, 0 if none fits. Each number below one that fits fits too.
 fn largest(most: u32, fits: impl Fn(u32) -> bool) -> u32 {
     let (mut fitting, mut beyond) = (0, most.saturating_add(1));
     while beyond - fitting > 1 {
@@ -152,17 +152,17 @@ fn pages(octets: usize) -> u64 {
     (octets as u64).next_multiple_of(PAGE)
 }
 
-/// What a sending channel takes; `None` where no file can be so large.
+/// The memory of a sending channel, in octets; `None` if no file can be so large.
 pub(crate) fn source_octets(buffers: u16, room_octets: u32) -> Option<u64> {
     Some(pages(tx_file_octets(u32::from(buffers), room_octets)?) + pages(board_file_octets(0)?))
 }
 
-/// What a receiving channel takes.
+/// The memory of a receiving channel, in octets.
 pub(crate) fn sink_octets(slots: u32) -> Option<u64> {
     board_file_octets(slots).map(pages)
 }
 
-/// What a socket of link control takes.
+/// The memory of a socket of link control, in octets.
 pub(crate) fn socket_octets(messages: u16, message_octets: u32, rx_slots: u32) -> Option<u64> {
     Some(pages(tx_file_octets(u32::from(messages), message_octets)?) + pages(board_file_octets(rx_slots)?))
 }
@@ -182,7 +182,7 @@ fn available() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1_024)
 }
 
-/// What the control group of this process still lets it have; `None` where it has no limit.
+/// The memory that the control group of this process still allows; `None` if it has no limit.
 fn cgroup_left() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;

@@ -78,12 +78,12 @@ pub struct NodeSpec {
     pub quota: Quota,
     /// Whether to ask for real-time priority and memory.
     pub realtime: bool,
-    /// Whether the process gives away what a running node does not need: privileges, system calls. Not where
+    /// Whether the process drops the privileges and system calls that a running node does not need. False if
     /// the node is a guest in the process.
     pub confine: bool,
     /// How many events it keeps in its log; 0 for none.
     pub trace_events: u32,
-    /// Who tells the ring when this process dies; nobody where it is absent.
+    /// The guardian, which sends this node's will when the process dies; `None` for no guardian.
     pub guardian: Option<GuardianSpec>,
     /// Where to write the intervals in which the token was held, one line each.
     pub hold_log: Option<PathBuf>,
@@ -109,9 +109,9 @@ pub enum NodeError {
          {needed}', LimitNOFILE= of a service)"
     )]
     Descriptors {
-        /// What the kernel allows.
+        /// The number that the kernel allows.
         limit: u64,
-        /// What is needed.
+        /// The number that the node needs.
         needed: u64,
     },
     /// The counters file or the event log.
@@ -147,10 +147,10 @@ pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> NodeError 
     move |source| NodeError::System { what, source }
 }
 
-/// What is known once programs can connect.
+/// The facts that are known once programs can connect.
 #[derive(Clone, Copy, Debug)]
 pub struct Started<'a> {
-    /// What the kernel has granted the data thread.
+    /// The real-time rights that the kernel has granted the data thread.
     pub realtime: &'a Realtime,
     /// The control socket.
     pub control: &'a Path,
@@ -218,7 +218,7 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
         // Whichever thread had to end early, the node has failed.
         ended.and(controlled.map_err(|source| data::Stopped::System("the control thread had to end", source)))
     });
-    // One that had to stop has left no ring in good order: its guardian says so.
+    // A node that had to stop has not left its ring in good order: its guardian sends the will.
     if let Some(guardian) = facts.guardian.as_ref().filter(|_| outcome.is_ok()) {
         guardian.dismiss();
     }

@@ -1,5 +1,5 @@
-//! What programs were refused, and how much they have: counted by the control thread, shown with the node's
-//! other counters.
+//! Counters of refusals to programs and of their memory. The control thread counts; the values are shown
+//! with the node's other counters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

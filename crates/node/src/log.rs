@@ -1,9 +1,9 @@
 //! The node's log: one line of text for each event, on standard error, with time and level.
 //!
-//! A log must never cost the node anything. Lines go through a queue to a thread of their own, which alone
-//! may block: on a pipe that nobody reads, or on a slow disk. A line that finds the queue full is dropped
-//! and counted, and so is one that cannot be written because its reader is gone or the disk is full. Lines
-//! of one cause are limited: an adversary who causes many of them fills no disk.
+//! The log must not delay the node. Lines go through a queue to a thread of their own. Only that thread may
+//! block: on a pipe without a reader, or on a slow disk. A line that finds the queue full is dropped and
+//! counted. A line that cannot be written, because its reader is gone or the disk is full, is dropped and
+//! counted too. Lines of one cause are limited: an adversary who causes many of them fills no disk.
 //!
 //! The data thread writes no line. The control thread and the thread that measures do.
 
@@ -21,7 +21,7 @@ pub use tracing::level_filters::LevelFilter;
 
 /// Lines that may wait for the writing thread.
 const LINES_WAITING: usize = 1_024;
-/// So many lines of one cause within [`WINDOW`] are written; further ones are counted.
+/// Most lines of one cause that are written within [`WINDOW`]; further ones are counted.
 const LINES_OF_ONE_CAUSE: u64 = 20;
 const WINDOW: Span = Span::from_millis(10_000);
 /// How long the end of a node waits for its last lines.
@@ -39,7 +39,7 @@ pub(crate) enum Level {
     Debug,
 }
 
-/// Lines that were dropped since the process began, because nobody took them.
+/// Lines that were dropped since the process began, because the queue was full or a write failed.
 pub(crate) fn dropped() -> u64 {
     DROPPED.load(Ordering::Relaxed)
 }
@@ -79,7 +79,7 @@ fn clean(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
-/// What was written of each cause lately.
+/// The number of lines recently written, for each cause.
 struct Limits(BTreeMap<&'static str, Window>);
 
 struct Window {
@@ -114,7 +114,7 @@ impl Limits {
         Verdict::Write { left_out }
     }
 
-    /// What was left out in windows that have ended; each is told once.
+    /// The numbers of lines left out in windows that have ended; each number is returned once.
     fn over(&mut self, now: Instant) -> Vec<(&'static str, u64)> {
         let windows = self.0.iter_mut().filter(|(_, window)| now.since(window.from) >= WINDOW);
         let ended = windows.filter(|(_, window)| window.left_out > 0).map(|(cause, window)| (*cause, window));
@@ -130,12 +130,12 @@ pub struct Log {
 
 impl Log {
     /// Begins to write lines of this level and graver ones to standard error. A panic of any thread becomes
-    /// a line too: the hook of the standard library would block on a pipe that nobody reads.
+    /// a line too: the hook of the standard library would block on a pipe that is not read.
     ///
     /// # Errors
     /// Standard error is closed, or no thread can be started.
     pub fn start(level: LevelFilter) -> io::Result<Self> {
-        // A duplicate: whoever else writes to standard error must not wait for a lock that we hold.
+        // A duplicate: other writers to standard error must not wait for a lock that this thread holds.
         let out = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         let (lines, waiting) = writer(out)?;
         let subscriber = tracing_subscriber::fmt()
@@ -153,7 +153,7 @@ impl Log {
         Ok(Self { waiting })
     }
 
-    /// Says what was started, and what somebody who starts it should know.
+    /// Logs the start, and a warning for the operator.
     pub fn started(&self, text: &str, warning: Option<&str>) {
         say(Level::Info, "started", text);
         if let Some(warning) = warning {
@@ -171,7 +171,7 @@ impl Drop for Log {
     }
 }
 
-/// What puts lines into the queue; never blocks.
+/// Puts lines into the queue; never blocks.
 #[derive(Clone)]
 struct Lines {
     queue: SyncSender<Vec<u8>>,
@@ -199,9 +199,9 @@ fn writer(out: impl Write + Send + 'static) -> io::Result<(Lines, Arc<AtomicU64>
     let waiting = Arc::new(AtomicU64::new(0));
     let written = Arc::clone(&waiting);
     std::thread::Builder::new().name("rota-log".into()).spawn(move || {
-        // It is there before the others: a signal that it takes would end the node without a farewell.
+        // This thread starts before the others: a signal that it took would end the node without a farewell.
         let _ = nix::sys::signal::SigSet::all().thread_block();
-        // It only writes to what is open.
+        // The thread only writes to open files.
         let _ = rota_driver::confine::keep_capabilities(&[]);
         write_all(out, &lines, &written);
     })?;
@@ -238,7 +238,7 @@ mod tests {
         let left_out = 100_000 - LINES_OF_ONE_CAUSE + 1;
         assert_eq!(limits.look(at(10_001), "refused"), Verdict::Write { left_out });
         assert_eq!(limits.look(at(10_001), "refused"), Verdict::Write { left_out: 0 });
-        // What no further line follows is told too, once.
+        // The number of lines left out is also reported once if no further line follows.
         assert_eq!(written(&mut limits, 10_002, "refused", 50), LINES_OF_ONE_CAUSE - 2);
         assert_eq!(limits.over(at(20_000)), []);
         assert_eq!(limits.over(at(20_001)), [("refused", 50 + 2 - LINES_OF_ONE_CAUSE)]);

@@ -116,7 +116,7 @@ pub(crate) fn run(
     }
 }
 
-/// The other stations: what comes in with this one's address is a stranger's.
+/// The other stations: an incoming frame with this station's address is a stranger's.
 fn members(seen: &Monitor) -> Vec<[u8; 6]> {
     let is_other =
         |row: &&StationRow| row.flags & (StationRow::ALIVE | StationRow::HERE) == StationRow::ALIVE;

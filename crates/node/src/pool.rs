@@ -4,7 +4,7 @@ use rota_proto::HostTag;
 
 /// The longest frame of an interface with the usual MTU: header, VLAN tag, payload.
 const USUAL_OCTETS: usize = 1_518;
-/// Where the places for longer frames begin among the tags.
+/// The first tag of the places for longer frames.
 const LARGE: u32 = 1 << 20;
 
 /// Places of one size.
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!((pool.frame(long[2]), pool.frame(short)), (&[2; 9_018][..], &[9; 1_518][..]));
         long.into_iter().for_each(|tag| pool.give_back(tag));
         assert!(pool.used() == 1 && pool.put(&[0; 1_519]).is_some());
-        // Where the interface carries less than usual, places are no longer than its frames.
+        // On an interface with a smaller MTU, places are no longer than its frames.
         let mut small = Pool::new(1, 1_000, 594);
         assert!(small.put(&[1; 594]).is_some() && small.put(&[1; 10]).is_none());
     }

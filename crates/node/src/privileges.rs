@@ -1,4 +1,4 @@
-//! What a node gives away once it runs, step by step; each step is for the thread that takes it.
+//! Removes a running node's rights step by step; each step is for the thread that takes it.
 
 use crate::broker::Broker;
 use crate::log::{Level, say};
@@ -44,7 +44,7 @@ impl Privileges {
         self.keep(&[NET_ADMIN]);
     }
 
-    /// In every other thread, once it has what it needs.
+    /// In every other thread, once it has its files.
     pub(crate) fn helper_begins(&self) {
         self.keep(&[]);
     }
@@ -61,7 +61,7 @@ impl Privileges {
         }
     }
 
-    /// In the control thread, once all threads run and have what they need.
+    /// In the control thread, once all threads run and have their files.
     pub(crate) fn all_have_begun(&self) {
         self.helper_begins();
         if self.confine
@@ -71,7 +71,7 @@ impl Privileges {
         }
     }
 
-    /// For people; nothing is said of a node that is a guest in another process.
+    /// One sentence for people; `None` for a node that is a guest in another process.
     pub(crate) fn note(&self) -> Option<String> {
         self.confine.then(|| format!("confined: {}", InForce::here()))
     }

@@ -50,7 +50,7 @@ impl Role {
 impl Drop for Role {
     fn drop(&mut self) {
         drop(self.socket.take());
-        // One that hangs does not read that its time is over.
+        // A process that hangs does not notice the closed socket.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -59,7 +59,7 @@ impl Drop for Role {
 /// In a role: the process of the node at the other end of `socket`, which must be the parent.
 ///
 /// # Errors
-/// One sentence: somebody else started this.
+/// One sentence: a process other than a node started this one.
 pub fn node_of(socket: &impl AsFd) -> Result<i32, String> {
     let wrong = "a role is started by a node, and by nobody else";
     let peer = getsockopt(&socket.as_fd(), PeerCredentials).map_err(|_| wrong)?.pid();

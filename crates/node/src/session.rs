@@ -66,7 +66,7 @@ pub(crate) struct Owned {
     pub(crate) contract: Contract,
     /// Made when admitted, handed to the data thread when the program has mapped it.
     pub(crate) source: Option<NodeSource>,
-    /// What its memory is charged to, until the data thread has it.
+    /// The charge for its memory, until the data thread takes it over.
     pub(crate) charge: Option<Charge>,
     pub(crate) board: Option<Board>,
     /// The files of an incoming channel, until its program is told of it.
@@ -94,9 +94,9 @@ pub(crate) struct Session {
     pub(crate) user: u32,
     pub(crate) connection: Connection,
     pub(crate) greeted: bool,
-    /// It is one beyond its user's limit, and may ask how the node is.
+    /// The connection is beyond its user's limit, and may only ask for the node's state.
     pub(crate) only_asks: bool,
-    /// When it said something last, or connected.
+    /// The time of its last message, or of its connection.
     pub(crate) heard: Instant,
     pub(crate) channels: Vec<Owned>,
     /// Each channel it would still take.

@@ -28,14 +28,14 @@ pub(crate) struct Socket {
     pub(crate) token: u64,
     /// The messages under way, by number modulo their count.
     under_way: [Option<UnitRef>; COMPLETIONS],
-    /// Its doorbell rang, and not all that it has to send has been looked at.
+    /// Its doorbell rang, and its ring may still hold messages to offer.
     waits: bool,
     /// Read from the ring, but the machine had no room for it.
     stuck: Option<UnitRef>,
     deliveries: u64,
-    /// It has news for its program,
+    /// Its board or its ring has changed since its program was last told.
     changed: bool,
-    /// and a message is among them.
+    /// A message was delivered to it since then.
     came: bool,
     armed: u64,
 }
@@ -43,23 +43,23 @@ pub(crate) struct Socket {
 /// All of them.
 pub(crate) struct Sockets {
     all: Vec<Socket>,
-    /// Some have messages that the machine had no room for.
+    /// Some sockets have messages for which the machine had no room.
     stuck: bool,
-    /// Since they were, there has been an end, which makes room.
+    /// A message has ended since then, which makes room.
     ended: bool,
-    /// What this turn may still take from the rings, in octets of copying.
+    /// The work that this turn may still take from the rings, in octets of copying.
     left: u32,
-    /// Whose turn it is.
+    /// The socket that is served next.
     next: usize,
 }
 
-/// What a turn takes from all rings together. A message to one's own station is copied in the turn that takes
-/// it, and the token waits meanwhile: so this many octets are well below 200 µs.
+/// Most octets that a turn takes from all rings together. A message to one's own station is copied in the
+/// turn that takes it, and the token waits meanwhile: copying this many octets takes well below 200 µs.
 const OCTETS_A_TURN: u32 = 65_536;
-/// What a message costs beside the copying of its octets: two programs are woken.
+/// The cost of a message beside the copying of its octets: two programs are woken.
 const MESSAGE_COST: u32 = 4_096;
 
-/// What came of offering a message.
+/// The result of an offered message.
 enum Offered {
     Taken { cost: u32 },
     Nothing,
@@ -137,8 +137,8 @@ impl Sockets {
         self.all.iter_mut().find(|socket| socket.number == number)
     }
 
-    /// Offers the machine what waits in the rings whose doorbell rang, as much as a turn bears. To be called
-    /// once a turn.
+    /// Offers the machine the messages of the rings whose doorbell rang, up to the budget of a turn. To be
+    /// called once a turn.
     pub(crate) fn look(&mut self, at: Instant, ready: &[u64], node: &mut Node, hostile: impl Fn(Note)) {
         for socket in &mut self.all {
             socket.waits |= ready.contains(&socket.token);
@@ -174,7 +174,7 @@ impl Sockets {
         unit.is_some_and(|unit| socket.messages.copy(&unit, offset, into))
     }
 
-    /// What the machine tells of messages.
+    /// Handles the machine's event about a message.
     pub(crate) fn on_event(&mut self, event: LlcEvent) {
         self.ended |= !matches!(event, LlcEvent::Begun { .. });
         match event {
@@ -200,13 +200,13 @@ impl Sockets {
         }
     }
 
-    /// Whether there is something for the next turn: what had no time, or what may have room now.
+    /// Whether messages wait for the next turn: for its budget, or for room that an end has made.
     pub(crate) fn has_more(&self) -> bool {
         self.stuck && self.ended || self.all.iter().any(|socket| socket.waits)
     }
 
-    /// After the machine has told of ends there is room for what found none. Once a turn and not with each
-    /// end: a program that fills its ring as fast as it is emptied must not keep the token waiting.
+    /// Offers the machine again the messages for which it had no room, after ends have made room. Once a turn
+    /// and not with each end: a program that keeps its ring full must not delay the token.
     pub(crate) fn retry(&mut self, at: Instant, node: &mut Node, hostile: impl Fn(Note)) {
         if !(self.stuck && self.ended) {
             return;

@@ -117,7 +117,7 @@ pub(crate) struct Snapshot {
     pub(crate) llc: LlcInfo,
     /// Sources of frames that nothing proves, which the kernel drops for now.
     pub(crate) shut_out: Vec<MacAddr>,
-    /// Strangers are so many that only stations are heard most of the time.
+    /// The frames of strangers are so many that only stations are heard most of the time.
     pub(crate) many_strangers: bool,
     /// Of each channel its sender's number, whether it is sent here, and its units so far.
     pub(crate) units: Vec<(u64, bool, u64)>,
@@ -169,7 +169,7 @@ impl Snapshot {
                 .to_owned()
         }));
         notes.extend(self.status.contested.iter().map(|mac| self.contested(*mac, facts)));
-        // Of settings that differ the journal knows which.
+        // The journal names the settings that differ.
         let refused = self.status.refused.iter().filter(|told| told.why != Verdict::Settings);
         notes.extend(refused.map(|told| refusal(told.mac, told.why, told.here)));
         let members = self.members.iter().map(|member| MemberInfo {

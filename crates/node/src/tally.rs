@@ -1,4 +1,4 @@
-//! What became of units, from the machines to the boards that programs read.
+//! Copies the counts of units from the machines to the boards that programs read.
 
 use rota_shm::ChannelTally;
 use rota_wire::Tally;

@@ -1,4 +1,4 @@
-//! A budget for what others make this station do: so many at once, and so many a second.
+//! A budget for actions that others cause at this station: a number at once, and a number a second.
 
 use rota_units::{Instant, Span};
 

@@ -25,9 +25,9 @@ pub enum CloseCause {
     PeerStopped,
     /// Somebody else than its program ended it, by hand.
     Revoked,
-    /// Whoever listens there takes channels of another station only.
+    /// The listener accepts channels of another station only.
     NotForYou,
-    /// Whoever listens there has no memory left for it.
+    /// The receiver's node has no memory left for the channel.
     NoMemory,
 }
 

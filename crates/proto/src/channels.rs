@@ -203,7 +203,7 @@ struct Incoming {
     taker: Listener,
     since: Instant,
     meter: Meter,
-    /// Broken units that its sender has been told of, and when it is told again at the earliest.
+    /// Broken units that were reported to its sender, and the earliest time of the next report.
     told: u64,
     tell_at: Instant,
 }
@@ -221,7 +221,7 @@ pub(crate) struct Channels {
     /// asks for one meanwhile is not answered, and asks again.
     returning: Vec<Listener>,
     events: VecDeque<ChannelEvent>,
-    /// The newest channels received here that ended with broken units, as their senders are told.
+    /// The reports to the senders of the newest channels received here that ended with broken units.
     ended: VecDeque<(MacAddr, Signal)>,
 }
 
@@ -677,7 +677,7 @@ impl Channels {
             let (cause, sent) = (CloseCause::from_code(signal.code), Some(signal.final_unit));
             self.end_incoming(at, cause, sent, None);
         }
-        // Each time with what came: its sender is gone as soon as it has heard the end.
+        // Each answer has the counts: the sender forgets the channel as soon as it has heard the end.
         let ended = self.ended.iter().find(|(peer, last)| *peer == from && last.channel == signal.channel);
         let tally = ended.map(|(_, last)| last.tally).unwrap_or_default();
         let noted = Signal::new(Verb::CloseAck, signal.channel, signal.label);
@@ -703,8 +703,8 @@ impl Channels {
         }
     }
 
-    /// A channel that is received here is over; its sender is told what came, where there is one and
-    /// something went wrong.
+    /// Ends a channel that is received here; reports the counts to its sender, if there is one and something
+    /// went wrong.
     fn end_incoming(
         &mut self,
         at: usize,

@@ -256,7 +256,7 @@ impl Node {
         is_known
     }
 
-    /// There is no memory for what an incoming channel brings: its sender is refused, and told why.
+    /// Refuses an incoming channel for which there is no memory; its sender gets this cause.
     pub fn decline(&mut self, now: Instant, channel: ChannelId) {
         self.channels.decline(now, channel, &mut self.link);
         self.settle(now);
@@ -362,12 +362,12 @@ impl Node {
         (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, &self.link))
     }
 
-    /// What came on each of them, in the same order.
+    /// The counts of each of them, in the same order.
     pub fn own_tallies(&self) -> impl Iterator<Item = Tally> {
         (0..self.channels.ends()).filter_map(|at| self.channels.tally_of(at))
     }
 
-    /// What has come so far on a channel that is received here.
+    /// The counts so far of a channel that is received here.
     pub fn received(&self, channel: ChannelId) -> Option<Tally> {
         self.channels.received(channel)
     }

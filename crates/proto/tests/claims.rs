@@ -1,4 +1,4 @@
-//! Claim rounds whose claimant stands still, or is answered late.
+//! Claim rounds in which the claimant stands still, or an answer is late.
 
 mod rig;
 
@@ -51,7 +51,7 @@ fn a_late_answer_with_a_newer_list_does_not_prolong_the_drain() {
     assert!(rig.state() != "claiming" && rig.count(Kind::Token) > 0, "{}", rig.state());
 }
 
-/// What an answer in time shortens, it goes on shortening: only the rest is waited for.
+/// An early answer shortens the drain for its whole length: the drain waits for the other stations only.
 #[test]
 fn an_early_answer_leaves_only_the_rest_to_wait_for() {
     let mut rig = claiming();
@@ -61,7 +61,7 @@ fn an_early_answer_leaves_only_the_rest_to_wait_for() {
     assert!(rig.state() != "claiming" && rig.count(Kind::Token) > 0, "{}", rig.state());
 }
 
-/// Stands still for so long: no timer of the node runs meanwhile.
+/// Stands still for the given time: no timer of the node runs meanwhile.
 fn stand_still(rig: &mut Rig, span: Span) {
     rig.clear();
     let woke: Instant = rig.now + span;

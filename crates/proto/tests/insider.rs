@@ -78,7 +78,7 @@ struct Segment {
     settings: Settings,
     key: Key,
     ring_key: (u8, Key),
-    /// What the insider has overheard: the newest header of each station, the newest token.
+    /// The frames that the insider has overheard: the newest header of each station, the newest token.
     headers: Vec<LinkHeader>,
     token: Option<Token>,
     opened: usize,
@@ -374,7 +374,7 @@ impl Segment {
         report
     }
 
-    /// One frame, under either key, in anybody's name.
+    /// One frame, under either key, in the name of any station.
     fn strike(&mut self) {
         let kind = match self.dice.next() % 20 {
             at @ 0..16 => Kind::ALL[at as usize],
@@ -403,7 +403,7 @@ impl Segment {
             octets = self.dice.next() as usize % (octets + 1);
         }
         let to = self.dice.of(&[MacAddr::BROADCAST, MacAddr::BROADCAST, mac(0), mac(1), mac(2)]);
-        // A frame in a member's name that the member does not hear spends its counters, and nobody can tell.
+        // A frame in a member's name that the member does not hear spends its counters, undetected.
         let poisons = whom != INSIDER && header.seq > known.seq + 1;
         let to = if poisons { MacAddr::BROADCAST } else { to };
         let key = if ring { self.ring_key.1.clone() } else { self.key.clone() };
@@ -422,7 +422,7 @@ impl Segment {
     }
 }
 
-/// Strikes while the segment does what it does, then lets it alone.
+/// Attacks the segment while it works, then stops.
 fn attacked(seed: u64) -> Segment {
     let mut segment = Segment::new(seed);
     for round in 0..12_u64 {
@@ -450,7 +450,7 @@ fn no_number_of_a_holder_of_the_key_panics_a_station_and_the_segment_serves_agai
     let seeds = std::env::var("ROTA_SEEDS").map_or(40, |text| text.parse().expect("a number"));
     for seed in 0..seeds {
         let mut segment = attacked(seed);
-        // Whoever was thought to stop the ring waits for 64 s at most.
+        // A station with strikes for stopping the ring is held off for 64 s at most.
         segment.run(Span::from_millis(150_000));
         let modes: Vec<ModeName> = segment.nodes.iter().map(|node| node.link().mode()).collect();
         let before = segment.opened;

@@ -645,7 +645,7 @@ fn left_and_back() -> Rig {
     rig
 }
 
-/// A station that left one ring takes part in the next: what was said of the first is forgotten with it.
+/// A station that left one ring takes part in the next: its leave is forgotten with the first ring.
 #[test]
 fn a_station_that_left_the_last_ring_is_no_leaver_in_the_next() {
     let mut rig = left_and_back();

@@ -55,7 +55,7 @@ fn a_stale_or_doubled_token_is_acknowledged_and_changes_nothing() {
     assert_eq!(rig.node.link().counters().tokens_stale, 2);
 }
 
-/// Anybody on the wire can play an old token again: each was answered, as fast as it came.
+/// Any station on the wire can replay an old token: each was answered, as fast as it came.
 #[test]
 fn replayed_tokens_are_answered_within_a_budget() {
     let mut rig = Rig::ring();

@@ -1,4 +1,4 @@
-//! A token at rest and who asks for it: at once, as often as needed, and never at the next cycle's cost.
+//! Requests for a token at rest: served at once, as often as needed, and without delay of the next cycle.
 
 mod rig;
 
@@ -128,7 +128,7 @@ fn nobody_who_asks_is_forgotten() {
     let home = Token { phase: Phase::Home, rested: true, next_nrt: 1, ..woken };
     rig.hear_token(3, 1, &home);
     rig.run(us(10));
-    // Two of three are most: a round of all, from the one whose turn it is.
+    // Two of three are most: a round of all begins, at the next station in its order.
     let on = rig.last_token();
     assert_eq!((rig.last(Kind::Token).to, on.phase, on.rested), (mac(1), Phase::NonRealTime, false));
 }
@@ -182,7 +182,7 @@ fn a_replayed_request_and_a_strangers_wake_nobody() {
     let mut forged = rig.ring_frame(3, Kind::Request, (0, 0, 41), &[]);
     forged[50] ^= 1;
     rig.hear_raw(Some(rig.now), &forged);
-    // One that boots anew has another incarnation; number 9 is nobody.
+    // A station that boots anew has another incarnation; no station has number 9.
     let nobody = rig.ring_frame(9, Kind::Request, (0, 0, 42), &[]);
     rig.hear_raw(Some(rig.now), &nobody);
     rig.run(us(10));

@@ -1,4 +1,4 @@
-//! What a last will does: at once, once, and only to the boot that left it.
+//! The effect of a last will: immediate, once, and only for the boot that left it.
 
 mod lan;
 
@@ -38,7 +38,7 @@ fn living(lan: &Lan) -> Vec<usize> {
     (0..lan.nodes.len()).filter(|k| !lan.dead.contains(k)).collect()
 }
 
-/// Whether all who live have heard of a list without the dead.
+/// Whether all living stations have heard of a list without the dead ones.
 fn knows(lan: &Lan, k: usize) -> bool {
     let dead = lan.nodes[k].link().station();
     living(lan).iter().all(|of| lan.nodes[*of].link().is_dead(dead))
@@ -86,7 +86,7 @@ fn whoever_dies_and_whenever_the_next_cycle_begins_on_time() {
     }
 }
 
-/// Who has the token strikes the dead from the list: nobody claims.
+/// The token holder removes the dead station from the list: no station claims.
 #[test]
 fn a_ring_whose_token_lives_does_not_stop() {
     let (mut claims, mut cases) = (0, 0);
@@ -156,7 +156,7 @@ fn a_will_without_the_newest_key_is_no_will() {
     assert_eq!(lan.nodes[4].link().counters().wills_own, 0);
 }
 
-/// Somebody with the key plays the will of one who lives.
+/// A holder of the key replays the will of a living station.
 #[test]
 fn who_hears_its_own_will_lets_go_and_comes_back_as_another_boot() {
     for moment in 0..35 {
@@ -175,7 +175,7 @@ fn who_hears_its_own_will_lets_go_and_comes_back_as_another_boot() {
     }
 }
 
-/// Whoever is outside a ring, or leaves in good order, has none.
+/// A station outside a ring, or one that leaves in good order, has no will.
 #[test]
 fn only_a_station_of_a_ring_has_a_will() {
     let mut frame = [0; 100];

@@ -9,8 +9,8 @@
 //! 4. `/tmp/rota-UID`.
 //!
 //! UID is the user's number outside of a user namespace. Every directory is checked before use: its owner,
-//! that it is no symbolic link, and that nobody else can write to it. So nobody but its owner and root can
-//! put a socket there.
+//! that it is no symbolic link, and that no other user can write to it. So only its owner and root can put a
+//! socket there.
 #![forbid(unsafe_code)]
 
 mod ids;
@@ -32,7 +32,7 @@ pub(crate) const PREFIX: &str = "net-";
 /// Why a directory or a file in it cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunDirError {
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     #[error(
         "{path} belongs to user {owner}, who could put anything there; it should belong to user {wanted}: \
          remove it, or name another path with ROTA_CONTROL"
@@ -42,7 +42,7 @@ pub enum RunDirError {
         path: PathBuf,
         /// Its owner.
         owner: u32,
-        /// Who should own it.
+        /// The user who should own it.
         wanted: u32,
     },
     /// It is a link or a file.
@@ -85,7 +85,7 @@ pub fn namespace() -> Result<u64, RunDirError> {
     nix::sys::stat::stat(path).map(|stat| stat.st_ino).map_err(refused(path))
 }
 
-/// Where the nodes of this network namespace may be, for a program that looks for one.
+/// The run directories in which a program looks for the nodes of this network namespace.
 ///
 /// # Errors
 /// The namespace has no number.
@@ -94,10 +94,10 @@ pub fn places() -> Result<Vec<PathBuf>, RunDirError> {
     Ok(bases().into_iter().map(|base| base.join(&name)).collect())
 }
 
-/// The directory for what this process wants to offer in this network namespace; made where it is not there.
+/// The run directory for this process's sockets in this network namespace; made if it does not exist.
 ///
 /// # Errors
-/// Somebody else made it, or it cannot be made.
+/// Another user made it, or it cannot be made.
 pub fn make() -> Result<PathBuf, RunDirError> {
     let name = format!("{PREFIX}{}", namespace()?);
     make_in(&bases(), &name)
@@ -110,11 +110,12 @@ fn make_in(bases: &[PathBuf], name: &str) -> Result<PathBuf, RunDirError> {
         let made = own_directory(base).and_then(|()| own_directory(&place));
         match made {
             Ok(()) => return Ok(place),
-            // Root has given it to a user, whose node it is for: root's own has the next place.
+            // Root has given the directory to a user for that user's node. Root's own node uses the next
+            // place.
             Err(error @ RunDirError::Owner { owner, .. }) if trust::is_given(base, owner) => {
                 failed.push(error.to_string());
             }
-            // Where the place is ours to fill, a stranger in it is not passed over in silence.
+            // A fault in a place that this user alone can fill is an error; the next place is not tried.
             Err(error) if is_fault(&error) && base.parent().is_some_and(is_ours) => return Err(error),
             Err(error) => failed.push(error.to_string()),
         }
@@ -122,7 +123,7 @@ fn make_in(bases: &[PathBuf], name: &str) -> Result<PathBuf, RunDirError> {
     Err(RunDirError::Nowhere(failed.join("; ")))
 }
 
-/// Whether somebody's doing, and not a missing right, is in the way.
+/// Whether another user's action, and not a missing right, is the cause.
 fn is_fault(error: &RunDirError) -> bool {
     !matches!(error, RunDirError::Kernel { .. })
 }
@@ -158,7 +159,7 @@ fn own_directory(path: &Path) -> Result<(), RunDirError> {
     check_directory(path, nix::unistd::geteuid().as_raw())
 }
 
-/// That `path` is a directory of `wanted`, to which nobody else can write.
+/// Checks that `path` is a directory of `wanted`, to which no other user can write.
 fn check_directory(path: &Path, wanted: u32) -> Result<(), RunDirError> {
     let stat = lstat(path).map_err(refused(path))?;
     if SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) != SFlag::S_IFDIR {
@@ -173,7 +174,7 @@ fn check_directory(path: &Path, wanted: u32) -> Result<(), RunDirError> {
     Ok(())
 }
 
-/// That a directory that somebody has named is fit to hold a control socket of this process: it belongs to
+/// Checks that a directory named by the operator is fit for a control socket of this process: it belongs to
 /// this user or to root, and others can write to it at most as they can to /tmp.
 ///
 /// # Errors

@@ -27,7 +27,7 @@ impl Lock {
     /// waited for, half a second at most.
     ///
     /// # Errors
-    /// [`RunDirError::Taken`] when anybody has it, this process included.
+    /// [`RunDirError::Taken`] if any process has it, this one included.
     pub fn here(name: &str) -> Result<Self, RunDirError> {
         soon(|| Self::attempt(|| crate::make().map(|directory| directory.join(name))))
     }
@@ -35,20 +35,20 @@ impl Lock {
     /// Takes the lock that is the file `path`. As [`Lock::here`].
     ///
     /// # Errors
-    /// [`RunDirError::Taken`] when anybody has it, this process included.
+    /// [`RunDirError::Taken`] if any process has it, this one included.
     pub fn at(path: &Path) -> Result<Self, RunDirError> {
         soon(|| Self::at_once(path))
     }
 
-    /// As [`Lock::at`], without waiting for anybody.
+    /// As [`Lock::at`], without waiting for the holder.
     ///
     /// # Errors
-    /// [`RunDirError::Taken`] when anybody has it, this process included.
+    /// [`RunDirError::Taken`] if any process has it, this one included.
     pub fn at_once(path: &Path) -> Result<Self, RunDirError> {
         Self::attempt(|| Ok(path.to_owned()))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -103,7 +103,7 @@ fn soon(take: impl Fn() -> Result<Lock, RunDirError>) -> Result<Lock, RunDirErro
     take()
 }
 
-/// That the file was made by somebody else.
+/// The error if the file belongs to another user.
 fn foreign(path: &Path) -> Option<RunDirError> {
     let owner = std::fs::symlink_metadata(path).ok()?.uid();
     let wanted = nix::unistd::geteuid().as_raw();
@@ -112,12 +112,12 @@ fn foreign(path: &Path) -> Option<RunDirError> {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Still locked: nobody else can believe to have it.
+        // Still locked: no other process can take the file for its own lock.
         let _ = std::fs::remove_file(&self.path);
         if let Some(directory) = self.path.parent()
             && directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))
         {
-            // Not empty while others have something there.
+            // The directory is not empty while others have files there.
             let _ = std::fs::remove_dir(directory);
         }
     }

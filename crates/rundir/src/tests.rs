@@ -117,7 +117,7 @@ fn a_lock_is_taken_once_and_leaves_nothing() {
     });
     drop(Lock::at(&path).unwrap());
     thread.join().unwrap();
-    // What a killed holder leaves behind is no obstacle.
+    // The file of a killed holder is no obstacle.
     make_in(std::slice::from_ref(&scratch.0), "net-1").unwrap();
     std::fs::write(&path, "").unwrap();
     drop(Lock::at(&path).unwrap());
@@ -168,7 +168,7 @@ fn root_oneself_and_the_owner_of_a_directory_that_root_gave_are_believed() {
     if !is_root() {
         return;
     }
-    // Below /tmp anybody can make a directory: its owner proves nothing.
+    // Any user can make a directory below /tmp: its owner proves nothing.
     let scratch = Scratch::new();
     give_away(&scratch.0);
     assert!(check_server(&scratch.0.join("control"), 65_534).is_err());

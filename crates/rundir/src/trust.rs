@@ -1,4 +1,4 @@
-//! Whom a program believes that it is the node.
+//! Decides whether a program trusts the process that serves a control socket.
 
 use crate::ids::uid_is_mapped;
 use nix::sys::stat::stat;
@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 pub struct Stranger {
     /// The socket.
     pub path: PathBuf,
-    /// Who serves it.
+    /// The user whose process serves it.
     pub user: u32,
-    /// Who asks.
+    /// The user of this program.
     pub own: u32,
 }
 
-/// That the process of `server` may serve the socket `path`: it is root's, or this user's own, or of the user
-/// to whom root has given the directory.
+/// Checks that a process of user `server` may serve the socket `path`: `server` is root, this user, or the
+/// user to whom root has given the directory.
 ///
 /// # Errors
 /// [`Stranger`].
@@ -36,8 +36,8 @@ pub fn check_server(path: &Path, server: u32) -> Result<(), Stranger> {
     Err(Stranger { path: path.to_owned(), user: server, own })
 }
 
-/// Whether both numbers mean one user: all users without a number in this user namespace bear the same one, of
-/// whom this program may be one.
+/// Whether both numbers mean one user. All users without a number in this user namespace have the same
+/// number, perhaps this program's user too.
 fn is_own(own: u32, server: u32, is_mapped: impl Fn(u32) -> bool) -> bool {
     server == own && is_mapped(own)
 }

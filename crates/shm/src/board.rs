@@ -135,7 +135,7 @@ impl CloseCause {
     }
 }
 
-/// What became of a channel's units, as its receiver's node counted it: at the sender as far as it was told.
+/// Counts of a channel's units, as its receiver's node counted them; at the sender as last reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelTally {
     /// Units that came whole; at the sender of a channel on which nothing went wrong, 0.
@@ -262,14 +262,14 @@ impl Board {
         self.pages.store_release(SLOT_SEQUENCE, mark.number.wrapping_mul(2));
     }
 
-    /// Says what has come. Each word stands for itself: a reader may see some older than others.
+    /// Writes the counts. Each word is written by itself: a reader may see some older than others.
     pub fn set_tally(&self, tally: &ChannelTally) {
         for (place, word) in tally.words().into_iter().enumerate() {
             self.pages.store(TALLY + 8 * place, word);
         }
     }
 
-    /// What has come, as the node itself wrote it.
+    /// The counts, as the node itself wrote them.
     pub fn tally(&self) -> ChannelTally {
         self.view().tally()
     }
@@ -345,7 +345,7 @@ impl BoardView {
         }
     }
 
-    /// What has come, as the receiver's node counted it.
+    /// The counts, as the receiver's node counted them.
     pub fn tally(&self) -> ChannelTally {
         BoardRead(&self.pages).tally()
     }

@@ -193,7 +193,7 @@ fn impossible_shapes_are_refused() {
     }
 }
 
-/// A client's ring has room for the largest unit behind a short one: what it left there is not the unit's.
+/// A client's ring has room for the largest unit: octets behind a short unit do not belong to the unit.
 #[test]
 fn nothing_beyond_a_short_unit_is_copied() {
     let (mut node, pages) = node_and_pages();

@@ -65,7 +65,7 @@ pub struct BoardHeader {
     reserved_3: [u64; 4],
     /// See [`crate::ChannelCounter`].
     pub counters: [u64; CHANNEL_COUNTERS],
-    /// What came, as the receiver's node counted it; see [`crate::ChannelTally`].
+    /// The counts of units, as the receiver's node counted them; see [`crate::ChannelTally`].
     pub tally: [u64; 5],
     reserved_4: [u64; 11],
     /// What became of a socket's messages, by number modulo [`COMPLETIONS`].

@@ -2,7 +2,7 @@
 
 use crate::monitor::{MismatchRow, Monitor, StationRow};
 
-/// What does not fit.
+/// A mismatch between two stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Mismatch {
@@ -22,7 +22,7 @@ pub enum Mismatch {
     Version,
     /// Another setting; both values are digests of all.
     Other,
-    /// Somebody sends with this station's own address.
+    /// A frame had this station's own address as its source.
     OwnAddress,
     /// Two have one name; the other one's address stands in `ours`.
     Name,
@@ -81,7 +81,7 @@ fn mac(word: u64) -> String {
 }
 
 impl MismatchRow {
-    /// What does not fit; nothing that this version knows otherwise.
+    /// The mismatch; `None` for a code that this version does not know.
     pub fn kind(&self) -> Option<Mismatch> {
         Mismatch::from_code(self.kind)
     }
@@ -96,7 +96,7 @@ impl MismatchRow {
         StationRow::name_of(&self.name)
     }
 
-    /// Who, what, and both values, in one sentence.
+    /// One sentence with the station, the mismatch and both values.
     pub fn sentence(&self) -> String {
         let name = self.name();
         let who = if name.is_empty() { self.mac() } else { format!("{name} ({})", self.mac()) };

@@ -199,9 +199,9 @@ row! {
         fragments: u64,
         /// Octets of payload sent or received.
         octets: u64,
-        /// Units behind the bound; of a sender as its receiver told.
+        /// Units behind the bound; at a sender as last reported by its receiver.
         late: u64,
-        /// Units of which nothing came, at the station whose file this is; 0 elsewhere.
+        /// Units of which nothing came, if an end of the channel is at the station of this file; otherwise 0.
         lost: u64,
         /// Units that came in part, likewise.
         incomplete: u64,
@@ -219,9 +219,9 @@ row! {
     MismatchRow {
         /// Its address in the low 48 bits.
         mac: u64,
-        /// Its name as that of a station; zeros where it said none that is proven.
+        /// Its name in the form of a station's; zeros without a proven name.
         name: [u64; 4],
-        /// What does not fit: a code of [`crate::Mismatch`].
+        /// The mismatch: a code of [`crate::Mismatch`].
         kind: u64,
         /// This station's value.
         ours: u64,

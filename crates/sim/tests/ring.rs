@@ -290,7 +290,7 @@ fn stations_whose_counters_end_go_on_as_new_incarnations() {
     for index in 0..5 {
         world.with(index, |node, _| node.age());
     }
-    // Counters that leap are believed of who has not been heard for a while.
+    // A leap of a counter is accepted from a station that has not been heard for a while.
     world.run_for(ms(11_000));
     // The leap itself is the test's doing.
     let aged = world.violations().len();

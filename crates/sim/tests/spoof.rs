@@ -62,8 +62,8 @@ fn a_stranger_with_a_stations_address_stops_nothing_and_is_told_of() {
     }
 }
 
-/// Frames of other kinds to one station only: nobody of the segment hears them, and only what does not come
-/// shows what they do.
+/// Frames of other kinds to one station only: no other station of the segment hears them. Only missing
+/// frames show their effect.
 #[test]
 fn a_stranger_whom_no_station_hears_ends_no_channel_and_brings_no_strike() {
     for victim in 0..5 {

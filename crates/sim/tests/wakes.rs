@@ -1,4 +1,4 @@
-//! A token at rest is to be had at once, whoever else has reserved, and no slot comes later for it.
+//! A token at rest comes at once to a station that asks, beside any reservations, and delays no slot.
 
 mod support;
 
@@ -42,7 +42,7 @@ fn small_frames_of_bystanders_wait_for_no_cycle() {
     }
 }
 
-/// Where most stations ask, rounds of all serve them, and slots and cycles are still in time.
+/// If most stations ask, rounds of all serve them, and slots and cycles are still in time.
 #[test]
 fn a_ring_whose_stations_all_ask_keeps_its_cycles() {
     for mean in [Span::from_micros(900), ms(3)] {

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
     use crate::bodies::{Announce, StationState};
 
-    /// A holder of the key could write into the terminal of whoever looked at the stations.
+    /// A holder of the key could write control characters to a terminal that shows the stations.
     #[test]
     fn a_name_from_the_wire_holds_nothing_but_what_it_shows() {
         for (said, heard) in [

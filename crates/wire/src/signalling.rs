@@ -18,9 +18,9 @@ pub enum Verb {
     OpenedAck,
     /// "The channel ends; `final_unit` was the last one."
     Close,
-    /// "I have noted the end, and this is what came."
+    /// "I have noted the end, and these are my counts."
     CloseAck,
-    /// "This is what has come so far": of a receiver where something went wrong.
+    /// "These are my counts so far", from a receiver on which something went wrong.
     Tally,
     /// A verb of a later version.
     Unknown(u8),
@@ -55,13 +55,13 @@ impl Verb {
         }
     }
 
-    /// Whether a [`Tally`] follows: a receiver says what has come.
+    /// Whether a [`Tally`] follows: the counts of a receiver.
     pub const fn has_tally(self) -> bool {
         matches!(self, Self::Tally | Self::CloseAck)
     }
 }
 
-/// What became of a channel's units, as its receiver's node counted it.
+/// Counts of a channel's units, as its receiver's node counted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Units that came whole.
@@ -117,7 +117,7 @@ pub struct Signal {
     pub bound_ns: u64,
     /// How many units were sent before the close.
     pub final_unit: u64,
-    /// What came, in [`Verb::Tally`] and [`Verb::CloseAck`]; elsewhere it is not sent.
+    /// The counts of units, in [`Verb::Tally`] and [`Verb::CloseAck`]; other verbs do not send them.
     pub tally: Tally,
 }
 

@@ -1,5 +1,5 @@
-//! `rota bench interactive`: how fast two bystanders talk while somebody else has reserved: TCP request and
-//! response in plain mode, on an idle ring, and beside a flow, in turn in the same lab.
+//! `rota bench interactive`: the rate of TCP requests and responses between two stations without a
+//! reservation: in plain mode, on an idle ring, and beside a flow, in turn in the same lab.
 
 use super::median;
 use super::stage::{Nodes, Stage, failed};
@@ -26,7 +26,7 @@ const SERVER: u8 = 3;
 const FLOOD: u8 = 4;
 const PORT: u16 = 7_610;
 const MESSAGE_OCTETS: usize = 64;
-/// What starting a flow or switching the mode costs is not what is measured.
+/// Wait before each measurement: the start of a flow and a switch of mode are not measured.
 const SETTLE: Span = Span::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(5);
 

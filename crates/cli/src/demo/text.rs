@@ -11,7 +11,7 @@ const COLUMNS: usize = 80;
 /// Late frames that are named one by one.
 const NAMED_MAX: usize = 10;
 
-/// What the two limits of the tables mean.
+/// The meaning of the two limits of the tables.
 const LIMITS: &str = "late: more than 2 ms behind the stream's own rhythm, which shows how steady a carrier \
                       is. bound: what admission promised; only a frame behind it breaks a contract.";
 

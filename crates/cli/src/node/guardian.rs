@@ -27,7 +27,7 @@ pub fn spec(args: &Args, iface: &str, rate: BitRate) -> Result<GuardianSpec, Fai
 /// Runs it.
 ///
 /// # Errors
-/// It is started by hand, and so has nobody to watch.
+/// It was started by hand, and has no node to watch.
 pub fn run(args: &Args) -> Result<Exit, Failure> {
     let (Some(process), Some(iface)) = (args.part_of, args.iface.clone()) else {
         let sentence = "a guardian is a part of a node, which starts it; start the node with 'rota node'";

@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
         run.world.keep_log(args.from, args.to, Box::new(put));
     });
     let last = |line: &str| {
-        // As above: nobody is left to be told.
+        // As above: no reader is left for the error.
         let _ = writeln!(out.borrow_mut(), "{line}");
     };
     if outcome.events == 0 {

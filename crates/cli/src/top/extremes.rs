@@ -1,4 +1,4 @@
-//! What other stations report is theirs to choose: any number, under the segment's key.
+//! Other stations choose the numbers in their reports: with the segment's key they can send any number.
 
 use super::narrow::Narrow;
 use super::screen::Shown;

@@ -32,7 +32,7 @@ pub enum Assumption {
 }
 
 impl Assumption {
-    /// What a cause that the counters name says of the guarantee's assumptions.
+    /// The assumption of the guarantee that a cause named by the counters breaks.
     fn of_kind(kind: &str) -> Self {
         match kind {
             "foreign_sender" | "token_hog" => Self::ForeignSender,

@@ -28,7 +28,7 @@ pub struct ChannelRequest {
     pub unit_octets: u64,
     /// The time from one unit to the next.
     pub period: Span,
-    /// What becomes of units whose turn has passed.
+    /// The policy for overdue units, whose turn has passed.
     pub overdue: Overdue,
 }
 
@@ -122,7 +122,7 @@ impl UnitSink for ChannelSink {
 
     fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed {
         let Self { channel, stalls, .. } = *self;
-        // Where the end is not confirmed, what was told before it stands.
+        // If the end is not confirmed, the counts reported before it are used.
         let tally = channel.tally();
         let closed = played.and_then(|_| {
             channel.close(DRAIN).map_err(|error| match error {

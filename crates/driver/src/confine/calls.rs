@@ -69,7 +69,7 @@ fn rule(argument: u8, width: Width, op: Op, value: u64) -> Result<Rule, String> 
     condition.and_then(|condition| Rule::new(vec![condition])).map_err(|error| error.to_string())
 }
 
-/// What may be called, and with what.
+/// The allowed calls, and the arguments that each of them allows.
 pub(super) fn allowed() -> Result<Rules, String> {
     let mut rules: Rules = ANY.iter().chain(OLD).map(|call| (*call, Vec::new())).collect();
     let family = |family: i32| rule(0, Width::Dword, Op::Eq, family as u64);
@@ -89,7 +89,7 @@ pub(super) fn allowed() -> Result<Rules, String> {
     Ok(rules)
 }
 
-/// What a filter cannot look into: its caller is to use the older call.
+/// Calls whose arguments a filter cannot read: the caller falls back to the older call.
 pub(super) fn hidden() -> Rules {
     [(libc::SYS_clone3, Vec::new())].into()
 }

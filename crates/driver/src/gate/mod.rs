@@ -149,7 +149,7 @@ impl EgressGate {
         self.sink.is_tap()
     }
 
-    /// The TAP, whose count of dropped frames tells what was not read in time; none of a veth pair.
+    /// The TAP, whose count of dropped frames is the number not read in time; `None` for a veth pair.
     pub fn device(&self) -> Option<&str> {
         self.sink.device()
     }

@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 const ETH_P_ALL: u16 = 3;
-/// What a frame costs in a socket's buffer beside its payload, in octets.
+/// Overhead of a frame in a socket's buffer beside its payload, in octets.
 const FRAME_COST: u32 = 804;
 /// How long the pair of a predecessor that was just killed may still be there.
 const PREDECESSOR_GONE_WITHIN: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Who may connect, and what happens when there is no descriptor for one more.
+//! Accepts connections, within limits; refuses them if no descriptor is left.
 
 use super::{Control, LISTENER};
 use crate::limits::Limit;
@@ -10,21 +10,21 @@ use rota_units::{Instant, Span};
 use std::os::fd::{AsFd, OwnedFd};
 
 const SESSIONS_MAX: usize = 1_000;
-/// Connections beyond a user's limit which may ask how the node is, and nothing else: whoever has used up his
-/// connections must still be able to see which.
+/// Connections beyond a user's limit, which may read the node's state and nothing else: a user at the limit
+/// must still be able to list the connections.
 const ASKING_MAX: usize = 8;
-/// So long may a connection be silent before it says hello, or between questions where it may only ask.
+/// The longest silence of a connection before its hello, and between questions if it may only ask.
 const SILENT_MAX: Span = Span::from_millis(5_000);
 /// A connection that may only ask, and has had its answer for so long, makes room for another.
 const IDLE: Span = Span::from_millis(100);
-/// So long nobody is let in when there is no descriptor even to say so.
+/// The pause of the listener if no descriptor is left even for a refusal.
 const PAUSE: Span = Span::from_millis(200);
 
-/// The listener, and what is kept for it.
+/// The state of the listener.
 pub(super) struct Entrance {
-    /// A descriptor that makes room for somebody who is told that there is none.
+    /// A descriptor that is released to accept a program and send it the refusal.
     reserve: Option<OwnedFd>,
-    /// Not listened to before.
+    /// The end of a pause.
     paused: Option<Instant>,
 }
 
@@ -120,7 +120,8 @@ impl Control<'_> {
         Ok(true)
     }
 
-    /// True, and the program is told, where it asks for more than a connection beyond the limit may have.
+    /// Whether the request exceeds the rights of a connection beyond the limit; the program then gets an
+    /// error.
     pub(super) fn is_beyond_asking(&self, at: usize, request: &Request) -> bool {
         let session = &self.sessions[at];
         let is_more = matches!(
@@ -139,8 +140,8 @@ impl Control<'_> {
         session.error(sentence, false)
     }
 
-    /// There is no descriptor left. One is kept, so that whoever waits is told; without it, nobody is let in
-    /// for a while: a listener that is always ready would take all of this thread's time.
+    /// Refuses a connection because no descriptor is left. One descriptor is reserved to send the refusal.
+    /// Without it the listener pauses: a listener that is always ready would take all of this thread's time.
     fn turn_away(&mut self, poller: &Poller, listener: &Listener, error: &SocketError) {
         self.data.refusals().count(Limit::Descriptors);
         say(Level::Warn, "connection", &format!("a program could not be let in: {error}"));

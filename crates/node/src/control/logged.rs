@@ -1,4 +1,4 @@
-//! What the log says of channels and incidents.
+//! Log lines about channels and incidents.
 
 use super::Control;
 use crate::log::{Level, say};
@@ -59,7 +59,7 @@ impl Control<'_> {
             ChannelEvent::Contested { mac } => {
                 say(Level::Warn, "contested", &crate::status::contested(*mac, ""));
             }
-            // What the journal tells, of both ends.
+            // The journal writes these lines, for both ends.
             ChannelEvent::Told { .. }
             | ChannelEvent::Struck { .. }
             | ChannelEvent::Incoming { .. }
@@ -77,7 +77,7 @@ impl Control<'_> {
         })
     }
 
-    /// Something happened of which an incident is to be kept.
+    /// Begins an incident for an event, if one is to be kept.
     pub(super) fn begin_incident(&mut self, event: u64) {
         let begun = self.incidents.begin(now(), event);
         if let Some(about) = begun {

@@ -10,7 +10,7 @@ impl Control<'_> {
     /// Why a program would be refused memory if admission granted the channel, which is not asked then.
     pub(super) fn no_memory(&self, at: usize, buffers: u16, room: u32, unit: u32) -> Option<RefusalInfo> {
         let session = self.sessions.get(at).filter(|session| session.greeted)?;
-        // What no file can hold is said to be wrong by those who check requests.
+        // A size that no file can hold is refused by the check of the request.
         let asked = source_octets(buffers, room)?;
         let short = self.facts.ledger.would_fit(session.user, asked).err()?;
         Some(self.refuse(short, buffers, room, unit))
@@ -38,7 +38,7 @@ impl Control<'_> {
         unit: u32,
     ) -> Result<(NodeSource, Charge), Box<Reply>> {
         let SourceShape { buffers, unit_octets_max } = shape;
-        // What no file can hold is charged as nothing, and making it fails.
+        // A size that no file can hold is charged as 0; then the creation of the file fails.
         let octets = source_octets(buffers, unit_octets_max).unwrap_or(0);
         let charged = self.facts.ledger.charge(self.sessions[at].user, octets);
         let refuse = |short| Box::new(Reply::Refused(self.refuse(short, buffers, unit_octets_max, unit)));

@@ -10,7 +10,7 @@ use rota_proto::{GateOrder, HostTag, Input, PortId};
 use rota_units::{Instant, Span};
 use rota_wire::host_level;
 
-/// What a VLAN tag adds to a frame.
+/// Octets that a VLAN tag adds to a frame.
 pub(super) const VLAN_TAG: usize = 4;
 /// While the gate is to open it is looked at so often.
 const OPENING_AGAIN: Span = Span::from_micros(50);
@@ -19,10 +19,10 @@ const OPENING_AGAIN: Span = Span::from_micros(50);
 const QUIET: Span = Span::from_micros(150);
 /// A host that never pauses is not waited for.
 const QUIET_WITHIN: Span = Span::from_millis(500);
-/// What the gate's device holds at most; more is not read in one go.
+/// Most frames that the gate's device holds: at most so many are read at the opening.
 const IN_THE_GATE: usize = 4_096;
 
-/// What became of the host's frames while they were diverted.
+/// Counts of the host's frames that were diverted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostFrames {
     /// Came through the gate.
@@ -50,7 +50,7 @@ pub(crate) struct HostFrames {
 }
 
 impl HostFrames {
-    /// Frames of which nobody can say what became of them.
+    /// Frames whose end no counter names.
     #[cfg(test)]
     pub(crate) fn unaccounted(&self) -> i64 {
         let Self { taken, left, malformed, too_long, pool, refused, no_room, link_down, failed, .. } = *self;
@@ -80,8 +80,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 return Ok(());
             }
         }
-        // More waits. Where nodes share a CPU under SCHED_FIFO, as in a lab, the one that has the token must
-        // not wait for a host's whole backlog; alone on a CPU this costs nothing.
+        // More frames wait. In a lab nodes share a CPU under SCHED_FIFO: the token holder must not wait for a
+        // host's whole backlog. Alone on a CPU this costs nothing.
         let _ = nix::sched::sched_yield();
         Ok(())
     }
@@ -142,11 +142,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         Ok(())
     }
 
-    /// Opens the gate as soon as that lets no frame overtake another: what was diverted has left, and the
-    /// host pauses.
+    /// Opens the gate as soon as no frame can overtake another: the diverted frames have left, and the host
+    /// pauses.
     pub(super) fn open_gate(&mut self) -> Result<(), Stopped> {
         let Some(opening) = self.opening else { return Ok(()) };
-        // What has been read and not sent yet goes first.
+        // Frames that were read and not sent yet go first.
         if self.has_more {
             return Ok(());
         }
@@ -157,7 +157,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         self.gate.pass().map_err(Stopped::Gate)?;
         (self.diverted, self.opening) = (false, None);
-        // What is read now must leave in this turn, whatever that takes: what follows goes past the gate.
+        // Frames read now must leave in this turn without a limit: later frames do not pass through the gate.
         (self.turn_frames, self.turn_until) = (u64::MAX, Instant::FAR);
         for _ in 0..IN_THE_GATE {
             if !self.take_host_frame(now())? {
@@ -198,7 +198,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.pool.give_back(tag);
     }
 
-    /// What became of the host's frames so far.
+    /// Counts of the host's frames so far.
     pub(super) fn host_frames(&self) -> HostFrames {
         HostFrames { waiting: self.pool.used() as u64, gate: self.published.gate_lost(), ..self.host }
     }

@@ -1,4 +1,4 @@
-//! What strangers send may cost the data thread little.
+//! Limits the time that the data thread spends on frames of strangers.
 
 use super::{Data, Stopped};
 use crate::gate::Egress;
@@ -7,14 +7,14 @@ use rota_units::Instant;
 use rota_wire::MacAddr;
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
-    /// How many frames have said nothing so far: nothing proves them, or they were heard before.
+    /// Number of frames without valid content so far: unproven, malformed or replayed.
     pub(super) fn unproven(&self) -> u64 {
         let counters = self.node.link().counters();
         counters.frames_unproven + counters.frames_malformed + counters.frames_replayed
     }
 
-    /// This frame says nothing. Of a source that sends many the kernel drops what follows, and of all
-    /// strangers where they are too many to tell apart.
+    /// Counts a frame without valid content. If a source sends many, the kernel drops its later frames. If
+    /// all sources together send too many, the kernel drops the frames of all strangers.
     pub(super) fn note_unproven(&mut self, now: Instant, frame: &[u8]) -> Result<(), Stopped> {
         let Some(source) = frame.get(6..12).and_then(|octets| octets.try_into().ok()).map(MacAddr) else {
             return Ok(());
@@ -26,7 +26,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         Ok(())
     }
 
-    /// Those whose time is over are heard again, and new stations at once.
+    /// Accepts sources again whose time is over, and new stations at once.
     pub(super) fn hear_again(&mut self, now: Instant) -> Result<(), Stopped> {
         let link = self.node.link();
         let known = link.members().iter().map(|member| member.incarnation).chain([link.incarnation()]);

@@ -1,8 +1,8 @@
 //! A turn of the data thread: a look at the device and at the token, then a bounded amount of other work.
 //!
-//! What bounds it: frames taken and sent, commands heard, octets copied for programs (`sockets`), and the
-//! time after which nothing more is sent. What is left waits for the next turn, which looks at the device
-//! first. Memory is unmapped elsewhere.
+//! Limits bound it: frames taken and sent, commands heard, octets copied for programs (`sockets`), and the
+//! time after which no frame is sent. The remaining work waits for the next turn, which looks at the device
+//! first. Another thread unmaps memory.
 
 use super::host::GateOpening;
 use super::{
@@ -15,7 +15,7 @@ use rota_driver::device::FrameDevice;
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 
-/// After so long a turn sends no more: the device and the token are looked at first.
+/// After this time a turn sends no more frames: the next turn looks at the device and the token first.
 const TURN_WORK: Span = Span::from_micros(200);
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
@@ -44,7 +44,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         self.begin_turn(woke);
         self.hear_again(woke)?;
-        // The token first: whoever else is ready can wait for it, but the ring must not wait for them.
+        // The token first: other ready work can wait for it, but the ring must not wait for that work.
         if ready.contains(&DEVICE) {
             self.receive()?;
         }

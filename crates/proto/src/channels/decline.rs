@@ -8,7 +8,7 @@ use rota_units::Instant;
 use rota_wire::{Signal, Verb};
 
 impl Channels {
-    /// The receiver has no memory for it, of which its sender is told.
+    /// Refuses a channel for which the receiver has no memory; its sender gets this cause.
     pub(crate) fn decline(&mut self, now: Instant, id: ChannelId, link: &mut Rether) {
         let declined = |channel: &Incoming| channel.id == id && !channel.opened;
         let Some(at) = self.incoming.iter().position(declined) else { return };

@@ -1,4 +1,4 @@
-//! What a node tells of its channels.
+//! Events of a node's channels.
 
 use super::Contract;
 use crate::cause::CloseCause;
@@ -7,7 +7,7 @@ use rota_admission::Refusal;
 use rota_units::Span;
 use rota_wire::{Foul, MacAddr, Tally};
 
-/// What the parent learns about its channels.
+/// An event of a channel, for the parent.
 #[derive(Clone, Debug)]
 pub enum ChannelEvent {
     /// The channel is reserved; units may be sent.
@@ -16,7 +16,7 @@ pub enum ChannelEvent {
         channel: ChannelId,
         /// Its label on the wire.
         label: u16,
-        /// What was promised.
+        /// The promise.
         contract: Contract,
     },
     /// Admission refused it.
@@ -26,7 +26,7 @@ pub enum ChannelEvent {
         /// Which test, by how much, and what would fit.
         refusal: Refusal,
     },
-    /// Somebody would send to a service that is listened to, and waits for [`crate::Node::accept`].
+    /// A sender asks for a channel to a service with a listener, and waits for [`crate::Node::accept`].
     Incoming {
         /// This node's name for it.
         channel: ChannelId,
@@ -36,23 +36,23 @@ pub enum ChannelEvent {
         label: u16,
         /// The program that takes it; it takes no second one.
         listener: u64,
-        /// Who sends.
+        /// The sender's address.
         from: MacAddr,
-        /// What it will carry; the bound is known once the channel is reserved.
+        /// The contract asked for; the bound is known once the channel is reserved.
         contract: Contract,
     },
     /// The sender has its reservation.
     IncomingOpened {
         /// Which.
         channel: ChannelId,
-        /// What was promised.
+        /// The promise.
         contract: Contract,
     },
     /// It carries units of another size from now on; told at both ends.
     Changed {
         /// Which.
         channel: ChannelId,
-        /// What is promised from now on.
+        /// The promise from now on.
         contract: Contract,
     },
     /// It was not granted more, and keeps its contract.
@@ -70,17 +70,17 @@ pub enum ChannelEvent {
         cause: CloseCause,
         /// How many units were sent, where known.
         final_unit: Option<u64>,
-        /// What came, as the receiver's node counted it; of a sender as far as it was told.
+        /// The counts of its units, as the receiver's node counted them; at the sender as last reported.
         tally: Tally,
-        /// Who took it, where a receiving one never opened: it is to [`crate::Node::listen_again`], or to be
-        /// taken back.
+        /// The listener that accepted it, if a receiving channel never opened: it is to
+        /// [`crate::Node::listen_again`], or to be taken back.
         listener: Option<u64>,
     },
-    /// The receiver of a channel says what has come: something went wrong.
+    /// The receiver of a channel reports its counts, because something went wrong.
     Told {
         /// Which.
         channel: ChannelId,
-        /// What has come.
+        /// The counts.
         tally: Tally,
     },
     /// A stranger uses a station's address, maybe this one's.
@@ -106,7 +106,7 @@ pub enum ChannelEvent {
     MembersChanged,
     /// A station does not take part.
     Refusal {
-        /// Its address; where this station is refused, who said so.
+        /// Its address; if this station is the refused one, the address of the station that refused it.
         mac: rota_wire::MacAddr,
         /// Why.
         why: rota_wire::Verdict,

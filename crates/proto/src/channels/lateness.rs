@@ -2,16 +2,16 @@
 //!
 //! A unit has to be there at its schedule + the channel's bound, on the sender's clock. Between stations of
 //! one host (equal boot ids) that is this clock. Between hosts only differences mean something. The quickest
-//! arrival so far counts as having taken no time at all. [`DRIFT`] is allowed for what the two clocks drift
-//! apart after it. What is called late was late; what was late by less than the quickest one took, or
-//! by less than the drift since, is not seen.
+//! arrival so far counts as having taken no time at all. [`DRIFT`] is the allowance for the drift of the two
+//! clocks after it. A unit that counts as late was late. A unit that was late by less than the time of the
+//! quickest one, or by less than the drift since, does not count.
 
 use rota_units::Instant;
 
 /// Clocks of two hosts drift apart by one part in so many: 100 ppm.
 const DRIFT: i128 = 10_000;
 
-/// What is known of the sender's clock.
+/// The estimate of the sender's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OneWay {
     /// Arrival less schedule of the quickest, and when that was.
@@ -19,7 +19,7 @@ pub struct OneWay {
 }
 
 impl OneWay {
-    /// What to add to the sender's clock to have this one, as far as it is known with this arrival.
+    /// The offset from the sender's clock to this one, as far as it is known with this arrival.
     pub fn offset(&mut self, arrived: Instant, schedule_ns: u64, one_clock: bool) -> i128 {
         if one_clock {
             return 0;

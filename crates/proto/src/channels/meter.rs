@@ -6,17 +6,17 @@ use crate::rether::Rether;
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, MacAddr, Signal, Tally, Verb};
 
-/// A sender is told of what went wrong at most this often, and at the end.
+/// The shortest time between two reports to a sender; a report at the end comes in addition.
 const TALLY_INTERVAL: Span = Span::from_millis(1_000);
 
 /// The counts of one end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Meter {
-    /// What came: at the receiver as counted, at the sender as its receiver told.
+    /// The counts of units: at the receiver as counted, at the sender as last reported by its receiver.
     pub(super) tally: Tally,
     fragments: u64,
     octets: u64,
-    /// The unit whose fragments come now.
+    /// The unit whose fragments arrive now.
     unit: Option<Coming>,
     /// The longest delay ever, of the newest whole interval, and of the one that goes on.
     longest: Span,
@@ -64,7 +64,7 @@ impl Meter {
         self.tally.incomplete += u64::from(before.is_some_and(|before| before.got < before.octets));
     }
 
-    /// The channel is over; of what was sent in all the sender told, or did not.
+    /// Ends the counts of a channel; `sent` is the number of units sent, if the sender has stated it.
     pub(super) fn end(&mut self, sent: Option<u64>) -> Tally {
         let next = self.unit.map_or(0, |unit| unit.number.saturating_add(1));
         self.passed(sent.map_or(next, |sent| sent.max(next)));
@@ -114,18 +114,18 @@ impl Channels {
         self.outgoing.len() + self.incoming.len()
     }
 
-    /// What came on the channel at that place of [`Self::report_of`].
+    /// The counts of the channel at that place of [`Self::report_of`].
     pub(crate) fn tally_of(&self, at: usize) -> Option<Tally> {
         let incoming = || self.incoming.get(at - self.outgoing.len()).map(|channel| &channel.meter);
         self.outgoing.get(at).map(|channel| &channel.meter).or_else(incoming).map(|meter| meter.tally)
     }
 
-    /// What has come so far on a channel that is received here.
+    /// The counts so far of a channel that is received here.
     pub(crate) fn received(&self, id: ChannelId) -> Option<Tally> {
         self.incoming.iter().find(|channel| channel.id == id).map(|channel| channel.meter.tally)
     }
 
-    /// Tells the senders of channels on which something went wrong since they were told.
+    /// Reports the counts to the senders of channels on which something went wrong since the last report.
     pub(super) fn tell_tallies(&mut self, now: Instant, link: &mut Rether) {
         for channel in self.incoming.iter_mut().filter(|channel| channel.has_news()) {
             if now >= channel.tell_at {
@@ -136,10 +136,10 @@ impl Channels {
         }
     }
 
-    /// A receiver says what has come.
+    /// Takes the counts that a receiver reports.
     pub(super) fn on_tally(&mut self, from: MacAddr, signal: &Signal) {
         let Some(channel) = self.answered(from, signal) else { return };
-        // An older word, overtaken by a newer one, says less.
+        // An older report, overtaken by a newer one, has smaller counts.
         let older = signal.tally.broken() < channel.meter.tally.broken();
         if older || signal.tally == channel.meter.tally {
             return;
@@ -168,7 +168,7 @@ impl Channels {
 }
 
 impl Incoming {
-    /// Whether its sender does not know yet of something that went wrong.
+    /// Whether broken units were not yet reported to its sender.
     pub(super) fn has_news(&self) -> bool {
         self.opened && self.meter.tally.broken() > self.told
     }

@@ -107,7 +107,7 @@ impl Ledger {
         self.sent();
         self.now += SIGNAL_INTERVAL;
         self.channels.tick(self.now, &mut self.link);
-        // What is repeated goes to the station's group address.
+        // Repeated signals go to the station's group address.
         let group =
             |mac: MacAddr| if mac.is_group() { MacAddr([mac.0[0] & !1, 0, 0, 0, 0, mac.0[5]]) } else { mac };
         self.sent().into_iter().map(|(to, verb)| (group(to), verb)).collect()

@@ -249,7 +249,7 @@ pub struct Llc {
     /// No timer is due before.
     wake: Instant,
     next_message: u16,
-    /// Answers to XID and TEST, which whoever is on the wire can ask for without end.
+    /// Answers to XID and TEST, for which any station on the wire can ask without end.
     questions: Budget,
     counters: LlcCounters,
 }

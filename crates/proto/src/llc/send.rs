@@ -14,8 +14,8 @@ use rota_wire::llc::{
     LLC_INFORMATION_MAX, LlcHeader, MESSAGE_OCTETS_MAX, SAP_SNAP, emit_llc, llc_frame_octets,
 };
 
-/// The longest message that this segment carries. Fragments of longer ones have one size, that of the usual
-/// MTU: where it is lower, only what fits one frame is sent.
+/// The longest message that this segment carries. Fragments of longer messages have one size, that of the
+/// usual MTU: with a lower MTU only messages that fit one frame are sent.
 fn message_octets_max(link: &Rether) -> usize {
     let mtu = usize::from(link.settings().link.framing.mtu);
     if mtu < LLC_HEADER_OCTETS + LLC_INFORMATION_MAX { mtu - LLC_HEADER_OCTETS } else { MESSAGE_OCTETS_MAX }

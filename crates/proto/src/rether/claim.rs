@@ -82,15 +82,15 @@ impl Rether {
         let Some(claim) = &self.claim else { return };
         let stood_still = now.since(claim.asked);
         if stood_still > self.silence(now, u64::from(self.ring_size())) {
-            // The others have heard no claim for so long that they have claimed themselves. This station may
-            // know nobody of their ring any more, so it listens (seed 7000001956 of the product's timers).
+            // The others have heard no claim for so long that they have claimed themselves. Their ring may
+            // have other stations by now, so this station listens (seed 7000001956 of the product's timers).
             self.claim = None;
             self.silence_at = now + self.silence(now, self.rank());
             return;
         }
         if stood_still > self.drain_least() {
-            // What it was granted is old: a station that claimed meanwhile had to wait for this one so long
-            // before it could make a token.
+            // Its grants are old: another station may have claimed meanwhile, and waits this long for this
+            // one before it makes a token.
             self.begin_claim(now);
         }
         let Some(claim) = &self.claim else { return };
@@ -132,11 +132,11 @@ impl Rether {
         self.settings.claim_every().max(half)
     }
 
-    /// Nobody answers any more: waits until the silent can hold the old token no longer. A station that
-    /// answers later has no token any more either, so that from then on only the rest is waited for. Where
-    /// its answer brings a newer list, the wait counts from the beginning of the drain all the same: those
-    /// that had granted by then were fenced already, and the old token was with the others, as that list
-    /// names them (seed 7000023693 of the product's timers).
+    /// No further station answers: waits until the silent stations can no longer hold the old token. A
+    /// station that answers later does not hold it either: from then on the drain waits for the other silent
+    /// stations only. If its answer brings a newer list, the drain still counts from its beginning. The
+    /// stations that had granted by then were fenced already, and the old token was with one of the others in
+    /// that list (seed 7000023693 of the product's timers).
     pub(super) fn drain_from(&mut self, now: Instant) {
         let Some(claim) = &self.claim else { return };
         let (began, first) = claim.drain_began.unwrap_or((now, claim.granted));
@@ -148,12 +148,13 @@ impl Rether {
         }
     }
 
-    /// W for all but those who have granted.
+    /// W for the stations that have not granted.
     fn drain_for(&self, now: Instant, claim: &ClaimRound, granted: &StationSet) -> Span {
         if planted(Bug::NoDrain) {
             return Span::ZERO;
         }
-        // Those on the dead list drained when they were declared dead; they are asked, not waited for.
+        // The stations on the dead list drained when they were declared dead. The claim asks them and does
+        // not wait for them.
         let dead = claim.list.as_ref().map_or(StationSet::EMPTY, |list| list.dead);
         let stations = self.members.as_slice().iter().map(|member| member.station);
         let gone =
@@ -161,8 +162,8 @@ impl Rether {
         // A will is sent when everything else of its station has left: there is no token to wait for.
         let waited = |station: &StationId| gone(station) && !self.has_willed(claim, *station);
         let silent = stations.filter(waited).count();
-        // A station that became master by an edit that nobody here has seen got the token from the old
-        // master, which made the edit when it closed its slot, and is silent as well.
+        // A station may have become master by an edit that no answering station has seen. It got the token
+        // from the old master, which made the edit when it closed its slot, and which is silent as well.
         let resting = claim.list.as_ref().map(|list| self.master(list));
         let may_rest = resting.is_none_or(|master| master != self.station && gone(&master));
         self.drain(now, silent, may_rest && (silent > 0 || self.wills.fresh.is_empty()))
@@ -212,14 +213,14 @@ impl Rether {
         self.list_stamp = stamp;
         self.take_token(now, now, stamp, &token, None);
         if tells {
-            // A will came within the cycle, whose end a master waits for: the others need not.
+            // After a will the others get the list at once; the master itself waits for the end of the cycle.
             self.outbox.push_back(Pending::List);
         }
     }
 
     /// A live station that made the claim necessary gets a strike; with three the ring goes on without it.
     fn leave_out_who_stalls(&mut self, now: Instant, claim: &ClaimRound, token: &mut Token) {
-        // A claim that a will brought about is nobody's fault.
+        // No station gets a strike for a claim that a will caused.
         let Some(station) = claim.suspect.filter(|_| self.wills.fresh.is_empty()) else { return };
         let cut_off = self.is_station_contested(station);
         if claim.granted.contains(station) && !cut_off && self.strike(now, station) {
@@ -283,7 +284,7 @@ impl Rether {
             return;
         }
         let Some(claim) = &mut self.claim else { return };
-        // What has died since it granted is as silent as if it had not.
+        // A station that died after its grant counts as silent.
         if !self.wills.fresh.contains(from) {
             claim.granted.insert(from);
         }
@@ -295,7 +296,7 @@ impl Rether {
                 claim.suspect = Some(from);
             }
             claim.list = grant.list;
-            // Who is dead in the one list may live in the other, and is waited for.
+            // A station that is dead in one list may live in the other, and the drain waits for it.
             claim.drained = claim.drained.map(|_| Instant::FAR);
         }
         if claim.drained.is_some() {

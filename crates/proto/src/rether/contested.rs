@@ -1,12 +1,12 @@
-//! Addresses that somebody else uses too (decision 014).
+//! Contested addresses: addresses of stations that a stranger uses too (decision 014).
 //!
-//! A switch sends a frame where it last heard the destination's address. One frame without any key that
-//! carries a station's address moves that entry, and what is meant for the station goes to another port.
-//! While an address is contested, frames of ours go to the station's *group address* instead, its own one
-//! with the group bit set: no switch learns it, each sends it to all ports, and only that station's card
-//! takes it. A frame that is sent again, because no answer came, goes there from the first repetition on.
+//! A switch sends a frame to the port at which it last heard the destination's address. One frame without a
+//! key that carries a station's address moves that entry: frames for the station then go to another port.
+//! While an address is contested, our frames go to the station's *group address* instead: its own address
+//! with the group bit set. No switch learns it, each switch sends it to all ports, and only that station's
+//! card takes it. A frame that is sent again, because no answer came, goes there from the first repetition.
 //!
-//! Nothing that a stranger sends decides more than that: which of two addresses of the same station is used.
+//! A stranger's frames decide no more than which of two addresses of the same station is used.
 
 use super::outbox::Pending;
 use super::reserve::LinkEvent;
@@ -17,21 +17,21 @@ use rota_wire::MacAddr;
 
 /// An address is contested for so long after the last sign.
 const QUIET: Span = Span::from_millis(5_000);
-/// How often a station tells that its own address is.
+/// How often a station announces that its own address is contested.
 const TELL_EVERY: Span = Span::from_millis(1_000);
 /// Most addresses that are contested at a time; the quietest makes room.
 const CONTESTED_MAX: usize = 256;
-/// Said in the place of an answer, which is never this: "others use my address".
+/// A value in the place of an answer, which no answer has: "others use my address".
 const USED: u64 = u64::MAX;
 /// The same: "frames reach me at my group address only".
 const DOUBTED: u64 = u64::MAX - 1;
 
-/// What shows that an address is contested.
+/// The sign that an address is contested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sign {
-    /// What was sent to it had to be sent again, or it was answered there twice.
+    /// A frame to it, or an answer to it, had to be sent again.
     Repeated,
-    /// A frame carried it that its station cannot have sent.
+    /// A frame had it as its source, and its station cannot have sent the frame.
     Forged,
 }
 
@@ -40,31 +40,30 @@ struct Rival {
     mac: MacAddr,
     sign: Sign,
     until: Instant,
-    /// Until when the stranger is spoken of: what has to be repeated meanwhile says nothing of him.
+    /// Until then the sign of a forged frame counts; repeated frames do not prolong this time.
     named: Instant,
 }
 
 /// Which addresses are contested, this station's own among them.
 ///
-/// This alone is what a frame without a key can change (S12). All that follows from it waits for the next
-/// poll.
+/// A frame without a key can change only this value (S12). Its effects wait for the next poll.
 #[derive(Clone)]
 pub(super) struct Contested {
     rivals: Vec<Rival>,
-    /// What is to be told to whoever looks after this station.
+    /// Newly contested addresses, not yet reported to the parent.
     news: Vec<MacAddr>,
-    /// This station's own address is, and the others are to hear of it.
+    /// This station's own address is contested, and the others are to be told.
     untold: bool,
-    /// How often the parent has seen frames with it come in, and that it was more than before.
+    /// The parent's count of incoming frames with this station's own address, and whether it has grown.
     own_frames: (u64, bool),
-    /// Not before then.
+    /// The time of the next announcement.
     tells: Instant,
-    /// Until then it is no news that frames reach this station at its group address.
+    /// Until then frames at this station's group address are no further sign.
     doubted: Instant,
 }
 
 impl core::fmt::Debug for Contested {
-    /// Nothing of it: checkers compare machines before and after a forged frame.
+    /// Writes no content: checkers compare machines before and after a forged frame.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Contested")
     }
@@ -138,8 +137,8 @@ impl Rether {
         to == self.me.mac || to == MacAddr::BROADCAST || to == self.me.mac.own_group()
     }
 
-    /// A frame without a valid tag, or one that was heard before, came from this address: of a station it
-    /// shows that somebody else uses it. Not so where its tag may be one that this station cannot judge.
+    /// A frame without a valid tag, or one that was heard before, came from this address. If it is a
+    /// station's address, a stranger uses it, unless this station may lack the key of the frame's tag.
     pub(super) fn on_unproven(&mut self, now: Instant, from: MacAddr, sign: Sign) {
         if from == self.me.mac {
             self.contest_own(now, sign);
@@ -148,7 +147,7 @@ impl Rether {
         }
     }
 
-    /// What is sent to this address goes to its group address for a while.
+    /// Sends frames for this address to its group address for a while.
     pub(crate) fn contest(&mut self, now: Instant, mac: MacAddr, sign: Sign) {
         if self.contested.note(now, mac, sign) && sign == Sign::Forged {
             self.counters.addresses_contested += 1;
@@ -165,21 +164,21 @@ impl Rether {
         }
     }
 
-    /// Others use this station's own address, or it is reached at its group address only: its next proven
-    /// frame moves the switches' entries back, and all others learn of it.
+    /// Others use this station's own address, or it is reached at its group address only. Its next proven
+    /// frame moves the switches' entries back and tells all other stations.
     pub(super) fn contest_own(&mut self, now: Instant, sign: Sign) {
         self.contest(now, self.me.mac, sign);
         self.contested.untold = true;
     }
 
-    /// The parent has seen so many frames come in with this station's own address, of whatever kind.
+    /// Notes the parent's count of incoming frames of any kind with this station's own address.
     pub(crate) fn note_own_address(&mut self, frames: u64) {
         let (before, rose) = self.contested.own_frames;
         self.contested.own_frames = (frames, rose || frames > before);
     }
 
-    /// A proven frame came to this station's group address. Once told, the others go on so until they have
-    /// forgotten it: only what comes later is another sign.
+    /// A proven frame came to this station's group address. The others use that address until the contest is
+    /// over for them: only a frame after that time is another sign.
     pub(super) fn on_group_address(&mut self, now: Instant) {
         if now >= self.contested.doubted {
             self.contested.doubted = now + QUIET * 3;
@@ -187,7 +186,7 @@ impl Rether {
         }
     }
 
-    /// What has come of contested addresses, before anything else leaves.
+    /// Reports newly contested addresses, before any frame leaves.
     pub(super) fn settle_contested(&mut self, now: Instant) {
         self.contested.expire(now);
         if core::mem::take(&mut self.contested.own_frames.1) {
@@ -218,7 +217,7 @@ impl Rether {
         }
     }
 
-    /// What an announcement says beside an answer, which nobody waits for outside of joining.
+    /// The sign in an announcement's answer field, which is free outside of joining.
     pub(super) fn own_sign(&self) -> Option<u64> {
         match self.contested.sign_of(self.me.mac)? {
             _ if matches!(self.mode, Mode::Joining(_)) => None,

@@ -48,7 +48,7 @@ impl Rether {
         (counter < GENERATION_END).then_some(Generation { counter, station: self.station })
     }
 
-    /// Whether a generation is further ahead than anybody's honest count, or is one that nobody makes.
+    /// Whether a generation is further ahead than any sound station's count, or is one that no station makes.
     pub(super) fn is_jump(&mut self, generation: Generation) -> bool {
         let known = self.seen.generation.counter;
         let jumps =
@@ -60,7 +60,7 @@ impl Rether {
     /// A station that has just booted hears how far the others have got, or its first token would be an old
     /// one to them.
     pub(super) fn learn_generation(&mut self, generation: Generation) {
-        // Near their end generations begin anew on plain Ethernet: who still has an old one is not followed.
+        // Near their end generations begin anew on plain Ethernet: an old one of another station is ignored.
         let lasts = generation.counter < GENERATION_END - JUMP_MAX;
         let is_first = self.seen.generation == Generation::default();
         if lasts && generation > self.seen.generation && (is_first || !self.is_jump(generation)) {
@@ -68,8 +68,8 @@ impl Rether {
         }
     }
 
-    /// A station that knows of no generation enters a ring with that of its Form, near the end of all
-    /// generations too: whatever is further ahead is a jump from then on.
+    /// A station that knows of no generation enters a ring with that of its Form, also near the end of all
+    /// generations: any generation further ahead is a jump from then on.
     pub(super) fn learn_generation_of_ring(&mut self, generation: Generation) {
         if self.seen.generation == Generation::default() && generation.counter <= GENERATION_END {
             self.seen = self.seen.max(Stamp { generation, seq: 0 });

@@ -14,17 +14,17 @@ use rota_units::{Instant, Octets, Span};
 
 /// How long the queue keeps its whole room while it leaves for plain mode.
 const PATIENCE: Span = Span::from_millis(1_000);
-/// Within which it then loses all of it.
+/// The time in which the room then shrinks to nothing.
 const SHRINK: Span = Span::from_millis(1_000);
 /// How far a late station catches up with the link's pace, at most.
 const CATCH_UP_MAX: Span = Span::from_millis(5);
-/// What a switch may take, at least and at most.
+/// The least and the greatest time of a switch for which the queue has room.
 const SWITCH_MIN: Span = Span::from_millis(100);
 const SWITCH_MAX: Span = Span::from_millis(250);
 /// Most octets that a switch may add to the queue, whatever the link's rate.
 const SWITCH_OCTETS_MAX: u64 = 16_000_000;
 
-/// Where this station's ordinary traffic stands between the modes.
+/// The state of this station's ordinary traffic between the modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turning {
     /// In plain mode, with an empty queue and the gate open.
@@ -39,9 +39,9 @@ pub(super) enum Turning {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flush {
     since: Instant,
-    /// The room of the queue when it began: what a switch added to it waits in it still.
+    /// The room of the queue at the beginning, with the room that a switch added.
     full: u64,
-    /// When the link has carried what was handed to the card.
+    /// When the link has carried the frames handed to the card.
     free: Instant,
     catch_up: Span,
 }
@@ -80,7 +80,7 @@ pub(super) fn switch_span(settings: &Settings) -> Span {
     takes.max(SWITCH_MIN).min(SWITCH_MAX)
 }
 
-/// What the queue holds: as usual, and beside that while a switch is under way.
+/// The room of the queue: the usual room, and the additional room while a switch is under way.
 pub(super) fn rooms(settings: &Settings) -> (Octets, Octets) {
     let rate = settings.link.rate;
     let switch = rate.octets_in_down(switch_span(settings)).min(Octets::new(SWITCH_OCTETS_MAX));
@@ -95,7 +95,7 @@ impl Rether {
         self.order_gate(GateOrder::Divert);
     }
 
-    /// Ordinary traffic is free again: what waits leaves first, then the gate opens.
+    /// Ordinary traffic is free again: waiting frames leave first, then the gate opens.
     pub(super) fn let_flow(&mut self, now: Instant) {
         if self.gate == GateOrder::Pass || matches!(self.turning, Turning::Out(_)) {
             return;

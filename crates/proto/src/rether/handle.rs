@@ -12,7 +12,7 @@ use rota_wire::{
     Malformed, ModeNotice, Nack, Signal, Switch, SwitchAck, Token, UnitHeader, verify,
 };
 
-/// Where an Ethernet frame says that it comes from.
+/// The source address of an Ethernet frame.
 fn source_of(frame: &[u8]) -> Option<MacAddr> {
     frame.get(6..12)?.try_into().ok().map(MacAddr)
 }
@@ -97,8 +97,9 @@ impl Rether {
         })
     }
 
-    /// A frame with this station's address. Where it is proven, somebody with the key spends this station's
-    /// frame counters: it goes on behind them, or others would take its own frames for replays.
+    /// A frame from another sender with this station's address. If the frame is proven, its sender has the
+    /// key and spends this station's frame counters. This station then continues behind that counter:
+    /// otherwise the others would take its own frames for replays.
     fn on_own_name(&mut self, now: Instant, view: &FrameView<'_>) {
         self.contest_own(now, Sign::Forged);
         let header = view.header();
@@ -110,11 +111,11 @@ impl Rether {
         }
     }
 
-    /// A frame whose tag no key of ours proves.
+    /// A frame whose tag is valid under no key of this station.
     fn on_no_proof(&mut self, now: Instant, view: &FrameView<'_>) {
         let header = view.header();
-        // Each station of a ring that ends says so; the first who does takes the key with it, and the
-        // others are no strangers.
+        // Each station of a ring that ends sends a notice. The first notice drops the ring's key here, and
+        // the later ones are not from strangers.
         let farewell = self.farewell.as_ref().filter(|(epoch, _)| *epoch == header.key_epoch);
         let known = header.kind == Kind::Mode && farewell.is_some_and(|(_, key)| verify(view, key));
         self.counters.frames_unproven += u64::from(!known);

@@ -62,8 +62,8 @@ impl Rether {
         if stamp <= self.seen && !believes_all {
             self.counters.tokens_stale += 1;
             if stamp.generation == self.seen.generation && self.may_repeat(now) {
-                // Its sender has missed our answer: the same token again gets the same answer, and not where
-                // a switch may think that the sender is.
+                // Its sender has missed our answer. The same token again gets the same answer, at the group
+                // address: a switch may have a wrong port for the sender's own one.
                 self.contest_station(now, from, Sign::Repeated);
                 self.outbox.push_back(Pending::TokenAck { to: from, stamp });
             }
@@ -316,7 +316,7 @@ impl Rether {
             None => {}
         }
         if self.needs_visit() {
-            // What came while the token was about to leave.
+            // Frames that came while the token was about to leave need a visit.
             self.ask_for_token(now);
         }
     }

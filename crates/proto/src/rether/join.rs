@@ -128,7 +128,7 @@ impl Rether {
         if told.iter().any(|refused| (refused.mac, refused.why, refused.here) == (mac, why, here)) {
             return;
         }
-        // Addresses are free to invent, and each would be told for the first time.
+        // A stranger can invent addresses, and each would be reported as new.
         if !self.may_tell_refusal(now) {
             return;
         }
@@ -244,7 +244,7 @@ impl Rether {
         });
     }
 
-    /// Whoever has not proven that it lives makes room for the next one when it has had its time.
+    /// Drops a joiner that has not proven in time that it lives, to make room for the next one.
     fn make_room_for_joiner(&mut self, now: Instant) -> bool {
         if self.changes.joiners.len() < usize::from(STATIONS_MAX) {
             return true;
@@ -433,7 +433,7 @@ impl Rether {
     /// A newer list calls stations dead that lived in the last one. From the third time on they have to wait,
     /// each time twice as long, and every station keeps the same account.
     ///
-    /// Whoever claimed has told its own channels; those here end too.
+    /// The claimant has ended its own channels to them; those of this station end too.
     pub(super) fn note_deaths(&mut self, now: Instant, after: &StationSet) {
         let before = self.list.as_ref().map(|list| list.dead);
         let known = before.unwrap_or(StationSet::EMPTY);
@@ -445,7 +445,7 @@ impl Rether {
             if before.is_none() {
                 continue;
             }
-            // Who was cut off by a stranger has not stopped the ring.
+            // A station that a stranger cut off has not stopped the ring.
             if self.is_station_contested(station) {
                 continue;
             }

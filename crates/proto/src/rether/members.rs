@@ -13,7 +13,7 @@ pub const STATIONS_MAX: u16 = 200;
 /// invented ones do not fill the table.
 const ONCE_HEARD_MAX: usize = 160;
 
-/// A frame counter that leaps is believed of who has not been heard for so long.
+/// A leap of the frame counter is accepted from a station that has not been heard for so long.
 const LEAP_PATIENCE: Span = Span::from_millis(10_000);
 
 /// A station that has been heard.
@@ -29,7 +29,7 @@ pub struct Member {
     pub announce: Announce,
     /// When it was last heard.
     pub heard: Instant,
-    /// It was heard again after its first word, which anybody can invent.
+    /// It was heard again after its first frame, which any station can invent.
     pub(super) again: bool,
     /// What was heard of it and proven.
     pub received: Load,
@@ -128,8 +128,8 @@ impl Members {
         if seq <= member.frame_seq && !planted(Bug::ReplayBelieved) {
             return Heard::Replay;
         }
-        // A counter that somebody with the key has put far ahead would have the station's own frames taken
-        // for replays for ever. Nobody sends so many frames while it is heard.
+        // A holder of the key could put a station's counter far ahead: the station's own frames would count
+        // as replays for ever. No station sends so many frames within the patience.
         let leaps = member.frame_seq > 0 && seq.saturating_sub(member.frame_seq) > u64::from(JUMP_MAX);
         if leaps && now.since(member.heard) < LEAP_PATIENCE {
             return Heard::Replay;
@@ -177,8 +177,8 @@ impl Members {
         self.list.sort_unstable_by_key(|member| (member.station, member.mac));
     }
 
-    /// Makes room for a newcomer: of those whose first word was their last, the one that is silent for
-    /// longest, and for more than `patience`, goes. `None`: there is no room; `Some(None)`: nobody had to go.
+    /// Makes room for a newcomer: of the stations heard only once, it removes the one silent for longest, if
+    /// for more than `patience`. `None`: there is no room; `Some(None)`: no station had to be removed.
     pub(super) fn make_room(&mut self, now: Instant, patience: Span) -> Option<Option<MacAddr>> {
         let silent = |member: &&Member| !member.again;
         let full = self.list.len() >= usize::from(MAX_STATIONS);

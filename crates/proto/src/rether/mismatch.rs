@@ -1,6 +1,6 @@
-//! Stations that would be on this segment but for something that does not fit: another key, another segment's
-//! number, other settings, this station's own address. Nothing here changes what the machine does:
-//! it remembers who, what, and both values, so that a person can be told; and forgets what has been mended.
+//! Stations that cannot take part in this segment because of a mismatch: another key, another segment's
+//! number, other settings, or this station's own address. This part does not change the protocol's actions.
+//! It records the station, the mismatch and both values for the operator, and forgets mended mismatches.
 
 use super::settings::Settings;
 use rota_admission::NrtPolicy;
@@ -8,13 +8,13 @@ use rota_units::{BitRate, Instant, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, Foul, MacAddr, Verdict};
 
-/// How many are remembered; further ones wait until somebody is forgotten.
+/// Most mismatches that are kept; further ones wait until one is forgotten.
 const ROOM: usize = 16;
-/// After so long without a word it is over: stations announce themselves once a second.
+/// A mismatch is forgotten after so long without a frame: stations announce themselves once a second.
 const FORGOTTEN: Span = Span::from_millis(10_000);
-/// What nobody has proven is told once it has come again after this: one frame can be anybody's accident.
+/// An unproven mismatch is reported if it comes again after this time: a single frame may be an accident.
 const AGAIN: Span = Span::from_millis(500);
-/// A difference is looked for at most this often.
+/// The shortest time between two searches for a difference.
 const TRIAL_EVERY: Span = Span::from_millis(100);
 /// Most numbers of frames that are tried for an NRT policy.
 const POLICY_MAX: u32 = 64;
@@ -32,11 +32,11 @@ pub enum Setting {
     Policy,
     /// The protocol's version.
     Version,
-    /// One that cannot be told from here; both values are digests of all settings.
+    /// A setting that this station cannot identify; both values are digests of all settings.
     Other,
 }
 
-/// What does not fit.
+/// A mismatch between two stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// Its frames are proven by another key.
@@ -57,7 +57,7 @@ pub enum Mismatch {
         /// Its.
         theirs: u64,
     },
-    /// Somebody sends with this station's own address.
+    /// A frame had this station's own address as its source.
     OwnAddress,
     /// It is left out of the token for what it did.
     Excluded {
@@ -72,12 +72,12 @@ pub enum Mismatch {
     },
 }
 
-/// A station and what does not fit.
+/// A station and its mismatch.
 #[derive(Clone, Copy, Debug)]
 pub struct Mismatched<'a> {
     /// Its address.
     pub mac: MacAddr,
-    /// Its name, where it said one that is proven.
+    /// Its name, if it sent a proven one.
     pub name: &'a str,
     /// What.
     pub what: Mismatch,
@@ -85,20 +85,20 @@ pub struct Mismatched<'a> {
     pub heard: Instant,
 }
 
-/// What differs between two settings, one at a time.
+/// The differences between two settings, one at a time.
 type Difference = [Option<Mismatch>; 3];
 
 #[derive(Clone, Copy, Debug)]
 struct Known {
     mac: MacAddr,
-    /// What it said, where that is proven.
+    /// Its announcement, if that is proven.
     said: Option<Announce>,
     what: Difference,
     since: Instant,
     heard: Instant,
 }
 
-/// All that are remembered. They are told to people and decide nothing.
+/// The known mismatches. They are for reports only and do not change the protocol's actions.
 #[derive(Clone)]
 pub(super) struct Mismatches {
     known: Vec<Known>,
@@ -106,7 +106,7 @@ pub(super) struct Mismatches {
 }
 
 impl core::fmt::Debug for Mismatches {
-    /// Nothing of them: checkers compare machines before and after a forged frame (S12).
+    /// Writes no content: checkers compare machines before and after a forged frame (S12).
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Mismatches")
     }
@@ -139,7 +139,7 @@ impl Mismatches {
         self.note(now, mac, Some(*said), difference(ours, said));
     }
 
-    /// This station agrees with us: whatever was wrong is mended.
+    /// This station agrees with us: its mismatches are mended.
     pub(super) fn agrees(&mut self, mac: MacAddr) {
         self.known.retain(|known| known.mac != mac);
     }
@@ -154,7 +154,7 @@ impl Mismatches {
         }
     }
 
-    /// Those that are so now.
+    /// The current mismatches.
     pub(super) fn all(&self, now: Instant) -> impl Iterator<Item = Mismatched<'_>> {
         let shown = move |known: &&Known| {
             let again = known.said.is_some() || known.heard.since(known.since) >= AGAIN;
@@ -168,8 +168,8 @@ impl Mismatches {
     }
 }
 
-/// Which settings differ. Cycle and rate are told by everybody; of the others one that differs alone is found
-/// by trying its values until the digest is the same.
+/// Finds the settings that differ. Each announcement states cycle and rate. Another setting that differs
+/// alone is found by trying its values until the digest is the same.
 fn difference(ours: &Settings, said: &Announce) -> Difference {
     let setting = |what, ours, theirs| Some(Mismatch::Setting { what, ours, theirs });
     let (our_trt, trt) = (ours.trt.as_nanos(), u64::from(said.trt_ns));
@@ -188,7 +188,7 @@ fn difference(ours: &Settings, said: &Announce) -> Difference {
     let more = if theirs.digest() == said.settings {
         None
     } else {
-        // A link of another rate has other times of its own: what else differs cannot be told from them.
+        // Another link rate changes derived times: further differences cannot be told from these.
         let other = || setting(Setting::Other, ours.digest(), said.settings).filter(|_| link.is_none());
         tried(&theirs, said.settings).or_else(other)
     };
@@ -247,7 +247,7 @@ impl super::Rether {
         }
         self.mismatches.agrees(mac);
         let rules = matches!(self.mode, super::Mode::Ring);
-        // Who is in the ring is not refused by it any more.
+        // A refusal by the ring ends when the refused station is in it.
         let is_over = |refused: &super::Refused| {
             let settings = refused.mac == mac && refused.why == Verdict::Settings;
             let taken_in = refused.mac == mac && said.state == StationState::Ring && rules;

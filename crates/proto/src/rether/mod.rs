@@ -22,7 +22,7 @@
 //!    live slot is the cycle master (A2); admission runs at any visit (A5).
 //! 6. A ring with a periodic session keeps the strict period: cycle k+1 begins at c_k + TRT exactly.
 //! 7. An idle ring sleeps: the token rests with the cycle master until the next cycle or a request. A request
-//!    costs two hops: the token goes to who asked and home again, and rests on (`wake.rs`).
+//!    costs two hops: the token goes to the asker and home again, and rests on (`wake.rs`).
 //! 8. The mode carries an epoch, and a station that hears nothing asks instead of assuming (B7–B11, B13);
 //!    an initiator does not ignore a worse one, but answers it with its own switch (B11).
 //! 9. Every frame carries a keyed tag; a ring's key depends on fresh nonces of all its members.
@@ -223,7 +223,7 @@ pub struct Counters {
     pub tokens_unsound: u64,
     /// Addresses of stations that strangers began to use.
     pub addresses_contested: u64,
-    /// Answers, notices and newcomers beyond what others may make this station do.
+    /// Answers, notices and newcomers beyond the budgets of actions that others can cause.
     pub over_budget: u64,
     /// Stations that this one has left out because they kept the token or sent outside their slots.
     pub hogs: u64,
@@ -527,7 +527,7 @@ impl Rether {
         self.nrt.frames()
     }
 
-    /// What the queue of ordinary traffic holds at most, a switch of mode included: octets, and frames.
+    /// Most octets and frames that the queue of ordinary traffic holds, a switch of mode included.
     pub fn queue_room(&self) -> (Octets, usize) {
         let (usual, switch) = flush::rooms(&self.settings);
         (Octets::new(usual.get() + switch.get()), queue::frames_in(usual, switch))

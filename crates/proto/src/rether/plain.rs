@@ -183,8 +183,8 @@ impl Rether {
         }
     }
 
-    /// Room in the table for a station that is new to it. Members of a ring are never in question: a ring
-    /// takes nobody up here.
+    /// Makes room in the table for a station that is new to it. Members of a ring are never removed: in a
+    /// ring no station is taken up here.
     fn make_room(&mut self, now: Instant) -> bool {
         match self.members.make_room(now, self.settings.hello) {
             None => {

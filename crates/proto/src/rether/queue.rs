@@ -45,13 +45,13 @@ pub(super) struct NrtQueue {
     pub(super) levels: [VecDeque<Entry>; SIGNALLING as usize + 1],
     octets: u64,
     octets_max: u64,
-    /// What it holds beside that while a switch of mode is under way, and how much it may hold now.
+    /// The additional room while a switch of mode is under way; `room` is the room now.
     switch_octets: u64,
     room: u64,
     frames: usize,
     frames_max: usize,
     llc_frames: usize,
-    /// Signalling has had the last visit for itself: whoever else waits goes first.
+    /// Signalling had the last visit for itself: other waiting frames go first.
     pub(super) others_first: bool,
 }
 
@@ -159,8 +159,8 @@ impl NrtQueue {
         } else {
             self.octets -= u64::from(entry.octets);
             self.frames -= 1;
-            // After a switch the room narrows more slowly than the queue empties: who offers less than is
-            // served loses nothing by it.
+            // After a switch the room narrows more slowly than the queue empties: a host that offers less
+            // than the ring serves loses no frame.
             let narrowed = self.room.saturating_sub(u64::from(entry.octets) / NARROWS);
             self.room = narrowed.max(self.octets_max.min(self.room));
         }

@@ -578,9 +578,9 @@ impl Rether {
         self.outbox.push_back(Pending::Leaving);
     }
 
-    /// Signalling that waits in the queue may leave now: the medium is free for all again. What is the
-    /// host's leaves at the link's pace (`flush.rs`), what is link control's as it is asked for, since it
-    /// may end before.
+    /// Sends the signalling that waits in the queue: the medium is free for all again. The host's frames
+    /// leave at the link's pace (`flush.rs`). Link control's frames leave when they are asked for, because
+    /// their messages may end before.
     pub(super) fn flush_queue(&mut self) {
         while let Some(entry) = self.nrt.pop_own() {
             if let Some(output) = self.let_go(0, entry.origin) {

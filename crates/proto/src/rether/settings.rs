@@ -370,7 +370,7 @@ impl Settings {
     /// The version of the protocol that this build speaks.
     pub(super) const PROTOCOL_VERSION: u64 = PROTOCOL_VERSION;
 
-    /// What a build that speaks another version, and is told the same, makes of it.
+    /// The digest of the same settings in a build with another protocol version.
     pub(super) fn digest_of_version(&self, version: u64) -> u64 {
         let link = &self.link;
         let (policy, frames) = match self.nrt_policy {

@@ -1,24 +1,24 @@
-//! What frames under a key must agree with before anything of them is believed: a holder of the key may be
-//! broken or hostile, and numbers that contradict the settings are refused whole (faults 29 and 33).
+//! Checks of frames under a key against the settings, before any value is used. A holder of the key may be
+//! broken or hostile: a frame with a number that contradicts the settings is refused whole (faults 29, 33).
 
 use super::Rether;
 use crate::budget::Budget;
 use rota_units::Instant;
 use rota_wire::{MAX_STATIONS, Token};
 
-/// What others can make this station do without the token, each within a budget.
+/// The budgets for actions that others can cause at this station without the token.
 #[derive(Clone, Debug)]
 pub(super) struct Budgets {
-    /// Answers to those who ask to be let in.
+    /// Answers to joiners.
     answers: Budget,
-    /// Notices of the mode, to those who seem to have missed it.
+    /// Notices of the mode, to stations that seem to have missed it.
     notices: Budget,
-    /// Answers to tokens that are not newer: one for each hop whose answer was lost. Anybody on the wire can
-    /// play an old token again.
+    /// Answers to tokens that are not newer: one for each hop whose answer was lost. Any station on the wire
+    /// can replay an old token.
     repeats: Budget,
     /// New stations that are taken up in plain mode.
     newcomers: Budget,
-    /// Refusals that are told to the log.
+    /// Refusals that are written to the log.
     refusals: Budget,
 }
 

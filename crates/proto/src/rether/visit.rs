@@ -423,8 +423,8 @@ impl Rether {
 
     // ---- the non-real-time round ----------------------------------------------------------------------
 
-    /// Behind the last slot: on with the round where it stopped, or home when the ring is drowsy. Who has a
-    /// drowsy token in its hands and frames needs no other to wake it.
+    /// Behind the last slot: continues the round where it stopped, or goes home if the ring is idle. A
+    /// station that holds an idle token and has frames needs no other station to wake it.
     fn start_round(&mut self, now: Instant, card_free: Instant) -> Step {
         let awake = self.is_awake(now);
         let Some(hold) = &mut self.hold else { return Step::Wait };

@@ -1,4 +1,4 @@
-//! A token at rest is to be had at once: how a station asks for it, and how the cycle master serves all.
+//! Requests for a token at rest: how a station asks for the token, and how the cycle master serves all.
 //!
 //! ```text
 //! asker                      cycle master (token rests)
@@ -18,12 +18,12 @@
 //! A station that has more begins a round of all, as does a majority of askers: k single visits cost 2k
 //! hops, a round N. In a round frames gather between the visits, so that each carries more of a bulk flow.
 //!
-//! *Bound.* Askers are served in the order of the round, so nobody is served twice while another waits. A
+//! *Bound.* Askers are served in the order of the round, so no station is served twice while another waits. A
 //! request that is not served when the second cycle behind it begins starts a round of all. So from its
-//! request a station waits for 2·TRT and what a round takes (`NrtRing::worst_gap`), at most.
+//! request a station waits for 2·TRT and the time of a round (`NrtRing::worst_gap`), at most.
 //!
-//! *The next cycle* waits for nobody: a visit is begun only where it, its shortest frame and the way home fit
-//! the time left, and it sends only what fits with the way home (A1).
+//! *The next cycle* is never delayed: a visit begins only if it, its shortest frame and the way home fit the
+//! time left, and it sends only the frames that fit with the way home (A1).
 //!
 //! Fulfils RETHER-2.1-8.
 
@@ -48,9 +48,9 @@ pub(super) struct Wakes {
     pub(super) request: Option<(StationId, Instant)>,
     /// Since this station's last ordinary visit the token may come to rest without another one.
     pub(super) may_rest: bool,
-    /// Who asks, this station included.
+    /// The stations that ask, this station included.
     pub(super) asked: StationSet,
-    /// Those of them who had asked when the cycle before began.
+    /// The stations of `asked` that had asked when the cycle before began.
     pub(super) overdue: StationSet,
     /// The cycle before which `overdue` was taken.
     pub(super) cycle: u32,
@@ -62,7 +62,7 @@ impl Wakes {
         Self { request: None, may_rest: true, asked, overdue, cycle: 0 }
     }
 
-    /// A round of all answers everybody who has asked by now.
+    /// A round of all answers every request so far.
     fn answer_all(&mut self) {
         (self.asked, self.overdue) = (StationSet::EMPTY, StationSet::EMPTY);
     }
@@ -111,19 +111,19 @@ impl Rether {
         }
     }
 
-    /// An ordinary visit of this station begins: whatever it asked for is there.
+    /// An ordinary visit of this station begins, which answers its request.
     pub(super) fn is_visited(&mut self) {
         self.wakes.request = None;
     }
 
-    /// A cycle begins: whether a round of all is due for those who ask, because one of them has asked since
-    /// before the last cycle, or because most do.
+    /// Whether a round of all is due at the beginning of a cycle: because a request is older than the last
+    /// cycle, or because most stations ask.
     pub(super) fn requests_want_round(&mut self, token: &Token, before: u32, cycle: u32) -> bool {
         if !self.nrt.is_empty() {
             self.wakes.asked.insert(self.station);
         }
         self.drop_absent(token);
-        // Of what was asked before a station became master nobody knows how old it is.
+        // A new master does not know the age of requests from before it became master.
         let counted = self.wakes.cycle == before;
         let is_overdue = match counted {
             true => !self.wakes.asked.within(&self.wakes.overdue).is_empty(),
@@ -133,7 +133,7 @@ impl Rether {
         is_overdue || self.most_ask(token)
     }
 
-    /// A round of all is under way or begins, and comes to everybody behind this moment.
+    /// A round of all is under way or begins, and visits every station after this moment.
     pub(super) fn round_answers(&mut self, token: &mut Token) {
         if let Some(first) = self.next_asker(token).filter(|_| token.rested) {
             token.next_nrt = first;
@@ -142,7 +142,7 @@ impl Rether {
         self.wakes.answer_all();
     }
 
-    /// Who asked before it died or left: a claim would not wait for a token that it has.
+    /// Drops the requests of stations that have died or left: a claim does not wait for their token.
     fn drop_absent(&mut self, token: &Token) {
         let mut absent = StationSet::EMPTY;
         for station in self.wakes.asked.iter() {
@@ -153,7 +153,7 @@ impl Rether {
         self.wakes.asked = self.wakes.asked.without(&absent);
     }
 
-    /// The next in the order of the round: nobody is served twice while another waits.
+    /// The next asker in the order of the round: no station is served twice while another waits.
     fn next_asker(&self, token: &Token) -> Option<StationId> {
         self.wakes.asked.iter().min_by_key(|station| (*station < token.next_nrt, *station))
     }

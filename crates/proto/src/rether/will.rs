@@ -1,14 +1,13 @@
-//! The last will of a station: what its guardian says when the station's process has ended (decision 013).
+//! The last will of a station: the frame that its guardian sends when its process has ended (decision 013).
 //!
-//! A will is a frame under the ring's newest key, made by the station while it lives and sent by another
-//! process after its end, when everything else that it handed over has left. So whoever hears it knows that
-//! this boot holds no token and sends nothing more: its silence need not be waited for, nor its share of the
-//! drain. Whoever has the token strikes the dead station from the list and says so; who hears nothing of a
-//! token soon claims.
+//! A will is a frame under the ring's newest key. The station makes it while it lives. Another process sends
+//! it after the station's end, when all other frames of the station have left. The will states that this
+//! boot holds no token and sends no further frame. So a claim waits neither for its grant nor for its share
+//! of the drain. The token holder removes the dead station from the list and broadcasts the list. A station
+//! that then hears of no token claims soon.
 //!
-//! A will that is early, because somebody with the key lies, is answered by the station itself: it lets go
-//! of the token and asks to be let in as a new boot. A claim gives it the time to hear both the will and the
-//! claim.
+//! An early will, from a hostile holder of the key, reaches a living station. That station gives up the token
+//! and asks to join as a new boot. A claim lasts long enough for it to hear the will or the claim.
 
 use super::counters::next_stamp;
 use super::hold::Hold;
@@ -34,9 +33,9 @@ pub struct WillName {
 /// Wills that were heard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wills {
-    /// Whose will no list has taken account of yet.
+    /// The stations with a will that no list has taken account of yet.
     pub(super) fresh: StationSet,
-    /// When this station claims if it has not heard of a token that does.
+    /// When this station claims, if no list or token has taken account of the wills by then.
     pub(super) due: Instant,
 }
 
@@ -47,7 +46,7 @@ impl Default for Wills {
 }
 
 impl Wills {
-    /// A newer list shows who is known to be dead.
+    /// Drops the wills that a newer list takes account of.
     pub(super) fn settle(&mut self, dead: &StationSet) {
         self.fresh = self.fresh.without(dead);
         if self.fresh.is_empty() {
@@ -59,8 +58,8 @@ impl Wills {
 impl Rether {
     // ---- one's own ------------------------------------------------------------------------------------
 
-    /// Which will this station would leave if it died now; `None` while it would leave none: outside a ring
-    /// nobody waits for it, and who leaves in good order has said so.
+    /// The name of the will that this station would leave if it died now. `None` outside a ring, where no
+    /// station waits for it, and for a station that leaves in good order, which it has announced.
     pub fn will_name(&self) -> Option<WillName> {
         let ring = matches!(self.mode, Mode::Ring) && !self.leaving && self.station != 0;
         let keys = self.keys.taken();
@@ -85,7 +84,7 @@ impl Rether {
         Some(emit_frame(frame, to, from, ether_type, &header, 0, key))
     }
 
-    /// Somebody says that this station has died.
+    /// Handles a will in this station's own name.
     pub(super) fn on_own_will(&mut self, now: Instant, view: &FrameView<'_>) {
         let header = view.header();
         let meant = header.segment == self.settings.segment && header.incarnation == self.incarnation;
@@ -99,7 +98,7 @@ impl Rether {
         }
     }
 
-    /// Lets go of everything and asks to be let in, as a new boot: the others take this one for dead.
+    /// Gives up token and reservations and asks to join as a new boot: the others take this one for dead.
     fn begin_again(&mut self, now: Instant) {
         self.give_up_token(now);
         self.lose_reservations();
@@ -128,12 +127,12 @@ impl Rether {
         }
         self.changes.leave(station);
         self.wills.fresh.insert(station);
-        // Nobody takes it up any more.
+        // The dead station accepts no token: the hop to it is not repeated.
         self.watch.take_if(|watch| watch.to == station);
         if let Some(claim) = &mut self.claim {
             claim.granted.remove(station);
             if claim.drained.is_some() {
-                // What it sent last may still be on its way to one who is silent.
+                // Its last frames may still be on their way to a silent station.
                 claim.drain_began = None;
                 self.drain_from(now + self.settings.delay_max);
             }
@@ -143,8 +142,8 @@ impl Rether {
         }
     }
 
-    /// How long to listen for a token after a will: one that was on its way comes to a station that tells it
-    /// by a list, and the first of the living claims first.
+    /// How long to listen for a token after a will. A token that was on its way reaches a station, which
+    /// broadcasts a list. Without it the living station with the smallest number claims first.
     fn will_patience(&self) -> Span {
         let gone = |station| self.is_dead(station) || self.wills.fresh.contains(station);
         let before = |station: StationId| station != 0 && station < self.station && !gone(station);
@@ -152,8 +151,8 @@ impl Rether {
         self.settings.hop_timeout + self.settings.delay_max + self.settings.ack_spacing * rank
     }
 
-    /// The holder strikes the dead from its token, and all hear of it at once. In a first rotation the token
-    /// itself tells them.
+    /// The token holder removes the dead stations from its token and broadcasts the list at once. In a first
+    /// rotation the token itself tells the stations.
     pub(super) fn execute_wills(&mut self, now: Instant) {
         let willed = self.wills.fresh;
         let may = |hold: &mut Hold| !willed.is_empty() && hold.token.phase != Phase::First;
@@ -197,26 +196,27 @@ impl Rether {
         member.is_some_and(|member| member.incarnation == incarnation && member.willed.is_some())
     }
 
-    /// Whom a claim need not wait for: who has left a will, unless it was found to live in spite of it.
+    /// Whether a claim need not wait for the station: it has left a will, and no newer sign shows that it
+    /// lives.
     pub(super) fn has_willed(&self, claim: &ClaimRound, station: StationId) -> bool {
         let is_known = |list: &rota_wire::Token| list.dead.contains(station);
         let willed = || self.members.get(station).is_some_and(|member| member.willed.is_some());
         self.wills.fresh.contains(station) || claim.list.as_ref().is_some_and(is_known) && willed()
     }
 
-    /// Until when whoever is said to have died could still have heard so, and the claim, if it lived.
+    /// When a station that lives in spite of its will has heard the will or the claim.
     pub(super) fn wills_heard(&self, claim: &ClaimRound) -> Instant {
         if self.wills.fresh.is_empty() { claim.begun } else { claim.begun + self.settings.delay_max * 2 }
     }
 
-    /// What is heard of a station just after its will was on its way before.
+    /// Whether the station's will is so new that frames from it may have been sent before the will.
     pub(super) fn has_just_died(&self, now: Instant, station: StationId) -> bool {
         let willed = self.members.get(station).and_then(|member| member.willed);
         willed.is_some_and(|at| now.since(at) < self.settings.trt * 2)
     }
 
-    /// The ring is over, and with it what it knew of wills: a number of its stations is another's in the next
-    /// one. Those who left a will and said nothing since are gone, not only silent.
+    /// Forgets the wills of a ring that is over: in the next ring its stations' numbers belong to others.
+    /// Stations that left a will and sent nothing since are gone, not only silent.
     pub(super) fn bury(&mut self) {
         let Wills { fresh, .. } = std::mem::take(&mut self.wills);
         let dead = self.list.as_ref().map_or(StationSet::EMPTY, |list| list.dead);

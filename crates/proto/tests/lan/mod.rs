@@ -64,7 +64,7 @@ pub struct Lan {
     pub refused: bool,
     /// Loses the 802.2 frame with this number, counted from 0.
     pub loses: fn(usize) -> bool,
-    /// Whose process has ended.
+    /// The nodes whose process has ended.
     pub dead: Vec<usize>,
     pub next: u64,
 }

@@ -27,13 +27,13 @@ pub struct ContractInfo {
     pub reserved_units: u16,
     /// Cycles in which `reserved_units` units are reserved.
     pub reserved_cycles: u16,
-    /// What is reserved beyond one unit in each period, in millionths: a period that is no multiple and no
-    /// whole part of the cycle is served by slots that come more often.
+    /// The reservation beyond one unit in each period, in millionths. A period that is no multiple and no
+    /// whole part of the cycle is served by slots that come more often than its units.
     pub extra_ppm: u32,
 }
 
 impl ContractInfo {
-    /// What is reserved, where it is more than one unit in each period.
+    /// The reservation in words, if it is more than one unit in each period.
     pub fn reservation(&self) -> Option<String> {
         let tenths = (u64::from(self.extra_ppm) + 500) / 1_000;
         let units = if self.reserved_units == 1 { "unit" } else { "units" };
@@ -118,12 +118,12 @@ pub struct ChannelInfo {
     pub contract: ContractInfo,
     /// Units sent or received so far.
     pub units: u64,
-    /// What was not there as promised, as the receiver's node counted it.
+    /// The units that broke the promise, as the receiver's node counted them.
     #[serde(flatten)]
     pub tally: TallyInfo,
 }
 
-/// Units that were not there as promised: at the sender as far as its receiver told.
+/// Counts of units that broke the promise; at the sender as last reported by its receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TallyInfo {
     /// Units that came whole, but behind their bound.
@@ -230,12 +230,12 @@ pub struct IncidentInfo {
     pub events: u64,
     /// How often the same happened again within five seconds each.
     pub more: u64,
-    /// What the node's counters say of the two seconds around it.
+    /// The causes that the node's counters name for the two seconds around it.
     #[serde(default)]
     pub causes: Vec<CauseInfo>,
 }
 
-/// Something that grew while a promise was broken.
+/// A counter that grew while a promise was broken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CauseInfo {
     /// `foreign_sender`, `link_change`, `lost_frame`, `token_hog`, `host_stall` or `station_silent`.

@@ -137,7 +137,7 @@ pub enum Reply {
     },
     /// A channel or an incident of that number is not there.
     NotThere {
-        /// What was looked for, as one sentence.
+        /// One sentence that names the missing channel or incident.
         sentence: String,
     },
     /// To [`Request::Listen`].

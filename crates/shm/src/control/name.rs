@@ -1,4 +1,4 @@
-//! Where a node's control socket is.
+//! Names and paths of a node's control socket.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::socket::SocketError;
 const CONTROL_VARIABLE: &str = "ROTA_CONTROL";
 const DEFAULT_NAME: &str = "control";
 const NAME_OCTETS_MAX: usize = 64;
-/// What a socket's address holds.
+/// Most octets of the path in a socket's address.
 const PATH_OCTETS_MAX: usize = 107;
 const LOCK: &str = ".lock";
 
@@ -42,7 +42,7 @@ impl ControlName {
         &self.0
     }
 
-    /// Whether it is the name that is used where nobody chooses one.
+    /// Whether it is the default name.
     pub fn is_default(&self) -> bool {
         self.0 == DEFAULT_NAME
     }
@@ -53,7 +53,7 @@ impl ControlName {
         Self(format!("{DEFAULT_NAME}-{}", interface.chars().map(plain).collect::<String>()))
     }
 
-    /// The paths where the socket may be, for who looks for it; the first that is served is meant.
+    /// The paths in which a program looks for the socket; it uses the first that is served.
     ///
     /// # Errors
     /// No socket can have that name, or the network namespace has no number.

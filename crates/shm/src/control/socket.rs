@@ -36,16 +36,16 @@ pub enum SocketError {
     /// Somebody listens there already.
     #[error("another node already listens on control socket `{0}` in this network namespace")]
     InUse(String),
-    /// Its directory or file is somebody else's, or cannot be made.
+    /// Its directory or file belongs to another user, or cannot be made.
     #[error(transparent)]
     Place(#[from] RunDirError),
-    /// Who serves it may not.
+    /// The process that serves it belongs to a user who may not serve it.
     #[error(transparent)]
     Stranger(#[from] Stranger),
     /// This user may not connect.
     #[error("{0}")]
     NotAllowed(String),
-    /// What lies there is no socket.
+    /// The file at the path is no socket.
     #[error("{0} is there and is no socket; remove it, or name another path with ROTA_CONTROL")]
     NotSocket(PathBuf),
     /// The socket cannot be given to the group.
@@ -125,7 +125,7 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Nobody can connect before it listens, and it does so with its final owner and mode.
+    /// Sets owner and mode, then listens: no program can connect before both are final.
     fn open_to(&self, group: Option<u32>) -> Result<(), SocketError> {
         if let Some(group) = group {
             nix::unistd::chown(&self.path, None, Some(group.into()))
@@ -138,7 +138,7 @@ impl Listener {
         Ok(())
     }
 
-    /// Where it listens.
+    /// The path of its socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -161,7 +161,7 @@ impl Connection {
     /// given the directory.
     ///
     /// # Errors
-    /// [`SocketError::NoNode`] when nobody listens; [`SocketError::Stranger`].
+    /// [`SocketError::NoNode`] if no process listens; [`SocketError::Stranger`].
     pub fn connect(name: &ControlName) -> Result<Self, SocketError> {
         let places = name.places()?;
         let mut obstacle = None;
@@ -258,7 +258,7 @@ impl Connection {
         Ok(getsockopt(&self.socket, PeerCredentials)?)
     }
 
-    /// The supplementary groups of who connected, as the kernel knows them.
+    /// The supplementary groups of the connected program, as the kernel knows them.
     ///
     /// # Errors
     /// [`SocketError::Kernel`].
@@ -328,7 +328,7 @@ impl Drop for Listener {
     }
 }
 
-/// What a dead node left is ours to remove; anything else is not.
+/// Removes the socket that a dead node of this user left; any other file there is an error.
 fn remove_remains(path: &Path) -> Result<(), SocketError> {
     let Ok(there) = std::fs::symlink_metadata(path) else { return Ok(()) };
     let wanted = nix::unistd::geteuid().as_raw();
@@ -342,7 +342,7 @@ fn remove_remains(path: &Path) -> Result<(), SocketError> {
     removed.map_err(|error| SocketError::Kernel(Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))))
 }
 
-/// A socket that this user may not connect to, and who may.
+/// The error for a socket to which this user may not connect; it names the users who may.
 fn closed_to_us(path: &Path) -> SocketError {
     let Ok(there) = std::fs::metadata(path) else {
         let sentence = format!("control socket {} lies in a directory that is closed to you", path.display());

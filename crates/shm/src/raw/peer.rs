@@ -1,4 +1,4 @@
-//! The groups of who is at the other end of a Unix socket.
+//! The supplementary groups of the program at the other end of a Unix socket.
 
 use nix::errno::Errno;
 use std::os::fd::{AsFd, AsRawFd};

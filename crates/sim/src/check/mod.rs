@@ -117,7 +117,7 @@ pub enum Seen {
         /// What.
         blow: Blow,
     },
-    /// All who live have heard the last will of a station.
+    /// All living stations have heard the last will of a station.
     Willed {
         /// When its process ended.
         died: Instant,

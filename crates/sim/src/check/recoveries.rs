@@ -23,7 +23,7 @@ pub enum Blow {
     TokenLost((Generation, u64)),
     /// One station fell silent for longer than a lease.
     Death,
-    /// One died, and by now all who live have heard so by its last will.
+    /// One died, and all living stations have heard its last will.
     Willed,
     /// The hosts whose bits are set and the others do not hear each other any more.
     Parting(u64),

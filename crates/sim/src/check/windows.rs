@@ -64,7 +64,7 @@ impl Recovery {
         self.timers.after_silent_crash(dead, true) + self.collides
     }
 
-    /// … after a last will was first sent that all who live have heard, if only its last copy.
+    /// … after the first copy of a last will, of which all living stations have heard a copy.
     pub fn will(&self) -> Span {
         self.timers.after_will(0) + self.one_way + WILL_LASTS + self.collides
     }

@@ -67,7 +67,7 @@ pub enum Happened {
     TogetherStarted,
     /// 35: a flood at the link's rate.
     Flooded,
-    /// 11: a crash that its guardian told.
+    /// 11: a crash that the guardian reported.
     Willed,
     /// 28: a stranger used a station's address.
     Spoofed,

@@ -179,8 +179,8 @@ impl World {
         }
     }
 
-    /// S10 for ordinary frames: what a node was given waits in its queue, has left, or was dropped under a
-    /// name; and while some wait, the gate is shut, or later ones would overtake them.
+    /// S10 for ordinary frames: each frame given to a node waits in its queue, has left, or was dropped under
+    /// a name. While frames wait, the gate is shut: otherwise later frames would overtake them.
     pub(super) fn count_ordinary(&mut self, index: usize) {
         let host = &self.hosts[index];
         let Some(node) = &host.node else { return };

@@ -141,8 +141,8 @@ impl World {
                 let frames = trt.count_down((*gap).max(Span::from_micros(1))) + 2;
                 self.windows.burden(now, lasts + trt, frame * frames);
             }
-            // One unit, or a token, may be under way when the first one comes; where nobody of this segment
-            // hears the stranger, as many as the station is silent for.
+            // One unit, or a token, may be under way when the first frame comes. If no station of the segment
+            // hears the stranger, all units are at risk for as long as the victim sends nothing.
             Fault::Spoof { broadcast, .. } => {
                 let lasts = if *broadcast { Span::ZERO } else { lasts };
                 self.windows.open(now, lasts + self.recovery.slot(), Scope::All);

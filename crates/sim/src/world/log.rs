@@ -6,7 +6,7 @@ use rota_units::{Instant, Span};
 /// Takes one line; false when it takes no more.
 type Sink = Box<dyn FnMut(&str) -> bool>;
 
-/// Where the lines go, and of which part of the run.
+/// The receiver of the log's lines, and the part of the run that they cover.
 pub(super) struct Log {
     from: Instant,
     to: Instant,
@@ -47,7 +47,7 @@ impl super::World {
         self.log = Some(Log { from, to, sink, told: 0, is_over: false });
     }
 
-    /// Whether the log ended before the run: what is judged at a run's end was not.
+    /// Whether the log ended before the run: the rules of a run's end were then not judged.
     pub fn is_cut_short(&self) -> bool {
         self.log.as_ref().is_some_and(|log| log.is_over)
     }

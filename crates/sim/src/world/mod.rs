@@ -287,7 +287,7 @@ pub struct World {
     pub listened_again: u64,
     /// How long the threads beside those of the nodes take.
     threads: Stream,
-    /// Who leaves a will, and how soon it is sent.
+    /// Draws the stations that leave a will, and the time until it is sent.
     guardians: Stream,
     /// How long recovery may take.
     pub recovery: Recovery,

@@ -1,4 +1,4 @@
-//! Guardians: what is sent for a station whose process has ended (decision 013).
+//! Guardians: they send the will of a station whose process has ended (decision 013).
 
 use super::{Event, World};
 use crate::check::Seen;
@@ -8,7 +8,7 @@ use rota_proto::ModeName;
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 
-/// Which of those that die leave a last will.
+/// The dying stations that leave a last will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Wills {
     /// None: guardian and process are killed together.
@@ -34,7 +34,7 @@ pub(super) struct Will {
     copies: u8,
 }
 
-/// What a guardian takes until it looks at the card, at most; 100 µs at least.
+/// The longest time until a guardian looks at the card; the shortest is 100 µs.
 const GUARDIAN: Span = Span::from_micros(2_000);
 const GUARDIAN_MIN: Span = Span::from_micros(100);
 /// As the guardian of the product does it.
@@ -43,7 +43,7 @@ const BETWEEN: Span = Span::from_micros(300);
 /// From the first copy to the last.
 pub(crate) const WILL_LASTS: Span = Span::from_micros(600);
 const LOOK: Span = Span::from_micros(200);
-/// After so long with a card that never empties it keeps the will to itself.
+/// After so long with a card that is not empty the guardian does not send the will.
 const PATIENCE: Span = Span::from_millis(100);
 
 impl World {
@@ -69,7 +69,7 @@ impl World {
         self.engine.schedule(died + wait, Event::Will { host, will });
     }
 
-    /// Nothing that the process handed over may be sent behind its will.
+    /// Sends the will after all frames that the process handed over: none may follow it.
     pub(super) fn send_will(&mut self, host: usize, mut will: Will) {
         let now = self.engine.now();
         if self.medium.backlog(now, host).get() > 0 && will.copies == COPIES {
@@ -91,7 +91,7 @@ impl World {
         }
     }
 
-    /// Whether all who could wait for the dead station know that they need not.
+    /// Notes that all running stations have heard the will, so that none waits for the dead station.
     pub(super) fn will_heard(&mut self, host: usize, will: &Will) {
         let now = self.engine.now();
         let running = self.hosts.iter().filter(|host| host.is_running(now));

@@ -1,4 +1,4 @@
-//! What programs of this host may take of a turn.
+//! The budget of this host's programs in a turn.
 
 use super::*;
 use rota_shm::{NodeSource, SourceShape, open_source};

@@ -14,7 +14,7 @@ const PATIENCE: Span = Span::from_millis(15_000);
 const FRAME: usize = 1_514;
 const SERVICE: u16 = 7;
 
-/// What the card was given of the host's frames, in order, and what waits behind the gate.
+/// The host's frames: those given to the card, in order, and those waiting behind the gate.
 #[derive(Default)]
 struct Host {
     card: Vec<u32>,
