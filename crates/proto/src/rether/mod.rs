@@ -323,6 +323,11 @@ pub struct Rether {
     report: Option<Box<(Report, bool)>>,
 }
 
+/// The report and whether it is due, for a station that reports.
+fn first_report(settings: &Settings) -> Option<Box<(Report, bool)>> {
+    (settings.report > Span::ZERO).then(|| Box::new((Report::new(ReportHead::default()), false)))
+}
+
 impl Rether {
     /// A station that begins to look for its segment at `now`. `seed` feeds nonces and the incarnation.
     pub(crate) fn new(
@@ -386,8 +391,7 @@ impl Rether {
             events: VecDeque::with_capacity(1024),
             counters: Counters::default(),
             tally: Tally::default(),
-            report: (settings.report > Span::ZERO)
-                .then(|| Box::new((Report::new(ReportHead::default()), false))),
+            report: first_report(&settings),
             settings,
             port,
             me,

@@ -124,7 +124,7 @@ impl Rether {
             mode_epoch,
             seen,
             list,
-            list_stamp,
+            list_stamp: _,
             clock: _,
             hold: _,
             watch: _,
@@ -174,11 +174,11 @@ impl Rether {
         }
         flag(visit, &[*leaving, *nacked, *granted, *gate == GateOrder::Divert, self.is_flushing()]);
         kept_list(visit, list.as_ref());
-        stamp(visit, *list_stamp);
         self.visit_parts(visit);
     }
 
     fn visit_parts(&self, visit: &mut dyn Visit) {
+        stamp(visit, self.list_stamp);
         self.visit_wakes(visit);
         visit.until(self.awake_until);
         visit.since(self.other_ring.unwrap_or(Instant::ZERO), self.settings.trt * 4);
