@@ -360,11 +360,12 @@ BODIES[13] = function(r, past)
     end
 end
 
-BODIES[14] = function(r)
+BODIES[14] = function(r, past)
     local verb = r:uint("verb", 1)
     r:all { { "code", 1 }, { "service", 2 }, { "label", 2 }, { "channel", 8 }, { "unit_octets_max", 4 } }
     r:all { { "period", 4 }, { "bound", 8 }, { "final_unit", 8 } }
-    if verb == 7 or verb == 8 then
+    -- In captures of earlier versions a close-ack ends here.
+    if verb == 8 or verb == 7 and r.at < past then
         r:all { { "units", 8 }, { "late", 8 }, { "lost", 8 }, { "incomplete", 8 }, { "latest_by", 8 } }
     end
     return verb and (VERBS[verb] or "verb " .. verb)
