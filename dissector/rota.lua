@@ -105,6 +105,11 @@ field("residual", ProtoField.uint32, "Residual time (ns)", base.DEC)
 field("phase", ProtoField.uint8, "Phase", base.DEC, PHASES)
 field("flags", ProtoField.uint8, "Flags", base.HEX)
 field("rested", ProtoField.bool, "The token rested in the last cycle", 8, nil, 0x01)
+field("audited", ProtoField.bool, "It goes to all and names its addressee", 8, nil, 0x02)
+field("struck_held", ProtoField.bool, "Left out: kept the token too long", 8, nil, 0x04)
+field("struck_sent", ProtoField.bool, "Left out: sent outside its slots", 8, nil, 0x08)
+field("struck_station", ProtoField.uint16, "Who was left out", base.DEC)
+field("addressee", ProtoField.ether, "Who takes the audited token")
 field("position", ProtoField.uint16, "Position", base.DEC)
 field("next_nrt", ProtoField.uint16, "First of the next non-real-time round", base.DEC)
 field("idle_visits", ProtoField.uint16, "Idle visits", base.DEC)
@@ -239,7 +244,7 @@ local function token(r)
     local cycle = r:uint("cycle", 4)
     r:all { { "residual", 4 }, { "trt", 4 } }
     local phase = r:uint("phase", 1)
-    r:bits(1, { "flags", "rested" })
+    local flags = r:bits(1, { "flags", "rested", "audited", "struck_held", "struck_sent" })
     r:all { { "position", 2 }, { "next_nrt", 2 }, { "idle_visits", 2 } }
     local dead = r:uint("dead_octets", 2)
     if dead and dead > 0 then
@@ -254,6 +259,12 @@ local function token(r)
                 tree:append_text(": station " .. station % 0x8000 .. ", " .. tht .. " ns")
             end
         end)
+    end
+    if flags and math.floor(flags / 2) % 2 == 1 then
+        r:take("addressee", 6)
+    end
+    if flags and math.floor(flags / 4) % 4 > 0 then
+        r:take("struck_station", 2)
     end
     if phase then
         return "cycle " .. cycle .. ", " .. (PHASES[phase] or "?")

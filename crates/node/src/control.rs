@@ -365,6 +365,7 @@ impl Control<'_> {
             ChannelEvent::Told { .. }
             | ChannelEvent::Refusal { .. }
             | ChannelEvent::Contested { .. }
+            | ChannelEvent::Struck { .. }
             | ChannelEvent::ModeChanged
             | ChannelEvent::MembersChanged => {}
         }

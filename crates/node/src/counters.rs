@@ -35,7 +35,7 @@ macro_rules! malformed {
 }
 
 /// All of them, in the order of the file.
-const COUNTERS: [Counter; 101] = [
+const COUNTERS: [Counter; 102] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
@@ -92,6 +92,7 @@ const COUNTERS: [Counter; 101] = [
     ("nrt_refusals", |v| v.link.counters().nrt_refusals),
     ("stations_refused", |v| v.link.counters().stations_refused),
     ("strikes", |v| v.link.counters().strikes),
+    ("hogs", |v| v.link.counters().hogs),
     ("jumps_refused", |v| v.link.counters().jumps_refused),
     ("wills", |v| v.link.counters().wills),
     ("wills_void", |v| v.link.counters().wills_void),
@@ -150,7 +151,7 @@ const COUNTERS: [Counter; 101] = [
 ];
 
 /// Counters that a healthy segment leaves at zero; each says why in [`rota_proto::Counters`].
-pub const SHOULD_BE_ZERO: [&str; 16] = [
+pub const SHOULD_BE_ZERO: [&str; 17] = [
     "frames_unproven",
     "fragments_policed",
     "tokens_expired",
@@ -160,6 +161,7 @@ pub const SHOULD_BE_ZERO: [&str; 16] = [
     "wills_own",
     "tokens_unsound",
     "strikes",
+    "hogs",
     "units_dropped",
     "transmit_no_room",
     "receive_drops",

@@ -128,6 +128,12 @@ fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
         let text = format!("a host that takes no part in the token, {who}, sent {foreign} frames");
         cause("foreign_sender", text);
     }
+    // First who was found out: the same words as in the log.
+    for (sentence, kind) in &after.mismatches {
+        if kind.is_some_and(Mismatch::is_exclusion) && !before.mismatches.contains_key(sentence) {
+            cause("token_hog", sentence.clone());
+        }
+    }
     for (name, kind, sentence) in CAUSES {
         let grown = after.grown(before, name);
         if grown > 0 {

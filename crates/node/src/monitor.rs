@@ -6,7 +6,9 @@ use rota_proto::rether::Mismatched;
 use rota_proto::{Mismatch, Node, ROTATION_PLACES, Setting};
 use rota_shm::{ChannelRow, Flow, MismatchRow, MonitorTable, SegmentRow, StationRow};
 use rota_units::{Instant, Span};
-use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, Load, MacAddr, ReportHead, Slot, Tally, Verdict};
+use rota_wire::{
+    ChannelReport, ETHERNET_HEADER_OCTETS, Foul, Load, MacAddr, ReportHead, Slot, Tally, Verdict,
+};
 
 /// This station's own rows are written anew at most this often.
 const OWN_EVERY: Span = Span::from_millis(20);
@@ -202,6 +204,15 @@ fn mismatch_row(found: &Mismatched<'_>) -> MismatchRow {
         Mismatch::Key => (Row::Key, 0, 0),
         Mismatch::Segment { ours, theirs } => (Row::Segment, u64::from(ours), u64::from(theirs)),
         Mismatch::OwnAddress => (Row::OwnAddress, 0, 0),
+        Mismatch::Excluded { why, here, wait, held } => {
+            let kind = match (why, here) {
+                (Foul::Held, false) => Row::Hog,
+                (Foul::Sent, false) => Row::Stray,
+                (Foul::Held, true) => Row::HogHere,
+                (Foul::Sent, true) => Row::StrayHere,
+            };
+            (kind, wait.as_nanos(), held.as_nanos())
+        }
         Mismatch::Setting { what, ours, theirs } => {
             let kind = match what {
                 Setting::Cycle => Row::Cycle,

@@ -449,6 +449,9 @@ impl Tracer {
                 self.closed(now, *channel, *cause, *final_unit);
             }
             ChannelEvent::Contested { .. } => {}
+            ChannelEvent::Struck { mac, here, .. } => {
+                self.refused_station(now, *mac, rota_wire::Verdict::HeldOff, *here, node);
+            }
             ChannelEvent::Refusal { mac, why, here } => self.refused_station(now, *mac, *why, *here, node),
             ChannelEvent::MembersChanged => self.members(now, node),
             ChannelEvent::ModeChanged | ChannelEvent::Told { .. } => {}

@@ -831,6 +831,9 @@ impl Channels {
                 self.events.push_back(ChannelEvent::Refusal { mac, why, here });
             }
             LinkEvent::Contested { mac } => self.events.push_back(ChannelEvent::Contested { mac }),
+            LinkEvent::Struck { mac, why, here, wait } => {
+                self.events.push_back(ChannelEvent::Struck { mac, why, here, wait });
+            }
             LinkEvent::ModeChanged => self.events.push_back(ChannelEvent::ModeChanged),
         }
         self.tick(now, link);

@@ -9,10 +9,10 @@ use rota_proto::{
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{
-    Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation,
-    JoinAnswer, Key, Kind, LinkHeader, Load, MAX_SLOTS, MacAddr, ModeNotice, Nack, PayloadKind, Phase,
-    Report, ReportHead, Signal, Slot, SlotList, StationSet, Switch, SwitchAck, Token, UnitHeader, Verb,
-    Verdict, emit_frame, verify,
+    Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, Foul, FrameView,
+    Generation, JoinAnswer, Key, Kind, LinkHeader, Load, MAX_SLOTS, MacAddr, ModeNotice, Nack, PayloadKind,
+    Phase, Report, ReportHead, Signal, Slot, SlotList, StationSet, Struck, Switch, SwitchAck, Token,
+    UnitHeader, Verb, Verdict, emit_frame, verify,
 };
 
 struct Zeros;
@@ -246,6 +246,11 @@ impl Segment {
             trt_ns,
             phase: self.dice.of(&[Phase::First, Phase::RealTime, Phase::NonRealTime, Phase::Home]),
             rested: self.dice.once_in(3),
+            audit: self.dice.once_in(4).then_some(MacAddr([2, 0x52, 0x4f, 0x54, 0x41, 1])),
+            struck: self
+                .dice
+                .once_in(8)
+                .then_some(Struck { station: self.dice.station().clamp(1, 255), why: Foul::Held }),
             position: self.dice.near(0, u64::from(u16::MAX)) as u16,
             next_nrt: self.dice.station(),
             idle_visits: self.dice.near(0, u64::from(u16::MAX)) as u16,

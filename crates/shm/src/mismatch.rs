@@ -28,11 +28,20 @@ pub enum Mismatch {
     Name,
     /// Two have one node address of link control, in `theirs`; the other one's address stands in `ours`.
     LlcAddress,
+    /// It kept the token again and again, at longest for `theirs`, 0 where this station saw none of it, and
+    /// is left out for `ours`, both ns.
+    Hog,
+    /// It sent outside its slots again and again, and is left out for `ours`, ns.
+    Stray,
+    /// The same of this station itself.
+    HogHere,
+    /// The same of this station itself.
+    StrayHere,
 }
 
 impl Mismatch {
     /// All of them with their words, in the order of their codes, from 1.
-    const ALL: [(Self, &'static str); 11] = [
+    const ALL: [(Self, &'static str); 15] = [
         (Self::Key, "key"),
         (Self::Segment, "segment"),
         (Self::Cycle, "cycle"),
@@ -44,11 +53,20 @@ impl Mismatch {
         (Self::OwnAddress, "own-address"),
         (Self::Name, "double-name"),
         (Self::LlcAddress, "double-llc-address"),
+        (Self::Hog, "token-hog"),
+        (Self::Stray, "outside-slot"),
+        (Self::HogHere, "token-hog-here"),
+        (Self::StrayHere, "outside-slot-here"),
     ];
 
     /// The word that programs use.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize - 1].1
+    }
+
+    /// Whether a station is left out of the token for what it did.
+    pub fn is_exclusion(self) -> bool {
+        matches!(self, Self::Hog | Self::Stray | Self::HogHere | Self::StrayHere)
     }
 
     fn from_code(code: u64) -> Option<Self> {
@@ -120,7 +138,29 @@ impl MismatchRow {
                 let other = mac(ours);
                 format!("two stations have the node address {theirs} (--llc-address): {other} and {who}")
             }
-            None => format!("station {who} does not fit, for a reason that this version does not know"),
+            Some(kind) if kind.is_exclusion() => self.exclusion(kind, &who),
+            _ => format!("station {who} does not fit, for a reason that this version does not know"),
+        }
+    }
+}
+
+impl MismatchRow {
+    fn exclusion(&self, kind: Mismatch, who: &str) -> String {
+        let [wait, held] = [self.ours, self.theirs].map(rota_units::Span::from_nanos);
+        let kept = if self.theirs > 0 { format!(", for up to {held}") } else { String::new() };
+        let kept = format!("kept the token beyond its slots again and again{kept}");
+        let sent = "sent outside its slots again and again";
+        match kind {
+            Mismatch::Hog => format!("station {who} {kept}: the ring leaves it out for {wait}"),
+            Mismatch::Stray => format!("station {who} {sent}: the ring leaves it out for {wait}"),
+            Mismatch::HogHere => {
+                format!(
+                    "this station {who} {kept}: the others leave it out for {wait}, then it may come back"
+                )
+            }
+            _ => format!(
+                "this station {who} {sent}: the others leave it out for {wait}, then it may come back"
+            ),
         }
     }
 }

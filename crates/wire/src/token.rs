@@ -2,6 +2,7 @@
 //!
 //! Fulfils RETHER-2.2.3-1, RETHER-2.2.3-20, RETHER-2.2.3-21, RETHER-2.2.3-22.
 
+use crate::MacAddr;
 use crate::fields::{Malformed, Reader, Writer};
 
 /// Most stations on one segment; station numbers run from 1 to this.
@@ -169,6 +170,24 @@ pub enum Phase {
     Home,
 }
 
+/// Why a station that lives is left out of the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foul {
+    /// It kept the token too long, again and again.
+    Held,
+    /// It sent outside its slots, again and again.
+    Sent,
+}
+
+/// A station that was left out although it lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Struck {
+    /// Which.
+    pub station: u16,
+    /// Why.
+    pub why: Foul,
+}
+
 /// The token's contents; the reservation list that the cycle master broadcasts has the same form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
@@ -184,6 +203,11 @@ pub struct Token {
     pub phase: Phase,
     /// Whether the token rested in the last cycle because nobody had data.
     pub rested: bool,
+    /// An audited token goes to all, so that each station measures how long others keep it; this address
+    /// alone takes it. In a list, and in a station's hands, it says no more than that it is audited.
+    pub audit: Option<MacAddr>,
+    /// Who was left out in this cycle or the one before for what it did.
+    pub struck: Option<Struck>,
     /// The slot whose turn it is.
     pub position: u16,
     /// The station that is first in the next non-real-time round (paper section 2.2.3).
@@ -200,12 +224,16 @@ const FIXED_OCTETS: usize = 28;
 const SLOT_OCTETS: usize = 6;
 const PERIODIC: u16 = 0x8000;
 const RESTED: u8 = 1;
+const AUDITED: u8 = 2;
+const STRUCK_HELD: u8 = 4;
+const STRUCK_SENT: u8 = 8;
+const MARKS_OCTETS: usize = 6 + 2;
 
 impl Token {
-    /// Octets of the largest token, with every slot in use.
-    pub const MAX_OCTETS: usize = FIXED_OCTETS + 32 + MAX_SLOTS * SLOT_OCTETS;
+    /// Octets of the largest token, with every slot in use, an addressee and a strike.
+    pub const MAX_OCTETS: usize = FIXED_OCTETS + 32 + MAX_SLOTS * SLOT_OCTETS + MARKS_OCTETS;
 
-    /// Octets a token with `slots` slots and stations up to number `stations` takes.
+    /// Octets a token with `slots` slots and stations up to number `stations` takes without these two.
     pub const fn octets_for(slots: usize, stations: usize) -> usize {
         FIXED_OCTETS + stations / 8 + 1 + slots * SLOT_OCTETS
     }
@@ -243,6 +271,8 @@ impl Token {
             trt_ns,
             phase,
             rested,
+            audit: None,
+            struck: None,
             position,
             next_nrt,
             idle_visits,
@@ -250,18 +280,34 @@ impl Token {
             slots: SlotList::EMPTY,
         };
         Self::parse_slots(&mut reader, &mut token.slots)?;
+        if flags & AUDITED != 0 {
+            token.audit = Some(MacAddr(reader.mac()?));
+        }
+        let why = match flags & (STRUCK_HELD | STRUCK_SENT) {
+            0 => None,
+            STRUCK_HELD => Some(Foul::Held),
+            STRUCK_SENT => Some(Foul::Sent),
+            _ => return Err(Malformed::Field("struck")),
+        };
+        if let Some(why) = why {
+            let station = reader.u16()?;
+            if station == 0 || station > MAX_STATIONS {
+                return Err(Malformed::Field("struck"));
+            }
+            token.struck = Some(Struck { station, why });
+        }
         reader.end()?;
         Ok(token)
     }
 
     /// Becomes the same as `other`, at the cost of the slots in use: a plain copy moves all of them.
     pub fn copy_from(&mut self, other: &Self) {
-        let Self { mode_epoch, cycle, residual_ns, trt_ns, phase, rested, .. } = *other;
+        let Self { mode_epoch, cycle, residual_ns, trt_ns, phase, rested, audit, struck, .. } = *other;
         let Self { position, next_nrt, idle_visits, dead, ref slots, .. } = *other;
         (self.mode_epoch, self.cycle, self.residual_ns, self.trt_ns) =
             (mode_epoch, cycle, residual_ns, trt_ns);
         (self.phase, self.rested, self.position, self.next_nrt) = (phase, rested, position, next_nrt);
-        (self.idle_visits, self.dead) = (idle_visits, dead);
+        (self.idle_visits, self.dead, self.audit, self.struck) = (idle_visits, dead, audit, struck);
         self.slots.copy_from(slots);
     }
 
@@ -304,7 +350,7 @@ impl Token {
         let dead_octets = self.dead.octets_needed();
         let mut writer = Writer::new(body);
         writer.u32(self.mode_epoch).u32(self.cycle).u32(self.residual_ns).u32(self.trt_ns);
-        writer.u8(phase).u8(if self.rested { RESTED } else { 0 }).u16(self.position);
+        writer.u8(phase).u8(self.flags()).u16(self.position);
         writer.u16(self.next_nrt).u16(self.idle_visits).u16(dead_octets as u16);
         for at in 0..dead_octets {
             writer.u8(self.dead.octet(at));
@@ -313,7 +359,23 @@ impl Token {
         for slot in self.slots.as_slice() {
             writer.u16(slot.station | if slot.periodic { PERIODIC } else { 0 }).u32(slot.tht_ns);
         }
+        if let Some(mac) = self.audit {
+            writer.bytes(&mac.0);
+        }
+        if let Some(struck) = self.struck {
+            writer.u16(struck.station);
+        }
         writer.written()
+    }
+
+    fn flags(&self) -> u8 {
+        let struck = match self.struck.map(|struck| struck.why) {
+            None => 0,
+            Some(Foul::Held) => STRUCK_HELD,
+            Some(Foul::Sent) => STRUCK_SENT,
+        };
+        let flag = |is, bit| if is { bit } else { 0 };
+        struck | flag(self.rested, RESTED) | flag(self.audit.is_some(), AUDITED)
     }
 }
 
@@ -354,6 +416,8 @@ mod tests {
                 trt_ns: 10 + u32::from(slots),
                 phase: if slots > 2 { Phase::NonRealTime } else { Phase::Home },
                 rested: slots > 2,
+                audit: (slots > 2).then_some(MacAddr([2, 3, 4, 5, 6, 7])),
+                struck: (slots > 2).then_some(Struck { station: 1, why: Foul::Held }),
                 position: 11 + slots,
                 next_nrt: 12 + slots,
                 idle_visits: 13 + slots,

@@ -9,10 +9,10 @@ use rota_wire::llc::{
     Control, Fragment, LLC_INFORMATION, LlcHeader, LlcView, MESSAGE_OCTETS_MAX, emit_llc, is_llc,
 };
 use rota_wire::{
-    Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, FrameView, Generation,
-    JoinAnswer, Key, Kind, LinkHeader, Load, MacAddr, ModeNotice, Nack, PayloadKind, Phase, Report,
-    ReportHead, Signal, Slot, SlotList, StationSet, Switch, SwitchAck, Tally, Token, UnitHeader, Verb,
-    Verdict, emit_frame, verify,
+    Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, Foul, FrameView,
+    Generation, JoinAnswer, Key, Kind, LinkHeader, Load, MacAddr, ModeNotice, Nack, PayloadKind, Phase,
+    Report, ReportHead, Signal, Slot, SlotList, StationSet, Struck, Switch, SwitchAck, Tally, Token,
+    UnitHeader, Verb, Verdict, emit_frame, verify,
 };
 
 fn generation() -> impl Strategy<Value = Generation> {
@@ -43,13 +43,16 @@ prop_compose! {
         spent in any::<u32>(),
         phase in prop::sample::select(vec![Phase::First, Phase::RealTime, Phase::NonRealTime, Phase::Home]),
         (rested, position, next_nrt, idle_visits) in any::<(bool, u16, u16, u16)>(),
-        dead in dead(),
+        (dead, audit) in (dead(), prop::option::of(any::<[u8; 6]>())),
+        struck in prop::option::of((1u16..=255, prop::sample::select(vec![Foul::Held, Foul::Sent]))),
         slots in slots(),
     ) -> Token {
+        let audit = audit.map(MacAddr);
+        let struck = struck.map(|(station, why)| Struck { station, why });
         let residual_ns = trt_ns - spent % trt_ns;
         Token {
-            mode_epoch, cycle, residual_ns, trt_ns, phase, rested, position, next_nrt, idle_visits, dead,
-            slots,
+            mode_epoch, cycle, residual_ns, trt_ns, phase, rested, audit, struck, position, next_nrt,
+            idle_visits, dead, slots,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::picture::{Channel, Picture, Rose, Station, Warning};
 use super::rates::Rate;
 use super::watch::mac;
-use rota::{Instant, Monitor, Span, StationRow};
+use rota::{Instant, Mismatch, Monitor, Span, StationRow};
 use std::collections::VecDeque;
 
 /// A stranger that is heard less often is only counted: a host that has just booted asks for an address.
@@ -102,11 +102,12 @@ pub fn sort(warnings: &mut [Warning]) {
 }
 
 /// All kinds of warnings, what weighs most first.
-const KINDS: [&str; 18] = [
+const KINDS: [&str; 19] = [
     "no-node",
     "foreign-babbling",
     "contested",
     "late",
+    "excluded",
     "dead",
     "stalled",
     "babbling",
@@ -138,7 +139,8 @@ pub fn of_segment(rows: &Monitor, picture: &Picture) -> Vec<Warning> {
         warnings.push(warning("refused", sentence));
     }
     for row in rows.all_mismatches() {
-        warnings.push(warning("mismatch", row.sentence()));
+        let is_exclusion = row.kind().is_some_and(Mismatch::is_exclusion);
+        warnings.push(warning(if is_exclusion { "excluded" } else { "mismatch" }, row.sentence()));
     }
     for fault in picture.faults() {
         let sentence = format!("{} is {}: {}", fault.name, fault.value, fault.meaning);
@@ -256,6 +258,7 @@ pub fn meaning(name: &str) -> &'static str {
         "jumps_refused" => "somebody claims a token generation that no honest station can have",
         "tokens_unsound" => "somebody with the key sends tokens that contradict the settings of the segment",
         "strikes" => "a live station did not take the token up, or lost it",
+        "hogs" => "this station left out one that kept the token, or sent outside its slots, again and again",
         "units_dropped" => "units of a channel were given up",
         "transmit_no_room" => "the card's queue was full, so that frames were lost here",
         "receive_drops" => "the kernel dropped frames because this node did not fetch them in time",

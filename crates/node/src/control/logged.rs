@@ -61,6 +61,7 @@ impl Control<'_> {
             }
             // What the journal tells, of both ends.
             ChannelEvent::Told { .. }
+            | ChannelEvent::Struck { .. }
             | ChannelEvent::Incoming { .. }
             | ChannelEvent::ModeChanged
             | ChannelEvent::MembersChanged => {}

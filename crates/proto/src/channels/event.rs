@@ -4,7 +4,8 @@ use super::Contract;
 use crate::cause::CloseCause;
 use crate::io::ChannelId;
 use rota_admission::Refusal;
-use rota_wire::{MacAddr, Tally};
+use rota_units::Span;
+use rota_wire::{Foul, MacAddr, Tally};
 
 /// What the parent learns about its channels.
 #[derive(Clone, Debug)]
@@ -86,6 +87,18 @@ pub enum ChannelEvent {
     Contested {
         /// Which.
         mac: MacAddr,
+    },
+    /// A station is left out of the token for a time: it kept the token, or sent outside its slots, again
+    /// and again.
+    Struck {
+        /// Which.
+        mac: MacAddr,
+        /// For what.
+        why: Foul,
+        /// Whether it is this one.
+        here: bool,
+        /// When it may come back, from now on.
+        wait: Span,
     },
     /// The mode of the segment changed.
     ModeChanged,

@@ -189,8 +189,11 @@ impl Rether {
             }
         }
         for station in claim.granted.iter() {
-            token.dead.remove(station);
+            if !self.is_excluded(now, station) {
+                token.dead.remove(station);
+            }
         }
+        (token.audit, token.struck) = (None, None);
         token.dead.remove(self.station);
         self.leave_out_who_stalls(now, &claim, &mut token);
         token.phase = if token.slots.as_slice().is_empty() { Phase::First } else { Phase::Home };

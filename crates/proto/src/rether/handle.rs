@@ -207,14 +207,25 @@ impl Rether {
         }
         let stamp = Stamp { generation: header.generation, seq: header.seq };
         match header.kind {
-            Kind::Token => self.on_token(now, at, header.source, stamp, &Token::parse(body).ok()?),
+            Kind::Token => {
+                let token = Token::parse(body).ok()?;
+                match token.audit {
+                    Some(to) if to != self.me.mac => self.overhear(at, header.source, to, stamp, &token),
+                    _ => self.on_token(now, at, header.source, stamp, &token),
+                }
+            }
             Kind::TokenAck => self.on_token_ack(header.source, stamp),
-            Kind::List => self.on_list(now, at, stamp, &Token::parse(body).ok()?),
+            Kind::List => {
+                let token = Token::parse(body).ok()?;
+                self.on_list(now, at, stamp, &token);
+                self.watch_master(at, header.source, stamp, &token);
+            }
             Kind::Request => self.on_request(header.source),
             Kind::Mode => self.on_ring_mode(now, ModeNotice::parse(body).ok()?),
             Kind::Will => self.on_will(now, view),
             Kind::Data => {
                 let (unit, payload) = UnitHeader::parse(body).ok()?;
+                self.watch_unit(at, mac, stamp, &unit);
                 return Some(self.on_data(mac, stamp, unit, payload));
             }
             Kind::Signal => return Some(Arrived::Signal(mac, Signal::parse(body).ok()?)),

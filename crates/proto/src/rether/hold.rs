@@ -88,6 +88,7 @@ impl Rether {
         self.counters.tokens_accepted += 1;
         self.measure_rotation(at, stamp, token);
         self.take_news(at, stamp, token);
+        self.watch_predecessor(at, from, stamp, token);
         self.claim = None;
         let mut acknowledge = Some((from, stamp, at + self.settings.hop_timeout.div_down(4)));
         if self.settings.half_duplex {
@@ -150,6 +151,8 @@ impl Rether {
             trt_ns,
             phase: if planted(Bug::NoFirstRotation) { Phase::Home } else { Phase::First },
             rested: false,
+            audit: None,
+            struck: None,
             position: 0,
             next_nrt: self.station,
             idle_visits: 0,
@@ -173,6 +176,7 @@ impl Rether {
         }
         self.seen = stamp;
         (self.nacked, self.granted) = (false, false);
+        self.note_strikes(at, token);
         self.note_deaths(at, &token.dead);
         self.changes.settle(&token.dead);
         self.wills.settle(&token.dead);
@@ -185,7 +189,7 @@ impl Rether {
         if token.dead.contains(self.station) {
             // Declared dead while alive: what was reserved is gone; being heard clears the mark.
             self.lose_reservations();
-            if !self.leaving {
+            if !self.leaving && !self.is_out(at) {
                 self.outbox.push_back(Pending::Announce);
             }
         } else {
@@ -285,6 +289,7 @@ impl Rether {
         let again = if once { Instant::FAR } else { now + self.settings.hop_timeout };
         self.watch =
             Some(Watch { to, token: hold.token, stamp, written: false, passed: now, tries: 0, again });
+        self.watch_successor(now, to, stamp, &hold.token);
         self.outbox.push_back(Pending::Token);
         // In an idle round the token is usually back before the predecessor's watch runs out; its return
         // acknowledges every hop; if it is not back in time, the acknowledgement is sent after all.
@@ -337,6 +342,7 @@ impl Rether {
     }
 
     pub(super) fn on_token_ack(&mut self, from: StationId, stamp: Stamp) {
+        self.watch_answer(from, stamp);
         let ours = self.watch.as_ref().is_some_and(|watch| watch.stamp == stamp && watch.to == from);
         if ours && !planted(Bug::AckIgnored) {
             self.watch = None;
@@ -369,6 +375,7 @@ impl Rether {
         watch.again = (now + hop_timeout * (1 << watch.tries.min(4))).min(decided);
         watch.stamp.seq += u64::from(planted(Bug::RetransmissionRenumbered));
         self.counters.tokens_retransmitted += 1;
+        self.watch_again(now);
         self.contest_station(now, to, Sign::Repeated);
         // A successor that missed the ring's key could not read the token: tell it again.
         self.send_form();

@@ -22,7 +22,7 @@ use rota_wire::{Announce, Generation, JoinAnswer, LinkHeader, MacAddr, Phase, St
 /// How often a station may stop the ring before it has to wait.
 const STRIKES: u8 = 3;
 /// The first wait; each later one is twice as long.
-const HOLD_OFF_MIN: Span = Span::from_millis(1_000);
+pub(super) const HOLD_OFF_MIN: Span = Span::from_millis(1_000);
 /// Nobody is held off for longer at a time.
 pub const HOLD_OFF_MAX: Span = Span::from_millis(64_000);
 /// After so long without a strike all is forgiven.
@@ -59,6 +59,8 @@ pub(super) struct Record {
     pub(super) stalls: u8,
     /// How often the list called it dead.
     pub(super) deaths: u8,
+    /// How often it was left out as a hog.
+    pub(super) hogs: u8,
     pub(super) last: Instant,
     pub(super) until: Instant,
 }
@@ -400,17 +402,23 @@ impl Rether {
 
     fn record(&mut self, now: Instant, station: StationId) -> Option<&mut Record> {
         let mac = self.members.get(station)?.mac;
+        Some(self.record_of(now, mac))
+    }
+
+    /// The same by its address, this station's own included.
+    pub(super) fn record_of(&mut self, now: Instant, mac: MacAddr) -> &mut Record {
         let records = &mut self.changes.records;
         records.retain(|record| now.since(record.last) < FORGIVEN);
         if records.len() >= RECORDS_MAX && records.iter().all(|record| record.mac != mac) {
             records.remove(0);
         }
         let at = records.iter().position(|record| record.mac == mac).unwrap_or_else(|| {
-            records.push(Record { mac, stalls: 0, deaths: 0, last: now, until: Instant::ZERO });
+            let until = Instant::ZERO;
+            records.push(Record { mac, stalls: 0, deaths: 0, hogs: 0, last: now, until });
             records.len() - 1
         });
         records[at].last = now;
-        records.get_mut(at)
+        &mut records[at]
     }
 
     /// A claim had to be made because of this station, which lives. True when it must be left out now.
@@ -445,7 +453,8 @@ impl Rether {
             record.deaths = record.deaths.saturating_add(1);
             if record.deaths >= STRIKES {
                 let doublings = u32::from(record.deaths - STRIKES).min(6);
-                record.until = now + (HOLD_OFF_MIN * (1 << doublings)).min(HOLD_OFF_MAX);
+                let until = now + (HOLD_OFF_MIN * (1 << doublings)).min(HOLD_OFF_MAX);
+                record.until = record.until.max(until);
             }
         }
     }

@@ -6,7 +6,7 @@ use super::settings::Settings;
 use rota_admission::NrtPolicy;
 use rota_units::{BitRate, Instant, Span};
 use rota_wire::bodies::StationState;
-use rota_wire::{Announce, MacAddr, Verdict};
+use rota_wire::{Announce, Foul, MacAddr, Verdict};
 
 /// How many are remembered; further ones wait until somebody is forgotten.
 const ROOM: usize = 16;
@@ -59,6 +59,17 @@ pub enum Mismatch {
     },
     /// Somebody sends with this station's own address.
     OwnAddress,
+    /// It is left out of the token for what it did.
+    Excluded {
+        /// What.
+        why: Foul,
+        /// Whether this station is the one.
+        here: bool,
+        /// For how long.
+        wait: Span,
+        /// The longest that it kept the token, as far as this station has seen.
+        held: Span,
+    },
 }
 
 /// A station and what does not fit.
@@ -218,7 +229,14 @@ fn frames(policy: NrtPolicy) -> u64 {
 impl super::Rether {
     /// Stations that do not fit here, why, and both values.
     pub fn mismatches(&self, now: Instant) -> impl Iterator<Item = Mismatched<'_>> {
-        self.mismatches.all(now)
+        let excluded = self.excluded(now).map(|excluded| {
+            let super::Excluded { mac, why, here, held, wait, .. } = *excluded;
+            let name = self.members.by_mac(mac).map_or("", |member| member.announce.name());
+            let name = if here { &self.me.name } else { name };
+            let heard = excluded.until.minus(wait);
+            Mismatched { mac, name, what: Mismatch::Excluded { why, here, wait, held }, heard }
+        });
+        excluded.chain(self.mismatches.all(now))
     }
 
     /// A station of this segment has announced itself: whether it takes part.

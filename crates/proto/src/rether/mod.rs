@@ -37,6 +37,7 @@ mod counters;
 mod flush;
 mod form;
 mod handle;
+mod hog;
 mod hold;
 mod join;
 mod keys;
@@ -57,6 +58,7 @@ mod will;
 
 pub(crate) use contested::Sign;
 pub(crate) use handle::Arrived;
+pub use hog::Excluded;
 pub use join::{HOLD_OFF_MAX, Refused};
 pub use members::{Member, STATIONS_MAX};
 pub use mismatch::{Mismatch, Mismatched, Setting};
@@ -220,6 +222,8 @@ pub struct Counters {
     pub addresses_contested: u64,
     /// Answers, notices and newcomers beyond what others may make this station do.
     pub over_budget: u64,
+    /// Stations that this one has left out because they kept the token or sent outside their slots.
+    pub hogs: u64,
     /// Last wills of stations whose process has ended.
     pub wills: u64,
     /// Wills under an older key, and copies of one that was known.
@@ -297,6 +301,7 @@ pub struct Rether {
     mismatches: mismatch::Mismatches,
     budgets: Budgets,
     wills: Wills,
+    hogs: hog::Hogs,
     contested: Contested,
     gate: GateOrder,
     turning: Turning,
@@ -325,8 +330,7 @@ impl Rether {
         seed: u64,
     ) -> Self {
         let mut rng = Rng::new(if planted(Bug::SeedForgotten) { seed ^ unseeded() } else { seed });
-        let incarnation = (rng.next_u64() >> 32) as u32 | 1;
-        let nonce = rng.next_u64();
+        let (incarnation, nonce) = ((rng.next_u64() >> 32) as u32 | 1, rng.next_u64());
         let (usual, switch) = flush::rooms(&settings);
         let joining = Joining { ring: false, card_empty: false, tries: 0, again: now, proved: false };
         Self {
@@ -364,6 +368,7 @@ impl Rether {
             mismatches: mismatch::Mismatches::new(),
             budgets: Budgets::new(),
             wills: Wills::default(),
+            hogs: Default::default(),
             contested: Contested::new(),
             gate: GateOrder::Pass,
             turning: Turning::No,

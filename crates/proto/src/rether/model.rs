@@ -64,6 +64,8 @@ fn kept_token(visit: &mut dyn Visit, token: &Token) {
         trt_ns: _,
         phase,
         rested,
+        audit,
+        struck,
         position,
         next_nrt,
         idle_visits,
@@ -72,7 +74,9 @@ fn kept_token(visit: &mut dyn Visit, token: &Token) {
     } = token;
     visit.word(u64::from(*mode_epoch));
     visit.cycle(*cycle);
-    visit.word((*phase as u64) << 1 | u64::from(*rested));
+    let marks = u64::from(audit.is_some());
+    visit.word(struck.map_or(0, |struck| u64::from(struck.station) << 1 | struck.why as u64));
+    visit.word(marks << 4 | (*phase as u64) << 1 | u64::from(*rested));
     visit.word(u64::from(*position) << 32 | u64::from(*next_nrt) << 16 | u64::from(*idle_visits));
     set(visit, dead);
     visit.word(slots.as_slice().len() as u64);
@@ -136,6 +140,7 @@ impl Rether {
             budgets: _,
             contested: _,
             wills: _,
+            hogs: _,
             gate,
             turning: _,
             sessions: _,
@@ -151,14 +156,13 @@ impl Rether {
         } = self;
         assert!(outbox.is_empty() && outputs.is_empty() && events.is_empty(), "a drained machine is shown");
         stamp(visit, *seen);
-        visit.word(u64::from(*station) << 32 | u64::from(*mode_epoch));
+        visit.word(u64::from(*station) << 40 | u64::from(*mode_repeats) << 32 | u64::from(*mode_epoch));
         [u64::from(*incarnation), *nonce, *answers].into_iter().for_each(|name| visit.name(name));
         visit.frame_seq(me.mac, *frame_seq);
         for (epoch, key) in keys.ring.iter().flatten().chain(farewell) {
             visit.key(*epoch, key);
         }
         flag(visit, &[*leaving, *nacked, *granted, *gate == GateOrder::Divert, self.is_flushing()]);
-        visit.word(u64::from(*mode_repeats));
         kept_list(visit, list.as_ref());
         stamp(visit, *list_stamp);
         self.visit_parts(visit);
@@ -286,6 +290,9 @@ impl Rether {
             );
             visit.until(record.until);
         }
+        // In which of the last cycles the token was late, and a hold that is under way, are left out: they
+        // decide by some cycles when an audit begins or ends.
+        self.hogs.words(self.clock.cycle).for_each(|word| visit.word(word));
         set(visit, &self.wills.fresh);
         visit.until(self.wills.due);
         set(visit, &self.changes.leavers);

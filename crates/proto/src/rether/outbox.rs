@@ -294,8 +294,12 @@ impl Rether {
             watch.token.residual_ns = residual;
         }
         let (stamp, to) = (watch.stamp, watch.to);
+        let mut mac = self.members.get(to)?.mac;
+        if let Some(addressee) = &mut watch.token.audit {
+            // It goes to all, who measure how long it is kept.
+            (*addressee, mac) = (mac, MacAddr::BROADCAST);
+        }
         let octets = watch.token.emit(&mut frame.bytes[BODY..]);
-        let mac = self.members.get(to)?.mac;
         self.seal(frame, mac, Kind::Token, PayloadKind::None, Proof::Ring(stamp), octets)
     }
 }

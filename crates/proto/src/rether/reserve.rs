@@ -11,7 +11,7 @@ use crate::io::{ChannelId, Output, StationId, UnitFate, UnitRef};
 use crate::planted::{Bug, planted};
 use rota_admission::{Admitted, Growth, Pace, Refusal, Request, admit, grow, shrunk, standing};
 use rota_units::{Instant, Octets, Span};
-use rota_wire::{MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token, Verdict};
+use rota_wire::{Foul, MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token, Verdict};
 use std::collections::VecDeque;
 
 /// Units of one session that may wait; a number of its own, since a clone keeps no spare room.
@@ -87,6 +87,17 @@ pub enum LinkEvent {
     Contested {
         /// Which.
         mac: MacAddr,
+    },
+    /// A station is left out for what it did.
+    Struck {
+        /// Which.
+        mac: MacAddr,
+        /// For what.
+        why: Foul,
+        /// Whether it is this one.
+        here: bool,
+        /// When it may come back, from now on.
+        wait: Span,
     },
     /// The mode changed.
     ModeChanged,

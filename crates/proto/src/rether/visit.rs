@@ -93,6 +93,11 @@ impl Rether {
                 return self.outputs.pop_front();
             }
             self.execute_wills(now);
+            if self.strike_hogs(now)
+                && let Some(output) = self.write_pending(now, frame)
+            {
+                return Some(output);
+            }
             let Some(hold) = &self.hold else { return None };
             let step = match hold.stage {
                 Stage::Begin => self.begin_visit(now),
@@ -131,6 +136,7 @@ impl Rether {
         if hold.token.phase == Phase::RealTime {
             self.grow_sessions(&mut hold.token);
         }
+        self.ask_audit(&mut hold.token);
         self.note_list(&hold.token);
         let (phase, unreserved) = (hold.token.phase, is_over(&hold.token));
         let fresh = hold.stamp.seq == 1;
@@ -244,6 +250,7 @@ impl Rether {
         hold.stamp = next_stamp(hold.stamp, self.station);
         self.seen = hold.stamp;
         hold.token.cycle = self.clock.cycle;
+        self.audit_cycle(&mut hold.token, cycle);
         hold.token.phase = Phase::RealTime;
         hold.token.position = 0;
         self.note_list(&hold.token);

@@ -11,6 +11,7 @@
 //! claim.
 
 use super::counters::next_stamp;
+use super::hold::Hold;
 use super::members::Member;
 use super::outbox::Pending;
 use super::visit::Stage;
@@ -155,31 +156,35 @@ impl Rether {
     /// itself tells them.
     pub(super) fn execute_wills(&mut self, now: Instant) {
         let willed = self.wills.fresh;
-        let Some(mut hold) = self.hold.take_if(|hold| !willed.is_empty() && hold.token.phase != Phase::First)
-        else {
-            return;
-        };
+        let may = |hold: &mut Hold| !willed.is_empty() && hold.token.phase != Phase::First;
+        let Some(hold) = self.hold.take_if(may) else { return };
+        self.wills = Wills::default();
+        self.leave_out(now, hold, willed);
+    }
+
+    /// Strikes stations from the token in hand and tells all. Whoever has it goes on.
+    pub(super) fn leave_out(&mut self, now: Instant, mut hold: Hold, who: StationSet) {
         match &mut hold.stage {
             Stage::Slot { index, .. } => {
                 let before = &hold.token.slots.as_slice()[..(*index).min(hold.token.slots.as_slice().len())];
-                *index -= before.iter().filter(|slot| willed.contains(slot.station)).count();
+                *index -= before.iter().filter(|slot| who.contains(slot.station)).count();
             }
-            Stage::Leave { to } if willed.contains(*to) => hold.stage = Stage::Begin,
+            Stage::Leave { to } if who.contains(*to) => hold.stage = Stage::Begin,
             _ => {}
         }
-        for station in willed.iter() {
+        for station in who.iter() {
             if self.is_member(station) && !hold.token.dead.contains(station) {
                 hold.token.dead.insert(station);
                 self.counters.stations_declared_dead += 1;
             }
         }
-        self.drop_slots(&mut hold.token, |slot, _| willed.contains(slot.station));
+        self.drop_slots(&mut hold.token, |slot, _| who.contains(slot.station));
+        self.note_strikes(now, &hold.token);
         self.note_deaths(now, &hold.token.dead);
         hold.stamp = next_stamp(hold.stamp, self.station);
         self.note_list(&hold.token);
         (self.seen, self.list_stamp) = (hold.stamp, hold.stamp);
         self.silence_at = now + self.settings.silence(self.rank());
-        self.wills = Wills::default();
         if self.live_stations(&hold.token) > 1 {
             self.outbox.push_back(Pending::List);
         }

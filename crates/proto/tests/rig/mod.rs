@@ -391,6 +391,8 @@ impl Rig {
             trt_ns: TRT.as_nanos() as u32,
             phase,
             rested: false,
+            audit: None,
+            struck: None,
             position: 0,
             next_nrt: 1,
             idle_visits: 0,

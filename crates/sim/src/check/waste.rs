@@ -2,6 +2,7 @@
 //! may wait behind what a long hold sends, but not for ever.
 
 use super::{Checker, Findings, Seen, View};
+use crate::faults::is_token_for;
 use crate::hosts::Host;
 use rota_proto::ModeName;
 use rota_wire::{FrameView, Generation, Kind};
@@ -31,15 +32,14 @@ impl Checker for Waste {
         for seen in view.seen {
             match seen {
                 Seen::Sent { host, frame, kind: Some(Kind::Token), .. } => {
-                    let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { continue };
+                    let ether_type = view.settings.ether_type;
                     // Who has gone back to plain mode meanwhile tells so behind all that its queue held.
-                    let to = view
-                        .hosts
-                        .iter()
-                        .filter(|to| [to.mac, to.mac.own_group()].contains(&frame.destination_mac()));
+                    let to = view.hosts.iter().filter(|to| is_token_for(frame, to.mac, ether_type));
                     let mut to = to.filter_map(|to| to.node.as_ref());
                     let rings = to.any(|node| node.link().mode() == ModeName::Token);
-                    if rings {
+                    if let Ok(frame) = FrameView::parse(frame, ether_type)
+                        && rings
+                    {
                         let token = (frame.header().generation, frame.header().seq);
                         self.token(view, *host, token, findings);
                     }

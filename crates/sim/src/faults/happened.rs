@@ -71,6 +71,10 @@ pub enum Happened {
     Willed,
     /// 28: a stranger used a station's address.
     Spoofed,
+    /// 27: a station kept the token for less than its lease.
+    Kept,
+    /// 27: a unit's frame left its station behind the token.
+    Strayed,
 }
 
 impl Happened {
@@ -115,6 +119,8 @@ impl Happened {
         (Self::Flooded, "flood", "35"),
         (Self::Willed, "last will", "11"),
         (Self::Spoofed, "address used by a stranger", "28"),
+        (Self::Kept, "token kept below its lease", "27"),
+        (Self::Strayed, "unit outside its slot", "27"),
     ];
 }
 

@@ -11,4 +11,4 @@ pub use evil::{Evil, Injected};
 pub use happened::{Happened, Tally};
 pub use mix::{Draw, Mix};
 pub use script::{Fault, Moment, Timed};
-pub use wire::{Passed, Ports, Select, Strike, WireFault, Wires, all_ports, kind_of, ports};
+pub use wire::{Passed, Ports, Select, Strike, WireFault, Wires, all_ports, is_token_for, kind_of, ports};

@@ -110,6 +110,22 @@ pub enum Fault {
         /// How often.
         times: u32,
     },
+    /// 27: a station keeps each token for longer than its slot, and passes it on before its lease ends.
+    Keep {
+        /// Who.
+        host: usize,
+        /// For so long.
+        hold: Span,
+        /// Every so many tokens one.
+        nth: u32,
+    },
+    /// 27: a station's units leave its card so much later than it hands them over: behind the token.
+    Stray {
+        /// Whose.
+        host: usize,
+        /// How much later.
+        late: Span,
+    },
     /// 28: frames that nobody with a key made.
     Forge {
         /// From one to the next.
@@ -175,6 +191,8 @@ impl Fault {
             | Self::Flap { host, .. }
             | Self::Babble { host, .. }
             | Self::Hog { host, .. }
+            | Self::Keep { host, .. }
+            | Self::Stray { host, .. }
             | Self::Spoof { host, .. }
             | Self::Skew { host } => vec![*host],
             Self::OneWay { from, to } => vec![*from, *to],

@@ -5,7 +5,7 @@ use super::happened::Happened;
 use crate::engine::Stream;
 use crate::media::Frame;
 use rota_units::{Instant, Span};
-use rota_wire::{FrameView, Kind, StationSet};
+use rota_wire::{FrameView, Kind, MacAddr, StationSet, Token};
 
 /// Ports of a medium, from 0.
 pub type Ports = StationSet;
@@ -58,6 +58,15 @@ impl Select {
 /// What a frame of ours is; `None` for ordinary ones. Nothing is proven by it.
 pub fn kind_of(frame: &[u8], ether_type: u16) -> Option<Kind> {
     FrameView::parse(frame, ether_type).ok().map(|view| view.header().kind)
+}
+
+/// Whether a frame is a token that this address is to take. An audited one goes to all and names it.
+pub fn is_token_for(frame: &[u8], mac: MacAddr, ether_type: u16) -> bool {
+    let Some(view) = FrameView::parse(frame, ether_type).ok() else { return false };
+    let to = view.destination_mac();
+    let named = || Token::parse(view.body()).is_ok_and(|token| token.audit == Some(mac));
+    view.header().kind == Kind::Token
+        && (to == mac || to == mac.own_group() || to == MacAddr::BROADCAST && named())
 }
 
 /// What goes wrong on a wire.

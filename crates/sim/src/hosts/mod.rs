@@ -34,6 +34,17 @@ struct Assembly {
     intact: bool,
 }
 
+/// A host that stands still with each n-th token in its hands.
+#[derive(Clone, Copy, Debug)]
+pub struct Keeps {
+    /// For so long.
+    pub hold: Span,
+    /// Which ones.
+    pub nth: u32,
+    /// How many have come.
+    pub tokens: u32,
+}
+
 /// One host.
 #[derive(Debug)]
 pub struct Host {
@@ -47,6 +58,10 @@ pub struct Host {
     pub died: Instant,
     /// Until when the process is stopped.
     pub paused_until: Instant,
+    /// How it keeps tokens for longer than its slots.
+    pub keeps: Option<Keeps>,
+    /// How much later than it hands them over its units leave its card.
+    pub units_late: Span,
     /// Its monotonic clock.
     pub clock: Clock,
     /// What its processor costs.
@@ -110,6 +125,8 @@ impl Host {
             boots: 0,
             died: Instant::ZERO,
             paused_until: Instant::ZERO,
+            keeps: None,
+            units_late: Span::ZERO,
             clock,
             profile,
             settings: None,
@@ -161,6 +178,13 @@ impl Host {
     /// The channels that it receives, and which flow of the world each is.
     pub fn incoming(&self) -> impl Iterator<Item = (ChannelId, usize)> + '_ {
         self.incoming.iter().map(|(channel, flow)| (*channel, *flow))
+    }
+
+    /// Whether it keeps this token, which has just come.
+    pub(crate) fn keeps_this(&mut self) -> bool {
+        let Some(keeps) = &mut self.keeps else { return false };
+        keeps.tokens += 1;
+        keeps.tokens % keeps.nth == 0
     }
 
     /// Whether its process can run at `now`.

@@ -4,7 +4,7 @@ use super::{EPOCH, SECRET, World, mac};
 use crate::check::{Blow, Scope, Seen, are_strangers};
 use crate::engine::Stream;
 use crate::faults::{Evil, Fault, Happened, Injected, Moment};
-use crate::hosts::HostProfile;
+use crate::hosts::{HostProfile, Keeps};
 use crate::media::wire_time;
 use rota_units::{Instant, Span};
 use rota_wire::{Key, MacAddr};
@@ -79,6 +79,10 @@ impl World {
                 self.tally.count(Happened::Hogged);
                 self.arm(*host, Moment::In("holding"), Strike::Pause(span), *times, until);
             }
+            Fault::Keep { host, hold, nth } => {
+                self.hosts[*host].keeps = Some(Keeps { hold: *hold, nth: (*nth).max(1), tokens: 0 });
+            }
+            Fault::Stray { host, late } => self.hosts[*host].units_late = *late,
             Fault::Partition { .. } | Fault::OneWay { .. } => self.cut(fault, until, &random),
             _ => self.begin_evil(fault, lasts),
         }
@@ -314,6 +318,8 @@ impl World {
                 let clean = self.spec.profile;
                 self.hosts[*host].profile = clean;
             }
+            Fault::Keep { host, .. } => self.hosts[*host].keeps = None,
+            Fault::Stray { host, .. } => self.hosts[*host].units_late = Span::ZERO,
             Fault::Drift { host, .. } => self.set_clock(*host, 1_000_000_000),
             Fault::Partition { .. } => {
                 self.tally.count(Happened::Merged);
@@ -347,6 +353,7 @@ impl World {
         self.armed.clear();
         let now = self.now();
         for host in 0..self.hosts.len() {
+            (self.hosts[host].keeps, self.hosts[host].units_late) = (None, Span::ZERO);
             if self.hosts[host].boots > 0 && self.hosts[host].node.is_none() {
                 self.start(host);
             }

@@ -3,7 +3,7 @@
 use super::custody::refusals;
 use super::{Event, Plant, World};
 use crate::check::{Scope, Seen};
-use crate::faults::kind_of;
+use crate::faults::{Happened, is_token_for, kind_of};
 use crate::hosts::{INBOX_MAX, Pattern};
 use crate::media::{End, Frame};
 use rota_proto::{ChannelEvent, FrameBuf, GateOrder, Input, ModeName, Node, Output, PortId, Received};
@@ -27,7 +27,8 @@ impl World {
             self.fragment_ends(&frame, End::PassedBy);
             return;
         }
-        let ours = frame.get(12..14) == Some(&self.spec.settings.ether_type.to_be_bytes());
+        let ether_type = self.spec.settings.ether_type;
+        let ours = frame.get(12..14) == Some(&ether_type.to_be_bytes());
         let is_message = self.spec.settings.llc.enabled && is_llc(&frame);
         if !ours && !is_message {
             host.ordinary_received += 1;
@@ -41,13 +42,20 @@ impl World {
             // By then its death must be known: whoever still sends it a token has no excuse.
             let recovery = self.recovery.crash(self.hosts.len() as u64) * 2;
             if known <= self.spec.settings.trt * 33 + recovery {
-                self.lost_on_silent(&frame);
+                self.lost_on_silent(to, &frame);
             }
+            return;
+        }
+        if now >= host.paused_until && is_token_for(&frame, host.mac, ether_type) && host.keeps_this() {
+            let hold = host.keeps.map_or(Span::ZERO, |keeps| keeps.hold);
+            host.queue(now, frame);
+            self.tally.count(Happened::Kept);
+            self.pause(to, hold);
             return;
         }
         if now < host.paused_until {
             host.queue(now, frame.clone());
-            self.lost_on_silent(&frame);
+            self.lost_on_silent(to, &frame);
         } else if host.serving {
             host.queue(now, frame);
         } else if host.profile.is_ideal() {
@@ -65,8 +73,8 @@ impl World {
     }
 
     /// A token that goes to who cannot take it is as good as lost there.
-    fn lost_on_silent(&mut self, frame: &Frame) {
-        if kind_of(frame, self.spec.settings.ether_type) == Some(Kind::Token) {
+    fn lost_on_silent(&mut self, to: usize, frame: &Frame) {
+        if is_token_for(frame, self.hosts[to].mac, self.spec.settings.ether_type) {
             let silent = self.silent_hosts();
             let span = self.recovery.crash(silent.max(1)) + self.recovery.slot();
             self.windows.open(self.engine.now(), span, Scope::All);
@@ -174,7 +182,7 @@ impl World {
             }
         }
         if stranger {
-            self.lost_on_silent(frame);
+            self.lost_on_silent(to, frame);
         }
     }
 
@@ -354,6 +362,14 @@ impl World {
             self.findings.add(now, "R7", what);
         }
         self.seen.push(Seen::Sent { host: from, frame: frame.clone(), kind, holding });
+        let late = host.units_late;
+        if kind == Some(Kind::Data) && late > Span::ZERO {
+            // It leaves when another station has the token, and takes its time.
+            self.tally.count(Happened::Strayed);
+            self.windows.open(now, late + self.recovery.slot(), Scope::All);
+            self.engine.schedule(now + late, Event::Hand { from, frame });
+            return;
+        }
         if host.profile.is_ideal() {
             self.send(from, frame);
             return;

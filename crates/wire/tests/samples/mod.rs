@@ -42,6 +42,8 @@ pub fn token(slots: usize, dead: bool) -> Token {
         trt_ns: 33_333_333,
         phase: Phase::RealTime,
         rested: true,
+        audit: None,
+        struck: None,
         position: 1,
         next_nrt: 2,
         idle_visits: 3,

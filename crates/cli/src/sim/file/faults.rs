@@ -32,6 +32,7 @@ pub(super) enum Kind {
     Flap,
     Babble,
     Hog,
+    Stray,
     Forge,
     Insider,
     Wrap,
@@ -69,6 +70,7 @@ pub struct FaultTable {
     pub(super) rate: Option<f64>,
     pub(super) octets: Option<u64>,
     pub(super) broadcast: Option<bool>,
+    pub(super) hold: Option<Time>,
 }
 
 /// One table and what its errors must name.
@@ -217,6 +219,13 @@ impl Place<'_> {
             Kind::OneWay => Fault::OneWay { from: self.host()?, to: self.other()? },
             Kind::Flap => Fault::Flap { host: self.host()?, period: gap()? },
             Kind::Babble => Fault::Babble { host: self.host()?, gap: gap()?, octets: self.octets(1_000)? },
+            Kind::Hog if table.hold.is_some() => {
+                let nth = u32::try_from(table.count.unwrap_or(1)).ok().filter(|nth| *nth > 0);
+                let nth =
+                    nth.ok_or_else(|| self.wrong("count", "with \"hold\": each so many-th token, from 1"))?;
+                Fault::Keep { host: self.host()?, hold: self.time(table.hold, "hold")?, nth }
+            }
+            Kind::Stray => Fault::Stray { host: self.host()?, late: self.time(table.max, "max")? },
             Kind::Hog => {
                 let times = table.count.unwrap_or(1);
                 let times = u32::try_from(times).ok().filter(|times| *times <= 1_000);

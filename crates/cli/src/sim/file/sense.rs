@@ -45,7 +45,8 @@ fn fields(kind: Kind) -> &'static [&'static str] {
         Kind::OneWay | Kind::Clone => &["station", "other"],
         Kind::Flap => &["station", "period"],
         Kind::Babble => &["station", "period", "octets"],
-        Kind::Hog => &["station", "count"],
+        Kind::Hog => &["station", "count", "hold"],
+        Kind::Stray => &["station", "max"],
         Kind::Forge | Kind::Insider | Kind::Wrap | Kind::Replay => &["period"],
         Kind::Spoof => &["station", "period", "broadcast"],
         Kind::Flood => &["octets", "broadcast"],
@@ -66,7 +67,7 @@ fn unused(given: &[(&'static str, bool)], used: &[&str], who: &str) -> Option<(&
 }
 
 impl FaultTable {
-    fn given(&self) -> [(&'static str, bool); 19] {
+    fn given(&self) -> [(&'static str, bool); 20] {
         [
             ("station", self.station.is_some()),
             ("other", self.other.is_some()),
@@ -87,6 +88,7 @@ impl FaultTable {
             ("rate", self.rate.is_some()),
             ("octets", self.octets.is_some()),
             ("broadcast", self.broadcast.is_some()),
+            ("hold", self.hold.is_some()),
         ]
     }
 
@@ -109,6 +111,9 @@ impl FaultTable {
         named.sort_unstable();
         named.dedup();
         match self.kind {
+            Kind::Hog if self.hold.is_some() && self.lasts.is_none() => {
+                error("lasts", "is missing: with \"hold\" a hog goes on for so long")
+            }
             Kind::Storm if named.is_empty() => error("stations", "nobody starts; name stations"),
             Kind::Partition if named.is_empty() || named.len() >= stations => {
                 error("stations", "nobody is parted from anybody; name some of the stations, not all")

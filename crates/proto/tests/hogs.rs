@@ -1,0 +1,172 @@
+//! What one station does about others that keep the token too long, and about its own exclusion (decision
+//! 016). A script plays the other stations.
+
+mod rig;
+
+use rig::{ME, Rig, TRT, mac, ms};
+use rota_proto::ChannelEvent;
+use rota_units::Span;
+use rota_wire::{
+    Announce, Foul, Kind, LinkHeader, MacAddr, Phase, Struck, Token, UNIT_HEADER_OCTETS, UnitHeader,
+};
+
+const SLOTS: &[(u16, u32, bool)] = &[(1, 6_000, true), (3, 6_000, true)];
+
+fn token(rig: &Rig, cycle: u32, phase: Phase, position: u16, spent: Span) -> Token {
+    let residual_ns = TRT.minus(spent).as_nanos() as u32;
+    Token { cycle, position, residual_ns, next_nrt: ME, ..rig.token(phase, SLOTS) }
+}
+
+/// The cycle master begins a cycle.
+fn begin(rig: &mut Rig, cycle: u32, change: impl FnOnce(&mut Token)) {
+    let mut list = token(rig, cycle, Phase::RealTime, 0, Span::ZERO);
+    change(&mut list);
+    let mut body = [0; 1_400];
+    let length = list.emit(&mut body);
+    rig.stamp.2 += 1;
+    rig.hear_ring(1, Kind::List, rig.stamp, &body[..length]);
+}
+
+/// A hop of an audited token between two others, or to this station.
+fn hop(rig: &mut Rig, from: u16, to: u16, token: &Token) {
+    let audited = Token { audit: Some(mac(to)), ..*token };
+    rig.hear_token(from, 1, &audited);
+}
+
+/// One cycle in which station 3 keeps the token for so long, and says that it took 2 ms.
+fn cycle(rig: &mut Rig, cycle: u32, kept: Span) {
+    begin(rig, cycle, |_| ());
+    rig.run(ms(5));
+    let given = token(rig, cycle, Phase::RealTime, 1, ms(5));
+    hop(rig, 1, 3, &given);
+    rig.run(kept);
+    let said = token(rig, cycle, Phase::Home, 2, ms(8));
+    hop(rig, 3, 1, &said);
+    rig.run(ms(3));
+}
+
+/// The next cycle brings the token to this station.
+fn visit(rig: &mut Rig, cycle: u32) {
+    begin(rig, cycle, |_| ());
+    rig.run(ms(2));
+    rig.clear();
+    let here = token(rig, cycle, Phase::NonRealTime, 2, ms(2));
+    rig.hear_token(1, 1, &here);
+    rig.run(ms(3));
+}
+
+fn struck(rig: &Rig) -> Option<Struck> {
+    rig.sent.iter().filter(|sent| sent.header.kind == Kind::List).find_map(|sent| {
+        let list = Token::parse(&sent.body).expect("sound");
+        assert!(list.struck.is_none_or(|struck| list.dead.contains(struck.station)));
+        list.struck
+    })
+}
+
+#[test]
+fn an_audited_token_is_taken_by_the_one_that_it_names() {
+    let mut rig = Rig::ring();
+    begin(&mut rig, 5, |_| ());
+    rig.run(ms(2));
+    rig.clear();
+    let before = rig.node.link().list_stamp();
+    let token = token(&rig, 5, Phase::RealTime, 1, ms(2));
+    hop(&mut rig, 1, 3, &token);
+    rig.run(ms(1));
+    assert_eq!((rig.state(), rig.sent.len()), ("ring", 0), "{:?}", rig.sent);
+    assert_eq!(rig.node.link().list_stamp(), before, "who overhears believes nothing");
+    let home = Token { phase: Phase::NonRealTime, position: 2, ..token };
+    hop(&mut rig, 3, ME, &home);
+    rig.run(ms(2));
+    let passed = rig.last(Kind::Token);
+    assert_eq!(passed.to, MacAddr::BROADCAST, "it goes on to all");
+    let next = Token::parse(&passed.body).expect("sound").audit.expect("it names somebody");
+    assert!([mac(1), mac(3)].contains(&next), "{next}");
+}
+
+/// It says in each token that it passed it on at once.
+#[test]
+fn who_lies_about_its_hold_is_measured_all_the_same() {
+    let mut rig = Rig::ring();
+    for at in 0..5 {
+        cycle(&mut rig, 10 + at * 2, ms(50));
+    }
+    visit(&mut rig, 20);
+    assert_eq!(struck(&rig), None, "five of sixteen are not enough");
+    cycle(&mut rig, 22, ms(50));
+    visit(&mut rig, 24);
+    assert_eq!(struck(&rig), Some(Struck { station: 3, why: Foul::Held }));
+    assert_eq!(rig.node.link().counters().hogs, 1);
+    let named = rig.events.iter().find_map(|event| match event {
+        ChannelEvent::Struck { mac, why, here, wait } => Some((*mac, *why, *here, *wait)),
+        _ => None,
+    });
+    assert_eq!(named, Some((mac(3), Foul::Held, false, ms(8_000))));
+    let now = rig.now;
+    let excluded: Vec<_> = rig.node.link().excluded(now).map(|excluded| excluded.held).collect();
+    assert!(matches!(excluded[..], [held] if held >= ms(50) && held < ms(52)), "{excluded:?}");
+}
+
+#[test]
+fn what_its_slots_allow_and_a_stall_now_and_then_are_no_strike() {
+    let mut rig = Rig::ring();
+    for at in 0..40 {
+        // A slot of 6 ms, an ordinary visit, and the way there and on.
+        let kept = if at % 4 == 0 { ms(50) } else { ms(9) };
+        cycle(&mut rig, 10 + at * 2, kept);
+    }
+    visit(&mut rig, 90);
+    assert_eq!((struck(&rig), rig.node.link().counters().hogs), (None, 0));
+}
+
+/// Frames wait at this station's own port: what it measures is not the others' doing.
+#[test]
+fn who_hears_late_blames_nobody() {
+    let mut rig = Rig::ring();
+    for at in 0..12 {
+        let number = 10 + at * 2;
+        begin(&mut rig, number, |_| ());
+        rig.run(ms(25));
+        // Written 20 ms ago; the next frame has waited for 70.
+        let given = token(&rig, number, Phase::RealTime, 1, ms(5));
+        hop(&mut rig, 1, 3, &given);
+        rig.run(ms(50));
+        let said = token(&rig, number, Phase::Home, 2, ms(8));
+        hop(&mut rig, 3, 1, &said);
+        rig.run(ms(3));
+    }
+    visit(&mut rig, 40);
+    assert_eq!((struck(&rig), rig.node.link().counters().hogs), (None, 0));
+}
+
+/// Somebody plays a unit again whenever he likes.
+#[test]
+fn a_unit_that_was_on_the_wire_before_is_no_evidence() {
+    for again in [true, false] {
+        let mut rig = Rig::ring();
+        let mut first = None;
+        for at in 0..20u32 {
+            begin(&mut rig, 10 + at, |_| ());
+            let unit = UnitHeader {
+                label: 1,
+                number: at as u16,
+                fragment: 0,
+                last: true,
+                unit_octets: 4,
+                schedule_ns: 0,
+            };
+            let mut body = [0; UNIT_HEADER_OCTETS + 4];
+            unit.emit(&mut body);
+            rig.run(ms(2));
+            let frame = rig.ring_frame(3, Kind::Data, rig.stamp, &body);
+            let frame = if again { first.get_or_insert(frame).clone() } else { frame };
+            // Behind the next list, and later than D.
+            begin(&mut rig, 11 + at, |_| ());
+            rig.run(ms(10));
+            rig.hear_raw(Some(rig.now), &frame);
+        }
+        visit(&mut rig, 60);
+        let wanted = (!again).then_some(Struck { station: 3, why: Foul::Sent });
+        assert_eq!(struck(&rig), wanted, "again: {again}");
+    }
+}
