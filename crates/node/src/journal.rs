@@ -394,6 +394,27 @@ mod tests {
         assert!(causes(&calm, &stalled)[0].sentence.contains("the host of n2"));
     }
 
+    /// Units that were late because of a hog have its name in their incident, in the words of the log.
+    #[test]
+    fn a_station_that_is_left_out_for_what_it_did_is_a_cause_in_the_same_words() {
+        let before = look(&[(3, "n3", true)]);
+        let mut after = before.clone();
+        let row = MismatchRow {
+            mac: 0x0200_0000_0003,
+            kind: Mismatch::Hog as u64,
+            ours: 8_000_000_000,
+            theirs: 60_000_000,
+            ..MismatchRow::default()
+        };
+        after.mismatches.insert(row.sentence(), row.kind());
+        let said = row.sentence();
+        assert!(said.ends_with("for up to 60 ms: the ring leaves it out for 8 s"), "{said}");
+        let found = causes(&before, &after);
+        assert_eq!((found[0].kind.as_str(), &found[0].sentence), ("token_hog", &said));
+        assert_eq!(texts(&before, &after), [said]);
+        assert_eq!(causes(&after, &after), []);
+    }
+
     #[test]
     fn late_units_are_said_with_their_channel_and_how_late() {
         let row =

@@ -6,6 +6,7 @@ mod rig;
 use rig::{ME, Rig, TRT, mac, ms};
 use rota_proto::ChannelEvent;
 use rota_units::Span;
+use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, Foul, Kind, LinkHeader, MacAddr, Phase, Struck, Token, UNIT_HEADER_OCTETS, UnitHeader,
 };
@@ -137,6 +138,73 @@ fn who_hears_late_blames_nobody() {
     }
     visit(&mut rig, 40);
     assert_eq!((struck(&rig), rig.node.link().counters().hogs), (None, 0));
+}
+
+/// A member of this ring says that it lives.
+fn lives(rig: &mut Rig, station: u16, seq: u64) {
+    let mut said = Announce::new(u64::from(station), 0x903, 1, StationState::Ring, "n3");
+    said.mode_epoch = rig.mode_epoch;
+    (said.trt_ns, said.rate_bps) = (TRT.as_nanos() as u32, rig.settings.link.rate.as_bps());
+    said.settings = rig.settings.digest();
+    let mut body = [0; 96];
+    let length = said.emit(&mut body);
+    let generation = rig.node.link().newest();
+    let header = LinkHeader { seq, generation, ..rig.header(station, Kind::Announce) };
+    let frame = rig.frame(&header, &body[..length], &rig.segment_key);
+    rig.hear_raw(Some(rig.now), &frame);
+}
+
+/// No word of its own brings it back before its time; then one does.
+#[test]
+fn who_was_struck_waits() {
+    let mut rig = Rig::ring();
+    (0..6).for_each(|at| cycle(&mut rig, 10 + at * 2, ms(50)));
+    visit(&mut rig, 30);
+    assert!(struck(&rig).is_some() && rig.node.link().is_dead(3));
+    let dead = |rig: &Rig| Token::parse(&rig.last(Kind::Token).body).expect("sound").dead;
+    let gone = dead(&rig);
+    for at in 0..2u32 {
+        lives(&mut rig, 3, 1_000 + u64::from(at));
+        begin(&mut rig, 40 + at * 4, |list| list.dead = gone);
+        let here = Token { dead: gone, ..token(&rig, 40 + at * 4, Phase::NonRealTime, 2, Span::ZERO) };
+        rig.hear_token(1, 1, &here);
+        rig.run(ms(3));
+        assert_eq!(dead(&rig).contains(3), at == 0, "visit {at}");
+        // All others keep the ring alive.
+        for quiet in 0..90 {
+            begin(&mut rig, 41 + at * 4 + quiet, |list| list.dead = gone);
+            rig.run(ms(95));
+        }
+    }
+}
+
+#[test]
+fn who_is_struck_itself_says_so_and_does_not_ask_before_its_time() {
+    let mut rig = Rig::ring();
+    begin(&mut rig, 9, |_| ());
+    rig.run(ms(2));
+    rig.clear();
+    let out = |list: &mut Token| {
+        list.dead.insert(ME);
+        list.struck = Some(Struck { station: ME, why: Foul::Sent });
+    };
+    begin(&mut rig, 10, out);
+    rig.run(ms(3));
+    let now = rig.now;
+    let own = rig.node.link().excluded(now).next().copied().expect("it knows");
+    assert!(own.here && own.why == Foul::Sent && own.mac == mac(ME) && own.wait == ms(8_000), "{own:?}");
+    assert!(rig.events.iter().any(|event| matches!(event, ChannelEvent::Struck { here: true, .. })));
+    for at in 0..100 {
+        begin(&mut rig, 11 + at, |list| list.dead.insert(ME));
+        let now = rig.now;
+        let asks = rig.sent.iter().any(|sent| sent.header.kind == Kind::Announce);
+        assert_eq!(asks, now > own.until, "{at}: {now:?} {:?}", own.until);
+        if asks {
+            return;
+        }
+        rig.run(ms(90));
+    }
+    panic!("it never asks");
 }
 
 /// Somebody plays a unit again whenever he likes.
