@@ -165,8 +165,8 @@ fn a_receiver_that_stands_still_holds_up_nobody() {
     assert!(told("complete") < 120 && told("complete") >= 8 && told("sent") == 120, "{received}");
 }
 
-/// A slot of its memory was taken to hold 1,400 octets, also where a frame holds 512: of eight units that should
-/// wait for it less than three did.
+/// A slot of its memory was taken to hold 1,400 octets, also where a frame holds 512: of eight units that
+/// should wait for it less than six did.
 #[test]
 fn a_receiver_that_is_behind_misses_nothing_at_a_small_mtu_either() {
     let Some(lab) = Lab::without_nodes("small", 2, &[]) else { return };

@@ -87,8 +87,8 @@ fn after_a_stall_a_stream_is_in_time_again_by_either_policy() {
     }
 }
 
-/// A stream that broke off after units had been late ended with 1 at both ends. The sender printed no document
-/// then, and the receiver's had no error.
+/// A stream that broke off after units had been late ended with 1 at both ends. The sender printed no
+/// document then, and the receiver's had no error.
 #[test]
 fn a_stream_that_breaks_off_hides_no_broken_promise_at_either_end() {
     let Some(lab) = Lab::without_nodes("both", 2, &[]) else { return };

@@ -49,8 +49,8 @@ fn within<T, E>(
 impl SendChannel {
     /// Opens the channel again after its end: waits for a node at the same control path, and asks it for the
     /// same channel to the same station and service, for `time` at most. Units are numbered from 0 again;
-    /// those that were handed over and had not left are lost. What becomes of overdue units stays as it was set
-    /// last, and [`SendChannel::tally`] goes on. Until it succeeds, this channel stays as it is.
+    /// those that were handed over and had not left are lost. What becomes of overdue units stays as it was
+    /// set last, and [`SendChannel::tally`] goes on. Until it succeeds, this channel stays as it is.
     ///
     /// # Errors
     /// [`OpenError::Refused`] at once; whatever else was in the way last when the time is over.

@@ -36,8 +36,8 @@ pub fn check_server(path: &Path, server: u32) -> Result<(), Stranger> {
     Err(Stranger { path: path.to_owned(), user: server, own })
 }
 
-/// Whether both numbers mean one user: all users without a number in this user namespace bear the same one, of
-/// whom this program may be one.
+/// Whether both numbers mean one user: all users without a number in this user namespace bear the same one,
+/// of whom this program may be one.
 fn is_own(own: u32, server: u32, is_mapped: impl Fn(u32) -> bool) -> bool {
     server == own && is_mapped(own)
 }
