@@ -58,6 +58,8 @@ fn a_node_says_what_it_lacks() {
     let (short, open, missing) = (key(&short), key(&open), key(&missing));
     let files = [("@short", &*short), ("@open", &*open), ("@missing", &*missing), ("@empty", "")];
     let cases = [
+        // It said that the node had died, and ended with 0.
+        (1, "node --role guardian --part-of 1 --iface nosuch0", 1, "a guardian of node 1 cannot watch it"),
         (1, "node --iface eth9", 1, "there is no interface"),
         (1, "node --iface lo", 1, "lo"),
         (1, "node --iface eth0", 1, "already"),

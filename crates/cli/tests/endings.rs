@@ -166,7 +166,7 @@ fn a_receiver_that_stands_still_holds_up_nobody() {
 }
 
 /// A slot of its memory was taken to hold 1,400 octets, also where a frame holds 512: of the eight units that
-/// should wait there, less than three had room.
+/// should wait there, less than six had room.
 #[test]
 fn a_receiver_that_is_behind_misses_nothing_at_a_small_mtu_either() {
     let Some(lab) = Lab::without_nodes("small", 2, &[]) else { return };

@@ -1,11 +1,15 @@
 //! Limits on the memory, connections and descriptors that programs take from a node. Real nodes over the
 //! in-process device, real sockets and memory files, no privileges.
 
+#[path = "common/stand.rs"]
+mod stand;
+
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 use rota::{ControlName, Node, OpenError, OpenRequest, Span};
 use rota_driver::in_process::{Segment, SegmentSpec};
 use rota_node::{NoGate, NodeSpec, Quota, SegmentKey, Settings};
 use rota_units::{BitRate, Octets};
+use stand::Stand;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +25,7 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn station(segment: &Segment, test: &str, nth: u8, memory: u64) -> ControlName {
+fn station(segment: &Segment, test: &str, nth: u8, memory: u64) -> Stand {
     let name = ControlName::named(&format!("test-{}-{test}-{nth}", std::process::id())).unwrap();
     let device = segment.port([2, 0, 0, 0, 0, nth], 1_500).unwrap();
     let spec = NodeSpec {
@@ -41,7 +45,7 @@ fn station(segment: &Segment, test: &str, nth: u8, memory: u64) -> ControlName {
     let (tell, ready) = std::sync::mpsc::channel();
     std::thread::spawn(move || rota_node::run(spec, device, NoGate, |_| tell.send(()).unwrap()));
     ready.recv_timeout(Duration::from_secs(10)).expect("the node starts");
-    name
+    Stand(name)
 }
 
 fn segment() -> Segment {

@@ -1,6 +1,9 @@
 //! What programs may and may not do to the node they talk to: a real node over the in-process device, real
 //! sockets and memory files, no privileges.
 
+#[path = "common/stand.rs"]
+mod stand;
+
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, connect, recv, send, sendmsg,
     setsockopt, socket, sockopt,
@@ -10,6 +13,7 @@ use rota::{ControlName, Listener, Node, NodeError, Span};
 use rota_driver::in_process::{Segment, SegmentSpec};
 use rota_node::{NoGate, NodeSpec, Quota, SegmentKey, Settings};
 use rota_units::{BitRate, Octets};
+use stand::Stand;
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -17,7 +21,7 @@ use std::time::Duration;
 const QUOTA: Quota = Quota { channels: 3, connections: 8, memory: 64_000_000, user_memory: 64_000_000 };
 
 /// A station alone on its segment, for as long as this process lives.
-fn station(test: &str) -> ControlName {
+fn station(test: &str) -> Stand {
     let name = ControlName::named(&format!("test-{}-{test}", std::process::id())).unwrap();
     let (rate, port_queue) = (BitRate::from_mbit(10), Octets::new(150_000));
     let segment = Segment::new(SegmentSpec { rate: Some(rate), port_queue });
@@ -39,7 +43,7 @@ fn station(test: &str) -> ControlName {
     let (tell, ready) = std::sync::mpsc::channel();
     std::thread::spawn(move || rota_node::run(spec, device, NoGate, |_| tell.send(()).unwrap()));
     ready.recv_timeout(Duration::from_secs(10)).expect("the node starts");
-    name
+    Stand(name)
 }
 
 /// Tries for a while: the node frees what a program had when it sees the end of its connection.

@@ -156,25 +156,36 @@ pub enum Spoken {
     Will(Span),
     /// The interface has not sent all frames in time. No will was sent: frames of the node could follow it.
     Busy,
+    /// The node has ended, and its will could not be read or sent.
+    Failed(Errno),
 }
 
 /// Watches until the node has ended, and sends its will. `will` is the node's testament, `socket` from
 /// [`will_socket`].
 ///
 /// # Errors
-/// The kernel's error.
+/// The guardian cannot watch: nothing is known of the node.
 pub fn watch(ward: &Ward, will: BorrowedFd<'_>, socket: BorrowedFd<'_>) -> io::Result<Spoken> {
     let file = File::from(will.try_clone_to_owned()?);
     let mut egress = egress_of(ward, socket)?;
     withdraw(ward);
     wait_for_end(ward.process)?;
+    Ok(speak(&file, socket, &mut egress))
+}
+
+/// The node has ended.
+fn speak(will: &File, socket: BorrowedFd<'_>, egress: &mut Egress) -> Spoken {
     let ended = clock::now();
     let mut frame = [0; WILL_OCTETS_MAX];
-    let Left::Will(length) = read_will(&file, &mut frame)? else { return Ok(Spoken::Nothing) };
+    let length = match read_will(will, &mut frame) {
+        Ok(Left::Will(length)) => length,
+        Ok(Left::Nothing) => return Spoken::Nothing,
+        Err(error) => return Spoken::Failed(Errno::from_raw(error.raw_os_error().unwrap_or(0))),
+    };
     egress.on_sent();
     while egress.backlog() == Backlog::Pending {
         if clock::now().since(ended) > PATIENCE {
-            return Ok(Spoken::Busy);
+            return Spoken::Busy;
         }
         std::thread::sleep(LOOK);
     }
@@ -191,8 +202,8 @@ pub fn watch(ward: &Ward, will: BorrowedFd<'_>, socket: BorrowedFd<'_>) -> io::R
         outcome = outcome.or(sent);
     }
     match (first, outcome) {
-        (Some(after), _) => Ok(Spoken::Will(after)),
-        (None, outcome) => Err(outcome.err().unwrap_or(Errno::EIO).into()),
+        (Some(after), _) => Spoken::Will(after),
+        (None, outcome) => Spoken::Failed(outcome.err().unwrap_or(Errno::EIO)),
     }
 }
 
@@ -267,6 +278,25 @@ mod tests {
         assert!(testament.leave(&[9; WILL_OCTETS_MAX + 1]).is_err());
         testament.dismiss().expect("writable");
         assert_eq!(left().expect("readable").0, Left::Nothing);
+    }
+
+    /// It said that the node had died.
+    #[test]
+    fn one_that_cannot_watch_says_nothing_of_the_node() {
+        let testament = Testament::create().expect("memory");
+        let will = testament.share().expect("a descriptor");
+        let iface = "no-such-iface".to_owned();
+        let ward = Ward { process: std::process::id(), iface, rate: None, realtime: false };
+        assert!(watch(&ward, will.as_fd(), will.as_fd()).is_err());
+        // One that knows of the end and cannot speak says so.
+        let socket = std::os::unix::net::UnixDatagram::unbound().expect("a socket");
+        testament.leave(&[7; 60]).expect("writable");
+        let index = if_nametoindex("lo").expect("a loopback");
+        let name = Name::new("lo").expect("a name");
+        let mut egress = Egress::new(socket.as_fd(), &name, "lo", index, [0; 6], 1_500, None);
+        let file = File::from(testament.share().expect("a descriptor"));
+        let spoken = speak(&file, socket.as_fd(), &mut egress);
+        assert!(matches!(spoken, Spoken::Failed(_) | Spoken::Busy), "{spoken:?}");
     }
 
     #[test]

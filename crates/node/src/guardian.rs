@@ -21,8 +21,10 @@ const AGAIN_MAX: Duration = Duration::from_secs(60);
 const STEADY: Duration = Duration::from_secs(10);
 
 /// A node that has dropped its rights can start no process. So a second guardian runs in case the first one
-/// dies. Both send the will, which counts once.
+/// dies; when both are dead, none is left. Both send the will, which counts once.
 const GUARDIANS: usize = 2;
+
+const NONE_LEFT: &str = "none is left: the death of this node is noticed by its silence";
 
 /// How a guardian is started: a program that calls `rota_driver::guardian::watch` with its standard input
 /// and output.
@@ -49,11 +51,19 @@ pub(crate) fn begin(spec: &mut NodeSpec) -> Result<(Option<Guardian>, Wills), No
 #[derive(Debug, Default)]
 struct Shared {
     dismissed: AtomicBool,
+    /// Those that have ended are not replaced: the node runs nothing any more.
+    confined: bool,
+    /// Asked once: later the node may not ask.
+    has_pidfd: bool,
     /// The processes that watch.
     watching: Mutex<[Option<u32>; GUARDIANS]>,
 }
 
 impl Shared {
+    fn watching(&self) -> Vec<u32> {
+        self.watching.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().copied().collect()
+    }
+
     fn watches(&self, place: usize, process: Option<u32>) {
         self.watching.lock().unwrap_or_else(PoisonError::into_inner)[place] = process;
     }
@@ -68,10 +78,11 @@ pub(crate) struct Guardian {
 
 impl Guardian {
     /// Starts both, each with a thread that starts another when it ends. `confine`: these threads keep no
-    /// right either.
+    /// right either, and only say that it has ended.
     pub(crate) fn start(spec: GuardianSpec, confine: bool) -> io::Result<Self> {
         let (spec, testament) = (Arc::new(spec), Arc::new(Testament::create()?));
-        let shared = Arc::new(Shared::default());
+        let shared = Shared { confined: confine, has_pidfd: has_pidfd(), ..Shared::default() };
+        let shared = Arc::new(shared);
         for place in 0..GUARDIANS {
             let first = spawn(&spec, &testament)?;
             shared.watches(place, Some(first.id()));
@@ -93,12 +104,15 @@ impl Guardian {
 
     /// One sentence for the operator.
     pub(crate) fn state(&self) -> String {
-        let watching = *self.shared.watching.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: Vec<String> = watching.iter().flatten().map(u32::to_string).collect();
-        let how = if has_pidfd() { "at once" } else { "within 1 ms: this kernel has no pidfd" };
+        let all: Vec<String> = self.shared.watching().iter().map(u32::to_string).collect();
+        let late = if self.shared.has_pidfd { "" } else { " (it looks each millisecond: no pidfd here)" };
         match &all[..] {
-            [] => "none is left: the death of this node is noticed by its silence".to_owned(),
-            _ => format!("process {} tells the ring when this node dies, {how}", all.join(" and ")),
+            [] => NONE_LEFT.to_owned(),
+            _ => format!(
+                "process {} tells the ring when this node dies, once the interface has sent all that \
+                 waits{late}; where that takes more than 0.4 s, silence tells it",
+                all.join(" and ")
+            ),
         }
     }
 
@@ -118,7 +132,7 @@ fn spawn(spec: &GuardianSpec, testament: &Testament) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Starts another guardian whenever one has ended.
+/// Starts another guardian whenever one has ended, as far as the node can.
 fn keep(spec: &GuardianSpec, testament: &Testament, shared: &Shared, place: usize, first: Child) {
     let (mut guardian, mut wait) = (Some(first), AGAIN_MIN);
     loop {
@@ -135,6 +149,14 @@ fn keep(spec: &GuardianSpec, testament: &Testament, shared: &Shared, place: usiz
             None => "could not be started".to_owned(),
         };
         shared.watches(place, None);
+        if shared.confined {
+            let left = match shared.watching().first() {
+                Some(process) => format!("process {process} is left"),
+                None => NONE_LEFT.to_owned(),
+            };
+            let sentence = format!("a guardian process {why}; this node can start no other, and {left}");
+            return log::say(Level::Warn, "guardian", &sentence);
+        }
         log::say(Level::Warn, "guardian", &format!("a guardian process {why}; starting another"));
         std::thread::sleep(wait);
         wait = (wait * 2).min(AGAIN_MAX);
@@ -191,6 +213,21 @@ mod tests {
     fn pids(state: &str) -> Vec<String> {
         let words = state.split(' ').filter(|word| word.chars().all(|letter| letter.is_ascii_digit()));
         words.map(str::to_owned).collect()
+    }
+
+    /// It tried again each minute, and never could.
+    #[test]
+    fn a_confined_node_says_who_is_left_and_starts_no_other() {
+        let (spec, testament) = (sleeper(), Testament::create().expect("memory"));
+        let shared = Shared { confined: true, ..Shared::default() };
+        shared.watches(0, Some(1));
+        shared.watches(1, Some(2));
+        for (place, left) in [(0, &[2][..]), (1, &[])] {
+            let mut child = spawn(&spec, &testament).expect("there is sleep");
+            child.kill().expect("it is ours");
+            keep(&spec, &testament, &shared, place, child);
+            assert_eq!(shared.watching(), left);
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::commands::{Note, Remains};
 use crate::ledger::Charge;
-use rota_driver::poller::{Poller, Trigger};
+use rota_driver::poller::Poller;
 use rota_proto::{
     LlcAddress, LlcEvent, LlcFailure, LlcOutcome, LlcRequest, MessageDelivery, MessagePlace, Node,
 };
@@ -12,7 +12,6 @@ use rota_shm::{
     UnitDescriptor, UnitRef, ring_bell,
 };
 use rota_units::Instant;
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// One open socket.
@@ -71,17 +70,9 @@ impl Sockets {
         Self { all: Vec::with_capacity(128), stuck: false, ended: false, left: 0, next: 0 }
     }
 
-    pub(crate) fn attach(
-        &mut self,
-        number: u8,
-        token: u64,
-        memory: NodeSocket,
-        charge: Option<Charge>,
-        poller: &Poller,
-    ) -> io::Result<()> {
+    /// Its doorbell is watched already.
+    pub(crate) fn attach(&mut self, number: u8, token: u64, memory: NodeSocket, charge: Option<Charge>) {
         let NodeSocket { messages, received, board, doorbell, bell, .. } = memory;
-        // As the doorbell of a channel: registered edge-triggered and never read.
-        poller.add(doorbell.as_fd(), token, Trigger::Edge)?;
         self.all.push(Socket {
             number,
             messages,
@@ -99,7 +90,6 @@ impl Sockets {
             came: false,
             armed: 0,
         });
-        Ok(())
     }
 
     pub(crate) fn detach(&mut self, number: u8, poller: &Poller) -> Option<Remains> {

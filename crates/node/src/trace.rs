@@ -490,8 +490,9 @@ impl Tracer {
         let (channel_number, none) = (channel.0, TraceRecord::default());
         if let Some(at) = self.known.iter().position(|known| known.channel == channel) {
             let mut known = self.known.swap_remove(at);
-            // Only a receiver has judged anything.
-            for missed in known.judge.end(final_unit).into_iter().flatten() {
+            // Only a receiver judges, of what it was promised: a sender's channel has a label here.
+            let sent = final_unit.filter(|_| known.label == 0 && known.bound > Span::ZERO);
+            for missed in known.judge.end(sent).into_iter().flatten() {
                 let record =
                     TraceRecord { channel: channel_number, dst: src, at_ns, noted_ns: at_ns, ..none };
                 self.missed(missed, record);

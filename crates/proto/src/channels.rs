@@ -11,6 +11,7 @@
 
 mod decline;
 mod event;
+pub(crate) mod follow;
 pub mod lateness;
 mod meter;
 #[cfg(feature = "model")]

@@ -21,6 +21,7 @@ pub mod rether;
 mod rng;
 
 pub use cause::CloseCause;
+pub use channels::follow::{Follow, Followed};
 pub use channels::lateness::OneWay;
 pub use channels::{ChannelEvent, Contract, Listener, OpenError, OpenRequest, ResizeError};
 pub use io::{

@@ -12,7 +12,7 @@ use rota_wire::{
     Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, Foul, FrameView,
     Generation, JoinAnswer, Key, Kind, Leases, LinkHeader, Load, MAX_SLOTS, MacAddr, ModeNotice, Nack,
     PayloadKind, Phase, Report, ReportHead, Signal, Slot, SlotList, StationSet, Struck, Switch, SwitchAck,
-    Token, UnitHeader, Verb, Verdict, emit_frame, verify,
+    Tally, Token, UnitHeader, Verb, Verdict, emit_frame, verify,
 };
 
 struct Zeros;
@@ -326,9 +326,14 @@ impl Segment {
 
     fn signal(&mut self) -> Signal {
         let sound = [Verb::Connect, Verb::Connect, Verb::Accept, Verb::Refuse, Verb::Opened];
-        let others = [Verb::OpenedAck, Verb::Close, Verb::CloseAck, Verb::Unknown(99)];
+        let others =
+            [Verb::OpenedAck, Verb::Close, Verb::CloseAck, Verb::Tally, Verb::Tally, Verb::Unknown(99)];
         let verb = if self.dice.once_in(2) { self.dice.of(&sound) } else { self.dice.of(&others) };
+        let mut number = || self.dice.near(3, u64::MAX);
+        let (units, late, lost, incomplete) = (number(), number(), number(), number());
+        let tally = Tally { units, late, lost, incomplete, latest_by_ns: number() };
         Signal {
+            tally,
             code: self.dice.near(0, 255) as u8,
             service: self.dice.near(7, 0xffff) as u16,
             unit_octets_max: self.dice.near32(1_000),
@@ -376,13 +381,12 @@ impl Segment {
 
     /// One frame, under either key, in the name of any station.
     fn strike(&mut self) {
-        let kind = match self.dice.next() % 20 {
-            at @ 0..16 => Kind::ALL[at as usize],
-            16 | 17 => Kind::Token,
-            18 => Kind::List,
-            _ => Kind::Unknown(99),
-        };
-        let ring = matches!(kind, Kind::Token | Kind::TokenAck | Kind::List | Kind::Request | Kind::Data);
+        // Every kind, those of the ring more often.
+        let more = [Kind::Token, Kind::Token, Kind::List, Kind::Unknown(99)];
+        let at = self.dice.next() as usize % (Kind::ALL.len() + more.len());
+        let kind = Kind::ALL.get(at).copied().unwrap_or_else(|| more[at - Kind::ALL.len()]);
+        let of_ring = matches!(kind, Kind::Token | Kind::TokenAck | Kind::List | Kind::Request);
+        let ring = of_ring || matches!(kind, Kind::Data | Kind::Will);
         let ring = ring != self.dice.once_in(10);
         let whom = self.dice.next() as usize % (STATIONS + 1);
         let known = self.headers[whom];

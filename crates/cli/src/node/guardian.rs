@@ -1,7 +1,7 @@
 //! `rota node --role guardian`: the process that sends a node's last will. The node starts it.
 
 use super::Args;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, complain};
 use rota_driver::gate::ROTA_MARK;
 use rota_driver::guardian::{Spoken, Ward, watch, will_socket};
 use rota_node::GuardianSpec;
@@ -34,14 +34,21 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
         return Err(Failure::wrong_use(sentence));
     };
     let ward = Ward { process, iface, rate: args.rate, realtime: !args.no_realtime };
-    match watch(&ward, std::io::stdin().as_fd(), std::io::stdout().as_fd()) {
-        Ok(Spoken::Nothing) => {}
-        Ok(Spoken::Will(after)) => eprintln!("rota node {process} has died; its will was sent {after} later"),
-        Ok(Spoken::Busy) => eprintln!(
-            "rota node {process} has died; its will was not sent, because {} still holds frames of its host",
+    let watched = watch(&ward, std::io::stdin().as_fd(), std::io::stdout().as_fd());
+    let spoken = watched.map_err(|error| {
+        Failure::failed(format!("a guardian of node {process} cannot watch it and ends: {error}"))
+    })?;
+    // The node's standard error may have nobody who reads it: a guardian never waits for that.
+    match spoken {
+        Spoken::Nothing => {}
+        Spoken::Will(after) => complain(&format!("node {process} has died; its will was sent {after} later")),
+        Spoken::Busy => complain(&format!(
+            "node {process} has died; its will was not sent, because {} was not empty within 400 ms",
             ward.iface
-        ),
-        Err(error) => eprintln!("rota node {process} has died, and its will could not be sent: {error}"),
+        )),
+        Spoken::Failed(errno) => {
+            complain(&format!("node {process} has died, and its will could not be sent: {}", errno.desc()))
+        }
     }
     Ok(Exit::Done)
 }

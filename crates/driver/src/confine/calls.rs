@@ -36,11 +36,10 @@ const ANY: &[c_long] = &[
     // Threads, signals, and what a process is.
     libc::SYS_exit, libc::SYS_exit_group, libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn, libc::SYS_rt_sigtimedwait, libc::SYS_rt_sigpending, libc::SYS_sigaltstack,
-    libc::SYS_tgkill, libc::SYS_kill, libc::SYS_pidfd_open, libc::SYS_pidfd_send_signal, libc::SYS_wait4,
-    libc::SYS_waitid, libc::SYS_set_robust_list, libc::SYS_get_robust_list, libc::SYS_rseq,
+    libc::SYS_wait4, libc::SYS_waitid, libc::SYS_set_robust_list, libc::SYS_get_robust_list, libc::SYS_rseq,
     libc::SYS_set_tid_address, libc::SYS_gettid, libc::SYS_getpid, libc::SYS_getppid, libc::SYS_getuid,
     libc::SYS_geteuid, libc::SYS_getgid, libc::SYS_getegid, libc::SYS_getgroups, libc::SYS_getresuid,
-    libc::SYS_getresgid, libc::SYS_getpgid, libc::SYS_getsid, libc::SYS_getrusage, libc::SYS_prlimit64,
+    libc::SYS_getresgid, libc::SYS_getpgid, libc::SYS_getsid, libc::SYS_getrusage,
     libc::SYS_sysinfo, libc::SYS_uname, libc::SYS_times, libc::SYS_getcpu, libc::SYS_getrandom,
     libc::SYS_prctl, libc::SYS_capget, libc::SYS_capset, libc::SYS_getpriority, libc::SYS_sched_yield,
     libc::SYS_sched_getaffinity, libc::SYS_sched_setaffinity, libc::SYS_sched_getscheduler,
@@ -84,6 +83,10 @@ pub(super) fn allowed() -> Result<Rules, String> {
     // Threads, and no processes.
     let thread = libc::CLONE_THREAD as u64;
     rules.insert(libc::SYS_clone, vec![rule(0, Width::Qword, Op::MaskedEq(thread), thread)?]);
+    // A signal to this process, as an abort sends it, and its own limits; none of any other process.
+    let own = u64::from(std::process::id());
+    rules.insert(libc::SYS_tgkill, vec![rule(0, Width::Dword, Op::Eq, own)?]);
+    rules.insert(libc::SYS_prlimit64, vec![rule(0, Width::Dword, Op::Eq, 0)?]);
     // The filter that hides it has the last word.
     rules.insert(libc::SYS_clone3, Vec::new());
     Ok(rules)

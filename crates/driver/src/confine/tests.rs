@@ -32,6 +32,22 @@ fn a_confined_thread_opens_no_raw_socket_and_makes_no_namespace() {
     assert_eq!(written, Err(Some(libc::EPERM)));
 }
 
+/// A node of root that was taken over could kill any process of root.
+#[test]
+fn a_confined_thread_signals_nobody_else() {
+    let mut other = std::process::Command::new("sleep").arg("30").spawn().expect("there is sleep");
+    let pid = nix::unistd::Pid::from_raw(other.id().cast_signed());
+    let own = nix::unistd::getpid();
+    let (killed, asked, itself) = confined(move || {
+        let kill = |pid| nix::sys::signal::kill(pid, None);
+        (kill(pid), crate::sys::pidfd::pidfd_open(pid.as_raw().cast_unsigned()).map(drop), kill(own))
+    });
+    other.kill().expect("it is ours");
+    other.wait().expect("it is ours");
+    assert_eq!((killed, asked, itself), (Err(Errno::EPERM), Err(Errno::EPERM), Err(Errno::EPERM)));
+    assert!(confined(|| getrlimit(Resource::RLIMIT_NOFILE)).is_ok());
+}
+
 #[test]
 fn a_confined_thread_works_on() {
     let done = confined(|| {

@@ -30,11 +30,16 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn attach_socket(&mut self, ask: u64, socket: u8, memory: NodeSocket, charge: Option<Charge>) {
         let token = self.next_token;
         self.next_token += 1;
-        if let Err(error) = self.rings.sockets.attach(socket, token, memory, charge, &self.poller) {
+        // As the doorbell of a channel: registered edge-triggered and never read.
+        if let Err(error) = self.poller.add(memory.doorbell.as_fd(), token, Trigger::Edge) {
             let why = format!("its doorbell cannot be waited on: {error}");
             self.control.say(Note::HostileSocket { socket, why });
+            let NodeSocket { messages, received, board, doorbell, bell, .. } = memory;
+            let remains = Remains::Socket { messages, received, board, doorbell, bell, charge };
+            self.control.say(Note::Remains(remains));
             return;
         }
+        self.rings.sockets.attach(socket, token, memory, charge);
         self.node.llc_open(socket);
         self.control.say(Note::Done { ask });
     }

@@ -5,7 +5,7 @@ mod host;
 mod sinks;
 
 use super::*;
-use crate::commands::Wiring;
+use crate::commands::{Remains, Wiring};
 use crate::gate::NoGate;
 use rota_driver::device::{Backlog, Evidence, Received as FromDevice};
 use rota_proto::Settings;
@@ -99,9 +99,30 @@ fn program(data: &mut Data<Sink, NoGate>, socket: u8, token: u64, messages: u16)
     let files = files.iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
     let program = open_socket(files).expect("the client's side");
     memory.mapped().expect("sealed");
-    assert!(data.rings.sockets.attach(socket, token, memory, None, &data.poller).is_ok());
+    assert!(data.poller.add(memory.doorbell.as_fd(), token, Trigger::Edge).is_ok());
+    data.rings.sockets.attach(socket, token, memory, None);
     data.node.llc_open(socket);
     program
+}
+
+/// It was unmapped by the data thread, which locked the ledger for that.
+#[test]
+fn the_memory_of_a_socket_that_cannot_be_watched_goes_to_the_control_thread() {
+    let (mut data, control) = alone();
+    let ledger = crate::ledger::Ledger::new(crate::Quota::default());
+    let shape = SocketShape { messages: 16, message_octets_max: 16_384, rx_slots: 16 };
+    let memory = NodeSocket::create(shape).expect("memory");
+    let charge = ledger.charge(0, 4_096).expect("room");
+    // The kernel watches nothing twice.
+    data.poller.add(memory.doorbell.as_fd(), SOCKET, Trigger::Edge).expect("once");
+    data.attach_socket(7, 2, memory, Some(charge));
+    let notes: Vec<Note> = std::iter::from_fn(|| control.heard()).collect();
+    let last = &notes[notes.len() - 2..];
+    assert!(matches!(last[0], Note::HostileSocket { socket: 2, .. }));
+    assert!(matches!(last[1], Note::Remains(Remains::Socket { .. })));
+    assert_eq!(ledger.used(), 4_096);
+    drop(notes);
+    assert_eq!(ledger.used(), 0);
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl Station {
         let program = open_socket(files).expect("the client's side");
         memory.mapped().expect("sealed");
         let mut sockets = Sockets::new();
-        sockets.attach(2, 99, memory, None, &Poller::new(4).expect("epoll")).expect("attached");
+        sockets.attach(2, 99, memory, None);
         let mut station = Self { node, at, sockets, program, sent: 0 };
         while station.at < Instant::from_nanos(5_000_000_000) {
             station.node.handle_deadline(station.at);

@@ -1,8 +1,9 @@
 //! Whether the units of a channel come in time and whole, as their receiver's node sees it.
 //!
-//! How late one is, [`OneWay`] says, for the meters of channels too.
+//! How late one is, [`OneWay`] says, and which are lost or in part [`Follow`]; the meters of
+//! channels use both, too.
 
-use rota_proto::{Contract, OneWay, UnitDescriptor};
+use rota_proto::{Contract, Follow, Followed, OneWay, UnitDescriptor};
 use rota_shm::TraceVerdict;
 use rota_units::Instant;
 
@@ -12,8 +13,7 @@ pub(super) struct Judge {
     period: i64,
     same_clock: bool,
     clocks: OneWay,
-    /// The unit whose fragments come now, and how many of its octets have come; none before the first.
-    unit: Option<(u64, u64, u32)>,
+    follow: Follow,
     /// The unit that was last told to be late.
     told: Option<u64>,
     /// When the next unit may be sent at the earliest, by the sender's schedules and the period.
@@ -52,7 +52,7 @@ impl Judge {
             period: 0,
             same_clock,
             clocks: OneWay::default(),
-            unit: None,
+            follow: Follow::default(),
             told: None,
             conforms: i64::MIN,
             early: 0,
@@ -72,7 +72,11 @@ impl Judge {
         let schedule = unit.schedule_ns.cast_signed();
         let arrived = unit.arrived.unwrap_or(at);
         let offset = self.clocks.offset(arrived, unit.schedule_ns, self.same_clock);
-        let [incomplete, missing] = self.follow(unit, octets);
+        let found = self.follow.fragment(unit, octets.into());
+        if found.begins {
+            self.sends(unit.schedule_ns);
+        }
+        let [incomplete, missing] = missed(&found);
         // Before the reservation is confirmed nothing has been promised.
         if self.bound <= 0 {
             let missed = [incomplete, missing, None];
@@ -94,21 +98,6 @@ impl Judge {
         Judged { deadline_ns, late_ns, verdict, missed: [incomplete, missing, missed] }
     }
 
-    /// Follows the units: which ones are missing, in whole or in part, before this fragment.
-    fn follow(&mut self, unit: &UnitDescriptor, octets: u16) -> [Option<Missed>; 2] {
-        let before = self.unit;
-        if let Some((number, got, _)) = &mut self.unit
-            && *number == unit.number
-        {
-            *got += u64::from(octets);
-            return [None, None];
-        }
-        self.unit = Some((unit.number, octets.into(), unit.unit_octets));
-        self.sends(unit.schedule_ns);
-        let next = before.map_or(0, |(number, ..)| number + 1);
-        [before.and_then(in_part), (unit.number > next).then(|| missing(next, unit.number - next))]
-    }
-
     /// A unit with this schedule is sent: how much earlier than one each period allows.
     pub(super) fn sends(&mut self, schedule_ns: u64) -> u64 {
         let schedule = schedule_ns.cast_signed();
@@ -121,20 +110,22 @@ impl Judge {
 
     /// The channel is over; its sender says how many units it sent.
     pub(super) fn end(&mut self, sent: Option<u64>) -> [Option<Missed>; 2] {
-        let Some(before) = self.unit.take() else { return [None, None] };
-        let next = before.0 + 1;
-        let gone = sent.filter(|sent| *sent > next).map(|sent| missing(next, sent - next));
-        [in_part(before), gone]
+        missed(&std::mem::take(&mut self.follow).end(sent))
     }
 }
 
-fn in_part((number, got, octets): (u64, u64, u32)) -> Option<Missed> {
-    let octets = u64::from(octets).checked_sub(got).filter(|octets| *octets > 0)?;
-    let verdict = TraceVerdict::Incomplete;
-    Some(Missed { verdict, number, units: 0, octets, early_ns: 0, deadline_ns: 0, late_ns: 0 })
-}
-
-fn missing(number: u64, units: u64) -> Missed {
-    let verdict = TraceVerdict::Missing;
-    Missed { verdict, number, units, octets: 0, early_ns: 0, deadline_ns: 0, late_ns: 0 }
+/// A unit that came in part, and those that did not come.
+fn missed(found: &Followed) -> [Option<Missed>; 2] {
+    let of = |verdict, number, units, octets| Missed {
+        verdict,
+        number,
+        units,
+        octets,
+        early_ns: 0,
+        deadline_ns: 0,
+        late_ns: 0,
+    };
+    let in_part = found.in_part.map(|(number, octets)| of(TraceVerdict::Incomplete, number, 0, octets));
+    let (first, units) = found.lost;
+    [in_part, (units > 0).then(|| of(TraceVerdict::Missing, first, units, 0))]
 }

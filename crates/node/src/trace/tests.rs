@@ -70,7 +70,13 @@ fn missing_and_incomplete_units_are_told_when_the_next_one_comes_or_the_channel_
     assert_eq!((found[1].verdict, found[1].number, found[1].units), (TraceVerdict::Missing, 2, 2));
     let end: Vec<_> = judge.end(Some(7)).into_iter().flatten().collect();
     assert_eq!((end[0].number, end[1].number, end[1].units), (4, 5, 2));
-    assert!(Judge::new(&contract(), true).end(Some(7)).iter().all(Option::is_none), "a sender's end");
+    assert!(Judge::new(&contract(), true).end(None).iter().all(Option::is_none), "a sender's end");
+    // A channel of which nothing came at all had no incident, although all of its units counted as lost.
+    let [none, all] = Judge::new(&contract(), true).end(Some(7));
+    assert_eq!(
+        (none, all.map(|all| (all.verdict, all.number, all.units))),
+        (None, Some((TraceVerdict::Missing, 0, 7)))
+    );
 }
 
 #[test]

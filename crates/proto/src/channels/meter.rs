@@ -1,5 +1,6 @@
 //! What a channel has carried and how late it was, for monitors: nothing here changes what the ledger does.
 
+use super::follow::{Follow, Followed};
 use super::{ChannelEvent, Channels, Incoming, OneWay, Outgoing};
 use crate::io::{ChannelId, UnitDescriptor};
 use crate::rether::Rether;
@@ -16,8 +17,7 @@ pub(super) struct Meter {
     pub(super) tally: Tally,
     fragments: u64,
     octets: u64,
-    /// The unit whose fragments arrive now.
-    unit: Option<Coming>,
+    follow: Follow,
     /// The longest delay ever, of the newest whole interval, and of the one that goes on.
     longest: Span,
     recent: Span,
@@ -28,46 +28,29 @@ pub(super) struct Meter {
     offered: u32,
 }
 
-/// A unit, and how many of its octets have come.
-#[derive(Clone, Copy, Debug)]
-struct Coming {
-    number: u64,
-    got: u64,
-    octets: u64,
-}
-
 impl Meter {
     /// A fragment of the channel has come. A unit counts, and is measured, when all of it is there.
     pub(super) fn fragment(&mut self, unit: &UnitDescriptor, octets: usize, one_clock: bool, bound: Span) {
         self.fragments += 1;
         self.octets += octets as u64;
         self.one_clock = one_clock;
-        let known = self.unit.filter(|coming| coming.number == unit.number);
-        let mut coming = known.unwrap_or_else(|| {
-            self.passed(unit.number);
-            Coming { number: unit.number, got: 0, octets: u64::from(unit.unit_octets) }
-        });
-        let was_whole = known.is_some() && coming.got >= coming.octets;
-        coming.got += octets as u64;
-        self.unit = Some(coming);
-        if !was_whole && coming.got >= coming.octets {
+        let found = self.follow.fragment(unit, octets as u64);
+        self.count(&found);
+        if found.whole {
             self.tally.units += 1;
             self.measure(unit, bound);
         }
     }
 
-    /// Everything below this number has come or will not come any more.
-    fn passed(&mut self, number: u64) {
-        let before = self.unit.take();
-        let next = before.map_or(0, |before| before.number.saturating_add(1));
-        self.tally.lost = self.tally.lost.saturating_add(number.saturating_sub(next));
-        self.tally.incomplete += u64::from(before.is_some_and(|before| before.got < before.octets));
+    fn count(&mut self, found: &Followed) {
+        self.tally.lost = self.tally.lost.saturating_add(found.lost.1);
+        self.tally.incomplete += u64::from(found.in_part.is_some());
     }
 
     /// Ends the counts of a channel; `sent` is the number of units sent, if the sender has stated it.
     pub(super) fn end(&mut self, sent: Option<u64>) -> Tally {
-        let next = self.unit.map_or(0, |unit| unit.number.saturating_add(1));
-        self.passed(sent.map_or(next, |sent| sent.max(next)));
+        let found = std::mem::take(&mut self.follow).end(sent);
+        self.count(&found);
         self.tally
     }
 
