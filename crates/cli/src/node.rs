@@ -66,7 +66,7 @@ pub struct Args {
     /// How long a station may be silent before it counts as dead, always; without it 500 ms (or two cycles
     /// where that is longer) at most, and less where no station's host has lately stood still for long. The
     /// same on all stations
-    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    #[arg(long, env = "ROTA_DEATH_TIMEOUT", value_parser = parse_span, value_name = "TIME")]
     death_timeout: Option<Span>,
     /// Number of stations that admission assumes; the same on all stations. With
     /// 14 (the default) five streams of 1.5 Mbit/s fit at 10 Mbit/s, with 15 four; a station beyond the
