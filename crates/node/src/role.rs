@@ -50,8 +50,8 @@ impl Role {
 impl Drop for Role {
     fn drop(&mut self) {
         drop(self.socket.take());
-        // A process that hangs does not notice the closed socket. A node that has dropped its rights may kill no
-        // process: then the kernel ends the child after the node.
+        // A process that hangs does not notice the closed socket. A node that has dropped its rights may kill
+        // no process: then the kernel ends the child after the node.
         if self.child.kill().is_ok() {
             let _ = self.child.wait();
         }
