@@ -31,7 +31,7 @@ pub enum ClaimError {
 
 /// The right to be the only station on an interface, held until dropped or until the process dies in any way.
 /// It is a lock in the run directory of the network namespace, to which only this user can write; other users
-/// have other locks: see [`Claim::has_rival`].
+/// have other locks: see `Claim::has_rival`.
 #[derive(Debug)]
 pub struct Claim {
     _lock: Lock,
