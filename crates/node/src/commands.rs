@@ -53,16 +53,11 @@ pub(crate) enum Command {
     },
     AttachSource {
         channel: ChannelId,
-        ring: TxReader,
-        board: Board,
-        doorbell: OwnedFd,
-        charge: Option<Charge>,
+        memory: SourceMemory,
     },
     AttachSink {
         channel: ChannelId,
-        ring: RxWriter,
-        board: Board,
-        charge: Option<Charge>,
+        memory: SinkMemory,
     },
     /// There is no memory for an incoming channel.
     Decline {
@@ -96,8 +91,7 @@ pub(crate) enum Command {
     AttachSocket {
         ask: u64,
         socket: u8,
-        memory: Box<NodeSocket>,
-        charge: Option<Charge>,
+        memory: Box<SocketMemory>,
     },
     DetachSocket {
         socket: u8,
@@ -168,25 +162,44 @@ pub(crate) enum Note {
 /// Memory and descriptors that a channel or a socket had. Dropping them unmaps, which takes long.
 #[expect(dead_code, reason = "kept to be dropped, and never read")]
 pub(crate) enum Remains {
-    Source {
-        ring: TxReader,
-        board: Board,
-        doorbell: OwnedFd,
-        charge: Option<Charge>,
-    },
-    Sink {
-        ring: RxWriter,
-        board: Board,
-        charge: Option<Charge>,
-    },
-    Socket {
-        messages: TxReader,
-        received: RxWriter,
-        board: Board,
-        doorbell: OwnedFd,
-        bell: OwnedFd,
-        charge: Option<Charge>,
-    },
+    Source(SourceMemory),
+    Sink(SinkMemory),
+    Socket(SocketMemory),
+}
+
+/// The memory of a sending channel: mapped, charged and let go as one.
+pub(crate) struct SourceMemory {
+    pub(crate) ring: TxReader,
+    pub(crate) board: Board,
+    pub(crate) doorbell: OwnedFd,
+    /// Its drop gives the octets back to their user.
+    pub(crate) _charge: Option<Charge>,
+}
+
+/// The memory of a receiving channel.
+pub(crate) struct SinkMemory {
+    pub(crate) ring: RxWriter,
+    pub(crate) board: Board,
+    /// Its drop gives the octets back to their user.
+    pub(crate) _charge: Option<Charge>,
+}
+
+/// The memory of a socket.
+pub(crate) struct SocketMemory {
+    pub(crate) messages: TxReader,
+    pub(crate) received: RxWriter,
+    pub(crate) board: Board,
+    pub(crate) doorbell: OwnedFd,
+    pub(crate) bell: OwnedFd,
+    /// Its drop gives the octets back to their user.
+    pub(crate) _charge: Option<Charge>,
+}
+
+impl SocketMemory {
+    pub(crate) fn new(socket: NodeSocket, charge: Option<Charge>) -> Self {
+        let NodeSocket { messages, received, board, doorbell, bell, .. } = socket;
+        Self { messages, received, board, doorbell, bell, _charge: charge }
+    }
 }
 
 /// Why a request for a channel was not even taken.

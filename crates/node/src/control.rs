@@ -7,7 +7,7 @@ mod memory;
 mod modify;
 mod rights;
 
-use crate::commands::{AskError, Command, ControlEnd, Note, Peer};
+use crate::commands::{AskError, Command, ControlEnd, Note, Peer, SinkMemory};
 use crate::incidents::Incidents;
 use crate::journal::Journal;
 use crate::log::{Level, say};
@@ -366,7 +366,7 @@ impl Control<'_> {
             ChannelEvent::Told { .. }
             | ChannelEvent::Refusal { .. }
             | ChannelEvent::Contested { .. }
-            | ChannelEvent::Struck { .. }
+            | ChannelEvent::Struck(_)
             | ChannelEvent::ModeChanged
             | ChannelEvent::MembersChanged => {}
         }
@@ -470,7 +470,8 @@ impl Control<'_> {
         session.channels.push(owned);
         let (ring, board) = sink.into_parts();
         board.set_state(ChannelState::Open, None);
-        self.data.say(Command::AttachSink { channel, ring, board, charge: Some(charge) });
+        let memory = SinkMemory { ring, board, _charge: Some(charge) };
+        self.data.say(Command::AttachSink { channel, memory });
     }
 
     fn on_incoming_opened(&mut self, channel: ChannelId, peer: Option<Peer>, contract: Contract) {

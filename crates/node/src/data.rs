@@ -9,13 +9,12 @@ mod turn;
 pub(crate) use host::HostFrames;
 
 use crate::NodeSpec;
-use crate::commands::{AskError, Command, DataEnd, Note, Opening, Peer, Remains};
+use crate::commands::{AskError, Command, DataEnd, Note, Opening, Peer, Remains, SinkMemory, SourceMemory};
 use crate::counters::{self, Published, View};
 use crate::garbage::Garbage;
 use crate::gate::{Egress, EgressError};
 use crate::guardian::Wills;
 use crate::hold_log::HoldLog;
-use crate::ledger::Charge;
 use crate::limits::Refused;
 use crate::pool::Pool;
 use crate::sockets::Sockets;
@@ -33,13 +32,11 @@ use rota_proto::{
     Output, Payloads, PortId, Received, UnitFate,
 };
 use rota_shm::control::{LlcInfo, LlcPeer};
-use rota_shm::{
-    Board, ChannelCounter, ChannelTally, RxWriter, SlotMark, TraceFile, TxReader, UnitDescriptor, UnitRef,
-};
+use rota_shm::{ChannelCounter, ChannelTally, SlotMark, TraceFile, UnitDescriptor, UnitRef};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 /// Why the data thread ended before it was asked to.
 #[derive(Debug)]
@@ -120,11 +117,8 @@ const LEAVE_WAIT: Span = Span::from_millis(150);
 
 struct Source {
     channel: ChannelId,
-    ring: TxReader,
-    board: Board,
-    doorbell: OwnedFd,
+    memory: SourceMemory,
     token: u64,
-    charge: Option<Charge>,
     /// The unit that the machine knows of.
     offered: Option<UnitRef>,
     units: u64,
@@ -135,9 +129,7 @@ struct Source {
 
 struct Sink {
     channel: ChannelId,
-    ring: RxWriter,
-    board: Board,
-    charge: Option<Charge>,
+    memory: SinkMemory,
     pushed: bool,
 }
 
@@ -152,7 +144,7 @@ impl Payloads for Sources {
         let source = self.sources.iter().find(|source| source.channel == channel);
         source.is_some_and(|source| {
             let offered = source.offered.as_ref().filter(|unit| unit.number == number);
-            offered.is_some_and(|unit| source.ring.copy(unit, offset, into))
+            offered.is_some_and(|unit| source.memory.ring.copy(unit, offset, into))
         })
     }
 
@@ -441,14 +433,14 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             dequeued_at: self.dequeued,
             route: 0,
         };
-        let counter = if sink.ring.push(&descriptor, payload) {
+        let counter = if sink.memory.ring.push(&descriptor, payload) {
             sink.pushed = true;
             ChannelCounter::Fragments
         } else {
             ChannelCounter::FragmentsBad
         };
-        sink.board.count(counter, 1);
-        sink.board.count(ChannelCounter::Octets, payload.len() as u64);
+        sink.memory.board.count(counter, 1);
+        sink.memory.board.count(ChannelCounter::Octets, payload.len() as u64);
     }
 
     /// Receivers are woken once a turn, however many frames came.
@@ -456,11 +448,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.rings.sockets.wake();
         for sink in self.sinks.iter_mut().filter(|sink| sink.pushed) {
             sink.pushed = false;
-            sink.board.count(ChannelCounter::Wakes, 1);
+            sink.memory.board.count(ChannelCounter::Wakes, 1);
             if let Some(tally) = self.node.received(sink.channel) {
-                sink.board.set_tally(&on_board(tally));
+                sink.memory.board.set_tally(&on_board(tally));
             }
-            sink.board.notify();
+            sink.memory.board.notify();
         }
     }
 
@@ -487,7 +479,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             return;
         }
         let channel = source.channel;
-        match source.ring.peek() {
+        match source.memory.ring.peek() {
             Ok(Some(unit)) => {
                 let described = rota_proto::UnitRef {
                     number: source.units,
@@ -516,17 +508,17 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         source.slot_at = at;
         if let Some((number, fate)) = unit {
             if let Some(offered) = source.offered.take() {
-                source.ring.release(&offered);
+                source.memory.ring.release(&offered);
             }
             source.units = number + 1;
             if fate == UnitFate::Sent {
-                source.board.set_units_sent(source.units);
+                source.memory.board.set_units_sent(source.units);
             }
         } else {
-            source.board.count(ChannelCounter::SlotsEmpty, 1);
+            source.memory.board.count(ChannelCounter::SlotsEmpty, 1);
         }
-        source.board.set_slot(SlotMark { number: source.slots, at });
-        source.board.notify();
+        source.memory.board.set_slot(SlotMark { number: source.slots, at });
+        source.memory.board.notify();
         self.offer(now(), index);
     }
 
@@ -534,13 +526,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// thread does it.
     fn forget(&mut self, channel: ChannelId) {
         if let Some(at) = self.rings.sources.iter().position(|source| source.channel == channel) {
-            let Source { ring, board, doorbell, charge, .. } = self.rings.sources.swap_remove(at);
-            let _ = self.poller.remove(doorbell.as_fd());
-            self.control.say(Note::Remains(Remains::Source { ring, board, doorbell, charge }));
+            let Source { memory, .. } = self.rings.sources.swap_remove(at);
+            let _ = self.poller.remove(memory.doorbell.as_fd());
+            self.control.say(Note::Remains(Remains::Source(memory)));
         }
         if let Some(at) = self.sinks.iter().position(|sink| sink.channel == channel) {
-            let Sink { ring, board, charge, .. } = self.sinks.swap_remove(at);
-            self.control.say(Note::Remains(Remains::Sink { ring, board, charge }));
+            let Sink { memory, .. } = self.sinks.swap_remove(at);
+            self.control.say(Note::Remains(Remains::Sink(memory)));
         }
     }
 
@@ -564,20 +556,18 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 let result = self.open(at, &to, service, &request);
                 self.control.say(Note::Asked { ask, result });
             }
-            Command::AttachSource { channel, ring, board, doorbell, charge } => {
+            Command::AttachSource { channel, memory } => {
                 let token = self.next_token;
                 let (offered, units, slots, slot_at) = (None, 0, 0, Instant::ZERO);
-                let source =
-                    Source { channel, ring, board, doorbell, token, charge, offered, units, slots, slot_at };
-                self.attach(at, source);
+                self.attach(at, Source { channel, memory, token, offered, units, slots, slot_at });
             }
             Command::Decline { channel } => self.node.decline(at, channel),
-            Command::AttachSink { channel, ring, board, charge } => {
+            Command::AttachSink { channel, memory } => {
                 // One that has ended meanwhile is not heard of again: nobody would take its memory away.
                 if self.node.accept(at, channel) {
-                    self.sinks.push(Sink { channel, ring, board, charge, pushed: false });
+                    self.sinks.push(Sink { channel, memory, pushed: false });
                 } else {
-                    self.control.say(Note::Remains(Remains::Sink { ring, board, charge }));
+                    self.control.say(Note::Remains(Remains::Sink(memory)));
                 }
             }
             Command::Listen { ask, mut listener } => {
@@ -596,9 +586,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 let result = self.node.resize(at, channel, unit_octets_max);
                 self.control.say(Note::Resizing { ask, result });
             }
-            Command::AttachSocket { ask, socket, memory, charge } => {
-                self.attach_socket(ask, socket, *memory, charge);
-            }
+            Command::AttachSocket { ask, socket, memory } => self.attach_socket(ask, socket, *memory),
             Command::DetachSocket { socket } => {
                 self.node.llc_close(at, socket);
                 if let Some(remains) = self.rings.sockets.detach(socket, &self.poller) {
@@ -805,8 +793,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// Writes the counts to the program's board, before it learns of the end.
     fn tell_tally(&mut self, channel: ChannelId, tally: ChannelTally) {
-        let sources = self.rings.sources.iter().map(|source| (source.channel, &source.board));
-        let mut boards = sources.chain(self.sinks.iter().map(|sink| (sink.channel, &sink.board)));
+        let sources = self.rings.sources.iter().map(|source| (source.channel, &source.memory.board));
+        let mut boards = sources.chain(self.sinks.iter().map(|sink| (sink.channel, &sink.memory.board)));
         if let Some((_, board)) = boards.find(|(known, _)| *known == channel) {
             board.set_tally(&tally);
         }

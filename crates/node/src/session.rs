@@ -1,6 +1,6 @@
 //! One program's connection: what it opened, what it listens to.
 
-use crate::commands::{Command, ControlEnd, Opening, Peer};
+use crate::commands::{Command, ControlEnd, Opening, Peer, SocketMemory, SourceMemory};
 use crate::ledger::Charge;
 use crate::status::Facts;
 use rota_admission::Pace;
@@ -278,7 +278,8 @@ impl Session {
         }
         let NodeSource { ring, board, doorbell, .. } = source;
         board.set_state(ChannelState::Open, None);
-        data.say(Command::AttachSource { channel, ring, board, doorbell, charge });
+        let memory = SourceMemory { ring, board, doorbell, _charge: charge };
+        data.say(Command::AttachSource { channel, memory });
         self.reply(&Reply::Done, &[])
     }
 
@@ -305,7 +306,8 @@ impl Session {
             self.socket = None;
             return self.error(error.to_string(), false);
         }
-        self.ask(ask, Asked::Socket, Command::AttachSocket { ask, socket: number, memory, charge }, data)
+        let memory = Box::new(SocketMemory::new(*memory, charge));
+        self.ask(ask, Asked::Socket, Command::AttachSocket { ask, socket: number, memory }, data)
     }
 
     pub(crate) fn close_socket(&mut self, data: &ControlEnd) {

@@ -1,28 +1,19 @@
 //! Sockets of link control: between the rings that programs map and the machine.
 
-use crate::commands::{Note, Remains};
-use crate::ledger::Charge;
+use crate::commands::{Note, Remains, SocketMemory};
 use rota_driver::poller::Poller;
 use rota_proto::{
     LlcAddress, LlcEvent, LlcFailure, LlcOutcome, LlcRequest, MessageDelivery, MessagePlace, Node,
 };
 use rota_shm::layout::{COMPLETIONS, FRAGMENT_OCTETS_MAX};
-use rota_shm::{
-    Board, Hostile, MessageFailure, MessageProgress, MessageRoute, NodeSocket, RxWriter, TxReader,
-    UnitDescriptor, UnitRef, ring_bell,
-};
+use rota_shm::{Hostile, MessageFailure, MessageProgress, MessageRoute, UnitDescriptor, UnitRef, ring_bell};
 use rota_units::Instant;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 /// One open socket.
 pub(crate) struct Socket {
     number: u8,
-    messages: TxReader,
-    received: RxWriter,
-    board: Board,
-    doorbell: OwnedFd,
-    bell: OwnedFd,
-    charge: Option<Charge>,
+    memory: SocketMemory,
     /// What the poller calls its doorbell.
     pub(crate) token: u64,
     /// The messages under way, by number modulo their count.
@@ -71,16 +62,10 @@ impl Sockets {
     }
 
     /// Its doorbell is watched already.
-    pub(crate) fn attach(&mut self, number: u8, token: u64, memory: NodeSocket, charge: Option<Charge>) {
-        let NodeSocket { messages, received, board, doorbell, bell, .. } = memory;
+    pub(crate) fn attach(&mut self, number: u8, token: u64, memory: SocketMemory) {
         self.all.push(Socket {
             number,
-            messages,
-            received,
-            board,
-            doorbell,
-            bell,
-            charge,
+            memory,
             token,
             under_way: [None; COMPLETIONS],
             waits: false,
@@ -94,9 +79,9 @@ impl Sockets {
 
     pub(crate) fn detach(&mut self, number: u8, poller: &Poller) -> Option<Remains> {
         let at = self.all.iter().position(|socket| socket.number == number)?;
-        let Socket { messages, received, board, doorbell, bell, charge, .. } = self.all.swap_remove(at);
-        let _ = poller.remove(doorbell.as_fd());
-        Some(Remains::Socket { messages, received, board, doorbell, bell, charge })
+        let Socket { memory, .. } = self.all.swap_remove(at);
+        let _ = poller.remove(memory.doorbell.as_fd());
+        Some(Remains::Socket(memory))
     }
 
     /// Whatever the program still wanted sent is over, also what nobody has looked at yet: the machine need
@@ -107,7 +92,7 @@ impl Sockets {
         socket.stuck = None;
         // Bounded: a ring holds no more.
         for _ in 0..=COMPLETIONS {
-            match socket.messages.look() {
+            match socket.memory.messages.look() {
                 Ok(Some(unit)) => socket.under_way[place(unit.number)] = Some(unit),
                 Ok(None) => break,
                 Err(why) => {
@@ -117,8 +102,8 @@ impl Sockets {
             }
         }
         for unit in socket.under_way.iter_mut().filter_map(Option::take) {
-            socket.board.set_completion(unit.number, MessageProgress::TimedOut);
-            socket.messages.finish(unit.number);
+            socket.memory.board.set_completion(unit.number, MessageProgress::TimedOut);
+            socket.memory.messages.finish(unit.number);
         }
         socket.changed = true;
     }
@@ -161,7 +146,7 @@ impl Sockets {
     pub(crate) fn copy(&mut self, number: u8, message: u64, offset: u32, into: &mut [u8]) -> bool {
         let Some(socket) = self.of(number) else { return false };
         let unit = socket.under_way[place(message)].filter(|unit| unit.number == message);
-        unit.is_some_and(|unit| socket.messages.copy(&unit, offset, into))
+        unit.is_some_and(|unit| socket.memory.messages.copy(&unit, offset, into))
     }
 
     /// Handles the machine's event about a message.
@@ -170,7 +155,7 @@ impl Sockets {
         match event {
             LlcEvent::Begun { socket, number } => {
                 if let Some(socket) = self.of(socket) {
-                    socket.board.set_completion(number, MessageProgress::InProgress);
+                    socket.memory.board.set_completion(number, MessageProgress::InProgress);
                     socket.changed = true;
                 }
             }
@@ -182,15 +167,15 @@ impl Sockets {
                 if let Some(socket) = self.of(socket)
                     && socket.under_way[place(number)].take_if(|unit| unit.number == number).is_some()
                 {
-                    socket.board.set_completion(number, progress(outcome));
-                    socket.messages.finish(number);
+                    socket.memory.board.set_completion(number, progress(outcome));
+                    socket.memory.messages.finish(number);
                     socket.changed = true;
                 }
             }
         }
     }
 
-    /// Whether messages wait for the next turn: for its budget, or for room that an end has made.
+    /// True if messages wait for the next turn: for its budget, or for room that an end has made.
     pub(crate) fn has_more(&self) -> bool {
         self.stuck && self.ended || self.all.iter().any(|socket| socket.waits)
     }
@@ -223,7 +208,7 @@ impl Sockets {
             if !self.copy(from.socket, message, begin as u32, piece) {
                 return;
             }
-            let _ = self.all[at].received.push(&descriptor, piece);
+            let _ = self.all[at].memory.received.push(&descriptor, piece);
         }
         (self.all[at].changed, self.all[at].came) = (true, true);
     }
@@ -241,7 +226,7 @@ impl Sockets {
             MessageRoute { socket: from.socket, node: from.node, priority: level, ..MessageRoute::default() };
         let mut parts = Parts::new(socket.deliveries, octets as u32, route);
         while let Some((descriptor, begin, end)) = parts.next() {
-            let _ = socket.received.push(&descriptor, &payload[begin..end]);
+            let _ = socket.memory.received.push(&descriptor, &payload[begin..end]);
         }
         socket.deliveries += 1;
         (socket.changed, socket.came) = (true, true);
@@ -252,14 +237,14 @@ impl Sockets {
         for socket in self.all.iter_mut().filter(|socket| socket.changed) {
             socket.changed = false;
             let came = std::mem::take(&mut socket.came);
-            socket.board.tell();
-            if socket.messages.asleep().is_woken(came) {
-                socket.board.wake();
+            socket.memory.board.tell();
+            if socket.memory.messages.asleep().is_woken(came) {
+                socket.memory.board.wake();
             }
-            let armed = socket.messages.armed();
+            let armed = socket.memory.messages.armed();
             if armed != socket.armed {
                 socket.armed = armed;
-                ring_bell(&socket.bell);
+                ring_bell(&socket.memory.bell);
             }
         }
     }
@@ -268,7 +253,8 @@ impl Sockets {
 impl Socket {
     /// Hands the oldest message that waits to the machine.
     fn offer(&mut self, at: Instant, node: &mut Node, hostile: &impl Fn(Note)) -> Offered {
-        let unit = match self.stuck.take().map_or_else(|| self.messages.look(), |unit| Ok(Some(unit))) {
+        let unit = match self.stuck.take().map_or_else(|| self.memory.messages.look(), |unit| Ok(Some(unit)))
+        {
             Ok(Some(unit)) => unit,
             Ok(None) => return Offered::Nothing,
             Err(why) => {

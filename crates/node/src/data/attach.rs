@@ -2,12 +2,10 @@
 //! channel or the socket, and nothing else.
 
 use super::{Data, Source};
-use crate::commands::{Note, Remains};
+use crate::commands::{Note, Remains, SocketMemory};
 use crate::gate::Egress;
-use crate::ledger::Charge;
 use rota_driver::device::FrameDevice;
 use rota_driver::poller::Trigger;
-use rota_shm::NodeSocket;
 use rota_units::Instant;
 use std::os::fd::AsFd;
 
@@ -15,31 +13,29 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn attach(&mut self, at: Instant, source: Source) {
         self.next_token += 1;
         // Registered edge-triggered and never read: a client can make either of those block.
-        if let Err(error) = self.poller.add(source.doorbell.as_fd(), source.token, Trigger::Edge) {
-            let Source { channel, ring, board, doorbell, charge, .. } = source;
+        if let Err(error) = self.poller.add(source.memory.doorbell.as_fd(), source.token, Trigger::Edge) {
+            let Source { channel, memory, .. } = source;
             let why = format!("its doorbell cannot be waited on: {error}");
             self.control.say(Note::Hostile { channel, why });
             self.node.abort(at, channel);
-            self.control.say(Note::Remains(Remains::Source { ring, board, doorbell, charge }));
+            self.control.say(Note::Remains(Remains::Source(memory)));
             return;
         }
         self.rings.sources.push(source);
         self.offer(at, self.rings.sources.len() - 1);
     }
 
-    pub(super) fn attach_socket(&mut self, ask: u64, socket: u8, memory: NodeSocket, charge: Option<Charge>) {
+    pub(super) fn attach_socket(&mut self, ask: u64, socket: u8, memory: SocketMemory) {
         let token = self.next_token;
         self.next_token += 1;
         // As the doorbell of a channel: registered edge-triggered and never read.
         if let Err(error) = self.poller.add(memory.doorbell.as_fd(), token, Trigger::Edge) {
             let why = format!("its doorbell cannot be waited on: {error}");
             self.control.say(Note::HostileSocket { socket, why });
-            let NodeSocket { messages, received, board, doorbell, bell, .. } = memory;
-            let remains = Remains::Socket { messages, received, board, doorbell, bell, charge };
-            self.control.say(Note::Remains(remains));
+            self.control.say(Note::Remains(Remains::Socket(memory)));
             return;
         }
-        self.rings.sockets.attach(socket, token, memory, charge);
+        self.rings.sockets.attach(socket, token, memory);
         self.node.llc_open(socket);
         self.control.say(Note::Done { ask });
     }

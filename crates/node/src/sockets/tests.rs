@@ -1,8 +1,9 @@
 //! A program's ring, the sockets and a machine without a wire.
 
 use super::*;
+use crate::commands::SocketMemory;
 use rota_proto::{FrameBuf, Identity, Output, Payloads, PortId, Settings};
-use rota_shm::{ClientSocket, SocketShape, open_socket};
+use rota_shm::{ClientSocket, NodeSocket, SocketShape, open_socket};
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::{Key, MacAddr};
 
@@ -40,7 +41,7 @@ impl Station {
         let program = open_socket(files).expect("the client's side");
         memory.mapped().expect("sealed");
         let mut sockets = Sockets::new();
-        sockets.attach(2, 99, memory, None);
+        sockets.attach(2, 99, SocketMemory::new(memory, None));
         let mut station = Self { node, at, sockets, program, sent: 0 };
         while station.at < Instant::from_nanos(5_000_000_000) {
             station.node.handle_deadline(station.at);

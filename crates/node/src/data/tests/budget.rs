@@ -1,6 +1,7 @@
 //! The budget of this host's programs in a turn.
 
 use super::*;
+use crate::commands::SourceMemory;
 use rota_shm::{NodeSource, SourceShape, open_source};
 
 const MESSAGES: u16 = 8;
@@ -115,11 +116,12 @@ fn the_memory_of_what_has_ended_is_unmapped_by_the_control_thread() {
     source.mapped().expect("sealed");
     let NodeSource { ring, board, doorbell, .. } = source;
     let channel = ChannelId(1);
-    control.say(Command::AttachSource { channel, ring, board, doorbell, charge: None });
+    let memory = SourceMemory { ring, board, doorbell, _charge: None };
+    control.say(Command::AttachSource { channel, memory });
     control.say(Command::Abort { channel });
     control.say(Command::DetachSocket { socket: 2 });
     turn(&mut data);
     let left = |note| if let Note::Remains(remains) = note { Some(remains) } else { None };
     let remains: Vec<Remains> = std::iter::from_fn(|| control.heard()).filter_map(left).collect();
-    assert!(matches!(remains[..], [Remains::Source { .. }, Remains::Socket { .. }]), "{}", remains.len());
+    assert!(matches!(remains[..], [Remains::Source(_), Remains::Socket(_)]), "{}", remains.len());
 }

@@ -1,7 +1,7 @@
 //! The memory of a channel that comes, between two stations of a segment in this process.
 
 use super::*;
-use crate::commands::ControlEnd;
+use crate::commands::{ControlEnd, SinkMemory};
 use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
 use rota_proto::{ChannelEvent, Listener};
 use rota_shm::{NodeSink, SinkShape};
@@ -107,7 +107,8 @@ impl Lan {
     /// The receiver's control thread has made its memory.
     fn attach(&mut self, channel: ChannelId) {
         let (ring, board) = NodeSink::create(SHAPE).expect("memory").into_parts();
-        self.receiver.control.say(Command::AttachSink { channel, ring, board, charge: None });
+        let memory = SinkMemory { ring, board, _charge: None };
+        self.receiver.control.say(Command::AttachSink { channel, memory });
         self.receiver.turn();
     }
 }
