@@ -3,6 +3,7 @@
 use super::{Data, Stopped};
 use crate::gate::Egress;
 use rota_driver::device::FrameDevice;
+use rota_proto::Node;
 use rota_units::Instant;
 use rota_wire::MacAddr;
 
@@ -28,18 +29,20 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// Accepts sources again whose time is over, and new stations at once.
     pub(super) fn hear_again(&mut self, now: Instant) -> Result<(), Stopped> {
-        let link = self.node.link();
-        let known = link.members().iter().map(|member| member.incarnation).chain([link.incarnation()]);
-        if self.garbage.release(now) || self.garbage.is_stale(known) {
+        if self.garbage.release(now) || self.garbage.is_stale(known(&self.node)) {
             self.shut_door()?;
         }
         Ok(())
     }
 
     fn shut_door(&mut self) -> Result<(), Stopped> {
-        let link = self.node.link();
-        let known = link.members().iter().map(|member| member.incarnation).chain([link.incarnation()]);
-        let (sources, known) = self.garbage.door(known);
+        let (sources, known) = self.garbage.door(known(&self.node));
         self.device.shut_out(sources, known).map_err(Stopped::Device)
     }
+}
+
+/// The incarnations that a closed door lets in: the stations', this one's included.
+fn known(node: &Node) -> impl Iterator<Item = u32> {
+    let link = node.link();
+    link.members().iter().map(|member| member.incarnation).chain([link.incarnation()])
 }
