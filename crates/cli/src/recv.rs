@@ -1,13 +1,14 @@
 //! `rota recv`: what a channel carries, to a file or to standard output, until the sender closes.
 
 use crate::Format;
-use crate::came::Came;
+use crate::came;
 use crate::clock;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::stall::Stall;
 use crate::transport::udp::UdpSource;
 use crate::transport::{Arrival, Event, Over, UnitSource, channel};
+use rota::ChannelTally;
 use rota_units::{Span, parse_span};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -76,7 +77,7 @@ pub struct Received {
     pub complete: u64,
     /// The counts of all units.
     #[serde(flatten)]
-    pub came: Came,
+    pub came: ChannelTally,
     /// Octets received.
     pub octets: u64,
     /// Evidence of host stalls.
@@ -127,7 +128,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let failure = received.err();
     report.ended = failure.as_ref().map(|failure| failure.sentence.clone());
     // UDP has no contract: missing units are reported, and are no failure.
-    let end = if args.over == Over::Udp { failure } else { report.came.end(None, failure) };
+    let end = if args.over == Over::Udp { failure } else { came::end(&report.came, None, failure) };
     report.error = end.as_ref().map(crate::json::error_of);
     let printed = print(&report, format);
     end.map_or(printed.map(|()| Exit::Done), Err)

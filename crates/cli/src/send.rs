@@ -1,7 +1,7 @@
 //! `rota send`: a video, or whatever standard input gives, one unit each period.
 
 use crate::Format;
-use crate::came::Came;
+use crate::came;
 use crate::clock;
 use crate::exit::{Exit, Failure};
 use crate::json;
@@ -11,7 +11,7 @@ use crate::transport::channel::{self, ChannelRequest, OpenError};
 use crate::transport::udp::{UdpSink, resolve};
 use crate::transport::{Over, Promise, Refusal, UnitSink};
 use crate::video::{FrameRate, Video};
-use rota::Overdue;
+use rota::{ChannelTally, Overdue};
 use rota_units::{BitRate, Instant, Span, parse_rate, parse_span};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -61,7 +61,7 @@ pub struct Args {
     /// When the first unit leaves, in nanoseconds of CLOCK_MONOTONIC
     #[arg(long, value_name = "NS")]
     start_at: Option<u64>,
-    /// What becomes of units whose turn has passed, after this host or its node stood still: 'drop' leaves
+    /// Policy for units whose turn has passed, after this host or its node stood still: 'drop' leaves
     /// them out, as a camera would, and counts them as lost; 'keep' sends everything that much later. Of a
     /// video on a channel overdue frames are dropped, all else is kept
     #[arg(long, value_enum, value_name = "POLICY")]
@@ -125,7 +125,7 @@ pub struct Sent {
     pub left_out: u64,
     /// The counts of these units, as the receiver's node counted them.
     #[serde(flatten)]
-    pub came: Came,
+    pub came: ChannelTally,
     /// Evidence of host stalls.
     pub stalls: Vec<Stall>,
     /// The cause of an early end.
@@ -219,7 +219,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         overdue: args.overdue(),
         sent: 0,
         left_out: 0,
-        came: Came::default(),
+        came: ChannelTally::default(),
         stalls: Vec::new(),
         ended: None,
         error: None,
@@ -244,9 +244,9 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let played = play(args, &mut supply, count, sink.as_mut(), &mut report, &mut log);
     let logged = log.as_mut().map_or(Ok(()), Output::finish);
     let closed = sink.close(played.and(logged).map(|()| report.sent));
-    (report.stalls, report.came) = (closed.stalls, closed.tally.into());
+    (report.stalls, report.came) = (closed.stalls, closed.tally);
     report.ended = closed.failure.as_ref().map(|failure| failure.sentence.clone());
-    let end = report.came.end(report.promise.map(|promise| promise.bound_ns), closed.failure);
+    let end = came::end(&report.came, report.promise.map(|promise| promise.bound_ns), closed.failure);
     report.error = end.as_ref().map(json::error_of);
     // The counts are reported for every kind of end.
     let printed = print(&report, format);

@@ -5,6 +5,7 @@ use std::mem::offset_of;
 use std::sync::Arc;
 
 use rota_units::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use crate::layout::BoardHeader;
 use crate::message::MessageProgress;
@@ -136,7 +137,7 @@ impl CloseCause {
 }
 
 /// Counts of a channel's units, as its receiver's node counted them; at the sender as last reported.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelTally {
     /// Units that came whole; at the sender of a channel on which nothing went wrong, 0.
     pub units: u64,
@@ -154,6 +155,17 @@ impl ChannelTally {
     /// Units that were not there as promised.
     pub fn broken(&self) -> u64 {
         self.late.saturating_add(self.lost).saturating_add(self.incomplete)
+    }
+
+    /// "3 behind the bound, by at most 40 ms, 1 lost, 2 in part", where `bound` is "the bound"; `None` if
+    /// every promise was kept.
+    pub fn words_of_broken(&self, bound: &str) -> Option<String> {
+        let by = Span::from_nanos(self.latest_by_ns);
+        let late = (self.late > 0).then(|| format!("{} behind {bound}, by at most {by}", self.late));
+        let lost = (self.lost > 0).then(|| format!("{} lost", self.lost));
+        let part = (self.incomplete > 0).then(|| format!("{} in part", self.incomplete));
+        let parts: Vec<String> = [late, lost, part].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 
     fn words(&self) -> [u64; 5] {
