@@ -10,7 +10,9 @@ mod tests;
 
 use judge::Judge;
 use rota_driver::stall::{StallEvent, StallKind, StallLog};
-use rota_proto::{ChannelEvent, ChannelId, Contract, Counters, Delivery, ModeName, Node, StationId};
+use rota_proto::{
+    ChannelEvent, ChannelId, Contract, Counters, Delivery, Excluded, ModeName, Node, StationId,
+};
 use rota_shm::{TraceEvent, TraceFile, TraceRecord, TraceVerdict};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, StationSet, host_level};
@@ -449,7 +451,7 @@ impl Tracer {
                 self.closed(now, *channel, *cause, *final_unit);
             }
             ChannelEvent::Contested { .. } => {}
-            ChannelEvent::Struck { mac, here, .. } => {
+            ChannelEvent::Struck(Excluded { mac, here, .. }) => {
                 self.refused_station(now, *mac, rota_wire::Verdict::HeldOff, *here, node);
             }
             ChannelEvent::Refusal { mac, why, here } => self.refused_station(now, *mac, *why, *here, node),

@@ -832,9 +832,7 @@ impl Channels {
                 self.events.push_back(ChannelEvent::Refusal { mac, why, here });
             }
             LinkEvent::Contested { mac } => self.events.push_back(ChannelEvent::Contested { mac }),
-            LinkEvent::Struck { mac, why, here, wait } => {
-                self.events.push_back(ChannelEvent::Struck { mac, why, here, wait });
-            }
+            LinkEvent::Struck(excluded) => self.events.push_back(ChannelEvent::Struck(excluded)),
             LinkEvent::ModeChanged => self.events.push_back(ChannelEvent::ModeChanged),
         }
         self.tick(now, link);

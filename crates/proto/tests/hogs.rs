@@ -1,10 +1,10 @@
-//! What one station does about others that keep the token too long, and about its own exclusion (decision
+//! One station among others that keep the token too long, and its own exclusion (decision
 //! 016). A script plays the other stations.
 
 mod rig;
 
 use rig::{ME, Rig, TRT, mac, ms};
-use rota_proto::ChannelEvent;
+use rota_proto::{ChannelEvent, Excluded};
 use rota_units::Span;
 use rota_wire::bodies::StationState;
 use rota_wire::{
@@ -99,7 +99,7 @@ fn who_lies_about_its_hold_is_measured_all_the_same() {
     assert_eq!(struck(&rig), Some(Struck { station: 3, why: Foul::Held }));
     assert_eq!(rig.node.link().counters().hogs, 1);
     let named = rig.events.iter().find_map(|event| match event {
-        ChannelEvent::Struck { mac, why, here, wait } => Some((*mac, *why, *here, *wait)),
+        ChannelEvent::Struck(Excluded { mac, why, here, wait, .. }) => Some((*mac, *why, *here, *wait)),
         _ => None,
     });
     assert_eq!(named, Some((mac(3), Foul::Held, false, ms(8_000))));
@@ -193,7 +193,9 @@ fn who_is_struck_itself_says_so_and_does_not_ask_before_its_time() {
     let now = rig.now;
     let own = rig.node.link().excluded(now).next().copied().expect("it knows");
     assert!(own.here && own.why == Foul::Sent && own.mac == mac(ME) && own.wait == ms(8_000), "{own:?}");
-    assert!(rig.events.iter().any(|event| matches!(event, ChannelEvent::Struck { here: true, .. })));
+    assert!(
+        rig.events.iter().any(|event| matches!(event, ChannelEvent::Struck(Excluded { here: true, .. })))
+    );
     for at in 0..100 {
         begin(&mut rig, 11 + at, |list| list.dead.insert(ME));
         let now = rig.now;

@@ -61,7 +61,7 @@ impl Control<'_> {
             }
             // The journal writes these lines, for both ends.
             ChannelEvent::Told { .. }
-            | ChannelEvent::Struck { .. }
+            | ChannelEvent::Struck(_)
             | ChannelEvent::Incoming { .. }
             | ChannelEvent::ModeChanged
             | ChannelEvent::MembersChanged => {}

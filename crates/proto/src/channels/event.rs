@@ -3,9 +3,9 @@
 use super::Contract;
 use crate::cause::CloseCause;
 use crate::io::ChannelId;
+use crate::rether::Excluded;
 use rota_admission::Refusal;
-use rota_units::Span;
-use rota_wire::{Foul, MacAddr, Tally};
+use rota_wire::{MacAddr, Tally};
 
 /// An event of a channel, for the parent.
 #[derive(Clone, Debug)]
@@ -90,16 +90,7 @@ pub enum ChannelEvent {
     },
     /// A station is left out of the token for a time: it kept the token, or sent outside its slots, again
     /// and again.
-    Struck {
-        /// Which.
-        mac: MacAddr,
-        /// For what.
-        why: Foul,
-        /// Whether it is this one.
-        here: bool,
-        /// When it may come back, from now on.
-        wait: Span,
-    },
+    Struck(Excluded),
     /// The mode of the segment changed.
     ModeChanged,
     /// A station was found or lost, or has another number.
@@ -110,7 +101,7 @@ pub enum ChannelEvent {
         mac: rota_wire::MacAddr,
         /// Why.
         why: rota_wire::Verdict,
-        /// Whether this station is the refused one.
+        /// True if this station is the refused one.
         here: bool,
     },
 }

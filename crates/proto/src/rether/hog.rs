@@ -11,7 +11,7 @@
 //! left its station behind the token; copies of a frame say nothing.
 
 use super::counters::newer;
-use super::join::{HOLD_OFF_MAX, HOLD_OFF_MIN};
+use super::join::{HOLD_OFF_MIN, hold_off};
 use super::reserve::LinkEvent;
 use super::{Rether, Stamp};
 use crate::io::StationId;
@@ -53,7 +53,7 @@ struct Given {
     answers: u8,
 }
 
-/// What was seen of a station.
+/// The evidence about a station.
 #[derive(Clone, Copy, Debug)]
 struct Watched {
     mac: MacAddr,
@@ -75,7 +75,7 @@ pub struct Excluded {
     pub mac: MacAddr,
     /// For what.
     pub why: Foul,
-    /// Whether this station is the one.
+    /// True if this station is the one.
     pub here: bool,
     /// The longest that it kept the token, as far as this station has seen.
     pub held: Span,
@@ -99,7 +99,7 @@ pub(super) struct Hogs {
     late_cycle: u32,
     /// Until which cycle this station, as cycle master, has the token audited.
     audit_until: Option<u32>,
-    /// Whom to strike, for what, and when the last evidence came.
+    /// The accused station, the reason, and the time of the last evidence.
     accused: Option<(MacAddr, Foul, Instant)>,
     excluded: Vec<Excluded>,
     /// The strike that the list of this cycle tells, where this station is its master.
@@ -185,7 +185,7 @@ impl Hogs {
         }
     }
 
-    /// A station is left out. What was late was so because of it.
+    /// A station is left out: it was the cause of the late cycles.
     fn exclude(&mut self, now: Instant, excluded: Excluded) {
         let mac = excluded.mac;
         self.excluded.retain(|other| other.mac != mac && now < other.until);
@@ -235,19 +235,19 @@ impl Hogs {
 }
 
 impl Rether {
-    /// Who is left out for what it did, as far as this station knows.
+    /// The excluded stations that this station knows of.
     pub fn excluded(&self, now: Instant) -> impl Iterator<Item = &Excluded> {
         self.hogs.excluded.iter().filter(move |excluded| now < excluded.until)
     }
 
-    /// Whether this station waits for the end of its own exclusion: until then it does not ask.
+    /// True if this station waits for the end of its own exclusion: until then it does not ask.
     pub(super) fn is_out(&self, now: Instant) -> bool {
         self.hogs.own(now).is_some()
     }
 
     // ---- watching -------------------------------------------------------------------------------------
 
-    /// What a hold may take beyond its share: the way of the token to its holder, and the way on.
+    /// The time that a hold may take beyond its share: the way of the token to its holder, and the way on.
     fn slack(&self) -> Span {
         self.settings.delay_max * 2 + self.settings.link.hop
     }
@@ -286,7 +286,7 @@ impl Rether {
         (is_master || token.phase != Phase::Home).then(|| by + self.slack())
     }
 
-    /// Whether this frame came as soon as frames do: by the sender's word it left no longer ago than D.
+    /// True if this frame came as soon as frames do: by the sender's word it left no longer ago than D.
     /// Where frames wait at this station's port, what it measures is not the others' doing.
     fn came_in_time(&self, token: &Token, at: Instant) -> bool {
         let spent = self.settings.trt.minus(Span::from_nanos(u64::from(token.residual_ns)));
@@ -422,7 +422,7 @@ impl Rether {
         self.ask_to_strike(at);
     }
 
-    /// Who has evidence enough need not wait for a slot of its own.
+    /// A station with enough evidence need not wait for a slot of its own.
     fn ask_to_strike(&mut self, now: Instant) {
         if self.hogs.accused.is_some() {
             self.ask_for_token(now);
@@ -431,7 +431,7 @@ impl Rether {
 
     // ---- audits ---------------------------------------------------------------------------------------
 
-    /// Who has seen several late tokens has this one audited.
+    /// A station that has seen several late tokens has this one audited.
     pub(super) fn ask_audit(&self, token: &mut Token) {
         let suspects = self.clock.known && self.hogs.late_cycles(self.clock.cycle) >= LATE_CYCLES;
         if suspects && token.phase != Phase::First {
@@ -498,17 +498,17 @@ impl Rether {
         let watched = self.hogs.watched.iter().find(|watched| watched.mac == mac);
         let held = watched.map_or(Span::ZERO, |watched| watched.held);
         let record = self.record_of(now, mac);
-        let doublings = u32::from(record.hogs).min(6);
+        let wait = hold_off(HOLD_OFF_MIN * HOLD_OFFS, record.hogs);
         record.hogs = record.hogs.saturating_add(1);
-        let wait = (HOLD_OFF_MIN * HOLD_OFFS * (1 << doublings)).min(HOLD_OFF_MAX);
         record.until = record.until.max(now + wait);
         // The others have heard of it up to D later.
         let until = now + wait + if here { self.settings.delay_max * 2 } else { Span::ZERO };
-        self.hogs.exclude(now, Excluded { mac, why, here, held, wait, until });
-        self.event(LinkEvent::Struck { mac, why, here, wait });
+        let excluded = Excluded { mac, why, here, held, wait, until };
+        self.hogs.exclude(now, excluded);
+        self.event(LinkEvent::Struck(excluded));
     }
 
-    /// Whether a station has to wait because of what it did: no claim brings it back sooner.
+    /// True if a station has to wait because of what it did: no claim brings it back sooner.
     pub(super) fn is_excluded(&self, now: Instant, station: StationId) -> bool {
         let mac = self.members.get(station).map(|member| member.mac);
         mac.is_some_and(|mac| self.excluded(now).any(|excluded| excluded.mac == mac))

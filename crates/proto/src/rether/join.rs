@@ -25,6 +25,11 @@ const STRIKES: u8 = 3;
 pub(super) const HOLD_OFF_MIN: Span = Span::from_millis(1_000);
 /// Nobody is held off for longer at a time.
 pub const HOLD_OFF_MAX: Span = Span::from_millis(64_000);
+/// How long a station has to wait that had to wait `before` times: `first`, doubled each time.
+pub(super) fn hold_off(first: Span, before: u8) -> Span {
+    (first * (1 << before.min(6))).min(HOLD_OFF_MAX)
+}
+
 /// After so long without a strike all is forgiven.
 pub(super) const FORGIVEN: Span = Span::from_millis(128_000);
 /// How many refusals are remembered, so that each is told once.
@@ -452,9 +457,8 @@ impl Rether {
             let Some(record) = self.record(now, station) else { continue };
             record.deaths = record.deaths.saturating_add(1);
             if record.deaths >= STRIKES {
-                let doublings = u32::from(record.deaths - STRIKES).min(6);
-                let until = now + (HOLD_OFF_MIN * (1 << doublings)).min(HOLD_OFF_MAX);
-                record.until = record.until.max(until);
+                let wait = hold_off(HOLD_OFF_MIN, record.deaths - STRIKES);
+                record.until = record.until.max(now + wait);
             }
         }
     }

@@ -6,12 +6,13 @@
 
 use super::Rether;
 use super::counters::next_stamp;
+use super::hog::Excluded;
 use super::outbox::Pending;
 use crate::io::{ChannelId, Output, StationId, UnitFate, UnitRef};
 use crate::planted::{Bug, planted};
 use rota_admission::{Admitted, Growth, Pace, Refusal, Request, admit, grow, shrunk, standing};
 use rota_units::{Instant, Octets, Span};
-use rota_wire::{Foul, MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token, Verdict};
+use rota_wire::{MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token, Verdict};
 use std::collections::VecDeque;
 
 /// Units of one session that may wait; a number of its own, since a clone keeps no spare room.
@@ -89,16 +90,7 @@ pub enum LinkEvent {
         mac: MacAddr,
     },
     /// A station is left out for what it did.
-    Struck {
-        /// Which.
-        mac: MacAddr,
-        /// For what.
-        why: Foul,
-        /// Whether it is this one.
-        here: bool,
-        /// When it may come back, from now on.
-        wait: Span,
-    },
+    Struck(Excluded),
     /// The mode changed.
     ModeChanged,
 }
