@@ -250,7 +250,7 @@ export! {
         if report.drained { Ok(()) } else { Err(Fault::new(Status::TimedOut, "units were still waiting")) }
     }
 
-    /// Whether a unit is left out while the one before it still waits for its slot.
+    /// True if a unit is left out while the one before it still waits for its slot.
     fn rota_channel_drop_overdue(channel: Option<&mut SendChannel>, drop: c_int) {
         let overdue = if drop != 0 { Overdue::Drop } else { Overdue::Keep };
         need(channel, "channel")?.set_overdue(overdue);

@@ -13,7 +13,7 @@ pub const VERSION: u64 = 1;
 /// Keys whose values are ids.
 const IDS: [&str; 2] = ["channel", "closed"];
 
-/// Whether this program has made a document: then an error adds none.
+/// True once this program has printed a document: an error then adds none.
 static MADE: AtomicBool = AtomicBool::new(false);
 
 /// A document, or a line of a log that is made of documents.
@@ -66,7 +66,7 @@ pub fn error(kind: &str, exit: u8, sentence: &str) -> Value {
     json!({ "kind": kind, "exit": exit, "sentence": sentence })
 }
 
-/// Whether the words of a command line ask for JSON, as far as can be said of words that were not understood.
+/// True if the words of a command line ask for JSON, as far as can be said of words that were not understood.
 pub fn is_asked_for(words: &[String]) -> bool {
     let own = words.split(|word| word == "--").next().unwrap_or_default();
     let pair = own.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");

@@ -101,7 +101,7 @@ pub trait UnitSink {
     fn wait_slot(&mut self, frame: u64) -> Result<Turn, Failure>;
     /// Hands over one unit; false when a live sender had to drop it.
     fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure>;
-    /// Whether a unit handed over now would queue behind one that is late already.
+    /// True if a unit handed over now would queue behind one that is late already.
     fn is_behind(&self) -> bool {
         false
     }

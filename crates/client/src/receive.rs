@@ -167,7 +167,7 @@ pub struct RecvChannel {
     newest: bool,
     /// The counts of the units that this program received or missed.
     came: ChannelTally,
-    /// Whether `came` includes the units lost after the last one: an end that is told again counts once.
+    /// True if `came` includes the units lost after the last one: an end that is told again counts once.
     is_counted: bool,
 }
 

@@ -164,7 +164,7 @@ impl SendChannel {
         self.origin.request.overdue = overdue;
     }
 
-    /// Whether as many units wait as leave in one slot: one more would be late. False for a channel that has
+    /// True if as many units wait as leave in one slot: one more would be late. False for a channel that has
     /// ended: a wait for its slots would never end, and `send` returns the cause.
     pub fn is_behind(&self) -> bool {
         let is_over = matches!(self.source.board.state(), ChannelState::Closed(_)) || self.session.is_gone();

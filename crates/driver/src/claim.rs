@@ -50,7 +50,7 @@ impl Claim {
         }
     }
 
-    /// Whether another socket than `own` takes frames of `ethertype` from the interface with this number: a
+    /// True if another socket than `own` takes frames of `ethertype` from the interface with this number: a
     /// station of another user. Only who may open packet sockets can be on that list, so that nobody else
     /// can keep a node from starting. One that is about to end is waited for, half a second at most.
     ///

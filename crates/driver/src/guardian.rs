@@ -129,7 +129,7 @@ pub fn will_socket(iface: &str, mark: u32) -> Result<OwnedFd, OpenError> {
     Ok(raw.socket)
 }
 
-/// Whether this kernel tells at once that a process has ended.
+/// True if this kernel tells at once that a process has ended.
 pub fn has_pidfd() -> bool {
     pidfd_open(std::process::id()).is_ok()
 }

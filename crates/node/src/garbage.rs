@@ -28,7 +28,7 @@ pub(crate) struct Garbage {
     shut: Vec<ShutOut>,
     /// When each is heard again.
     until: Vec<Instant>,
-    /// Whether only stations are heard, and when that last began.
+    /// True if only stations are heard, and when that last began.
     closed: bool,
     closed_at: Option<Instant>,
     known: Vec<u32>,
@@ -53,7 +53,7 @@ impl Garbage {
         &self.shut
     }
 
-    /// Whether strangers were too many to tell apart a short time ago.
+    /// True if strangers were too many to tell apart a short time ago.
     pub(crate) fn was_closed(&self, now: Instant) -> bool {
         self.closed_at.is_some_and(|at| now.since(at) < TOLD_FOR)
     }
@@ -66,7 +66,7 @@ impl Garbage {
         (&self.shut, self.closed.then_some(&self.known))
     }
 
-    /// Whether the door is closed and lets in others than these.
+    /// True if the door is closed and lets in others than these.
     pub(crate) fn is_stale(&self, known: impl Iterator<Item = u32>) -> bool {
         self.closed && !known.take(KNOWN_MAX).eq(self.known.iter().copied())
     }

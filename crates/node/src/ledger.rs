@@ -60,7 +60,7 @@ impl Ledger {
         self.accounts().all
     }
 
-    /// Whether a user may have so much more.
+    /// True if a user may have so much more.
     ///
     /// # Errors
     /// How much is left.

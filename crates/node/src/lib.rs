@@ -78,7 +78,7 @@ pub struct NodeSpec {
     pub quota: Quota,
     /// Whether to ask for real-time priority and memory.
     pub realtime: bool,
-    /// Whether the process drops the privileges and system calls that a running node does not need. False if
+    /// True if the process drops the privileges and system calls that a running node does not need. False if
     /// the node is a guest in the process.
     pub confine: bool,
     /// How many events it keeps in its log; 0 for none.

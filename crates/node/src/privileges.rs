@@ -8,7 +8,7 @@ use rota_driver::realtime::{PRIORITY_DEFAULT, Realtime, Wish};
 /// The rights of a running node.
 #[derive(Debug)]
 pub(crate) struct Privileges {
-    /// Whether anything is given away: not where a node is a guest in another process.
+    /// True if anything is given away: not where a node is a guest in another process.
     confine: bool,
     broker: Option<Broker>,
 }

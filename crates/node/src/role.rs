@@ -41,7 +41,7 @@ impl Role {
         self.child.id()
     }
 
-    /// Whether it has ended before its time.
+    /// True if it has ended before its time.
     pub fn is_over(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }

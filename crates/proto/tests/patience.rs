@@ -71,7 +71,7 @@ fn silence_and_death_timer_follow_the_announced_drain_and_no_other() {
     }
 }
 
-/// What was said holds for four death timers; behind them a claim reckons with the configured lease.
+/// Announced leases hold for four death timers; behind them a claim reckons with the configured lease.
 #[test]
 fn news_that_are_old_count_for_nothing() {
     let mut rig = ring(settings());

@@ -38,7 +38,7 @@ fn living(lan: &Lan) -> Vec<usize> {
     (0..lan.nodes.len()).filter(|k| !lan.dead.contains(k)).collect()
 }
 
-/// Whether all living stations have heard of a list without the dead ones.
+/// True if all living stations have heard of a list without the dead ones.
 fn knows(lan: &Lan, k: usize) -> bool {
     let dead = lan.nodes[k].link().station();
     living(lan).iter().all(|of| lan.nodes[*of].link().is_dead(dead))

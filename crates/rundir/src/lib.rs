@@ -123,7 +123,7 @@ fn make_in(bases: &[PathBuf], name: &str) -> Result<PathBuf, RunDirError> {
     Err(RunDirError::Nowhere(failed.join("; ")))
 }
 
-/// Whether another user's action, and not a missing right, is the cause.
+/// True if another user's action, and not a missing right, is the cause.
 fn is_fault(error: &RunDirError) -> bool {
     !matches!(error, RunDirError::Kernel { .. })
 }

@@ -36,7 +36,7 @@ pub fn check_server(path: &Path, server: u32) -> Result<(), Stranger> {
     Err(Stranger { path: path.to_owned(), user: server, own })
 }
 
-/// Whether both numbers mean one user. All users without a number in this user namespace have the same
+/// True if both numbers mean one user. All users without a number in this user namespace have the same
 /// number, perhaps this program's user too.
 fn is_own(own: u32, server: u32, is_mapped: impl Fn(u32) -> bool) -> bool {
     server == own && is_mapped(own)

@@ -64,7 +64,7 @@ impl Mismatch {
         Self::ALL[self as usize - 1].1
     }
 
-    /// Whether a station is left out of the token for what it did.
+    /// True if a station is left out of the token for what it did.
     pub fn is_exclusion(self) -> bool {
         matches!(self, Self::Hog | Self::Stray | Self::HogHere | Self::StrayHere)
     }

@@ -51,7 +51,7 @@ fn excluded(world: &World, by: usize) -> Vec<(rota_wire::MacAddr, Foul, bool)> {
     link.excluded(now_of(world, by)).map(|excluded| (excluded.mac, excluded.why, excluded.here)).collect()
 }
 
-/// What the others believe of `hog`, once the news is everywhere.
+/// The belief of the others about `hog`, once the news is everywhere.
 fn all_name(world: &World, hog: usize, why: Foul) {
     let mac = world.hosts[hog].mac;
     for by in 0..5 {
@@ -178,7 +178,7 @@ fn who_sends_outside_its_slot_is_named_and_left_out() {
     assert_eq!(world.violations(), []);
 }
 
-/// Whoever stands still now and then, once a second at most, wherever that finds it, is left in.
+/// A host that stands still once a second at most stays in the ring, wherever a stall finds it.
 #[test]
 fn honest_stalls_bring_nobody_out() {
     let mut audited = 0;

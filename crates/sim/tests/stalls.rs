@@ -66,7 +66,7 @@ fn timers_become_as_short_as_the_hosts_allow_and_long_again_at_once() {
     world.with(1, |node, now| node.stood_still(now, ms(3_000)));
     world.run_for(ms(1_300));
     assert_eq!(death_timer(&mut world, 0).0, ms(500));
-    // What was said is forgotten after ten minutes.
+    // A stall is forgotten after ten minutes.
     world.run_for(ms(670_000));
     assert!(death_timer(&mut world, 0).0 < ms(75));
     assert_eq!(world.violations(), []);

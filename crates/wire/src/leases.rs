@@ -1,4 +1,4 @@
-//! What a token says of the times that follow the stalls of the stations' hosts (decision 017).
+//! The part of a token about times that follow the stalls of the stations' hosts (decision 017).
 
 use crate::fields::{Malformed, Reader, Writer};
 
@@ -31,7 +31,7 @@ impl Leases {
     pub const LONG: u8 = u8::MAX - 1;
     /// How long the host stands still is not known yet.
     pub const UNWATCHED: u8 = u8::MAX;
-    /// What holds for everybody: the shortest hold, and a claim that reckons with the longest.
+    /// Leases that are safe for every station: the shortest hold, and a claim that reckons with the longest.
     pub const SAFE: Self = Self {
         hold: 0,
         drain: Self::CONFIGURED,

@@ -55,7 +55,7 @@ impl Verb {
         }
     }
 
-    /// Whether a [`Tally`] follows: the counts of a receiver.
+    /// True if a [`Tally`] follows: the counts of a receiver.
     pub const fn has_tally(self) -> bool {
         matches!(self, Self::Tally | Self::CloseAck)
     }

@@ -207,7 +207,7 @@ pub struct Token {
     /// An audited token goes to all, so that each station measures how long others keep it; this address
     /// alone takes it. In a list, and in a station's hands, it says no more than that it is audited.
     pub audit: Option<MacAddr>,
-    /// Who was left out in this cycle or the one before for what it did.
+    /// The station that was left out in this cycle or the one before, and the reason.
     pub struck: Option<Struck>,
     /// The slot whose turn it is.
     pub position: u16,

@@ -93,7 +93,7 @@ impl Control<'_> {
         let _ = connection.send_reply(&Reply::Error { sentence: refused, wrong_use: false }, &[]);
     }
 
-    /// Whether a user may have one more connection, and whether only to ask; if not, why.
+    /// The right of a user to one more connection: a full one, or one that may only ask; if none, why.
     fn welcome(&mut self, poller: &Poller, user: u32) -> Result<bool, String> {
         let is_asking = |session: &&Session| session.user == user && session.only_asks;
         let of_user = self.sessions.iter().filter(|session| session.user == user).count();
@@ -120,7 +120,7 @@ impl Control<'_> {
         Ok(true)
     }
 
-    /// Whether the request exceeds the rights of a connection beyond the limit; the program then gets an
+    /// True if the request exceeds the rights of a connection beyond the limit; the program then gets an
     /// error.
     pub(super) fn is_beyond_asking(&self, at: usize, request: &Request) -> bool {
         let session = &self.sessions[at];

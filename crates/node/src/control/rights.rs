@@ -1,4 +1,4 @@
-//! What a guest of the node may not do: change or end the channels of others, and read what others send.
+//! The limits of a guest's rights: no change or end of the channels of others, no sight of their octets.
 
 use super::Control;
 use rota_shm::control::Request;

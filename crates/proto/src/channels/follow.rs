@@ -17,7 +17,7 @@ struct Coming {
     octets: u64,
 }
 
-/// What one fragment, or the end, has shown.
+/// Units found lost or in part by one fragment, or by the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
     /// It is the first of its unit.

@@ -151,7 +151,7 @@ impl Channels {
 }
 
 impl Incoming {
-    /// Whether broken units were not yet reported to its sender.
+    /// True if broken units were not yet reported to its sender.
     pub(super) fn has_news(&self) -> bool {
         self.opened && self.meter.tally.broken() > self.told
     }

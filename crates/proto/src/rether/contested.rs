@@ -118,7 +118,7 @@ impl Contested {
 }
 
 impl Rether {
-    /// Whether a stranger uses this address: a frame carried it that its station cannot have sent.
+    /// True if a stranger uses this address: a frame carried it that its station cannot have sent.
     pub fn is_contested(&self, mac: MacAddr) -> bool {
         self.contested.sign_of(mac) == Some(Sign::Forged)
     }
@@ -132,7 +132,7 @@ impl Rether {
         self.contested.rivals.iter().filter(|rival| rival.sign == Sign::Forged).map(|rival| rival.mac)
     }
 
-    /// Whether a frame for this address is for this station.
+    /// True if a frame for this address is for this station.
     pub(super) fn is_for_us(&self, to: MacAddr) -> bool {
         to == self.me.mac || to == MacAddr::BROADCAST || to == self.me.mac.own_group()
     }

@@ -48,7 +48,7 @@ impl Rether {
         (counter < GENERATION_END).then_some(Generation { counter, station: self.station })
     }
 
-    /// Whether a generation is further ahead than any sound station's count, or is one that no station makes.
+    /// True if a generation is further ahead than any sound station's count, or is one that no station makes.
     pub(super) fn is_jump(&mut self, generation: Generation) -> bool {
         let known = self.seen.generation.counter;
         let jumps =

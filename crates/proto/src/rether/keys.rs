@@ -91,7 +91,7 @@ impl KeyRing {
         self.ring = [None, None];
     }
 
-    /// Whether the frame was made under the newest ring key. An older key, or an earlier boot, proves frames
+    /// True if the frame was made under the newest ring key. An older key, or an earlier boot, proves frames
     /// that are still on their way, but not a station's end.
     pub(super) fn proves_now(&self, view: &FrameView<'_>) -> bool {
         self.current().is_some_and(|(epoch, key)| view.header().key_epoch == epoch && verify(view, key))

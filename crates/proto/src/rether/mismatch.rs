@@ -63,7 +63,7 @@ pub enum Mismatch {
     Excluded {
         /// What.
         why: Foul,
-        /// Whether this station is the one.
+        /// True if this station is the one.
         here: bool,
         /// For how long.
         wait: Span,

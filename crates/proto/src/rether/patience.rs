@@ -63,13 +63,13 @@ impl Stalls {
         self.longest[self.at] = self.longest[self.at].max(stall);
     }
 
-    /// A ring begins for this station. What is older than the window says nothing of its host.
+    /// A ring begins for this station. Stalls older than the window say nothing of its host.
     fn begin(&mut self, now: Instant) {
         self.known &= now.since(self.began) < BUCKET * BUCKETS as u64;
         self.since = now;
     }
 
-    /// As it is announced. Who has been in a ring for `watch` knows how long its host stands still.
+    /// The announced stall. A station that has been in a ring for `watch` knows its host.
     fn announced(&mut self, now: Instant, watch: Span) -> u8 {
         self.turn(now);
         self.known |= now.since(self.since) >= watch;
@@ -92,7 +92,7 @@ struct Reign {
     gather: Instant,
 }
 
-/// What a station knows of the leases.
+/// The leases that a station knows of.
 #[derive(Clone, Debug)]
 pub(super) struct Patience {
     stalls: Stalls,
@@ -189,7 +189,7 @@ impl super::Settings {
 impl Rether {
     // ---- what a token says ----------------------------------------------------------------------------
 
-    /// What a list or a token says holds for a while, if it is known when it came.
+    /// Leases of a list or a token hold for a while, if their time of arrival is known.
     pub(super) fn heed_leases(&mut self, at: Option<Instant>, token: &Token) {
         if self.settings.follow_stalls {
             let leases = token.leases.unwrap_or(Leases::SAFE);
@@ -211,7 +211,7 @@ impl Rether {
         self.hold.as_ref().map(|hold| self.hold_of(&hold.token))
     }
 
-    /// Whether a token's leases can be of this segment.
+    /// True if a token's leases can be of this segment.
     pub(super) fn are_leases_sound(&self, token: &Token) -> bool {
         self.settings.follow_stalls || token.leases.is_none()
     }
@@ -244,12 +244,12 @@ impl Rether {
         let silent = u16::try_from(silent).unwrap_or(u16::MAX);
         let all = |lease| self.settings.timers_of(lease).drain(silent, may_rest);
         let soon = all(self.drain_at(now));
-        // What is believed must be believed until the token is made, which may be that much later.
+        // The belief must last until the token is made, which may be that much later.
         let known = self.leases_at(now + soon + self.drain_least()).is_some();
         if known { soon } else { all(self.settings.lease) }
     }
 
-    /// What a station that others wait for may count on: the shortest drain with which anybody reckons.
+    /// The shortest drain that any station reckons with: a station that others wait for may count on it.
     pub(super) fn drain_least(&self) -> Span {
         self.settings.lease_least() + self.settings.delay_max
     }
@@ -366,7 +366,7 @@ impl Rether {
 
 #[cfg(feature = "model")]
 impl Rether {
-    /// What of this decides what the station does next.
+    /// The part of this state that decides the next step of the station.
     pub(super) fn visit_patience(&self, visit: &mut dyn super::Visit) {
         let Patience { stalls, news, reign } = &self.patience;
         if !self.settings.follow_stalls {

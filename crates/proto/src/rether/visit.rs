@@ -234,7 +234,7 @@ impl Rether {
         self.counters.cycles += 1;
         self.tally.rotation.begin(now, self.clock.cycle, trt);
         if self.rule_leases(now, before, cycle, &mut hold.token) {
-            // Who hears of the shorter lease waits for a master that rests.
+            // A station that hears of the shorter lease waits for a resting master.
             hold.lease_end = hold.lease_end.min(now + self.hold_of(&hold.token) + trt);
         }
         let lease = self.hold_of(&hold.token);

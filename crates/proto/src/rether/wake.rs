@@ -116,7 +116,7 @@ impl Rether {
         self.wakes.request = None;
     }
 
-    /// Whether a round of all is due at the beginning of a cycle: because a request is older than the last
+    /// True if a round of all is due at the beginning of a cycle: because a request is older than the last
     /// cycle, or because most stations ask.
     pub(super) fn requests_want_round(&mut self, token: &Token, before: u32, cycle: u32) -> bool {
         if !self.nrt.is_empty() {
@@ -163,7 +163,7 @@ impl Rether {
         self.wakes.asked.len() * 2 > usize::from(self.live_stations(token)).max(2)
     }
 
-    /// Whether the visit that ends has sent a few frames and left none.
+    /// True if the visit that ends has sent a few frames and left none.
     pub(super) fn sends_few(&self) -> bool {
         let left = match &self.hold {
             Some(Hold { stage: Stage::Nrt { left, .. }, .. }) => *left,

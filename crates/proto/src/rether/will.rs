@@ -161,7 +161,7 @@ impl Rether {
         self.leave_out(now, hold, willed);
     }
 
-    /// Strikes stations from the token in hand and tells all. Whoever has it goes on.
+    /// Strikes stations from the token in hand and tells all. The holder goes on.
     pub(super) fn leave_out(&mut self, now: Instant, mut hold: Hold, who: StationSet) {
         match &mut hold.stage {
             Stage::Slot { index, .. } => {
@@ -196,7 +196,7 @@ impl Rether {
         member.is_some_and(|member| member.incarnation == incarnation && member.willed.is_some())
     }
 
-    /// Whether a claim need not wait for the station: it has left a will, and no newer sign shows that it
+    /// True if a claim need not wait for the station: it has left a will, and no newer sign shows that it
     /// lives.
     pub(super) fn has_willed(&self, claim: &ClaimRound, station: StationId) -> bool {
         let is_known = |list: &rota_wire::Token| list.dead.contains(station);
@@ -209,7 +209,7 @@ impl Rether {
         if self.wills.fresh.is_empty() { claim.begun } else { claim.begun + self.settings.delay_max * 2 }
     }
 
-    /// Whether the station's will is so new that frames from it may have been sent before the will.
+    /// True if the station's will is so new that frames from it may have been sent before the will.
     pub(super) fn has_just_died(&self, now: Instant, station: StationId) -> bool {
         let willed = self.members.get(station).and_then(|member| member.willed);
         willed.is_some_and(|at| now.since(at) < self.settings.trt * 2)

@@ -42,7 +42,7 @@ impl ControlName {
         &self.0
     }
 
-    /// Whether it is the default name.
+    /// True if it is the default name.
     pub fn is_default(&self) -> bool {
         self.0 == DEFAULT_NAME
     }

@@ -1,4 +1,4 @@
-//! What the stations' announced timers make of the bounds of L6 (decision 017).
+//! The bounds of L6 under the stations' announced timers (decision 017).
 
 use super::View;
 use crate::check::windows::Recovery;

@@ -60,7 +60,7 @@ pub fn kind_of(frame: &[u8], ether_type: u16) -> Option<Kind> {
     FrameView::parse(frame, ether_type).ok().map(|view| view.header().kind)
 }
 
-/// Whether a frame is a token that this address is to take. An audited one goes to all and names it.
+/// True if a frame is a token that this address is to take. An audited one goes to all and names it.
 pub fn is_token_for(frame: &[u8], mac: MacAddr, ether_type: u16) -> bool {
     let Some(view) = FrameView::parse(frame, ether_type).ok() else { return false };
     let to = view.destination_mac();

@@ -176,7 +176,7 @@ impl Host {
         self.stood = Span::ZERO;
     }
 
-    /// Whether the card takes a frame: for its own address, its own group address, or everybody.
+    /// True if the card takes a frame: for its own address, its own group address, or everybody.
     pub fn picks(&self, frame: &[u8]) -> bool {
         let own = [self.mac, self.mac.own_group(), MacAddr::BROADCAST];
         frame.first_chunk::<6>().is_some_and(|mac| own.contains(&MacAddr(*mac)))
@@ -187,7 +187,7 @@ impl Host {
         self.incoming.iter().map(|(channel, flow)| (*channel, *flow))
     }
 
-    /// Whether it keeps this token, which has just come.
+    /// True if it keeps this token, which has just come.
     pub(crate) fn keeps_this(&mut self) -> bool {
         let Some(keeps) = &mut self.keeps else { return false };
         keeps.tokens += 1;

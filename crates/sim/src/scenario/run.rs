@@ -88,7 +88,7 @@ pub struct Outcome {
     pub fragments: Fragments,
     /// Transmissions cut short by collisions while the token ruled.
     pub ring_aborts: u64,
-    /// Whether a log ended before the run: the rules of a run's end were then not judged.
+    /// True if a log ended before the run: the rules of a run's end were then not judged.
     pub is_cut_short: bool,
 }
 

@@ -47,7 +47,7 @@ impl super::World {
         self.log = Some(Log { from, to, sink, told: 0, is_over: false });
     }
 
-    /// Whether the log ended before the run: the rules of a run's end were then not judged.
+    /// True if the log ended before the run: the rules of a run's end were then not judged.
     pub fn is_cut_short(&self) -> bool {
         self.log.as_ref().is_some_and(|log| log.is_over)
     }

@@ -646,7 +646,7 @@ impl World {
         let is_token = strikes.iter().any(|strike| strike.kind == Some(Kind::Token));
         let mac = self.hosts.get(to).map(|host| host.mac);
         let ether_type = self.spec.settings.ether_type;
-        // Who only overhears an audited token loses nothing with it.
+        // A station that only overhears an audited token loses nothing with it.
         let harmless = is_token && mac.is_some_and(|mac| !is_token_for(&sent, mac, ether_type));
         for strike in strikes.drain(..) {
             if harmless {

@@ -209,7 +209,7 @@ fn a_switch_of_mode_loses_and_reorders_nothing_of_the_host() {
     let mut lan = lan();
     let mut share = now();
     let flushed = |lan: &(Station, Station)| lan.0.data.node.link().counters().host_frames_flushed;
-    // Whether some wait for the last token is a matter of when the channel closes.
+    // The moment of the close decides if frames wait for the last token.
     let mut round = 0;
     while round < 4 || round < 40 && flushed(&lan) == 0 {
         round += 1;
