@@ -5,7 +5,9 @@ mod checks;
 mod ci;
 mod dependency_page;
 mod fuzz_targets;
+mod lanes;
 mod metadata;
+mod program;
 mod source;
 mod tree;
 
@@ -15,7 +17,7 @@ use tree::{Report, Tree};
 
 const USAGE: &str = "usage: cargo xtask COMMAND
   tidy          check the house rules
-  ci            what CI runs after the tests: fmt, tidy, clippy, doc
+  ci            what CI runs: fmt, all tests, clippy, doc, tidy
   dependencies  fill the columns of docs/dependencies.md that cargo knows
   fuzz-targets  write the cargo-fuzz targets from the fuzz functions";
 

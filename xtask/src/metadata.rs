@@ -42,7 +42,7 @@ pub struct Dependency {
 /// Cargo fails, or answers something that cannot be read.
 pub fn read(root: &Path) -> Result<Vec<Package>, String> {
     // Without the filter cargo would fetch crates of other operating systems only to print them.
-    let output = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()))
+    let output = Command::new(crate::program::cargo())
         .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &host()?])
         .current_dir(root)
         .output()
