@@ -204,7 +204,8 @@ mod tests {
 
     #[test]
     fn what_failed_is_named() {
-        let line = "printf 'test a ... FAILED\\n\\nfailures:\\n\\n---- a stdout ----\\nx\\n\\nfailures:\\n    a\\n    b::c\\n\\n'; exit 101";
+        let said = r"test a ... FAILED\n\nfailures:\n\n---- a ----\nx\n\nfailures:\n    a\n    b::c\n\n";
+        let line = &format!("printf '{said}'; exit 101");
         let outcome = Program::planted("p", "t", line).run(&[], &[]);
         assert!(!outcome.passed);
         assert_eq!((outcome.failed_tests(), outcome.reason()), (vec!["a", "b::c"], "a, b::c".to_owned()));
