@@ -48,7 +48,7 @@ pub fn run(root: &Path, steps: &[Step<'_>]) -> Result<Found, String> {
     let programs = program::build_all(root)?;
     println!("ci: {} test programs built ({} s)", programs.len(), start.elapsed().as_secs());
     let (idle, mut timed): (Vec<_>, Vec<_>) = programs.into_iter().partition(only_computes);
-    // It builds a library itself, and waits for a build beside it, such as that of the tests in documentation.
+    // It builds a library itself, and waits for a build beside it, such as that of the documentation's tests.
     timed.sort_by_key(|program| program.target != "c_programs");
     let found = Mutex::new(Found::default());
     std::thread::scope(|scope| {
