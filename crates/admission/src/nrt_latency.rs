@@ -45,9 +45,9 @@ pub enum NrtPolicy {
 }
 
 impl NrtPolicy {
-    /// The default (`RETHER-2.2.3-10`): the frames of one millisecond, 1 at 10 Mbit/s and 81 at 1 Gbit/s.
+    /// The default (`RETHER-2.2.3-10`): the frames of two milliseconds, 1 at 10 Mbit/s and 162 at 1 Gbit/s.
     pub fn default_for(link: &LinkModel) -> Self {
-        let frames = link.frames_in(Span::from_millis(1));
+        let frames = link.frames_in(Span::from_millis(2));
         Self::AtMost(u32::try_from(frames).unwrap_or(u32::MAX))
     }
 
@@ -206,11 +206,11 @@ mod tests {
     use rota_units::BitRate;
 
     #[test]
-    fn the_default_is_one_frame_at_10_mbit_and_81_at_1_gbit() {
+    fn the_default_is_one_frame_at_10_mbit_and_162_at_1_gbit() {
         let policy = |mbit| SegmentParams::new(BitRate::from_mbit(mbit), 5).nrt_policy;
         assert_eq!(policy(10), NrtPolicy::AtMost(1));
-        assert_eq!(policy(100), NrtPolicy::AtMost(8));
-        assert_eq!(policy(1_000), NrtPolicy::AtMost(81));
+        assert_eq!(policy(100), NrtPolicy::AtMost(16));
+        assert_eq!(policy(1_000), NrtPolicy::AtMost(162));
         assert_eq!(NrtPolicy::AtMost(0).frames_max(), Some(1));
     }
 
