@@ -190,6 +190,11 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            for node in &self.nodes {
+                eprintln!("{} logged:\n{}", node.words, node.err());
+            }
+        }
         self.nodes.clear();
         let _ = self.command(&["lab", "down"]).output();
         let _ = std::fs::remove_dir_all(&self.scratch);
