@@ -54,11 +54,17 @@ impl Stream {
         );
     }
 
-    /// That it goes on, or that its end says that its reservation was lost.
+    /// Its end says that its reservation was lost, or that its receiver fell silent.
+    pub fn says_why_not(&self) -> bool {
+        let err = self.sender.err();
+        ["the reservation was lost", "the other station fell silent"].iter().any(|why| err.contains(why))
+    }
+
+    /// That it goes on, or that its end says why not.
     #[track_caller]
     pub fn assert_goes_on_or_says_why_not(&self) {
         let wanted = self.whole_units() + 10;
-        let lost = || self.sender.err().contains("the reservation was lost");
+        let lost = || self.says_why_not();
         let known = eventually(PATIENCE, || (self.whole_units() >= wanted || lost()).then_some(()));
         assert!(known.is_some(), "n{}'s stream neither goes on nor ends: {}", self.from, self.sender.err());
     }

@@ -16,7 +16,7 @@ use super::reserve::LinkEvent;
 use super::{Rether, Stamp};
 use crate::io::StationId;
 use rota_units::{Instant, Span};
-use rota_wire::{Foul, MacAddr, Phase, StationSet, Struck, Token, UnitHeader};
+use rota_wire::{Foul, Generation, MacAddr, Phase, StationSet, Struck, Token, UnitHeader};
 
 /// So many cycles of the last 64 came late before anybody is watched: an idle ring visits all once in 32.
 const LATE_CYCLES: u32 = 2;
@@ -91,6 +91,8 @@ pub(super) struct Hogs {
     given: Option<Given>,
     /// The newest audited token that was overheard.
     heard: Stamp,
+    /// The generation that the evidence is of.
+    generation: Generation,
     /// The newest token or list that came to this station, and when.
     news: (Stamp, Instant),
     watched: Vec<Watched>,
@@ -114,6 +116,7 @@ impl Default for Hogs {
         Self {
             given: None,
             heard: Stamp::default(),
+            generation: Stamp::default().generation,
             news: (Stamp::default(), Instant::ZERO),
             watched: Vec::with_capacity(STATIONS),
             late: 0,
@@ -319,6 +322,11 @@ impl Rether {
     }
 
     fn open_hold(&mut self, to: StationId, stamp: Stamp, token: &Token, at: Instant, mine: bool) {
+        // Where tokens are lost again and again, honest stations wait for them: a claim ends all suspicion.
+        if core::mem::replace(&mut self.hogs.generation, stamp.generation) != stamp.generation {
+            self.hogs.watched.clear();
+            self.hogs.accused = None;
+        }
         self.hogs.given = self.must_pass_by(to, token, at).map(|by| {
             let (first, last, cycle) = ((at, by), (at, by), token.cycle);
             Given { to, stamp, cycle, mine, first, last, copies: 1, answers: 0 }
