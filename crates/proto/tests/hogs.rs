@@ -108,6 +108,25 @@ fn who_lies_about_its_hold_is_measured_all_the_same() {
     assert!(matches!(excluded[..], [held] if held >= ms(50) && held < ms(52)), "{excluded:?}");
 }
 
+/// A wire with one deaf end: the ring left out an honest station, whose token had waited for a claim.
+#[test]
+fn what_was_seen_before_a_claim_is_no_evidence() {
+    let mut rig = Rig::ring();
+    for at in 0..8 {
+        if at == 4 {
+            rig.stamp.0 += 1;
+        }
+        cycle(&mut rig, 10 + at * 2, ms(50));
+    }
+    visit(&mut rig, 26);
+    assert_eq!((struck(&rig), rig.node.link().counters().hogs), (None, 0));
+    for at in 14..16 {
+        cycle(&mut rig, at * 2, ms(50));
+    }
+    visit(&mut rig, 32);
+    assert_eq!(struck(&rig), Some(Struck { station: 3, why: Foul::Held }), "it goes on under the new token");
+}
+
 #[test]
 fn what_its_slots_allow_and_a_stall_now_and_then_are_no_strike() {
     let mut rig = Rig::ring();
