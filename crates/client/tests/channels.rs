@@ -228,6 +228,31 @@ fn a_sender_can_wait_for_its_slot() {
     assert_eq!(end, Some(WaitError::NodeGone));
 }
 
+/// A slot that counts again in each turn moves the turns further than the clocks' drift.
+#[test]
+fn a_slot_is_observed_once() {
+    let (fake, _node, mut sender, _receiver) = pair(Behaviour::default(), &request(100));
+    // The turn that the node is in may bring one more.
+    let newest = loop {
+        let before = sender.newest_slot();
+        fake.behave(Behaviour { stands_still: before.is_some(), ..Behaviour::default() });
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        if let Some(slot) = before.filter(|_| sender.newest_slot() == before) {
+            break slot;
+        }
+    };
+    let period = Span::from_nanos(33_333_333);
+    let mut pacer = rota::Pacer::locked(period, newest.at + period.div_down(16), newest.at);
+    let first = pacer.due();
+    sender.follow(&mut pacer);
+    assert_eq!(first.since(pacer.due()), period.div_down(64), "one step towards the slot");
+    (0..5).for_each(|_| sender.follow(&mut pacer));
+    assert_eq!(first.since(pacer.due()), period.div_down(64), "and no further one without another slot");
+    assert_eq!(sender.wait_slot(ms(20)), Err(WaitError::TimedOut), "it has been seen");
+    fake.behave(Behaviour::default());
+    assert!(sender.wait_slot(ms(5_000)).unwrap().number > newest.number);
+}
+
 #[test]
 fn a_sender_that_vanishes_breaks_the_stream_after_its_last_unit() {
     let (_fake, _node, mut sender, mut receiver) = pair(Behaviour::default(), &request(100));

@@ -377,13 +377,45 @@ mod tests {
     use super::*;
     use rota_shm::control::{ControlName, Listener as Door};
 
+    fn session(name: &str) -> (Session, Connection) {
+        let name = ControlName::named(&format!("test-{}-{name}", std::process::id())).unwrap();
+        let door = Door::bind(&name).unwrap();
+        let client = Connection::connect(&name).unwrap();
+        (Session::new(1, 0, door.accept().unwrap().unwrap()), client)
+    }
+
+    /// A program that died while its listen had no answer yet left the service taken.
+    #[test]
+    fn all_listens_of_a_dead_program_end_answered_or_not() {
+        let (control, data) = ControlEnd::pair().unwrap();
+        let (mut session, client) = session("listens");
+        let listening = |id, service| Listening { id, service, buffers: 4 };
+        session.listens.push(listening(3, 5));
+        for id in [4, 6] {
+            let listener = Listener { id, service: 5, from: None };
+            let asked = Asked::Listen { from: None, listener: listening(id, 5) };
+            assert!(session.ask(id, asked, Command::Listen { ask: id, listener }, &control));
+        }
+        assert!(session.wait_for(5, Asked::Status));
+        assert_eq!(session.weight(), 3);
+        drop(client);
+        assert!(session.is_over());
+        session.bury(&control);
+        let mut taken = vec![3_u64];
+        while let Some(command) = data.heard() {
+            match command {
+                Command::Listen { ask, .. } => taken.push(ask),
+                Command::Unlisten { listener } => taken.retain(|id| *id != listener),
+                _ => panic!("neither a listen nor its end"),
+            }
+        }
+        assert!(taken.is_empty(), "services that stay taken: {taken:?}");
+    }
+
     /// A peer that modified its channel some hundred times ended it: the receiver reads no such news.
     #[test]
     fn news_that_nobody_reads_end_no_session_but_an_answer_without_room_does() {
-        let name = ControlName::named(&format!("test-{}-session", std::process::id())).unwrap();
-        let door = Door::bind(&name).unwrap();
-        let client = Connection::connect(&name).unwrap();
-        let session = Session::new(1, 0, door.accept().unwrap().unwrap());
+        let (session, client) = session("news");
         let news = Reply::Changed { channel: 1, contract: contract_info(&Contract::default()) };
         let told = || (0..100_000).take_while(|_| session.news(&news)).count();
         let first = told();
