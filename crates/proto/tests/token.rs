@@ -143,6 +143,42 @@ fn a_newer_list_takes_an_old_token_out_of_the_hand() {
     assert_eq!(rig.state(), "ring");
 }
 
+/// A rest is a hold of its own: a lease and a cycle from the kernel's stamp of the token that rests, however
+/// late this station read it.
+#[test]
+fn the_lease_of_a_rest_runs_from_the_stamp_of_the_token_that_rests() {
+    let (mut rig, _) = Rig::master(6_250, true);
+    rig.run(ms(20));
+    let slots = rig.node.link().list().expect("a ring has a list").slots;
+    let mut token = rig.last_token();
+    (token.slots, token.phase, token.rested) = (slots, Phase::Home, true);
+    let mut body = [0; 100];
+    let length = token.emit(&mut body);
+    rig.stamp.2 += 1;
+    let frame = rig.ring_frame(1, Kind::Token, rig.stamp, &body[..length]);
+    let came = rig.now.minus(ms(7));
+    rig.hear_raw(Some(came), &frame);
+    assert_eq!((rig.state(), rig.node.link().counters().rests), ("holding", 1));
+    let end = came + rig.settings.lease + TRT;
+    let holds = |at: Instant| rig.node.link().holds_token(at);
+    assert!(holds(end) && !holds(end + Span::from_nanos(1)));
+}
+
+// ---- the way home -------------------------------------------------------------------------------------
+
+/// The token goes on only where the hop to the next station and that station's hop home fit the cycle.
+#[test]
+fn a_round_goes_on_while_two_hops_fit() {
+    let hop = Rig::ring().settings.link.hop;
+    for (left, to) in [(hop * 2, 3), ((hop * 2).minus(Span::from_nanos(1)), 1), (hop, 1)] {
+        let mut rig = Rig::ring();
+        let token = Token { residual_ns: left.as_nanos() as u32, ..nrt_token(&rig) };
+        rig.hear_token(1, 5, &token);
+        let phase = if to == 1 { Phase::Home } else { Phase::NonRealTime };
+        assert_eq!((rig.last(Kind::Token).to, rig.last_token().phase), (mac(to), phase), "{left}");
+    }
+}
+
 // ---- the successor ------------------------------------------------------------------------------------
 
 #[test]

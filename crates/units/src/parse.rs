@@ -110,4 +110,31 @@ mod tests {
         assert_eq!(parse_octets("150kB").unwrap().get(), 150_000);
         assert!(parse_span("5").is_err() && parse_octets("5 parsecs").is_err());
     }
+
+    #[test]
+    fn each_unit_has_its_scale() {
+        let rates = ["7bit", "7bps", "7kbit", "7kbps", "7mbit", "7mbps", "7gbit", "7gbps"];
+        let bps = rates.map(|text| parse_rate(text).unwrap().as_bps());
+        let wanted = [1, 1_000, 1_000_000, 1_000_000_000].map(|scale| 7 * scale);
+        assert!((0..8).all(|k| bps[k] == wanted[k / 2]), "{bps:?}");
+        let spans = ["7ns", "7us", "7ms", "7s"].map(|text| parse_span(text).unwrap().as_nanos());
+        assert_eq!(spans, wanted);
+        let octets =
+            ["7b", "7octets", "7kB", "7KiB", "7MB", "7MiB"].map(|text| parse_octets(text).unwrap().get());
+        assert_eq!(octets, [7, 7, 7_000, 7_168, 7_000_000, 7_340_032]);
+    }
+
+    #[test]
+    fn fractions_have_nine_digits_at_most() {
+        assert_eq!(parse_span("0.000000001s").unwrap().as_nanos(), 1);
+        assert_eq!(parse_span(".5ms").unwrap().as_nanos(), 500_000);
+        assert_eq!(parse_span("5.ms").unwrap().as_nanos(), 5_000_000);
+        for text in ["0.0000000001s", ".ms", "1.5.0ms", "..ms"] {
+            assert!(parse_span(text).unwrap_err().to_string().contains("is not a number"), "{text}");
+        }
+        assert_eq!(parse_octets("18446744073709551615b").unwrap().get(), u64::MAX);
+        for text in ["18446744073709551616b", "18446744073709552kB"] {
+            assert!(parse_octets(text).unwrap_err().to_string().contains("is too large"), "{text}");
+        }
+    }
 }

@@ -146,4 +146,52 @@ mod tests {
         assert_eq!(Octets::ZERO.pieces_up(Octets::new(1436)), 1);
         assert_eq!(Octets::new(1437).pieces_up(Octets::new(1436)), 2);
     }
+
+    #[test]
+    fn the_rate_that_carries_a_unit_is_rounded_up() {
+        let (unit, period) = (Octets::new(6_250), Span::from_nanos(33_333_333));
+        assert_eq!(BitRate::carrying_up(unit, period), BitRate::new(1_500_001));
+        assert_eq!(BitRate::carrying_up(Octets::new(2), Span::from_nanos(1_000_000_000)), BitRate::new(16));
+        assert_eq!(BitRate::carrying_up(unit, Span::ZERO), None);
+        assert_eq!(BitRate::carrying_up(Octets::ZERO, period), None);
+        let huge = BitRate::carrying_up(Octets::new(u64::MAX), Span::from_nanos(1)).unwrap();
+        assert_eq!(huge.as_bps(), u64::MAX, "as near as it can be said");
+    }
+
+    #[test]
+    fn octets_in_a_span_are_rounded_down() {
+        let rate = BitRate::from_mbit(10);
+        assert_eq!(rate.octets_in_down(Span::from_nanos(1_230_400)), Octets::new(1_538));
+        assert_eq!(rate.octets_in_down(Span::from_nanos(1_230_399)), Octets::new(1_537));
+        assert_eq!(rate.octets_in_down(Span::MAX).get(), 23_058_430_092_136_939);
+        assert_eq!(BitRate::new(u64::MAX).unwrap().octets_in_down(Span::MAX).get(), u64::MAX);
+    }
+
+    #[test]
+    fn sums_of_octets_never_wrap() {
+        let most = Octets::new(u64::MAX);
+        assert_eq!((most + Octets::new(1), most * 2), (most, most));
+        assert_eq!((Octets::new(3) + Octets::new(4), Octets::new(3) * 4), (Octets::new(7), Octets::new(12)));
+    }
+
+    #[test]
+    fn rates_and_sizes_print_with_their_unit() {
+        let rates = [
+            (999, "999 bit/s"),
+            (1_000, "1 kbit/s"),
+            (64_500, "64.500 kbit/s"),
+            (999_999, "999.999 kbit/s"),
+            (1_000_000, "1 Mbit/s"),
+            (1_544_000, "1.544 Mbit/s"),
+            (999_999_999, "999.999 Mbit/s"),
+            (1_000_000_000, "1 Gbit/s"),
+            (2_500_000_000, "2.500 Gbit/s"),
+        ];
+        for (bps, text) in rates {
+            let rate = BitRate::new(bps).unwrap();
+            assert_eq!((rate.to_string(), format!("{rate:?}")), (text.to_owned(), text.to_owned()));
+        }
+        let size = Octets::new(1_500);
+        assert_eq!((size.to_string(), format!("{size:?}")), ("1500 octets".into(), "1500 octets".into()));
+    }
 }

@@ -197,4 +197,56 @@ mod tests {
     fn a_negative_span_is_a_bug() {
         let _ = Span::from_nanos(1) - Span::from_nanos(2);
     }
+
+    #[test]
+    fn spans_of_each_size_print_alike_in_messages_and_in_tests() {
+        let spans = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1 us"),
+            (999_999, "999.999 us"),
+            (1_000_000, "1 ms"),
+            (999_999_999, "999.999 ms"),
+            (1_000_000_000, "1 s"),
+            (61_500_000_000, "61.500 s"),
+        ];
+        for (ns, text) in spans {
+            let span = Span::from_nanos(ns);
+            assert_eq!((span.to_string(), format!("{span:?}")), (text.to_owned(), text.to_owned()));
+        }
+        assert_eq!(format!("{:?}", Instant::from_nanos(7)), "t=7ns");
+    }
+
+    #[test]
+    fn units_of_time_are_thousands() {
+        assert_eq!(Span::from_millis(3).as_nanos(), 3_000_000);
+        assert_eq!(Span::from_micros(3).as_nanos(), 3_000);
+        assert_eq!((Instant::from_nanos(9) + Span::from_nanos(2)).as_nanos(), 11);
+        assert_eq!(Instant::from_nanos(9).since(Instant::from_nanos(4)).as_nanos(), 5);
+    }
+
+    #[test]
+    fn differences_and_sums() {
+        let [two, five] = [2, 5].map(Span::from_nanos);
+        assert_eq!((five.checked_sub(two), two.checked_sub(five)), (Some(Span::from_nanos(3)), None));
+        assert_eq!(
+            (five - two, five.minus(two), two.minus(five)),
+            (two + Span::from_nanos(1), five - two, Span::ZERO)
+        );
+        assert_eq!([two, five, two].into_iter().sum::<Span>(), Span::from_nanos(9));
+        assert_eq!((two * 4, Span::MAX * 2, Span::MAX + two), (Span::from_nanos(8), Span::MAX, Span::MAX));
+        let mut sum = two;
+        sum += five;
+        let mut at = Instant::from_nanos(1);
+        at += sum;
+        assert_eq!((sum.as_nanos(), at.as_nanos()), (7, 8));
+        assert_eq!((two.at_least(five), five.at_least(two)), (five, five));
+    }
+
+    #[test]
+    fn divisions_by_nothing_have_an_answer() {
+        let span = Span::from_nanos(7);
+        assert_eq!((span.div_down(2), span.div_down(0)), (Span::from_nanos(3), span));
+        assert_eq!((span.count_down(Span::from_nanos(2)), span.count_down(Span::ZERO)), (3, 0));
+    }
 }

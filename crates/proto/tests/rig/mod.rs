@@ -431,6 +431,25 @@ impl Rig {
         self.run(Span::from_micros(100));
     }
 
+    /// What the list of each cycle of this master says. Its token comes home from `from`, changed as wished.
+    pub fn lists(&mut self, from: u16, cycles: u32, mut each: impl FnMut(u32, &mut Token)) -> Vec<Token> {
+        let mut lists = Vec::new();
+        for at in 0..cycles {
+            if self.state() != "holding" {
+                let slots = self.node.link().list().expect("a ring has a list").slots;
+                self.pass_back(from, 1, |token| {
+                    (token.phase, token.rested, token.slots) = (Phase::Home, false, slots);
+                    token.audit = token.audit.map(|_| mac(ME));
+                    each(at, token);
+                });
+            }
+            self.clear();
+            self.run(self.settings.trt);
+            lists.push(Token::parse(&self.last(Kind::List).body).expect("sound"));
+        }
+        lists
+    }
+
     pub fn signal(&mut self, from: u16, verb: Verb, channel: ChannelId) {
         // An acknowledgement repeats the contract that it has heard.
         let contract = match self.node.contract(channel) {
