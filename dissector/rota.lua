@@ -44,7 +44,8 @@ local CAUSES = {
     [7] = "receiving program ended", [8] = "receiver closed", [9] = "node stopped", [10] = "ended by hand",
     [11] = "listener takes another station only",
 }
-local VERDICTS = { [0] = "prove that you live", [1] = "full", [2] = "other settings", [3] = "held off" }
+local VERDICTS = { [0] = "prove that you live", [1] = "full", [2] = "other settings", [3] = "held off",
+    [4] = "your counter is behind" }
 
 local HEADER = 28
 local TAG = 16

@@ -28,7 +28,7 @@ pub(crate) fn refusal(mac: MacAddr, why: Verdict, here: bool) -> String {
             "with one station more the reservations would break their promise; state more with --stations"
         }
         Verdict::HeldOff => "it has stopped the ring too often, and has to wait",
-        Verdict::Prove => "it has not answered a challenge",
+        Verdict::Prove | Verdict::Behind => "it has not answered a challenge",
     };
     if here {
         format!("station {mac} does not let this station into its ring: {reason}")

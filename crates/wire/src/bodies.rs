@@ -322,6 +322,8 @@ pub enum Verdict {
     Settings,
     /// It has stopped the ring too often; it may come back later.
     HeldOff,
+    /// Its frames count as replays: in the place of the nonce stands the frame counter that they must exceed.
+    Behind,
 }
 
 impl Verdict {
@@ -331,6 +333,7 @@ impl Verdict {
             Self::Full => 1,
             Self::Settings => 2,
             Self::HeldOff => 3,
+            Self::Behind => 4,
         }
     }
 
@@ -340,6 +343,7 @@ impl Verdict {
             1 => Ok(Self::Full),
             2 => Ok(Self::Settings),
             3 => Ok(Self::HeldOff),
+            4 => Ok(Self::Behind),
             _ => Err(Malformed::Field("verdict")),
         }
     }

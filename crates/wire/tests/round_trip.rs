@@ -145,7 +145,8 @@ proptest! {
         reads_back!(Claim, Claim { generation, mode_epoch });
         reads_back!(Nack, Nack { generation, mode_epoch });
         reads_back!(ModeNotice, ModeNotice { mode_epoch, ring });
-        for verdict in [Verdict::Prove, Verdict::Full, Verdict::Settings, Verdict::HeldOff] {
+        let all = [Verdict::Prove, Verdict::Full, Verdict::Settings, Verdict::HeldOff, Verdict::Behind];
+        for verdict in all {
             reads_back!(JoinAnswer, JoinAnswer { nonce, challenge: rate_bps, verdict });
         }
     }

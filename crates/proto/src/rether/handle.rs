@@ -132,7 +132,10 @@ impl Rether {
     /// Frames under the segment key. `None` when the body is not what the kind promises.
     fn on_bootstrap_frame<'a>(&mut self, now: Instant, view: &FrameView<'a>) -> Option<Arrived<'a>> {
         let (header, body, mac) = (view.header(), view.body(), view.source_mac());
-        let heard = self.members.heard(now, mac, header.incarnation, header.seq);
+        let mut heard = self.members.heard(now, mac, header.incarnation, header.seq);
+        if heard == Heard::Replay {
+            heard = self.on_replay(now, view).unwrap_or(heard);
+        }
         match heard {
             Heard::Replay => {
                 self.counters.frames_replayed += 1;
@@ -203,6 +206,7 @@ impl Rether {
         if is_counted(header.kind)
             && self.members.heard(now, mac, header.incarnation, header.seq) == Heard::Replay
         {
+            self.on_refused(now, mac, header.incarnation, header.seq);
             self.counters.frames_replayed += 1;
             return Some(Arrived::Nothing);
         }

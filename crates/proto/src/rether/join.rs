@@ -158,6 +158,9 @@ impl Rether {
 
     /// The cycle master of a ring has heard our announcement.
     pub(super) fn on_join_answer(&mut self, now: Instant, mac: MacAddr, answer: &JoinAnswer) {
+        if answer.verdict == Verdict::Behind {
+            return self.on_asked_behind(now, mac, answer);
+        }
         if answer.nonce != self.nonce {
             return;
         }

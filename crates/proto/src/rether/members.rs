@@ -1,5 +1,6 @@
 //! Who is on the segment.
 
+use super::behind::Behind;
 use super::counters::JUMP_MAX;
 use crate::io::StationId;
 use crate::planted::{Bug, planted};
@@ -41,6 +42,8 @@ pub struct Member {
     pub(super) before: (u32, u64),
     /// When the last will of this boot was heard: it counts once.
     pub(super) willed: Option<Instant>,
+    /// Its frames that were refused for their counter.
+    pub(super) behind: Behind,
 }
 
 impl Member {
@@ -53,6 +56,7 @@ impl Member {
             self.before = (self.incarnation, self.frame_seq);
             (self.incarnation, self.frame_seq) = (incarnation, seq);
             self.willed = None;
+            self.behind.settle();
         }
     }
 
@@ -135,6 +139,7 @@ impl Members {
             return Heard::Replay;
         }
         member.frame_seq = seq;
+        member.behind.settle();
         (member.heard, member.again) = (now, true);
         Heard::Known
     }
@@ -172,6 +177,7 @@ impl Members {
                 frame_seq: seq,
                 before: (0, 0),
                 willed: None,
+                behind: Behind::default(),
             });
         }
         self.list.sort_unstable_by_key(|member| (member.station, member.mac));

@@ -31,6 +31,7 @@
 //! 11. Residual time is measured, not reckoned from nominal holding times (theory a.2), so that overruns eat
 //!     ordinary traffic of the same cycle and not the next period.
 
+mod behind;
 mod claim;
 mod contested;
 mod counters;
@@ -225,6 +226,8 @@ pub struct Counters {
     pub addresses_contested: u64,
     /// Answers, notices and newcomers beyond the budgets of actions that others can cause.
     pub over_budget: u64,
+    /// Questions to senders whose true frames may count as replays here.
+    pub senders_behind: u64,
     /// Stations that this one has left out because they kept the token or sent outside their slots.
     pub hogs: u64,
     /// Last wills of stations whose process has ended.

@@ -3,6 +3,7 @@
 //!
 //! The patterns name every field, so that a new one does not compile before somebody has decided about it.
 
+use super::behind::Behind;
 use super::hold::{Hold, Watch};
 use super::reserve::Fate;
 use super::visit::{Sent, Stage};
@@ -270,6 +271,13 @@ impl Rether {
             visit.since(member.willed.unwrap_or(Instant::ZERO), self.settings.trt * 2);
             visit.name(u64::from(member.before.0));
             visit.word(member.before.1);
+            let Behind { last, rising, challenge, next } = member.behind;
+            visit.word(u64::from(rising));
+            if rising > 0 {
+                visit.frame_seq(member.mac, last);
+                visit.name(challenge);
+            }
+            visit.until(next);
             if !matches!(self.mode, Mode::Ring) {
                 visit.since(member.heard, self.settings.hello * 4);
             }

@@ -20,6 +20,10 @@ pub(super) struct Budgets {
     newcomers: Budget,
     /// Refusals that are written to the log.
     refusals: Budget,
+    /// Questions to senders whose counters have fallen behind.
+    pub(super) questions: Budget,
+    /// Answers to such questions.
+    pub(super) proofs: Budget,
 }
 
 impl Budgets {
@@ -30,6 +34,8 @@ impl Budgets {
             repeats: Budget::new(200, 50),
             newcomers: Budget::new(100, MAX_STATIONS as u64 + 1),
             refusals: Budget::new(1, 32),
+            questions: Budget::new(10, 20),
+            proofs: Budget::new(10, 20),
         }
     }
 }

@@ -1,0 +1,207 @@
+//! Senders whose true frames count as replays here, because another holder of the key has spent their frame
+//! counters: a frame in a sender's name, with a counter far ahead, that the sender itself did not hear.
+//!
+//! The receiver asks. Its question has a fresh challenge and the counter that it knows; the sender answers
+//! the challenge by an announcement, and goes on behind that counter if it is at most `JUMP_MAX` ahead. The
+//! answer counts whatever its counter is: the receiver takes that counter for the sender's.
+//!
+//! # Replays stay refused
+//! A counter falls here only by the answer to a challenge that was still open, and each newer frame of the
+//! sender closes it. While the sender alone makes frames in its name, all counters known here when it is
+//! asked are below that of its answer, so nothing falls: a counter that falls had been spent by another
+//! holder of the key. The sender's own frames are below its answer's counter, so none of them is new again.
+//! Only frames of the other holder, beyond the sender's reach, can be heard twice.
+//!
+//! # The limits of the mend
+//! A stranger's old frames can provoke questions, and a holder of the key can provoke answers and jumps. Both
+//! have budgets. At ten jumps a second the 48-bit counter lasts for 300 days; at its end the station goes on
+//! as a new incarnation. No counter that a question names makes a sender skip more than `JUMP_MAX`.
+
+use super::counters::JUMP_MAX;
+use super::members::{Heard, Member, Members};
+use super::outbox::Pending;
+use super::{Mode, Rether};
+use core::cmp::Ordering;
+use rota_units::{Instant, Span};
+use rota_wire::{Announce, FrameView, JoinAnswer, Kind, MacAddr, Verdict};
+
+/// So many old frames in a row, each newer than the one before, are a sender that is behind. Copies of the
+/// wire and single replays are followed by a newer frame.
+const RISING: u8 = 2;
+/// One sender is asked once in so long.
+const ASK_EVERY: Span = Span::from_millis(1_000);
+
+/// The refused frames of one sender since its newest one, and the question to it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Behind {
+    /// The last refused counter.
+    pub(super) last: u64,
+    /// How many of the last ones rose.
+    pub(super) rising: u8,
+    /// The open challenge; 0: none.
+    pub(super) challenge: u64,
+    /// When it may be asked again.
+    pub(super) next: Instant,
+}
+
+impl Behind {
+    /// A newer frame has come.
+    pub(super) fn settle(&mut self) {
+        (self.last, self.rising, self.challenge) = (0, 0, 0);
+    }
+
+    /// A frame with this counter was refused. True when its sender is to be asked.
+    fn refused(&mut self, now: Instant, seq: u64) -> bool {
+        self.rising = match seq.cmp(&self.last) {
+            Ordering::Greater => self.rising.saturating_add(1),
+            Ordering::Equal => self.rising,
+            // Another line begins: a frame far ahead was refused before, or an older one was played again.
+            Ordering::Less => 1,
+        };
+        self.last = seq;
+        self.rising >= RISING && now >= self.next
+    }
+}
+
+impl Member {
+    /// The counter that this boot of it has to exceed. `None`: no frame of that boot is refused as a replay.
+    fn refused_up_to(&self, incarnation: u32) -> Option<u64> {
+        if incarnation == self.incarnation {
+            return Some(self.frame_seq);
+        }
+        (incarnation == self.before.0).then_some(self.before.1)
+    }
+}
+
+impl Members {
+    /// The answer to the open challenge, if it is one: this boot's counter stands where its frame says.
+    fn answered(&mut self, now: Instant, mac: MacAddr, of: (u32, u64), challenge: u64) -> Option<Heard> {
+        let member = self.by_mac_mut(mac).filter(|member| member.behind.challenge == challenge)?;
+        let (incarnation, seq) = of;
+        if challenge == 0 || member.refused_up_to(incarnation).is_none() {
+            return None;
+        }
+        member.behind.settle();
+        if incarnation == member.incarnation {
+            member.frame_seq = seq;
+            (member.heard, member.again) = (now, true);
+            return Some(Heard::Known);
+        }
+        member.before.1 = seq.saturating_sub(1);
+        Some(Heard::New)
+    }
+}
+
+impl Rether {
+    /// A proven frame under the segment key counts as a replay. `Some`: it counts after all.
+    pub(super) fn on_replay(&mut self, now: Instant, view: &FrameView<'_>) -> Option<Heard> {
+        let (header, mac) = (view.header(), view.source_mac());
+        match header.kind {
+            // Each of two may be behind at the other. An old question costs an answer, and changes nothing.
+            Kind::JoinAnswer => {
+                let asked = JoinAnswer::parse(view.body()).ok().filter(|it| it.verdict == Verdict::Behind);
+                if let Some(asked) = asked {
+                    self.on_asked_behind(now, mac, &asked);
+                    return None;
+                }
+            }
+            Kind::Announce => {
+                let said = Announce::parse(view.body()).ok()?;
+                let of = (header.incarnation, header.seq);
+                if let Some(heard) = self.members.answered(now, mac, of, said.answers) {
+                    return Some(heard);
+                }
+            }
+            _ => {}
+        }
+        self.on_refused(now, mac, header.incarnation, header.seq);
+        None
+    }
+
+    /// A proven frame was refused for its counter: perhaps its sender is behind.
+    pub(super) fn on_refused(&mut self, now: Instant, mac: MacAddr, incarnation: u32, seq: u64) {
+        let speaks = self.may_speak();
+        let Some(member) = self.members.by_mac_mut(mac) else { return };
+        let Some(known) = member.refused_up_to(incarnation) else { return };
+        if !member.behind.refused(now, seq) || !speaks || !self.budgets.questions.take(now) {
+            return;
+        }
+        // Neither 0, which answers nothing, nor a sign of a contested address.
+        let challenge = self.rng.next_u64() >> 1 | 1;
+        let Some(member) = self.members.by_mac_mut(mac) else { return };
+        (member.behind.challenge, member.behind.next) = (challenge, now + ASK_EVERY);
+        self.counters.senders_behind += 1;
+        let answer = JoinAnswer { nonce: known, challenge, verdict: Verdict::Behind };
+        self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
+    }
+
+    /// This station's frames count as replays at that one, which knows the counter in the place of the nonce.
+    pub(super) fn on_asked_behind(&mut self, now: Instant, mac: MacAddr, asked: &JoinAnswer) {
+        if !self.may_speak() || !self.budgets.proofs.take(now) {
+            return;
+        }
+        if asked.nonce.saturating_sub(self.frame_seq) <= u64::from(JUMP_MAX) {
+            self.frame_seq = self.frame_seq.max(asked.nonce);
+        }
+        self.outbox.push_back(Pending::Proof { to: mac, challenge: asked.challenge });
+    }
+
+    /// Between the modes a station is silent.
+    fn may_speak(&self) -> bool {
+        match &self.mode {
+            Mode::Joining(joining) => !joining.ring || joining.card_empty,
+            Mode::Plain | Mode::Ring => !self.leaving,
+            Mode::Initiating(_) | Mode::Yielding(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_wire::bodies::StationState;
+
+    const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 3]);
+
+    fn members(seq: u64, challenge: u64) -> Members {
+        let mut members = Members::new();
+        let said = Announce::new(0, 1, 0, StationState::Plain, "");
+        members.announce(Instant::ZERO, 3, MAC, 7, &said, seq);
+        members.by_mac_mut(MAC).expect("known").behind.challenge = challenge;
+        members
+    }
+
+    #[test]
+    fn the_open_challenge_counts_once_and_no_other() {
+        let mut members = members(1_000, 77);
+        assert_eq!(members.answered(Instant::ZERO, MAC, (7, 20), 78), None, "another challenge");
+        assert_eq!(members.answered(Instant::ZERO, MAC, (9, 20), 77), None, "another boot");
+        assert_eq!(members.answered(Instant::ZERO, MAC, (7, 20), 77), Some(Heard::Known));
+        assert_eq!(members.heard(Instant::ZERO, MAC, 7, 20), Heard::Replay, "the answer's own counter");
+        assert_eq!(members.answered(Instant::ZERO, MAC, (7, 20), 77), None, "the answer played again");
+        assert_eq!(members.answered(Instant::ZERO, MAC, (7, 20), 0), None, "0 answers nothing");
+        assert_eq!(members.heard(Instant::ZERO, MAC, 7, 21), Heard::Known);
+    }
+
+    /// An answer that comes late, behind newer frames of its sender, would make those new again.
+    #[test]
+    fn a_newer_frame_closes_the_challenge() {
+        let mut members = members(10, 77);
+        assert_eq!(members.heard(Instant::ZERO, MAC, 7, 12), Heard::Known);
+        assert_eq!(members.answered(Instant::ZERO, MAC, (7, 11), 77), None);
+        assert_eq!(members.heard(Instant::ZERO, MAC, 7, 12), Heard::Replay);
+    }
+
+    #[test]
+    fn only_frames_that_rise_without_a_newer_one_provoke_a_question() {
+        let (now, mut behind) = (Instant::ZERO, Behind::default());
+        assert!(![5, 5, 4, 4].into_iter().any(|seq| behind.refused(now, seq)), "copies of one frame");
+        behind.settle();
+        assert!(!behind.refused(now, u64::MAX), "a leap");
+        assert!(!behind.refused(now, 6));
+        assert!(behind.refused(now, 7));
+        behind.next = now + ASK_EVERY;
+        assert!(!behind.refused(now, 8), "asked a moment ago");
+        assert!(behind.refused(behind.next, 8));
+    }
+}
