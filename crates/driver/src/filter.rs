@@ -36,7 +36,7 @@ pub struct ShutOut {
 pub const KNOWN_MAX: usize = 254;
 
 /// Most instructions of the filter: the tests that keep strangers out, and the tests behind them.
-pub(crate) const INSTRUCTIONS_MAX: usize = KNOWN_MAX + 2 + 7 * SHUT_OUT_MAX + 6 + 4 * (GROUPS_MAX + 3) + 2;
+pub(crate) const INSTRUCTIONS_MAX: usize = KNOWN_MAX + 2 + 7 * SHUT_OUT_MAX + 10 + 4 * (GROUPS_MAX + 3) + 2;
 
 /// Writes tests that drop frames without one of these incarnations; the program goes on behind them.
 pub(crate) fn only(known: &[u32], program: &mut Vec<sock_filter>) {
@@ -68,17 +68,22 @@ const fn step(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
-/// Writes a program that passes frames of `ethertype` whose version is ours and which are addressed to one of
-/// `addresses` (at most own, broadcast and [`GROUPS_MAX`] groups; more would not fit a jump).
+/// Writes a program that passes frames of `ethertype` which are addressed to one of `addresses` (at most own,
+/// broadcast and [`GROUPS_MAX`] groups; more would not fit a jump). Of another version only broadcasts pass,
+/// by which the node learns of such stations.
 pub(crate) fn ours(ethertype: u16, addresses: &[[u8; 6]], program: &mut Vec<sock_filter>) {
     // The jumps to "drop" and "pass" are counted from the end, so the end's layout comes first:
     // … per address: load high, compare, load low, compare → pass | drop | pass.
     let tests = 4 * addresses.len() as u8;
     program.push(step(LOAD_HALF, 12, 0, 0));
-    program.push(step(IF_EQUAL, u32::from(ethertype), 0, 3 + tests));
+    program.push(step(IF_EQUAL, u32::from(ethertype), 0, 7 + tests));
     program.push(step(LOAD_OCTET, 14, 0, 0));
     program.push(step(AND, 0xf0, 0, 0));
-    program.push(step(IF_EQUAL, u32::from(LINK_VERSION) << 4, 0, tests));
+    program.push(step(IF_EQUAL, u32::from(LINK_VERSION) << 4, 4, 0));
+    program.push(step(LOAD_WORD, 0, 0, 0));
+    program.push(step(IF_EQUAL, 0xffff_ffff, 0, 2 + tests));
+    program.push(step(LOAD_HALF, 4, 0, 0));
+    program.push(step(IF_EQUAL, 0xffff, 1 + tests, tests));
     push_addresses(program, addresses);
 }
 
@@ -164,6 +169,9 @@ mod tests {
             assert!(!passes(&program, &frame([2, 0, 0, 9, 0, 1], 0x88b5, 0x10)));
             assert!(!passes(&program, &frame(own, 0x0800, 0x10)));
             assert!(!passes(&program, &frame(own, 0x88b5, 0x20)));
+            assert!(!passes(&program, &frame([0xff, 0xff, 0xff, 0xff, 0xff, 1], 0x88b5, 0x20)));
+            assert!(!passes(&program, &frame([1, 0xff, 0xff, 0xff, 0xff, 0xff], 0x88b5, 0x20)));
+            assert!(passes(&program, &frame([0xff; 6], 0x88b5, 0x20)), "another version is named");
             assert!(!passes(&program, &frame(own, 0x88b5, 0x10)[..14]));
         }
     }

@@ -2,11 +2,12 @@
 //! sources together send too many, only stations are heard until the window ends.
 
 use rota_driver::device::{SHUT_OUT_MAX, ShutOut};
-use rota_driver::filter::{INCARNATION_AT, KNOWN_MAX};
+use rota_driver::filter::{INCARNATION_AT, KNOWN_MAX, LINK_VERSION};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 
 const _: () = assert!(INCARNATION_AT == rota_wire::INCARNATION_AT, "the kernel reads it there");
+const _: () = assert!(LINK_VERSION == rota_wire::LINK_VERSION, "the kernel looks for it");
 
 /// The time over which frames are counted.
 const WINDOW: Span = Span::from_millis(100);

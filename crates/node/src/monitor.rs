@@ -203,6 +203,7 @@ fn mismatch_row(found: &Mismatched<'_>) -> MismatchRow {
     let (kind, ours, theirs) = match found.what {
         Mismatch::Key => (Row::Key, 0, 0),
         Mismatch::Segment { ours, theirs } => (Row::Segment, u64::from(ours), u64::from(theirs)),
+        Mismatch::Link { ours, theirs } => (Row::Link, u64::from(ours), u64::from(theirs)),
         Mismatch::OwnAddress => (Row::OwnAddress, 0, 0),
         Mismatch::Excluded { why, here, wait, held } => {
             let kind = match (why, here) {
@@ -220,6 +221,17 @@ fn mismatch_row(found: &Mismatched<'_>) -> MismatchRow {
                 Setting::Stations => Row::Stations,
                 Setting::Policy => Row::Policy,
                 Setting::Version => Row::Version,
+                Setting::Mtu => Row::Mtu,
+                Setting::PortQueue => Row::PortQueue,
+                Setting::Latency => Row::Latency,
+                Setting::Share => Row::Share,
+                Setting::Death => Row::Death,
+                Setting::FollowStalls => Row::FollowStalls,
+                Setting::HalfDuplex => Row::HalfDuplex,
+                Setting::HopCost => Row::HopCost,
+                Setting::VisitCost => Row::VisitCost,
+                Setting::FrameCost => Row::FrameCost,
+                Setting::PrepareCost => Row::PrepareCost,
                 Setting::Other => Row::Other,
             };
             (kind, ours, theirs)

@@ -37,11 +37,35 @@ pub enum Mismatch {
     HogHere,
     /// The same of this station itself.
     StrayHere,
+    /// Another version of the link header.
+    Link,
+    /// Another MTU, octets.
+    Mtu,
+    /// Another largest buffer of a switch port, octets.
+    PortQueue,
+    /// Another worst-case latency of ordinary traffic, ns.
+    Latency,
+    /// Another percentage of the cycle that ordinary traffic has at least.
+    Share,
+    /// Another death timer, ns.
+    Death,
+    /// 1 if the death timer follows the stalls of the hosts, 0 if not.
+    FollowStalls,
+    /// 1 for one half-duplex wire, 0 for full duplex.
+    HalfDuplex,
+    /// Another time of a hop, ns.
+    HopCost,
+    /// Another cost of a visit, ns.
+    VisitCost,
+    /// Another cost of a frame, ns.
+    FrameCost,
+    /// Another time to prepare a frame, ns.
+    PrepareCost,
 }
 
 impl Mismatch {
     /// All of them with their words, in the order of their codes, from 1.
-    const ALL: [(Self, &'static str); 15] = [
+    const ALL: [(Self, &'static str); 27] = [
         (Self::Key, "key"),
         (Self::Segment, "segment"),
         (Self::Cycle, "cycle"),
@@ -57,6 +81,18 @@ impl Mismatch {
         (Self::Stray, "outside-slot"),
         (Self::HogHere, "token-hog-here"),
         (Self::StrayHere, "outside-slot-here"),
+        (Self::Link, "link-version"),
+        (Self::Mtu, "mtu"),
+        (Self::PortQueue, "port-queue"),
+        (Self::Latency, "nrt-latency"),
+        (Self::Share, "nrt-share"),
+        (Self::Death, "death-timeout"),
+        (Self::FollowStalls, "follow-stalls"),
+        (Self::HalfDuplex, "half-duplex"),
+        (Self::HopCost, "hop-cost"),
+        (Self::VisitCost, "visit-cost"),
+        (Self::FrameCost, "frame-cost"),
+        (Self::PrepareCost, "prepare-cost"),
     ];
 
     /// The word that programs use.
@@ -67,6 +103,41 @@ impl Mismatch {
     /// True if a station is left out of the token for what it did.
     pub fn is_exclusion(self) -> bool {
         matches!(self, Self::Hog | Self::Stray | Self::HogHere | Self::StrayHere)
+    }
+
+    /// The setting in which two stations differ, and these values of it as text.
+    fn setting(self, values: [u64; 2]) -> Option<(&'static str, [String; 2])> {
+        let number = |value: u64| value.to_string();
+        let octets = |value: u64| format!("{value} octets");
+        let percent = |value: u64| format!("{value} %");
+        let time = |ns: u64| rota_units::Span::from_nanos(ns).to_string();
+        let rate = |bps| rota_units::BitRate::new(bps).map_or("none".into(), |rate| rate.to_string());
+        let frames = |frames| match frames {
+            0 => "all that fit".to_owned(),
+            1 => "one frame".to_owned(),
+            _ => format!("at most {frames} frames"),
+        };
+        let follows = |value| if value == 0 { "fixed" } else { "what the hosts' stalls allow" }.to_owned();
+        let duplex = |value| if value == 0 { "full duplex" } else { "half duplex" }.to_owned();
+        Some(match self {
+            Self::Cycle => ("cycle (--trt)", values.map(time)),
+            Self::Rate => ("rate (--rate)", values.map(rate)),
+            Self::Stations => ("--stations", values.map(number)),
+            Self::Policy => ("--nrt", values.map(frames)),
+            Self::Version => ("protocol version", values.map(number)),
+            Self::Mtu => ("MTU", values.map(number)),
+            Self::PortQueue => ("--port-queue", values.map(octets)),
+            Self::Latency => ("latency of ordinary traffic (--nrt-latency)", values.map(time)),
+            Self::Share => ("least share of ordinary traffic (0 % with --nrt-latency)", values.map(percent)),
+            Self::Death => ("death timer (--death-timeout)", values.map(time)),
+            Self::FollowStalls => ("death timer (fixed with --death-timeout)", values.map(follows)),
+            Self::HalfDuplex => ("wire", values.map(duplex)),
+            Self::HopCost => ("time of a hop (--calibration)", values.map(time)),
+            Self::VisitCost => ("cost of a visit (--calibration)", values.map(time)),
+            Self::FrameCost => ("cost of a frame (--calibration)", values.map(time)),
+            Self::PrepareCost => ("time to prepare a frame (--calibration)", values.map(time)),
+            _ => return None,
+        })
     }
 
     fn from_code(code: u64) -> Option<Self> {
@@ -101,16 +172,6 @@ impl MismatchRow {
         let name = self.name();
         let who = if name.is_empty() { self.mac() } else { format!("{name} ({})", self.mac()) };
         let (ours, theirs) = (self.ours, self.theirs);
-        let setting = |what: &str, theirs: String, ours: String| {
-            format!("station {who} does not take part: its {what} is {theirs}, this station's is {ours}")
-        };
-        let ms = |ns: u64| rota_units::Span::from_nanos(ns).to_string();
-        let frames = |frames| match frames {
-            0 => "all that fit".to_owned(),
-            1 => "one frame".to_owned(),
-            _ => format!("at most {frames} frames"),
-        };
-        let rate = |bps| rota_units::BitRate::new(bps).map_or("none".into(), |rate| rate.to_string());
         match self.kind() {
             Some(Mismatch::Key) => {
                 format!("station {who} has another key than this one: neither hears the other")
@@ -118,15 +179,13 @@ impl MismatchRow {
             Some(Mismatch::Segment) => {
                 format!("station {who} is of segment {theirs}, this one of segment {ours}")
             }
-            Some(Mismatch::Cycle) => setting("cycle (--trt)", ms(theirs), ms(ours)),
-            Some(Mismatch::Rate) => setting("rate (--rate)", rate(theirs), rate(ours)),
-            Some(Mismatch::Stations) => setting("--stations", theirs.to_string(), ours.to_string()),
-            Some(Mismatch::Policy) => setting("--nrt", frames(theirs), frames(ours)),
-            Some(Mismatch::Version) => setting("protocol version", theirs.to_string(), ours.to_string()),
+            Some(Mismatch::Link) => format!(
+                "station {who} does not take part: the header of its frames has version {theirs}, this \
+                 station's has version {ours}"
+            ),
             Some(Mismatch::Other) => format!(
-                "station {who} does not take part: it has this cycle and rate, but another setting differs \
-                 (--port-queue, --nrt-latency, --death-timeout, the MTU, or the calibration file); digest \
-                 {theirs:016x}, here {ours:016x}"
+                "station {who} does not take part: a setting differs that its announcement does not state; \
+                 the digest of its settings is {theirs:016x}, here {ours:016x}"
             ),
             Some(Mismatch::OwnAddress) => {
                 format!("somebody else sends with this station's own address {}", self.mac())
@@ -139,6 +198,9 @@ impl MismatchRow {
                 format!("two stations have the node address {theirs} (--llc-address): {other} and {who}")
             }
             Some(kind) if kind.is_exclusion() => self.exclusion(kind, &who),
+            Some(kind) if let Some((setting, [ours, theirs])) = kind.setting([ours, theirs]) => format!(
+                "station {who} does not take part: its {setting} is {theirs}, this station's is {ours}"
+            ),
             _ => format!("station {who} does not fit, for a reason that this version does not know"),
         }
     }
@@ -209,6 +271,11 @@ mod tests {
         assert!(sentences.iter().all(|said| said.contains("02:00:00:00:00:02")), "{sentences:?}");
         let cycle = MismatchRow { kind: 3, ours: 33_333_333, theirs: 50_000_000, ..MismatchRow::default() };
         assert!(cycle.sentence().contains("is 50 ms, this station's is 33.333 ms"), "{}", cycle.sentence());
+        let mtu =
+            MismatchRow { kind: Mismatch::Mtu as u64, ours: 1_500, theirs: 9_000, ..MismatchRow::default() };
+        assert!(mtu.sentence().ends_with("its MTU is 9000, this station's is 1500"), "{}", mtu.sentence());
+        let link = MismatchRow { kind: Mismatch::Link as u64, ours: 1, theirs: 2, ..mtu };
+        assert!(link.sentence().ends_with("has version 2, this station's has version 1"));
         assert!(MismatchRow { kind: 99, ..MismatchRow::default() }.sentence().contains("does not know"));
     }
 

@@ -3,10 +3,14 @@
 use crate::ethernet::MacAddr;
 use crate::fields::{Malformed, Reader, Writer};
 use crate::header::Generation;
+use crate::stated::Stated;
 use crate::token::{MAX_STATIONS, Token};
 
 /// Longest station name, octets of UTF-8.
 pub const MAX_NAME_OCTETS: usize = 32;
+/// The length of a name that says that the settings stand in its place.
+const SETTINGS_FOLLOW: u8 = 255;
+const _: () = assert!(Stated::OCTETS == MAX_NAME_OCTETS, "no announcement is longer than with a name");
 /// Most members in one part of a [`Form`].
 pub const FORM_MEMBERS_MAX: usize = 64;
 
@@ -67,6 +71,8 @@ pub struct Announce {
     pub answers: u64,
     /// Its node address for logical link control, 1 to 254; 0 for none.
     pub llc_address: u8,
+    /// Its settings, while it hears a station with other ones; the name is not on the wire then.
+    pub stated: Option<Stated>,
     name: [u8; MAX_NAME_OCTETS],
     name_octets: u8,
 }
@@ -95,6 +101,7 @@ impl Announce {
             settings: 0,
             answers: 0,
             llc_address: 0,
+            stated: None,
             name: octets,
             name_octets: end as u8,
         }
@@ -103,6 +110,16 @@ impl Announce {
     /// The station's name.
     pub fn name(&self) -> &str {
         core::str::from_utf8(&self.name[..usize::from(self.name_octets)]).unwrap_or("")
+    }
+
+    /// The same without settings, and with the name of an announcement of that station before, where this
+    /// one has none.
+    #[must_use]
+    pub fn named_as(mut self, before: &Self) -> Self {
+        if self.stated.take().is_some() {
+            (self.name, self.name_octets) = (before.name, before.name_octets);
+        }
+        self
     }
 
     /// Reads the body. In the name each character that cannot be printed becomes a question mark.
@@ -119,7 +136,14 @@ impl Announce {
         if llc_address == 255 {
             return Err(Malformed::Field("LLC address"));
         }
-        let name_octets = usize::from(reader.u8()?);
+        let name_octets = reader.u8()?;
+        if name_octets == SETTINGS_FOLLOW {
+            let stated = Some(Stated::read(&mut reader)?);
+            reader.end()?;
+            let said = Self::new(node_id, nonce, boot_id, state, "");
+            return Ok(Self { mode_epoch, trt_ns, rate_bps, settings, answers, llc_address, stated, ..said });
+        }
+        let name_octets = usize::from(name_octets);
         if name_octets > MAX_NAME_OCTETS {
             return Err(Malformed::Field("name"));
         }
@@ -135,7 +159,13 @@ impl Announce {
         let mut writer = Writer::new(body);
         writer.u64(self.node_id).u64(self.nonce).u64(self.boot_id).u8(self.state.code());
         writer.u32(self.mode_epoch).u32(self.trt_ns).u64(self.rate_bps).u64(self.settings).u64(self.answers);
-        writer.u8(self.llc_address).u8(self.name_octets).bytes(&self.name[..usize::from(self.name_octets)]);
+        writer.u8(self.llc_address);
+        if let Some(stated) = &self.stated {
+            writer.u8(SETTINGS_FOLLOW);
+            stated.write(&mut writer);
+        } else {
+            writer.u8(self.name_octets).bytes(&self.name[..usize::from(self.name_octets)]);
+        }
         writer.written()
     }
 }

@@ -47,6 +47,11 @@ impl<'a> Reader<'a> {
         self.array().map(u16::from_be_bytes)
     }
 
+    pub(crate) fn u24(&mut self) -> Result<u32, Malformed> {
+        let [a, b, c] = self.array::<3>()?;
+        Ok(u32::from_be_bytes([0, a, b, c]))
+    }
+
     pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
         self.array().map(u32::from_be_bytes)
     }
@@ -92,6 +97,11 @@ impl<'a> Writer<'a> {
 
     pub(crate) fn u16(&mut self, value: u16) -> &mut Self {
         self.bytes(&value.to_be_bytes())
+    }
+
+    pub(crate) fn u24(&mut self, value: u32) -> &mut Self {
+        debug_assert!(value < 1 << 24, "a 24-bit field");
+        self.bytes(&value.to_be_bytes()[1..])
     }
 
     pub(crate) fn u32(&mut self, value: u32) -> &mut Self {

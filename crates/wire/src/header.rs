@@ -16,7 +16,8 @@ pub const UNIT_HEADER_OCTETS: usize = 20;
 /// Octets of the authentication tag at the frame's end.
 pub const TAG_OCTETS: usize = 16;
 
-const VERSION: u8 = 1;
+/// The version of the link header, in the upper four bits of its first octet.
+pub const LINK_VERSION: u8 = 1;
 const TAG_BLAKE3: u8 = 1;
 
 /// What a frame is.
@@ -250,7 +251,7 @@ pub struct LinkHeader {
 impl LinkHeader {
     fn parse(reader: &mut Reader<'_>) -> Result<(Self, usize), Malformed> {
         let first = reader.u8()?;
-        if first >> 4 != VERSION {
+        if first >> 4 != LINK_VERSION {
             return Err(Malformed::Version(first >> 4));
         }
         if first & 0xf != TAG_BLAKE3 {
@@ -272,7 +273,7 @@ impl LinkHeader {
     pub(crate) fn emit(&self, body_octets: usize, buffer: &mut [u8]) {
         let body_octets = u16::try_from(body_octets).expect("a body fits one frame");
         Writer::new(buffer)
-            .u8(VERSION << 4 | TAG_BLAKE3)
+            .u8(LINK_VERSION << 4 | TAG_BLAKE3)
             .u8(self.kind.code())
             .u8(self.key_epoch)
             .u8(self.payload.code())

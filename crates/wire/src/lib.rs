@@ -20,6 +20,7 @@ pub mod report;
 pub mod reserved;
 pub mod seal;
 pub mod signalling;
+mod stated;
 pub mod token;
 
 pub use bodies::{
@@ -30,8 +31,8 @@ pub use ethernet::{ETHERNET_HEADER_OCTETS, MacAddr, host_level};
 pub use fields::Malformed;
 pub use header::{DEFAULT_ETHERTYPE, UNIT_HEADER_OCTETS};
 pub use header::{
-    FrameView, Generation, INCARNATION_AT, Kind, LINK_HEADER_OCTETS, LinkHeader, PayloadKind, TAG_OCTETS,
-    UnitHeader,
+    FrameView, Generation, INCARNATION_AT, Kind, LINK_HEADER_OCTETS, LINK_VERSION, LinkHeader, PayloadKind,
+    TAG_OCTETS, UnitHeader,
 };
 pub use leases::Leases;
 pub use name::is_printable;
@@ -39,4 +40,5 @@ pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, Report
 pub use reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};
 pub use seal::{Key, emit_frame, verify};
 pub use signalling::{Signal, Tally, Verb};
+pub use stated::Stated;
 pub use token::{Foul, MAX_SLOTS, MAX_STATIONS, Phase, Slot, SlotList, StationSet, Struck, Token};

@@ -8,8 +8,8 @@ use crate::io::StationId;
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
-    Announce, Claim, ClaimGrant, Form, FrameView, JoinAnswer, Kind, LinkHeader, MAX_STATIONS, MacAddr,
-    Malformed, ModeNotice, Nack, Signal, Switch, SwitchAck, Token, UnitHeader, verify,
+    Announce, Claim, ClaimGrant, Form, FrameView, JoinAnswer, Kind, LINK_VERSION, LinkHeader, MAX_STATIONS,
+    MacAddr, Malformed, ModeNotice, Nack, Signal, Switch, SwitchAck, Token, UnitHeader, verify,
 };
 
 /// The source address of an Ethernet frame.
@@ -41,6 +41,12 @@ impl Rether {
             Ok(view) => view,
             Err(why) => {
                 self.counters.frames_malformed += 1;
+                if let (Malformed::Version(theirs), Some(from)) = (why, source_of(data))
+                    && from != self.me.mac
+                {
+                    let ours = LINK_VERSION;
+                    self.mismatches.unproven(now, from, Mismatch::Link { ours, theirs });
+                }
                 if why != Malformed::ForeignEtherType
                     && let Some(from) = source_of(data)
                 {

@@ -221,13 +221,16 @@ impl Rether {
             return;
         }
         let known = |joiner: &Joiner| joiner.mac == mac && joiner.incarnation == incarnation;
+        let mut said = *said;
         let challenge = match self.changes.joiners.iter().position(known) {
             // A copy that came late undoes no proof.
             Some(at) if seq <= self.changes.joiners[at].seq => return,
             Some(at) => {
                 // Our answer may not have come.
                 self.contest(now, mac, Sign::Repeated);
-                self.changes.joiners.remove(at).challenge
+                let before = self.changes.joiners.remove(at);
+                said = said.named_as(&before.said);
+                before.challenge
             }
             // Never 0, which answers nothing.
             None => self.rng.next_u64() | 1,
@@ -243,7 +246,7 @@ impl Rether {
         self.changes.joiners.push(Joiner {
             mac,
             incarnation,
-            said: *said,
+            said,
             generation,
             seq,
             at: now,

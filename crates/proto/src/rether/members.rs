@@ -157,7 +157,7 @@ impl Members {
         if let Some(member) = self.by_mac_mut(mac) {
             let renumbered = member.number(station);
             member.begin(inc, seq);
-            member.announce = *said;
+            member.announce = said.named_as(&member.announce);
             member.nonce = said.nonce;
             member.heard = now;
             self.renumbered |= renumbered;

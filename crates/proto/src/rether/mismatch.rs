@@ -3,8 +3,8 @@
 //! It records the station, the mismatch and both values for the operator, and forgets mended mismatches.
 
 use super::settings::Settings;
-use rota_admission::NrtPolicy;
-use rota_units::{BitRate, Instant, Span};
+use super::stated::{Difference, difference};
+use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, Foul, MacAddr, Verdict};
 
@@ -14,10 +14,10 @@ const ROOM: usize = 16;
 const FORGOTTEN: Span = Span::from_millis(10_000);
 /// An unproven mismatch is reported if it comes again after this time: a single frame may be an accident.
 const AGAIN: Span = Span::from_millis(500);
-/// The shortest time between two searches for a difference.
+/// The shortest time between two searches for a difference, unless settings are stated for the first time.
 const TRIAL_EVERY: Span = Span::from_millis(100);
-/// Most numbers of frames that are tried for an NRT policy.
-const POLICY_MAX: u32 = 64;
+/// A setting that cannot be identified is reported after this time: stations state their settings by then.
+const UNNAMED: Span = Span::from_millis(3_000);
 
 /// A setting that all stations share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,28 @@ pub enum Setting {
     Policy,
     /// The protocol's version.
     Version,
+    /// The MTU, octets.
+    Mtu,
+    /// The largest buffer of a switch port, octets.
+    PortQueue,
+    /// The worst-case latency of ordinary traffic, ns.
+    Latency,
+    /// The percentage of the cycle that ordinary traffic has at least.
+    Share,
+    /// The death timer, ns.
+    Death,
+    /// 1 if the death timer follows the stalls of the hosts, 0 if not.
+    FollowStalls,
+    /// 1 for one half-duplex wire, 0 for full duplex.
+    HalfDuplex,
+    /// The time of a hop, ns.
+    HopCost,
+    /// The host's cost of a visit, ns.
+    VisitCost,
+    /// The host's cost of a frame, ns.
+    FrameCost,
+    /// The time to prepare a frame, ns.
+    PrepareCost,
     /// A setting that this station cannot identify; both values are digests of all settings.
     Other,
 }
@@ -41,6 +63,13 @@ pub enum Setting {
 pub enum Mismatch {
     /// Its frames are proven by another key.
     Key,
+    /// The header of its frames has another version.
+    Link {
+        /// This station's.
+        ours: u8,
+        /// Its.
+        theirs: u8,
+    },
     /// It is of another segment.
     Segment {
         /// This station's.
@@ -85,9 +114,6 @@ pub struct Mismatched<'a> {
     pub heard: Instant,
 }
 
-/// The differences between two settings, one at a time.
-type Difference = [Option<Mismatch>; 3];
-
 #[derive(Clone, Copy, Debug)]
 struct Known {
     mac: MacAddr,
@@ -103,6 +129,8 @@ struct Known {
 pub(super) struct Mismatches {
     known: Vec<Known>,
     next_trial: Instant,
+    /// The next announcement states this station's settings, if a station with other ones is heard.
+    states_next: bool,
 }
 
 impl core::fmt::Debug for Mismatches {
@@ -114,12 +142,14 @@ impl core::fmt::Debug for Mismatches {
 
 impl Mismatches {
     pub(super) fn new() -> Self {
-        Self { known: Vec::with_capacity(ROOM), next_trial: Instant::ZERO }
+        Self { known: Vec::with_capacity(ROOM), next_trial: Instant::ZERO, states_next: true }
     }
 
     /// A frame came that nothing proves, or with another segment's number, or with our own address.
     pub(super) fn unproven(&mut self, now: Instant, mac: MacAddr, what: Mismatch) {
-        self.note(now, mac, None, [Some(what), None, None]);
+        let mut all = Difference::default();
+        all[0] = Some(what);
+        self.note(now, mac, None, all);
     }
 
     /// A station of this segment has announced other settings.
@@ -129,6 +159,14 @@ impl Mismatches {
         });
         if let Some(same) = same {
             same.heard = now;
+            if let Some(before) = same.said {
+                let mut kept = said.named_as(&before);
+                kept.stated = said.stated.or(before.stated);
+                same.said = Some(kept);
+                if kept.stated != before.stated {
+                    same.what = difference(ours, said);
+                }
+            }
             return;
         }
         if now < self.next_trial {
@@ -149,7 +187,14 @@ impl Mismatches {
         let same = self.known.iter_mut().find(|known| known.mac == mac && known.what == what);
         if let Some(same) = same {
             same.heard = now;
-        } else if self.known.len() < ROOM {
+            return;
+        }
+        // A station that has the key goes before sources that any station can invent.
+        if self.known.len() == ROOM && said.is_some() {
+            let invented = self.known.iter().position(|known| known.said.is_none());
+            invented.map(|at| self.known.swap_remove(at));
+        }
+        if self.known.len() < ROOM {
             self.known.push(Known { mac, said, what, since: now, heard: now });
         }
     }
@@ -163,66 +208,21 @@ impl Mismatches {
         self.known.iter().filter(shown).flat_map(|known| {
             let name = known.said.as_ref().map_or("", Announce::name);
             let one = move |what| Mismatched { mac: known.mac, name, what, heard: known.heard };
-            known.what.into_iter().flatten().map(one)
+            let early = known.heard.since(known.since) < UNNAMED;
+            let told = move |what: &Mismatch| {
+                !early || !matches!(what, Mismatch::Setting { what: Setting::Other, .. })
+            };
+            known.what.into_iter().flatten().filter(told).map(one)
         })
     }
-}
 
-/// Finds the settings that differ. Each announcement states cycle and rate. Another setting that differs
-/// alone is found by trying its values until the digest is the same.
-fn difference(ours: &Settings, said: &Announce) -> Difference {
-    let setting = |what, ours, theirs| Some(Mismatch::Setting { what, ours, theirs });
-    let (our_trt, trt) = (ours.trt.as_nanos(), u64::from(said.trt_ns));
-    let (our_rate, rate) = (ours.link.rate.as_bps(), said.rate_bps);
-    let cycle = (our_trt != trt).then(|| setting(Setting::Cycle, our_trt, trt)).flatten();
-    let link = (our_rate != rate).then(|| setting(Setting::Rate, our_rate, rate)).flatten();
-    let mut theirs = ours.clone();
-    if let Some(rate) = BitRate::new(rate) {
-        theirs.link.rate = rate;
-    }
-    if cycle.is_some()
-        && let Ok(changed) = theirs.clone().with_cycle(Span::from_nanos(trt))
-    {
-        theirs = changed;
-    }
-    let more = if theirs.digest() == said.settings {
-        None
-    } else {
-        // Another link rate changes derived times: further differences cannot be told from these.
-        let other = || setting(Setting::Other, ours.digest(), said.settings).filter(|_| link.is_none());
-        tried(&theirs, said.settings).or_else(other)
-    };
-    [cycle, link, more]
-}
-
-fn tried(settings: &Settings, digest: u64) -> Option<Mismatch> {
-    let mut tried = settings.clone();
-    for stations in 1..=super::members::STATIONS_MAX {
-        tried.stations_max = stations;
-        if tried.digest() == digest {
-            let (ours, theirs) = (u64::from(settings.stations_max), u64::from(stations));
-            return Some(Mismatch::Setting { what: Setting::Stations, ours, theirs });
-        }
-    }
-    tried.stations_max = settings.stations_max;
-    let some = (1..=POLICY_MAX).map(NrtPolicy::AtMost);
-    for policy in [NrtPolicy::One, NrtPolicy::AsManyAsFit].into_iter().chain(some) {
-        tried.nrt_policy = policy;
-        if tried.digest() == digest {
-            let (ours, theirs) = (frames(settings.nrt_policy), frames(policy));
-            return Some(Mismatch::Setting { what: Setting::Policy, ours, theirs });
-        }
-    }
-    let ours = Settings::PROTOCOL_VERSION;
-    let version = (1..=ours + 16).find(|version| settings.digest_of_version(*version) == digest)?;
-    Some(Mismatch::Setting { what: Setting::Version, ours, theirs: version })
-}
-
-fn frames(policy: NrtPolicy) -> u64 {
-    match policy {
-        NrtPolicy::One => 1,
-        NrtPolicy::AtMost(frames) => u64::from(frames),
-        NrtPolicy::AsManyAsFit => 0,
+    /// True if the next announcement is to state this station's settings: each second one does while a
+    /// station with other settings is heard.
+    pub(super) fn states(&mut self, now: Instant) -> bool {
+        let other = |known: &Known| known.said.is_some() && now.since(known.heard) < FORGOTTEN;
+        let states = self.states_next && self.known.iter().any(other);
+        self.states_next = !states;
+        states
     }
 }
 
@@ -261,7 +261,7 @@ impl super::Rether {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rota_units::Octets;
+    use rota_units::{BitRate, Octets};
 
     const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
 
@@ -281,31 +281,36 @@ mod tests {
         Instant::ZERO + Span::from_millis(ms)
     }
 
-    fn what(theirs: &Settings) -> Vec<Mismatch> {
-        difference(&settings(), &said(theirs)).into_iter().flatten().collect()
+    /// The MTU, buffers, latency, timers and costs were told as "another setting".
+    #[test]
+    fn a_setting_is_named_when_its_station_has_stated_it() {
+        let mut all = Mismatches::new();
+        assert!(!all.states(at(0)), "no other station is heard");
+        let large = Settings::ethernet_of(BitRate::from_mbit(100), Octets::new(150_000), 9_000);
+        let mut heard = said(&large);
+        all.disagrees(at(0), MAC, &heard, &settings());
+        assert_eq!(all.all(at(1)).count(), 0, "its settings come within seconds");
+        assert!(all.states(at(1)) && !all.states(at(2)) && all.states(at(3)), "each second announcement");
+        let mut stated = Announce::new(1, 2, 3, StationState::Plain, "");
+        (stated.settings, stated.stated) = (heard.settings, Some(large.stated()));
+        (stated.trt_ns, stated.rate_bps) = (heard.trt_ns, heard.rate_bps);
+        all.disagrees(at(50), MAC, &stated, &settings());
+        heard.answers = 1;
+        all.disagrees(at(60), MAC, &heard, &settings());
+        let found: Vec<_> = all.all(at(61)).map(|one| (one.name.to_owned(), one.what)).collect();
+        let mtu = Mismatch::Setting { what: Setting::Mtu, ours: 1_500, theirs: 9_000 };
+        assert_eq!(found, [("n9".to_owned(), mtu)]);
+        assert!(!all.states(at(20_000)), "it is not heard any more");
     }
 
     #[test]
-    fn the_setting_that_differs_is_named_with_both_values() {
-        let one = |what, ours, theirs| vec![Mismatch::Setting { what, ours, theirs }];
-        let longer = settings().with_cycle(Span::from_millis(50)).unwrap();
-        assert_eq!(what(&longer), one(Setting::Cycle, settings().trt.as_nanos(), 50_000_000));
-        let more = Settings { stations_max: 20, ..settings() };
-        assert_eq!(what(&more), one(Setting::Stations, u64::from(settings().stations_max), 20));
-        let all = Settings { nrt_policy: NrtPolicy::AsManyAsFit, ..settings() };
-        let Some(Mismatch::Setting { what: Setting::Policy, theirs: 0, .. }) = what(&all).first().copied()
-        else {
-            panic!("{:?}", what(&all))
-        };
-        let slow = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
-        assert_eq!(what(&slow)[0], one(Setting::Rate, 100_000_000, 10_000_000)[0]);
-        let buffers = Settings { port_queue: Octets::new(99_000), ..settings() };
-        assert_eq!(what(&buffers), one(Setting::Other, settings().digest(), buffers.digest()));
-        let mut newer = said(&settings());
-        newer.settings = settings().digest_of_version(Settings::PROTOCOL_VERSION + 1);
-        let found = difference(&settings(), &newer);
-        let ours = Settings::PROTOCOL_VERSION;
-        assert_eq!(found[2], one(Setting::Version, ours, ours + 1).first().copied());
+    fn a_setting_that_stays_unknown_is_told_by_its_digest() {
+        let mut all = Mismatches::new();
+        let tries = Settings { claim_tries: 9, ..settings() };
+        for ms in [0, 1_000, 2_000, 3_000] {
+            all.disagrees(at(ms), MAC, &said(&tries), &settings());
+            assert_eq!(all.all(at(ms)).count(), usize::from(ms == 3_000), "{ms} ms");
+        }
     }
 
     /// The note stood although the station had rejoined and a channel to it was open.
@@ -335,5 +340,8 @@ mod tests {
         all.unproven(at(2_000), MAC, Mismatch::Key);
         assert_eq!(all.all(at(2_001)).count(), 1);
         assert!(all.known.len() <= ROOM);
+        let longer = settings().with_cycle(Span::from_millis(50)).unwrap();
+        all.disagrees(at(2_000), MacAddr([2; 6]), &said(&longer), &settings());
+        assert!(all.all(at(2_001)).any(|one| one.name == "n9"), "a station with the key finds room");
     }
 }

@@ -53,6 +53,7 @@ mod queue;
 mod reserve;
 mod settings;
 mod sound;
+mod stated;
 mod tally;
 mod visit;
 mod wake;

@@ -118,7 +118,7 @@ impl Rether {
         let all = MacAddr::BROADCAST;
         let (to, kind, proof, octets) = match pending {
             Pending::Announce | Pending::Leaving | Pending::Proof { .. } => {
-                let (to, said) = self.announcement_of(pending);
+                let (to, said) = self.announcement_of(now, pending);
                 (to, Kind::Announce, Proof::Bootstrap, said.emit(body))
             }
             Pending::Switch { to } => (*to, Kind::Switch, Proof::Bootstrap, self.switch_body()?.emit(body)),
@@ -235,7 +235,7 @@ impl Rether {
         Some(Output::Transmit { port: self.port, len: len as u16 })
     }
 
-    fn announcement_of(&self, pending: &Pending) -> (MacAddr, Announce) {
+    fn announcement_of(&mut self, now: Instant, pending: &Pending) -> (MacAddr, Announce) {
         match pending {
             Pending::Proof { to, challenge } => {
                 let mut said = self.announcement(self.state());
@@ -243,7 +243,14 @@ impl Rether {
                 (*to, said)
             }
             Pending::Leaving => (MacAddr::BROADCAST, self.announcement(StationState::Leaving)),
-            _ => (MacAddr::BROADCAST, self.announcement(self.state())),
+            _ => {
+                let mut said = self.announcement(self.state());
+                // An announcement that proves or warns has the name, for stations that do not know it yet.
+                if said.answers == 0 && self.mismatches.states(now) {
+                    said.stated = Some(self.settings.stated());
+                }
+                (MacAddr::BROADCAST, said)
+            }
         }
     }
 

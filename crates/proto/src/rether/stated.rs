@@ -1,0 +1,198 @@
+//! Settings in announcements, and the differences between two stations' settings.
+
+use super::mismatch::{Mismatch, Setting};
+use super::settings::Settings;
+use rota_admission::NrtPolicy;
+use rota_units::Span;
+use rota_wire::{Announce, Stated};
+
+/// Most differences between two stations that are told at a time.
+const DIFFERENCES: usize = 4;
+
+/// The differences between two stations' settings that are told.
+pub(super) type Difference = [Option<Mismatch>; DIFFERENCES];
+
+impl Settings {
+    /// The values that an announcement has room for.
+    pub(super) fn stated(&self) -> Stated {
+        let us = |span: Span| (span.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32;
+        let cost = |span: Span| span.as_nanos().min(u64::from(Stated::COST_MAX)) as u32;
+        let flag = |set, flag| if set { flag } else { 0 };
+        let policy = match self.nrt_policy {
+            NrtPolicy::One => 1,
+            NrtPolicy::AtMost(frames) => frames.clamp(1, u32::from(u16::MAX)) as u16,
+            NrtPolicy::AsManyAsFit => 0,
+        };
+        Stated {
+            version: Self::PROTOCOL_VERSION as u8,
+            mtu: self.link.framing.mtu,
+            stations: self.stations_max.min(255) as u8,
+            policy,
+            port_queue: self.port_queue.get().min(u64::from(u32::MAX)) as u32,
+            latency_us: us(self.nrt_latency_max),
+            share: self.nrt_share_percent,
+            death_us: us(self.death_timeout),
+            flags: flag(self.half_duplex, Stated::HALF_DUPLEX)
+                | flag(self.follow_stalls, Stated::FOLLOW_STALLS),
+            per_frame_ns: cost(self.link.per_frame),
+            prepare_ns: cost(self.link.prepare),
+            per_visit_ns: cost(self.link.per_visit),
+            hop_ns: cost(self.link.hop),
+        }
+    }
+}
+
+/// Collects differences; those that follow from others are left out.
+struct Found {
+    all: Difference,
+    count: usize,
+}
+
+impl Found {
+    /// Notes the two values where they differ; true if they do.
+    fn differs(&mut self, what: Setting, ours: impl Into<u64>, theirs: impl Into<u64>) -> bool {
+        let (ours, theirs) = (ours.into(), theirs.into());
+        if ours != theirs
+            && let Some(place) = self.all.get_mut(self.count)
+        {
+            *place = Some(Mismatch::Setting { what, ours, theirs });
+            self.count += 1;
+        }
+        ours != theirs
+    }
+}
+
+/// Finds the settings that differ. Each announcement has the cycle and the rate; the others are known once
+/// the station has stated them.
+pub(super) fn difference(ours: &Settings, said: &Announce) -> Difference {
+    let mut found = Found { all: [None; DIFFERENCES], count: 0 };
+    if let Some(theirs) = &said.stated {
+        named(&mut found, ours, said, theirs);
+    } else {
+        found.differs(Setting::Cycle, ours.trt.as_nanos(), u64::from(said.trt_ns));
+        found.differs(Setting::Rate, ours.link.rate.as_bps(), said.rate_bps);
+        // An older build states no settings: its version is found by trying.
+        let here = Settings::PROTOCOL_VERSION;
+        let tried = (1..=here + 16).find(|version| ours.digest_of_version(*version) == said.settings);
+        found.differs(Setting::Version, here, tried.unwrap_or(here));
+    }
+    if found.count == 0 {
+        found.differs(Setting::Other, ours.digest(), said.settings);
+    }
+    found.all
+}
+
+fn named(found: &mut Found, settings: &Settings, said: &Announce, theirs: &Stated) {
+    let ours = &settings.stated();
+    found.differs(Setting::Version, ours.version, theirs.version);
+    let mtu = found.differs(Setting::Mtu, ours.mtu, theirs.mtu);
+    let rate = found.differs(Setting::Rate, settings.link.rate.as_bps(), said.rate_bps);
+    let cycle = found.differs(Setting::Cycle, settings.trt.as_nanos(), u64::from(said.trt_ns));
+    found.differs(Setting::Stations, ours.stations, theirs.stations);
+    found.differs(Setting::PortQueue, ours.port_queue, theirs.port_queue);
+    let ns = |us: u32| u64::from(us) * 1_000;
+    // A long cycle brings another latency and another death timer along.
+    let latency = !cycle && found.differs(Setting::Latency, ns(ours.latency_us), ns(theirs.latency_us));
+    // A stated latency brings another share along.
+    let _ = latency || found.differs(Setting::Share, ours.share, theirs.share);
+    let flag = |stated: &Stated, flag| u64::from(stated.flags & flag != 0);
+    let of = Stated::FOLLOW_STALLS;
+    let follows = found.differs(Setting::FollowStalls, flag(ours, of), flag(theirs, of));
+    if !cycle && !follows {
+        found.differs(Setting::Death, ns(ours.death_us), ns(theirs.death_us));
+    }
+    let of = Stated::HALF_DUPLEX;
+    found.differs(Setting::HalfDuplex, flag(ours, of), flag(theirs, of));
+    // Another rate or MTU brings another policy and other costs along.
+    if !mtu && !rate {
+        found.differs(Setting::Policy, ours.policy, theirs.policy);
+        found.differs(Setting::HopCost, ours.hop_ns, theirs.hop_ns);
+        found.differs(Setting::VisitCost, ours.per_visit_ns, theirs.per_visit_ns);
+        found.differs(Setting::FrameCost, ours.per_frame_ns, theirs.per_frame_ns);
+        found.differs(Setting::PrepareCost, ours.prepare_ns, theirs.prepare_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_admission::LinkModel;
+    use rota_units::{BitRate, Octets};
+    use rota_wire::bodies::StationState;
+
+    fn settings() -> Settings {
+        Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000))
+    }
+
+    fn said(settings: &Settings) -> Announce {
+        let trt_ns = u32::try_from(settings.trt.as_nanos()).unwrap();
+        let mut said = Announce::new(1, 2, 3, StationState::Plain, "n9");
+        (said.trt_ns, said.rate_bps) = (trt_ns, settings.link.rate.as_bps());
+        (said.settings, said.stated) = (settings.digest(), Some(settings.stated()));
+        said
+    }
+
+    fn between(ours: &Settings, said: &Announce) -> Vec<(Setting, u64, u64)> {
+        let setting = |found: Mismatch| match found {
+            Mismatch::Setting { what, ours, theirs } => (what, ours, theirs),
+            other => panic!("{other:?}"),
+        };
+        difference(ours, said).into_iter().flatten().map(setting).collect()
+    }
+
+    fn of(theirs: &Settings) -> Vec<(Setting, u64, u64)> {
+        between(&settings(), &said(theirs))
+    }
+
+    #[test]
+    fn each_setting_that_differs_is_named_with_both_values() {
+        let ms = Span::from_millis;
+        let base = settings;
+        let trt = base().trt.as_nanos();
+        assert_eq!(of(&base().with_cycle(ms(50)).unwrap()), [(Setting::Cycle, trt, 50_000_000)]);
+        let long = base().with_cycle(ms(400)).unwrap();
+        assert_eq!(of(&long), [(Setting::Cycle, trt, 400_000_000)], "its timers follow from it");
+        let large = Settings::ethernet_of(BitRate::from_mbit(100), Octets::new(150_000), 9_000);
+        assert_eq!(of(&large), [(Setting::Mtu, 1_500, 9_000)], "its costs follow from it");
+        let slow = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+        assert_eq!(of(&slow)[0], (Setting::Rate, 100_000_000, 10_000_000));
+        assert_eq!(of(&Settings { stations_max: 20, ..base() }), [(Setting::Stations, 14, 20)]);
+        let all = Settings { nrt_policy: NrtPolicy::AsManyAsFit, ..base() };
+        assert!(matches!(of(&all)[..], [(Setting::Policy, 1.., 0)]), "{:?}", of(&all));
+        let buffers = Settings { port_queue: Octets::new(99_000), ..base() };
+        assert_eq!(of(&buffers), [(Setting::PortQueue, 150_000, 99_000)]);
+        let prompt = base().with_nrt_latency(ms(100));
+        assert_eq!(of(&prompt), [(Setting::Latency, 500_000_000, 100_000_000)]);
+        assert_eq!(of(&base().with_nrt_latency(ms(500))), [(Setting::Share, 5, 0)]);
+        let dead = base().with_death_timeout(ms(300)).unwrap();
+        assert_eq!(of(&dead), [(Setting::Death, 500_000_000, 300_000_000)]);
+        assert_eq!(of(&Settings { follow_stalls: true, ..base() }), [(Setting::FollowStalls, 0, 1)]);
+        assert_eq!(of(&Settings { half_duplex: true, ..base() }), [(Setting::HalfDuplex, 0, 1)]);
+        let prepare = LinkModel { prepare: Span::from_micros(7), ..base().link };
+        let measured = base().with_link(prepare);
+        assert_eq!(of(&measured), [(Setting::PrepareCost, base().link.prepare.as_nanos(), 7_000)]);
+    }
+
+    #[test]
+    fn several_are_told_at_a_time_and_a_setting_without_room_is_told_by_its_digest() {
+        let two = Settings { stations_max: 20, ..settings().with_cycle(Span::from_millis(50)).unwrap() };
+        let kinds: Vec<_> = of(&two).iter().map(|(what, ..)| *what).collect();
+        assert_eq!(kinds, [Setting::Cycle, Setting::Stations]);
+        let tries = Settings { claim_tries: 9, ..settings() };
+        assert_eq!(of(&tries), [(Setting::Other, settings().digest(), tries.digest())]);
+    }
+
+    /// A build before version 6 states no settings.
+    #[test]
+    fn a_build_of_another_version_is_named_with_and_without_stated_settings() {
+        let here = Settings::PROTOCOL_VERSION;
+        let mut older = said(&settings());
+        (older.settings, older.stated) = (settings().digest_of_version(here - 1), None);
+        assert_eq!(between(&settings(), &older), [(Setting::Version, here, here - 1)]);
+        let version = here as u8 + 1;
+        older.stated = Some(Stated { version, ..settings().stated() });
+        assert_eq!(between(&settings(), &older), [(Setting::Version, here, here + 1)]);
+        (older.settings, older.stated) = (4711, None);
+        assert_eq!(between(&settings(), &older), [(Setting::Other, settings().digest(), 4711)]);
+    }
+}
