@@ -93,6 +93,7 @@ const COUNTERS: [Counter; 103] = [
     ("stations_refused", |v| v.link.counters().stations_refused),
     ("strikes", |v| v.link.counters().strikes),
     ("hogs", |v| v.link.counters().hogs),
+    ("tokens_audited", |v| v.link.counters().tokens_audited),
     ("jumps_refused", |v| v.link.counters().jumps_refused),
     ("wills", |v| v.link.counters().wills),
     ("wills_void", |v| v.link.counters().wills_void),

@@ -6,7 +6,7 @@ mod rig;
 use rig::{ME, Rig, TRT, mac, ms};
 use rota_proto::{ChannelEvent, Excluded};
 use rota_units::Span;
-use rota_wire::bodies::StationState;
+use rota_wire::bodies::{ModeNotice, StationState};
 use rota_wire::{
     Announce, Foul, Kind, LinkHeader, MacAddr, Phase, Struck, Token, UNIT_HEADER_OCTETS, UnitHeader,
 };
@@ -125,6 +125,45 @@ fn what_was_seen_before_a_claim_is_no_evidence() {
     }
     visit(&mut rig, 32);
     assert_eq!(struck(&rig), Some(Struck { station: 3, why: Foul::Held }), "it goes on under the new token");
+}
+
+/// Station 1 and this one have slots; each of two tokens comes here long behind its slot.
+fn two_late_tokens(rig: &mut Rig) {
+    for number in [100, 102] {
+        let late = |rig: &Rig, position, spent| {
+            let mut late = token(rig, number, Phase::RealTime, position, spent);
+            late.slots = rig.token(Phase::RealTime, &[(1, 6_000, true), (ME, 6_000, true)]).slots;
+            late
+        };
+        let list = late(rig, 0, Span::ZERO);
+        begin(rig, number, |begun| *begun = list);
+        rig.run(ms(25));
+        let late = late(rig, 1, ms(25));
+        rig.hear_token(1, 1, &late);
+        rig.run(ms(3));
+    }
+}
+
+/// A ring's tokens went to all for as many cycles as the one before it had run.
+#[test]
+fn late_tokens_of_an_earlier_ring_are_forgotten() {
+    let mut rig = Rig::ring();
+    two_late_tokens(&mut rig);
+    assert_eq!(rig.last(Kind::Token).to, MacAddr::BROADCAST, "two were late");
+    assert!(rig.node.link().counters().tokens_audited > 0);
+    let mut body = [0; 5];
+    rig.mode_epoch += 1;
+    ModeNotice { mode_epoch: rig.mode_epoch, ring: false }.emit(&mut body);
+    let stamp = rig.stamp;
+    rig.hear_ring(1, Kind::Mode, stamp, &body);
+    assert_eq!(rig.state(), "plain");
+    rig.switch(1, 1);
+    rig.run(ms(5));
+    rig.form(&[1, ME, 3]);
+    assert_eq!(rig.state(), "ring");
+    rig.stamp = (2, 1, 1);
+    visit(&mut rig, 103);
+    assert_ne!(rig.last(Kind::Token).to, MacAddr::BROADCAST, "none of this ring's was late");
 }
 
 #[test]

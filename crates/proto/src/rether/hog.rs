@@ -143,6 +143,14 @@ impl Hogs {
         &mut self.watched[at]
     }
 
+    /// A ring begins: what was seen in an earlier one says nothing of it, and its cycles count from 0 again.
+    pub(super) fn begin_ring(&mut self) {
+        (self.given, self.unsure, self.accused, self.told) = (None, None, None, None);
+        (self.heard, self.news) = (Stamp::default(), (Stamp::default(), Instant::ZERO));
+        (self.late, self.late_cycle, self.audit_until) = (0, 0, None);
+        self.watched.clear();
+    }
+
     /// How many of the last 64 cycles were late, seen from this one.
     fn late_cycles(&self, cycle: u32) -> u32 {
         let passed = cycle.wrapping_sub(self.late_cycle);

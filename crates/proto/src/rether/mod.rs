@@ -231,6 +231,8 @@ pub struct Counters {
     pub senders_behind: u64,
     /// Stations that this one has left out because they kept the token or sent outside their slots.
     pub hogs: u64,
+    /// Tokens that this station sent to all, because tokens were late.
+    pub tokens_audited: u64,
     /// Last wills of stations whose process has ended.
     pub wills: u64,
     /// Wills under an older key, and copies of one that was known.

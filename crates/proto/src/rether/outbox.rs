@@ -305,6 +305,7 @@ impl Rether {
         if let Some(addressee) = &mut watch.token.audit {
             // It goes to all, who measure how long it is kept.
             (*addressee, mac) = (mac, MacAddr::BROADCAST);
+            self.counters.tokens_audited += 1;
         }
         let octets = watch.token.emit(&mut frame.bytes[BODY..]);
         self.seal(frame, mac, Kind::Token, PayloadKind::None, Proof::Ring(stamp), octets)
