@@ -383,7 +383,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.rings.sockets.wake();
             }
         }
-        self.drain()
+        self.drain().map(|_| ())
     }
 
     /// A frame: for the machines, for the log, and for the program that it is for. When it was handled.
@@ -722,17 +722,18 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     // ---- what the machines want done ------------------------------------------------------------------
 
-    fn drain(&mut self) -> Result<(), Stopped> {
+    /// Does what the machines want done, within the turn's limits; returns when it last asked them.
+    fn drain(&mut self) -> Result<Instant, Stopped> {
         loop {
             let begin = self.tick();
             let at = begin.unwrap_or_else(now);
             self.has_more = self.own_frames >= self.turn_frames || at >= self.turn_until;
             if self.has_more {
-                return Ok(());
+                return Ok(at);
             }
             let bytes = &mut self.transmit_buffer[..];
             let mut frame = FrameBuf { bytes, payloads: &mut self.rings };
-            let Some(output) = self.node.poll(at, &mut frame) else { return Ok(()) };
+            let Some(output) = self.node.poll(at, &mut frame) else { return Ok(at) };
             let built = self.tick();
             self.perform(at, output)?;
             if let (Some(begin), Output::Transmit { .. }) = (begin, output) {

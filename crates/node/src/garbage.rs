@@ -67,6 +67,11 @@ impl Garbage {
         (&self.shut, self.closed.then_some(&self.known))
     }
 
+    /// True if the kernel passes on the frames of all.
+    pub(crate) fn is_quiet(&self) -> bool {
+        !self.closed && self.shut.is_empty()
+    }
+
     /// True if the door is closed and lets in others than these.
     pub(crate) fn is_stale(&self, known: impl Iterator<Item = u32>) -> bool {
         self.closed && !known.take(KNOWN_MAX).eq(self.known.iter().copied())

@@ -29,6 +29,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// Accepts sources again whose time is over, and new stations at once.
     pub(super) fn hear_again(&mut self, now: Instant) -> Result<(), Stopped> {
+        if self.garbage.is_quiet() {
+            return Ok(());
+        }
         if self.garbage.release(now) || self.garbage.is_stale(known(&self.node)) {
             self.shut_door()?;
         }

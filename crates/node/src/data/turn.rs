@@ -27,9 +27,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// One turn: a look at the device, and a bounded amount of other work. False at the end.
     pub(super) fn turn(&mut self) -> Result<bool, Stopped> {
-        self.drain()?;
+        let armed = self.drain()?;
         let due = self.due();
-        let armed = now();
         let mut ready = [u64::MAX; 64];
         let mut count = 0;
         for event in self.poller.wait(due).map_err(system("epoll"))? {
@@ -84,13 +83,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.stalls.on_timer(woke, turned);
         self.announce_stall(turned);
         self.measured.turns += 1;
-        self.measured.refused = self.control.refusals().read();
         self.tracer.turn(turned, &self.node, &self.stalls);
         while let Some(event) = self.tracer.incident(turned) {
             self.control.say(Note::Incident { event });
         }
         if self.published.is_due(turned) {
             self.look_at_mtu(turned);
+            self.measured.refused = self.control.refusals().read();
             let host = self.host_frames();
             let Self { node, device, measured, own_frames, stalls, published, .. } = self;
             let mac = MacAddr(device.mac());

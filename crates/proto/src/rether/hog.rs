@@ -88,6 +88,8 @@ pub struct Excluded {
 /// All that is known of hogs.
 #[derive(Clone, Debug)]
 pub(super) struct Hogs {
+    /// The longest ordinary visit: computed once a ring, not once a hop.
+    visit: Span,
     given: Option<Given>,
     /// The newest audited token that was overheard.
     heard: Stamp,
@@ -114,6 +116,7 @@ pub(super) struct Hogs {
 impl Default for Hogs {
     fn default() -> Self {
         Self {
+            visit: Span::ZERO,
             given: None,
             heard: Stamp::default(),
             generation: Stamp::default().generation,
@@ -143,8 +146,10 @@ impl Hogs {
         &mut self.watched[at]
     }
 
-    /// A ring begins: what was seen in an earlier one says nothing of it, and its cycles count from 0 again.
-    pub(super) fn begin_ring(&mut self) {
+    /// A ring begins, with ordinary visits of so much: what was seen in an earlier one says nothing of it, and
+    /// its cycles count from 0 again.
+    pub(super) fn begin_ring(&mut self, visit: Span) {
+        self.visit = visit;
         (self.given, self.unsure, self.accused, self.told) = (None, None, None, None);
         (self.heard, self.news) = (Stamp::default(), (Stamp::default(), Instant::ZERO));
         (self.late, self.late_cycle, self.audit_until) = (0, 0, None);
@@ -269,7 +274,7 @@ impl Rether {
         if !self.clock.known || token.phase == Phase::First || token.cycle != self.clock.cycle {
             return None;
         }
-        let (begin, visit) = (self.clock.start, self.settings.params(2).nrt_hold_max());
+        let (begin, visit) = (self.clock.start, self.hogs.visit);
         let is_master = self.master(token) == to;
         let slots = token.slots.as_slice();
         let position = usize::from(token.position).min(slots.len());

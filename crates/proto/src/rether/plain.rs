@@ -470,7 +470,7 @@ impl Rether {
         self.changes.joiners.clear();
         self.mode = Mode::Ring;
         self.claim = None;
-        self.hogs.begin_ring();
+        self.hogs.begin_ring(self.settings.params(2).nrt_hold_max());
         self.watch_stalls(now);
         self.silence_at = now + self.silence(now, self.rank());
         self.event(LinkEvent::ModeChanged);
