@@ -146,8 +146,8 @@ impl Hogs {
         &mut self.watched[at]
     }
 
-    /// A ring begins, with ordinary visits of so much: what was seen in an earlier one says nothing of it, and
-    /// its cycles count from 0 again.
+    /// A ring begins, with ordinary visits of so much. Its cycles count from 0: nothing that was seen in an
+    /// earlier ring applies to it.
     pub(super) fn begin_ring(&mut self, visit: Span) {
         self.visit = visit;
         (self.given, self.unsure, self.accused, self.told) = (None, None, None, None);

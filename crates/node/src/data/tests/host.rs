@@ -260,8 +260,8 @@ fn each_frame_that_is_dropped_is_counted_under_its_reason() {
     lan.0.turn();
     let frames = lan.0.data.host_frames();
     assert_eq!((frames.taken, frames.too_long, frames.malformed, frames.waiting), (7, 4, 1, 2));
-    // More than the queue holds even where this machine stands still and part of it leaves meanwhile; and what
-    // was queued before the card had no room for.
+    // More than the queue holds, even if part of it leaves while this machine stands still; and what was
+    // queued before the card had no room for.
     let (room, _) = lan.0.data.node.link().queue_room();
     let many = usize::try_from(room.get()).expect("small") / FRAME * 10;
     send(&lan, &vec![FRAME; many]);
