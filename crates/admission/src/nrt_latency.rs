@@ -262,4 +262,24 @@ mod tests {
         assert_eq!(need.latency, Some(ring.visit_one * 2 + ring.hop));
         assert!(t_nrt(&params, Span::ZERO) >= need.overhead + ring.visit_one * 2);
     }
+
+    #[test]
+    fn an_early_restarting_ring_has_as_many_cycles_as_its_latency_leaves_beside_the_visits() {
+        let mut params = SegmentParams::new(BitRate::from_mbit(10), 20);
+        let reserved = Span::from_millis(8);
+        let ring = NrtRing::new(&params, reserved, false);
+        let visit = ring.visit_max.unwrap();
+        let ten_cycles = visit * 20 + (ring.reserved + ring.hop) * 10;
+        assert!(ten_cycles < ring.any_policy());
+        // Two visits in each of ten cycles, three in each of nine.
+        for (latency, visits) in [(ten_cycles, 2), (ten_cycles.minus(Span::from_nanos(1)), 3)] {
+            params.nrt_latency_max = latency;
+            let need = nrt_need(&params, reserved, false).latency;
+            assert_eq!(need, Some(visit * visits + ring.hop), "{latency}");
+        }
+        params.nrt_latency_max = visit * 20 + (ring.reserved + ring.hop).minus(Span::from_nanos(1));
+        assert_eq!(nrt_need(&params, reserved, false).latency, None, "no cycle fits");
+        params.nrt_latency_max = ring.any_policy();
+        assert_eq!(nrt_need(&params, reserved, false).latency, Some(ring.visit_one + ring.hop));
+    }
 }

@@ -217,6 +217,29 @@ mod tests {
         assert_eq!(pace(3).share(Octets::new(100), &framing).get(), 100);
     }
 
+    #[test]
+    fn whole_nanoseconds_that_are_left_out_do_not_make_another_period() {
+        for cycles in 1..=64 {
+            let (least, most) = (TRT * cycles, TRT * cycles + Span::from_nanos(cycles - 1));
+            for asked in [least, most] {
+                let pace = Pace::of(asked, TRT).unwrap();
+                assert_eq!((pace.cycles(), pace.units(), pace.period(TRT)), (cycles, 1, least), "{asked}");
+            }
+            if cycles < 64 {
+                let more = most + Span::from_nanos(1);
+                assert_eq!(Pace::of(more, TRT).unwrap().period(TRT), more, "it is another one");
+            }
+        }
+        for units in 2..=32 {
+            let part = TRT.div_down(units);
+            let up = Span::from_nanos(TRT.as_nanos().div_ceil(units));
+            for asked in [part, up] {
+                let pace = Pace::of(asked, TRT).unwrap();
+                assert_eq!((pace.cycles(), pace.units(), pace.period(TRT)), (1, units, up), "{asked}");
+            }
+        }
+    }
+
     proptest! {
         /// The proof in `rether.rs` needs both: slots carry units at least as often as the period brings
         /// them; with one unit less, or one cycle more, they do not.
