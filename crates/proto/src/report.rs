@@ -228,4 +228,14 @@ mod tests {
         reports.tick(now + every * 2, &mut link, &mut channels);
         assert_eq!((reports.stations().len(), reports.channels().len()), (0, 0));
     }
+
+    #[test]
+    fn a_full_table_replaces_and_does_not_grow() {
+        let mut list = vec![1, 2];
+        replace(&mut list, 3, 3, |_| false);
+        replace(&mut list, 4, 3, |_| false);
+        assert_eq!(list, [1, 2, 3], "no room for a fourth");
+        replace(&mut list, 5, 3, |known| *known == 2);
+        assert_eq!(list, [1, 5, 3]);
+    }
 }

@@ -237,4 +237,10 @@ mod tests {
             assert!(octets <= usize::from(mtu) && members_in(mtu) * usize::from(PARTS_MAX) >= 255, "{mtu}");
         }
     }
+
+    /// 28 octets of header, 16 of the Form and 16 of the tag stand before and behind its members of 20.
+    #[test]
+    fn a_part_names_as_many_members_as_fit_its_frame() {
+        assert_eq!([576, 579, 580, 1_500, 0].map(members_in), [25, 25, 26, FORM_MEMBERS_MAX, 0]);
+    }
 }

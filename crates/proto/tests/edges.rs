@@ -1,0 +1,117 @@
+//! Values at the edge of what is allowed, and counts that must be exact.
+
+mod lan;
+mod rig;
+
+use lan::{Lan, SECOND};
+use rig::{ME, Rig, TRT, mac, ms};
+use rota_admission::NrtPolicy;
+use rota_proto::{ChannelId, Destination, OpenError, OpenRequest, Output, Settings};
+use rota_units::{BitRate, Octets};
+use rota_wire::{Kind, Phase, Token};
+
+fn open(rig: &mut Rig, to: u16, octets: u32, room_octets: u32) -> Result<ChannelId, OpenError> {
+    let to = Destination::Station(mac(to));
+    let request =
+        OpenRequest { to, service: 5, unit_octets_max: octets, room_octets, period: TRT, periodic: true };
+    let opened = rig.node.open(rig.now, &request);
+    rig.drain();
+    opened
+}
+
+#[test]
+fn a_unit_has_one_to_five_million_octets_and_its_room_as_many() {
+    const MOST: u32 = 5_000_000;
+    for (octets, room) in [(1, 1), (MOST, MOST), (1, MOST)] {
+        assert!(open(&mut Rig::plain(), 3, octets, room).is_ok(), "{octets} {room}");
+    }
+    for (octets, room) in [(0, 1), (MOST + 1, MOST + 1)] {
+        assert_eq!(open(&mut Rig::plain(), 3, octets, room), Err(OpenError::UnitSize(octets)));
+    }
+    for (octets, room) in [(2, 1), (1, MOST + 1)] {
+        assert_eq!(open(&mut Rig::plain(), 3, octets, room), Err(OpenError::Room { room, unit: octets }));
+    }
+}
+
+#[test]
+fn the_peer_of_each_channel_is_known() {
+    let mut rig = Rig::plain();
+    let channels = [1, 3].map(|to| (to, open(&mut rig, to, 100, 100).expect("a sound request")));
+    for (to, channel) in channels {
+        assert_eq!(rig.node.peer(channel), Some(mac(to)));
+    }
+    assert_eq!(rig.node.peer(ChannelId(u64::MAX)), None);
+}
+
+/// What finds no room in the queue counts, each frame once.
+#[test]
+fn each_frame_that_is_dropped_is_counted() {
+    let mut rig = Rig::ring();
+    let dropped = |rig: &Rig| rig.node.link().counters().host_frames_dropped;
+    let offered = (0..10_000).take_while(|at| {
+        rig.host_frame(*at, 1_514, 0);
+        dropped(&rig) == 0
+    });
+    assert!(offered.count() < 10_000);
+    for more in 2..5 {
+        rig.host_frame(20_000 + more, 1_514, 0);
+        assert_eq!(dropped(&rig), u64::from(more));
+    }
+    assert_eq!(rig.node.link().counters().host_dropped_switch, 0);
+}
+
+/// A lap of the idle token through all three stations tells how long its hops take; a shorter way tells
+/// nothing.
+#[test]
+fn a_lap_of_the_idle_token_is_measured() {
+    for (hops, wanted) in [(1, None), (2, Some((3, ms(4)))), (3, None)] {
+        let mut rig = Rig::ring();
+        let idle =
+            Token { next_nrt: ME, idle_visits: 1, ..rig.token(Phase::NonRealTime, &[(1, 6_000, true)]) };
+        rig.hear_token(1, 5, &idle);
+        assert_eq!(rig.last(Kind::Token).to, mac(3));
+        rig.run(ms(4));
+        let lap = Token { idle_visits: 1, ..rig.last_token() };
+        rig.clear();
+        rig.hear_token(1, hops, &lap);
+        let told = rig.outputs.iter().find_map(|(_, output)| match output {
+            Output::Rotation { hops, span } => Some((*hops, *span)),
+            _ => None,
+        });
+        assert_eq!(told, wanted, "{hops}");
+    }
+}
+
+/// Small frames of signalling have the place of one full frame among them.
+#[test]
+fn two_signals_leave_in_one_visit_of_one_frame() {
+    let mut settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+    settings.nrt_policy = NrtPolicy::One;
+    let mut rig = Rig::with(settings).settle();
+    rig.switch(1, 1);
+    rig.run(ms(50));
+    rig.form(&[1, ME, 3]);
+    rig.stamp = (1, 1, 1);
+    for to in [1, 3] {
+        assert!(open(&mut rig, to, 100, 100).is_ok());
+    }
+    rig.clear();
+    let token = Token { next_nrt: ME, ..rig.token(Phase::NonRealTime, &[(1, 6_000, true)]) };
+    rig.hear_token(1, 5, &token);
+    rig.run(ms(1));
+    assert_eq!((rig.count(Kind::Signal), rig.count(Kind::Token)), (2, 1));
+}
+
+/// What link control sends under the token counts at its level.
+#[test]
+fn messages_under_the_token_count_at_their_level() {
+    let mut lan = Lan::token(3);
+    let before = lan.nodes[0].link().tally().levels;
+    for level in [2, 5, 5] {
+        lan.send(0, 2, 100, |request| request.level = level);
+        lan.run(SECOND);
+    }
+    let after = lan.nodes[0].link().tally().levels;
+    let counted: Vec<u64> = (0..8).map(|level| after[level].frames - before[level].frames).collect();
+    assert_eq!(counted, [0, 0, 1, 0, 0, 2, 0, 0]);
+}
