@@ -274,6 +274,16 @@ mod tests {
         let mtu =
             MismatchRow { kind: Mismatch::Mtu as u64, ours: 1_500, theirs: 9_000, ..MismatchRow::default() };
         assert!(mtu.sentence().ends_with("its MTU is 9000, this station's is 1500"), "{}", mtu.sentence());
+        let policy = MismatchRow { kind: Mismatch::Policy as u64, ours: 1, theirs: 3, ..mtu };
+        let said = policy.sentence();
+        assert!(said.contains("--nrt") && said.contains("is at most 3 frames"), "{said}");
+        assert!(said.ends_with("is one frame"), "{said}");
+        let stations = MismatchRow { kind: Mismatch::Stations as u64, ..policy };
+        assert!(
+            stations.sentence().contains("--stations is 3, this station's is 1"),
+            "{}",
+            stations.sentence()
+        );
         let link = MismatchRow { kind: Mismatch::Link as u64, ours: 1, theirs: 2, ..mtu };
         assert!(link.sentence().ends_with("has version 2, this station's has version 1"));
         assert!(MismatchRow { kind: 99, ..MismatchRow::default() }.sentence().contains("does not know"));
@@ -294,5 +304,10 @@ mod tests {
         let found = Monitor { stations, ..Monitor::default() }.all_mismatches();
         let found: Vec<_> = found.iter().map(|row| (row.mac, row.ours, row.kind().unwrap())).collect();
         assert_eq!(found, [(2, 1, Mismatch::Name), (3, 2, Mismatch::LlcAddress)]);
+        let mut stations = vec![row(1, "n1", 7, here), row(2, "n2", 7, alive)];
+        stations[1].heard_ns = 5;
+        let found = Monitor { stations, ..Monitor::default() }.all_mismatches();
+        assert_eq!(found.iter().map(|row| (row.theirs, row.heard_ns)).collect::<Vec<_>>(), [(7, 5)]);
+        assert_eq!(found[0].name(), "n2");
     }
 }

@@ -439,16 +439,25 @@ mod tests {
         let mut seen = Monitor::default();
         assert!(!reader.monitor(&mut seen), "nothing has been written yet");
         let mut write = table.write();
-        write.segment(&SegmentRow { stations: 2, channels: 1, mode: 3, ..SegmentRow::default() });
+        write.segment(&SegmentRow {
+            stations: 2,
+            channels: 1,
+            mode: 3,
+            mismatches: 2,
+            ..SegmentRow::default()
+        });
         write.station(0, &station(4));
         write.station(1, &station(9));
         write.channel(0, &ChannelRow { station: 4, peer: 9, delay_recent_ns: 7, ..ChannelRow::default() });
         write.station(STATION_ROWS, &station(1));
+        let other = |mac| MismatchRow { mac, kind: 3, ours: 1, theirs: 2, ..MismatchRow::default() };
+        (0..=MISMATCH_ROWS).for_each(|at| write.mismatch(at, &other(at as u64)));
         drop(write);
         assert!(reader.monitor(&mut seen));
         assert_eq!(seen.stations, [station(4), station(9)]);
         assert_eq!(seen.stations[1].name(), "n9");
         assert_eq!((seen.channels[0].delay_recent_ns, seen.segment.mode), (7, 3));
+        assert_eq!(seen.mismatches, [0, 1].map(other));
         assert_eq!(reader.iter().count(), 2, "the named counters are what they were");
     }
 

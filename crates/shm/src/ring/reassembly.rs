@@ -119,6 +119,7 @@ mod tests {
         assert_eq!(unit.place(&fragment(3, 0, false, 6, 0), b"abcd"), Placed::Kept);
         assert_eq!(unit.place(&fragment(3, 0, false, 6, 0), b"abcd"), Placed::Double);
         assert_eq!(unit.place(&fragment(3, 1, true, 6, 4), b"ef"), Placed::Finished);
+        assert_eq!(unit.place(&fragment(3, 1, true, 6, 4), b"ef"), Placed::Double);
         let mut out = Vec::new();
         assert_eq!(unit.take(&mut out).map(|unit| unit.missing_octets), Some(0));
         assert_eq!(out, b"abcdef");

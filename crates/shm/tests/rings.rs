@@ -1,0 +1,92 @@
+//! Both halves of a channel's memory: what the node counts, what a receiver is given first.
+
+use rota_shm::control::{MessageError, Reply, Request};
+use rota_shm::{
+    Board, ChannelTally, ClientSink, MessageProgress, NodeSink, RxWriter, SinkShape, UnitDescriptor,
+    open_sink,
+};
+
+fn channel() -> (RxWriter, Board, ClientSink) {
+    let node = NodeSink::create(SinkShape { slots: 64, unit_octets_max: 1_000 }).unwrap();
+    let files = node.descriptors().iter().map(|file| file.try_clone_to_owned().unwrap()).collect();
+    let client = open_sink(files).unwrap();
+    let (ring, board) = node.into_parts();
+    (ring, board, client)
+}
+
+#[test]
+fn each_count_of_a_channel_has_a_place_of_its_own() {
+    let (_, board, client) = channel();
+    let tally = ChannelTally { units: 1, late: 2, lost: 3, incomplete: 4, latest_by_ns: 5 };
+    board.set_tally(&tally);
+    assert_eq!((board.tally(), client.board.tally()), (tally, tally));
+}
+
+#[test]
+fn the_progress_of_messages_that_follow_each_other_is_kept_apart() {
+    let (_, board, client) = channel();
+    let states = [MessageProgress::Sent, MessageProgress::Acknowledged, MessageProgress::TimedOut];
+    for (number, state) in (10..).zip(states) {
+        board.set_completion(number, state);
+    }
+    for (number, state) in (10..).zip(states) {
+        assert_eq!(client.board.completion(number), state);
+    }
+}
+
+/// Units of two fragments; of those in `torn` only the first one comes.
+fn push(ring: &mut RxWriter, numbers: std::ops::Range<u64>, torn: &[u64]) {
+    for number in numbers {
+        for fragment in 0..if torn.contains(&number) { 1 } else { 2 } {
+            let (last, offset) = (fragment == 1, u32::from(fragment) * 2);
+            let unit =
+                UnitDescriptor { number, fragment, last, unit_octets: 4, offset, ..Default::default() };
+            assert!(ring.push(&unit, &[number as u8; 2]));
+        }
+    }
+}
+
+#[test]
+fn the_newest_whole_unit_comes_first_and_those_passed_over_are_counted() {
+    for (torn, newest, skipped) in [(&[][..], 4, 4), (&[3], 4, 4), (&[2, 3], 4, 4)] {
+        let (mut ring, _, mut client) = channel();
+        push(&mut ring, 0..5, torn);
+        assert_eq!(ring.pushed(), 10 - torn.len() as u64);
+        let mut into = Vec::new();
+        let next = client.ring.newest_unit(&mut into).expect("a unit");
+        assert_eq!((next.unit.number, next.unit.missing_octets, next.skipped_before), (newest, 0, skipped));
+        assert_eq!(into, [newest as u8; 4]);
+        assert!(client.ring.newest_unit(&mut into).is_none());
+    }
+}
+
+/// A unit of which the rest will not come is older news than a whole one before it.
+#[test]
+fn a_whole_unit_is_preferred_to_a_newer_one_with_a_hole() {
+    let (mut ring, _, mut client) = channel();
+    push(&mut ring, 0..2, &[]);
+    let half = |number| UnitDescriptor {
+        number,
+        fragment: 1,
+        last: true,
+        unit_octets: 4,
+        offset: 2,
+        ..Default::default()
+    };
+    assert!(ring.push(&half(2), &[2; 2]));
+    let mut into = Vec::new();
+    let next = client.ring.newest_unit(&mut into).expect("a unit");
+    assert_eq!((next.unit.number, next.skipped_before, &into[..]), (1, 2, &[1; 4][..]));
+    // Alone it is better than nothing, and the newer of two is better than the older.
+    assert!(ring.push(&half(3), &[3; 2]) && ring.push(&half(4), &[4; 2]));
+    let next = client.ring.newest_unit(&mut into).expect("a unit");
+    assert_eq!((next.unit.number, next.unit.missing_octets, next.skipped_before), (4, 2, 1));
+}
+
+#[test]
+fn a_message_that_is_too_long_is_refused_before_it_is_read() {
+    let long = vec![b' '; 10_000_000];
+    assert!(matches!(Request::parse(&long), Err(MessageError::TooLong(10_000_000))));
+    assert!(matches!(Reply::parse(&long), Err(MessageError::TooLong(10_000_000))));
+    assert!(matches!(Request::parse(b"{"), Err(error) if !matches!(error, MessageError::TooLong(_))));
+}
