@@ -97,3 +97,29 @@ fn a_claimant_that_stood_still_for_less_claims_anew() {
     rig.run(ms(1));
     assert!(rig.last(Kind::Claim).header.generation > before);
 }
+
+/// Station 3 dies so often and then answers a claim; whether the new token visits it.
+fn visits_after_deaths(deaths: usize) -> bool {
+    let mut rig = Rig::ring();
+    for _ in 0..deaths {
+        let mut token = rig.token(Phase::NonRealTime, &[(1, 6_000, true)]);
+        rig.hear_token(1, 5, &token);
+        token.dead.insert(3);
+        rig.hear_token(1, 5, &token);
+    }
+    rig.run(ms(2_000).min(rig.settings.silence(3)));
+    assert_eq!(rig.state(), "claiming");
+    rig.run(ms(1));
+    grant(&mut rig, 1, false);
+    grant(&mut rig, 3, false);
+    rig.run(ms(1));
+    assert_ne!(rig.state(), "claiming", "all have answered");
+    !rig.node.link().is_dead(3)
+}
+
+/// Each claim brought back who had to wait: where a wire was deaf in one direction, the next claim followed.
+#[test]
+fn a_station_that_has_to_wait_stays_out_though_it_answers_a_claim() {
+    assert!(visits_after_deaths(1), "it lives, and has not died often");
+    assert!(!visits_after_deaths(6), "it has to wait for 8 s");
+}

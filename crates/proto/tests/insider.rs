@@ -475,8 +475,7 @@ fn spend(segment: &mut Segment, whom: usize, to: usize, incarnation: u32, seq: u
     (said.answers, said.settings) = (0, segment.settings.digest());
     let generation = segment.nodes[to].link().newest();
     let (source, kind) = (known.station, Kind::Announce);
-    let header =
-        LinkHeader { kind, source, incarnation, generation, seq, ..segment.headers[INSIDER].clone() };
+    let header = LinkHeader { kind, source, incarnation, generation, seq, ..segment.headers[INSIDER] };
     let mut frame = vec![0; 1_514];
     let octets = said.emit(&mut frame[42..]);
     let key = segment.key.clone();

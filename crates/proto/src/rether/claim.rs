@@ -183,6 +183,7 @@ impl Rether {
             .map(|member| member.station)
             .filter(|station| *station != 0 && !claim.granted.contains(*station))
             .collect();
+        let deaths = self.counters.stations_declared_dead;
         for station in silent {
             if !token.dead.contains(station) {
                 token.dead.insert(station);
@@ -190,13 +191,16 @@ impl Rether {
             }
         }
         for station in claim.granted.iter() {
-            if !self.is_excluded(now, station) {
+            if !self.stays_out(now, station) {
                 token.dead.remove(station);
             }
         }
         (token.audit, token.struck) = (None, None);
         token.dead.remove(self.station);
-        self.leave_out_who_stalls(now, &claim, &mut token);
+        // In a claim by silence a station that stays silent explains it, and no station that answers.
+        if claim.watched || self.counters.stations_declared_dead == deaths {
+            self.leave_out_who_stalls(now, &claim, &mut token);
+        }
         token.phase = if token.slots.as_slice().is_empty() { Phase::First } else { Phase::Home };
         token.position = 0;
         token.idle_visits = 0;
@@ -216,6 +220,12 @@ impl Rether {
             // After a will the others get the list at once; the master itself waits for the end of the cycle.
             self.outbox.push_back(Pending::List);
         }
+    }
+
+    /// A station that is left out for a time stays out: its answer to a claim shows only that it lives.
+    fn stays_out(&self, now: Instant, station: StationId) -> bool {
+        let held_off = |mac| self.is_held_off(now, mac);
+        self.is_excluded(now, station) || self.members.get(station).is_some_and(|member| held_off(member.mac))
     }
 
     /// A live station that made the claim necessary gets a strike; with three the ring goes on without it.
