@@ -28,7 +28,7 @@ pub struct Args {
     /// Which figure
     #[arg(value_enum)]
     what: What,
-    /// Where SVG, CSV and the page go
+    /// The directory for SVG, CSV and the page
     #[arg(long, value_name = "DIR", default_value = "figures")]
     out: PathBuf,
     /// Measured points: hop.json (rota bench hop --json), access.json and calibration*.toml (rota calibrate);
@@ -55,23 +55,23 @@ pub struct Args {
 enum What {
     #[value(name = "rether-table1", alias = "table1")]
     Table1,
-    #[value(name = "table2", alias = "rether-table2")]
+    #[value(name = "rether-table2", alias = "table2")]
     Table2,
-    #[value(alias = "rether-fig4")]
+    #[value(name = "rether-fig4", alias = "fig4")]
     Fig4,
-    #[value(alias = "rether-fig5")]
+    #[value(name = "rether-fig5", alias = "fig5")]
     Fig5,
-    #[value(alias = "rether-fig6")]
+    #[value(name = "rether-fig6", alias = "fig6")]
     Fig6,
-    #[value(alias = "rether-fig7")]
+    #[value(name = "rether-fig7", alias = "fig7")]
     Fig7,
-    #[value(alias = "rether-fig8")]
+    #[value(name = "rether-fig8", alias = "fig8")]
     Fig8,
-    #[value(alias = "rether-fig9")]
+    #[value(name = "rether-fig9", alias = "fig9")]
     Fig9,
-    /// What can be reserved at 10 Mbit/s to 10 Gbit/s
+    /// The capacity for reservations at 10 Mbit/s to 10 Gbit/s
     BeyondRates,
-    /// What can be reserved with up to 200 stations
+    /// The capacity for reservations with up to 200 stations
     BeyondStations,
     /// The same with every station saturated, and as a guarantee
     BeyondWorst,
@@ -100,7 +100,7 @@ struct Effort {
     rotations: u64,
 }
 
-/// What was written, as `--json` prints it.
+/// The written files, as `--json` prints them.
 #[derive(Serialize)]
 struct Written {
     figure: &'static str,
