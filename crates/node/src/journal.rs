@@ -2,14 +2,17 @@
 //! thread has no extra work, and the log, `rota top` and `rota status` agree.
 
 use crate::log::{Level, say, tell_left_out};
+use crate::status::Facts;
 use rota_shm::control::{CauseInfo, StatusInfo};
-use rota_shm::{ChannelRow, ChannelTally, CounterReader, CounterTable, Mismatch, MismatchRow};
+use rota_shm::{ChannelRow, ChannelTally, CounterReader, Mismatch, MismatchRow};
 use rota_shm::{Monitor, StationRow};
 use rota_units::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How often it looks.
 const EVERY: Span = Span::from_millis(250);
+/// The shortest time between two lines about timers.
+const TIMERS_EVERY: Span = Span::from_millis(5_000);
 /// Looks that are kept: some seconds.
 const LOOKS: usize = 20;
 
@@ -39,6 +42,8 @@ struct Look {
     stalls_elsewhere: BTreeMap<u64, (u64, u64)>,
     /// Stations that do not fit, by the sentence that says so.
     mismatches: BTreeMap<String, Option<Mismatch>>,
+    /// The death timer in force and its reason, see [`crate::timers::words`].
+    timers: [u64; 4],
 }
 
 /// The reader.
@@ -48,10 +53,37 @@ pub(crate) struct Journal {
     /// The readings, the newest last; the first is that of a node that knows no station.
     looks: VecDeque<(Instant, Look)>,
     next: Instant,
+    timers: TimersTold,
+}
+
+/// The timers that the log has told.
+struct TimersTold {
+    /// The configured death timer, and how long a station is watched before its stalls count.
+    configured: Span,
+    watch: Span,
+    /// The death timer of the newest line, ns.
+    death_ns: u64,
+    at: Instant,
+}
+
+impl TimersTold {
+    /// The line about another death timer in token mode. A change soon after a line is told later, if the
+    /// timer is still another one then.
+    fn line(&mut self, now: Instant, look: &Look) -> Option<Line> {
+        let soon = self.at != Instant::ZERO && now.since(self.at) < TIMERS_EVERY;
+        if look.timers[0] == self.death_ns || soon {
+            return None;
+        }
+        let station = look.name_of(look.timers[3]);
+        let text = crate::timers::sentence_of(look.timers, self.configured, self.watch, &station)?;
+        (self.death_ns, self.at) = (look.timers[0], now);
+        Some(Line { level: Level::Info, cause: "timers", text })
+    }
 }
 
 impl Journal {
-    pub(crate) fn new(counters: &CounterTable) -> Self {
+    pub(crate) fn new(facts: &Facts) -> Self {
+        let Facts { counters, configured, watch, .. } = facts;
         let file = counters.descriptor().try_clone_to_owned().ok();
         let reader = file.and_then(|file| CounterReader::open(file).ok());
         Self {
@@ -59,6 +91,12 @@ impl Journal {
             rows: Monitor::default(),
             looks: VecDeque::from([(Instant::ZERO, Look::default())]),
             next: Instant::ZERO,
+            timers: TimersTold {
+                configured: *configured,
+                watch: *watch,
+                death_ns: configured.as_nanos(),
+                at: Instant::ZERO,
+            },
         }
     }
 
@@ -71,7 +109,8 @@ impl Journal {
         self.next = now + EVERY;
         if reader.monitor(&mut self.rows) {
             let look = Look::of(&self.rows, reader);
-            for line in changes(&self.last(), &look) {
+            let timers = self.timers.line(now, &look);
+            for line in changes(&self.last(), &look).into_iter().chain(timers) {
                 say(line.level, line.cause, &line.text);
             }
             tell_left_out();
@@ -198,6 +237,7 @@ impl Look {
             channels: rows.channels.iter().filter(own).map(|row| (key(row), *row)).collect(),
             stalls_elsewhere: others.map(|row| (row.mac, (row.stalls, row.stall_longest_ns))).collect(),
             mismatches: rows.all_mismatches().iter().map(|row| (row.sentence(), row.kind())).collect(),
+            timers: rows.segment.timers,
         }
     }
 
@@ -231,8 +271,8 @@ const EVENTS: [(&str, Level, &str); 14] = [
     ("cycles_skipped", Level::Warn, "a cycle lasted longer than its period: the next one was left out"),
     ("strikes", Level::Warn, "a station stopped the ring and was given a strike"),
     ("wills", Level::Warn, "a station's process has died, as its last will says"),
-    ("wills_own", Level::Error, "somebody with the key has told the others that this station is dead"),
-    ("jumps_refused", Level::Warn, "a token of an impossible generation was refused"),
+    ("wills_own", Level::Error, "a proven last will says that this station is dead, although its node runs"),
+    ("jumps_refused", Level::Warn, "a token or claim with an impossible generation was refused"),
     ("fragments_policed", Level::Warn, "reserved frames came from a station without a right to send them"),
     ("units_dropped", Level::Warn, "a unit did not fit its reservation and was dropped"),
     ("link_downs", Level::Error, "the link went down"),
@@ -326,6 +366,27 @@ fn late(last: &Look, look: &Look) -> Vec<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The log said nothing when the timers changed.
+    #[test]
+    fn another_death_timer_is_told_once_and_at_most_every_five_seconds() {
+        let at = |ms: u64| Instant::from_nanos(1_000_000_000) + Span::from_millis(ms);
+        let configured = Span::from_millis(500);
+        let watch = Span::from_millis(5_000);
+        let mut told = TimersTold { configured, watch, death_ns: configured.as_nanos(), at: Instant::ZERO };
+        let mut line = |ms, death_ms: u64, why| {
+            let timers = [death_ms * 1_000_000, why, 45_000_000, 3];
+            told.line(at(ms), &Look { timers, ..Look::default() })
+        };
+        assert_eq!(line(0, 500, 2), None, "as configured");
+        let first = line(250, 120, 3).expect("another timer");
+        assert_eq!((first.level, first.cause), (Level::Info, "timers"));
+        assert_eq!(first.text, "death timer 120 ms, follows the longest stall announced, 45 ms by station 3");
+        assert_eq!(line(500, 120, 3), None, "the same");
+        assert_eq!(line(5_000, 90, 3), None, "too soon");
+        assert!(line(5_250, 90, 3).is_some_and(|line| line.text.starts_with("death timer 90 ms")));
+        assert_eq!(line(20_000, 500, 1), None, "plain mode has a line of its own");
+    }
 
     fn look(stations: &[(u64, &str, bool)]) -> Look {
         let station = |(number, name, alive): &(u64, &str, bool)| {

@@ -128,6 +128,7 @@ impl Rows {
             rotation_longest_ns: tally.rotation.longest.as_nanos(),
             rotation_tenths: tenths,
             round: [round.as_nanos(), u64::from(hops)],
+            timers: crate::timers::words(&link.timers_in_force(now)),
             heard: tally.heard.map(flow),
             // Settings that differ have rows of their own.
             refused: link.refused().iter().filter(|told| told.why != Verdict::Settings).count() as u64,

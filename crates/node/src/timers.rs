@@ -31,6 +31,31 @@ pub(crate) fn info(snapshot: &Snapshot, facts: &Facts) -> TimersInfo {
     }
 }
 
+/// The death timer in force and its reason, as the monitor's file has them.
+pub(crate) fn words(timers: &InForce) -> [u64; 4] {
+    let (why, stall, station) = match timers.why {
+        Why::Configured => (0, Span::ZERO, 0),
+        Why::NoNews => (1, Span::ZERO, 0),
+        Why::Unwatched(station) => (2, Span::ZERO, station),
+        Why::Stall(stall, station) => (3, stall, station),
+    };
+    [timers.death.as_nanos(), why, stall.as_nanos(), u64::from(station)]
+}
+
+/// The sentence of such words while the timer follows the stalls of the hosts; `None` otherwise.
+pub(crate) fn sentence_of(words: [u64; 4], configured: Span, watch: Span, station: &str) -> Option<String> {
+    let [death, why, stall, number] = words;
+    let number = u16::try_from(number).unwrap_or(0);
+    let why = match why {
+        2 => Why::Unwatched(number),
+        3 => Why::Stall(Span::from_nanos(stall), number),
+        _ => return None,
+    };
+    let (death, none) = (Span::from_nanos(death), Span::ZERO);
+    let timers = InForce { death, silence: none, hold: none, drain: none, why };
+    Some(sentence(&timers, configured, watch, station))
+}
+
 fn sentence(timers: &InForce, configured: Span, watch: Span, station: &str) -> String {
     let death = timers.death;
     let long = Span::from_millis(u64::from(Leases::LONG));
@@ -61,6 +86,22 @@ fn sentence(timers: &InForce, configured: Span, watch: Span, station: &str) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_words_of_the_monitor_give_the_same_sentence() {
+        let ms = Span::from_millis;
+        for (why, follows) in [
+            (Why::Configured, false),
+            (Why::NoNews, false),
+            (Why::Unwatched(3), true),
+            (Why::Stall(ms(45), 3), true),
+            (Why::Stall(ms(0), 0), true),
+        ] {
+            let timers = InForce { death: ms(120), silence: ms(1), hold: ms(1), drain: ms(1), why };
+            let said = sentence_of(words(&timers), ms(500), ms(5_000), "n3");
+            assert_eq!(said, follows.then(|| sentence(&timers, ms(500), ms(5_000), "n3")));
+        }
+    }
 
     #[test]
     fn the_sentence_says_which_timer_is_in_force_and_why() {

@@ -158,10 +158,11 @@ impl ChannelTally {
     }
 
     /// "3 behind the bound, by at most 40 ms, 1 lost, 2 in part", where `bound` is "the bound"; `None` if
-    /// every promise was kept.
+    /// every promise was kept. The lateness is left out where it is not known (zero).
     pub fn words_of_broken(&self, bound: &str) -> Option<String> {
         let by = Span::from_nanos(self.latest_by_ns);
-        let late = (self.late > 0).then(|| format!("{} behind {bound}, by at most {by}", self.late));
+        let by = if by == Span::ZERO { String::new() } else { format!(", by at most {by}") };
+        let late = (self.late > 0).then(|| format!("{} behind {bound}{by}", self.late));
         let lost = (self.lost > 0).then(|| format!("{} lost", self.lost));
         let part = (self.incomplete > 0).then(|| format!("{} in part", self.incomplete));
         let parts: Vec<String> = [late, lost, part].into_iter().flatten().collect();

@@ -105,6 +105,9 @@ row! {
         rotation_tenths: [u64; 16],
         /// The newest idle round of the token, and how many hops it had.
         round: [u64; 2],
+        /// The death timer in force, ns; its reason: 0 configured, 1 no news, 2 a station is not watched long
+        /// enough, 3 a stall; the stall, ns; the station of the stall or the watch, 0 for none.
+        timers: [u64; 4],
         /// Heard and proven here: token, real-time, ordinary, control, LLC.
         heard: [Flow; 5],
         /// Stations that are refused a place, or refuse this one.
