@@ -1,9 +1,9 @@
-//! What somebody should look at, in plain words.
+//! Warnings of `rota top`.
 
 use super::picture::{Channel, Picture, Rose, Station, Warning};
 use super::rates::Rate;
 use super::watch::mac;
-use rota::{Instant, Mismatch, Monitor, Span, StationRow};
+use rota::{ChannelTally, Instant, Mismatch, Monitor, Span, StationRow};
 use std::collections::VecDeque;
 
 /// A stranger that is heard less often is only counted: a host that has just booted asks for an address.
@@ -29,7 +29,7 @@ pub struct Rise {
 }
 
 impl Rise {
-    /// What it has come to by now.
+    /// Notes the present value.
     pub fn look(&mut self, now: Instant, value: u64) {
         if self.known.is_some_and(|known| known < value) {
             self.rose = Some(now);
@@ -48,12 +48,12 @@ impl Rise {
     }
 }
 
-/// Whether something that happened then is news now.
+/// True if an event at `at` is news now.
 pub fn is_news(now: Instant, at: Instant) -> bool {
     now.since(at) <= NEWS
 }
 
-/// What is remembered of a station beside its counts.
+/// State of a station beside its counts.
 #[derive(Default)]
 pub struct Habits {
     stalls: VecDeque<(Instant, u64)>,
@@ -95,13 +95,13 @@ fn counted(kind: &'static str, sentence: &str, rose: Rose) -> Warning {
     Warning { kind: kind.into(), sentence: format!("{sentence}{when}"), lately: rose == Rose::Lately }
 }
 
-/// What breaks bounds now stands first, what only says something about the past last.
+/// Sorts warnings: those of now before those of the past, each in the order of [`KINDS`].
 pub fn sort(warnings: &mut [Warning]) {
     let place = |kind: &str| KINDS.iter().position(|known| *known == kind).unwrap_or(KINDS.len());
     warnings.sort_by_key(|warning| (!warning.lately, place(&warning.kind)));
 }
 
-/// All kinds of warnings, what weighs most first.
+/// All kinds of warnings, the gravest first.
 const KINDS: [&str; 19] = [
     "no-node",
     "foreign-babbling",
@@ -152,9 +152,9 @@ pub fn of_segment(rows: &Monitor, picture: &Picture) -> Vec<Warning> {
     warnings
 }
 
-/// What was noticed of a station.
+/// Observations of a station.
 pub struct Noticed {
-    /// What it hears of strangers.
+    /// The rate of strangers' frames that it hears.
     pub foreign: Rate,
     /// How often its host stood still in the last ten seconds.
     pub stalls: u64,
@@ -164,7 +164,7 @@ pub struct Noticed {
     pub faults: Rose,
 }
 
-/// One station, and what it hears of strangers.
+/// The warnings about one station.
 pub fn of_station(picture: &Picture, station: &Station, row: &StationRow, noticed: &Noticed) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let Noticed { foreign, stalls, silent, faults } = *noticed;
@@ -229,15 +229,10 @@ pub fn of_gone(station: &Station, since: Instant, now: Instant) -> Warning {
 /// One channel.
 pub fn of_channel(channel: &Channel, late: Rose) -> Option<Warning> {
     let who = format!("channel {} from {} to {}", channel.label, channel.from, channel.to);
-    let parts = [
-        (channel.late, "units came behind the proven bound"),
-        (channel.lost, "were lost"),
-        (channel.incomplete, "came in part"),
-    ];
-    let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
-    let parts: Vec<String> = parts.collect();
-    if !parts.is_empty() {
-        return Some(counted("late", &format!("{who}: {}", parts.join(", ")), late));
+    let Channel { units_received: units, late: behind, lost, incomplete, latest_by_ns, .. } = *channel;
+    let tally = ChannelTally { units, late: behind, lost, incomplete, latest_by_ns };
+    if let Some(broken) = tally.words_of_broken("the bound") {
+        return Some(counted("late", &format!("{who}: of {units} units {broken}"), late));
     }
     let (slack, bound) = (u64::try_from(channel.slack_ns?).unwrap_or(0), channel.bound_ns?);
     (u128::from(slack) * 100 < u128::from(bound) * u128::from(LITTLE_SLACK_PERCENT)).then(|| {
@@ -246,17 +241,17 @@ pub fn of_channel(channel: &Channel, late: Rose) -> Option<Warning> {
     })
 }
 
-/// What a counter that should be zero means when it is not.
+/// The meaning of a counter that should be zero and is not.
 pub fn meaning(name: &str) -> &'static str {
     match name {
-        "frames_unproven" => "somebody sends Rota's frames with another key",
+        "frames_unproven" => "a station sends Rota's frames with another key",
         "fragments_policed" => "a station sent real-time data without the right to",
         "tokens_expired" => "tokens came too late to be used: this host stood still",
         "leases_expired" => "this station lost the token because it was held for too long",
         "cycles_skipped" => "cycles lasted longer than their period, so that some were left out",
-        "wills_own" => "somebody with the key has told the others that this station is dead",
-        "jumps_refused" => "somebody claims a token generation that no honest station can have",
-        "tokens_unsound" => "somebody with the key sends tokens that contradict the settings of the segment",
+        "wills_own" => "a proven last will said that this station is dead, although its node runs",
+        "jumps_refused" => "tokens or claims came with an impossible generation and were refused",
+        "tokens_unsound" => "proven tokens came that contradict the settings of the segment",
         "strikes" => "a live station did not take the token up, or lost it",
         "hogs" => "this station left out one that kept the token, or sent outside its slots, again and again",
         "units_dropped" => "units of a channel were given up",
@@ -303,8 +298,10 @@ mod tests {
             ..Channel::default()
         };
         assert_eq!(of_channel(&channel, Rose::Never).unwrap().kind, "little-slack");
-        let late = Channel { late: 1, ..channel.clone() };
-        assert_eq!(of_channel(&late, Rose::Lately).unwrap().kind, "late");
+        let late = Channel { late: 1, units_received: 9, latest_by_ns: 2_000_000, ..channel.clone() };
+        let late = of_channel(&late, Rose::Lately).unwrap();
+        assert_eq!(late.kind, "late");
+        assert!(late.sentence.ends_with(": of 9 units 1 behind the bound, by at most 2 ms"), "{late:?}");
         assert_eq!(of_channel(&Channel { slack_ns: Some(9_000_000), ..channel }, Rose::Never), None);
     }
 
@@ -314,7 +311,7 @@ mod tests {
         let mut rise = Rise::default();
         assert_eq!(rise.rose(at(1)), Rose::Never);
         rise.look(at(1), 7);
-        assert_eq!(rise.rose(at(2)), Rose::Before, "who has just begun to watch cannot know when");
+        assert_eq!(rise.rose(at(2)), Rose::Before, "it rose before the first look");
         let before = counted("fault", "strikes is 7", rise.rose(at(2)));
         rise.look(at(3), 8);
         assert_eq!((rise.rose(at(63)), rise.rose(at(64))), (Rose::Lately, Rose::Earlier));

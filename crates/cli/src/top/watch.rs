@@ -271,6 +271,7 @@ impl Watch {
             channel.late = channel.late.max(row.late);
             channel.lost = channel.lost.max(row.lost);
             channel.incomplete = channel.incomplete.max(row.incomplete);
+            channel.latest_by_ns = channel.latest_by_ns.max(row.latest_by_ns);
             if sending {
                 channel.tht_ns = (row.tht_ns > 0).then_some(row.tht_ns);
                 channel.units_sent = row.units;
