@@ -1,6 +1,6 @@
 //! How a command ends: one of six exit codes and, when it failed, one sentence.
 
-use rota::{CloseCause, NodeError, OpenError};
+use rota::{CloseCause, NodeError, OpenError, SocketError};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
@@ -18,7 +18,8 @@ pub enum Exit {
     Refused = 3,
     /// An accepted guarantee was broken during the run.
     Broken = 4,
-    /// The named station, channel, listener or incident does not exist, or does not exist yet.
+    /// The node of this station does not run, or the named station, channel, listener or incident does not
+    /// exist, each perhaps not yet.
     NotThere = 5,
 }
 
@@ -93,7 +94,7 @@ impl From<NodeError> for Failure {
     fn from(error: NodeError) -> Self {
         let exit = match &error {
             NodeError::Denied { wrong_use: true, .. } => Exit::WrongUse,
-            NodeError::NotThere(_) => Exit::NotThere,
+            NodeError::NotThere(_) | NodeError::Socket(SocketError::NoNode(_)) => Exit::NotThere,
             _ => Exit::Failed,
         };
         Self { exit, sentence: error.to_string() }

@@ -82,7 +82,7 @@ struct PingArgs {
     /// The socket to send from
     #[arg(long, default_value_t = 22, value_parser = socket, value_name = "N")]
     socket: u8,
-    /// Where to: SOCKET@NODE
+    /// The destination: SOCKET@NODE
     #[arg(long, value_parser = address, value_name = "ADDRESS")]
     to: Address,
     /// How many round trips
@@ -142,12 +142,11 @@ impl From<LlcError> for Failure {
             LlcError::Node(NodeError::Socket(SocketError::Gone)) => gone(),
             LlcError::Node(error) => error.into(),
             LlcError::NotReserved(error) => error.into(),
-            LlcError::NoStation(_)
-            | LlcError::ReservationEnded { .. }
+            LlcError::NoStation(_) => Self { exit: Exit::NotThere, sentence: error.to_string() },
+            LlcError::ReservationEnded { .. }
             | LlcError::System(_)
             | LlcError::Busy(_)
-            | LlcError::Memory(_)
-            | LlcError::DuplicateSocket(_) => Self::failed(error.to_string()),
+            | LlcError::Memory(_) => Self::failed(error.to_string()),
             _ => Self::wrong_use(error.to_string()),
         }
     }
@@ -345,4 +344,21 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
         return Err(Failure::failed("nothing was answered; does 'rota llc echo' run there?"));
     }
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All of them ended with 1.
+    #[test]
+    fn a_missing_station_or_node_is_not_there_and_a_taken_socket_is_wrong_use() {
+        let exit = |error: LlcError| Failure::from(error).exit;
+        let no_node = NodeError::Socket(SocketError::NoNode("control".into()));
+        assert_eq!(exit(LlcError::Node(no_node)), Exit::NotThere);
+        assert_eq!(exit(LlcError::NoStation(9)), Exit::NotThere);
+        assert_eq!(exit(LlcError::DuplicateSocket(4)), Exit::WrongUse);
+        assert_eq!(exit(LlcError::InvalidSocket(5)), Exit::WrongUse);
+        assert_eq!(exit(LlcError::Node(NodeError::Socket(SocketError::Gone))), Exit::Failed);
+    }
 }

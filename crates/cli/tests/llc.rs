@@ -143,10 +143,10 @@ fn what_is_wrong_is_said_and_its_exit_code_tells() {
     let large = send(&lab, 1, &["--to", "4@2", "--size", "16385"]);
     assert!(large.code() == 2 && large.err.contains("16385 octets is too large"), "{}", large.err);
     let nobody = send(&lab, 1, &["--to", "4@9", "x"]);
-    assert!(nobody.code() == 1 && nobody.err.contains("no station has that node address"), "{}", nobody.err);
+    assert!(nobody.code() == 5 && nobody.err.contains("no station has that node address"), "{}", nobody.err);
     let _first = receiver(&lab, 1, "4", "1");
     let second = lab.rota(1, &["llc", "recv", "--socket", "4"]);
-    assert!(second.code() == 1 && second.err.contains("open already"), "{}", second.err);
+    assert!(second.code() == 2 && second.err.contains("open already"), "{}", second.err);
     let late = send(&lab, 1, &["--to", "4@119", "--ack", "--tries", "100", "--time", "300ms", "x"]);
     assert_eq!((late.code(), &late.json()["timed_out"]), (1, &1.into()));
 }

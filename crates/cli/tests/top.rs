@@ -138,7 +138,7 @@ fn bad_input_is_told_where_and_what_would_be_right() {
         (&["top", "--once", "--svg", "/tmp/x", "--size", "12"], 2, "120x40"),
         (&["top", "--web", "--json"], 2, "/picture.json"),
         (&["top", "--web", "kind", "token"], 2, "a filter stands before --web"),
-        (&["top", "--once"], 1, "no node listens"),
+        (&["top", "--once"], 5, "no node listens"),
     ] {
         let ended = lab.rota(1, words);
         assert_eq!(ended.status.code(), Some(code), "{words:?}: {}", ended.err);

@@ -144,7 +144,7 @@ fn a_trace_is_shown_followed_and_saved_by_the_same_filter() {
 #[test]
 fn what_is_wrong_with_a_trace_command_is_said() {
     let Some(lab) = Lab::without_nodes("trace-wrong", 2, &[]) else { return };
-    ended(lab.rota(1, &["trace", "show"]), 1, &["no node listens"]);
+    ended(lab.rota(1, &["trace", "show"]), 5, &["no node listens"]);
     let node = lab.start_node(2, &["--trace-events".into(), "0".into()]);
     ended(lab.rota(2, &["trace", "show"]), 1, &["keeps no events", "--trace-events 0"]);
     drop(node);

@@ -5,13 +5,14 @@ use crate::Format;
 use crate::exit::{Exit, Failure};
 use crate::signals::Ends;
 use crate::status;
+use rota::llc::Failure as MessageFailure;
 use rota::llc::{Address, LlcError, MESSAGE_OCTETS_MAX, Outcome, Socket, TransmitOptions};
 use rota::{CounterReader, Node, now};
 use rota_units::{Span, parse_span};
 use serde_json::json;
 use std::io::Read;
 
-/// What the node counts when its card's queue is full.
+/// The node's counter of frames that found its card's queue full.
 const NO_ROOM: &str = "transmit_no_room";
 
 /// Arguments of `rota llc send`.
@@ -20,7 +21,7 @@ pub struct Args {
     /// The socket to send from
     #[arg(long, default_value_t = 18, value_parser = socket, value_name = "N")]
     socket: u8,
-    /// Where to: SOCKET@NODE, such as 24@2; 24@all reaches everybody
+    /// The destination: SOCKET@NODE, such as 24@2; 24@all reaches everybody
     #[arg(long, value_parser = address, value_name = "ADDRESS")]
     to: Address,
     /// 0 (lowest) to 7 (highest)
@@ -53,7 +54,7 @@ pub struct Args {
     /// Send so many octets of zeros instead of a text
     #[arg(long, value_name = "OCTETS", conflicts_with = "text", value_parser = size)]
     size: Option<usize>,
-    /// What to send; standard input otherwise
+    /// The text to send; standard input otherwise
     text: Option<String>,
 }
 
@@ -63,7 +64,7 @@ struct Told {
     acknowledged: u64,
     failed: u64,
     timed_out: u64,
-    why: Option<String>,
+    why: Option<MessageFailure>,
 }
 
 impl Told {
@@ -79,7 +80,7 @@ impl Told {
                 Outcome::TimedOut => self.timed_out += 1,
                 Outcome::Failed => {
                     self.failed += 1;
-                    self.why = socket.failure().map(|why| why.to_string());
+                    self.why = socket.failure();
                 }
             }
         }
@@ -175,10 +176,11 @@ fn tell(
 ) -> Result<Exit, Failure> {
     let Told { sent, acknowledged, failed, timed_out, why } = told;
     let done = told.all();
+    let why_not = why.map(|why| why.to_string());
     if format == Format::Json {
         let told = json!({
             "sent": sent, "acknowledged": acknowledged, "failed": failed, "timed_out": timed_out,
-            "why": why, "elapsed_ns": nanos, "frames_without_room": no_room,
+            "why": why_not, "elapsed_ns": nanos, "frames_without_room": no_room,
             "bound_ns": bound_ns,
         });
         outln!("{}", crate::json::document(&told));
@@ -197,9 +199,12 @@ fn tell(
         return Err(Failure::failed(sentence));
     }
     if failed + timed_out > 0 {
-        let why = why.clone().unwrap_or_else(|| "its time was over".into());
+        let because = why_not.unwrap_or_else(|| "its time was over".into());
         let lost = failed + timed_out;
-        return Err(Failure::failed(format!("{lost} of {} messages were not sent: {why}", args.count)));
+        let sentence = format!("{lost} of {} messages were not sent: {because}", args.count);
+        let is_missing = *why == Some(MessageFailure::NoSuchNode);
+        let exit = if is_missing { Exit::NotThere } else { Exit::Failed };
+        return Err(Failure { exit, sentence });
     }
     Ok(Exit::Done)
 }
