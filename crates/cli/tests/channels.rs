@@ -199,3 +199,15 @@ fn ordinary_tcp_crosses_in_both_modes() {
     }
     sender.interrupt();
 }
+
+/// Frames of 9,000 octets met ports of 1,500.
+#[test]
+fn a_whole_lab_has_the_mtu_that_was_asked_for() {
+    let Some(lab) = Lab::without_nodes("mtu", 2, &["--rate", "100mbit", "--mtu", "9000"]) else { return };
+    let _nodes = [lab.start_node(1, &[]), lab.start_node(2, &[])];
+    lab.wait_for_members();
+    let ping = lab.exec(1, &["ping", "-c", "2", "-W", "5", "-M", "do", "-s", "8900", "10.77.0.2"]).output();
+    let ping = ping.unwrap();
+    let is_there = !text(&ping.stderr).contains("could not run");
+    assert!(!is_there || ping.status.success(), "{}", text(&ping.stdout));
+}

@@ -66,6 +66,8 @@ pub struct PortShape {
     pub queue: Octets,
     /// A class that goes first.
     pub priority: Option<PrioritySpec>,
+    /// The MTU of what crosses it.
+    pub mtu: u16,
 }
 
 /// The queue on one interface. Each change gets a new handle, because the kernel refuses another kind under
@@ -95,7 +97,7 @@ impl Shaper {
         let major = FIRST_MAJOR + self.generation;
         self.generation = (self.generation + 1) % 0x1000;
         let root = Handle::new(major, 0);
-        let burst = burst(shape.rate);
+        let burst = burst(shape.rate, shape.mtu);
         let Some(priority) = shape.priority else {
             return route.set_tbf(self.link, root, shape.rate, burst, shape.queue);
         };
@@ -119,8 +121,8 @@ impl Shaper {
 
 /// A full frame and 100 µs of the wire. The slack lets a late timer catch up, so that the port loses no
 /// capacity, and no frame leaves more than 100 µs ahead of a real wire.
-pub fn burst(rate: BitRate) -> Octets {
-    Octets::new(1_514) + rate.octets_in_down(Span::from_micros(100))
+pub fn burst(rate: BitRate, mtu: u16) -> Octets {
+    Octets::new(u64::from(mtu) + 14) + rate.octets_in_down(Span::from_micros(100))
 }
 
 fn split(rate: BitRate, percent: u8) -> (BitRate, BitRate) {
@@ -189,8 +191,9 @@ mod tests {
 
     #[test]
     fn a_bucket_holds_one_frame_and_100_us() {
-        assert_eq!(burst(BitRate::from_mbit(10)).get(), 1_639);
-        assert_eq!(burst(BitRate::from_mbit(1_000)).get(), 14_014);
+        assert_eq!(burst(BitRate::from_mbit(10), 1_500).get(), 1_639);
+        assert_eq!(burst(BitRate::from_mbit(1_000), 1_500).get(), 14_014);
+        assert_eq!(burst(BitRate::from_mbit(10), 9_000).get(), 9_139, "a jumbo frame fits");
     }
 
     #[test]

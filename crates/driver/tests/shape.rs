@@ -33,7 +33,7 @@ fn shaped(shape: &PortShape) -> (Pair, Shaper) {
 }
 
 fn plain() -> PortShape {
-    PortShape { rate: RATE, queue: QUEUE, priority: None }
+    PortShape { rate: RATE, queue: QUEUE, priority: None, mtu: 1_500 }
 }
 
 fn receiver(pair: &Pair, port: u16) -> UdpSocket {

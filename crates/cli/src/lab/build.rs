@@ -19,7 +19,6 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-const MTU: u32 = 1_500;
 const PREFIX: u8 = 24;
 const IFACE: &str = "eth0";
 /// How long programs in a lab that ends may take to end by themselves.
@@ -107,7 +106,7 @@ impl Lab {
         let mut stations = Vec::new();
         for k in 1..=spec.stations {
             let host = Host::create(&format!("n{k}"))?;
-            switch.add_port(&host, k, spec.shaped && !spec.hub)?;
+            switch.add_port(&host, k, spec.mtu, spec.shaped && !spec.hub)?;
             configure_station(&host, k, spec.stations)?;
             stations.push(Station { door: Arc::new(host.door(names.as_ref())?), host });
         }
@@ -190,8 +189,8 @@ impl Lab {
     }
 
     fn shape(&mut self) -> Result<(), LabError> {
-        let LabSpec { rate, port_queue, priority, .. } = self.spec;
-        let shape = PortShape { rate, queue: port_queue, priority };
+        let LabSpec { rate, port_queue, priority, mtu, .. } = self.spec;
+        let shape = PortShape { rate, queue: port_queue, priority, mtu };
         for shaper in &mut self.switch.shapers {
             shaper.apply(&mut self.switch.route, &shape)?;
         }
@@ -226,7 +225,7 @@ impl Switch {
     }
 
     /// Joins station `k` to the switch.
-    fn add_port(&mut self, station: &Host, k: u8, shaped: bool) -> Result<(), LabError> {
+    fn add_port(&mut self, station: &Host, k: u8, mtu: u16, shaped: bool) -> Result<(), LabError> {
         let port_name = format!("p{k}");
         let route = &mut self.route;
         let port = route.add_veth(&Veth {
@@ -234,7 +233,7 @@ impl Switch {
             far: IFACE,
             far_netns: station.net(),
             far_mac: Some(mac(k)),
-            mtu: MTU,
+            mtu: u32::from(mtu),
         })?;
         self.host.run(|| netns::without_offloads(&port_name))??;
         if shaped {

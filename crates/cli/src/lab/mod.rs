@@ -18,6 +18,7 @@ use crate::Format;
 use crate::exit::{Exit, Failure};
 use clap::Subcommand;
 use registry::{Counted, Place, Request};
+use rota_admission::Framing;
 use rota_units::{BitRate, Octets, Span, parse_span};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -55,16 +56,20 @@ struct Up {
     /// Wire rate of both directions of every port
     #[arg(long, default_value = "10mbit", value_parser = crate::link_rate::link_rate)]
     rate: BitRate,
-    /// What a port holds before it drops [default: 150kB, 1MB from 1gbit on]
+    /// The size of a port's queue; frames beyond it are dropped [default: 150kB, 1MB from 1gbit on]
     #[arg(long, value_name = "SIZE", value_parser = rota_units::parse_octets)]
     port_queue: Option<Octets>,
-    /// What 'rota calibrate --lab' wrote, for all nodes; measured at this rate
+    /// A file of 'rota calibrate --lab', for all nodes; measured at this rate
     #[arg(long, env = "ROTA_CALIBRATION", value_name = "FILE")]
     calibration: Option<PathBuf>,
+    /// The MTU of all stations and ports, 576 to 9000
+    #[arg(long, value_name = "OCTETS", default_value_t = Framing::ETHERNET.mtu, value_parser = mtu())]
+    #[arg(conflicts_with = "hub")]
+    mtu: u16,
     /// The cycle of all nodes, 33.333333 ms by default: shorter for shorter periods and bounds
     #[arg(long, value_parser = parse_span, value_name = "TIME", conflicts_with = "no_nodes")]
     trt: Option<Span>,
-    /// What to call the lab
+    /// The lab's name
     #[arg(long, default_value = "lab")]
     name: String,
     /// Join the stations by `rota hub` instead of a bridge, with the faults of this script if one is given
@@ -88,7 +93,7 @@ struct Exec {
     name: String,
     /// Which station: n1, n2, …
     station: String,
-    /// What to run there
+    /// The command to run there
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     words: Vec<OsString>,
 }
@@ -103,6 +108,11 @@ struct Down {
 /// As many stations as a ring can hold.
 fn stations() -> clap::builder::RangedI64ValueParser<u8> {
     clap::value_parser!(u8).range(1..=i64::from(LabSpec::STATIONS_MAX))
+}
+
+/// The MTUs that a node serves.
+fn mtu() -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(i64::from(Framing::MTU_MIN)..=i64::from(Framing::MTU_MAX))
 }
 
 /// Runs the command.

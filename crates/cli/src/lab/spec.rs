@@ -1,5 +1,6 @@
 //! What a lab is to look like, and the words its errors use.
 
+use rota_admission::Framing;
 use rota_driver::netlink::NetlinkError;
 use rota_driver::netns::NsError;
 use rota_units::{BitRate, Octets, Span};
@@ -23,6 +24,8 @@ pub struct LabSpec {
     pub priority: Option<PrioritySpec>,
     /// What `rota calibrate` wrote, for the nodes of all stations.
     pub calibration: Option<PathBuf>,
+    /// The MTU of all stations and ports.
+    pub mtu: u16,
     /// The cycle of all nodes; their default without it.
     pub trt: Option<Span>,
     /// Whether the ports have queues that keep the rate; without them frames cross at once.
@@ -44,6 +47,7 @@ impl LabSpec {
             port_queue: default_port_queue(rate),
             priority: None,
             calibration: None,
+            mtu: Framing::ETHERNET.mtu,
             trt: None,
             shaped: true,
             hub: false,

@@ -25,17 +25,20 @@ enum Report {
 
 fn orders(up: &Up) -> Result<Orders, Failure> {
     let port_queue = up.port_queue.unwrap_or_else(|| default_port_queue(up.rate));
-    if port_queue.get() < 1_600 || port_queue.get() > u64::from(u32::MAX) {
+    // A full frame and its tag.
+    let least = u64::from(up.mtu) + 100;
+    if port_queue.get() < least || port_queue.get() > u64::from(u32::MAX) {
         let sentence =
-            format!("a port queue of {port_queue} holds no full frame or too many: use 1600octets to 4GB");
+            format!("a port queue of {port_queue} holds no full frame or too many: use {least}octets to 4GB");
         return Err(Failure::wrong_use(sentence));
     }
     Place::of(&up.name).map_err(Failure::wrong_use)?;
     let calibration = up.calibration.as_deref().map(whole_path).transpose()?;
     let spec = LabSpec::new(up.name.clone(), up.nodes, up.rate);
-    let spec = LabSpec { port_queue, hub: up.hub.is_some(), calibration, trt: up.trt, ..spec };
+    let (hub, mtu, trt) = (up.hub.is_some(), up.mtu, up.trt);
+    let spec = LabSpec { port_queue, hub, calibration, mtu, trt, ..spec };
     if let Some(trt) = up.trt {
-        let settings = Settings::ethernet(up.rate, port_queue);
+        let settings = Settings::ethernet_of(up.rate, port_queue, up.mtu);
         settings.with_cycle(trt).map_err(|error| Failure::wrong_use(format!("--trt: {error}")))?;
     }
     if let Some(Some(script)) = &up.hub {
@@ -75,6 +78,9 @@ pub fn up(up: &Up, format: Format) -> Result<Exit, Failure> {
     command.args(["lab", "keep", "--name", &up.name]);
     command.args(["--nodes", &up.nodes.to_string(), "--rate", &format!("{}bit", up.rate.as_bps())]);
     command.args(["--port-queue", &format!("{}octets", orders.spec.port_queue.get())]);
+    if up.hub.is_none() {
+        command.args(["--mtu", &up.mtu.to_string()]);
+    }
     if let Some(file) = &orders.spec.calibration {
         command.arg("--calibration").arg(file);
     }
