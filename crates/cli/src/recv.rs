@@ -27,15 +27,19 @@ pub struct Args {
     /// Take a channel from this station only, by name, number or address
     #[arg(long, value_name = "NODE")]
     from: Option<String>,
-    /// Where the units go; '-' is standard output, and so is nothing unless --json is given
+    /// The file for the units; '-' is standard output, and so is nothing unless --json is given
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// What carries the units
+    /// The transport of the units
     #[arg(long, value_enum, default_value = "channel")]
     over: Over,
     /// Write a line of JSON for each unit (number, complete, three times); '-' is standard output
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// After the end of this station's node or of the sender's, listen again at the next node, and wait for
+    /// the sender for so long at most. Units that had not arrived are lost
+    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    reattach: Option<Span>,
     /// How long a sender that has begun may be silent before it counts as vanished
     #[arg(long, value_parser = parse_span, default_value = "5s", value_name = "TIME")]
     silence: Span,
@@ -68,7 +72,7 @@ impl From<Arrival> for UnitRecord {
     }
 }
 
-/// What `rota recv --json` prints when it is done.
+/// The document of `rota recv --json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Received {
     /// Units sent, as the sender says at its end; unknown when it vanished.
@@ -101,8 +105,9 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
             let udp = "--from needs --over channel: anybody can send a datagram in another's name";
             return Err(Failure::wrong_use(udp));
         }
+        Over::Udp if args.reattach.is_some() => return Err(crate::send::needs_channel()),
         Over::Udp => Box::new(UdpSource::listen(args.service)?),
-        Over::Channel => channel::listen(args.service, args.from.as_deref())?,
+        Over::Channel => channel::listen(args.service, args.from.as_deref(), args.reattach)?,
     };
     let mut out = match (&args.out, format) {
         (Some(path), _) => Some(Output::open(path)?),
@@ -111,11 +116,11 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     };
     let mut log = args.log.as_deref().map(Output::open).transpose()?;
     clock::ask_for_real_time();
-    // Whoever starts the sender wants to know when it may.
+    // A script that starts the sender waits for this line.
     eprintln!("listening as service {}", args.service);
     let mut report = Received::default();
     let mut received = receive(source.as_mut(), args.silence, &mut out, &mut log, &mut report);
-    // What was received is kept and told, whatever ended it.
+    // Received units are kept and counted for every kind of end.
     for output in out.iter_mut().chain(&mut log) {
         received = received.and(output.finish());
     }

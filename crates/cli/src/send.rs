@@ -1,4 +1,4 @@
-//! `rota send`: a video, or whatever standard input gives, one unit each period.
+//! `rota send`: a video or standard input, one unit each period.
 
 use crate::Format;
 use crate::came;
@@ -36,7 +36,7 @@ pub struct Args {
     /// The service that listens there
     #[arg(long, default_value_t = 0, value_name = "N")]
     service: u16,
-    /// What carries the units
+    /// The transport of the units
     #[arg(long, value_enum, default_value = "channel")]
     over: Over,
     /// The rate of standard input, such as 1.5mbit
@@ -66,6 +66,10 @@ pub struct Args {
     /// video on a channel overdue frames are dropped, all else is kept
     #[arg(long, value_enum, value_name = "POLICY")]
     overdue: Option<OverduePolicy>,
+    /// After the end of this station's node or of the receiver's, open the channel again at the next node,
+    /// for so long at most. Units that had not left are lost
+    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    reattach: Option<Span>,
     /// Short for --overdue drop
     #[arg(long, conflicts_with = "overdue")]
     live: bool,
@@ -104,16 +108,16 @@ pub struct SentRecord {
     pub schedule_ns: u64,
 }
 
-/// What `rota send --json` prints when it is done.
+/// The document of `rota send --json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Sent {
-    /// What carried the units.
+    /// The transport of the units.
     pub over: Over,
     /// The largest unit offered.
     pub unit_octets: u64,
     /// The time between units.
     pub period_ns: u64,
-    /// What admission promised; nothing over UDP.
+    /// The promise of admission; nothing over UDP.
     pub promise: Option<Promise>,
     /// Why admission said no; nothing was sent then.
     pub refused: Option<Refusal>,
@@ -135,7 +139,7 @@ pub struct Sent {
     pub error: Option<Value>,
 }
 
-/// Where the units come from.
+/// The source of the units.
 enum Supply {
     Clip { video: Video, repeat: u64, unit: Vec<u8> },
     Input { unit: Vec<u8>, octets: usize },
@@ -305,9 +309,15 @@ fn opening(report: &Sent) -> String {
     format!("open: each unit within {bound}; units whose turn has passed are {overdue}")
 }
 
+/// The refusal of `--reattach` over UDP.
+pub fn needs_channel() -> Failure {
+    Failure::wrong_use("--reattach needs --over channel: a UDP socket depends on no node")
+}
+
 fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, OpenError> {
     let period = Span::from_nanos(report.period_ns);
     match args.over {
+        Over::Udp if args.reattach.is_some() => Err(needs_channel().into()),
         Over::Udp => {
             let to = resolve(&args.to, args.service)?;
             let start = args.start_at.map_or_else(|| clock::now() + START_DELAY, Instant::from_nanos);
@@ -322,6 +332,7 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, OpenError> {
                 service: args.service,
                 unit_octets: report.unit_octets,
                 period,
+                reattach: args.reattach,
                 overdue: match report.overdue {
                     OverduePolicy::Drop => Overdue::Drop,
                     OverduePolicy::Keep => Overdue::Keep,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, PATIENCE, Program, eventually};
+use common::{Lab, PATIENCE, Program, ROTA, eventually};
 use rota::{ControlName, Node, OpenRequest, Received, RecvError, SendError, Span};
 
 const SERVICE: u16 = 5;
@@ -97,5 +97,35 @@ fn programs_go_on_over_the_node_that_comes_after_a_killed_one() {
     two = lab.start_node(2, &[]);
     receiver.wait_for_word("listening again");
     units(3);
+    drop((one, two));
+}
+
+/// The programs of the command line ended with the node.
+#[test]
+fn send_and_recv_go_on_over_the_node_that_comes_after_a_killed_one() {
+    let Some(lab) = Lab::without_nodes("reattach-cli", 2, &[]) else { return };
+    let (mut one, mut two) = (lab.start_node(1, &[]), lab.start_node(2, &[]));
+    lab.wait_for_members();
+    let file = lab.file("units");
+    let path = file.display().to_string();
+    let receiver = lab.start(2, &["recv", "--service", "6", "--out", &path, "--reattach", "15s"]);
+    receiver.wait_for_word("listening");
+    let pipe = format!("yes | {ROTA} send --rate 200kbit --to n2 --service 6 --reattach 15s");
+    let sender = Program::start(lab.exec(1, &["sh", "-c", &pipe]));
+    let grows = || {
+        let size = || std::fs::metadata(&file).map_or(0, |about| about.len());
+        let before = size();
+        let grown = eventually(PATIENCE * 2, || (size() > before + 50_000).then_some(()));
+        grown.unwrap_or_else(|| panic!("{}{}", receiver.err(), sender.err()));
+    };
+    grows();
+    one.kill();
+    sender.wait_for_word("it is opened again within 15 s");
+    one = lab.start_node(1, &[]);
+    grows();
+    two.kill();
+    receiver.wait_for_word("the node of this station is gone");
+    two = lab.start_node(2, &[]);
+    grows();
     drop((one, two));
 }

@@ -5,8 +5,8 @@ use crate::clock;
 use crate::exit::Failure;
 use crate::stall::{Stall, StallKind, StallLog};
 use rota::{
-    AcceptError, ChannelTally, CloseError, ControlName, Listener, Node, OpenRequest, Overdue, Pacer,
-    Received, RecvChannel, RecvError, SendChannel, SendError, WaitError,
+    AcceptError, ChannelTally, CloseCause, CloseError, ControlName, Listener, Node, OpenRequest, Overdue,
+    Pacer, Received, RecvChannel, RecvError, SendChannel, SendError, WaitError,
 };
 use rota_units::{Instant, Span};
 
@@ -17,7 +17,7 @@ const DRAIN: Span = Span::from_millis(2_000);
 /// Fragments wait in the receiver's ring while its program is not scheduled: a quarter of a second.
 const RECEIVE_BUFFERS: u16 = 8;
 
-/// What a sender asks for.
+/// The request of a sender.
 #[derive(Clone, Debug)]
 pub struct ChannelRequest {
     /// The receiving station.
@@ -30,6 +30,8 @@ pub struct ChannelRequest {
     pub period: Span,
     /// The policy for overdue units, whose turn has passed.
     pub overdue: Overdue,
+    /// For how long the channel is opened again after the end of a node.
+    pub reattach: Option<Span>,
 }
 
 /// Why there is no channel.
@@ -56,8 +58,19 @@ fn connect() -> Result<Node, Failure> {
     Ok(Node::connect(&ControlName::default())?)
 }
 
+/// True if a node has ended at one end, so that the channel can be opened again at the next node.
+fn is_of_node(cause: CloseCause) -> bool {
+    matches!(cause, CloseCause::StationVanished | CloseCause::NodeStopped | CloseCause::PeerStopped)
+}
+
+/// States the end of a channel before it is opened again.
+fn announce(end: &Failure, time: Span) {
+    crate::exit::complain(&format!("{}; it is opened again within {time} (--reattach)", end.sentence));
+}
+
 struct ChannelSink {
     channel: SendChannel,
+    reattach: Option<Span>,
     pacer: Pacer,
     stalls: StallLog,
 }
@@ -82,7 +95,20 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
         other => OpenError::Failed(other.into()),
     })?;
     let pacer = channel.pacer(FIRST_SLOT_PATIENCE).map_err(Failure::from)?;
-    Ok(Box::new(ChannelSink { channel, pacer, stalls: StallLog::default() }))
+    let reattach = request.reattach;
+    Ok(Box::new(ChannelSink { channel, reattach, pacer, stalls: StallLog::default() }))
+}
+
+impl ChannelSink {
+    /// Opens the channel again after this end of it, if the program was asked to. The unit that found the end
+    /// is left out: its slot is over.
+    fn again(&mut self, end: Failure) -> Result<bool, Failure> {
+        let Some(time) = self.reattach else { return Err(end) };
+        announce(&end, time);
+        self.channel.reattach(time)?;
+        self.pacer = self.channel.pacer(FIRST_SLOT_PATIENCE)?;
+        Ok(false)
+    }
 }
 
 impl UnitSink for ChannelSink {
@@ -107,7 +133,9 @@ impl UnitSink for ChannelSink {
         match self.channel.send(unit, schedule) {
             Ok(_) => Ok(true),
             Err(SendError::LeftOut) => Ok(false),
+            Err(SendError::Closed(cause)) if is_of_node(cause) => self.again(cause.into()),
             Err(SendError::Closed(cause)) => Err(cause.into()),
+            Err(gone @ SendError::NodeGone) => self.again(Failure::failed(gone.to_string())),
             Err(other) => Err(Failure::failed(other.to_string())),
         }
     }
@@ -138,15 +166,45 @@ impl UnitSink for ChannelSink {
 struct ChannelSource {
     listener: Listener,
     channel: Option<RecvChannel>,
-    /// The number after the last unit that was delivered.
+    /// For how long the program listens again after the end of a node.
+    reattach: Option<Span>,
+    /// The number after the last unit that was delivered, over all channels.
     next: u64,
+    /// Units of the channels before this one, and their counts.
+    before: u64,
+    tally: ChannelTally,
     stalls: StallLog,
 }
 
+impl ChannelSource {
+    /// Listens again after this end of the channel, if the program was asked to, and waits for its sender.
+    fn again(&mut self, end: Failure) -> Result<(), Failure> {
+        let Some(time) = self.reattach else { return Err(end) };
+        announce(&end, time);
+        (self.tally, self.before) = (self.tally(), self.next);
+        self.channel = None;
+        self.listener.reattach(time)?;
+        match self.listener.accept(time) {
+            Ok(channel) => self.channel = Some(channel),
+            Err(AcceptError::TimedOut { .. }) => {
+                let sentence = format!("{}; no sender came back within {time}", end.sentence);
+                return Err(Failure { sentence, ..end });
+            }
+            Err(other) => return Err(Failure::failed(other.to_string())),
+        }
+        Ok(())
+    }
+}
+
 /// Listens for a channel through this station's node.
-pub fn listen(service: u16, from: Option<&str>) -> Result<Box<dyn UnitSource>, Failure> {
+pub fn listen(
+    service: u16,
+    from: Option<&str>,
+    reattach: Option<Span>,
+) -> Result<Box<dyn UnitSource>, Failure> {
     let listener = connect()?.listen(service, from, RECEIVE_BUFFERS)?;
-    Ok(Box::new(ChannelSource { listener, channel: None, next: 0, stalls: StallLog::default() }))
+    let (tally, stalls) = (ChannelTally::default(), StallLog::default());
+    Ok(Box::new(ChannelSource { listener, channel: None, reattach, next: 0, before: 0, tally, stalls }))
 }
 
 impl UnitSource for ChannelSource {
@@ -158,6 +216,13 @@ impl UnitSource for ChannelSource {
                     self.next(unit, patience)
                 }
                 Err(AcceptError::TimedOut { .. }) => Ok(Event::Silence),
+                Err(gone @ AcceptError::NodeGone) => {
+                    let end = Failure::failed(gone.to_string());
+                    let Some(time) = self.reattach else { return Err(end) };
+                    announce(&end, time);
+                    self.listener.reattach(time)?;
+                    Ok(Event::Silence)
+                }
                 Err(other) => Err(Failure::failed(other.to_string())),
             };
         };
@@ -165,24 +230,42 @@ impl UnitSource for ChannelSource {
             Ok(Received::Unit(got)) => {
                 let arrived = got.arrived_at.unwrap_or(got.dequeued_at);
                 self.stalls.note(StallKind::Dequeue, arrived, got.dequeued_at);
-                self.next = got.number.saturating_add(1);
+                let number = self.before.saturating_add(got.number);
+                self.next = number.saturating_add(1);
                 Ok(Event::Unit(Arrival {
-                    number: got.number,
+                    number,
                     complete: got.complete,
                     schedule: Instant::from_nanos(got.schedule_ns),
                     arrived,
                     dequeued: got.dequeued_at,
                 }))
             }
-            Ok(Received::End(end)) => Ok(Event::Closed { sent: end.units_sent.unwrap_or(self.next) }),
+            Ok(Received::End(end)) => {
+                let here = end.units_sent.map(|sent| self.before.saturating_add(sent));
+                Ok(Event::Closed { sent: here.unwrap_or(self.next) })
+            }
             Err(RecvError::TimedOut) => Ok(Event::Silence),
+            Err(RecvError::Broken(cause)) if is_of_node(cause) => {
+                self.again(cause.into())?;
+                self.next(unit, patience)
+            }
             Err(RecvError::Broken(cause)) => Err(cause.into()),
-            Err(other) => Err(Failure::failed(other.to_string())),
+            Err(gone @ RecvError::NodeGone) => {
+                self.again(Failure::failed(gone.to_string()))?;
+                self.next(unit, patience)
+            }
         }
     }
 
     fn tally(&self) -> ChannelTally {
-        self.channel.as_ref().map(RecvChannel::tally).unwrap_or_default()
+        let now = self.channel.as_ref().map(RecvChannel::tally).unwrap_or_default();
+        ChannelTally {
+            units: self.tally.units.saturating_add(now.units),
+            late: self.tally.late.saturating_add(now.late),
+            lost: self.tally.lost.saturating_add(now.lost),
+            incomplete: self.tally.incomplete.saturating_add(now.incomplete),
+            latest_by_ns: self.tally.latest_by_ns.max(now.latest_by_ns),
+        }
     }
 
     fn stalls(self: Box<Self>) -> Vec<Stall> {
