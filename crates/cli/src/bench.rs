@@ -24,9 +24,9 @@ pub struct Args {
 enum What {
     /// A token hop among unmodified nodes against the hop of a bare AF_PACKET ring
     Hop(hop::Args),
-    /// What ordinary TCP gets: without Rota, in plain mode, in token mode with a tenth reserved
+    /// The rate of ordinary TCP: without Rota, in plain mode, in token mode with a tenth reserved
     Tcp(tcp::Args),
-    /// What a station costs that has nothing to do
+    /// The processor time of an idle station
     Idle(idle::Args),
     /// TCP request and response of two bystanders: plain mode, an idle ring, beside a flow
     Interactive(interactive::Args),

@@ -48,10 +48,10 @@ pub struct Args {
     /// How long to measure, 1 s to 10 min
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     duration: Span,
-    /// What the nodes of a lab measured of their own hop: samples, median, p99 and maximum in nanoseconds
+    /// The hops that the nodes of a lab measured: samples, median, p99 and maximum in nanoseconds
     #[arg(long, hide = true, value_parser = node_hop)]
     node_hop: Option<Spread>,
-    /// Where the result goes [default: /var/lib/rota/calibration-IFACE.toml, or below ~/.local/state]
+    /// The file of the result [default: /var/lib/rota/calibration-IFACE.toml, or below ~/.local/state]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -53,7 +53,7 @@ pub struct Args {
     /// Halve this stream's reservation when the cross traffic begins: shows what a broken contract looks like
     #[arg(long, value_name = "STREAM", hide = true)]
     shrink: Option<u16>,
-    /// Where the report goes
+    /// The file of the report
     #[arg(long, value_name = "FILE", default_value = "rota-demo.html")]
     out: PathBuf,
 }

@@ -48,7 +48,7 @@ pub struct Args {
     /// Wire rate of both directions of every port
     #[arg(long, default_value = "1gbit", value_parser = crate::link_rate::link_rate)]
     rate: BitRate,
-    /// What a port holds before it drops [default: 150kB, 1MB from 1gbit on]
+    /// The size of a port's queue; frames beyond it are dropped [default: 150kB, 1MB from 1gbit on]
     #[arg(long, value_name = "SIZE", value_parser = rota_units::parse_octets)]
     port_queue: Option<Octets>,
     /// How long every frame is under way, beside its time on the wires
@@ -60,7 +60,7 @@ pub struct Args {
     /// How many of all frames vanish, such as 1% or 50ppm
     #[arg(long, value_name = "SHARE", value_parser = sim::parse_share)]
     loss: Option<u32>,
-    /// What goes wrong when: a TOML file of [[fault]] tables
+    /// The faults and their times: a TOML file of [[fault]] tables
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
     /// The seed of all faults
@@ -69,7 +69,7 @@ pub struct Args {
     /// End after so many seconds; without it at Ctrl-C
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     seconds: Option<u64>,
-    /// What joins the ports
+    /// The medium that joins the ports
     #[arg(long, value_enum, default_value = "switch")]
     medium: Medium,
 }
@@ -118,7 +118,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What was asked for, if it makes sense.
+/// The request, if it makes sense.
 fn plan(args: &Args) -> Result<Plan, Failure> {
     let count = args.ports.len();
     let mut seen = BTreeSet::new();

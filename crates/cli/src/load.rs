@@ -11,7 +11,7 @@ use crate::transport::udp::address;
 use rota_units::{BitRate, parse_rate};
 use std::net::SocketAddr;
 
-/// Where `rota load sink` listens unless told otherwise.
+/// The default port of `rota load sink`.
 pub const PORT_DEFAULT: u16 = 7_600;
 
 /// Arguments of `rota load`.

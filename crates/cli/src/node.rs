@@ -52,11 +52,11 @@ pub struct Args {
     /// The cycle; the same on all stations
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     trt: Option<Span>,
-    /// What a non-real-time visit may send: 'one' frame, at most so many frames, or 'all' that fit; about
+    /// The limit of a non-real-time visit: 'one' frame, at most so many frames, or 'all' that fit; about
     /// 1 ms of the link otherwise (paper section 2.2.3)
     #[arg(long, value_parser = nrt_policy, value_name = "POLICY")]
     nrt: Option<NrtPolicy>,
-    /// What frames, visits and hops cost, measured by 'rota calibrate'; the same file on all stations
+    /// The costs of frames, visits and hops, measured by 'rota calibrate'; the same file on all stations
     #[arg(long, env = "ROTA_CALIBRATION", value_name = "FILE")]
     calibration: Option<PathBuf>,
     /// The longest that ordinary traffic may wait for the token: exactly the time that this takes is set
@@ -138,7 +138,7 @@ pub struct Args {
 enum LogLevel {
     /// Nothing
     Off,
-    /// What ends the node or stops all its channels
+    /// Causes of the node's end and of the end of all its channels
     Error,
     /// Broken promises, dead stations, claims, mismatches
     Warn,

@@ -47,7 +47,7 @@ enum Command {
     /// The last events as a capture for Wireshark, with a comment on every frame
     #[command(after_help = "Example: rota lab exec n2 -- rota trace save run.pcapng kind data")]
     Save(Save),
-    /// What was missed, refused or lost, and the events around it
+    /// Deadlines missed, requests refused, units lost, and the events around each
     #[command(after_help = "Example: rota lab exec n2 -- rota trace incident 1 --save .")]
     Incident(incident::Args),
 }
@@ -78,7 +78,7 @@ struct Follow {
 
 #[derive(clap::Args)]
 struct Save {
-    /// Where to; '-' is standard output
+    /// The file to write; '-' is standard output
     #[arg(value_name = "FILE.pcapng")]
     file: PathBuf,
     #[command(flatten)]

@@ -22,7 +22,7 @@ pub enum Over {
     Udp,
 }
 
-/// What admission promised before the first unit.
+/// The promise of admission before the first unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Promise {
     /// No unit takes longer from its schedule to its arrival.
@@ -70,7 +70,7 @@ pub struct Arrival {
     pub dequeued: Instant,
 }
 
-/// What a source has to say.
+/// An event of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A unit arrived.
@@ -93,7 +93,7 @@ pub struct Turn {
     pub skipped: u64,
 }
 
-/// Where units leave.
+/// The sending end of a stream.
 pub trait UnitSink {
     /// The promise that stands behind this sink; a plain socket has none.
     fn promise(&self) -> Option<Promise>;
@@ -123,7 +123,7 @@ pub struct Closed {
     pub failure: Option<Failure>,
 }
 
-/// Where units arrive.
+/// The receiving end of a stream.
 pub trait UnitSource {
     /// Waits for the next event, at most `patience`; a unit's octets replace what is in `unit`.
     fn next(&mut self, unit: &mut Vec<u8>, patience: Span) -> Result<Event, Failure>;

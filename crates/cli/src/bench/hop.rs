@@ -50,11 +50,11 @@ pub struct Split {
     handle: u64,
     build: u64,
     transmit: u64,
-    /// What no station's own time explains: the wire, the wake-up and the switch between processes.
+    /// The rest, in no station's own time: the wire, the wake-up and the switch between processes.
     rest: u64,
 }
 
-/// What one turn of Rota's ring showed: the median station.
+/// The result of one turn of Rota's ring: the median station.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeHop {
     pub p50_ns: u64,

@@ -15,7 +15,7 @@ const PERIOD: Span = Span::from_nanos(33_333_333);
 /// 1.5 Mbit/s at 30 units a second.
 const UNIT_OCTETS: u32 = 6_250;
 const STATIONS: u8 = 5;
-/// What starting and switching cost is not what idling costs.
+/// Time to settle, because starting and switching cost more than idling.
 const SETTLE: Span = Span::from_millis(1_000);
 const PATIENCE: Span = Span::from_millis(200);
 
@@ -104,7 +104,7 @@ fn with_a_channel(nodes: &mut Nodes<'_>, span: Span) -> Result<(Share, u64), Fai
     Ok((share, sent))
 }
 
-/// What the nodes cost during `span`.
+/// The processor time of the nodes during `span`.
 fn watch(nodes: &Nodes<'_>, span: Span) -> Result<Share, Failure> {
     let pids = nodes.pids();
     let begin = clock::now();

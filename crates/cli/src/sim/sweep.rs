@@ -35,7 +35,7 @@ pub struct Args {
     /// Begin behind the last seed of this ledger (CSV), and add a line to it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "file"])]
     ledger: Option<PathBuf>,
-    /// What the ledger calls this program
+    /// The name of this program in the ledger
     #[arg(long, default_value = env!("CARGO_PKG_VERSION"), requires = "ledger", value_parser = parse_label)]
     label: String,
 }
@@ -54,7 +54,7 @@ fn parse_seeds(text: &str) -> Result<std::ops::Range<u64>, String> {
     if range.start < range.end { Ok(range) } else { Err(wrong()) }
 }
 
-/// What all threads together have found.
+/// The findings of all threads together.
 #[derive(Default)]
 struct Sum {
     runs: u64,

@@ -91,7 +91,7 @@ fn interface_block(interface: &str, station: &str) -> Vec<u8> {
     body.extend([0, 0]);
     body.extend((TRACE_SNAP_OCTETS as u32).to_le_bytes());
     option(&mut body, NAME, interface.as_bytes());
-    let description = format!("what the Rota node of {station} sent, received and dropped");
+    let description = format!("frames that the Rota node of {station} sent, received and dropped");
     option(&mut body, DESCRIPTION, description.as_bytes());
     option(&mut body, RESOLUTION, &[9]);
     block(INTERFACE, body)
