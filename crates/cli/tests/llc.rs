@@ -281,7 +281,7 @@ fn a_socket_on_a_reserved_channel_sends_in_its_slots_and_hears_what_does_not_fit
         nobody.err
     );
     let strange = send(&lab, 1, &["--to", "24@9", "--reserve", CYCLE, "x"]);
-    assert!(strange.code() == 1 && strange.err.contains("node address 9"), "{}", strange.err);
+    assert!(strange.code() == 5 && strange.err.contains("node address 9"), "{}", strange.err);
 
     let words =
         ["llc", "recv", "--socket", "24", "--reserved", "--count", "11", "--timeout", "20s", "--json"];

@@ -148,7 +148,7 @@ fn once(sampling: Span, filter: Narrow) -> Result<Picture, Failure> {
         let now = rota::now();
         match lookout.look(now) {
             Ok(picture) if lookout.is_settled() || now >= until => return Ok(picture),
-            Err(Absent::Gone(why)) => return Err(Failure::failed(why)),
+            Err(Absent::Gone(sentence)) => return Err(Failure { exit: Exit::NotThere, sentence }),
             Err(Absent::NotYet) if now >= until => {
                 return Err(Failure::failed(
                     "the node of this station writes no counters; is it of this build?",
