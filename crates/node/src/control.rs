@@ -84,7 +84,7 @@ pub(crate) fn run(
         snapshot_asked: false,
         next_snapshot: Instant::ZERO,
         incidents,
-        journal: Journal::new(&facts),
+        journal: Journal::new(facts),
         entrance: Entrance::new(listener),
         over: false,
     };
