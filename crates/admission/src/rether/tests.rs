@@ -255,3 +255,21 @@ fn a_list_has_as_many_slots_as_one_frame_of_the_mtu_holds() {
     let slow = SegmentParams::with_framing(BitRate::from_mbit(10), Framing::ethernet(576), 5);
     assert_eq!(slow.slots_max, 16, "a slow link has fewer anyway");
 }
+
+/// A station that receives may still send a frame when its slot begins: its slot is longer by one frame.
+#[test]
+fn the_slot_of_a_station_that_receives_too_is_a_frame_longer() {
+    let params = SegmentParams::new(BitRate::from_mbit(10), 5);
+    let only = admit(&[], &request(1, 6_250), &params).unwrap();
+    let both = admit(&[], &Request { receives: true, ..request(1, 6_250) }, &params).unwrap();
+    assert_eq!(both.tht, only.tht + params.link.frame_span_max());
+}
+
+#[test]
+fn a_unit_a_cycle_is_so_many_bits_a_second() {
+    let params =
+        SegmentParams { trt: Span::from_millis(20), ..SegmentParams::new(BitRate::from_mbit(10), 5) };
+    assert_eq!(params.rate_of_down(Octets::new(1_000), Pace::EVERY_CYCLE), 400_000);
+    let third = SegmentParams { trt: Span::from_millis(3), ..params };
+    assert_eq!(third.rate_of_down(Octets::new(1), Pace::EVERY_CYCLE), 2_666, "rounded down");
+}
