@@ -132,6 +132,11 @@ impl Rether {
         self.contested.rivals.iter().filter(|rival| rival.sign == Sign::Forged).map(|rival| rival.mac)
     }
 
+    /// True if this station sends frames for some other to a group address, which a switch floods.
+    pub fn sends_to_groups(&self) -> bool {
+        !self.contested.rivals.is_empty()
+    }
+
     /// True if a frame for this address is for this station.
     pub(super) fn is_for_us(&self, to: MacAddr) -> bool {
         to == self.me.mac || to == MacAddr::BROADCAST || to == self.me.mac.own_group()

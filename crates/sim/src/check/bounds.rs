@@ -41,6 +41,15 @@ fn late(view: &View<'_>, host: usize, ended: Option<(Wait, Span)>, what: &str, f
     findings.add(view.now, "L2", format!("host {host} waited {waited} for {what}; {bound} is the bound"));
 }
 
+/// What the slots of a cycle take more while an address is contested: their frames leave at all ports of a
+/// switch, so that the token behind them waits at its own port for the last of them (decision 014).
+fn flooded(view: &View<'_>, slots: usize) -> Span {
+    let mut links = view.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| node.link());
+    let contested = links.any(|link| link.sends_to_groups());
+    let frame = view.settings.link.frame_span_max();
+    if contested { frame * u64::try_from(slots).unwrap_or(u64::MAX) } else { Span::ZERO }
+}
+
 fn is_left_out(view: &View<'_>, station: u16) -> bool {
     let mut nodes = view.hosts.iter().filter_map(|host| host.node.as_ref());
     nodes.any(|node| node.link().is_dead(station))
@@ -162,7 +171,7 @@ impl Bounds {
         let since = self.waits[host].any.map_or(view.now, |wait| wait.since);
         // A babbler takes as if it had reserved; where it leaves a cycle no room for a frame, nothing is
         // promised.
-        let reserved = reserved + view.windows.burden_of(since, view.now);
+        let reserved = reserved + view.windows.burden_of(since, view.now) + flooded(view, slots.len());
         let Some(bounds) = self.bounds(view, live, reserved, strict) else {
             self.waits[host] = Waits::default();
             return;
