@@ -171,6 +171,8 @@ struct Data<D, G> {
     rings: Sources,
     sinks: Vec<Sink>,
     poller: Poller,
+    /// The device alone: what the thread waits for where programs always have work for it.
+    wire: Poller,
     control: DataEnd,
     stalls: StallLog,
     hops: Histogram<u64>,
@@ -185,6 +187,8 @@ struct Data<D, G> {
     own_frames: u64,
     /// The frames that this turn may still send, and the time until which it may send.
     turn_frames: u64,
+    /// Frames of its own and of the host that had left before this turn.
+    sent_before_turn: u64,
     turn_until: Instant,
     /// The machines have more to send than one turn does.
     has_more: bool,
@@ -234,8 +238,11 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> Stopped {
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     fn new(spec: &NodeSpec, device: D, gate: G, control: DataEnd, files: Files) -> Result<Self, Stopped> {
         let poller = Poller::new(64).map_err(system("epoll"))?;
+        let wire = Poller::new(1).map_err(system("epoll"))?;
         if let Some(fd) = device.wait_fd() {
-            poller.add(fd, DEVICE, Trigger::Level).map_err(system("the device cannot be waited on"))?;
+            for waits in [&poller, &wire] {
+                waits.add(fd, DEVICE, Trigger::Level).map_err(system("the device cannot be waited on"))?;
+            }
         }
         if let Some(fd) = device.llc_fd() {
             poller.add(fd, LLC, Trigger::Level).map_err(system("the device cannot be waited on"))?;
@@ -269,6 +276,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             rings: Sources { sources: Vec::with_capacity(256), sockets: Sockets::new() },
             sinks: Vec::with_capacity(256),
             poller,
+            wire,
             control,
             stalls: StallLog::new(),
             hops: histogram(),
@@ -282,6 +290,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             transmit_buffer: vec![0; buffer].into_boxed_slice(),
             own_frames: 0,
             turn_frames: u64::MAX,
+            sent_before_turn: 0,
             turn_until: Instant::FAR,
             has_more: false,
             has_commands: false,

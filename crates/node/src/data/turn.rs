@@ -2,7 +2,7 @@
 //!
 //! Limits bound it: frames taken and sent, commands heard, octets copied for programs (`sockets`), and the
 //! time after which no frame is sent. The remaining work waits for the next turn, which looks at the device
-//! first. Another thread unmaps memory.
+//! first, and which waits a moment where the work is not for the wire. Another thread unmaps memory.
 
 use super::host::GateOpening;
 use super::{
@@ -17,6 +17,10 @@ use rota_wire::MacAddr;
 
 /// After this time a turn sends no more frames: the next turn looks at the device and the token first.
 const TURN_WORK: Span = Span::from_micros(200);
+/// So long the thread waits for frames where a turn sent none and left work for programs: other threads get
+/// the CPU meanwhile. Without it a program that always has messages for its own station holds the CPU of a
+/// thread under SCHED_FIFO, until the kernel stops that thread for 50 ms of each second.
+pub(super) const PAUSE: Span = Span::from_micros(100);
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn turns(&mut self) -> Result<(), Stopped> {
@@ -28,6 +32,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// One turn: a look at the device, and a bounded amount of other work. False at the end.
     pub(super) fn turn(&mut self) -> Result<bool, Stopped> {
         let armed = self.drain()?;
+        self.pause()?;
         let due = self.due();
         let mut ready = [u64::MAX; 64];
         let mut count = 0;
@@ -73,6 +78,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn begin_turn(&mut self, at: Instant) {
         self.turn_frames = self.own_frames + FRAMES_OUT_A_TURN as u64;
         self.turn_until = at + TURN_WORK;
+        self.sent_before_turn = self.own_frames + self.host.left;
     }
 
     /// Notes what the turn took.
@@ -106,6 +112,16 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.node.leave(at);
             self.leaving = Some(at + LEAVE_WAIT);
         }
+    }
+
+    /// After a turn that sent nothing and left work for programs: waits for frames and nothing else.
+    pub(super) fn pause(&mut self) -> Result<(), Stopped> {
+        let sent = self.own_frames + self.host.left > self.sent_before_turn;
+        if sent || !(self.has_more || self.rings.sockets.has_more()) {
+            return Ok(());
+        }
+        let until = self.node.deadline().min(now() + PAUSE);
+        self.wire.wait(until).map(|_| ()).map_err(system("epoll"))
     }
 
     pub(super) fn due(&self) -> Instant {

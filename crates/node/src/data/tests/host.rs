@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::commands::ControlEnd;
+use crate::data::turn::PAUSE;
 use crate::gate::EgressError;
 use rota_driver::device::Received as FromDevice;
 use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
@@ -278,4 +279,19 @@ fn each_frame_that_is_dropped_is_counted_under_its_reason() {
     until(&mut lan, "all have ended", |lan| lan.0.data.host_frames().waiting == 0);
     let frames = lan.0.data.host_frames();
     assert!(frames.no_room > 0 && frames.unaccounted() == 0, "{frames:?}");
+}
+
+/// A hostile program held the CPU of the thread for whole seconds: its doorbell ended each wait.
+#[test]
+fn a_turn_that_left_work_for_programs_waits_for_frames_alone() {
+    let mut lan = lan();
+    until(&mut lan, "nothing is due", |lan| {
+        lan.0.data.node.deadline() > now() + Span::from_millis(20) && !lan.0.data.has_more
+    });
+    let data = &mut lan.0.data;
+    data.has_more = true;
+    data.sent_before_turn = data.own_frames + data.host.left;
+    let begin = now();
+    assert!(data.pause().is_ok());
+    assert!(now().since(begin) >= PAUSE);
 }
