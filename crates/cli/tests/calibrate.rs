@@ -37,7 +37,7 @@ fn stations_measure_each_other_and_admit_by_what_was_found() {
     // One that reckons otherwise is told so and not believed.
     let _third = lab.start_node(3, &[]);
     lab.wait_for_status(1, "the stranger's settings", |status| {
-        status.to_string().contains("or the calibration file); digest")
+        status.to_string().contains("its cost of a visit (--calibration) is 50 us")
     });
     let taken = lab.rota(1, &["calibrate", "--interface", "eth0", "--duration", "1s", "--out", &file]);
     assert!(taken.err.contains("already belongs to another rota process"), "{}", taken.err);

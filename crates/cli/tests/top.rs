@@ -95,7 +95,7 @@ fn a_host_whose_node_is_gone_is_told_of_by_whoever_hears_its_flood() {
     assert!(sentence.contains("02:52:4f:54:41:02") && sentence.contains("heard by n4"), "{sentence}");
     drop(nodes);
     let gone = lab.rota(3, &["top", "--once"]);
-    assert_eq!(gone.status.code(), Some(1), "{}", gone.err);
+    assert_eq!(gone.status.code(), Some(5), "{}", gone.err);
 }
 
 /// A segment in plain mode forgets members that are silent; who watches is told.
