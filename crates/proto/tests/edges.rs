@@ -43,7 +43,7 @@ fn the_peer_of_each_channel_is_known() {
     assert_eq!(rig.node.peer(ChannelId(u64::MAX)), None);
 }
 
-/// What finds no room in the queue counts, each frame once.
+/// Each frame without room in the queue counts once.
 #[test]
 fn each_frame_that_is_dropped_is_counted() {
     let mut rig = Rig::ring();
@@ -102,7 +102,7 @@ fn two_signals_leave_in_one_visit_of_one_frame() {
     assert_eq!((rig.count(Kind::Signal), rig.count(Kind::Token)), (2, 1));
 }
 
-/// What link control sends under the token counts at its level.
+/// Frames of link control under the token count at their level.
 #[test]
 fn messages_under_the_token_count_at_their_level() {
     let mut lan = Lan::token(3);

@@ -1,65 +1,16 @@
-//! What is evidence against a station, and what is none, down to the last hold and the last cycle (decision
-//! 016). A script plays the other stations.
+//! The limits of evidence against a station, down to the last hold and the last cycle (decision 016). A
+//! script plays the other stations.
 
 mod rig;
 
+use rig::hogs::{GIVEN, begin, cycle, given, hop, struck, token, visit};
 use rig::{ME, Rig, TRT, mac, ms};
 use rota_proto::ChannelEvent;
 use rota_units::Span;
 use rota_wire::{Foul, Kind, Phase, Slot, SlotList, Struck, Token};
 
-const SLOTS: &[(u16, u32, bool)] = &[(1, 6_000, true), (3, 6_000, true)];
-/// When the first slot is passed on, and when its time is over.
-const GIVEN: Span = Span::from_millis(5);
+/// When the time of the first slot is over.
 const OFFSET: Span = Span::from_millis(6);
-
-fn token(rig: &Rig, cycle: u32, phase: Phase, position: u16, spent: Span) -> Token {
-    let residual_ns = TRT.minus(spent).as_nanos() as u32;
-    Token { cycle, position, residual_ns, next_nrt: ME, ..rig.token(phase, SLOTS) }
-}
-
-/// The cycle master begins a cycle.
-fn begin(rig: &mut Rig, cycle: u32, change: impl FnOnce(&mut Token)) {
-    let mut list = token(rig, cycle, Phase::RealTime, 0, Span::ZERO);
-    change(&mut list);
-    let mut body = [0; 1_400];
-    let length = list.emit(&mut body);
-    rig.stamp.2 += 1;
-    rig.hear_ring(1, Kind::List, rig.stamp, &body[..length]);
-}
-
-fn hop(rig: &mut Rig, (from, to): (u16, u16), hops: u64, token: &Token) {
-    let audited = Token { audit: Some(mac(to)), ..*token };
-    rig.hear_token(from, hops, &audited);
-}
-
-/// One cycle in which station 3 is given its slot and keeps the token for so long.
-fn cycle(rig: &mut Rig, cycle: u32, kept: Span) {
-    begin(rig, cycle, |_| ());
-    rig.run(GIVEN);
-    let given = token(rig, cycle, Phase::RealTime, 1, GIVEN);
-    hop(rig, (1, 3), 1, &given);
-    rig.run(kept);
-    let said = token(rig, cycle, Phase::Home, 2, ms(8));
-    hop(rig, (3, 1), 1, &said);
-    rig.run(ms(3));
-}
-
-/// The token comes to this station in an ordinary round of that cycle.
-fn visit(rig: &mut Rig, cycle: u32) {
-    begin(rig, cycle, |_| ());
-    rig.run(ms(2));
-    rig.clear();
-    let here = token(rig, cycle, Phase::NonRealTime, 2, ms(2));
-    rig.hear_token(1, 1, &here);
-    rig.run(ms(3));
-}
-
-fn struck(rig: &Rig) -> Option<Struck> {
-    let lists = rig.sent.iter().filter(|sent| sent.header.kind == Kind::List);
-    lists.filter_map(|sent| Token::parse(&sent.body).expect("sound").struck).next()
-}
-
 const HELD: Option<Struck> = Some(Struck { station: 3, why: Foul::Held });
 
 fn slack(rig: &Rig) -> Span {
@@ -142,19 +93,16 @@ fn a_token_that_is_not_the_next_one_of_its_holder_is_no_evidence() {
         let mut rig = Rig::ring();
         for at in 0..8 {
             let number = 10 + at * 2;
-            begin(&mut rig, number, |_| ());
-            rig.run(GIVEN);
-            let given = token(&rig, number, Phase::RealTime, 1, GIVEN);
-            hop(&mut rig, (1, 3), 1, &given);
-            rig.run(ms(50));
-            let said = token(&rig, number, Phase::Home, 2, ms(8));
-            match what {
-                0 => hop(&mut rig, (3, 1), 1, &said),
-                1 => hop(&mut rig, (3, 1), 2, &said),
-                2 => hop(&mut rig, (1, 3), 1, &Token { phase: Phase::NonRealTime, ..said }),
-                _ => hop(&mut rig, (3, 1), 1, &Token { cycle: number + 1, ..said }),
-            }
-            rig.run(ms(3));
+            given(&mut rig, number, |rig, _| {
+                rig.run(ms(50));
+                let said = token(rig, number, Phase::Home, 2, ms(8));
+                match what {
+                    0 => hop(rig, (3, 1), 1, &said),
+                    1 => hop(rig, (3, 1), 2, &said),
+                    2 => hop(rig, (1, 3), 1, &Token { phase: Phase::NonRealTime, ..said }),
+                    _ => hop(rig, (3, 1), 1, &Token { cycle: number + 1, ..said }),
+                }
+            });
         }
         visit(&mut rig, 40);
         assert_eq!(struck(&rig), HELD.filter(|_| what == 0), "case {what}");
@@ -168,16 +116,13 @@ fn a_token_that_was_sent_again_is_measured_from_its_copy() {
         let mut rig = Rig::ring();
         for at in 0..8 {
             let number = 10 + at * 2;
-            begin(&mut rig, number, |_| ());
-            rig.run(GIVEN);
-            let given = token(&rig, number, Phase::RealTime, 1, GIVEN);
-            hop(&mut rig, (1, 3), 1, &given);
-            rig.run(ms(40));
-            hop(&mut rig, (1, 3), 0, &given);
-            rig.run(kept);
-            let said = token(&rig, number, Phase::Home, 2, ms(8));
-            hop(&mut rig, (3, 1), 1, &said);
-            rig.run(ms(3));
+            given(&mut rig, number, |rig, given| {
+                rig.run(ms(40));
+                hop(rig, (1, 3), 0, given);
+                rig.run(kept);
+                let said = token(rig, number, Phase::Home, 2, ms(8));
+                hop(rig, (3, 1), 1, &said);
+            });
         }
         visit(&mut rig, 40);
         assert_eq!(struck(&rig), wanted, "{kept}");
@@ -190,7 +135,7 @@ fn evidence_ends_eight_cycles_behind_the_last_of_it() {
     for (quiet, wanted) in [(ms(240), HELD), (ms(270), None)] {
         let mut rig = Rig::ring();
         (0..6).for_each(|at| cycle(&mut rig, 10 + at * 2, ms(50)));
-        // What `cycle` and `visit` wait for is part of it.
+        // The waits of `cycle` and `visit` are part of it.
         rig.run(quiet.minus(ms(5)));
         visit(&mut rig, 40);
         assert_eq!(struck(&rig), wanted, "{quiet}");

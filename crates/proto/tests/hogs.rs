@@ -3,6 +3,7 @@
 
 mod rig;
 
+use rig::hogs::{begin, cycle, hop, struck, token, visit};
 use rig::{ME, Rig, TRT, mac, ms};
 use rota_proto::{ChannelEvent, Excluded};
 use rota_units::Span;
@@ -10,59 +11,6 @@ use rota_wire::bodies::{ModeNotice, StationState};
 use rota_wire::{
     Announce, Foul, Kind, LinkHeader, MacAddr, Phase, Struck, Token, UNIT_HEADER_OCTETS, UnitHeader,
 };
-
-const SLOTS: &[(u16, u32, bool)] = &[(1, 6_000, true), (3, 6_000, true)];
-
-fn token(rig: &Rig, cycle: u32, phase: Phase, position: u16, spent: Span) -> Token {
-    let residual_ns = TRT.minus(spent).as_nanos() as u32;
-    Token { cycle, position, residual_ns, next_nrt: ME, ..rig.token(phase, SLOTS) }
-}
-
-/// The cycle master begins a cycle.
-fn begin(rig: &mut Rig, cycle: u32, change: impl FnOnce(&mut Token)) {
-    let mut list = token(rig, cycle, Phase::RealTime, 0, Span::ZERO);
-    change(&mut list);
-    let mut body = [0; 1_400];
-    let length = list.emit(&mut body);
-    rig.stamp.2 += 1;
-    rig.hear_ring(1, Kind::List, rig.stamp, &body[..length]);
-}
-
-/// A hop of an audited token between two others, or to this station.
-fn hop(rig: &mut Rig, from: u16, to: u16, token: &Token) {
-    let audited = Token { audit: Some(mac(to)), ..*token };
-    rig.hear_token(from, 1, &audited);
-}
-
-/// One cycle in which station 3 keeps the token for so long, and says that it took 2 ms.
-fn cycle(rig: &mut Rig, cycle: u32, kept: Span) {
-    begin(rig, cycle, |_| ());
-    rig.run(ms(5));
-    let given = token(rig, cycle, Phase::RealTime, 1, ms(5));
-    hop(rig, 1, 3, &given);
-    rig.run(kept);
-    let said = token(rig, cycle, Phase::Home, 2, ms(8));
-    hop(rig, 3, 1, &said);
-    rig.run(ms(3));
-}
-
-/// The next cycle brings the token to this station.
-fn visit(rig: &mut Rig, cycle: u32) {
-    begin(rig, cycle, |_| ());
-    rig.run(ms(2));
-    rig.clear();
-    let here = token(rig, cycle, Phase::NonRealTime, 2, ms(2));
-    rig.hear_token(1, 1, &here);
-    rig.run(ms(3));
-}
-
-fn struck(rig: &Rig) -> Option<Struck> {
-    rig.sent.iter().filter(|sent| sent.header.kind == Kind::List).find_map(|sent| {
-        let list = Token::parse(&sent.body).expect("sound");
-        assert!(list.struck.is_none_or(|struck| list.dead.contains(struck.station)));
-        list.struck
-    })
-}
 
 #[test]
 fn an_audited_token_is_taken_by_the_one_that_it_names() {
@@ -72,12 +20,12 @@ fn an_audited_token_is_taken_by_the_one_that_it_names() {
     rig.clear();
     let before = rig.node.link().list_stamp();
     let token = token(&rig, 5, Phase::RealTime, 1, ms(2));
-    hop(&mut rig, 1, 3, &token);
+    hop(&mut rig, (1, 3), 1, &token);
     rig.run(ms(1));
     assert_eq!((rig.state(), rig.sent.len()), ("ring", 0), "{:?}", rig.sent);
     assert_eq!(rig.node.link().list_stamp(), before, "who overhears believes nothing");
     let home = Token { phase: Phase::NonRealTime, position: 2, ..token };
-    hop(&mut rig, 3, ME, &home);
+    hop(&mut rig, (3, ME), 1, &home);
     rig.run(ms(2));
     let passed = rig.last(Kind::Token);
     assert_eq!(passed.to, MacAddr::BROADCAST, "it goes on to all");
@@ -188,10 +136,10 @@ fn who_hears_late_blames_nobody() {
         rig.run(ms(25));
         // Written 20 ms ago; the next frame has waited for 70.
         let given = token(&rig, number, Phase::RealTime, 1, ms(5));
-        hop(&mut rig, 1, 3, &given);
+        hop(&mut rig, (1, 3), 1, &given);
         rig.run(ms(50));
         let said = token(&rig, number, Phase::Home, 2, ms(8));
-        hop(&mut rig, 3, 1, &said);
+        hop(&mut rig, (3, 1), 1, &said);
         rig.run(ms(3));
     }
     visit(&mut rig, 40);

@@ -524,7 +524,7 @@ fn a_station_whose_frame_counter_another_spends_is_heard_again() {
     }
 }
 
-/// What was recorded before and after a question, its answer among it, is old to the station that asked.
+/// Recorded frames from before and after a question, its answer too, are old to the station that asked.
 #[test]
 fn after_the_answer_no_frame_of_the_station_is_new_again() {
     let mut segment = Segment::new(1);

@@ -1,4 +1,4 @@
-//! What one station does when it hears the will of another, frame by frame.
+//! The answers of one station to the will of another, frame by frame.
 
 mod rig;
 

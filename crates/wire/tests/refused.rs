@@ -5,15 +5,19 @@ use rota_wire::{
     Phase, SlotList, StationSet, Token, emit_frame,
 };
 
+fn body(emit: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
+    let mut body = vec![0; 2_000];
+    let octets = emit(&mut body);
+    body.truncate(octets);
+    body
+}
+
 fn form(key_epoch: u8, part: u8, parts: u8, stations: &[u16]) -> Vec<u8> {
     let mut form = Form::new(7, key_epoch, part, parts);
     for &station in stations {
         assert!(form.push(FormMember { station, mac: MacAddr([2; 6]), incarnation: 3, nonce: 4 }));
     }
-    let mut body = vec![0; 2_000];
-    let octets = form.emit(&mut body);
-    body.truncate(octets);
-    body
+    body(|into| form.emit(into))
 }
 
 #[test]
@@ -45,10 +49,7 @@ fn token(hold: u8, drain: u8) -> Vec<u8> {
         slots: SlotList::EMPTY,
         leases: Some(Leases { hold, drain, ..Leases::SAFE }),
     };
-    let mut body = vec![0; 1_400];
-    let octets = token.emit(&mut body);
-    body.truncate(octets);
-    body
+    body(|into| token.emit(into))
 }
 
 /// A token that may be held for longer than a claim reckons with would be two tokens.

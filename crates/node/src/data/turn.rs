@@ -117,15 +117,20 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// After a turn that sent nothing and left work for programs: waits for frames and nothing else.
     pub(super) fn pause(&mut self) -> Result<(), Stopped> {
         let sent = self.own_frames + self.host.left > self.sent_before_turn;
-        if sent || !(self.has_more || self.rings.sockets.has_more()) {
+        if sent || !self.leaves_work() {
             return Ok(());
         }
         let until = self.node.deadline().min(now() + PAUSE);
         self.wire.wait(until).map(|_| ()).map_err(system("epoll"))
     }
 
+    /// True if the machines or the sockets have work that the turn had no time for.
+    fn leaves_work(&self) -> bool {
+        self.has_more || self.rings.sockets.has_more()
+    }
+
     pub(super) fn due(&self) -> Instant {
-        if self.has_more || self.has_commands || self.rings.sockets.has_more() {
+        if self.has_commands || self.leaves_work() {
             return Instant::ZERO;
         }
         let card = if self.card_wanted { now() + BACKLOG_AGAIN } else { Instant::FAR };

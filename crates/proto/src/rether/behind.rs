@@ -128,7 +128,6 @@ impl Rether {
         }
         // Neither 0, which answers nothing, nor a sign of a contested address.
         let challenge = self.rng.next_u64() >> 1 | 1;
-        let Some(member) = self.members.by_mac_mut(mac) else { return };
         (member.behind.challenge, member.behind.next) = (challenge, now + ASK_EVERY);
         self.counters.senders_behind += 1;
         let answer = JoinAnswer { nonce: known, challenge, verdict: Verdict::Behind };

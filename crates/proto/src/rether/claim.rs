@@ -183,7 +183,7 @@ impl Rether {
             .map(|member| member.station)
             .filter(|station| *station != 0 && !claim.granted.contains(*station))
             .collect();
-        let deaths = self.counters.stations_declared_dead;
+        let explained = silent.iter().any(|station| !token.dead.contains(*station));
         for station in silent {
             if !token.dead.contains(station) {
                 token.dead.insert(station);
@@ -198,7 +198,7 @@ impl Rether {
         (token.audit, token.struck) = (None, None);
         token.dead.remove(self.station);
         // In a claim by silence a station that stays silent explains it, and no station that answers.
-        if claim.watched || self.counters.stations_declared_dead == deaths {
+        if claim.watched || !explained {
             self.leave_out_who_stalls(now, &claim, &mut token);
         }
         token.phase = if token.slots.as_slice().is_empty() { Phase::First } else { Phase::Home };

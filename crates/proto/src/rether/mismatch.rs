@@ -259,17 +259,18 @@ impl super::Rether {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use rota_units::{BitRate, Octets};
 
     const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
 
-    fn settings() -> Settings {
+    pub(in crate::rether) fn settings() -> Settings {
         Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000))
     }
 
-    fn said(settings: &Settings) -> Announce {
+    /// An announcement of a station with these settings, which states none.
+    pub(in crate::rether) fn said(settings: &Settings) -> Announce {
         let trt_ns = u32::try_from(settings.trt.as_nanos()).unwrap();
         let mut said = Announce::new(1, 2, 3, StationState::Plain, "n9");
         (said.trt_ns, said.rate_bps) = (trt_ns, settings.link.rate.as_bps());

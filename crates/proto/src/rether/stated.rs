@@ -115,20 +115,14 @@ fn named(found: &mut Found, settings: &Settings, said: &Announce, theirs: &State
 
 #[cfg(test)]
 mod tests {
+    use super::super::mismatch::{self, tests::settings};
     use super::*;
     use rota_admission::LinkModel;
     use rota_units::{BitRate, Octets};
-    use rota_wire::bodies::StationState;
-
-    fn settings() -> Settings {
-        Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000))
-    }
 
     fn said(settings: &Settings) -> Announce {
-        let trt_ns = u32::try_from(settings.trt.as_nanos()).unwrap();
-        let mut said = Announce::new(1, 2, 3, StationState::Plain, "n9");
-        (said.trt_ns, said.rate_bps) = (trt_ns, settings.link.rate.as_bps());
-        (said.settings, said.stated) = (settings.digest(), Some(settings.stated()));
+        let mut said = mismatch::tests::said(settings);
+        said.stated = Some(settings.stated());
         said
     }
 

@@ -1,6 +1,8 @@
 //! A bench for one node: a script plays the other stations, frame by frame, and reads what the node sends.
 #![allow(dead_code)] // Each test file uses a part of it.
 
+pub mod hogs;
+
 use rota_proto::{
     ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest,
     Output, Payloads, PortId, Received, Settings, UnitRef,
@@ -431,7 +433,7 @@ impl Rig {
         self.run(Span::from_micros(100));
     }
 
-    /// What the list of each cycle of this master says. Its token comes home from `from`, changed as wished.
+    /// The lists of so many cycles of this master. Its token comes home from `from`, changed as wished.
     pub fn lists(&mut self, from: u16, cycles: u32, mut each: impl FnMut(u32, &mut Token)) -> Vec<Token> {
         let mut lists = Vec::new();
         for at in 0..cycles {
