@@ -22,8 +22,6 @@ impl Framing {
     pub const MTU_MIN: u16 = 576;
     /// See [`Self::MTU_MIN`].
     pub const MTU_MAX: u16 = 9_000;
-    /// Most octets of a unit in one frame, whatever the MTU: a receiver's memory has places of this size.
-    pub const FRAGMENT_OCTETS_MAX: u64 = 2_048;
 
     /// Ethernet with another MTU.
     pub const fn ethernet(mtu: u16) -> Self {
@@ -37,16 +35,11 @@ impl Framing {
         Octets::new(if bare < shortest { shortest } else { bare })
     }
 
-    /// Octets of a client's unit that fit into one frame: 1436 on plain Ethernet, never less than one.
+    /// Octets of a client's unit that fit into one frame: 1,436 on plain Ethernet, 8,936 with the longest
+    /// frames, never less than one.
     pub const fn unit_payload_max(&self) -> u64 {
         let room = self.mtu.saturating_sub(self.rota_octets) as u64;
-        if room == 0 {
-            1
-        } else if room > Self::FRAGMENT_OCTETS_MAX {
-            Self::FRAGMENT_OCTETS_MAX
-        } else {
-            room
-        }
+        if room == 0 { 1 } else { room }
     }
 
     /// Frames that a unit of `unit` octets is cut into: n of eq. 7; an empty unit still needs one.
@@ -242,11 +235,13 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_is_cut_by_the_mtu_and_no_piece_is_longer_than_a_receivers_place() {
+    fn a_unit_is_cut_into_full_frames_of_the_mtu() {
         let unit = Octets::new(6_250);
         let frames = |mtu| Framing::ethernet(mtu).frames_of(unit);
-        assert_eq!([576, 1_400, 1_500, 9_000].map(frames), [13, 5, 5, 4]);
-        assert_eq!(Framing::ethernet(9_000).unit_payload_max(), 2_048);
+        assert_eq!([576, 1_400, 1_500, 9_000].map(frames), [13, 5, 5, 1]);
+        let jumbo = Framing::ethernet(9_000);
+        assert_eq!((jumbo.unit_payload_max(), jumbo.frames_of(Octets::new(30_000))), (8_936, 4));
+        assert_eq!(jumbo.unit_wire_octets(Octets::new(30_000)).get(), 30_000 + 4 * (64 + 38));
         let link = LinkModel::new(BitRate::from_mbit(10), Framing::ethernet(9_000), 100);
         assert_eq!(link.frame_span_max(), Span::from_nanos(7_230_400));
     }

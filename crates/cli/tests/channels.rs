@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Lab, Program, skipped, testdata, text};
+use common::{Lab, Program, ROTA, skipped, testdata, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -200,7 +200,7 @@ fn ordinary_tcp_crosses_in_both_modes() {
     sender.interrupt();
 }
 
-/// Frames of 9,000 octets met ports of 1,500.
+/// Frames of 9,000 octets met ports of 1,500, and units were cut to 2,048 octets, into 15 frames each.
 #[test]
 fn a_whole_lab_has_the_mtu_that_was_asked_for() {
     let Some(lab) = Lab::without_nodes("mtu", 2, &["--rate", "100mbit", "--mtu", "9000"]) else { return };
@@ -210,4 +210,17 @@ fn a_whole_lab_has_the_mtu_that_was_asked_for() {
     let ping = ping.unwrap();
     let is_there = !text(&ping.stderr).contains("could not run");
     assert!(!is_there || ping.status.success(), "{}", text(&ping.stdout));
+
+    let (sent, received) = (lab.file("sent"), lab.file("received"));
+    let octets: Vec<u8> = (0..180_000_u32).map(|at| (at % 251) as u8).collect();
+    std::fs::write(&sent, &octets).unwrap();
+    let receiver = lab.receiver(2, "1", &["--out", received.to_str().unwrap()]);
+    let words = "send --to n2 --service 1 --rate 2.4mbit --period 100ms --frames 6";
+    let send = format!("exec {ROTA} {words} < {}", sent.display());
+    Program::start(lab.exec(1, &["sh", "-c", &send])).finish().carried();
+    let told = receiver.finish().carried().json();
+    assert_eq!((&told["complete"], &told["incomplete"], &told["lost"]), (&6.into(), &0.into(), &0.into()));
+    assert!(std::fs::read(&received).unwrap() == octets, "the octets of six units of 30,000");
+    let counters = lab.rota(2, &["status", "--counters", "--json"]).well().json();
+    assert_eq!(counters["fragments_received"], 6 * 4, "each unit is cut into four frames");
 }

@@ -430,8 +430,11 @@ impl Control<'_> {
         let Listening { service, buffers, .. } = session.listens[place];
         // What it may grow to, which the sender's first word tells.
         let buffers = buffers.max(4).max(contract.buffers);
-        let slots = rx_slots_for(buffers, contract.unit_octets_max, self.facts.payload_max);
-        let shape = SinkShape { slots, unit_octets_max: contract.unit_octets_max };
+        let unit_octets_max = contract.unit_octets_max;
+        // No fragment is longer than its unit, nor than a frame of this port holds.
+        let fragment_octets = self.facts.payload_max.min(unit_octets_max);
+        let slots = rx_slots_for(buffers, unit_octets_max, fragment_octets);
+        let shape = SinkShape { slots, fragment_octets, unit_octets_max };
         let sink = self.make_sink(at, shape);
         // The program is told once the channel is reserved: one that admission refuses is none
         // of its business.

@@ -6,8 +6,9 @@
 //! charges and gives back: the data thread carries a [`Charge`] beside the memory, and hands both back.
 
 use crate::quota::Quota;
+use rota_shm::SinkShape;
 use rota_shm::control::RefusalInfo;
-use rota_shm::layout::{board_file_octets, tx_file_octets};
+use rota_shm::layout::{PIECE_OCTETS, RxRing, board_file_octets, tx_file_octets};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -154,17 +155,18 @@ fn pages(octets: usize) -> u64 {
 
 /// The memory of a sending channel, in octets; `None` if no file can be so large.
 pub(crate) fn source_octets(buffers: u16, room_octets: u32) -> Option<u64> {
-    Some(pages(tx_file_octets(u32::from(buffers), room_octets)?) + pages(board_file_octets(0)?))
+    Some(pages(tx_file_octets(u32::from(buffers), room_octets)?) + pages(board_file_octets(RxRing::NONE)?))
 }
 
 /// The memory of a receiving channel, in octets.
-pub(crate) fn sink_octets(slots: u32) -> Option<u64> {
-    board_file_octets(slots).map(pages)
+pub(crate) fn sink_octets(shape: SinkShape) -> Option<u64> {
+    board_file_octets(RxRing::new(shape.slots, shape.fragment_octets)?).map(pages)
 }
 
 /// The memory of a socket of link control, in octets.
 pub(crate) fn socket_octets(messages: u16, message_octets: u32, rx_slots: u32) -> Option<u64> {
-    Some(pages(tx_file_octets(u32::from(messages), message_octets)?) + pages(board_file_octets(rx_slots)?))
+    let ring = RxRing::new(rx_slots, PIECE_OCTETS)?;
+    Some(pages(tx_file_octets(u32::from(messages), message_octets)?) + pages(board_file_octets(ring)?))
 }
 
 /// A budget that leaves a small machine its memory: an eighth of what is to be had, 256 MB at most and 16 MB
@@ -196,6 +198,7 @@ fn cgroup_left() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rota_shm::NodeSink;
 
     fn ledger(all: u64, user: u64) -> Ledger {
         Ledger::new(Quota { memory: all, user_memory: user, ..Quota::default() })
@@ -233,6 +236,20 @@ mod tests {
         assert_eq!(fits, 25);
         assert!(ledger.would_fit(0, source_octets(25, 5_000_000).expect("a file")).is_ok());
         assert!(ledger.would_fit(0, source_octets(26, 5_000_000).expect("a file")).is_err());
+    }
+
+    /// Frames of 9,000 octets bring fragments of 8,936, which were charged as 2,048.
+    #[test]
+    fn a_receiving_channel_is_charged_for_what_is_mapped() {
+        for fragment_octets in [512, 1_436, 8_936] {
+            let shape = SinkShape { slots: 40, fragment_octets, unit_octets_max: 30_000 };
+            let sink = NodeSink::create(shape).expect("memory");
+            let file = sink.descriptors()[0].try_clone_to_owned().expect("a descriptor");
+            let mapped = std::fs::File::from(file).metadata().expect("a file").len();
+            let charged = sink_octets(shape).expect("a file");
+            assert!((mapped..mapped + PAGE).contains(&charged), "{fragment_octets}: {charged} for {mapped}");
+            assert!(mapped >= 40 * u64::from(fragment_octets) && mapped < 40 * 9_100);
+        }
     }
 
     #[test]

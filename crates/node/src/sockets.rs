@@ -5,7 +5,7 @@ use rota_driver::poller::Poller;
 use rota_proto::{
     LlcAddress, LlcEvent, LlcFailure, LlcOutcome, LlcRequest, MessageDelivery, MessagePlace, Node,
 };
-use rota_shm::layout::{COMPLETIONS, FRAGMENT_OCTETS_MAX};
+use rota_shm::layout::{COMPLETIONS, PIECE_OCTETS};
 use rota_shm::{Hostile, MessageFailure, MessageProgress, MessageRoute, UnitDescriptor, UnitRef, ring_bell};
 use rota_units::Instant;
 use std::os::fd::AsFd;
@@ -196,7 +196,7 @@ impl Sockets {
     /// From one program of this host to another.
     fn deliver_here(&mut self, from: LlcAddress, message: u64, octets: u32, to: u8, level: u8) {
         let Some(at) = self.all.iter().position(|socket| socket.number == to) else { return };
-        let mut piece = [0; FRAGMENT_OCTETS_MAX];
+        let mut piece = [0; PIECE_OCTETS as usize];
         let route =
             MessageRoute { socket: from.socket, node: from.node, priority: level, ..MessageRoute::default() };
         let mut parts = Parts::new(self.all[at].deliveries, octets, route);
@@ -328,7 +328,7 @@ impl Parts {
         }
         let mut part = self.descriptor;
         let begin = part.offset as usize;
-        let end = (begin + FRAGMENT_OCTETS_MAX).min(part.unit_octets as usize);
+        let end = (begin + PIECE_OCTETS as usize).min(part.unit_octets as usize);
         part.last = end == part.unit_octets as usize;
         self.over = part.last;
         self.descriptor.fragment += 1;

@@ -5,7 +5,7 @@ use crate::board::BoardView;
 use crate::control::{Reply, Request};
 use crate::counters::CounterReader;
 use crate::layout::{
-    BOARD_OCTETS, LAYOUT_VERSION, RX_SLOT_OCTETS, TRACE_MAGIC, TRACE_SLOTS_AT, TRACE_SNAP_OCTETS,
+    BOARD_MAGIC, BOARD_OCTETS, LAYOUT_VERSION, RxRing, TRACE_MAGIC, TRACE_SLOTS_AT, TRACE_SNAP_OCTETS,
     TraceHeader, TraceSlot, board_file_octets, tx_file_octets,
 };
 use crate::memfd::{self, SIZE_SEALS};
@@ -48,14 +48,17 @@ pub fn fuzz_tx_ring(data: &[u8]) {
 /// its node, but a node that went mad must not crash it.
 pub fn fuzz_rx_ring(data: &[u8]) {
     const SLOTS: usize = 3;
-    let Some(octets) = board_file_octets(SLOTS as u32) else { return };
+    let Some(ring) = RxRing::new(SLOTS as u32, 1_436) else { return };
+    let Some(octets) = board_file_octets(ring) else { return };
+    let slot_octets = ring.slot_octets();
     let Ok(file) = memfd::create("rota-fuzz", octets) else { return };
     let (Ok(pages), Ok(())) = (WritePages::map(&file, octets), memfd::seal(&file, SIZE_SEALS)) else {
         return;
     };
-    let header = [crate::layout::BOARD_MAGIC, crate::layout::LAYOUT_VERSION, 5_000, 0, SLOTS as u64];
+    let header = [BOARD_MAGIC, LAYOUT_VERSION, 5_000, 0, SLOTS as u64, slot_octets as u64];
     header.iter().enumerate().for_each(|(word, &value)| pages.store(word * 8, value));
-    let Ok(mut client) = open_sink(vec![file]) else { return };
+    let open = || file.try_clone().ok().and_then(|file| open_sink(vec![file]).ok());
+    let Some(mut client) = open() else { return };
     let mut into = Vec::new();
     for chunk in data.chunks_exact(11) {
         let (verb, place, value) = split(chunk);
@@ -65,8 +68,13 @@ pub fn fuzz_rx_ring(data: &[u8]) {
             2 => look_at(&client.board),
             // The words that matter, more often than chance would have it.
             3 => pages.store(core::mem::offset_of!(crate::layout::BoardHeader, rx_head), value % 16),
-            4 => pages.store(BOARD_OCTETS + place % SLOTS * RX_SLOT_OCTETS, value % 16),
-            5 => pages.store(BOARD_OCTETS + place % SLOTS * RX_SLOT_OCTETS + place / 4 % 7 * 8, value),
+            4 => pages.store(BOARD_OCTETS + place % SLOTS * slot_octets, value % 16),
+            5 => pages.store(BOARD_OCTETS + place % SLOTS * slot_octets + place / 4 % 7 * 8, value),
+            // The sizes that the head states, and a reader that believes them.
+            6 => {
+                pages.store(place % 6 * 8, value % 9_216);
+                let _ = open().map(|mut client| client.ring.next_unit(&mut Vec::new()));
+            }
             _ => pages.store(place % (octets / 8) * 8, value),
         }
         assert!(into.len() <= 5_000);

@@ -10,11 +10,13 @@ use nix::unistd::ftruncate;
 use rota_units::Instant;
 
 use crate::layout::{
-    BOARD_OCTETS, TX_HEADER_OCTETS, TxDescriptor, TxHeader, UNIT_OCTETS_MAX, sequence_shut, tx_file_octets,
+    BOARD_MAGIC, BOARD_OCTETS, FRAGMENT_OCTETS_MAX, LAYOUT_VERSION, RxRing, SLOTS_MAX, TX_HEADER_OCTETS,
+    TxDescriptor, TxHeader, UNIT_OCTETS_MAX, board_file_octets, sequence_shut, tx_file_octets,
 };
+use crate::memfd::{self, FINAL_SEALS};
 use crate::memory::{MemoryError, NodeSource, SinkShape, SourceShape, open_sink, open_source};
 use crate::raw::WritePages;
-use crate::{Hostile, NodeSink};
+use crate::{Hostile, NodeSink, UnitDescriptor};
 
 const SHAPE: SourceShape = SourceShape { buffers: 4, unit_octets_max: 5_000 };
 
@@ -184,13 +186,83 @@ fn a_client_refuses_files_that_are_none_of_a_channel() {
 #[test]
 fn impossible_shapes_are_refused() {
     let source = |buffers, unit_octets_max| NodeSource::create(SourceShape { buffers, unit_octets_max });
-    let sink = |slots, unit_octets_max| NodeSink::create(SinkShape { slots, unit_octets_max });
+    let sink = |slots, fragment_octets, unit_octets_max| {
+        NodeSink::create(SinkShape { slots, fragment_octets, unit_octets_max })
+    };
     for (buffers, octets) in [(0, 100), (4, 0), (1, UNIT_OCTETS_MAX + 1), (1, u32::MAX), (100, 16 << 20)] {
         assert!(matches!(source(buffers, octets), Err(MemoryError::Shape { .. })), "{buffers} of {octets}");
     }
-    for (slots, octets) in [(0, 100), (u32::MAX, 100), (4, 0), (4, u32::MAX)] {
-        assert!(matches!(sink(slots, octets), Err(MemoryError::Shape { .. })), "{slots} of {octets}");
+    for (slots, fragment, octets) in [
+        (0, 100, 100),
+        (u32::MAX, 100, 100),
+        (4, 0, 100),
+        (4, FRAGMENT_OCTETS_MAX + 1, 10_000),
+        (4, 100, 0),
+        (4, 100, u32::MAX),
+        (SLOTS_MAX, FRAGMENT_OCTETS_MAX, 10_000),
+    ] {
+        let made = sink(slots, fragment, octets);
+        assert!(matches!(made, Err(MemoryError::Shape { .. })), "{slots} of {fragment} for {octets}");
     }
+}
+
+/// The size of a receive slot stands on the board: a reader believes it only if the file is as long as that.
+#[test]
+fn a_board_whose_slots_do_not_fit_its_file_is_refused() {
+    let octets = board_file_octets(RxRing::new(4, 8_936).unwrap()).unwrap();
+    let open = |slots: u64, slot_octets: u64| {
+        let file = memfd::create("rota-board", octets).unwrap();
+        let pages = WritePages::map(&file, octets).unwrap();
+        memfd::seal(&file, FINAL_SEALS).unwrap();
+        let header = [BOARD_MAGIC, LAYOUT_VERSION, 30_000, 0, slots, slot_octets];
+        header.iter().enumerate().for_each(|(word, &value)| pages.store(word * 8, value));
+        open_sink(vec![file]).map(drop)
+    };
+    assert_eq!(open(4, 9_024), Ok(()));
+    for (slots, slot_octets) in [
+        (4, 0),
+        (4, 2_112),
+        (4, 9_023),
+        (4, 9_088),
+        (4, u64::MAX),
+        (3, 9_024),
+        (5, 9_024),
+        (2, 18_048),
+        (u64::MAX, 9_024),
+        (0, 0),
+    ] {
+        assert!(
+            matches!(open(slots, slot_octets), Err(MemoryError::NotOurs { .. })),
+            "{slots}: {slot_octets}"
+        );
+    }
+}
+
+/// A fragment of a frame of 9,000 octets fits its slot; one octet more than a slot holds is refused by the
+/// writer, and a length beyond the slot by the reader.
+#[test]
+fn a_slot_holds_what_its_ring_was_made_for_and_no_more() {
+    let shape = SinkShape { slots: 4, fragment_octets: 8_936, unit_octets_max: 30_000 };
+    let mut node = NodeSink::create(shape).unwrap();
+    let file = node.descriptors()[0].try_clone_to_owned().unwrap();
+    let mut client = open_sink(vec![file]).unwrap();
+    let sent: Vec<u8> = (0..30_000_u32).map(|at| (at % 251) as u8).collect();
+    for (fragment, piece) in sent.chunks(8_936).enumerate() {
+        let offset = fragment as u32 * 8_936;
+        let last = offset as usize + piece.len() == sent.len();
+        let unit = UnitDescriptor {
+            fragment: fragment as u16,
+            last,
+            unit_octets: 30_000,
+            offset,
+            ..UnitDescriptor::default()
+        };
+        assert!(node.ring.push(&unit, piece));
+        assert!(!node.ring.push(&unit, &[0; 8_961]));
+    }
+    let mut received = Vec::new();
+    let unit = client.ring.next_unit(&mut received).unwrap().unit;
+    assert!(unit.missing_octets == 0 && received == sent);
 }
 
 /// A client's ring has room for the largest unit: octets behind a short unit do not belong to the unit.

@@ -12,9 +12,11 @@ pub const BOARD_MAGIC: u64 = u64::from_be_bytes(*b"RotaChan");
 /// First word of a counters file: "RotaCntr".
 pub const COUNTERS_MAGIC: u64 = u64::from_be_bytes(*b"RotaCntr");
 /// Version of all layouts in this module; the two sides must agree exactly.
-pub const LAYOUT_VERSION: u64 = 3;
-/// Space for payload in one receive slot, in octets.
-pub const FRAGMENT_OCTETS_MAX: usize = 2048;
+pub const LAYOUT_VERSION: u64 = 4;
+/// Most octets of a unit in one fragment: an MTU of 9,000 without Rota's own 64.
+pub const FRAGMENT_OCTETS_MAX: u32 = 8_936;
+/// Most octets of a message in one slot of a socket's receive ring.
+pub const PIECE_OCTETS: u32 = 2_048;
 /// Largest unit that a channel may carry, in octets.
 pub const UNIT_OCTETS_MAX: u32 = 16 << 20;
 /// Most slots in one ring.
@@ -39,7 +41,9 @@ pub struct BoardHeader {
     pub tx_slots: u64,
     /// Slots in the receive ring behind this header; 0 on a sending channel.
     pub rx_slots: u64,
-    reserved_0: [u64; 3],
+    /// Octets of one slot of the receive ring, its head included: a multiple of 64; 0 where there are none.
+    pub rx_slot_octets: u64,
+    reserved_0: [u64; 2],
     /// Units that the node has taken out of the client-written ring.
     pub tx_released: u64,
     /// Units of which the last frame has left.
@@ -219,8 +223,6 @@ pub const COUNTER_NAME_OCTETS: usize = 56;
 pub const BOARD_OCTETS: usize = size_of::<BoardHeader>();
 /// Octets before the first slot of the client-written ring.
 pub const TX_HEADER_OCTETS: usize = size_of::<TxHeader>();
-/// Octets of one receive slot.
-pub const RX_SLOT_OCTETS: usize = size_of::<RxDescriptor>() + FRAGMENT_OCTETS_MAX;
 
 const _: () = {
     assert!(BOARD_OCTETS == 1024 && align_of::<BoardHeader>() == 8);
@@ -235,7 +237,9 @@ const _: () = {
     assert!(size_of::<CountersHeader>() == 64 && size_of::<CounterEntry>() == 64);
     assert!(size_of::<TraceHeader>() == 128 && size_of::<TraceStation>() == 40);
     assert!(size_of::<TraceSlot>() == 256 && offset_of!(TraceSlot, octets) == 96);
-    assert!(RX_SLOT_OCTETS == 2112 && RX_SLOT_OCTETS.is_multiple_of(64));
+    assert!(rx_slot_octets(PIECE_OCTETS) == 2_112 && rx_slot_octets(1_436) == 1_536);
+    // A slot's octets have 16 bits in its head.
+    assert!(rx_slot_octets(FRAGMENT_OCTETS_MAX) == 9_024 && FRAGMENT_OCTETS_MAX <= u16::MAX as u32);
 };
 
 /// The sequence of a slot while entry `index` is being written into it: odd.
@@ -260,11 +264,66 @@ pub fn tx_file_octets(slots: u32, unit_octets_max: u32) -> Option<usize> {
     (octets <= FILE_OCTETS_MAX).then_some(octets)
 }
 
+/// Octets of one slot of a receive ring whose fragments are at most `fragment_octets` long.
+pub const fn rx_slot_octets(fragment_octets: u32) -> usize {
+    size_of::<RxDescriptor>() + (fragment_octets as usize).next_multiple_of(64)
+}
+
 /// Octets of a node-written file; `None` when it would exceed [`FILE_OCTETS_MAX`].
-pub fn board_file_octets(rx_slots: u32) -> Option<usize> {
-    let slots = usize::try_from(rx_slots).ok()?;
-    let octets = BOARD_OCTETS.checked_add(slots.checked_mul(RX_SLOT_OCTETS)?)?;
+pub fn board_file_octets(ring: RxRing) -> Option<usize> {
+    let slots = usize::try_from(ring.slots).ok()?;
+    let octets = BOARD_OCTETS.checked_add(slots.checked_mul(ring.slot_octets)?)?;
     (octets <= FILE_OCTETS_MAX).then_some(octets)
+}
+
+/// How large a receive ring is. Both ends have it in memory of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RxRing {
+    slots: u32,
+    slot_octets: usize,
+}
+
+impl RxRing {
+    /// That of a sending channel.
+    pub const NONE: Self = Self { slots: 0, slot_octets: 0 };
+
+    /// So many slots for fragments of at most `fragment_octets`; `None` if no ring can be like that.
+    pub fn new(slots: u32, fragment_octets: u32) -> Option<Self> {
+        let is_sound =
+            (1..=SLOTS_MAX).contains(&slots) && (1..=FRAGMENT_OCTETS_MAX).contains(&fragment_octets);
+        is_sound.then(|| Self { slots, slot_octets: rx_slot_octets(fragment_octets) })
+    }
+
+    /// What a board says of its ring; `None` if no ring can be like that.
+    pub(crate) fn stated(slots: u64, slot_octets: u64) -> Option<Self> {
+        let (slots, slot_octets) = (u32::try_from(slots).ok()?, usize::try_from(slot_octets).ok()?);
+        let sizes = rx_slot_octets(1)..=rx_slot_octets(FRAGMENT_OCTETS_MAX);
+        let is_sound = (1..=SLOTS_MAX).contains(&slots)
+            && sizes.contains(&slot_octets)
+            && slot_octets.is_multiple_of(64);
+        let ring = Self { slots, slot_octets };
+        (is_sound || ring == Self::NONE).then_some(ring)
+    }
+
+    /// Fragments that it holds.
+    pub fn slots(self) -> u32 {
+        self.slots
+    }
+
+    /// Octets of one slot.
+    pub fn slot_octets(self) -> usize {
+        self.slot_octets
+    }
+
+    /// Octets of a fragment that one slot holds.
+    pub fn room(self) -> usize {
+        self.slot_octets.saturating_sub(size_of::<RxDescriptor>())
+    }
+
+    /// Where the slot of fragment `index` begins in the file.
+    pub(crate) fn place(self, index: u64) -> usize {
+        BOARD_OCTETS + (index % u64::from(self.slots)) as usize * self.slot_octets
+    }
 }
 
 /// Receive slots that hold `units` whole units of the largest size, cut into `fragment_octets`.
@@ -281,8 +340,39 @@ mod tests {
     fn a_file_beyond_the_limit_is_refused() {
         assert_eq!(tx_file_octets(2, 100), Some(64 + 2 * (64 + 128)));
         assert_eq!(tx_file_octets(SLOTS_MAX, UNIT_OCTETS_MAX), None);
-        assert_eq!(board_file_octets(u32::MAX), None);
-        assert_eq!(board_file_octets(0), Some(1024));
+        assert_eq!(board_file_octets(RxRing::new(SLOTS_MAX, FRAGMENT_OCTETS_MAX).unwrap()), None);
+        assert_eq!(board_file_octets(RxRing::NONE), Some(1024));
+        for (slots, octets) in [(0, 1), (SLOTS_MAX + 1, 1), (1, 0), (1, FRAGMENT_OCTETS_MAX + 1)] {
+            assert_eq!(RxRing::new(slots, octets), None, "{slots} of {octets}");
+        }
+    }
+
+    /// The unit of an MTU of 9,000 had slots of 2,048 octets.
+    #[test]
+    fn a_slot_has_the_size_of_the_ports_fragments() {
+        let file = |slots, fragment| board_file_octets(RxRing::new(slots, fragment).unwrap()).unwrap();
+        assert_eq!(file(20, 1_436), 1_024 + 20 * 1_536, "less than the 2,112 that it was");
+        assert_eq!(file(20, 512), 1_024 + 20 * 576);
+        assert_eq!(file(4, 8_936), 1_024 + 4 * 9_024);
+        assert_eq!(RxRing::new(4, 8_936).unwrap().room(), 8_960);
+    }
+
+    #[test]
+    fn what_a_board_says_of_its_ring_is_checked() {
+        let is_sound = |slots, octets| RxRing::stated(slots, octets).is_some();
+        assert!(is_sound(0, 0) && is_sound(1, 128) && is_sound(u64::from(SLOTS_MAX), 9_024));
+        for (slots, octets) in [
+            (0, 2_112),
+            (1, 0),
+            (1, 64),
+            (1, 129),
+            (1, 9_088),
+            (1, u64::MAX),
+            (u64::from(SLOTS_MAX) + 1, 2_112),
+            (1 << 32, 2_112),
+        ] {
+            assert!(!is_sound(slots, octets), "{slots} of {octets}");
+        }
     }
 
     #[test]

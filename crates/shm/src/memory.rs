@@ -10,8 +10,8 @@ use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, 
 
 use crate::board::{Board, BoardView, EventSeen};
 use crate::layout::{
-    BOARD_MAGIC, BOARD_OCTETS, BoardHeader, COMPLETIONS, LAYOUT_VERSION, SLOTS_MAX, UNIT_OCTETS_MAX,
-    board_file_octets, tx_file_octets,
+    BOARD_MAGIC, BOARD_OCTETS, BoardHeader, COMPLETIONS, LAYOUT_VERSION, PIECE_OCTETS, RxRing, SLOTS_MAX,
+    UNIT_OCTETS_MAX, board_file_octets, tx_file_octets,
 };
 use crate::memfd::{self, FINAL_SEALS, SIZE_SEALS};
 use crate::message::Sleep;
@@ -70,6 +70,8 @@ pub struct SourceShape {
 pub struct SinkShape {
     /// Fragments; see [`crate::layout::rx_slots_for`].
     pub slots: u32,
+    /// Largest fragment, in octets.
+    pub fragment_octets: u32,
     /// Largest unit, in octets.
     pub unit_octets_max: u32,
 }
@@ -165,7 +167,7 @@ impl NodeSource {
         // From here on nobody can cut it; holes are closed off in `mapped`.
         memfd::seal(&file, SIZE_SEALS).map_err(kernel("seal a memory file"))?;
         let pages = ReadPages::map(&file, octets).map_err(kernel("map a memory file"))?;
-        let (board_file, board_pages) = board(unit_octets_max, slots, 0)?;
+        let (board_file, board_pages) = board(unit_octets_max, slots, RxRing::NONE)?;
         let board = Board::new(board_pages);
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let doorbell = EventFd::from_flags(flags).map_err(kernel("make an eventfd"))?;
@@ -208,14 +210,15 @@ impl NodeSocket {
         let SocketShape { messages, message_octets_max: unit_octets_max, rx_slots } = shape;
         let slots = u32::from(messages);
         let wrong = MemoryError::Shape { slots, unit_octets_max };
-        let fits = (1..=COMPLETIONS as u32).contains(&slots) && (1..=SLOTS_MAX).contains(&rx_slots);
+        let fits = (1..=COMPLETIONS as u32).contains(&slots);
         let octets = tx_file_octets(slots, unit_octets_max)
             .filter(|_| fits && (1..=UNIT_OCTETS_MAX).contains(&unit_octets_max))
             .ok_or(wrong)?;
+        let ring = RxRing::new(rx_slots, PIECE_OCTETS).ok_or(wrong)?;
         let file = memfd::create("rota-socket", octets).map_err(kernel("make a memory file"))?;
         memfd::seal(&file, SIZE_SEALS).map_err(kernel("seal a memory file"))?;
         let pages = ReadPages::map(&file, octets).map_err(kernel("map a memory file"))?;
-        let (board_file, board_pages) = board(unit_octets_max, slots, rx_slots)?;
+        let (board_file, board_pages) = board(unit_octets_max, slots, ring)?;
         let board = Board::new(board_pages.clone());
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let doorbell = EventFd::from_flags(flags).map_err(kernel("make an eventfd"))?;
@@ -224,7 +227,7 @@ impl NodeSocket {
             .map_err(kernel("make a pair of sockets"))?;
         Ok(Self {
             messages: TxReader::new(pages, board.clone(), slots, unit_octets_max),
-            received: RxWriter::new(board_pages, rx_slots),
+            received: RxWriter::new(board_pages, ring),
             board,
             doorbell: doorbell.into(),
             bell,
@@ -307,11 +310,11 @@ pub fn open_socket(descriptors: Vec<OwnedFd>) -> Result<ClientSocket, MemoryErro
     };
     let (pages, facts) = open_board(board)?;
     let slots = facts.tx_slots.filter(|slots| (1..=COMPLETIONS as u32).contains(slots));
-    let (Some(slots), Some(rx_slots)) = (slots, facts.rx_slots.filter(|slots| *slots > 0)) else {
+    let (Some(slots), Some(ring)) = (slots, facts.received) else {
         return Err(MemoryError::NotOurs { found: "a channel", wanted: "a socket" });
     };
     let messages = open_tx(&file, slots, facts.unit_octets_max, &pages)?;
-    let received = RxReader::new(pages.clone(), rx_slots, facts.unit_octets_max);
+    let received = RxReader::new(pages.clone(), ring, facts.unit_octets_max);
     Ok(ClientSocket { messages, received, board: BoardView::new(pages), doorbell, bell })
 }
 
@@ -337,12 +340,12 @@ impl NodeSink {
     /// # Errors
     /// [`MemoryError::Shape`] or [`MemoryError::Kernel`] (out of memory or descriptors).
     pub fn create(shape: SinkShape) -> Result<Self, MemoryError> {
-        let SinkShape { slots, unit_octets_max } = shape;
-        if slots == 0 || slots > SLOTS_MAX || !(1..=UNIT_OCTETS_MAX).contains(&unit_octets_max) {
-            return Err(MemoryError::Shape { slots, unit_octets_max });
-        }
-        let (file, pages) = board(unit_octets_max, 0, slots)?;
-        Ok(Self { ring: RxWriter::new(pages.clone(), slots), board: Board::new(pages), file })
+        let SinkShape { slots, fragment_octets, unit_octets_max } = shape;
+        let ring = RxRing::new(slots, fragment_octets)
+            .filter(|_| (1..=UNIT_OCTETS_MAX).contains(&unit_octets_max))
+            .ok_or(MemoryError::Shape { slots, unit_octets_max })?;
+        let (file, pages) = board(unit_octets_max, 0, ring)?;
+        Ok(Self { ring: RxWriter::new(pages.clone(), ring), board: Board::new(pages), file })
     }
 
     /// What goes to the client: the node-written file.
@@ -390,17 +393,17 @@ pub fn open_sink(descriptors: Vec<OwnedFd>) -> Result<ClientSink, MemoryError> {
         return Err(MemoryError::NotOurs { found: "another number of files", wanted: "one file" });
     };
     let (pages, facts) = open_board(board)?;
-    let Some(slots) = facts.rx_slots.filter(|&slots| slots > 0) else {
+    let Some(ring) = facts.received else {
         return Err(MemoryError::NotOurs { found: "a sending channel", wanted: "a receiving channel" });
     };
-    let ring = RxReader::new(pages.clone(), slots, facts.unit_octets_max);
+    let ring = RxReader::new(pages.clone(), ring, facts.unit_octets_max);
     Ok(ClientSink { ring, board: BoardView::new(pages) })
 }
 
 struct BoardFacts {
     unit_octets_max: u32,
     tx_slots: Option<u32>,
-    rx_slots: Option<u32>,
+    received: Option<RxRing>,
 }
 
 /// Makes a node-written file: mapped by us for writing first, then closed for every other writer, because
@@ -408,10 +411,10 @@ struct BoardFacts {
 fn board(
     unit_octets_max: u32,
     tx_slots: u32,
-    rx_slots: u32,
+    ring: RxRing,
 ) -> Result<(OwnedFd, Arc<WritePages>), MemoryError> {
-    let shape = MemoryError::Shape { slots: rx_slots, unit_octets_max };
-    let octets = board_file_octets(rx_slots).ok_or(shape)?;
+    let shape = MemoryError::Shape { slots: ring.slots(), unit_octets_max };
+    let octets = board_file_octets(ring).ok_or(shape)?;
     let file = memfd::create("rota-board", octets).map_err(kernel("make a memory file"))?;
     let pages = WritePages::map(&file, octets).map_err(kernel("map a memory file"))?;
     memfd::seal(&file, FINAL_SEALS).map_err(kernel("seal a memory file"))?;
@@ -419,7 +422,8 @@ fn board(
     pages.store(offset_of!(BoardHeader, version), LAYOUT_VERSION);
     pages.store(offset_of!(BoardHeader, unit_octets_max), u64::from(unit_octets_max));
     pages.store(offset_of!(BoardHeader, tx_slots), u64::from(tx_slots));
-    pages.store(offset_of!(BoardHeader, rx_slots), u64::from(rx_slots));
+    pages.store(offset_of!(BoardHeader, rx_slots), u64::from(ring.slots()));
+    pages.store(offset_of!(BoardHeader, rx_slot_octets), ring.slot_octets() as u64);
     pages.store_release(offset_of!(BoardHeader, magic), BOARD_MAGIC);
     Ok((file, Arc::new(pages)))
 }
@@ -434,16 +438,19 @@ fn open_board(file: OwnedFd) -> Result<(Arc<ReadPages>, BoardFacts), MemoryError
         return Err(MemoryError::NotOurs { found: "a file without a board", wanted: "a channel's board" });
     }
     if pages.load(offset_of!(BoardHeader, version)) != LAYOUT_VERSION {
-        return Err(MemoryError::NotOurs { found: "another layout version", wanted: "version 3" });
+        return Err(MemoryError::NotOurs { found: "another layout version", wanted: "version 4" });
     }
     let small = |at| u32::try_from(pages.load(at)).ok();
+    let ring = RxRing::stated(
+        pages.load(offset_of!(BoardHeader, rx_slots)),
+        pages.load(offset_of!(BoardHeader, rx_slot_octets)),
+    );
     let facts = BoardFacts {
         unit_octets_max: small(offset_of!(BoardHeader, unit_octets_max)).unwrap_or(u32::MAX),
         tx_slots: small(offset_of!(BoardHeader, tx_slots)),
-        rx_slots: small(offset_of!(BoardHeader, rx_slots)),
+        received: ring.filter(|ring| *ring != RxRing::NONE),
     };
-    let holds = facts.rx_slots.and_then(board_file_octets) == Some(octets);
-    if !holds || facts.unit_octets_max > UNIT_OCTETS_MAX {
+    if ring.and_then(board_file_octets) != Some(octets) || facts.unit_octets_max > UNIT_OCTETS_MAX {
         return Err(MemoryError::NotOurs { found: "a board of another size", wanted: "a channel's board" });
     }
     pages.settle();

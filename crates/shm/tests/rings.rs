@@ -7,7 +7,8 @@ use rota_shm::{
 };
 
 fn channel() -> (RxWriter, Board, ClientSink) {
-    let node = NodeSink::create(SinkShape { slots: 64, unit_octets_max: 1_000 }).unwrap();
+    let node =
+        NodeSink::create(SinkShape { slots: 64, fragment_octets: 100, unit_octets_max: 1_000 }).unwrap();
     let files = node.descriptors().iter().map(|file| file.try_clone_to_owned().unwrap()).collect();
     let client = open_sink(files).unwrap();
     let (ring, board) = node.into_parts();

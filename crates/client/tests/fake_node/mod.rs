@@ -282,7 +282,8 @@ impl World {
         };
         let source = NodeSource::create(SourceShape { buffers, unit_octets_max }).unwrap();
         let slots = rx_slots_for(units, unit_octets_max, FRAGMENT_OCTETS as u32);
-        let sink = rota_shm::NodeSink::create(SinkShape { slots, unit_octets_max }).unwrap();
+        let shape = SinkShape { slots, fragment_octets: FRAGMENT_OCTETS as u32, unit_octets_max };
+        let sink = rota_shm::NodeSink::create(shape).unwrap();
         let id = self.next_channel;
         self.next_channel += 1;
         let accepted = Reply::Accepted {

@@ -51,7 +51,7 @@ impl Control<'_> {
 
     /// The memory of a receiving channel.
     pub(super) fn make_sink(&self, at: usize, shape: SinkShape) -> Option<(NodeSink, Charge)> {
-        let octets = sink_octets(shape.slots).unwrap_or(0);
+        let octets = sink_octets(shape).unwrap_or(0);
         let Ok(charge) = self.facts.ledger.charge(self.sessions[at].user, octets) else {
             self.data.refusals().count(Limit::Memory);
             return None;

@@ -32,7 +32,8 @@ fn source() -> (NodeSource, ClientSource) {
 }
 
 fn sink() -> (RxWriter, RxReader) {
-    let shape = SinkShape { slots: SLOTS, unit_octets_max: UNIT_OCTETS as u32 };
+    let shape =
+        SinkShape { slots: SLOTS, fragment_octets: UNIT_OCTETS as u32, unit_octets_max: UNIT_OCTETS as u32 };
     let node = NodeSink::create(shape).unwrap();
     let file = node.descriptors()[0].try_clone_to_owned().unwrap();
     (node.into_parts().0, open_sink(vec![file]).unwrap().ring)

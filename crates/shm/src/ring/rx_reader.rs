@@ -7,9 +7,7 @@ use rota_units::Instant;
 
 use super::reassembly::{Placed, Reassembly, RxUnit};
 use super::rx_writer::{LAST_BIT, STAMPED_BIT, UnitDescriptor};
-use crate::layout::{
-    BOARD_OCTETS, BoardHeader, FRAGMENT_OCTETS_MAX, RX_SLOT_OCTETS, RxDescriptor, sequence_shut,
-};
+use crate::layout::{BoardHeader, RxDescriptor, RxRing, board_file_octets, sequence_shut};
 use crate::raw::ReadPages;
 
 /// Everything that did not become a delivered unit, since the channel began.
@@ -43,13 +41,14 @@ pub struct NextUnit {
 /// Takes units out of a node-written ring.
 pub struct RxReader {
     pages: Arc<ReadPages>,
-    slots: u32,
+    ring: RxRing,
     // Index of the next fragment to read.
     at: u64,
     // Number of the next unit, if none is lost.
     expected: u64,
     reassembly: Reassembly,
-    payload: Box<[u8; FRAGMENT_OCTETS_MAX]>,
+    // What one slot holds.
+    payload: Box<[u8]>,
     // A fragment of the next unit, read while the one before it was still incomplete; it stands in
     // `payload`.
     held: Option<(UnitDescriptor, usize)>,
@@ -58,15 +57,15 @@ pub struct RxReader {
 }
 
 impl RxReader {
-    pub(crate) fn new(pages: Arc<ReadPages>, slots: u32, unit_octets_max: u32) -> Self {
-        assert!(slots > 0 && pages.octets() >= BOARD_OCTETS + slots as usize * RX_SLOT_OCTETS);
+    pub(crate) fn new(pages: Arc<ReadPages>, ring: RxRing, unit_octets_max: u32) -> Self {
+        assert!(ring != RxRing::NONE && board_file_octets(ring).is_some_and(|file| pages.octets() >= file));
         Self {
             pages,
-            slots,
+            ring,
             at: 0,
             expected: 0,
             reassembly: Reassembly::new(unit_octets_max),
-            payload: Box::new([0; FRAGMENT_OCTETS_MAX]),
+            payload: vec![0; ring.room()].into_boxed_slice(),
             held: None,
             spare: Vec::with_capacity(unit_octets_max as usize),
             counts: RxCounts::default(),
@@ -104,7 +103,7 @@ impl RxReader {
         let (mut lost_before, mut skipped_before) = (0, 0);
         let mut spare = std::mem::take(&mut self.spare);
         // A ring's worth at most: a fast sender must not hold the caller here for ever.
-        for _ in 0..self.slots {
+        for _ in 0..self.ring.slots() {
             let Some(next) = self.next_unit(&mut spare) else { break };
             lost_before += next.lost_before;
             let keep = best.is_none_or(|best| best.unit.missing_octets > 0 || next.unit.missing_octets == 0);
@@ -155,13 +154,13 @@ impl RxReader {
             if head <= self.at {
                 return None;
             }
-            let oldest = head.saturating_sub(u64::from(self.slots));
+            let oldest = head.saturating_sub(u64::from(self.ring.slots()));
             self.counts.overrun_fragments += oldest.saturating_sub(self.at);
             self.at = self.at.max(oldest);
 
             let index = self.at;
             self.at += 1;
-            let slot = BOARD_OCTETS + (index % u64::from(self.slots)) as usize * RX_SLOT_OCTETS;
+            let slot = self.ring.place(index);
             let due = sequence_shut(index);
             if self.pages.load_acquire(slot + offset_of!(RxDescriptor, sequence)) != due {
                 self.counts.overrun_fragments += 1;
@@ -173,7 +172,7 @@ impl RxReader {
                 self.counts.overrun_fragments += 1;
                 continue;
             }
-            if octets > FRAGMENT_OCTETS_MAX {
+            if octets > self.payload.len() {
                 self.counts.bad_fragments += 1;
                 continue;
             }
@@ -200,7 +199,7 @@ impl RxReader {
             route: pages.load(slot + offset_of!(RxDescriptor, route)),
         };
         let octets = usize::from(shape as u16);
-        let readable = octets.min(FRAGMENT_OCTETS_MAX);
+        let readable = octets.min(self.payload.len());
         pages.copy_out(slot + size_of::<RxDescriptor>(), &mut self.payload[..readable]);
         (descriptor, octets)
     }

@@ -6,10 +6,7 @@ use std::sync::Arc;
 
 use rota_units::Instant;
 
-use crate::layout::{
-    BOARD_OCTETS, BoardHeader, FRAGMENT_OCTETS_MAX, RX_SLOT_OCTETS, RxDescriptor, sequence_open,
-    sequence_shut,
-};
+use crate::layout::{BoardHeader, RxDescriptor, RxRing, board_file_octets, sequence_open, sequence_shut};
 use crate::raw::WritePages;
 
 /// One fragment as the node parsed it.
@@ -41,21 +38,22 @@ pub(super) const STAMPED_BIT: u64 = 1 << 33;
 /// Writes fragments into a node-written ring.
 pub struct RxWriter {
     pages: Arc<WritePages>,
-    slots: u32,
+    ring: RxRing,
     pushed: u64,
 }
 
 impl RxWriter {
-    pub(crate) fn new(pages: Arc<WritePages>, slots: u32) -> Self {
-        assert!(slots > 0 && pages.read().octets() >= BOARD_OCTETS + slots as usize * RX_SLOT_OCTETS);
-        Self { pages, slots, pushed: 0 }
+    pub(crate) fn new(pages: Arc<WritePages>, ring: RxRing) -> Self {
+        let octets = pages.read().octets();
+        assert!(ring != RxRing::NONE && board_file_octets(ring).is_some_and(|file| octets >= file));
+        Self { pages, ring, pushed: 0 }
     }
 
     /// Writes one fragment over the oldest. False, with nothing written, when the payload is longer than
     /// a slot. Call [`crate::Board::notify`] after the last change of a turn.
     #[must_use]
     pub fn push(&mut self, descriptor: &UnitDescriptor, payload: &[u8]) -> bool {
-        if payload.len() > FRAGMENT_OCTETS_MAX {
+        if payload.len() > self.ring.room() {
             return false;
         }
         let UnitDescriptor {
@@ -75,7 +73,7 @@ impl RxWriter {
         shape |= if arrived_at.is_some() { STAMPED_BIT } else { 0 };
 
         let index = self.pushed;
-        let slot = BOARD_OCTETS + (index % u64::from(self.slots)) as usize * RX_SLOT_OCTETS;
+        let slot = self.ring.place(index);
         let pages = &self.pages;
         pages.store(slot + offset_of!(RxDescriptor, sequence), sequence_open(index));
         pages.write_barrier();

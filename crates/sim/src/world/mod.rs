@@ -406,7 +406,7 @@ impl World {
             tape: None,
             stops_when_broken: false,
             remembers: false,
-            buffer: vec![0; 2_304],
+            buffer: vec![0; usize::from(spec.settings.link.framing.mtu).max(2_240) + 64],
             log: None,
             spec,
         }

@@ -8,7 +8,7 @@ use rota_shm::{NodeSink, SinkShape};
 
 const SERVICE: u16 = 7;
 pub(super) const PATIENCE: Span = Span::from_millis(15_000);
-const SHAPE: SinkShape = SinkShape { slots: 8, unit_octets_max: 100 };
+const SHAPE: SinkShape = SinkShape { slots: 8, fragment_octets: 100, unit_octets_max: 100 };
 
 /// A station, and the control thread's end, which the test plays.
 struct Station {
