@@ -76,7 +76,8 @@ pub fn idle_class() -> Vec<&'static str> {
 }
 
 /// A program that fails runs again behind all others, twice at most: hosts of virtual machines take them off
-/// the processor for longer than a bound, for minutes. A program that passes then is told of as unsteady, to be mended.
+/// the processor for longer than a bound, for minutes. A program that passes then is told of as unsteady, to
+/// be mended.
 fn run_all(programs: &[Program], prefix: &[&str], found: &Mutex<Found>) {
     let first = |program| {
         let outcome = run_one(program, prefix, &[], found);

@@ -41,8 +41,8 @@ fn late(view: &View<'_>, host: usize, ended: Option<(Wait, Span)>, what: &str, f
     findings.add(view.now, "L2", format!("host {host} waited {waited} for {what}; {bound} is the bound"));
 }
 
-/// The time that the slots of a cycle take more while an address is contested: their frames leave at all ports
-/// of a switch, and the token behind them waits at its own port for the last of them (decision 014).
+/// The time that the slots of a cycle take more while an address is contested: their frames leave at all
+/// ports of a switch, and the token behind them waits at its own port for the last of them (decision 014).
 fn flooded(view: &View<'_>, slots: usize) -> Span {
     let mut links = view.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| node.link());
     let contested = links.any(|link| link.sends_to_groups());
