@@ -113,13 +113,24 @@ impl Sockets {
     }
 
     /// Offers the machine the messages of the rings whose doorbell rang, up to the budget of a turn. To be
-    /// called once a turn.
-    pub(crate) fn look(&mut self, at: Instant, ready: &[u64], node: &mut Node, hostile: impl Fn(Note)) {
+    /// called once a turn. False if no ring waits.
+    pub(crate) fn look(
+        &mut self,
+        at: Instant,
+        ready: &[u64],
+        node: &mut Node,
+        hostile: impl Fn(Note),
+    ) -> bool {
+        let mut waits = false;
         for socket in &mut self.all {
             socket.waits |= ready.contains(&socket.token);
+            waits |= socket.waits;
         }
         self.left = OCTETS_A_TURN;
-        self.serve(at, node, &hostile);
+        if waits {
+            self.serve(at, node, &hostile);
+        }
+        waits
     }
 
     /// One message of each ring after the other, so that a full ring keeps no other waiting for long.

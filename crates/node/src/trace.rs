@@ -150,13 +150,13 @@ impl Tracer {
         self.file.is_some()
     }
 
-    /// A frame that the machine has handled, where there is a log; `before` is what it had counted before.
+    /// A frame that the machine has handled, where there is a log; `before` is what was [`counted`] before.
     pub(crate) fn received(
         &mut self,
         at: Instant,
         dequeued: Instant,
         frame: &[u8],
-        before: &Counters,
+        before: &[u64; VERDICTS.len()],
         node: &Node,
         delivery: Option<&Delivery>,
     ) {
@@ -164,7 +164,7 @@ impl Tracer {
             self.link_down = false;
             self.plain_event(TraceEvent::LinkUp, dequeued);
         }
-        let verdict = verdict(before, node.link().counters());
+        let verdict = verdict(before, &counted(node.link().counters()));
         let mut record = self.frame(TraceEvent::Received, frame);
         (record.at_ns, record.noted_ns) = (at.as_nanos(), dequeued.as_nanos());
         record.verdict = verdict;
@@ -540,21 +540,39 @@ fn is_among(mac: [u8; 6], stations: &[([u8; 6], StationId)], alive: &StationSet)
     found.is_ok_and(|at| alive.contains(stations[at].1))
 }
 
-/// What the machine found of a frame, by what it counted.
-fn verdict(before: &Counters, after: &Counters) -> TraceVerdict {
-    let counted = [
-        (before.tokens_accepted, after.tokens_accepted, TraceVerdict::Accepted),
-        (before.tokens_stale, after.tokens_stale, TraceVerdict::Stale),
-        (before.tokens_expired, after.tokens_expired, TraceVerdict::Expired),
-        (before.frames_unproven, after.frames_unproven, TraceVerdict::Unauthentic),
-        (before.frames_malformed, after.frames_malformed, TraceVerdict::Malformed),
-        (before.frames_replayed, after.frames_replayed, TraceVerdict::Replayed),
-        (before.fragments_policed, after.fragments_policed, TraceVerdict::Policed),
-        (before.fragments_unknown, after.fragments_unknown, TraceVerdict::UnknownChannel),
-        (before.jumps_refused, after.jumps_refused, TraceVerdict::Jump),
-    ];
-    let found = counted.into_iter().find(|(before, after, _)| before != after);
-    found.map_or(TraceVerdict::None, |(_, _, verdict)| verdict)
+/// Verdicts on a frame, in the order of [`counted`].
+const VERDICTS: [TraceVerdict; 9] = [
+    TraceVerdict::Accepted,
+    TraceVerdict::Stale,
+    TraceVerdict::Expired,
+    TraceVerdict::Unauthentic,
+    TraceVerdict::Malformed,
+    TraceVerdict::Replayed,
+    TraceVerdict::Policed,
+    TraceVerdict::UnknownChannel,
+    TraceVerdict::Jump,
+];
+
+/// The counters that tell the verdict on a frame. All counters together are many times as long, and this is
+/// copied for each frame.
+pub(crate) fn counted(counters: &Counters) -> [u64; VERDICTS.len()] {
+    [
+        counters.tokens_accepted,
+        counters.tokens_stale,
+        counters.tokens_expired,
+        counters.frames_unproven,
+        counters.frames_malformed,
+        counters.frames_replayed,
+        counters.fragments_policed,
+        counters.fragments_unknown,
+        counters.jumps_refused,
+    ]
+}
+
+/// The machine's verdict on a frame: the first counter that the frame moved.
+fn verdict(before: &[u64; VERDICTS.len()], after: &[u64; VERDICTS.len()]) -> TraceVerdict {
+    let moved = before.iter().zip(after).position(|(before, after)| before != after);
+    moved.map_or(TraceVerdict::None, |at| VERDICTS[at])
 }
 
 /// Octets of a frame; zeros where it ends before.

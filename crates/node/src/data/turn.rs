@@ -6,7 +6,8 @@
 
 use super::host::GateOpening;
 use super::{
-    BACKLOG_AGAIN, COMMANDS, DEVICE, Data, FRAMES_OUT_A_TURN, GATE, LEAVE_WAIT, LLC, Stopped, system, view,
+    BACKLOG_AGAIN, COMMANDS, DEVICE, Data, FRAMES_OUT_A_TURN, GATE, LEAVE_WAIT, LLC, READY_MAX, Stopped,
+    system, view,
 };
 use crate::commands::Note;
 use crate::gate::Egress;
@@ -34,10 +35,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let armed = self.drain()?;
         self.pause()?;
         let due = self.due();
-        let mut ready = [u64::MAX; 64];
+        let mut ready = [0; READY_MAX];
         let mut count = 0;
-        for event in self.poller.wait(due).map_err(system("epoll"))? {
-            ready[count] = event.token;
+        for (place, event) in ready.iter_mut().zip(self.poller.wait(due).map_err(system("epoll"))?) {
+            *place = event.token;
             count += 1;
         }
         let ready = &ready[..count];
