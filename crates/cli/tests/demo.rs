@@ -59,6 +59,9 @@ fn bad_input_gets_one_sentence_and_its_exit_code() {
     }
 }
 
+/// Causes of late frames that break a contract.
+const BROKEN: [&str; 3] = ["beyond_bound", "lost", "incomplete"];
+
 #[test]
 fn a_shrunk_reservation_is_reported_as_a_broken_contract() {
     let report = std::env::temp_dir().join(format!("rota-shrunk-{}.html", std::process::id()));
@@ -77,11 +80,11 @@ fn a_shrunk_reservation_is_reported_as_a_broken_contract() {
     let is_unfit = run.status.code() == Some(1) && stderr.contains("unfit to judge");
     assert!(run.status.code() == Some(4) || is_unfit, "{stderr}{json}");
     assert!(is_unfit || stderr.contains(" of stream 1: "), "the sentence names the stream: {stderr}");
-    let broken = |stream: &serde_json::Value| -> u64 {
-        let causes = &stream["late_causes"];
-        ["beyond_bound", "lost", "incomplete"].iter().filter_map(|cause| causes[*cause].as_u64()).sum()
-    };
-    assert!(broken(&streams[0]) > 10, "{}", streams[0]);
+    // Frames that a stall excuses are late and not broken: on a machine that is unfit these can be all.
+    let counted = if is_unfit { &["beyond_bound", "lost", "incomplete", "host_stall"][..] } else { &BROKEN };
+    let causes = &streams[0]["late_causes"];
+    let count: u64 = counted.iter().filter_map(|cause| causes[*cause].as_u64()).sum();
+    assert!(count > 10, "{}", streams[0]);
 }
 
 #[test]
