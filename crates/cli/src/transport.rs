@@ -4,6 +4,7 @@
 pub mod channel;
 mod datagram;
 mod reassembly;
+mod reattach;
 pub mod udp;
 
 use crate::exit::Failure;

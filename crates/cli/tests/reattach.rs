@@ -4,6 +4,7 @@ mod common;
 
 use common::{Lab, PATIENCE, Program, ROTA, eventually};
 use rota::{ControlName, Node, OpenRequest, Received, RecvError, SendError, Span};
+use serde_json::Value;
 
 const SERVICE: u16 = 5;
 /// Generous on a busy machine; the waits look for the node's end every 10 ms.
@@ -100,7 +101,13 @@ fn programs_go_on_over_the_node_that_comes_after_a_killed_one() {
     drop((one, two));
 }
 
-/// The programs of the command line ended with the node.
+/// A count in a document.
+fn count(told: &Value, key: &str) -> u64 {
+    told[key].as_u64().unwrap_or_else(|| panic!("{key}: {told}"))
+}
+
+/// The programs of the command line ended with the node. Then they went on, and the receiver did not count
+/// the units between its last one and the next channel.
 #[test]
 fn send_and_recv_go_on_over_the_node_that_comes_after_a_killed_one() {
     let Some(lab) = Lab::without_nodes("reattach-cli", 2, &[]) else { return };
@@ -108,9 +115,17 @@ fn send_and_recv_go_on_over_the_node_that_comes_after_a_killed_one() {
     lab.wait_for_members();
     let file = lab.file("units");
     let path = file.display().to_string();
-    let receiver = lab.start(2, &["recv", "--service", "6", "--out", &path, "--reattach", "15s"]);
+    let receiver = lab.start(
+        2,
+        &["recv", "--service", "6", "--out", &path, "--reattach", "25s", "--silence", "30s", "--json"],
+    );
     receiver.wait_for_word("listening");
-    let pipe = format!("yes | {ROTA} send --rate 200kbit --to n2 --service 6 --reattach 15s");
+    // Eight units a cycle: some are under way at each end of a node.
+    let how = "--rate 400kbit --period 4166us --to n2 --service 6 --reattach 25s --json";
+    // The pipe ends when the file is there.
+    let stop = lab.file("stop");
+    let pipe =
+        format!("until test -e {}; do head -c 2080 /dev/zero; done | {ROTA} send {how}", stop.display());
     let sender = Program::start(lab.exec(1, &["sh", "-c", &pipe]));
     let grows = || {
         let size = || std::fs::metadata(&file).map_or(0, |about| about.len());
@@ -120,12 +135,60 @@ fn send_and_recv_go_on_over_the_node_that_comes_after_a_killed_one() {
     };
     grows();
     one.kill();
-    sender.wait_for_word("it is opened again within 15 s");
+    sender.wait_for_word("the channel to service 6 of n2 is opened again within 25 s (--reattach)");
     one = lab.start_node(1, &[]);
     grows();
     two.kill();
     receiver.wait_for_word("the node of this station is gone");
     two = lab.start_node(2, &[]);
     grows();
+    // The sender's node ends, and while the receiver waits for it, its own does.
+    one.kill();
+    eventually(PATIENCE, || (receiver.err().matches("is awaited again").count() == 3).then_some(()))
+        .unwrap_or_else(|| panic!("{}", receiver.err()));
+    // By then it listens again.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    two.kill();
+    two = lab.start_node(2, &[]);
+    one = lab.start_node(1, &[]);
+    grows();
+    std::fs::write(&stop, "").unwrap();
+    let (sent, received) = (sender.finish(), receiver.finish());
+    let (sent, received) = (sent.json(), received.json());
+    assert_eq!(count(&received, "sent"), count(&sent, "sent"), "{sent}{received}");
+    let fates = ["units", "incomplete", "lost"].map(|key| count(&received, key));
+    assert_eq!(fates.iter().sum::<u64>(), count(&sent, "sent"), "{received}");
+    // Three units found the end of a channel, and were left out.
+    assert!(count(&sent, "left_out") >= 3 && count(&sent, "lost") >= count(&sent, "left_out"), "{sent}");
+    drop((one, two));
+}
+
+/// The time was spent on the node, and then again on the sender.
+#[test]
+fn the_time_of_a_reattach_is_spent_on_the_node_and_the_sender_together() {
+    let Some(lab) = Lab::without_nodes("reattach-time", 2, &[]) else { return };
+    let (one, mut two) = (lab.start_node(1, &[]), lab.start_node(2, &[]));
+    lab.wait_for_members();
+    let receiver = lab.start(2, &["recv", "--service", "6", "--out", "/dev/null", "--reattach", "6s"]);
+    receiver.wait_for_word("listening");
+    let sender = Program::start(
+        lab.exec(1, &["sh", "-c", &format!("yes | {ROTA} send --rate 90kbit --to n2 --service 6")]),
+    );
+    sender.wait_for_word("open:");
+    two.kill();
+    let begin = rota::now();
+    receiver.wait_for_word("is awaited again");
+    // The sender ends with its channel, and does not come back.
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    two = lab.start_node(2, &[]);
+    let ended = receiver.finish();
+    let took = rota::now().since(begin);
+    assert!(
+        ended.err.contains("no sender came back") || ended.err.contains("not open again"),
+        "{}",
+        ended.err
+    );
+    // Twice the time would be ten seconds and more.
+    assert!(took < Span::from_millis(9_000), "{took}: {}", ended.err);
     drop((one, two));
 }

@@ -148,7 +148,7 @@ impl Node {
     /// # Errors
     /// [`OpenError`]: refused with a counter-offer, no such station, no listener, or no node.
     pub fn open(&self, request: &OpenRequest) -> Result<SendChannel, OpenError> {
-        open_by(&self.control, request, Deadline::NONE)
+        open_by(&self.control, request, 0, Deadline::NONE)
     }
 
     /// Takes channels that lead to `service`, from all stations or from one. Several may listen to a service:
@@ -267,10 +267,11 @@ impl Node {
     }
 }
 
-/// As [`Node::open`], by `deadline`.
+/// As [`Node::open`], by `deadline`, for a channel that continues others with `before` units.
 pub(crate) fn open_by(
     control: &ControlName,
     request: &OpenRequest,
+    before: u64,
     deadline: Deadline,
 ) -> Result<SendChannel, OpenError> {
     let (session, _) = Session::begin_by(control, deadline)?;
@@ -285,6 +286,7 @@ pub(crate) fn open_by(
         buffers: *buffers,
         periodic: *periodic,
         name: name.clone(),
+        before,
     };
     let answer = session.request(&open, deadline.allows(*timeout)).map_err(OpenError::Node)?;
     match answer.body {

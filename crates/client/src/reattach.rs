@@ -8,6 +8,8 @@ use rota_units::Span;
 
 use crate::node::{NodeError, OpenError, OpenRequest, listen_by, open_by};
 use crate::receive::Listener;
+#[cfg(doc)]
+use crate::receive::RecvChannel;
 use crate::send::SendChannel;
 use crate::session::Deadline;
 use crate::{now, sleep_until};
@@ -49,14 +51,16 @@ fn within<T, E>(
 impl SendChannel {
     /// Opens the channel again after its end: waits for a node at the same control path, and asks it for the
     /// same channel to the same station and service, for `time` at most. Units are numbered from 0 again;
-    /// units that were handed over and had not left are lost. The policy for overdue units stays as last set,
-    /// and [`SendChannel::tally`] goes on. Until a reattach succeeds, this channel stays unchanged.
+    /// units that were handed over and had not left are lost. The receiver is told how many units were handed
+    /// over before ([`RecvChannel::units_before`]). The policy for overdue units stays as last set, and
+    /// [`SendChannel::tally`] goes on. Until a reattach succeeds, this channel stays unchanged.
     ///
     /// # Errors
     /// [`OpenError::Refused`] at once; otherwise the error of the last attempt, when the time is over.
     pub fn reattach(&mut self, time: Span) -> Result<&ContractInfo, OpenError> {
         let SendOrigin { control, request } = self.origin().clone();
-        let attempt = |deadline| open_by(&control, &request, deadline);
+        let before = self.handed_over();
+        let attempt = |deadline| open_by(&control, &request, before, deadline);
         let mut again = within(time, attempt, |error| matches!(error, OpenError::Refused(_)))?;
         again.go_on_for(self);
         *self = again;

@@ -117,7 +117,8 @@ impl Listener {
         &self.origin
     }
 
-    pub(crate) fn service(&self) -> u16 {
+    /// The service that it takes channels for.
+    pub fn service(&self) -> u16 {
         self.service
     }
 
@@ -136,15 +137,31 @@ impl Listener {
                 Err(other) => return Err(AcceptError::Socket(other)),
             };
             // Anything else is news about channels accepted before, which their boards tell as well.
-            if let Reply::Accepted { channel, from_mac: mac, from_name: name, from_node: node, contract } =
-                message.body
+            if let Reply::Accepted {
+                channel,
+                from_mac: mac,
+                from_name: name,
+                from_node: node,
+                before,
+                contract,
+            } = message.body
             {
                 let sink = open_sink(message.descriptors)?;
                 let peer = Peer { mac, name, node };
                 let session = self.session.clone();
                 let came = ChannelTally::default();
                 let (newest, is_counted) = (false, false);
-                return Ok(RecvChannel { session, channel, contract, peer, sink, newest, came, is_counted });
+                return Ok(RecvChannel {
+                    session,
+                    channel,
+                    contract,
+                    peer,
+                    before,
+                    sink,
+                    newest,
+                    came,
+                    is_counted,
+                });
             }
         }
     }
@@ -163,6 +180,7 @@ pub struct RecvChannel {
     channel: u64,
     contract: ContractInfo,
     peer: Peer,
+    before: u64,
     sink: ClientSink,
     newest: bool,
     /// The counts of the units that this program received or missed.
@@ -185,6 +203,12 @@ impl RecvChannel {
     /// Who sends.
     pub fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// Units that the sender had handed over on the channels that this one continues
+    /// ([`crate::SendChannel::reattach`]); 0 for a new stream.
+    pub fn units_before(&self) -> u64 {
+        self.before
     }
 
     /// The connection that it came by, for whoever throws away what the node tells there.

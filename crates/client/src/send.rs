@@ -76,6 +76,14 @@ pub struct Slot {
     pub at: Instant,
 }
 
+/// The channels that a channel continues.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    tally: ChannelTally,
+    /// Units that the program handed over.
+    units: u64,
+}
+
 /// The sending end of an admitted channel. Dropping it without [`SendChannel::close`] frees the
 /// reservation and tells the receiver that the sender died.
 pub struct SendChannel {
@@ -85,8 +93,7 @@ pub struct SendChannel {
     source: ClientSource,
     slot_seen: u64,
     turns: Turns,
-    /// The counts of the channels that this one continues.
-    before: ChannelTally,
+    before: Before,
     origin: SendOrigin,
 }
 
@@ -98,7 +105,7 @@ impl SendChannel {
         source: ClientSource,
         origin: SendOrigin,
     ) -> Self {
-        let (turns, before) = (Turns::default(), ChannelTally::default());
+        let (turns, before) = (Turns::default(), Before::default());
         Self { session, channel, contract, source, slot_seen: 0, turns, before, origin }
     }
 
@@ -110,7 +117,8 @@ impl SendChannel {
     /// count as lost.
     pub(crate) fn go_on_for(&mut self, ended: &Self) {
         let tally = ended.tally_of_all();
-        self.before = ChannelTally { lost: tally.lost.saturating_add(ended.waiting()), ..tally };
+        let tally = ChannelTally { lost: tally.lost.saturating_add(ended.waiting()), ..tally };
+        self.before = Before { tally, units: ended.handed_over() };
         self.turns = ended.turns;
     }
 
@@ -308,7 +316,8 @@ impl SendChannel {
     /// The counts of the units so far, as the receiver's node counted them: late, lost and incomplete units.
     /// Units left out here ([`SendChannel::left_out`]) count as lost. The receiver's node reports once a
     /// second if something went wrong, and at the end; see [`CloseReport`]. After a [`SendChannel::reattach`]
-    /// the units before it still count.
+    /// the units before it still count; of those, the receiver alone can count the units that had left and
+    /// did not arrive (see [`crate::RecvChannel::units_before`]).
     pub fn tally(&self) -> ChannelTally {
         let tally = self.tally_of_all();
         ChannelTally { lost: tally.lost.saturating_add(self.turns.left_out), ..tally }
@@ -316,7 +325,7 @@ impl SendChannel {
 
     /// The same counts, without the units left out here.
     fn tally_of_all(&self) -> ChannelTally {
-        let (before, now) = (self.before, self.source.board.tally());
+        let (before, now) = (self.before.tally, self.source.board.tally());
         let gone = now.lost.saturating_add(now.incomplete);
         let units = self.source.board.units_sent().saturating_sub(gone);
         ChannelTally {
@@ -326,6 +335,11 @@ impl SendChannel {
             incomplete: before.incomplete.saturating_add(now.incomplete),
             latest_by_ns: before.latest_by_ns.max(now.latest_by_ns),
         }
+    }
+
+    /// Units handed over so far, on this channel and on those that it continues.
+    pub fn handed_over(&self) -> u64 {
+        self.before.units.saturating_add(self.source.ring.written())
     }
 
     /// Units handed over that the node has not taken yet.

@@ -190,8 +190,10 @@ fn a_channel_that_is_made_again_keeps_its_policy_and_its_losses() {
     sender.set_overdue(Overdue::Drop);
     assert_eq!(sender.send(b"first", schedule(0)), Ok(0));
     assert_eq!(sender.send(b"overdue", schedule(1)), Err(SendError::LeftOut));
-    let _listener = node.listen(SERVICE, None, 4).unwrap();
+    let mut listener = node.listen(SERVICE, None, 4).unwrap();
     sender.reattach(ms(5_000)).unwrap();
+    let again = listener.accept(ms(5_000)).unwrap();
+    assert_eq!((again.units_before(), sender.handed_over()), (1, 1), "the receiver is told of the first");
     assert_eq!((sender.left_out(), sender.tally().lost), (1, 2), "what waited is lost as well");
     assert_eq!(sender.send(b"first again", schedule(2)), Ok(0));
     assert_eq!(sender.send(b"overdue", schedule(3)), Err(SendError::LeftOut));

@@ -21,6 +21,8 @@ pub(crate) struct Opening {
     pub(crate) room_octets: u32,
     pub(crate) period: Span,
     pub(crate) periodic: bool,
+    /// Units of the channels that it continues.
+    pub(crate) before: u64,
 }
 
 /// The station at the other end of a channel. Its number is looked up when somebody asks: it may change.

@@ -312,6 +312,7 @@ impl Control<'_> {
                 offer: Vec::new(),
                 buffers,
                 room_octets,
+                before: 0,
                 told: false,
                 closing: false,
                 change_untold: false,
@@ -353,9 +354,9 @@ impl Control<'_> {
             ChannelEvent::Refused { channel, refusal } => self.on_refused(channel, &refusal),
             ChannelEvent::Changed { channel, contract } => self.on_changed(channel, contract),
             ChannelEvent::NotChanged { channel, refusal } => self.on_not_changed(channel, &refusal),
-            ChannelEvent::Incoming { channel, remote, label, listener, contract, .. } => {
+            ChannelEvent::Incoming { channel, remote, label, listener, contract, before, .. } => {
                 let Some(peer) = peer else { return };
-                self.on_incoming((channel, remote, label), listener, peer, contract);
+                self.on_incoming((channel, remote, label), listener, peer, contract, before);
             }
             ChannelEvent::IncomingOpened { channel, contract } => {
                 self.on_incoming_opened(channel, peer, contract);
@@ -416,6 +417,7 @@ impl Control<'_> {
         listener: u64,
         peer: Peer,
         contract: Contract,
+        before: u64,
     ) {
         let place = self.sessions.iter().enumerate().find_map(|(at, session)| {
             session.listens.iter().position(|known| known.id == listener).map(|place| (at, place))
@@ -466,6 +468,7 @@ impl Control<'_> {
             offer,
             buffers,
             room_octets: contract.unit_octets_max,
+            before,
             told: false,
             closing: false,
             change_untold: false,
@@ -492,6 +495,7 @@ impl Control<'_> {
             from_mac: owned.peer.mac.to_string(),
             from_name: owned.peer.name.clone(),
             from_node: owned.peer.node,
+            before: owned.before,
             contract: contract_info(&contract),
         };
         let offer = std::mem::take(&mut owned.offer);

@@ -646,9 +646,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         let peer = self.station(to).map_err(|known| AskError::Unknown { known })?.mac;
         let (peer, to) = (Peer::at(peer, link), Destination::Station(peer));
-        let Opening { unit_octets_max, room_octets, period, periodic } = *request;
+        let Opening { unit_octets_max, room_octets, period, periodic, before } = *request;
         let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic };
-        let channel = self.node.open(at, &request).map_err(AskError::Wrong)?;
+        let channel = self.node.go_on(at, &request, before).map_err(AskError::Wrong)?;
         Ok((channel, peer))
     }
 

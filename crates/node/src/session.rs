@@ -74,6 +74,8 @@ pub(crate) struct Owned {
     pub(crate) buffers: u16,
     /// The largest unit that its memory holds.
     pub(crate) room_octets: u32,
+    /// Units of the channels that it continues, for its receiver.
+    pub(crate) before: u64,
     pub(crate) told: bool,
     pub(crate) closing: bool,
     /// Its contract has changed, and its program has not been told.
@@ -177,13 +179,14 @@ impl Session {
                 buffers,
                 periodic,
                 name,
+                before,
             } => {
                 if buffers == 0 || buffers > 64 {
                     return self.error(format!("{buffers} buffers cannot be had; 1 to 64 can"), true);
                 }
                 let asked = Asked::Open { to: to.clone(), service, buffers, room_octets, name };
                 let period = Span::from_nanos(period_ns);
-                let request = Opening { unit_octets_max, room_octets, period, periodic };
+                let request = Opening { unit_octets_max, room_octets, period, periodic, before };
                 self.ask(ask, asked, Command::Open { ask, to, service, request }, data)
             }
             Request::Mapped { channel } => self.mapped(ChannelId(channel), data),

@@ -175,6 +175,8 @@ struct Outgoing {
     peer: MacAddr,
     label: u16,
     request: OpenRequest,
+    /// Units of the channels that this one continues.
+    before: u64,
     pace: Pace,
     state: Sending,
     contract: Contract,
@@ -294,6 +296,7 @@ impl Channels {
         &mut self,
         now: Instant,
         request: &OpenRequest,
+        before: u64,
         link: &mut Rether,
     ) -> Result<ChannelId, OpenError> {
         let Destination::Station(to) = request.to else { return Err(OpenError::Group) };
@@ -332,6 +335,7 @@ impl Channels {
             peer: to,
             label,
             request: OpenRequest { period: pace.period(trt), ..request.clone() },
+            before,
             pace,
             state: Sending::Connecting,
             contract: Contract::default(),
@@ -614,6 +618,7 @@ impl Channels {
             listener,
             from,
             contract,
+            before: signal.final_unit,
         });
     }
 
@@ -924,7 +929,7 @@ impl Outgoing {
             unit_octets_max: if verb == Verb::Connect { room_octets } else { unit_octets_max },
             period_ns: self.request.period.as_nanos() as u32,
             bound_ns: self.contract.bound.as_nanos(),
-            final_unit: self.units,
+            final_unit: if verb == Verb::Connect { self.before } else { self.units },
             ..Signal::new(verb, self.id.0, self.label)
         }
     }

@@ -236,7 +236,21 @@ impl Node {
     /// # Errors
     /// The request can be seen to be wrong without asking anybody.
     pub fn open(&mut self, now: Instant, request: &OpenRequest) -> Result<ChannelId, OpenError> {
-        let opened = self.channels.open(now, request, &mut self.link);
+        self.go_on(now, request, 0)
+    }
+
+    /// Opens a channel that continues others, on which its program had handed over `before` units. The
+    /// receiver is told that number, so that it can count the units that did not arrive.
+    ///
+    /// # Errors
+    /// As [`Node::open`].
+    pub fn go_on(
+        &mut self,
+        now: Instant,
+        request: &OpenRequest,
+        before: u64,
+    ) -> Result<ChannelId, OpenError> {
+        let opened = self.channels.open(now, request, before, &mut self.link);
         self.settle(now);
         opened
     }

@@ -115,7 +115,8 @@ pub struct Signal {
     pub period_ns: u32,
     /// The proven bound from ready to delivered, ns.
     pub bound_ns: u64,
-    /// How many units were sent before the close.
+    /// How many units were sent before the close; in [`Verb::Connect`] on the channels that this one
+    /// continues.
     pub final_unit: u64,
     /// The counts of units, in [`Verb::Tally`] and [`Verb::CloseAck`]; other verbs do not send them.
     pub tally: Tally,

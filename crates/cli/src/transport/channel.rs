@@ -1,12 +1,13 @@
 //! Units over a reserved channel of the library `rota`.
 
+use super::reattach::{Change, is_of_node, turns_between};
 use super::{Arrival, Closed, Event, Promise, Refusal, Turn, UnitSink, UnitSource};
 use crate::clock;
-use crate::exit::Failure;
+use crate::exit::{Failure, complain};
 use crate::stall::{Stall, StallKind, StallLog};
 use rota::{
-    AcceptError, ChannelTally, CloseCause, CloseError, ControlName, Listener, Node, OpenRequest, Overdue,
-    Pacer, Received, RecvChannel, RecvError, SendChannel, SendError, WaitError,
+    AcceptError, ChannelTally, CloseError, ControlName, Listener, Node, OpenRequest, Overdue, Pacer,
+    Received, RecvChannel, RecvError, SendChannel, SendError, WaitError,
 };
 use rota_units::{Instant, Span};
 
@@ -58,19 +59,13 @@ fn connect() -> Result<Node, Failure> {
     Ok(Node::connect(&ControlName::default())?)
 }
 
-/// True if a node has ended at one end, so that the channel can be opened again at the next node.
-fn is_of_node(cause: CloseCause) -> bool {
-    matches!(cause, CloseCause::StationVanished | CloseCause::NodeStopped | CloseCause::PeerStopped)
-}
-
-/// States the end of a channel before it is opened again.
-fn announce(end: &Failure, time: Span) {
-    crate::exit::complain(&format!("{}; it is opened again within {time} (--reattach)", end.sentence));
-}
-
 struct ChannelSink {
     channel: SendChannel,
-    reattach: Option<Span>,
+    /// For messages: the channel and both its ends.
+    name: String,
+    reattach: Option<Change>,
+    /// The turn of the unit that found the end of the channel before.
+    unsent: Option<Instant>,
     pacer: Pacer,
     stalls: StallLog,
 }
@@ -95,18 +90,39 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
         other => OpenError::Failed(other.into()),
     })?;
     let pacer = channel.pacer(FIRST_SLOT_PATIENCE).map_err(Failure::from)?;
-    let reattach = request.reattach;
-    Ok(Box::new(ChannelSink { channel, reattach, pacer, stalls: StallLog::default() }))
+    let name = format!("the channel to service {} of {}", request.service, request.to);
+    let (reattach, stalls) = (request.reattach.map(Change::within), StallLog::default());
+    Ok(Box::new(ChannelSink { channel, name, reattach, unsent: None, pacer, stalls }))
 }
 
 impl ChannelSink {
     /// Opens the channel again after this end of it, if the program was asked to. The unit that found the end
     /// is left out: its slot is over.
-    fn again(&mut self, end: Failure) -> Result<bool, Failure> {
-        let Some(time) = self.reattach else { return Err(end) };
-        announce(&end, time);
-        self.channel.reattach(time)?;
-        self.pacer = self.channel.pacer(FIRST_SLOT_PATIENCE)?;
+    fn again(&mut self, mut end: Failure, schedule: Instant) -> Result<bool, Failure> {
+        let Some(change) = &mut self.reattach else { return Err(end) };
+        change.begin(clock::now());
+        let name = &self.name;
+        let pacer = loop {
+            change.announce(&end, &format!("{name} is opened again"), clock::now());
+            let opened = self.channel.reattach(change.left(clock::now())).map_err(Failure::from);
+            opened.map_err(|failure| Failure {
+                exit: failure.exit,
+                ..change.gave_up(&end, &failure.sentence)
+            })?;
+            match self.channel.pacer(FIRST_SLOT_PATIENCE.min(change.left(clock::now()))) {
+                Ok(pacer) => break pacer,
+                Err(WaitError::Closed(cause)) if is_of_node(cause) => end = cause.into(),
+                Err(gone @ WaitError::NodeGone) => end = Failure::failed(gone.to_string()),
+                Err(other) => return Err(other.into()),
+            }
+            if change.left(clock::now()) == Span::ZERO {
+                return Err(change.gave_up(&end, "it ended again"));
+            }
+        };
+        complain(&format!("{name} is open again"));
+        self.pacer = pacer;
+        self.channel.leave_out(1);
+        self.unsent = Some(schedule);
         Ok(false)
     }
 }
@@ -126,16 +142,24 @@ impl UnitSink for ChannelSink {
         let due = self.pacer.due();
         let tick = self.pacer.wait();
         self.stalls.note(StallKind::Timer, due, clock::now());
-        Ok(Turn { schedule: tick.due, skipped: tick.skipped })
+        let skipped = self.unsent.take().map_or(tick.skipped, |last| {
+            turns_between(last, tick.due, Span::from_nanos(self.channel.contract().period_ns.max(1)))
+        });
+        Ok(Turn { schedule: tick.due, skipped })
     }
 
     fn send(&mut self, _number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure> {
         match self.channel.send(unit, schedule) {
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                if self.channel.send_progress() > 0 {
+                    self.reattach.iter_mut().for_each(Change::over);
+                }
+                Ok(true)
+            }
             Err(SendError::LeftOut) => Ok(false),
-            Err(SendError::Closed(cause)) if is_of_node(cause) => self.again(cause.into()),
+            Err(SendError::Closed(cause)) if is_of_node(cause) => self.again(cause.into(), schedule),
             Err(SendError::Closed(cause)) => Err(cause.into()),
-            Err(gone @ SendError::NodeGone) => self.again(Failure::failed(gone.to_string())),
+            Err(gone @ SendError::NodeGone) => self.again(Failure::failed(gone.to_string()), schedule),
             Err(other) => Err(Failure::failed(other.to_string())),
         }
     }
@@ -166,32 +190,46 @@ impl UnitSink for ChannelSink {
 struct ChannelSource {
     listener: Listener,
     channel: Option<RecvChannel>,
-    /// For how long the program listens again after the end of a node.
-    reattach: Option<Span>,
+    reattach: Option<Change>,
     /// The number after the last unit that was delivered, over all channels.
     next: u64,
-    /// Units of the channels before this one, and their counts.
+    /// Units that the sender handed over on the channels before this one, and the counts of those channels.
     before: u64,
     tally: ChannelTally,
     stalls: StallLog,
 }
 
 impl ChannelSource {
-    /// Listens again after this end of the channel, if the program was asked to, and waits for its sender.
-    fn again(&mut self, end: Failure) -> Result<(), Failure> {
-        let Some(time) = self.reattach else { return Err(end) };
-        announce(&end, time);
-        (self.tally, self.before) = (self.tally(), self.next);
-        self.channel = None;
-        self.listener.reattach(time)?;
-        match self.listener.accept(time) {
-            Ok(channel) => self.channel = Some(channel),
-            Err(AcceptError::TimedOut { .. }) => {
-                let sentence = format!("{}; no sender came back within {time}", end.sentence);
-                return Err(Failure { sentence, ..end });
+    /// Listens again after this end of the channel, if the program was asked to, and waits for its sender,
+    /// also over further ends of this station's node.
+    fn again(&mut self, mut end: Failure) -> Result<(), Failure> {
+        let (tally, service) = (self.tally(), self.listener.service());
+        let Some(change) = &mut self.reattach else { return Err(end) };
+        change.begin(clock::now());
+        self.tally = tally;
+        let from =
+            self.channel.take().map_or(String::new(), |channel| format!(" from {}", channel.peer().name));
+        let name = format!("the channel{from} to service {service}");
+        let channel = loop {
+            change.announce(&end, &format!("{name} is awaited again"), clock::now());
+            let listening = self.listener.reattach(change.left(clock::now()));
+            listening.map_err(|error| change.gave_up(&end, &error.to_string()))?;
+            match self.listener.accept(change.left(clock::now())) {
+                Ok(channel) => break channel,
+                Err(AcceptError::TimedOut { .. }) => {
+                    return Err(change.gave_up(&end, "no sender came back"));
+                }
+                Err(gone @ AcceptError::NodeGone) => end = Failure::failed(gone.to_string()),
+                Err(other) => return Err(Failure::failed(other.to_string())),
             }
-            Err(other) => return Err(Failure::failed(other.to_string())),
-        }
+        };
+        // A sender that continues no channel has begun a new stream.
+        let before = channel.units_before().max(self.next);
+        let lost = before.saturating_sub(self.next);
+        self.tally.lost = self.tally.lost.saturating_add(lost);
+        (self.before, self.next) = (before, before);
+        complain(&format!("{name} is open again; {lost} units were lost at the change"));
+        self.channel = Some(channel);
         Ok(())
     }
 }
@@ -204,6 +242,7 @@ pub fn listen(
 ) -> Result<Box<dyn UnitSource>, Failure> {
     let listener = connect()?.listen(service, from, RECEIVE_BUFFERS)?;
     let (tally, stalls) = (ChannelTally::default(), StallLog::default());
+    let reattach = reattach.map(Change::within);
     Ok(Box::new(ChannelSource { listener, channel: None, reattach, next: 0, before: 0, tally, stalls }))
 }
 
@@ -218,9 +257,13 @@ impl UnitSource for ChannelSource {
                 Err(AcceptError::TimedOut { .. }) => Ok(Event::Silence),
                 Err(gone @ AcceptError::NodeGone) => {
                     let end = Failure::failed(gone.to_string());
-                    let Some(time) = self.reattach else { return Err(end) };
-                    announce(&end, time);
-                    self.listener.reattach(time)?;
+                    let service = self.listener.service();
+                    let Some(change) = &mut self.reattach else { return Err(end) };
+                    // No channel has been lost: this is a change of its own.
+                    change.over();
+                    change.announce(&end, &format!("service {service} is offered again"), clock::now());
+                    let listening = self.listener.reattach(change.left(clock::now()));
+                    listening.map_err(|error| change.gave_up(&end, &error.to_string()))?;
                     Ok(Event::Silence)
                 }
                 Err(other) => Err(Failure::failed(other.to_string())),
@@ -232,6 +275,7 @@ impl UnitSource for ChannelSource {
                 self.stalls.note(StallKind::Dequeue, arrived, got.dequeued_at);
                 let number = self.before.saturating_add(got.number);
                 self.next = number.saturating_add(1);
+                self.reattach.iter_mut().for_each(Change::over);
                 Ok(Event::Unit(Arrival {
                     number,
                     complete: got.complete,

@@ -244,7 +244,7 @@ impl World {
     }
 
     fn open(&mut self, index: usize, request: Request) {
-        let Request::Open { to, service, unit_octets_max, period_ns, buffers, .. } = request else {
+        let Request::Open { to, service, unit_octets_max, period_ns, buffers, before, .. } = request else {
             unreachable!()
         };
         let connection = &self.clients[index].as_ref().unwrap().connection;
@@ -291,6 +291,7 @@ impl World {
             from_mac: from.mac,
             from_name: from.name,
             from_node: from.node,
+            before,
             contract: contract.clone(),
         };
         let listener = self.clients[taker].as_ref().unwrap();

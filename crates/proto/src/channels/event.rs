@@ -40,6 +40,8 @@ pub enum ChannelEvent {
         from: MacAddr,
         /// The contract asked for; the bound is known once the channel is reserved.
         contract: Contract,
+        /// Units of the channels that this one continues, as its sender states; 0 for a new stream.
+        before: u64,
     },
     /// The sender has its reservation.
     IncomingOpened {

@@ -62,7 +62,7 @@ impl Ledger {
         let period = self.link.settings().trt;
         let (service, unit_octets_max, room_octets, to) = (5, 100, 100, Destination::Station(to));
         let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic: true };
-        self.channels.open(self.now, &request, &mut self.link).expect("a sound request")
+        self.channels.open(self.now, &request, 0, &mut self.link).expect("a sound request")
     }
 
     fn hear(&mut self, from: MacAddr, verb: Verb, channel: u64) {
@@ -168,7 +168,7 @@ fn what_was_asked_of_a_station_without_a_number_waits_until_it_has_one_again() {
     assert_eq!((ledger.repeated(), ledger.peers()), (vec![(B, Verb::Connect)], vec![4, 0]));
     let request = ledger.channels.outgoing[0].request.clone();
     let request = OpenRequest { to: Destination::Station(C), ..request };
-    let refused = ledger.channels.open(ledger.now, &request, &mut ledger.link);
+    let refused = ledger.channels.open(ledger.now, &request, 0, &mut ledger.link);
     assert_eq!(refused, Err(OpenError::PeerNotJoined(C)));
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::info::{ChannelInfo, ContractInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 8;
+pub const CONTROL_VERSION: u32 = 9;
 /// Longest message.
 pub const MESSAGE_OCTETS_MAX: usize = 64 * 1024;
 
@@ -37,6 +37,8 @@ pub enum Request {
         periodic: bool,
         /// A name for people.
         name: Option<String>,
+        /// Units handed over on the channels that this one continues; 0 for a new stream.
+        before: u64,
     },
     /// The client has mapped the memory of a channel it opened: seal it and let units flow.
     Mapped {
@@ -155,6 +157,8 @@ pub enum Reply {
         from_name: String,
         /// Its node address of link control; 0 where it has none.
         from_node: u8,
+        /// Units handed over on the channels that this one continues; 0 for a new stream.
+        before: u64,
         /// What was promised.
         contract: ContractInfo,
     },

@@ -1,0 +1,84 @@
+//! `--reattach`: the change from a channel that the end of a node has ended to the next one, and its time.
+
+use crate::exit::{Failure, complain};
+use rota::CloseCause;
+use rota_units::{Instant, Span};
+
+/// True if a node has ended at one end, so that the channel can be opened again at the next node.
+pub(super) fn is_of_node(cause: CloseCause) -> bool {
+    matches!(cause, CloseCause::StationVanished | CloseCause::NodeStopped | CloseCause::PeerStopped)
+}
+
+/// The time of a change. It is spent on all steps together, and on all channels that end before a unit has
+/// crossed one of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    time: Span,
+    until: Option<Instant>,
+}
+
+impl Change {
+    pub(super) fn within(time: Span) -> Self {
+        Self { time, until: None }
+    }
+
+    /// A channel has ended. The time begins, if no change was under way.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.until.get_or_insert(now + self.time);
+    }
+
+    /// A unit has crossed the new channel: the next end begins a change of its own.
+    pub(super) fn over(&mut self) {
+        self.until = None;
+    }
+
+    pub(super) fn left(&self, now: Instant) -> Span {
+        self.until.map_or(self.time, |until| until.since(now))
+    }
+
+    /// States the end of a channel, and what the program waits for.
+    pub(super) fn announce(&self, end: &Failure, awaited: &str, now: Instant) {
+        let hundredths = (self.left(now).as_nanos() + 5_000_000) / 10_000_000;
+        let left = Span::from_millis(10 * hundredths);
+        complain(&format!("{}; {awaited} within {left} (--reattach)", end.sentence));
+    }
+
+    /// The end of the program, because the time is over.
+    pub(super) fn gave_up(&self, end: &Failure, why: &str) -> Failure {
+        let sentence = format!("{}; not open again within {} (--reattach): {why}", end.sentence, self.time);
+        Failure { exit: end.exit, sentence }
+    }
+}
+
+/// Whole periods between the turns of two units, without the turns of these units.
+pub(super) fn turns_between(last: Instant, next: Instant, period: Span) -> u64 {
+    (next.since(last) + period.div_down(2)).count_down(period).saturating_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_change_is_spent_once() {
+        let at = |ms| Instant::from_nanos(0) + Span::from_millis(ms);
+        let mut change = Change::within(Span::from_millis(100));
+        change.begin(at(1_000));
+        assert_eq!(change.left(at(1_040)), Span::from_millis(60));
+        change.begin(at(1_060));
+        assert_eq!(change.left(at(1_060)), Span::from_millis(40), "no unit has crossed since");
+        assert_eq!(change.left(at(1_200)), Span::ZERO);
+        change.over();
+        change.begin(at(2_000));
+        assert_eq!(change.left(at(2_000)), Span::from_millis(100));
+    }
+
+    #[test]
+    fn the_turns_that_passed_are_counted_to_the_nearest_one() {
+        let at = |us| Instant::from_nanos(0) + Span::from_micros(us);
+        let period = Span::from_millis(10);
+        for (next, turns) in [(10_000, 0), (14_000, 0), (16_000, 1), (20_000, 1), (1_003_000, 99), (0, 0)] {
+            assert_eq!(turns_between(at(0), at(next), period), turns, "{next}");
+        }
+    }
+}
