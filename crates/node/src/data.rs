@@ -1,6 +1,7 @@
 //! The data thread: *handle one thing, poll until drained, sleep until the deadline.*
 
 mod attach;
+mod ease;
 mod host;
 mod stalls;
 mod strangers;
@@ -21,6 +22,7 @@ use crate::sockets::Sockets;
 use crate::status::{MemberCopy, Snapshot};
 use crate::tally::on_board;
 use crate::trace::{Tracer, counted};
+use ease::Ease;
 use hdrhistogram::Histogram;
 use host::{GateOpening, VLAN_TAG};
 use rota_driver::clock::now;
@@ -189,8 +191,7 @@ struct Data<D, G> {
     own_frames: u64,
     /// The frames that this turn may still send, and the time until which it may send.
     turn_frames: u64,
-    /// Frames of its own and of the host that had left before this turn.
-    sent_before_turn: u64,
+    ease: Ease,
     turn_until: Instant,
     /// The machines have more to send than one turn does.
     has_more: bool,
@@ -247,7 +248,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
         }
         if let Some(fd) = device.llc_fd() {
-            poller.add(fd, LLC, Trigger::Level).map_err(system("the device cannot be waited on"))?;
+            for waits in [&poller, &wire] {
+                waits.add(fd, LLC, Trigger::Level).map_err(system("the device cannot be waited on"))?;
+            }
         }
         poller.add(control.wait_fd(), COMMANDS, Trigger::Edge).map_err(system("epoll"))?;
         let seed = getrandom::u64().map_err(|error| {
@@ -292,7 +295,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             transmit_buffer: vec![0; buffer].into_boxed_slice(),
             own_frames: 0,
             turn_frames: u64::MAX,
-            sent_before_turn: 0,
+            ease: Ease::default(),
             turn_until: Instant::FAR,
             has_more: false,
             has_commands: false,

@@ -1,6 +1,7 @@
 //! Turns of the data thread over a device that takes everything.
 
 mod budget;
+mod ease;
 mod host;
 mod sinks;
 
@@ -14,8 +15,11 @@ use rota_shm::{ClientSocket, MessageRoute, NodeSocket, SocketShape, open_socket}
 use rota_units::{BitRate, Octets};
 use std::os::fd::BorrowedFd;
 
-/// Takes everything and hears nothing.
-struct Sink;
+/// Takes everything, unless it is full, and hears nothing.
+#[derive(Default)]
+struct Sink {
+    full: bool,
+}
 
 impl FrameDevice for Sink {
     fn mac(&self) -> [u8; 6] {
@@ -31,7 +35,7 @@ impl FrameDevice for Sink {
     }
 
     fn transmit(&mut self, _: &[u8]) -> Result<Transmit, DeviceError> {
-        Ok(Transmit::Sent)
+        Ok(if self.full { Transmit::NoRoom } else { Transmit::Sent })
     }
 
     fn backlog(&mut self) -> Backlog {
@@ -81,7 +85,7 @@ fn alone() -> (Data<Sink, NoGate>, crate::commands::ControlEnd) {
     let (there, control) = Wiring::pair().expect("two ends");
     let (_, published, _) = counters::file().expect("memory");
     let files = Files { published, log: None, wills: Wills::default() };
-    let Ok(mut data) = Data::new(&spec, Sink, NoGate, control, files) else { panic!("a station") };
+    let Ok(mut data) = Data::new(&spec, Sink::default(), NoGate, control, files) else { panic!("a station") };
     let begin = now();
     for step in 0..600 {
         data.node.handle_deadline(begin + Span::from_millis(5) * step);

@@ -4,10 +4,11 @@
 //! time after which no frame is sent. The remaining work waits for the next turn, which looks at the device
 //! first, and which waits a moment where the work is not for the wire. Another thread unmaps memory.
 
+use super::ease::PAUSE;
 use super::host::GateOpening;
 use super::{
-    BACKLOG_AGAIN, COMMANDS, DEVICE, Data, FRAMES_OUT_A_TURN, GATE, LEAVE_WAIT, LLC, READY_MAX, Stopped,
-    system, view,
+    BACKLOG_AGAIN, COMMANDS, DEVICE, DOORBELL, Data, FRAMES_OUT_A_TURN, GATE, LEAVE_WAIT, LLC, Measured,
+    READY_MAX, Stopped, system, view,
 };
 use crate::commands::Note;
 use crate::gate::Egress;
@@ -18,10 +19,6 @@ use rota_wire::MacAddr;
 
 /// After this time a turn sends no more frames: the next turn looks at the device and the token first.
 const TURN_WORK: Span = Span::from_micros(200);
-/// So long the thread waits for frames where a turn sent none and left work for programs: other threads get
-/// the CPU meanwhile. Without it a program that always has messages for its own station holds the CPU of a
-/// thread under SCHED_FIFO, until the kernel stops that thread for 50 ms of each second.
-pub(super) const PAUSE: Span = Span::from_micros(100);
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn turns(&mut self) -> Result<(), Stopped> {
@@ -33,7 +30,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// One turn: a look at the device, and a bounded amount of other work. False at the end.
     pub(super) fn turn(&mut self) -> Result<bool, Stopped> {
         let armed = self.drain()?;
-        self.pause()?;
+        self.pause(armed)?;
         let due = self.due();
         let mut ready = [0; READY_MAX];
         let mut count = 0;
@@ -43,6 +40,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         let ready = &ready[..count];
         let woke = now();
+        self.ease.waited(armed, woke);
+        self.ease.heard(ready.iter().any(|token| *token >= DOORBELL));
         // Only a timer that was set for later can be late; one that was due already says nothing.
         if due > armed && due < woke {
             self.stalls.on_timer(due, woke);
@@ -79,7 +78,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn begin_turn(&mut self, at: Instant) {
         self.turn_frames = self.own_frames + FRAMES_OUT_A_TURN as u64;
         self.turn_until = at + TURN_WORK;
-        self.sent_before_turn = self.own_frames + self.host.left;
+        self.ease.begin_turn(self.frames_left());
     }
 
     /// Notes what the turn took.
@@ -115,14 +114,28 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
     }
 
-    /// After a turn that sent nothing and left work for programs: waits for frames and nothing else.
-    pub(super) fn pause(&mut self) -> Result<(), Stopped> {
-        let sent = self.own_frames + self.host.left > self.sent_before_turn;
-        if sent || !self.leaves_work() {
+    /// Waits for frames and nothing else, where other threads are to get the CPU; see [`super::ease`].
+    pub(super) fn pause(&mut self, at: Instant) -> Result<(), Stopped> {
+        let serves = self.rings.sockets.has_more();
+        let is_due =
+            self.ease.owes(at, serves) || self.ease.sent_nothing(self.frames_left(), self.leaves_work());
+        if !is_due || self.node.link().holds_token(at) {
             return Ok(());
         }
-        let until = self.node.deadline().min(now() + PAUSE);
-        self.wire.wait(until).map(|_| ()).map_err(system("epoll"))
+        let until = self.node.deadline().min(at + PAUSE);
+        let _frames = self.wire.wait(until).map_err(system("epoll"))?;
+        self.ease.waited(at, now());
+        #[cfg(test)]
+        {
+            self.ease.pauses += 1;
+        }
+        Ok(())
+    }
+
+    /// Frames of this station and of its host that the card has taken so far.
+    fn frames_left(&self) -> u64 {
+        let Measured { no_room, send_failed, .. } = self.measured;
+        self.own_frames.saturating_sub(no_room + send_failed) + self.host.left
     }
 
     /// True if the machines or the sockets have work that the turn had no time for.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::commands::ControlEnd;
-use crate::data::turn::PAUSE;
+use crate::data::ease::PAUSE;
 use crate::gate::EgressError;
 use rota_driver::device::Received as FromDevice;
 use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
@@ -290,8 +290,8 @@ fn a_turn_that_left_work_for_programs_waits_for_frames_alone() {
     });
     let data = &mut lan.0.data;
     data.has_more = true;
-    data.sent_before_turn = data.own_frames + data.host.left;
+    data.begin_turn(now());
     let begin = now();
-    assert!(data.pause().is_ok());
+    assert!(data.pause(begin).is_ok());
     assert!(now().since(begin) >= PAUSE);
 }

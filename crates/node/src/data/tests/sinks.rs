@@ -94,7 +94,8 @@ impl Lan {
         self.receiver.turn();
         let octets = SHAPE.unit_octets_max;
         let period = self.sender.data.node.link().settings().trt;
-        let request = Opening { unit_octets_max: octets, room_octets: octets, period, periodic: true, before: 0 };
+        let request =
+            Opening { unit_octets_max: octets, room_octets: octets, period, periodic: true, before: 0 };
         self.sender.control.say(Command::Open { ask: 1, to: "b".into(), service: SERVICE, request });
         let incoming = |event: &ChannelEvent| match event {
             ChannelEvent::Incoming { channel, .. } => Some(*channel),
