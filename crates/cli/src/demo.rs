@@ -15,6 +15,7 @@ use crate::lab::{Isolation, LabError, LabSpec, enter_isolation};
 use crate::link_rate::link_rate;
 use crate::output::Output;
 use crate::report;
+use crate::signals::Ends;
 use ground::Ground;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use outcome::{DemoOutcome, Verdict};
@@ -100,9 +101,10 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         }
     }
     // Before any thread exists.
+    let ends = Ends::catch()?;
     let isolation = if args.in_process { Err(None) } else { enter_isolation().map_err(Some) };
     check_writable(&args.out)?;
-    let outcome = perform(args, isolation, format)?;
+    let outcome = perform(args, isolation, format, ends)?;
     let mut out = Output::open(Path::new("-"))?;
     let text = match format {
         Format::Json => {
@@ -111,10 +113,17 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
                 serde_json::from_str(&outcome::to_json(&outcome).map_err(wrong)?).map_err(wrong)?;
             crate::json::document(&told) + "\n"
         }
+        Format::Text if outcome.runs.is_empty() => format!("{}\n", text::verdict_with_first(&outcome)),
         Format::Text => format!("{}Report: {}\n", text::describe(&outcome), args.out.display()),
     };
     out.put(text.as_bytes())?;
+    if outcome.runs.is_empty() {
+        return Err(Failure::interrupted(text::verdict_with_first(&outcome)));
+    }
     write_report(&args.out, &report::html(&outcome))?;
+    if outcome.is_interrupted() {
+        return Err(Failure::interrupted(text::verdict_with_first(&outcome)));
+    }
     match outcome.verdict() {
         Verdict::Kept => Ok(Exit::Done),
         verdict @ (Verdict::Unfit | Verdict::Incomplete) => {
@@ -145,6 +154,7 @@ fn perform(
     args: &Args,
     isolation: Result<Isolation, Option<LabError>>,
     format: Format,
+    ends: Ends,
 ) -> Result<DemoOutcome, Failure> {
     let rota = std::env::current_exe().map_err(|e| Failure::failed(format!("cannot find myself: {e}")))?;
     let clip =
@@ -166,11 +176,16 @@ fn perform(
         let words = text::opening(args.rate, &isolation, realtime);
         Output::open(Path::new("-"))?.put(words.as_bytes())?;
     }
-    let progress = Progress::new(plans.iter().map(RunPlan::end).sum());
+    let progress = Progress::new(plans.iter().map(RunPlan::end).sum(), ends);
     let mut runs = Vec::new();
     for plan in &plans {
-        runs.push(stage.run(plan, &progress)?);
+        let run = stage.run(plan, &progress);
+        // Ctrl-C also reaches the commands in the stations: the run that it met has no figures.
+        if progress.is_interrupted() {
+            break;
+        }
+        runs.push(run?);
     }
     progress.done();
-    Ok(DemoOutcome { rate: args.rate, nodes: RECEIVER, isolation, realtime, runs })
+    Ok(DemoOutcome { rate: args.rate, nodes: RECEIVER, isolation, realtime, runs, planned: plans.len() })
 }

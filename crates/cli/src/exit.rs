@@ -1,4 +1,4 @@
-//! How a command ends: one of six exit codes and, when it failed, one sentence.
+//! How a command ends: one of seven exit codes and, when it failed, one sentence.
 
 use rota::{CloseCause, NodeError, OpenError, SocketError};
 use std::io::Write;
@@ -21,6 +21,8 @@ pub enum Exit {
     /// The node of this station does not run, or the named station, channel, listener or incident does not
     /// exist, each perhaps not yet.
     NotThere = 5,
+    /// A signal asked the command to end before its work was done; what it had done is reported.
+    Interrupted = 130,
 }
 
 impl Exit {
@@ -33,6 +35,7 @@ impl Exit {
             Self::Refused => "refused",
             Self::Broken => "broken",
             Self::NotThere => "not_there",
+            Self::Interrupted => "interrupted",
         }
     }
 
@@ -73,6 +76,11 @@ impl Failure {
     /// The command was used wrongly (exit code 2).
     pub fn wrong_use(sentence: impl Into<String>) -> Self {
         Self { exit: Exit::WrongUse, sentence: sentence.into() }
+    }
+
+    /// A signal asked for an early end (exit code 130).
+    pub fn interrupted(sentence: impl Into<String>) -> Self {
+        Self { exit: Exit::Interrupted, sentence: sentence.into() }
     }
 
     /// Admission said no (exit code 3), and why.

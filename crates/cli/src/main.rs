@@ -78,7 +78,8 @@ Environment:
                 namespace ('stat -Lc %i /proc/self/ns/net')
 
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by admission, 4 guarantee broken during the run
-            (also where it then failed), 5 not there (yet): a station, a channel, a listener, an incident";
+            (also where it then failed), 5 not there (yet): a station, a channel, a listener, an incident,
+            130 a demo ended by Ctrl-C or SIGTERM, with the report of the runs that were over";
 
 #[derive(Subcommand)]
 enum Command {

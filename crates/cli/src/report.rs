@@ -64,7 +64,8 @@ fn head(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
          to n4 flood the same port with TCP and UDP. The same clip each time; only what carries it \
          differs.</p>"
     )?;
-    let class = if outcome.verdict() == Verdict::Kept { "good" } else { "bad" };
+    let is_good = outcome.verdict() == Verdict::Kept && !outcome.is_interrupted();
+    let class = if is_good { "good" } else { "bad" };
     let verdict = verdict_with_first(outcome);
     writeln!(page, "<p class=\"verdict {class}\">{}</p></header>", escape(&verdict))
 }

@@ -2,7 +2,8 @@
 
 mod common;
 
-use std::process::{Command, Output};
+use common::{PATIENCE, eventually};
+use std::process::{Command, Output, Stdio};
 
 const ROTA: &str = env!("CARGO_BIN_EXE_rota");
 
@@ -85,6 +86,52 @@ fn a_shrunk_reservation_is_reported_as_a_broken_contract() {
     let causes = &streams[0]["late_causes"];
     let count: u64 = counted.iter().filter_map(|cause| causes[*cause].as_u64()).sum();
     assert!(count > 10, "{}", streams[0]);
+}
+
+/// Ctrl-C ended it with nothing, however many runs were over.
+#[test]
+fn an_interrupted_demo_reports_the_runs_that_ended_and_leaves_no_process() {
+    let report = std::env::temp_dir().join(format!("rota-interrupted-{}.html", std::process::id()));
+    let out = report.to_str().unwrap();
+    let args =
+        ["demo", "--load", "fits", "--mode", "plain,reserved", "--seconds", "2", "--json", "--out", out];
+    let mut command = Command::new(ROTA);
+    command.args(args).env("ROTA_TEST_MARK", out).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let demo = command.spawn().unwrap();
+    let marked = || marked_processes(out);
+    // The first run has no channels.
+    let begun = eventually(PATIENCE, || {
+        let any = |word: &str| marked().iter().any(|(_, line)| line.contains(word));
+        any("\0channel\0").then_some(())
+    });
+    common::signal(demo.id(), "INT");
+    let run = demo.wait_with_output().unwrap();
+    if !has_labs(&run) {
+        return;
+    }
+    let stderr = String::from_utf8_lossy(&run.stderr);
+    assert!(begun.is_some() && run.status.code() == Some(130), "{:?}: {stderr}", run.status);
+    assert!(stderr.contains("Interrupted: 1 of 2 runs had ended."), "{stderr}");
+    let json: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    let runs = json["runs"].as_array().unwrap();
+    assert!(json["interrupted"] == true && runs.len() == 1 && runs[0]["mode"] == "plain", "{json}");
+    let page = std::fs::read_to_string(&report).unwrap();
+    std::fs::remove_file(&report).unwrap();
+    assert!(page.contains("Interrupted: 1 of 2 runs had ended."));
+    // Namespaces live as long as a process is in them.
+    let left = eventually(PATIENCE, || marked().is_empty().then_some(()));
+    assert!(left.is_some(), "{:?}", marked());
+}
+
+/// The processes that have that mark in their environment, and their command lines.
+fn marked_processes(mark: &str) -> Vec<(String, String)> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        let read = |name: &str| std::fs::read(entry.path().join(name)).ok();
+        let has_mark = read("environ")?.windows(mark.len()).any(|octets| octets == mark.as_bytes());
+        let line = String::from_utf8_lossy(&read("cmdline")?).into_owned();
+        has_mark.then(|| (entry.file_name().to_string_lossy().into_owned(), line))
+    });
+    all.collect()
 }
 
 #[test]

@@ -72,8 +72,10 @@ pub struct DemoOutcome {
     pub isolation: String,
     /// Whether the kernel granted real-time priority.
     pub realtime: bool,
-    /// All runs.
+    /// The runs that ended.
     pub runs: Vec<RunOutcome>,
+    /// How many runs were planned: more than ended where a signal interrupted the demo.
+    pub planned: usize,
 }
 
 /// How the demo ends.
@@ -133,6 +135,11 @@ impl RunOutcome {
 }
 
 impl DemoOutcome {
+    /// True if a signal ended the demo before all runs were over.
+    pub fn is_interrupted(&self) -> bool {
+        self.runs.len() < self.planned
+    }
+
     /// Unfit goes before broken: on a machine that stands still nothing can be proven broken either.
     pub fn verdict(&self) -> Verdict {
         if self.runs.iter().any(|run| run.excused_pct() > EXCUSED_PCT_MAX) {
@@ -156,6 +163,7 @@ struct DemoJson<'a> {
     link_bps: u64,
     nodes: u8,
     isolation: &'a str,
+    interrupted: bool,
     runs: Vec<RunJson<'a>>,
 }
 
@@ -222,6 +230,7 @@ pub fn to_json(outcome: &DemoOutcome) -> serde_json::Result<String> {
         link_bps: outcome.rate.as_bps(),
         nodes,
         isolation: &outcome.isolation,
+        interrupted: outcome.is_interrupted(),
         runs,
     })
 }
@@ -267,15 +276,15 @@ pub mod tests {
             streams: vec![stream],
         };
         let rate = BitRate::from_mbit(10);
-        DemoOutcome { rate, nodes: 5, isolation: "root".into(), realtime: true, runs: vec![run] }
+        DemoOutcome { rate, nodes: 5, isolation: "root".into(), realtime: true, runs: vec![run], planned: 1 }
     }
 
     #[test]
     fn the_json_has_exactly_the_promised_keys() {
         let json = to_json(&sample(2, 1, 1)).unwrap();
         let expected = concat!(
-            r#"{"link_bps":10000000,"nodes":5,"isolation":"root","runs":[{"load":"too-many","#,
-            r#""mode":"reserved","cross_tcp_bps":1300000,"#,
+            r#"{"link_bps":10000000,"nodes":5,"isolation":"root","interrupted":false,"#,
+            r#""runs":[{"load":"too-many","mode":"reserved","cross_tcp_bps":1300000,"#,
             r#""refused":[{"test":"cycle","margin_bps":850000,"counter_offer_bps":650000}],"#,
             r#""streams":[{"id":1,"frames":100,"late":2,"late_pct":2.0,"lost":0,"bound_ns":12000000,"#,
             r#""lateness_p50_ns":1000,"lateness_p99_ns":2000,"lateness_max_ns":3000,"#,

@@ -103,7 +103,7 @@ pub struct RunPlan {
     pub load: Load,
     /// What carries it.
     pub mode: Mode,
-    /// Who sends what when.
+    /// The streams, each with its sender and its start.
     pub streams: Vec<StreamPlan>,
     /// When the cross traffic starts.
     pub cross_from: Span,

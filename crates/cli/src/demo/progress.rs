@@ -1,6 +1,8 @@
 //! The bar that shows how far the demo is; nothing where standard error is no terminal.
 
 use crate::clock;
+use crate::exit::Failure;
+use crate::signals::Ends;
 use indicatif::{ProgressBar, ProgressStyle};
 use rota_units::{Instant, Span};
 
@@ -9,16 +11,22 @@ const TICK: Span = Span::from_millis(100);
 /// A progress bar over planned time.
 pub struct Progress {
     bar: ProgressBar,
+    ends: Ends,
 }
 
 impl Progress {
-    /// A bar over `total` of waiting.
-    pub fn new(total: Span) -> Self {
+    /// A bar over `total` of waiting, which `ends` cuts short.
+    pub fn new(total: Span, ends: Ends) -> Self {
         let bar = ProgressBar::new(total.as_nanos());
         let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {msg}");
         // The template is fixed and valid; without it the default style serves too.
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { bar }
+        Self { bar, ends }
+    }
+
+    /// True if a signal has asked the demo to end.
+    pub fn is_interrupted(&self) -> bool {
+        self.ends.came()
     }
 
     /// Changes the words beside the bar.
@@ -27,15 +35,22 @@ impl Progress {
     }
 
     /// Waits until `deadline` and moves the bar meanwhile.
-    pub fn wait_until(&self, deadline: Instant, words: String) {
+    ///
+    /// # Errors
+    /// A signal asks the demo to end.
+    pub fn wait_until(&self, deadline: Instant, words: String) -> Result<(), Failure> {
         self.say(words);
         let mut now = clock::now();
         while now < deadline {
+            if self.is_interrupted() {
+                return Err(Failure::interrupted("interrupted"));
+            }
             clock::sleep_until(deadline.min(now + TICK));
             let later = clock::now();
             self.bar.inc(later.since(now).as_nanos());
             now = later;
         }
+        Ok(())
     }
 
     /// Takes the bar off the screen.

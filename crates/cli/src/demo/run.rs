@@ -199,16 +199,15 @@ impl Stage {
     fn wait(&self, plan: &RunPlan, origin: Instant, progress: &Progress) -> Result<(), Failure> {
         let name = format!("{} · {}", plan.load.key(), plan.mode.key());
         for stream in &plan.streams {
-            progress.wait_until(origin + stream.start, format!("{name}: stream {} joins", stream.id));
+            progress.wait_until(origin + stream.start, format!("{name}: stream {} joins", stream.id))?;
         }
-        progress.wait_until(origin + plan.cross_from, format!("{name}: no cross traffic yet"));
+        progress.wait_until(origin + plan.cross_from, format!("{name}: no cross traffic yet"))?;
         if plan.mode == Mode::Reserved
             && let Some(stream) = plan.streams.iter().find(|stream| Some(stream.id) == self.shrink)
         {
             self.halve(stream)?;
         }
-        progress.wait_until(origin + plan.end(), format!("{name}: cross traffic from n1-n{SENDERS}"));
-        Ok(())
+        progress.wait_until(origin + plan.end(), format!("{name}: cross traffic from n1-n{SENDERS}"))
     }
 
     /// Halves the reservation of a running stream, as a user would who mistakes it for another.

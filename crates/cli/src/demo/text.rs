@@ -227,6 +227,17 @@ fn first_broken(outcome: &DemoOutcome) -> String {
 
 /// The verdict, and for a broken contract which one and where.
 pub fn verdict_with_first(outcome: &DemoOutcome) -> String {
+    let (ended, planned) = (outcome.runs.len(), outcome.planned);
+    let interrupted = format!("Interrupted: {ended} of {planned} runs had ended.");
+    match (outcome.is_interrupted(), ended) {
+        (true, 0) => return interrupted,
+        (true, _) => return format!("{interrupted} Of these: {}", verdict_of_runs(outcome)),
+        (false, _) => {}
+    }
+    verdict_of_runs(outcome)
+}
+
+fn verdict_of_runs(outcome: &DemoOutcome) -> String {
     let words = verdict_words(outcome.verdict());
     let first = if outcome.verdict() == Verdict::Broken { first_broken(outcome) } else { String::new() };
     format!("{words} {first}").trim_end().into()
@@ -263,6 +274,20 @@ mod tests {
     fn the_conclusion_is_one_sentence() {
         let words = conclusion(&sample(2, 1, 1));
         assert_eq!(words, "Late with reserved channels 2.0 % when one is too many (1 refused).");
+    }
+
+    #[test]
+    fn an_interrupted_demo_says_how_many_runs_ended() {
+        let mut outcome = sample(0, 0, 0);
+        outcome.planned = 6;
+        let words = verdict_with_first(&outcome);
+        assert_eq!(words, "Interrupted: 1 of 6 runs had ended. Of these: No contract was broken.");
+        assert!(
+            crate::report::html(&outcome).contains(&words) && describe(&outcome).contains("Interrupted: 1")
+        );
+        assert!(crate::demo::outcome::to_json(&outcome).unwrap().contains("\"interrupted\":true"));
+        outcome.runs.clear();
+        assert_eq!(verdict_with_first(&outcome), "Interrupted: 0 of 6 runs had ended.");
     }
 
     #[test]
