@@ -10,7 +10,11 @@ use std::time::Duration;
 
 /// A lab whose station nK has the node address K.
 fn lab(test: &str, stations: u8) -> Option<Lab> {
-    let lab = Lab::without_nodes(test, stations, &["--rate", "100mbit"])?;
+    lab_of(test, stations, "1500")
+}
+
+fn lab_of(test: &str, stations: u8, mtu: &str) -> Option<Lab> {
+    let lab = Lab::without_nodes(test, stations, &["--rate", "100mbit", "--mtu", mtu])?;
     Some(lab.with_nodes(|_, k| {
         let peer = "119=02:00:00:00:00:77".to_owned();
         vec!["--llc-address".into(), k.to_string(), "--llc-peer".into(), peer]
@@ -107,9 +111,10 @@ fn exchange(lab: &Lab) {
     }
 }
 
+/// Below an MTU of 1,500 messages longer than a frame failed.
 #[test]
 fn stations_exchange_messages_acknowledged_and_to_all_in_plain_mode() {
-    let Some(lab) = lab("llc-plain", 3) else { return };
+    let Some(lab) = lab_of("llc-plain", 3, "576") else { return };
     assert_eq!(lab.status(1)["llc"]["node"], 1);
     exchange(&lab);
     assert_eq!(lab.status(1)["mode"], "plain");

@@ -26,22 +26,32 @@ fn a_datagram_of_any_length_arrives_whole_in_both_modes() {
     }
 }
 
-/// Fragments have the size of the usual MTU's frames: on a smaller one they could not be sent at all.
+/// Fragments had the size of the usual MTU's frames: on a smaller one messages beyond one frame failed.
 #[test]
-fn below_the_usual_mtu_only_messages_of_one_frame_are_sent() {
-    let small = |settings: &mut Settings| {
-        let llc = std::mem::take(&mut settings.llc);
-        *settings = Settings { llc, ..Settings::ethernet_of(settings.link.rate, settings.port_queue, 576) };
-    };
-    for mut lan in [Lan::plain_with(3, small), Lan::token_with(3, small)] {
-        for (octets, outcome) in [
-            (573, LlcOutcome::Sent),
-            (574, LlcOutcome::Failed(LlcFailure::Impossible)),
-            (16_384, LlcOutcome::Failed(LlcFailure::Impossible)),
-        ] {
-            let number = lan.send(0, 2, octets, |_| ());
-            lan.run(SECOND);
-            assert_eq!(lan.outcome(number), Some(outcome), "{octets} octets");
+fn messages_of_any_length_arrive_whole_at_every_mtu() {
+    for mtu in [576, 1_400, 1_499, 1_501, 9_000] {
+        let other = |settings: &mut Settings| {
+            let llc = std::mem::take(&mut settings.llc);
+            let (rate, port_queue) = (settings.link.rate, settings.port_queue);
+            *settings = Settings { llc, ..Settings::ethernet_of(rate, port_queue, mtu) };
+        };
+        let one = u32::from(mtu.min(1_500) - 3);
+        for mut lan in [Lan::plain_with(3, other), Lan::token_with(3, other)] {
+            for (octets, ack) in [
+                (0, true),
+                (one, false),
+                (one + 1, false),
+                (one + 1, true),
+                (one * 2, false),
+                (16_384, false),
+                (16_384, true),
+            ] {
+                let number = lan.send(0, 2, octets, |request| request.ack = ack);
+                lan.run(SECOND * 2);
+                assert_eq!(lan.got(number), [(1, octets as usize)], "{octets} octets at {mtu}");
+                let due = if ack { LlcOutcome::Acknowledged } else { LlcOutcome::Sent };
+                assert_eq!(lan.outcome(number), Some(due), "{octets} octets at {mtu}");
+            }
         }
     }
 }

@@ -46,11 +46,13 @@ pub fn fuzz_reserved(data: &[u8]) {
 /// Any octets as a received 802.2 frame, and as a fragment. What parses must emit the same octets.
 pub fn fuzz_llc(data: &[u8]) {
     let _ = llc::is_llc(data);
-    if let Ok((fragment, payload)) = Fragment::parse(data) {
+    for size in [576, 1_400, 9_000].map(llc::fragment_payload) {
+        let Ok((fragment, payload)) = Fragment::parse(data, size) else { continue };
         let mut head = [0; llc::FRAGMENT_OCTETS];
         assert_eq!(fragment.emit(&mut head), data.len() - payload.len());
-        assert_eq!(Fragment::parse(&[&head[..], payload].concat()), Ok((fragment, payload)));
+        assert_eq!(Fragment::parse(&[&head[..], payload].concat(), size), Ok((fragment, payload)));
         assert!(fragment.offset() + payload.len() <= llc::MESSAGE_OCTETS_MAX);
+        assert!(fragment.index < 32, "a receiver has a bit for each");
     }
     let Ok(view) = LlcView::parse(data) else { return };
     let mut out = [0; 1_514];

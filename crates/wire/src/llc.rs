@@ -25,9 +25,11 @@ pub const FRAGMENT_OUI: [u8; 3] = [0x02, 0x52, 0x4f];
 pub const FRAGMENT_PID: u16 = 1;
 /// OUI, PID and the fragment header.
 pub const FRAGMENT_OCTETS: usize = 5 + 8;
-/// Octets of a message in one fragment.
+/// Most octets of a message in one fragment, at an MTU of 1,500 and above.
 pub const FRAGMENT_PAYLOAD_MAX: usize = LLC_INFORMATION_MAX - FRAGMENT_OCTETS;
-/// The longest message: 12 fragments. Larger ones are "packet too large".
+/// Octets of a message in one fragment at the least MTU of a segment, 576.
+pub const FRAGMENT_PAYLOAD_MIN: usize = 576 - LLC_HEADER_OCTETS - FRAGMENT_OCTETS;
+/// The longest message: 12 fragments, 30 at an MTU of 576. Larger ones are "packet too large".
 pub const MESSAGE_OCTETS_MAX: usize = 16_384;
 /// What XID says of us: basic format, types 1 and 3 (class III), receive window 0.
 pub const XID_INFORMATION: [u8; 3] = [0x81, 0x05, 0x00];
@@ -328,6 +330,18 @@ impl AckStatus {
     }
 }
 
+/// The longest information field of a frame at this MTU.
+pub const fn information_max(mtu: u16) -> usize {
+    let room = (mtu as usize).saturating_sub(LLC_HEADER_OCTETS);
+    if room < LLC_INFORMATION_MAX { room } else { LLC_INFORMATION_MAX }
+}
+
+/// Octets of a message in each of its fragments but the last, at this MTU of a segment.
+pub const fn fragment_payload(mtu: u16) -> u16 {
+    let room = information_max(mtu).saturating_sub(FRAGMENT_OCTETS);
+    if room < FRAGMENT_PAYLOAD_MIN { FRAGMENT_PAYLOAD_MIN as u16 } else { room as u16 }
+}
+
 /// Where a fragment belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
@@ -345,19 +359,22 @@ pub struct Fragment {
     pub message: u16,
     /// Octets of the whole message.
     pub total: u16,
+    /// Octets of the message in each fragment but the last: [`fragment_payload`]. The wire does not state it.
+    pub size: u16,
 }
 
 impl Fragment {
     /// Where its octets stand in the message.
     pub const fn offset(&self) -> usize {
-        self.index as usize * FRAGMENT_PAYLOAD_MAX
+        self.index as usize * self.size as usize
     }
 
-    /// Reads the information of a SNAP PDU; what follows the header is the fragment's octets.
+    /// Reads the information of a SNAP PDU; what follows the header is the fragment's octets. `size` is that
+    /// of the segment's fragments.
     ///
     /// # Errors
     /// [`LlcMalformed::ForeignSnap`] or [`LlcMalformed::Fragment`].
-    pub fn parse(information: &[u8]) -> Result<(Self, &[u8]), LlcMalformed> {
+    pub fn parse(information: &[u8], size: u16) -> Result<(Self, &[u8]), LlcMalformed> {
         let mut reader = Reader(information);
         let foreign = |_| LlcMalformed::ForeignSnap;
         let ours = reader.take(3).map_err(foreign)? == FRAGMENT_OUI.as_slice()
@@ -370,9 +387,9 @@ impl Fragment {
         let (packed, index) = (reader.u8().map_err(short)?, reader.u8().map_err(short)?);
         let (message, total) = (reader.u16().map_err(short)?, reader.u16().map_err(short)?);
         let (level, last) = (packed & 7, packed & 8 != 0);
-        let fragment = Self { dsap, ssap, level, index, last, message, total };
+        let fragment = Self { dsap, ssap, level, index, last, message, total, size };
         let (begin, octets) = (fragment.offset(), reader.0.len());
-        let due = usize::from(total).saturating_sub(begin).min(FRAGMENT_PAYLOAD_MAX);
+        let due = usize::from(total).saturating_sub(begin).min(usize::from(size));
         let sound = packed >> 4 == FRAGMENT_VERSION
             && dsap & 1 == 0
             && ssap & 1 == 0
@@ -448,7 +465,7 @@ mod tests {
         let mut seen = vec![];
         let mut expect = |octets: &[u8], why: LlcMalformed| {
             let found = match LlcView::parse(octets) {
-                Ok(view) => Fragment::parse(view.information).expect_err("it is malformed"),
+                Ok(view) => Fragment::parse(view.information, 1_484).expect_err("it is malformed"),
                 Err(found) => found,
             };
             assert_eq!(found, why, "{octets:02x?}");

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use rota_wire::bodies::{MAX_NAME_OCTETS, StationState};
 use rota_wire::fuzz::{fuzz_bodies, fuzz_frame, fuzz_llc};
 use rota_wire::llc::{
-    Control, Fragment, LLC_INFORMATION, LlcHeader, LlcView, MESSAGE_OCTETS_MAX, emit_llc, is_llc,
+    Control, Fragment, LLC_INFORMATION, LlcHeader, LlcView, MESSAGE_OCTETS_MAX, emit_llc, fragment_payload,
+    is_llc,
 };
 use rota_wire::{
     Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, Foul, FrameView,
@@ -311,19 +312,21 @@ proptest! {
     #[test]
     fn fragments_read_back(
         (dsap, ssap, level, message) in (0u8..128, 0u8..128, 0u8..8, any::<u16>()),
-        (total, index) in (1u16..=MESSAGE_OCTETS_MAX as u16, any::<prop::sample::Index>()),
+        (total, mtu) in (1u16..=MESSAGE_OCTETS_MAX as u16, 576u16..=9_000),
+        index in any::<prop::sample::Index>(),
     ) {
-        let count = usize::from(total).div_ceil(1_484);
+        let size = fragment_payload(mtu);
+        let count = usize::from(total).div_ceil(usize::from(size));
         let index = index.index(count);
-        let octets = (usize::from(total) - index * 1_484).min(1_484);
+        let octets = (usize::from(total) - index * usize::from(size)).min(usize::from(size));
         let (dsap, ssap, last) = (dsap * 2, ssap * 2, index + 1 == count);
-        let fragment = Fragment { dsap, ssap, level, index: index as u8, last, message, total };
+        let fragment = Fragment { dsap, ssap, level, index: index as u8, last, message, total, size };
         let mut out = vec![7; 13 + octets];
         prop_assert_eq!(fragment.emit(&mut out), 13);
-        let (read, payload) = Fragment::parse(&out).expect("a sound fragment");
+        let (read, payload) = Fragment::parse(&out, size).expect("a sound fragment");
         prop_assert_eq!((read, payload.len()), (fragment, octets));
         out.push(0);
-        prop_assert!(Fragment::parse(&out).is_err(), "one octet too many");
-        prop_assert!(Fragment::parse(&out[..out.len() - 2]).is_err(), "one octet too few");
+        prop_assert!(Fragment::parse(&out, size).is_err(), "one octet too many");
+        prop_assert!(Fragment::parse(&out[..out.len() - 2], size).is_err(), "one octet too few");
     }
 }

@@ -5,8 +5,8 @@ use crate::rether::Rether;
 use rota_units::Instant;
 use rota_wire::MacAddr;
 use rota_wire::llc::{
-    AckStatus, Control, FRAGMENT_PAYLOAD_MAX, Fragment, LLC_INFORMATION, LlcHeader, LlcView,
-    MESSAGE_OCTETS_MAX, SAP_GLOBAL, SAP_NULL, SAP_SNAP, XID_INFORMATION,
+    AckStatus, Control, FRAGMENT_PAYLOAD_MIN, Fragment, LLC_INFORMATION, LlcHeader, LlcView,
+    MESSAGE_OCTETS_MAX, SAP_GLOBAL, SAP_NULL, SAP_SNAP, XID_INFORMATION, fragment_payload,
 };
 
 /// Senders of acknowledged commands that are remembered.
@@ -87,16 +87,17 @@ pub(super) struct Assembly {
     /// Each fragment is acknowledged, so that its sender may go on for as long as it repeats.
     acked: bool,
     /// One bit for each fragment that has come.
-    seen: u16,
+    seen: u32,
     at: Instant,
     octets: Box<[u8; MESSAGE_OCTETS_MAX]>,
 }
 
-const _: () = assert!(MESSAGE_OCTETS_MAX.div_ceil(FRAGMENT_PAYLOAD_MAX) <= 16, "a bit for each fragment");
+const _: () = assert!(MESSAGE_OCTETS_MAX.div_ceil(FRAGMENT_PAYLOAD_MIN) <= 32, "a bit for each fragment");
 
 impl Assembly {
     pub(super) fn all(places: usize) -> Vec<Self> {
-        let of = Fragment { dsap: 0, ssap: 0, level: 0, index: 0, last: false, message: 0, total: 0 };
+        let of =
+            Fragment { dsap: 0, ssap: 0, level: 0, index: 0, last: false, message: 0, total: 0, size: 0 };
         let octets = Box::new([0; MESSAGE_OCTETS_MAX]);
         let (used, acked, mac, seen, at) = (false, false, MacAddr::BROADCAST, 0, Instant::ZERO);
         vec![Self { used, acked, mac, of, seen, at, octets }; places]
@@ -175,7 +176,8 @@ impl Llc {
         view: &LlcView<'_>,
         link: &Rether,
     ) -> Result<Option<MessageDelivery>, AckStatus> {
-        let (of, payload) = match Fragment::parse(view.information) {
+        let size = fragment_payload(link.settings().link.framing.mtu);
+        let (of, payload) = match Fragment::parse(view.information, size) {
             Ok(read) => read,
             Err(why) => {
                 self.count_malformed(why);
@@ -202,7 +204,7 @@ impl Llc {
         assembly.seen |= 1 << of.index;
         let begin = of.offset();
         assembly.octets[begin..begin + payload.len()].copy_from_slice(payload);
-        let fragments = usize::from(of.total).div_ceil(FRAGMENT_PAYLOAD_MAX) as u32;
+        let fragments = usize::from(of.total).div_ceil(usize::from(of.size)) as u32;
         if assembly.seen.count_ones() < fragments {
             self.wake = self.wake.min(now + if acked { REPEAT_LIFE } else { BIT_LIFE });
             return Ok(None);

@@ -10,16 +10,9 @@ use crate::rether::{ModeName, Rether};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use rota_wire::llc::{
-    AckStatus, Control, FRAGMENT_OCTETS, FRAGMENT_PAYLOAD_MAX, Fragment, LLC_HEADER_OCTETS, LLC_INFORMATION,
-    LLC_INFORMATION_MAX, LlcHeader, MESSAGE_OCTETS_MAX, SAP_SNAP, emit_llc, llc_frame_octets,
+    AckStatus, Control, FRAGMENT_OCTETS, Fragment, LLC_INFORMATION, LlcHeader, MESSAGE_OCTETS_MAX, SAP_SNAP,
+    emit_llc, fragment_payload, information_max, llc_frame_octets,
 };
-
-/// The longest message that this segment carries. Fragments of longer messages have one size, that of the
-/// usual MTU: with a lower MTU only messages that fit one frame are sent.
-fn message_octets_max(link: &Rether) -> usize {
-    let mtu = usize::from(link.settings().link.framing.mtu);
-    if mtu < LLC_HEADER_OCTETS + LLC_INFORMATION_MAX { mtu - LLC_HEADER_OCTETS } else { MESSAGE_OCTETS_MAX }
-}
 
 impl Llc {
     /// A message to be sent. What becomes of it comes as an event, always.
@@ -30,7 +23,7 @@ impl Llc {
         link: &mut Rether,
     ) -> Result<(), LlcBusy> {
         let to = request.to;
-        let fault = if !is_socket(to.socket) || request.octets as usize > message_octets_max(link) {
+        let fault = if !is_socket(to.socket) || request.octets as usize > MESSAGE_OCTETS_MAX {
             Some(LlcFailure::Impossible)
         } else if request.ack && to.node == LLC_BROADCAST {
             Some(LlcFailure::AckFromAll)
@@ -51,8 +44,10 @@ impl Llc {
         };
         let Some(slot) = self.free.pop() else { return Err(LlcBusy) };
         let octets = request.octets as usize;
+        let mtu = link.settings().link.framing.mtu;
+        let size = fragment_payload(mtu);
         let fragments =
-            if octets <= LLC_INFORMATION_MAX { 1 } else { octets.div_ceil(FRAGMENT_PAYLOAD_MAX) as u8 };
+            if octets <= information_max(mtu) { 1 } else { octets.div_ceil(usize::from(size)) as u8 };
         self.next_message = self.next_message.wrapping_add(u16::from(fragments > 1));
         self.messages[usize::from(slot)] = Message {
             stage: Stage::Held,
@@ -60,6 +55,7 @@ impl Llc {
             mac,
             wire_number: self.next_message,
             fragments,
+            size,
             fragment: 0,
             tries_left: if request.ack { request.tries.max(1) } else { 1 },
             ..Message::FREE
@@ -107,8 +103,8 @@ impl Llc {
     fn information(message: &Message) -> usize {
         let octets = message.request.octets as usize;
         if message.is_cut() {
-            let begin = usize::from(message.fragment) * FRAGMENT_PAYLOAD_MAX;
-            FRAGMENT_OCTETS + octets.saturating_sub(begin).min(FRAGMENT_PAYLOAD_MAX)
+            let size = usize::from(message.size);
+            FRAGMENT_OCTETS + octets.saturating_sub(usize::from(message.fragment) * size).min(size)
         } else {
             octets
         }
@@ -176,6 +172,7 @@ impl Llc {
                 last,
                 message: message.wire_number,
                 total,
+                size: message.size,
             };
             begin = of.offset() as u32;
             at += of.emit(&mut frame.bytes[LLC_INFORMATION..]);

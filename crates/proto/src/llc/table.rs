@@ -35,6 +35,8 @@ pub(super) struct Message {
     /// Its number on the wire, where it is cut.
     pub(super) wire_number: u16,
     pub(super) fragments: u8,
+    /// Octets of it in each fragment but the last.
+    pub(super) size: u16,
     /// The one that is sent next, or that waits for its answer.
     pub(super) fragment: u8,
     /// How often that one may still be sent.
@@ -69,6 +71,7 @@ impl Message {
         mac: MacAddr::BROADCAST,
         wire_number: 0,
         fragments: 1,
+        size: 0,
         fragment: 0,
         tries_left: 0,
         begun: false,

@@ -82,7 +82,7 @@ impl Lan {
         Self::plain_with(stations, |_| ())
     }
 
-    pub fn plain_with(stations: usize, change: fn(&mut Settings)) -> Self {
+    pub fn plain_with(stations: usize, change: impl Fn(&mut Settings) + Copy) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         let nodes = (0..stations).map(|k| Self::node(now, k, change)).collect();
         let (wire, left, got, events) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -115,12 +115,12 @@ impl Lan {
         lan
     }
 
-    pub fn node(now: Instant, k: usize, change: fn(&mut Settings)) -> Node {
+    pub fn node(now: Instant, k: usize, change: impl Fn(&mut Settings) + Copy) -> Node {
         Self::boot(now, k, change, k as u64)
     }
 
     /// The same as another boot, which its seed makes it.
-    pub fn boot(now: Instant, k: usize, change: fn(&mut Settings), seed: u64) -> Node {
+    pub fn boot(now: Instant, k: usize, change: impl Fn(&mut Settings) + Copy, seed: u64) -> Node {
         let identity = Identity { node_id: k as u64, boot_id: 1, mac: mac(k), name: format!("n{k}") };
         let mut settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         (settings.llc.enabled, settings.llc.address) = (true, k as u8 + 1);
@@ -134,7 +134,7 @@ impl Lan {
         Self::token_with(stations, |_| ())
     }
 
-    pub fn token_with(stations: usize, change: fn(&mut Settings)) -> Self {
+    pub fn token_with(stations: usize, change: impl Fn(&mut Settings) + Copy) -> Self {
         let mut lan = Self::plain_with(stations, change);
         lan.open(0, 1);
         lan.run(Span::from_millis(1_500));

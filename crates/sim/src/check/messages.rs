@@ -8,7 +8,7 @@
 use super::{Checker, Findings, Seen, View};
 use crate::world::{Message, level_of, mac};
 use rota_wire::host_level;
-use rota_wire::llc::{Control, Fragment, LlcView, SAP_SNAP};
+use rota_wire::llc::{Control, Fragment, LlcView, SAP_SNAP, fragment_payload};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,13 +58,15 @@ pub struct HighestFirst {
 }
 
 /// The level of an ordinary or 802.2 frame, and whether a message begins with it.
-fn what(frame: &[u8]) -> (u8, bool) {
+fn what(frame: &[u8], mtu: u16) -> (u8, bool) {
     let Ok(view) = LlcView::parse(frame) else { return (host_level(frame), false) };
     match view.header.control {
-        Control::Ui if view.header.ssap == SAP_SNAP => match Fragment::parse(view.information) {
-            Ok((fragment, _)) => (fragment.level, fragment.index == 0),
-            Err(_) => (0, false),
-        },
+        Control::Ui if view.header.ssap == SAP_SNAP => {
+            match Fragment::parse(view.information, fragment_payload(mtu)) {
+                Ok((fragment, _)) => (fragment.level, fragment.index == 0),
+                Err(_) => (0, false),
+            }
+        }
         Control::Ui => (level_of(view.header.ssap), true),
         // Acknowledged commands are of any level, and so are answers: none is held against us.
         _ => (7, false),
@@ -72,21 +74,22 @@ fn what(frame: &[u8]) -> (u8, bool) {
 }
 
 /// An acknowledged fragment: to whom, and which.
-fn acked_fragment(frame: &[u8]) -> Option<([u8; 6], Fragment)> {
+fn acked_fragment(frame: &[u8], mtu: u16) -> Option<([u8; 6], Fragment)> {
     let view = LlcView::parse(frame).ok()?;
     let acked = matches!(view.header.control, Control::Ac { .. }) && !view.header.response;
-    let (fragment, _) = Fragment::parse(view.information).ok().filter(|_| view.header.ssap == SAP_SNAP)?;
+    let read = Fragment::parse(view.information, fragment_payload(mtu));
+    let (fragment, _) = read.ok().filter(|_| view.header.ssap == SAP_SNAP)?;
     acked.then_some((view.destination.0, fragment))
 }
 
 impl Station {
     /// A frame has left; whether somebody of priority 7 was passed by once too often.
-    fn sent(&mut self, frame: &[u8]) -> bool {
-        let (level, begins) = what(frame);
+    fn sent(&mut self, frame: &[u8], mtu: u16) -> bool {
+        let (level, begins) = what(frame, mtu);
         if self.own.passed_by(level, begins) {
             return true;
         }
-        let Some((to, of)) = acked_fragment(frame) else { return false };
+        let Some((to, of)) = acked_fragment(frame, mtu) else { return false };
         let (waiting, newest) = self.directions.entry(to).or_default();
         let again = std::mem::replace(newest, (of.message, of.index)) == (of.message, of.index);
         !again && waiting.passed_by(of.level, of.index == 0)
@@ -96,6 +99,7 @@ impl Station {
 impl Checker for HighestFirst {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
         self.stations.resize(view.hosts.len(), Station::default());
+        let mtu = view.settings.link.framing.mtu;
         for seen in view.seen {
             match seen {
                 Seen::Message(Message { from, level: 7, ack, to, cut }) => {
@@ -111,7 +115,7 @@ impl Checker for HighestFirst {
                 }
                 Seen::Sent { host, frame, kind: None, .. } => {
                     let station = &mut self.stations[*host];
-                    if station.boots == view.hosts[*host].boots && station.sent(frame) {
+                    if station.boots == view.hosts[*host].boots && station.sent(frame, mtu) {
                         let what = format!("host {host}: a message of priority 7 waits behind lower frames");
                         findings.add(view.now, "P7", what);
                     }

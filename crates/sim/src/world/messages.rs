@@ -5,7 +5,7 @@ use crate::check::Seen;
 use crate::traffic::Messages;
 use rota_proto::{LLC_BROADCAST, LlcAddress, LlcEvent, LlcOutcome, LlcRequest, Node};
 use rota_units::Instant;
-use rota_wire::llc::LLC_INFORMATION_MAX;
+use rota_wire::llc::information_max;
 
 /// A message that a program has handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl World {
         self.messages.failed += u64::from(!taken);
         // A message to nobody is over before it waits for anything.
         if taken && !self.message_events(from) {
-            let cut = octets as usize > LLC_INFORMATION_MAX;
+            let cut = octets as usize > information_max(self.spec.settings.link.framing.mtu);
             self.seen.push(Seen::Message(Message { from, level, ack, to, cut }));
         }
         self.settle(from);
