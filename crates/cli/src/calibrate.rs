@@ -130,7 +130,7 @@ fn measure(args: &Args, interface: String, rate: BitRate, medium: Medium) -> Res
     }
     // A switch drops what comes from where it would go to, so that nobody is disturbed.
     let to = peer.unwrap_or(station.mac());
-    let params = SegmentParams::new(rate, 2);
+    let params = SegmentParams::with_framing(rate, station.framing(), 2);
     let effort = Effort { duration: args.duration };
     let about = About { interface, rate, medium, date: utc(Sandwich::take().real_ns), scheduling };
     let node_hop = args.node_hop;

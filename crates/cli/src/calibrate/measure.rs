@@ -5,7 +5,7 @@ use super::fit::{Spread, line, up};
 use super::station::Station;
 use crate::clock;
 use crate::exit::Failure;
-use rota_admission::{Framing, SegmentParams};
+use rota_admission::SegmentParams;
 use rota_driver::stall::STALL_MIN;
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{Kind, LINK_HEADER_OCTETS, MacAddr, TAG_OCTETS};
@@ -64,7 +64,7 @@ impl Bench {
     /// Nine in ten frames, visits and hops cost no more than what is charged for each. Their tails are not
     /// charged K times a cycle: they are the host's lateness, which every bound has once as J.
     pub fn run(&mut self, about: About) -> Result<Calibration, Failure> {
-        let full = Framing::ETHERNET.unit_payload_max() as usize;
+        let full = self.params.link.framing.unit_payload_max() as usize;
         let wake = self.wake()?;
         let prepare = self.prepare(full)?;
         let short = self.prepare(SHORT)?;
@@ -187,7 +187,8 @@ impl Bench {
         let longest =
             SegmentParams::TOKEN_FIXED_OCTETS + SegmentParams::SLOT_OCTETS * u64::from(self.params.slots_max);
         let bodies = [SegmentParams::TOKEN_FIXED_OCTETS, longest].map(|octets| octets - overhead);
-        let wire = |body: u64| Framing::ETHERNET.wire_octets(body + overhead).get();
+        let framing = self.params.link.framing;
+        let wire = |body: u64| framing.wire_octets(body + overhead).get();
         // A ring's hops use one link after another; here one link would be asked for more than its rate.
         let pause = self.params.link.rate.span_of_up(Octets::new(wire(bodies[1]))) * 5;
         let end = clock::now() + self.effort.part(15);

@@ -2,6 +2,7 @@
 
 use crate::clock;
 use crate::exit::Failure;
+use rota_admission::Framing;
 use rota_driver::device::{DeviceError, FrameDevice, Transmit};
 use rota_driver::packet::{PacketDevice, PacketOptions};
 use rota_driver::poller::{Poller, Trigger};
@@ -15,7 +16,8 @@ use rota_wire::{
 const ETHERTYPE: u16 = 0x88b6;
 /// Not a secret: it only makes each tag cost what a tag costs.
 const KEY: Key = Key::new(*b"rota calibrate: nobody's secret.");
-const BUFFER_OCTETS: usize = 2_048;
+/// Octets of a frame beside the MTU, and some to spare.
+const BEYOND_MTU: usize = 64;
 /// Where a body begins: behind the Ethernet header and ours.
 const BODY: usize = 14 + LINK_HEADER_OCTETS;
 const BROADCAST: MacAddr = MacAddr([0xff; 6]);
@@ -29,8 +31,8 @@ pub struct Station {
     poller: Poller,
     seq: u64,
     unit: Vec<u8>,
-    buffer: Box<[u8; BUFFER_OCTETS]>,
-    heard: Box<[u8; BUFFER_OCTETS]>,
+    buffer: Box<[u8]>,
+    heard: Box<[u8]>,
 }
 
 /// An authentic frame that came.
@@ -63,8 +65,14 @@ impl Station {
         if let Some(fd) = device.wait_fd() {
             poller.add(fd, 0, Trigger::Level).map_err(|error| failed(&error))?;
         }
-        let room = || Box::new([0; BUFFER_OCTETS]);
-        Ok(Self { device, poller, seq: 0, unit: vec![0x5a; BUFFER_OCTETS], buffer: room(), heard: room() })
+        let octets = usize::from(device.mtu()) + BEYOND_MTU;
+        let room = || vec![0; octets].into_boxed_slice();
+        Ok(Self { device, poller, seq: 0, unit: vec![0x5a; octets], buffer: room(), heard: room() })
+    }
+
+    /// How this end's port frames what it carries.
+    pub fn framing(&self) -> Framing {
+        Framing::ethernet(self.device.mtu().min(Framing::MTU_MAX))
     }
 
     /// This end's address.
