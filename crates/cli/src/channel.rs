@@ -50,18 +50,25 @@ enum Action {
     /// End a channel of this station
     #[command(after_help = "Example: rota channel close 4294967297")]
     Close {
-        /// Its number, from the list
+        /// Its id, from the list
+        #[arg(value_parser = channel_id)]
         channel: u64,
     },
     /// Resize an open channel of this station
     #[command(after_help = "Example: rota channel modify 4294967297 --rate 2mbit")]
     Modify {
-        /// Its number, from the list
+        /// Its id, from the list
+        #[arg(value_parser = channel_id)]
         channel: u64,
         /// The new rate
         #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
         rate: BitRate,
     },
+}
+
+fn channel_id(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| "it is no channel's id, which is a number; 'rota channel list' shows them".into())
 }
 
 /// Runs the command.

@@ -26,8 +26,9 @@ const SLICE: Span = Span::from_millis(100);
 #[command(after_help = "Example: rota llc recv --socket 24        (in station n2)
          rota llc send --to 24@2 hello     (in station n1)
 
-Sockets are even numbers from 2 to 254, without 66, 170, 224, 240 and 254. Decoders take some of them
-for other protocols (4, 6, 8, 12, 16, 20, 32 for instance); 18, 22, 24, 26, 28 and 30 they leave alone.")]
+Sockets are even numbers from 2 to 254, without 66, 170, 224, 240 and 254.
+Decoders take some of them for other protocols (4, 6, 8, 12, 16, 20, 32 for
+instance); 18, 22, 24, 26, 28 and 30 they leave alone.")]
 pub struct Args {
     #[command(subcommand)]
     what: What,

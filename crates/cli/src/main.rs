@@ -72,14 +72,22 @@ Example: rota demo
          rota COMMAND --help shows an example of each command
 
 Environment:
-  ROTA_CONTROL  the control socket of the node that is meant: an absolute path, or a plain name beside the
-                default. The default is 'control' in the first of /run/rota, $XDG_RUNTIME_DIR/rota,
-                /run/user/UID/rota and /tmp/rota-UID, there in 'net-N', N being the inode of the network
-                namespace ('stat -Lc %i /proc/self/ns/net')
+  ROTA_CONTROL  the control socket of the node that is meant: an absolute
+                path, or a plain name beside the default. The default is
+                'control' in the first of /run/rota, $XDG_RUNTIME_DIR/rota,
+                /run/user/UID/rota and /tmp/rota-UID, there in 'net-N', N
+                being the inode of the network namespace
+                ('stat -Lc %i /proc/self/ns/net')
 
-Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by admission, 4 guarantee broken during the run
-            (also where it then failed), 5 not there (yet): a station, a channel, a listener, an incident,
-            130 a demo ended by Ctrl-C or SIGTERM, with the report of the runs that were over";
+Exit codes:
+    0  done
+    1  failed
+    2  wrong use
+    3  refused by admission
+    4  guarantee broken during the run (also where it then failed)
+    5  not there (yet): a node, a station, a channel, a listener, an incident
+  130  a demo ended by Ctrl-C or SIGTERM, with the report of the runs that
+       were over";
 
 #[derive(Subcommand)]
 enum Command {

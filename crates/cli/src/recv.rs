@@ -36,8 +36,8 @@ pub struct Args {
     /// Write a line of JSON for each unit (number, complete, three times); '-' is standard output
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// After the end of this station's node or of the sender's, listen again at the next node, and wait for
-    /// the sender for so long at most. Units that had not arrived are lost
+    /// After the end of this station's node or of the sender's, listen again at the next node and wait for
+    /// the sender: for so long in all. Units that had not arrived count as lost
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     reattach: Option<Span>,
     /// How long a sender that has begun may be silent before it counts as vanished

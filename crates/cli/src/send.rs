@@ -66,8 +66,8 @@ pub struct Args {
     /// video on a channel overdue frames are dropped, all else is kept
     #[arg(long, value_enum, value_name = "POLICY")]
     overdue: Option<OverduePolicy>,
-    /// After the end of this station's node or of the receiver's, open the channel again at the next node,
-    /// for so long at most. Units that had not left are lost
+    /// After the end of this station's node or of the receiver's, open the channel again at the next node:
+    /// within so long in all. Units that had not left are lost
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     reattach: Option<Span>,
     /// Short for --overdue drop

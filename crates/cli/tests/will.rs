@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The processes that status names as guardians.
 fn guardians(status: &Value) -> Vec<u32> {
     let mut notes = status["notes"].as_array().unwrap().iter().filter_map(Value::as_str);
-    let told = notes.find_map(|note| note.strip_prefix("guardian: process ")).unwrap_or_default();
+    let told = notes.find_map(|note| note.strip_prefix("guardian: process")).unwrap_or_default();
     told.split(' ').filter_map(|word| word.parse().ok()).collect()
 }
 

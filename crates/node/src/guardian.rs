@@ -109,9 +109,13 @@ impl Guardian {
         match &all[..] {
             [] => NONE_LEFT.to_owned(),
             _ => format!(
-                "process {} tells the ring when this node dies, once the interface has sent all that \
-                 waits{late}; where that takes more than 0.4 s, silence tells it",
-                all.join(" and ")
+                "{} the ring when this node dies, once the interface has sent all that waits{late}; where \
+                 that takes more than 0.4 s, silence tells it",
+                if let [one] = &all[..] {
+                    format!("process {one} tells")
+                } else {
+                    format!("processes {} tell", all.join(" and "))
+                }
             ),
         }
     }

@@ -375,10 +375,34 @@ pub(crate) fn board_cause(cause: CloseCause) -> rota_shm::CloseCause {
     }
 }
 
+/// The end of a channel in words, for the log and the event log: also of one that was never open.
+pub(crate) fn why_closed(cause: CloseCause) -> &'static str {
+    match cause {
+        CloseCause::NoAnswer => "it was never open: the other station does not answer",
+        CloseCause::NoListener => "it was never open: nobody listens to its service there",
+        CloseCause::NotForYou => "it was never open: the listener takes channels of another station only",
+        CloseCause::NoMemory => "it was never open: the other station's node has no memory left for it",
+        CloseCause::Refused => "it was never open: admission refused it",
+        other => board_cause(other).sentence(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rota_shm::control::{ControlName, Listener as Door};
+
+    /// The log said of a station without a listener that it had fallen silent.
+    #[test]
+    fn an_end_that_is_no_silence_is_not_called_so() {
+        let silent = board_cause(CloseCause::PeerGone).sentence();
+        assert!(why_closed(CloseCause::PeerGone) == silent);
+        for cause in
+            [CloseCause::NoListener, CloseCause::NotForYou, CloseCause::NoMemory, CloseCause::Refused]
+        {
+            assert!(why_closed(cause) != silent, "{cause:?}");
+        }
+    }
 
     fn session(name: &str) -> (Session, Connection) {
         let name = ControlName::named(&format!("test-{}-{name}", std::process::id())).unwrap();

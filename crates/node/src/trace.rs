@@ -502,7 +502,7 @@ impl Tracer {
         }
         let broken =
             matches!(cause, rota_proto::CloseCause::ReservationLost | rota_proto::CloseCause::PeerGone);
-        let octets = crate::session::board_cause(cause).sentence().as_bytes();
+        let octets = crate::session::why_closed(cause).as_bytes();
         let (event, number) = (TraceEvent::Closed, final_unit.map_or(0, |units| units.saturating_add(1)));
         let (channel, extra) = (channel_number, [u64::from(broken), 0, 0]);
         self.note(&TraceRecord {

@@ -48,7 +48,8 @@ impl Control<'_> {
                 let level = if is_well { Level::Info } else { Level::Warn };
                 let broken = broken.map_or(String::new(), |broken| format!(" ({broken})"));
                 let units = final_unit.map_or(String::new(), |units| format!(", {units} units"));
-                let text = format!("closed: {}{units}{broken}: {}", self.called(*channel), why.sentence());
+                let words = crate::session::why_closed(*cause);
+                let text = format!("closed: {}{units}{broken}: {words}", self.called(*channel));
                 say(level, "closed", &text);
             }
             // The journal tells which setting it is.
