@@ -175,6 +175,8 @@ fn what_is_overdue_is_left_out_where_asked_for_and_counts_as_lost() {
     fake.behave(Behaviour::default());
     let mut buffer = Vec::new();
     unit(receiver.recv(&mut buffer, ms(5_000)).unwrap());
+    // The receiver has the unit before its place in the sender's ring is free.
+    assert_eq!(sender.wait_progress(1, ms(5_000)), Ok(1));
     assert_eq!(sender.send(b"in time", schedule(4)), Ok(1));
     unit(receiver.recv(&mut buffer, ms(5_000)).unwrap());
     assert_eq!(buffer, b"in time");
