@@ -2,6 +2,9 @@
 //! mode, under both keys (faults 29 and 33). No station may panic, and the segment must serve again once the
 //! insider is gone.
 
+#[path = "insider/spent.rs"]
+mod spent;
+
 use rota_proto::{
     ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, ModeName, Node,
     OpenRequest, Output, Payloads, PortId, Settings, UnitRef,
@@ -462,88 +465,13 @@ fn no_number_of_a_holder_of_the_key_panics_a_station_and_the_segment_serves_agai
         segment.run(Span::from_millis(150_000));
         let modes: Vec<ModeName> = segment.nodes.iter().map(|node| node.link().mode()).collect();
         let before = segment.opened;
-        segment.open(0, 1);
-        segment.run(Span::from_millis(10_000));
+        // A station that was made to skip its own counters may have to skip once more, ten seconds later.
+        for _ in 0..2 {
+            segment.open(0, 1);
+            segment.run(Span::from_millis(10_000));
+        }
         assert!(segment.opened > before, "seed {seed}: no channel opens any more; before it {modes:?}");
     }
-}
-
-/// A frame to station `to` alone, in the name of station `whom`: nobody else notices it.
-fn spend(segment: &mut Segment, whom: usize, to: usize, incarnation: u32, seq: u64) {
-    let known = segment.nodes[to].link().member_at(mac(whom)).expect("known").clone();
-    let mut said = known.announce;
-    (said.answers, said.settings) = (0, segment.settings.digest());
-    let generation = segment.nodes[to].link().newest();
-    let (source, kind) = (known.station, Kind::Announce);
-    let header = LinkHeader { kind, source, incarnation, generation, seq, ..segment.headers[INSIDER] };
-    let mut frame = vec![0; 1_514];
-    let octets = said.emit(&mut frame[42..]);
-    let key = segment.key.clone();
-    let length = emit_frame(&mut frame, mac(to), mac(whom), DEFAULT_ETHERTYPE, &header, octets, &key);
-    frame.truncate(length);
-    let input = Input::Frame { port: PortId(0), at: Some(segment.now), data: &frame };
-    segment.nodes[to].handle(segment.now, input);
-    segment.drain(to);
-}
-
-/// The frame counters of a station were spent at one other station, which took all its true frames for
-/// replays from then on: no channel between the two was opened any more.
-#[test]
-fn a_station_whose_frame_counter_another_spends_is_heard_again() {
-    for (ring, leaps, both, boots) in [
-        (true, 1, false, false),
-        (false, 1, false, false),
-        (true, 1, true, false),
-        (false, 40, false, false),
-        (true, 40, true, false),
-        (false, 3, false, true),
-    ] {
-        let what = format!("in a ring {ring}, {leaps} leaps, both ways {both}, another boot {boots}");
-        let mut segment = Segment::new(1);
-        segment.run(Span::from_millis(2_500));
-        if ring {
-            segment.open(2, 1);
-            segment.run(Span::from_millis(500));
-        }
-        let before = segment.opened;
-        for (whom, to) in [(0, 1), (1, 0)].into_iter().take(1 + usize::from(both)) {
-            let incarnation = segment.nodes[whom].link().incarnation();
-            for leap in 1..=leaps {
-                spend(&mut segment, whom, to, incarnation, leap * 1_000_000);
-            }
-            if boots {
-                spend(&mut segment, whom, to, incarnation ^ 2, 1);
-            }
-        }
-        segment.run(Span::from_millis(100));
-        segment.open(0, 1);
-        segment.run(Span::from_millis(10_000));
-        assert_eq!(segment.opened, before + 1, "{what}");
-        let asked: u64 = segment.nodes.iter().map(|node| node.link().counters().senders_behind).sum();
-        assert!((1..20).contains(&asked), "{what}: {asked} questions");
-    }
-}
-
-/// Recorded frames from before and after a question, its answer too, are old to the station that asked.
-#[test]
-fn after_the_answer_no_frame_of_the_station_is_new_again() {
-    let mut segment = Segment::new(1);
-    segment.recorded = Some(Vec::new());
-    segment.run(Span::from_millis(5_500));
-    let incarnation = segment.nodes[0].link().incarnation();
-    (1..=5).for_each(|leap| spend(&mut segment, 0, 1, incarnation, leap * 1_000_000));
-    segment.run(Span::from_millis(8_000));
-    let recorded = segment.recorded.take().expect("recorded");
-    let counters = |segment: &Segment| *segment.nodes[1].link().counters();
-    assert_eq!(counters(&segment).senders_behind, 1, "asked once, then it is heard again");
-    assert!(recorded.len() >= 8, "{} frames", recorded.len());
-    let before = counters(&segment);
-    for frame in &recorded {
-        let input = Input::Frame { port: PortId(0), at: Some(segment.now), data: frame };
-        segment.nodes[1].handle(segment.now, input);
-    }
-    let refused = counters(&segment).frames_replayed - before.frames_replayed;
-    assert_eq!(refused, recorded.len() as u64, "every one of them is refused");
 }
 
 /// One token under the right key ended the segment: its generation was believed where none was known, and at

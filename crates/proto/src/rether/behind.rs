@@ -1,35 +1,46 @@
 //! Senders whose true frames count as replays here, because another holder of the key has spent their frame
 //! counters: a frame in a sender's name, with a counter far ahead, that the sender itself did not hear.
 //!
-//! The receiver asks. Its question has a fresh challenge and the counter that it knows; the sender answers
-//! the challenge by an announcement, and goes on behind that counter if it is at most `JUMP_MAX` ahead. The
-//! answer counts whatever its counter is: the receiver takes that counter for the sender's.
+//! The receiver asks. Its question has a fresh challenge and the counter to exceed; the sender skips towards
+//! it, as far as `Skips` allows, and answers the challenge by an announcement. An answer below the counter
+//! known here counts if no frame so far has had its counter (`Leaps`): the receiver goes on from it.
 //!
 //! # Replays stay refused
-//! A counter falls here only by the answer to a challenge that was still open, and each newer frame of the
-//! sender closes it. While the sender alone makes frames in its name, all counters known here when it is
-//! asked are below that of its answer, so nothing falls: a counter that falls had been spent by another
-//! holder of the key. The sender's own frames are below its answer's counter, so none of them is new again.
-//! Only frames of the other holder, beyond the sender's reach, can be heard twice.
+//! While the sender alone makes frames in its name, all counters known here when it is asked are below that
+//! of its answer, so nothing falls. Where another holder of the key makes frames or answers, a counter can
+//! fall, but no frame counts twice.
 //!
 //! # The limits of the mend
-//! A stranger's old frames can provoke questions, and a holder of the key can provoke answers and jumps. Both
-//! have budgets. At ten jumps a second the 48-bit counter lasts for 300 days; at its end the station goes on
-//! as a new incarnation. No counter that a question names makes a sender skip more than `JUMP_MAX`.
+//! A stranger's old frames can provoke questions, and a holder of the key can provoke answers and skips. All
+//! have budgets; questions that were played again have one of their own. At `SKIP_MAX` in ten seconds the
+//! 48-bit counter lasts for 178 years; at its end the station goes on as a new incarnation.
 
-use super::counters::JUMP_MAX;
+use super::leaps::Leaps;
 use super::members::{Heard, Member, Members};
 use super::outbox::Pending;
 use super::{Mode, Rether};
 use core::cmp::Ordering;
 use rota_units::{Instant, Span};
-use rota_wire::{Announce, FrameView, JoinAnswer, Kind, MacAddr, Verdict};
+use rota_wire::{Announce, FrameView, JoinAnswer, Kind, LinkHeader, MacAddr, Verdict};
 
 /// So many old frames in a row, each newer than the one before, are a sender that is behind. Copies of the
 /// wire and single replays are followed by a newer frame.
 const RISING: u8 = 2;
 /// One sender is asked once in so long.
 const ASK_EVERY: Span = Span::from_millis(1_000);
+/// So often are questions of one station answered that have been heard before.
+const ANSWER_AGAIN: Span = Span::from_millis(1_000);
+
+/// Whether a challenge is one that stations make. 0 answers nothing; the highest values in the place of an
+/// answer are signs of a contested address.
+pub(super) const fn is_challenge(value: u64) -> bool {
+    value != 0 && value >> 63 == 0
+}
+
+/// Whether an answer to a joiner or a question is as stations make them.
+pub(super) const fn is_well_asked(answer: &JoinAnswer) -> bool {
+    !matches!(answer.verdict, Verdict::Prove | Verdict::Behind) || is_challenge(answer.challenge)
+}
 
 /// The refused frames of one sender since its newest one, and the question to it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,12 +53,22 @@ pub(super) struct Behind {
     pub(super) challenge: u64,
     /// When it may be asked again.
     pub(super) next: Instant,
+    /// The greatest counter of its own questions that were answered.
+    pub(super) asked: u64,
+    /// When a question of it that is not above that counter is answered again.
+    pub(super) again: Instant,
 }
 
 impl Behind {
     /// A newer frame has come.
     pub(super) fn settle(&mut self) {
         (self.last, self.rising, self.challenge) = (0, 0, 0);
+    }
+
+    /// Another boot of it begins.
+    pub(super) fn begin(&mut self) {
+        self.settle();
+        self.asked = 0;
     }
 
     /// A frame with this counter was refused. True when its sender is to be asked.
@@ -64,12 +85,13 @@ impl Behind {
 }
 
 impl Member {
-    /// The counter that this boot of it has to exceed. `None`: no frame of that boot is refused as a replay.
-    fn refused_up_to(&self, incarnation: u32) -> Option<u64> {
+    /// The frame counter of this boot and its leaps. `None`: no frame of that boot is refused as a replay.
+    fn counter_of(&mut self, incarnation: u32) -> Option<(u64, &mut Leaps)> {
         if incarnation == self.incarnation {
-            return Some(self.frame_seq);
+            return Some((self.frame_seq, &mut self.leaps));
         }
-        (incarnation == self.before.0).then_some(self.before.1)
+        let before = &mut self.before;
+        (incarnation == before.incarnation).then_some((before.seq, &mut before.leaps))
     }
 }
 
@@ -78,7 +100,9 @@ impl Members {
     fn answered(&mut self, now: Instant, mac: MacAddr, of: (u32, u64), challenge: u64) -> Option<Heard> {
         let member = self.by_mac_mut(mac).filter(|member| member.behind.challenge == challenge)?;
         let (incarnation, seq) = of;
-        if challenge == 0 || member.refused_up_to(incarnation).is_none() {
+        let (last, leaps) = member.counter_of(incarnation).filter(|_| challenge != 0)?;
+        // Above the last one it was refused as spent, or as a leap, which an answer makes no better.
+        if seq > last || !leaps.fall(last, seq) {
             return None;
         }
         member.behind.settle();
@@ -87,12 +111,17 @@ impl Members {
             (member.heard, member.again) = (now, true);
             return Some(Heard::Known);
         }
-        member.before.1 = seq.saturating_sub(1);
+        member.before.seq = seq.saturating_sub(1);
         Some(Heard::New)
     }
 }
 
 impl Rether {
+    /// A challenge: neither 0, which answers nothing, nor a sign of a contested address.
+    pub(super) fn challenge(&mut self) -> u64 {
+        self.rng.next_u64() >> 1 | 1
+    }
+
     /// A proven frame under the segment key counts as a replay. `Some`: it counts after all.
     pub(super) fn on_replay(&mut self, now: Instant, view: &FrameView<'_>) -> Option<Heard> {
         let (header, mac) = (view.header(), view.source_mac());
@@ -101,8 +130,12 @@ impl Rether {
             Kind::JoinAnswer => {
                 let asked = JoinAnswer::parse(view.body()).ok().filter(|it| it.verdict == Verdict::Behind);
                 if let Some(asked) = asked {
-                    self.on_asked_behind(now, mac, &asked);
-                    return None;
+                    if is_well_asked(&asked) {
+                        self.on_asked_behind(now, Heard::Replay, mac, header, &asked);
+                    } else {
+                        self.counters.frames_malformed += 1;
+                    }
+                    // Its sender is behind here, or somebody plays it again.
                 }
             }
             Kind::Announce => {
@@ -122,25 +155,56 @@ impl Rether {
     pub(super) fn on_refused(&mut self, now: Instant, mac: MacAddr, incarnation: u32, seq: u64) {
         let speaks = self.may_speak();
         let Some(member) = self.members.by_mac_mut(mac) else { return };
-        let Some(known) = member.refused_up_to(incarnation) else { return };
-        if !member.behind.refused(now, seq) || !speaks || !self.budgets.questions.take(now) {
+        let Some((last, leaps)) = member.counter_of(incarnation) else { return };
+        leaps.refuse(now, seq);
+        let known = leaps.goal(last, seq);
+        if !member.behind.refused(now, seq) || !speaks || !self.may_ask(now) {
             return;
         }
-        // Neither 0, which answers nothing, nor a sign of a contested address.
-        let challenge = self.rng.next_u64() >> 1 | 1;
+        let challenge = self.challenge();
+        let Some(member) = self.members.by_mac_mut(mac) else { return };
         (member.behind.challenge, member.behind.next) = (challenge, now + ASK_EVERY);
         self.counters.senders_behind += 1;
         let answer = JoinAnswer { nonce: known, challenge, verdict: Verdict::Behind };
         self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
     }
 
-    /// This station's frames count as replays at that one, which knows the counter in the place of the nonce.
-    pub(super) fn on_asked_behind(&mut self, now: Instant, mac: MacAddr, asked: &JoinAnswer) {
-        if !self.may_speak() || !self.budgets.proofs.take(now) {
+    /// This station's frames count as replays at that one, which names the counter to exceed in the place of
+    /// the nonce.
+    pub(super) fn on_asked_behind(
+        &mut self,
+        now: Instant,
+        heard: Heard,
+        mac: MacAddr,
+        header: &LinkHeader,
+        asked: &JoinAnswer,
+    ) {
+        if !self.may_speak() {
             return;
         }
-        if asked.nonce.saturating_sub(self.frame_seq) <= u64::from(JUMP_MAX) {
-            self.frame_seq = self.frame_seq.max(asked.nonce);
+        let boot = |member: &&mut Member| member.incarnation == header.incarnation;
+        let (seq, asker) = (header.seq, self.members.by_mac_mut(mac).filter(boot));
+        let is_known = asker.is_some();
+        let again = asker.map_or(Instant::ZERO, |member| {
+            // Of an asker that is behind here, what has not been asked before is no replay.
+            let is_fresh = heard == Heard::Known || seq > member.behind.asked;
+            if is_fresh { Instant::FAR } else { member.behind.again }
+        });
+        let is_fresh = again == Instant::FAR;
+        let taken = match (is_fresh, is_known) {
+            (true, _) => self.may_prove(now),
+            (false, true) => self.may_prove_again(now, now >= again),
+            (false, false) => self.may_prove_to_stranger(now),
+        };
+        if !taken {
+            return;
+        }
+        if let Some(member) = self.members.by_mac_mut(mac).filter(|_| is_known) {
+            member.behind.asked = member.behind.asked.max(seq);
+            member.behind.again = if is_fresh { member.behind.again } else { now + ANSWER_AGAIN };
+        }
+        if is_known || self.is_joiner(mac, header.incarnation) {
+            self.frame_seq += self.budgets.skips.take(now, asked.nonce.saturating_sub(self.frame_seq));
         }
         self.outbox.push_back(Pending::Proof { to: mac, challenge: asked.challenge });
     }
@@ -172,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_open_challenge_counts_once_and_no_other() {
-        let mut members = members(1_000, 77);
+        let mut members = members(1_000_000, 77);
         assert_eq!(members.answered(Instant::ZERO, MAC, (7, 20), 78), None, "another challenge");
         assert_eq!(members.answered(Instant::ZERO, MAC, (9, 20), 77), None, "another boot");
         assert_eq!(members.answered(Instant::ZERO, MAC, (7, 20), 77), Some(Heard::Known));

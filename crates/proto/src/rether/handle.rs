@@ -1,5 +1,6 @@
 //! A frame arrives: checked, proven, attributed, and only then believed.
 
+use super::behind::is_well_asked;
 use super::contested::Sign;
 use super::counters::JUMP_MAX;
 use super::members::Heard;
@@ -9,7 +10,7 @@ use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, Claim, ClaimGrant, Form, FrameView, JoinAnswer, Kind, LINK_VERSION, LinkHeader, MAX_STATIONS,
-    MacAddr, Malformed, ModeNotice, Nack, Signal, Switch, SwitchAck, Token, UnitHeader, verify,
+    MacAddr, Malformed, ModeNotice, Nack, Signal, Switch, SwitchAck, Token, UnitHeader, Verdict, verify,
 };
 
 /// The source address of an Ethernet frame.
@@ -104,8 +105,8 @@ impl Rether {
     }
 
     /// A frame from another sender with this station's address. If the frame is proven, its sender has the
-    /// key and spends this station's frame counters. This station then continues behind that counter:
-    /// otherwise the others would take its own frames for replays.
+    /// key and spends this station's frame counters. This station then continues behind that counter, as far
+    /// as it may skip: otherwise the others would take its own frames for replays.
     fn on_own_name(&mut self, now: Instant, view: &FrameView<'_>) {
         self.contest_own(now, Sign::Forged);
         let header = view.header();
@@ -113,7 +114,7 @@ impl Rether {
         let ahead = header.seq.saturating_sub(self.frame_seq);
         let ours = header.incarnation == self.incarnation && (1..=u64::from(JUMP_MAX)).contains(&ahead);
         if counted && ours && self.keys.proves(view) {
-            self.frame_seq = header.seq;
+            self.frame_seq += self.budgets.skips.take(now, ahead);
         }
     }
 
@@ -171,7 +172,14 @@ impl Rether {
                 self.on_grant(now, self.number_of(mac, header), &ClaimGrant::parse(body).ok()?);
             }
             Kind::Nack => self.on_nack(now, &Nack::parse(body).ok()?),
-            Kind::JoinAnswer => self.on_join_answer(now, mac, &JoinAnswer::parse(body).ok()?),
+            Kind::JoinAnswer => {
+                let answer = JoinAnswer::parse(body).ok().filter(is_well_asked)?;
+                if answer.verdict == Verdict::Behind {
+                    self.on_asked_behind(now, heard, mac, header, &answer);
+                } else {
+                    self.on_join_answer(now, mac, &answer);
+                }
+            }
             Kind::Signal => return Some(Arrived::Signal(mac, Signal::parse(body).ok()?)),
             Kind::Report => return Some(Arrived::Report(mac, body)),
             _ => self.counters.frames_malformed += 1,

@@ -158,9 +158,6 @@ impl Rether {
 
     /// The cycle master of a ring has heard our announcement.
     pub(super) fn on_join_answer(&mut self, now: Instant, mac: MacAddr, answer: &JoinAnswer) {
-        if answer.verdict == Verdict::Behind {
-            return self.on_asked_behind(now, mac, answer);
-        }
         if answer.nonce != self.nonce {
             return;
         }
@@ -232,8 +229,7 @@ impl Rether {
                 said = said.named_as(&before.said);
                 before.challenge
             }
-            // Never 0, which answers nothing.
-            None => self.rng.next_u64() | 1,
+            None => self.challenge(),
         };
         if !self.make_room_for_joiner(now) {
             return;
@@ -253,6 +249,11 @@ impl Rether {
             challenge,
             alive,
         });
+    }
+
+    /// Whether this boot of a station has asked to join.
+    pub(super) fn is_joiner(&self, mac: MacAddr, incarnation: u32) -> bool {
+        self.changes.joiners.iter().any(|joiner| joiner.mac == mac && joiner.incarnation == incarnation)
     }
 
     /// Drops a joiner that has not proven in time that it lives, to make room for the next one.

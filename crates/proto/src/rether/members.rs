@@ -1,7 +1,7 @@
 //! Who is on the segment.
 
 use super::behind::Behind;
-use super::counters::JUMP_MAX;
+use super::leaps::{Leaps, Line};
 use crate::io::StationId;
 use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
@@ -13,9 +13,6 @@ pub const STATIONS_MAX: u16 = 200;
 /// Stations that may have been heard once and not again: whole segments boot at a time, and floods of
 /// invented ones do not fill the table.
 const ONCE_HEARD_MAX: usize = 160;
-
-/// A leap of the frame counter is accepted from a station that has not been heard for so long.
-const LEAP_PATIENCE: Span = Span::from_millis(10_000);
 
 /// A station that has been heard.
 #[derive(Clone, Debug)]
@@ -38,8 +35,10 @@ pub struct Member {
     pub(super) nonce: u64,
     /// Its last frame counter under the segment key: what does not exceed it is a replay.
     pub(super) frame_seq: u64,
-    /// The boot before, and its last frame counter: what is heard of it and not newer was played again.
-    pub(super) before: (u32, u64),
+    /// The leaps of that counter.
+    pub(super) leaps: Leaps,
+    /// The boot before, and its frame counter: what is heard of it and not newer was played again.
+    pub(super) before: Line,
     /// When the last will of this boot was heard: it counts once.
     pub(super) willed: Option<Instant>,
     /// Its frames that were refused for their counter.
@@ -49,14 +48,18 @@ pub struct Member {
 impl Member {
     /// It is heard as this boot, with this frame counter. Within one boot the counter never falls, or old
     /// frames would count as new again.
-    fn begin(&mut self, incarnation: u32, seq: u64) {
-        if self.incarnation == incarnation {
-            self.frame_seq = self.frame_seq.max(seq);
-        } else {
-            self.before = (self.incarnation, self.frame_seq);
-            (self.incarnation, self.frame_seq) = (incarnation, seq);
+    fn begin(&mut self, now: Instant, incarnation: u32, seq: u64) {
+        if self.incarnation != incarnation {
+            let over = Line { incarnation: self.incarnation, seq: self.frame_seq, leaps: self.leaps };
+            let back = core::mem::replace(&mut self.before, over);
+            let back = if back.incarnation == incarnation { back } else { Line::default() };
+            (self.incarnation, self.frame_seq, self.leaps) = (incarnation, back.seq, back.leaps);
             self.willed = None;
-            self.behind.settle();
+            self.behind.begin();
+        }
+        if seq > self.frame_seq {
+            self.leaps.rise(now, self.frame_seq, seq);
+            self.frame_seq = seq;
         }
     }
 
@@ -126,16 +129,14 @@ impl Members {
     pub(super) fn heard(&mut self, now: Instant, mac: MacAddr, incarnation: u32, seq: u64) -> Heard {
         let Some(member) = self.by_mac_mut(mac) else { return Heard::New };
         if member.incarnation != incarnation {
-            let again = member.before.0 == incarnation && seq <= member.before.1;
+            let before = &member.before;
+            let again = before.incarnation == incarnation && before.refuses(now, member.heard, seq);
             return if again && !planted(Bug::ReplayBelieved) { Heard::Replay } else { Heard::New };
         }
         if seq <= member.frame_seq && !planted(Bug::ReplayBelieved) {
             return Heard::Replay;
         }
-        // A holder of the key could put a station's counter far ahead: the station's own frames would count
-        // as replays for ever. No station sends so many frames within the patience.
-        let leaps = member.frame_seq > 0 && seq.saturating_sub(member.frame_seq) > u64::from(JUMP_MAX);
-        if leaps && now.since(member.heard) < LEAP_PATIENCE {
+        if !member.leaps.admit(now, member.heard, member.frame_seq, seq) {
             return Heard::Replay;
         }
         member.frame_seq = seq;
@@ -156,7 +157,7 @@ impl Members {
     ) {
         if let Some(member) = self.by_mac_mut(mac) {
             let renumbered = member.number(station);
-            member.begin(inc, seq);
+            member.begin(now, inc, seq);
             member.announce = said.named_as(&member.announce);
             member.nonce = said.nonce;
             member.heard = now;
@@ -164,6 +165,8 @@ impl Members {
         } else if self.list.len() < usize::from(MAX_STATIONS) {
             let announce = *said;
             let nonce = said.nonce;
+            let mut leaps = Leaps::default();
+            leaps.rise(now, 0, seq);
             self.renumbered = true;
             self.list.push(Member {
                 station,
@@ -175,7 +178,8 @@ impl Members {
                 received: Load::default(),
                 nonce,
                 frame_seq: seq,
-                before: (0, 0),
+                leaps,
+                before: Line::default(),
                 willed: None,
                 behind: Behind::default(),
             });
@@ -204,7 +208,7 @@ impl Members {
     pub(super) fn form(&mut self, now: Instant, formed: &FormMember) {
         if let Some(member) = self.by_mac_mut(formed.mac) {
             let renumbered = member.number(formed.station);
-            member.begin(formed.incarnation, 0);
+            member.begin(now, formed.incarnation, 0);
             member.nonce = formed.nonce;
             (member.heard, member.again) = (now, true);
             self.renumbered |= renumbered;

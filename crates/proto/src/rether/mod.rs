@@ -42,6 +42,7 @@ mod hog;
 mod hold;
 mod join;
 mod keys;
+mod leaps;
 mod members;
 mod mismatch;
 #[cfg(feature = "model")]

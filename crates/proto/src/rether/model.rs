@@ -269,15 +269,21 @@ impl Rether {
             visit.frame_seq(member.mac, member.frame_seq);
             visit.word(u64::from(member.willed.is_some()));
             visit.since(member.willed.unwrap_or(Instant::ZERO), self.settings.trt * 2);
-            visit.name(u64::from(member.before.0));
-            visit.word(member.before.1);
-            let Behind { last, rising, challenge, next } = member.behind;
+            // Leaps decide only where another holder of the key has made some: no model has one.
+            visit.name(u64::from(member.before.incarnation));
+            visit.word(member.before.seq);
+            let Behind { last, rising, challenge, next, asked, again } = member.behind;
             visit.word(u64::from(rising));
             if rising > 0 {
                 visit.frame_seq(member.mac, last);
                 visit.name(challenge);
             }
             visit.until(next);
+            visit.until(again);
+            visit.word(u64::from(asked > 0));
+            if asked > 0 {
+                visit.frame_seq(member.mac, asked);
+            }
             if !matches!(self.mode, Mode::Ring) {
                 visit.since(member.heard, self.settings.hello * 4);
             }

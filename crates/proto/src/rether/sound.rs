@@ -2,6 +2,7 @@
 //! broken or hostile: a frame with a number that contradicts the settings is refused whole (faults 29, 33).
 
 use super::Rether;
+use super::leaps::Skips;
 use crate::budget::Budget;
 use rota_units::Instant;
 use rota_wire::{MAX_STATIONS, Token};
@@ -21,12 +22,24 @@ pub(super) struct Budgets {
     /// Refusals that are written to the log.
     refusals: Budget,
     /// Questions to senders whose counters have fallen behind.
-    pub(super) questions: Budget,
+    questions: Budget,
     /// Answers to such questions.
-    pub(super) proofs: Budget,
+    proofs: Budget,
+    /// Answers to such questions that have been heard before: nothing but copies take from it.
+    proofs_again: Budget,
+    /// Answers to such questions of stations that are not known here, all together.
+    proofs_to_strangers: Budget,
+    /// Counters of its own that this station skips.
+    pub(super) skips: Skips,
 }
 
 impl Budgets {
+    /// These leave without the token, and no cycle is charged for them by name. Admission charges each cycle
+    /// an introduction of the master and a wake frame of each station; what leaves beyond those has to fit
+    /// the host slack that each bound has (see the tests below).
+    const QUESTIONS_AT_ONCE: u64 = 2;
+    const PROOFS_AT_ONCE: u64 = 2;
+
     pub(super) const fn new() -> Self {
         Self {
             answers: Budget::new(100, 200),
@@ -34,8 +47,11 @@ impl Budgets {
             repeats: Budget::new(200, 50),
             newcomers: Budget::new(100, MAX_STATIONS as u64 + 1),
             refusals: Budget::new(1, 32),
-            questions: Budget::new(10, 20),
-            proofs: Budget::new(10, 20),
+            questions: Budget::new(10, Self::QUESTIONS_AT_ONCE),
+            proofs: Budget::new(10, Self::PROOFS_AT_ONCE),
+            proofs_again: Budget::new(10, 1),
+            proofs_to_strangers: Budget::new(1, 1),
+            skips: Skips::NONE,
         }
     }
 }
@@ -61,6 +77,26 @@ impl Rether {
         self.within(|budgets| budgets.refusals.take(now))
     }
 
+    /// A question to a sender that is behind.
+    pub(super) fn may_ask(&mut self, now: Instant) -> bool {
+        self.within(|budgets| budgets.questions.take(now))
+    }
+
+    /// The answer to such a question.
+    pub(super) fn may_prove(&mut self, now: Instant) -> bool {
+        self.within(|budgets| budgets.proofs.take(now))
+    }
+
+    /// The answer to one that has been heard before, if its sender's is due.
+    pub(super) fn may_prove_again(&mut self, now: Instant, due: bool) -> bool {
+        self.within(|budgets| due && budgets.proofs_again.take(now))
+    }
+
+    /// The answer to one of a station that is not known.
+    pub(super) fn may_prove_to_stranger(&mut self, now: Instant) -> bool {
+        self.within(|budgets| budgets.proofs_to_strangers.take(now))
+    }
+
     fn within(&mut self, take: impl FnOnce(&mut Budgets) -> bool) -> bool {
         let taken = take(&mut self.budgets);
         self.counters.over_budget += u64::from(!taken);
@@ -80,5 +116,45 @@ impl Rether {
             && self.are_leases_sound(token);
         self.counters.tokens_unsound += u64::from(!is_sound);
         is_sound
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_admission::SegmentParams;
+    use rota_units::{BitRate, Span};
+    use rota_wire::{Announce, LINK_HEADER_OCTETS, TAG_OCTETS};
+
+    /// How many a budget grants at once and in the next `within`, asked each millisecond.
+    fn granted(mut budget: Budget, within: Span) -> u64 {
+        let begin = Instant::ZERO + Span::from_millis(60_000);
+        let times = (0..=within.as_nanos() / 1_000_000).map(|ms| begin + Span::from_millis(ms));
+        times.map(|now| (0..50).filter(|_| budget.take(now)).count() as u64).sum()
+    }
+
+    /// The worst cycle of one port: each other station asks its station, which answers all it may; or its
+    /// station asks all it may and each of those answers, and a copy of an older question has each other
+    /// station answer it too.
+    #[test]
+    fn questions_and_answers_of_a_cycle_fit_its_charge_and_the_host_slack() {
+        const JOIN_ANSWER: u64 = 17;
+        let head = (LINK_HEADER_OCTETS + TAG_OCTETS) as u64;
+        for stations in 2..=16_u16 {
+            let params = SegmentParams::new(BitRate::from_mbit(10), stations);
+            let (others, budgets) = (u64::from(stations) - 1, Budgets::new());
+            let question = params.link.frame_span_up(head + JOIN_ANSWER);
+            let answer = params.link.frame_span_up(head + Announce::OCTETS_MAX as u64);
+            let own = granted(budgets.proofs, params.trt)
+                + granted(budgets.proofs_again, params.trt)
+                + granted(budgets.proofs_to_strangers, params.trt);
+            // What comes in at one port: a question of each other station, and the answers to its own ones.
+            let incoming = question * others + answer * granted(budgets.questions, params.trt);
+            let outgoing = question * granted(budgets.questions, params.trt) + answer * own;
+            let room = params.cycle_overhead() + params.link.host_slack;
+            for (what, took) in [("in", incoming), ("out", outgoing)] {
+                assert!(took <= room, "{stations} stations: {took} {what}, {room}");
+            }
+        }
     }
 }
