@@ -36,7 +36,7 @@ enum What {
     Shipnet(shipnet::Args),
     /// The answering station of the SHIPNET measurements
     #[command(hide = true)]
-    ShipnetPeer,
+    ShipnetPeer(shipnet::peer::Args),
     /// One station of the bare ring
     #[command(hide = true)]
     Bare(bare::Args),
@@ -51,7 +51,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         What::Interactive(args) => interactive::run(args, format)?,
         What::Sim(args) => sim::run(args, format)?,
         What::Shipnet(args) => shipnet::run(args, format)?,
-        What::ShipnetPeer => shipnet::peer::run()?,
+        What::ShipnetPeer(args) => shipnet::peer::run(args)?,
         What::Bare(args) => bare::run(args)?,
     }
     Ok(Exit::Done)

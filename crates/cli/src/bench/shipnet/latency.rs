@@ -11,6 +11,7 @@ use crate::llc::trip::{self, TURN, Turns};
 use crate::stall::StoodStill;
 use crate::stall::witness::StallWatch;
 use rota::Received;
+use rota_driver::realtime::{Realtime, Wish};
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 use std::net::UdpSocket;
@@ -171,16 +172,32 @@ fn greedy(bench: &Bench<'_>) -> Result<(Worker, Worker), Failure> {
     Ok((sink, source))
 }
 
-/// At the paper's pace for so many seconds.
-fn paced(seconds: u64, mut ask: impl FnMut() -> Result<Option<Span>, Failure>) -> Result<Times, Failure> {
-    let (mut record, begin) = (Record::default(), clock::now());
-    let mut next = begin;
-    while clock::now().since(begin) < Span::from_millis(seconds * 1_000) {
-        clock::sleep_until(next);
-        record.note(ask()?);
-        next = (next + PACE).max(clock::now());
-    }
-    Ok(record.sum_up())
+/// Asks for a real-time class below the nodes' for this thread: true if it was given. In the ordinary class
+/// the kernel lets a program wait for several milliseconds behind the ends of a greedy TCP flow, and the tails
+/// of round trips measure that.
+pub fn before_tcp_programs() -> bool {
+    Realtime::ask(Wish { fifo: Some(1), cpu: None, lock: false }).fifo
+}
+
+/// At the paper's pace for so many seconds, in a thread of its own: what this one starts later inherits its
+/// class.
+fn paced(
+    seconds: u64,
+    mut ask: impl FnMut() -> Result<Option<Span>, Failure> + Send,
+) -> Result<Times, Failure> {
+    let asking = move || {
+        before_tcp_programs();
+        let (mut record, begin) = (Record::default(), clock::now());
+        let mut next = begin;
+        while clock::now().since(begin) < Span::from_millis(seconds * 1_000) {
+            clock::sleep_until(next);
+            record.note(ask()?);
+            next = (next + PACE).max(clock::now());
+        }
+        Ok(record.sum_up())
+    };
+    let ended = |_| Failure::failed("the asking thread ended");
+    std::thread::scope(|scope| scope.spawn(asking).join().map_err(ended))?
 }
 
 /// UDP and LLC in plain mode, then LLC at the highest priority under the token, then a reserved channel.

@@ -135,8 +135,9 @@ pub const fn at_peer(socket: u8) -> Address {
     Address { socket, node: PEER }
 }
 
-fn start_peer(stage: &Stage) -> Result<Worker, Failure> {
-    let mut worker = Worker::start("the answering station", stage.rota(PEER, &["bench", "shipnet-peer"]))?;
+fn start_peer(stage: &Stage, more: &[&str]) -> Result<Worker, Failure> {
+    let args = [&["bench", "shipnet-peer"][..], more].concat();
+    let mut worker = Worker::start("the answering station", stage.rota(PEER, &args))?;
     worker.wait_for_word(PATIENCE)?;
     Ok(worker)
 }
@@ -163,7 +164,7 @@ type Quiet = (Vec<Latency>, Vec<Transmit>, Vec<Transmit>, Transmit);
 fn quiet(args: &Args) -> Result<Quiet, Failure> {
     let stage = Stage::build(STATIONS, BitRate::from_mbit(1_000), false)?;
     let nodes = stage.start_nodes()?;
-    let peer = start_peer(&stage)?;
+    let peer = start_peer(&stage, &[])?;
     let mut bench = Bench::open(&stage)?;
     let pids = nodes.pids();
     let there = usize::from(PEER) - 1;
@@ -201,7 +202,7 @@ fn beside_tcp_in_a_lab_of_its_own(args: &Args) -> Result<Loaded, Failure> {
 fn beside_tcp(args: &Args) -> Result<Loaded, Failure> {
     let stage = Stage::build(STATIONS, BitRate::from_mbit(100), true)?;
     let mut nodes: Nodes<'_> = stage.start_nodes_with(&["--trt", CYCLE_TEXT])?;
-    let _peer = start_peer(&stage)?;
+    let _peer = start_peer(&stage, &["--real-time"])?;
     let mut bench = Bench::open(&stage)?;
     latency::loaded(&mut bench, &mut nodes, args.seconds)
 }

@@ -1,6 +1,7 @@
 //! The other end of `rota bench shipnet`, a process in a station of its own: it sends back what comes to its
 //! echoes, by LLC and by UDP alike, and counts what comes to its sink.
 
+use super::latency::before_tcp_programs;
 use crate::exit::Failure;
 use crate::llc::trip::{serve, udp_echo};
 use rota::ControlName;
@@ -17,8 +18,19 @@ pub const UDP_ECHO: u16 = 7_707;
 /// A message of this length asks the sink how many came since the last time it was asked.
 pub const QUESTION_OCTETS: usize = 13;
 
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Answer before the ends of a TCP flow on this machine get the CPU
+    #[arg(long)]
+    real_time: bool,
+}
+
 /// Runs until it is ended.
-pub fn run() -> Result<(), Failure> {
+pub fn run(args: &Args) -> Result<(), Failure> {
+    if args.real_time {
+        // The threads started below inherit the class.
+        before_tcp_programs();
+    }
     let llc = Llc::connect(&ControlName::default(), 3)?;
     let (echo, near, sink) = (llc.open(ECHO)?, llc.open(ECHO_NEAR)?, llc.open(SINK)?);
     udp_echo(UDP_ECHO)?;
