@@ -173,7 +173,7 @@ fn greedy(bench: &Bench<'_>) -> Result<(Worker, Worker), Failure> {
 }
 
 /// Asks for a real-time class below the nodes' for this thread: true if it was given. In the ordinary class
-/// the kernel lets a program wait for several milliseconds behind the ends of a greedy TCP flow, and the tails
+/// Asks for a real-time class below the nodes, for this thread: true if it was given. In the ordinary class
 /// of round trips measure that.
 pub fn before_tcp_programs() -> bool {
     Realtime::ask(Wish { fifo: Some(1), cpu: None, lock: false }).fifo

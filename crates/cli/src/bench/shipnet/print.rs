@@ -78,7 +78,8 @@ fn transmitters(o: &Outcome) {
         );
     }
     let b = &o.batches;
-    outln!("\n{} messages a second of {} octets with {} under way.\n", b.messages_per_s, b.octets, b.window);
+    outln!("\n{} messages a second of {} octets with {} under way;", b.messages_per_s, b.octets, b.window);
+    outln!("{} a second reached the other program. These messages have no flow control.\n", b.received_per_s);
 }
 
 fn loaded(o: &Outcome) {
