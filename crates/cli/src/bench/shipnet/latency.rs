@@ -172,9 +172,9 @@ fn greedy(bench: &Bench<'_>) -> Result<(Worker, Worker), Failure> {
     Ok((sink, source))
 }
 
-/// Asks for a real-time class below the nodes' for this thread: true if it was given. In the ordinary class
-/// Asks for a real-time class below the nodes, for this thread: true if it was given. In the ordinary class
-/// of round trips measure that.
+/// Asks for a real-time class below the nodes' for this thread: true if it was given. In the ordinary
+/// class the kernel lets a program wait for several milliseconds behind the ends of a greedy TCP flow, and
+/// the tails of round trips measure that.
 pub fn before_tcp_programs() -> bool {
     Realtime::ask(Wish { fifo: Some(1), cpu: None, lock: false }).fifo
 }
