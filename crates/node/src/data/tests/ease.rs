@@ -1,6 +1,10 @@
 //! The share of the CPU that programs leave to others, with real doorbells.
 
 use super::*;
+use crate::data::ease::PAUSE;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const PATIENCE: Span = Span::from_millis(10_000);
 
@@ -39,6 +43,60 @@ fn a_turn_whose_frames_do_not_leave_ends_with_a_pause() {
 #[test]
 fn a_program_that_also_sends_over_the_wire_leaves_a_share_of_the_cpu() {
     flooded(false, 3);
+}
+
+/// The time for which this thread has had a CPU.
+fn on_cpu() -> Span {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("of this thread");
+    let micros = (usage.user_time() + usage.system_time()).num_microseconds();
+    Span::from_micros(u64::try_from(micros).expect("none below zero"))
+}
+
+/// Takes turns while another thread rings, until in one window the pauses made a twentieth of the time on the
+/// CPU. A window in which the machine had no CPU for one of the threads says little, so there are others.
+fn leaves_a_share_while(mut ring: impl FnMut() + Send, data: &mut Data<Sink, NoGate>) {
+    data.leaving = Some(now() + PATIENCE * 6);
+    let (over, mut goes_on) = (AtomicBool::new(false), true);
+    let seen = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                ring();
+            }
+        });
+        let (begin, mut seen) = (now(), Vec::new());
+        while seen.len() < 3 || now().since(begin) < PATIENCE {
+            let (window, worked, paused) = (now(), on_cpu(), data.ease.pauses);
+            while now().since(window) < Span::from_millis(200) {
+                goes_on &= matches!(data.turn(), Ok(true));
+            }
+            let (pauses, worked) = (data.ease.pauses - paused, on_cpu().minus(worked));
+            seen.push((pauses, worked));
+            if pauses > 0 && PAUSE * pauses * 20 >= worked {
+                seen.clear();
+                break;
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        seen
+    });
+    assert!(goes_on && seen.is_empty(), "pauses, and time on the CPU: {seen:?}");
+}
+
+/// Each wait returned at once, and counted as ten times its length: five pauses came in two seconds.
+#[test]
+fn a_program_that_rings_from_another_thread_leaves_a_share_of_the_cpu() {
+    let (mut data, ringer) = station();
+    leaves_a_share_while(|| ringer.ring_doorbell(), &mut data);
+}
+
+#[test]
+fn a_program_that_writes_from_another_thread_leaves_a_share_of_the_cpu() {
+    let (mut data, mut ringer) = station();
+    let write = move || {
+        let _ = ringer.messages.try_write_to(&[7; 40], Instant::ZERO, to(4, 255));
+        ringer.ring_doorbell();
+    };
+    leaves_a_share_while(write, &mut data);
 }
 
 /// A bell that rings without a message leaves no work behind.
