@@ -5,6 +5,7 @@ pub mod channel;
 mod datagram;
 mod reassembly;
 mod reattach;
+mod stream;
 pub mod udp;
 
 use crate::exit::Failure;

@@ -1,6 +1,7 @@
 //! Units over a reserved channel of the library `rota`.
 
 use super::reattach::{Change, is_of_node, turns_between};
+use super::stream::Stream;
 use super::{Arrival, Closed, Event, Promise, Refusal, Turn, UnitSink, UnitSource};
 use crate::clock;
 use crate::exit::{Failure, complain};
@@ -104,11 +105,12 @@ impl ChannelSink {
         let name = &self.name;
         let pacer = loop {
             change.announce(&end, &format!("{name} is opened again"), clock::now());
-            let opened = self.channel.reattach(change.left(clock::now())).map_err(Failure::from);
-            opened.map_err(|failure| Failure {
-                exit: failure.exit,
-                ..change.gave_up(&end, &failure.sentence)
-            })?;
+            if let Err(error) = self.channel.reattach(change.left(clock::now())) {
+                let is_final = matches!(error, rota::OpenError::Refused(_));
+                let Failure { exit, sentence: why } = error.into();
+                let ended = if is_final { change.denied(&end, &why) } else { change.gave_up(&end, &why) };
+                return Err(Failure { exit, ..ended });
+            }
             match self.channel.pacer(FIRST_SLOT_PATIENCE.min(change.left(clock::now()))) {
                 Ok(pacer) => break pacer,
                 Err(WaitError::Closed(cause)) if is_of_node(cause) => end = cause.into(),
@@ -191,10 +193,8 @@ struct ChannelSource {
     listener: Listener,
     channel: Option<RecvChannel>,
     reattach: Option<Change>,
-    /// The number after the last unit that was delivered, over all channels.
-    next: u64,
-    /// Units that the sender handed over on the channels before this one, and the counts of those channels.
-    before: u64,
+    /// The numbers of the units of all channels, and the counts of the channels before this one.
+    stream: Stream,
     tally: ChannelTally,
     stalls: StallLog,
 }
@@ -219,16 +219,21 @@ impl ChannelSource {
                 Err(AcceptError::TimedOut { .. }) => {
                     return Err(change.gave_up(&end, "no sender came back"));
                 }
-                Err(gone @ AcceptError::NodeGone) => end = Failure::failed(gone.to_string()),
+                Err(other) if may_go_on(&other) => end = Failure::failed(other.to_string()),
                 Err(other) => return Err(Failure::failed(other.to_string())),
             }
+            if change.left(clock::now()) == Span::ZERO {
+                return Err(change.gave_up(&end, "it ended again"));
+            }
         };
-        // A sender that continues no channel has begun a new stream.
-        let before = channel.units_before().max(self.next);
-        let lost = before.saturating_sub(self.next);
-        self.tally.lost = self.tally.lost.saturating_add(lost);
-        (self.before, self.next) = (before, before);
-        complain(&format!("{name} is open again; {lost} units were lost at the change"));
+        let peer = channel.peer();
+        let name = format!("the channel from {} to service {service}", peer.name);
+        if let Some(lost) = self.stream.begin_channel(&peer.mac, channel.units_before()) {
+            self.tally.lost = self.tally.lost.saturating_add(lost);
+            complain(&format!("{name} is open again; {lost} units were lost at the change"));
+        } else {
+            complain(&format!("{name} is open with a new stream; losses before it are not known"));
+        }
         self.channel = Some(channel);
         Ok(())
     }
@@ -243,7 +248,14 @@ pub fn listen(
     let listener = connect()?.listen(service, from, RECEIVE_BUFFERS)?;
     let (tally, stalls) = (ChannelTally::default(), StallLog::default());
     let reattach = reattach.map(Change::within);
-    Ok(Box::new(ChannelSource { listener, channel: None, reattach, next: 0, before: 0, tally, stalls }))
+    let stream = Stream::default();
+    Ok(Box::new(ChannelSource { listener, channel: None, reattach, stream, tally, stalls }))
+}
+
+/// True if another channel can come: over the next node, or over this one if the memory of a channel could
+/// not be used.
+fn may_go_on(error: &AcceptError) -> bool {
+    matches!(error, AcceptError::NodeGone | AcceptError::Memory(_))
 }
 
 impl UnitSource for ChannelSource {
@@ -251,12 +263,13 @@ impl UnitSource for ChannelSource {
         let Some(channel) = &mut self.channel else {
             return match self.listener.accept(patience) {
                 Ok(channel) => {
+                    self.stream.begin_channel(&channel.peer().mac, channel.units_before());
                     self.channel = Some(channel);
                     self.next(unit, patience)
                 }
                 Err(AcceptError::TimedOut { .. }) => Ok(Event::Silence),
-                Err(gone @ AcceptError::NodeGone) => {
-                    let end = Failure::failed(gone.to_string());
+                Err(error) if may_go_on(&error) => {
+                    let end = Failure::failed(error.to_string());
                     let service = self.listener.service();
                     let Some(change) = &mut self.reattach else { return Err(end) };
                     // No channel has been lost: this is a change of its own.
@@ -273,8 +286,7 @@ impl UnitSource for ChannelSource {
             Ok(Received::Unit(got)) => {
                 let arrived = got.arrived_at.unwrap_or(got.dequeued_at);
                 self.stalls.note(StallKind::Dequeue, arrived, got.dequeued_at);
-                let number = self.before.saturating_add(got.number);
-                self.next = number.saturating_add(1);
+                let number = self.stream.number(got.number);
                 self.reattach.iter_mut().for_each(Change::over);
                 Ok(Event::Unit(Arrival {
                     number,
@@ -284,10 +296,7 @@ impl UnitSource for ChannelSource {
                     dequeued: got.dequeued_at,
                 }))
             }
-            Ok(Received::End(end)) => {
-                let here = end.units_sent.map(|sent| self.before.saturating_add(sent));
-                Ok(Event::Closed { sent: here.unwrap_or(self.next) })
-            }
+            Ok(Received::End(end)) => Ok(Event::Closed { sent: self.stream.sent(end.units_sent) }),
             Err(RecvError::TimedOut) => Ok(Event::Silence),
             Err(RecvError::Broken(cause)) if is_of_node(cause) => {
                 self.again(cause.into())?;

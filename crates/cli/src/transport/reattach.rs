@@ -48,6 +48,12 @@ impl Change {
         let sentence = format!("{}; not open again within {} (--reattach): {why}", end.sentence, self.time);
         Failure { exit: end.exit, sentence }
     }
+
+    /// The end of the program before the time is over, because of an answer that is final.
+    pub(super) fn denied(&self, end: &Failure, why: &str) -> Failure {
+        let sentence = format!("{}; not opened again (--reattach {}): {why}", end.sentence, self.time);
+        Failure { exit: end.exit, sentence }
+    }
 }
 
 /// Whole periods between the turns of two units, without the turns of these units.
@@ -71,6 +77,16 @@ mod tests {
         change.over();
         change.begin(at(2_000));
         assert_eq!(change.left(at(2_000)), Span::from_millis(100));
+    }
+
+    /// It read "not open again within 30 s" after a millisecond.
+    #[test]
+    fn a_final_answer_does_not_speak_of_the_time_that_is_over() {
+        let (change, end) = (Change::within(Span::from_millis(30_000)), Failure::failed("the node is gone"));
+        let denied = change.denied(&end, "refused: no room").sentence;
+        assert_eq!(denied, "the node is gone; not opened again (--reattach 30 s): refused: no room");
+        let gave_up = change.gave_up(&end, "no node").sentence;
+        assert!(gave_up.contains("not open again within 30 s (--reattach): no node"), "{gave_up}");
     }
 
     #[test]
