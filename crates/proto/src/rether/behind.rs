@@ -267,4 +267,25 @@ mod tests {
         assert!(!behind.refused(now, 8), "asked a moment ago");
         assert!(behind.refused(behind.next, 8));
     }
+
+    /// An insider that let two boots of a station take turns put its counter up without a rate.
+    #[test]
+    fn leaps_of_boots_that_take_turns_have_the_same_rate() {
+        let mut members = members(1_000, 0);
+        let said = Announce::new(0, 1, 0, StationState::Plain, "");
+        let (mut counter, mut refused) = (1_000, 0);
+        for step in 0..6_500 {
+            let now = Instant::ZERO + Span::from_millis(1_000 + step * 10);
+            let leaps = step % 2 == 1;
+            let (boot, seq) = if leaps { (7, counter + 1_000_000) } else { (9, step + 1) };
+            match members.heard(now, MAC, boot, seq) {
+                Heard::New => members.announce(now, 3, MAC, boot, &said, seq),
+                Heard::Known => {}
+                Heard::Replay => refused += u64::from(leaps),
+            }
+            let known = members.by_mac_mut(MAC).expect("known");
+            counter = if known.incarnation == 7 { known.frame_seq } else { counter };
+        }
+        assert!(counter < 8_500_000 && refused > 1_000, "{counter}, {refused} refused");
+    }
 }

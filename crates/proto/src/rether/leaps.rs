@@ -9,7 +9,8 @@
 //! Let S be the counters of one boot that have counted here and p the last of them. Always S ⊆ [0, p] ∪ spent
 //! and no gap has an element of S. A frame counts if its counter is above p and not spent: it is not in S.
 //! A fall goes to a counter inside a gap. All of S above it lies between the gap's upper end and the greater
-//! of p and the end of what was spent; exactly this is spent from then on. Gaps above the fall are forgotten.
+//! of p and the end of what was spent; exactly this is spent from then on. Gaps above the fall are forgotten,
+//! and the gap of the fall ends at its counter.
 //!
 //! # A sender is always heard again
 //! Receivers believe leaps of `JUMP_MAX` at once and of `JUMP_MAX` for each `LEAP_PATIENCE` (a leap costs
@@ -119,10 +120,12 @@ impl Leaps {
         }
     }
 
-    /// A frame was refused for this counter.
+    /// A frame was refused for this counter. The same one again says nothing new: played for ever, it would
+    /// keep its sender's answers out for as long.
     pub(super) fn refuse(&mut self, now: Instant, seq: u64) {
         for gap in self.gaps.iter_mut().filter(|gap| gap.has(seq)) {
-            if seq >= gap.refused || now.since(gap.at) >= LEAP_PATIENCE {
+            let gives_way = seq != gap.refused && now.since(gap.at) >= LEAP_PATIENCE;
+            if seq > gap.refused || gives_way {
                 (gap.refused, gap.at) = (seq, now);
             }
         }
@@ -148,7 +151,11 @@ impl Leaps {
         self.spent = (high, last.max(self.spent.1));
         // The leaps were not the sender's.
         self.earned = Instant::ZERO;
-        self.gaps.iter_mut().filter(|gap| gap.low >= low).for_each(|gap| *gap = Gap::default());
+        for gap in self.gaps.iter_mut().filter(|gap| gap.low >= low) {
+            // Below the answer nothing has counted: there its sender may still be.
+            let below = Gap { high: seq, ..*gap };
+            *gap = if gap.low == low && low + 1 < seq { below } else { Gap::default() };
+        }
         true
     }
 }
@@ -334,5 +341,43 @@ mod tests {
         }
         assert!(!receiver.hear(at(400_000), 4) && receiver.answer(at(400_001), 5));
         assert!(receiver.hear(at(400_002), 6));
+    }
+
+    /// One recorded frame of the insider, refused once and then played every nine seconds, kept the sender out
+    /// for as long as it was played: each time it was refused anew.
+    #[test]
+    fn a_refused_frame_that_is_played_again_keeps_nobody_out() {
+        let (mut receiver, top, mut own) = (Receiver::default(), 1 << 47, 1_000);
+        let (mut skips, mut heard) = (Skips::NONE, 0);
+        assert!(receiver.hear(at(0), top));
+        for second in 0..360 {
+            let now = at(1_000 * (second + 1));
+            assert!(second % 9 != 0 || !receiver.hear(now, top - 2));
+            own += 1;
+            if receiver.hear(now, own) {
+                heard += 1;
+                continue;
+            }
+            own += skips.take(now, receiver.leaps.goal(receiver.last, own).saturating_sub(own)) + 1;
+            heard += u64::from(receiver.answer(now, own));
+        }
+        assert!(heard > 340, "{heard} of 360");
+    }
+
+    /// The insider's own answer in the first gap made the receiver forget the part below it, where the true
+    /// sender's counters are.
+    #[test]
+    fn an_answer_high_in_a_gap_leaves_the_gap_below_it() {
+        let (mut receiver, mut skips, mut own) = (Receiver::default(), Skips::NONE, 6);
+        assert!(receiver.hear(at(0), 1 << 47) && receiver.hear(at(1), (1 << 47) + 600_000));
+        assert!(!receiver.hear(at(2), 4) && !receiver.hear(at(3), 5));
+        assert!(receiver.answer(at(4), (1 << 47) - 1), "the insider's");
+        let is_heard = (1..10).any(|turn| {
+            let now = at(turn * 10_000);
+            let refused = own;
+            own += 1 + skips.take(now, receiver.leaps.goal(receiver.last, refused).saturating_sub(own));
+            receiver.hear(now, refused) || receiver.answer(now, own)
+        });
+        assert!(is_heard);
     }
 }

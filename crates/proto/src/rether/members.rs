@@ -58,7 +58,8 @@ impl Member {
             self.behind.begin();
         }
         if seq > self.frame_seq {
-            self.leaps.rise(now, self.frame_seq, seq);
+            // The leap is charged here too: boots that take turns would else leap without a rate.
+            let _ = self.leaps.admit(now, self.heard, self.frame_seq, seq);
             self.frame_seq = seq;
         }
     }
