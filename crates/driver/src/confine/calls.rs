@@ -20,11 +20,11 @@ const ANY: &[c_long] = &[
     libc::SYS_preadv, libc::SYS_pwritev, libc::SYS_lseek, libc::SYS_close, libc::SYS_close_range,
     libc::SYS_fstat, libc::SYS_newfstatat, libc::SYS_statx, libc::SYS_statfs, libc::SYS_fstatfs,
     libc::SYS_readlinkat, libc::SYS_getdents64, libc::SYS_faccessat, libc::SYS_faccessat2, libc::SYS_getcwd,
-    libc::SYS_fcntl, libc::SYS_ftruncate, libc::SYS_fallocate, libc::SYS_fsync, libc::SYS_fdatasync,
-    libc::SYS_flock, libc::SYS_dup, libc::SYS_dup3, libc::SYS_pipe2, libc::SYS_ioctl, libc::SYS_unlinkat,
+    libc::SYS_ftruncate, libc::SYS_fallocate, libc::SYS_fsync, libc::SYS_fdatasync,
+    libc::SYS_flock, libc::SYS_dup, libc::SYS_dup3, libc::SYS_pipe2, libc::SYS_unlinkat,
     // Sockets.
-    libc::SYS_socketpair, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4,
-    libc::SYS_connect, libc::SYS_shutdown, libc::SYS_getsockname, libc::SYS_getpeername, libc::SYS_getsockopt,
+    libc::SYS_socketpair, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4,
+    libc::SYS_shutdown, libc::SYS_getsockname, libc::SYS_getpeername, libc::SYS_getsockopt,
     libc::SYS_sendto, libc::SYS_recvfrom, libc::SYS_sendmsg, libc::SYS_recvmsg, libc::SYS_sendmmsg,
     libc::SYS_recvmmsg,
     // Waiting.
@@ -68,6 +68,36 @@ fn rule(argument: u8, width: Width, op: Op, value: u64) -> Result<Rule, String> 
     condition.and_then(|condition| Rule::new(vec![condition])).map_err(|error| error.to_string())
 }
 
+/// Make the kernel signal another process when a descriptor becomes ready, or type into a terminal.
+const FOREIGN_IOCTLS: [u64; 4] = [0x5452, 0x8901, 0x8902, 0x5412];
+
+fn all_of<const N: usize>(
+    conditions: [Result<Condition, seccompiler::BackendError>; N],
+) -> Result<Rule, String> {
+    let conditions: Result<Vec<_>, _> = conditions.into_iter().collect();
+    conditions.and_then(Rule::new).map_err(|error| error.to_string())
+}
+
+/// The commands of fcntl. None of them names a process: an owner of a descriptor gets the kernel's signals,
+/// and the filter of kill would not see them.
+fn descriptor_rules() -> Result<Vec<Rule>, String> {
+    let command = |command: i32| Condition::new(1, Width::Dword, Op::Eq, command as u64);
+    let plain = [
+        libc::F_DUPFD,
+        libc::F_DUPFD_CLOEXEC,
+        libc::F_GETFD,
+        libc::F_SETFD,
+        libc::F_GETFL,
+        libc::F_ADD_SEALS,
+        libc::F_GET_SEALS,
+    ];
+    let mut rules: Vec<Rule> =
+        plain.into_iter().map(|one| all_of([command(one)])).collect::<Result<_, _>>()?;
+    let quiet = Condition::new(2, Width::Dword, Op::MaskedEq(libc::O_ASYNC as u64), 0);
+    rules.push(all_of([command(libc::F_SETFL), quiet])?);
+    Ok(rules)
+}
+
 /// The allowed calls, and the arguments that each of them allows.
 pub(super) fn allowed() -> Result<Rules, String> {
     let mut rules: Rules = ANY.iter().chain(OLD).map(|call| (*call, Vec::new())).collect();
@@ -80,6 +110,9 @@ pub(super) fn allowed() -> Result<Rules, String> {
     rules.insert(libc::SYS_openat, vec![rule(2, Width::Dword, Op::MaskedEq(WRITES), 0)?]);
     #[cfg(target_arch = "x86_64")]
     rules.insert(libc::SYS_open, vec![rule(1, Width::Dword, Op::MaskedEq(WRITES), 0)?]);
+    rules.insert(libc::SYS_fcntl, descriptor_rules()?);
+    let foreign = FOREIGN_IOCTLS.map(|call| Condition::new(1, Width::Dword, Op::Ne, call));
+    rules.insert(libc::SYS_ioctl, vec![all_of(foreign)?]);
     // Threads, and no processes.
     let thread = libc::CLONE_THREAD as u64;
     rules.insert(libc::SYS_clone, vec![rule(0, Width::Qword, Op::MaskedEq(thread), thread)?]);

@@ -48,6 +48,30 @@ fn a_confined_thread_signals_nobody_else() {
     assert!(confined(|| getrlimit(Resource::RLIMIT_NOFILE)).is_ok());
 }
 
+/// The owner of a descriptor gets the kernel's signals, SIGKILL too; and a socket's path is a file.
+#[test]
+fn a_confined_thread_finds_no_detour_to_others() {
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+    let place = std::env::temp_dir().join(format!("rota-detour-{}", std::process::id()));
+    let _ = std::fs::remove_file(&place);
+    let listener = UnixListener::bind(&place).unwrap();
+    let there = place.clone();
+    let (signalled, plain, made, connected) = confined(move || {
+        let (one, _other) = UnixStream::pair().unwrap();
+        (
+            fcntl(&one, FcntlArg::F_SETFL(OFlag::O_ASYNC)),
+            fcntl(&one, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)),
+            UnixDatagram::bind(there.with_extension("made")).map_err(|error| error.raw_os_error()).map(drop),
+            UnixStream::connect(&there).map_err(|error| error.raw_os_error()).map(drop),
+        )
+    });
+    drop(listener);
+    let _ = std::fs::remove_file(&place);
+    assert_eq!((signalled, plain), (Err(Errno::EPERM), Ok(0)));
+    assert_eq!((made, connected), (Err(Some(libc::EPERM)), Err(Some(libc::EPERM))));
+}
+
 #[test]
 fn a_confined_thread_works_on() {
     let done = confined(|| {
