@@ -257,7 +257,7 @@ fn recv(args: &RecvArgs, format: Format) -> Result<Exit, Failure> {
 fn echo(args: &EchoArgs, format: Format) -> Result<Exit, Failure> {
     let socket = open(args.socket)?;
     let ends = Ends::catch()?;
-    args.udp.map_or(Ok(()), trip::udp_echo)?;
+    args.udp.map_or(Ok(()), |port| trip::udp_echo(port, || ()))?;
     // After it: a thread inherits where it may run, and UDP's is its own affair.
     bind(args.near, &socket)?;
     eprintln!("answering at socket {}", args.socket);

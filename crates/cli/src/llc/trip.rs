@@ -78,11 +78,12 @@ pub fn llc(
     }
 }
 
-/// Sends UDP datagrams back for as long as this program runs.
-pub fn udp_echo(port: u16) -> Result<(), Failure> {
+/// Sends UDP datagrams back for as long as this program runs, from a thread that calls `begin` first.
+pub fn udp_echo<T>(port: u16, begin: impl FnOnce() -> T + Send + 'static) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("UDP port {port}: {error}"));
     let socket = UdpSocket::bind(("0.0.0.0", port)).map_err(failed)?;
     std::thread::spawn(move || {
+        begin();
         let mut room = [0; 2_048];
         while let Ok((octets, from)) = socket.recv_from(&mut room) {
             let _ = socket.send_to(&room[..octets], from);

@@ -175,18 +175,17 @@ fn greedy(bench: &Bench<'_>) -> Result<(Worker, Worker), Failure> {
 /// Asks for a real-time class below the nodes' for this thread: true if it was given. In the ordinary
 /// class the kernel lets a program wait for several milliseconds behind the ends of a greedy TCP flow, and
 /// the tails of round trips measure that.
-pub fn before_tcp_programs() -> bool {
+pub fn run_before_tcp() -> bool {
     Realtime::ask(Wish { fifo: Some(1), cpu: None, lock: false }).fifo
 }
 
-/// At the paper's pace for so many seconds, in a thread of its own: what this one starts later inherits its
-/// class.
+/// At the paper's pace for so many seconds, in a thread of its own that keeps the class for itself.
 fn paced(
     seconds: u64,
     mut ask: impl FnMut() -> Result<Option<Span>, Failure> + Send,
 ) -> Result<Times, Failure> {
     let asking = move || {
-        before_tcp_programs();
+        run_before_tcp();
         let (mut record, begin) = (Record::default(), clock::now());
         let mut next = begin;
         while clock::now().since(begin) < Span::from_millis(seconds * 1_000) {

@@ -1,7 +1,7 @@
 //! The other end of `rota bench shipnet`, a process in a station of its own: it sends back what comes to its
 //! echoes, by LLC and by UDP alike, and counts what comes to its sink.
 
-use super::latency::before_tcp_programs;
+use super::latency::run_before_tcp;
 use crate::exit::Failure;
 use crate::llc::trip::{serve, udp_echo};
 use rota::ControlName;
@@ -27,17 +27,18 @@ pub struct Args {
 
 /// Runs until it is ended.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    if args.real_time {
-        // The threads started below inherit the class.
-        before_tcp_programs();
-    }
+    // Each thread asks for itself: no thread inherits the class.
+    let real_time = args.real_time;
+    let begin = move || real_time && run_before_tcp();
+    begin();
     let llc = Llc::connect(&ControlName::default(), 3)?;
     let (echo, near, sink) = (llc.open(ECHO)?, llc.open(ECHO_NEAR)?, llc.open(SINK)?);
-    udp_echo(UDP_ECHO)?;
+    udp_echo(UDP_ECHO, begin)?;
     eprintln!("ready");
     std::thread::scope(|scope| {
         scope.spawn(move || count_messages(sink));
         scope.spawn(move || {
+            begin();
             near.stay_near_node();
             echo_messages(near)
         });
