@@ -61,6 +61,18 @@ fn the_newest_whole_unit_comes_first_and_those_passed_over_are_counted() {
     }
 }
 
+/// The fragments of an MTU of 576 fill their slots to the last octet.
+#[test]
+fn a_fragment_as_large_as_its_slot_is_read() {
+    let (mut ring, _, mut client) = channel();
+    let unit = UnitDescriptor { last: true, unit_octets: 128, ..Default::default() };
+    assert!(ring.push(&unit, &[7; 128]) && !ring.push(&unit, &[7; 129]), "100 octets have room for 128");
+    let mut into = Vec::new();
+    let next = client.ring.next_unit(&mut into).expect("a unit");
+    assert_eq!((next.unit.missing_octets, &into[..]), (0, &[7; 128][..]));
+    assert_eq!(client.ring.counts().bad_fragments, 0);
+}
+
 /// A unit of which the rest will not come is older news than a whole one before it.
 #[test]
 fn a_whole_unit_is_preferred_to_a_newer_one_with_a_hole() {

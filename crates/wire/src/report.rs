@@ -248,3 +248,22 @@ const CHANNEL_OCTETS: usize = 8 + 2 + 2 + 1 + 4 * 3 + 8 * 7;
 const _: () = assert!(HEAD_OCTETS + CHANNEL_OCTETS * REPORT_CHANNELS_MAX + 28 + 16 <= 1500);
 // And one of the shortest that is served has room for some channels.
 const _: () = assert!(Report::channels_in(576) >= 2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LINK_HEADER_OCTETS, TAG_OCTETS};
+
+    #[test]
+    fn a_report_fills_one_frame_of_any_mtu_and_no_more() {
+        for mtu in 576..=9_000 {
+            let mut report = Report::new(ReportHead::default());
+            let most = Report::channels_in(mtu);
+            (0..most).for_each(|_| assert!(report.push(ChannelReport::default())));
+            let payload = LINK_HEADER_OCTETS + report.octets() + TAG_OCTETS;
+            assert!(payload <= usize::from(mtu), "{most} channels at {mtu}");
+            let more = payload + CHANNEL_OCTETS > usize::from(mtu);
+            assert!(more || !report.push(ChannelReport::default()), "one more fits at {mtu}");
+        }
+    }
+}

@@ -127,6 +127,21 @@ mod tests {
     }
 
     #[test]
+    fn a_unit_has_arrived_when_its_last_fragment_has() {
+        let at = |ns| Instant::from_nanos(ns);
+        let came = |number, last, offset, ns| UnitDescriptor {
+            arrived_at: Some(at(ns)),
+            dequeued_at: at(ns + 5),
+            ..fragment(0, number, last, 4, offset)
+        };
+        let mut unit = Reassembly::new(10);
+        assert_eq!(unit.place(&came(0, false, 0, 100), b"ab"), Placed::Kept);
+        assert_eq!(unit.place(&came(1, true, 2, 200), b"cd"), Placed::Finished);
+        let unit = unit.take(&mut Vec::new()).expect("a unit");
+        assert_eq!((unit.arrived_at, unit.dequeued_at), (Some(at(200)), at(205)));
+    }
+
+    #[test]
     fn a_hole_is_zeroed_and_counted() {
         let mut unit = Reassembly::new(10);
         let mut out = b"old octets that must not show".to_vec();
