@@ -226,6 +226,20 @@ mod tests {
         assert!(grow(&slots, &parts, Octets::new(100_000), &request(offer.get() + 1), &params()).is_err());
     }
 
+    /// In a ring without periodic sessions a slot comes early by what the slots before it leave, not its own.
+    #[test]
+    fn a_session_that_stands_has_the_gap_that_it_was_granted() {
+        let (mut slots, params) = (Vec::new(), params());
+        for (station, octets) in [(1, 9_000), (2, 20_000), (3, 6_000)] {
+            let asked = Request { station, periodic: false, ..request(octets) };
+            let granted = admit(&slots, &asked, &params).expect("fits");
+            slots.push(Slot { station, tht: granted.tht, periodic: false });
+            let part = Part { index: slots.len() - 1, share: Octets::new(octets) };
+            let stands = standing(&slots, &[part], &asked, &params);
+            assert_eq!((stands.gap, stands.offset), (granted.gap, granted.offset), "station {station}");
+        }
+    }
+
     proptest! {
         #[test]
         fn growing_and_shrinking_carry_the_unit_and_move_nobody_to_the_right(

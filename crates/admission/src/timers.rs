@@ -283,5 +283,7 @@ mod tests {
         assert!(timers.silence(0) > model().trt + timers.successor_silent());
         assert!(timers.after_silent_crash(1, false) > timers.after_successor_crash(false));
         assert!(timers.after_will(0) < timers.after_successor_crash(false));
+        let waits = timers.after_will(1).minus(timers.after_will(0));
+        assert_eq!(waits, timers.drain(1, true), "one that died with its guardian may have been the master");
     }
 }
