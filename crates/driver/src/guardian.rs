@@ -299,6 +299,24 @@ mod tests {
         assert!(matches!(spoken, Spoken::Failed(_) | Spoken::Busy), "{spoken:?}");
     }
 
+    /// A copy that is lost must cost nothing.
+    #[test]
+    fn a_will_is_sent_three_times() {
+        let testament = Testament::create().expect("memory");
+        testament.leave(&[7; 60]).expect("writable");
+        let (socket, wire) = std::os::unix::net::UnixDatagram::pair().expect("sockets");
+        let index = if_nametoindex("lo").expect("a loopback");
+        let name = Name::new("lo").expect("a name");
+        let mut egress = Egress::new(socket.as_fd(), &name, "lo", index, [0; 6], 1_500, None);
+        let file = File::from(testament.share().expect("a descriptor"));
+        let spoken = speak(&file, socket.as_fd(), &mut egress);
+        assert!(matches!(spoken, Spoken::Will(_)), "{spoken:?}");
+        wire.set_nonblocking(true).expect("a socket");
+        let mut frame = [0; WILL_OCTETS_MAX];
+        let copies = std::iter::from_fn(|| wire.recv(&mut frame).ok());
+        assert_eq!(copies.collect::<Vec<_>>(), [60, 60, 60]);
+    }
+
     #[test]
     fn the_end_of_another_than_the_parent_is_no_reason_to_wait() {
         assert!(has_pidfd(), "a kernel of 5.3 or later");

@@ -158,6 +158,23 @@ mod tests {
         assert_eq!(garbage.shut_out().len(), SHUT_OUT_MAX);
     }
 
+    #[test]
+    fn each_source_is_heard_again_when_its_own_time_is_over() {
+        let mut garbage = Garbage::new();
+        for source in 0..4_u8 {
+            for _ in 0..TOO_MANY {
+                garbage.count(at(1_000_000 * u64::from(source)), MacAddr([source; 6]), None);
+            }
+        }
+        for source in 0..4_u8 {
+            let over = 5_000_000 + 1_000_000 * u64::from(source);
+            assert!(!garbage.release(at(over - 1)) && garbage.release(at(over)), "{source}");
+            let mut shut: Vec<u8> = garbage.shut_out().iter().map(|shut| shut.mac[0]).collect();
+            shut.sort_unstable();
+            assert_eq!(shut, (source + 1..4).collect::<Vec<_>>());
+        }
+    }
+
     /// Each window one more place was taken, until no other flood could be shut out.
     #[test]
     fn a_source_takes_one_place_and_its_station_is_heard_under_its_newest_name() {

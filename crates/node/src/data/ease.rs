@@ -110,6 +110,18 @@ mod tests {
         assert!(ease.owes(at(1_000), false), "turns and calls are work alike");
     }
 
+    /// A turn that begins with a pause waits again, and tells of both from the same beginning on.
+    #[test]
+    fn a_wait_behind_a_pause_counts_from_the_end_of_the_pause() {
+        let mut ease = Ease::default();
+        ease.waited(at(0), at(0));
+        ease.heard(true);
+        ease.owed = OWED;
+        ease.waited(at(0), at(50));
+        ease.waited(at(0), at(80));
+        assert!(!ease.owes(at(669), false) && ease.owes(at(670), false), "410 us of work are left");
+    }
+
     #[test]
     fn a_turn_counts_by_the_frames_that_left() {
         let mut ease = Ease::default();

@@ -133,7 +133,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     /// Frames of this station and of its host that the card has taken so far.
-    fn frames_left(&self) -> u64 {
+    pub(super) fn frames_left(&self) -> u64 {
         let Measured { no_room, send_failed, .. } = self.measured;
         self.own_frames.saturating_sub(no_room + send_failed) + self.host.left
     }

@@ -32,6 +32,17 @@ fn flooded(full: bool, pauses: u64) -> u64 {
     turns
 }
 
+#[test]
+fn a_frame_that_the_card_did_not_take_has_not_left() {
+    let (mut data, _program) = station();
+    for (full, left) in [(false, 1), (true, 0)] {
+        let (own, before) = (data.own_frames, data.frames_left());
+        data.device.full = full;
+        assert!(data.transmit_own(now(), 64).is_ok());
+        assert_eq!((data.own_frames - own, data.frames_left() - before), (1, left), "full: {full}");
+    }
+}
+
 /// Frames that the card did not take counted as sent, and none of these turns ended with a pause.
 #[test]
 fn a_turn_whose_frames_do_not_leave_ends_with_a_pause() {
