@@ -115,6 +115,8 @@ fn the_newest_unit_wins_where_asked_for() {
     assert_eq!(buffer, unit_octets(9, 2_000));
     assert_eq!(receiver.try_recv(&mut buffer), Ok(None));
     assert_eq!(receiver.counts().skipped_units, 9);
+    let tally = receiver.tally();
+    assert_eq!((tally.units, tally.lost, tally.incomplete), (10, 0, 0), "the units passed over came");
 }
 
 #[test]

@@ -328,6 +328,18 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_mismatch_is_told_for_as_long_as_its_station_is_heard() {
+        let mut all = Mismatches::new();
+        let longer = settings().with_cycle(Span::from_millis(50)).unwrap();
+        for second in 0..40 {
+            all.disagrees(at(second * 1_000), MAC, &said(&longer), &settings());
+            all.unproven(at(second * 1_000), MacAddr([6; 6]), Mismatch::Key);
+        }
+        let told: Vec<_> = all.all(at(39_001)).map(|one| (one.mac, one.heard)).collect();
+        assert_eq!(told, [(MAC, at(39_000)), (MacAddr([6; 6]), at(39_000))]);
+    }
+
+    #[test]
     fn what_nobody_proves_is_told_once_it_comes_again_and_never_fills_the_table() {
         let mut all = Mismatches::new();
         all.unproven(at(0), MAC, Mismatch::Key);

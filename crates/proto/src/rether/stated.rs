@@ -165,6 +165,16 @@ mod tests {
         let prepare = LinkModel { prepare: Span::from_micros(7), ..base().link };
         let measured = base().with_link(prepare);
         assert_eq!(of(&measured), [(Setting::PrepareCost, base().link.prepare.as_nanos(), 7_000)]);
+        let stated = base().stated();
+        let hop = LinkModel { hop: base().link.hop + Span::from_nanos(1), ..base().link };
+        let hop_ns = u64::from(stated.hop_ns);
+        assert!(of(&base().with_link(hop)).contains(&(Setting::HopCost, hop_ns, hop_ns + 1)));
+        let visit = LinkModel { per_visit: Span::from_nanos(1), ..base().link };
+        let visit_ns = u64::from(stated.per_visit_ns);
+        assert!(of(&base().with_link(visit)).contains(&(Setting::VisitCost, visit_ns, 1)));
+        let frame = LinkModel { per_frame: Span::from_nanos(1), ..base().link };
+        let frame_ns = u64::from(stated.per_frame_ns);
+        assert!(of(&base().with_link(frame)).contains(&(Setting::FrameCost, frame_ns, 1)));
     }
 
     #[test]
