@@ -343,8 +343,8 @@ mod tests {
         assert!(receiver.hear(at(400_002), 6));
     }
 
-    /// One recorded frame of the insider, refused once and then played every nine seconds, kept the sender out
-    /// for as long as it was played: each time it was refused anew.
+    /// One recorded frame of the insider, refused once and played every nine seconds, kept the sender out for
+    /// as long as it was played: each time it was refused anew.
     #[test]
     fn a_refused_frame_that_is_played_again_keeps_nobody_out() {
         let (mut receiver, top, mut own) = (Receiver::default(), 1 << 47, 1_000);
