@@ -240,7 +240,7 @@ fn a_ring_survives_one_deaf_ear_and_a_flapping_link() {
     let streams = vec![Stream::start(&lab, 2, 4)];
     streams.iter().for_each(Stream::assert_goes_on);
     lab.follow(&fault("one-way", "station = 1\nother = 3"));
-    // Where the token goes from 1 to 3, claims leave out one of the two for ever longer times: soon none
+    // If the token goes from 1 to 3, claims leave out one of the two for ever longer times: soon none
     // comes for seconds. With a claim each second there was no such time.
     let calm = eventually(Duration::from_secs(30), || {
         let before = claims(&lab);

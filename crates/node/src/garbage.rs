@@ -134,6 +134,13 @@ mod tests {
         Instant::from_nanos(1_000_000_000) + Span::from_micros(us)
     }
 
+    /// As many frames of one source at one moment as shut it out.
+    fn flood(garbage: &mut Garbage, us: u64, source: u8) {
+        for _ in 0..TOO_MANY {
+            garbage.count(at(us), MacAddr([source; 6]), None);
+        }
+    }
+
     #[test]
     fn a_flood_is_shut_out_for_five_seconds_and_a_trickle_is_not() {
         let mut garbage = Garbage::new();
@@ -151,9 +158,7 @@ mod tests {
     fn no_more_are_shut_out_than_a_device_can() {
         let mut garbage = Garbage::new();
         for source in 0..100_u8 {
-            for _ in 0..TOO_MANY {
-                garbage.count(at(200_000 * u64::from(source)), MacAddr([source; 6]), None);
-            }
+            flood(&mut garbage, 200_000 * u64::from(source), source);
         }
         assert_eq!(garbage.shut_out().len(), SHUT_OUT_MAX);
     }
@@ -162,9 +167,7 @@ mod tests {
     fn each_source_is_heard_again_when_its_own_time_is_over() {
         let mut garbage = Garbage::new();
         for source in 0..4_u8 {
-            for _ in 0..TOO_MANY {
-                garbage.count(at(1_000_000 * u64::from(source)), MacAddr([source; 6]), None);
-            }
+            flood(&mut garbage, 1_000_000 * u64::from(source), source);
         }
         for source in 0..4_u8 {
             let over = 5_000_000 + 1_000_000 * u64::from(source);

@@ -294,7 +294,7 @@ impl RxRing {
         is_sound.then(|| Self { slots, slot_octets: rx_slot_octets(fragment_octets) })
     }
 
-    /// What a board says of its ring; `None` if no ring can be like that.
+    /// A ring as a board states it; `None` if no ring can be like that.
     pub(crate) fn stated(slots: u64, slot_octets: u64) -> Option<Self> {
         let (slots, slot_octets) = (u32::try_from(slots).ok()?, usize::try_from(slot_octets).ok()?);
         let sizes = rx_slot_octets(1)..=rx_slot_octets(FRAGMENT_OCTETS_MAX);
@@ -320,7 +320,7 @@ impl RxRing {
         self.slot_octets.saturating_sub(size_of::<RxDescriptor>())
     }
 
-    /// Where the slot of fragment `index` begins in the file.
+    /// The beginning of the slot of fragment `index` in the file.
     pub(crate) fn place(self, index: u64) -> usize {
         BOARD_OCTETS + (index % u64::from(self.slots)) as usize * self.slot_octets
     }

@@ -211,9 +211,7 @@ impl ChannelSource {
             self.channel.take().map_or(String::new(), |channel| format!(" from {}", channel.peer().name));
         let name = format!("the channel{from} to service {service}");
         let channel = loop {
-            change.announce(&end, &format!("{name} is awaited again"), clock::now());
-            let listening = self.listener.reattach(change.left(clock::now()));
-            listening.map_err(|error| change.gave_up(&end, &error.to_string()))?;
+            listen_again(&mut self.listener, change, &end, &format!("{name} is awaited again"))?;
             match self.listener.accept(change.left(clock::now())) {
                 Ok(channel) => break channel,
                 Err(AcceptError::TimedOut { .. }) => {
@@ -252,6 +250,18 @@ pub fn listen(
     Ok(Box::new(ChannelSource { listener, channel: None, reattach, stream, tally, stalls }))
 }
 
+/// States the end of a channel or of the node, and waits for the next node, within the time of the change.
+fn listen_again(
+    listener: &mut Listener,
+    change: &Change,
+    end: &Failure,
+    awaited: &str,
+) -> Result<(), Failure> {
+    change.announce(end, awaited, clock::now());
+    let listening = listener.reattach(change.left(clock::now()));
+    listening.map_err(|error| change.gave_up(end, &error.to_string()))
+}
+
 /// True if another channel can come: over the next node, or over this one if the memory of a channel could
 /// not be used.
 fn may_go_on(error: &AcceptError) -> bool {
@@ -274,9 +284,8 @@ impl UnitSource for ChannelSource {
                     let Some(change) = &mut self.reattach else { return Err(end) };
                     // No channel has been lost: this is a change of its own.
                     change.over();
-                    change.announce(&end, &format!("service {service} is offered again"), clock::now());
-                    let listening = self.listener.reattach(change.left(clock::now()));
-                    listening.map_err(|error| change.gave_up(&end, &error.to_string()))?;
+                    let awaited = format!("service {service} is offered again");
+                    listen_again(&mut self.listener, change, &end, &awaited)?;
                     Ok(Event::Silence)
                 }
                 Err(other) => Err(Failure::failed(other.to_string())),

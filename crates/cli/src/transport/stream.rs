@@ -67,11 +67,17 @@ mod tests {
         }
     }
 
+    /// The first channel of a sender that had handed over `before` units, and so many units of it.
+    fn begun(before: u64, units: u64) -> Stream {
+        let mut stream = Stream::default();
+        assert_eq!(stream.begin_channel(ONE, before), None);
+        deliver(&mut stream, units);
+        stream
+    }
+
     #[test]
     fn a_stream_goes_on_over_channels() {
-        let mut stream = Stream::default();
-        assert_eq!(stream.begin_channel(ONE, 0), None);
-        deliver(&mut stream, 100);
+        let mut stream = begun(0, 100);
         assert_eq!(stream.begin_channel(ONE, 103), Some(3));
         assert_eq!((stream.number(0), stream.number(5)), (103, 108));
         assert_eq!(stream.begin_channel(ONE, 109), Some(0), "the number of the next one");
@@ -82,9 +88,7 @@ mod tests {
     /// It took all units before its first channel for lost ones.
     #[test]
     fn a_receiver_that_joins_late_counts_its_own_losses_only() {
-        let mut stream = Stream::default();
-        assert_eq!(stream.begin_channel(ONE, 1_912), None);
-        deliver(&mut stream, 1_000);
+        let mut stream = begun(1_912, 1_000);
         assert_eq!(stream.begin_channel(ONE, 2_946), Some(34));
         assert_eq!(stream.number(0), 1_034);
         assert_eq!(stream.sent(Some(10)), 1_044);
@@ -93,9 +97,7 @@ mod tests {
     /// Its count was below the receiver's, and no loss was seen.
     #[test]
     fn the_losses_of_a_sender_that_begins_anew_count() {
-        let mut stream = Stream::default();
-        assert_eq!(stream.begin_channel(ONE, 0), None);
-        deliver(&mut stream, 2_400);
+        let mut stream = begun(0, 2_400);
         assert_eq!(stream.begin_channel(ONE, 0), None, "a new stream");
         assert_eq!(stream.number(0), 2_400);
         deliver(&mut stream, 1_200);
@@ -108,9 +110,7 @@ mod tests {
     /// Its count was taken for that of the sender before.
     #[test]
     fn a_sender_of_another_station_begins_a_new_stream() {
-        let mut stream = Stream::default();
-        assert_eq!(stream.begin_channel(ONE, 0), None);
-        deliver(&mut stream, 50);
+        let mut stream = begun(0, 50);
         assert_eq!(stream.begin_channel(THREE, 900), None);
         assert_eq!(stream.number(0), 50);
         assert_eq!(stream.begin_channel(THREE, 903), Some(2));

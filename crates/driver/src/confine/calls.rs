@@ -63,14 +63,14 @@ const OLD: &[c_long] = &[];
 /// An open for writing, or one that makes a file.
 const WRITES: u64 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC) as u64;
 
-fn rule(argument: u8, width: Width, op: Op, value: u64) -> Result<Rule, String> {
-    let condition = Condition::new(argument, width, op, value);
-    condition.and_then(|condition| Rule::new(vec![condition])).map_err(|error| error.to_string())
-}
-
+/// Make a process the owner of a socket, as F_SETOWN does; not among the constants of `libc`.
+const FIOSETOWN: libc::Ioctl = 0x8901;
+/// The same under its older name.
+const SIOCSPGRP: libc::Ioctl = 0x8902;
 /// Make the kernel signal another process when a descriptor becomes ready, or type into a terminal.
-const FOREIGN_IOCTLS: [u64; 4] = [0x5452, 0x8901, 0x8902, 0x5412];
+const FOREIGN_IOCTLS: [libc::Ioctl; 4] = [libc::FIOASYNC, FIOSETOWN, SIOCSPGRP, libc::TIOCSTI];
 
+/// A call is allowed where all these conditions hold.
 fn all_of<const N: usize>(
     conditions: [Result<Condition, seccompiler::BackendError>; N],
 ) -> Result<Rule, String> {
@@ -78,10 +78,14 @@ fn all_of<const N: usize>(
     conditions.and_then(Rule::new).map_err(|error| error.to_string())
 }
 
+fn rule(argument: u8, width: Width, op: Op, value: u64) -> Result<Rule, String> {
+    all_of([Condition::new(argument, width, op, value)])
+}
+
 /// The commands of fcntl. None of them names a process: an owner of a descriptor gets the kernel's signals,
 /// and the filter of kill would not see them.
 fn descriptor_rules() -> Result<Vec<Rule>, String> {
-    let command = |command: i32| Condition::new(1, Width::Dword, Op::Eq, command as u64);
+    let is = |command: i32| Condition::new(1, Width::Dword, Op::Eq, command as u64);
     let plain = [
         libc::F_DUPFD,
         libc::F_DUPFD_CLOEXEC,
@@ -91,10 +95,9 @@ fn descriptor_rules() -> Result<Vec<Rule>, String> {
         libc::F_ADD_SEALS,
         libc::F_GET_SEALS,
     ];
-    let mut rules: Vec<Rule> =
-        plain.into_iter().map(|one| all_of([command(one)])).collect::<Result<_, _>>()?;
+    let mut rules: Vec<Rule> = plain.into_iter().map(|one| all_of([is(one)])).collect::<Result<_, _>>()?;
     let quiet = Condition::new(2, Width::Dword, Op::MaskedEq(libc::O_ASYNC as u64), 0);
-    rules.push(all_of([command(libc::F_SETFL), quiet])?);
+    rules.push(all_of([is(libc::F_SETFL), quiet])?);
     Ok(rules)
 }
 

@@ -81,12 +81,17 @@ mod tests {
         Instant::from_nanos(1_000_000) + Span::from_micros(us)
     }
 
-    #[test]
-    fn a_wait_makes_up_for_ten_times_its_length_beyond_the_call() {
+    /// A program rang at the beginning, and so much work is owed.
+    fn rung(owed: Span) -> Ease {
         let mut ease = Ease::default();
         ease.waited(at(0), at(0));
         ease.heard(true);
-        ease.owed = Span::ZERO;
+        Ease { owed, ..ease }
+    }
+
+    #[test]
+    fn a_wait_makes_up_for_ten_times_its_length_beyond_the_call() {
+        let mut ease = rung(Span::ZERO);
         assert!(!ease.owes(at(999), false) && ease.owes(at(1_000), false));
         ease.waited(at(1_000), at(1_050));
         assert!(!ease.owes(at(1_449), false) && ease.owes(at(1_450), false), "0.4 ms are made up for");
@@ -99,10 +104,7 @@ mod tests {
     /// They counted as waits, ten times over: no pause was ever due.
     #[test]
     fn calls_that_return_at_once_are_no_waits() {
-        let mut ease = Ease::default();
-        ease.waited(at(0), at(0));
-        ease.heard(true);
-        ease.owed = Span::ZERO;
+        let mut ease = rung(Span::ZERO);
         for us in (0..996).step_by(4) {
             assert!(!ease.owes(at(us), false), "{us}");
             ease.waited(at(us + 2), at(us + 4));
@@ -113,10 +115,7 @@ mod tests {
     /// A turn that begins with a pause waits again, and tells of both from the same beginning on.
     #[test]
     fn a_wait_behind_a_pause_counts_from_the_end_of_the_pause() {
-        let mut ease = Ease::default();
-        ease.waited(at(0), at(0));
-        ease.heard(true);
-        ease.owed = OWED;
+        let mut ease = rung(OWED);
         ease.waited(at(0), at(50));
         ease.waited(at(0), at(80));
         assert!(!ease.owes(at(669), false) && ease.owes(at(670), false), "410 us of work are left");

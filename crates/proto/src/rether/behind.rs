@@ -31,13 +31,13 @@ const ASK_EVERY: Span = Span::from_millis(1_000);
 /// So often are questions of one station answered that have been heard before.
 const ANSWER_AGAIN: Span = Span::from_millis(1_000);
 
-/// Whether a challenge is one that stations make. 0 answers nothing; the highest values in the place of an
+/// True for a challenge that stations make. 0 answers nothing; the highest values in the place of an
 /// answer are signs of a contested address.
 pub(super) const fn is_challenge(value: u64) -> bool {
     value != 0 && value >> 63 == 0
 }
 
-/// Whether an answer to a joiner or a question is as stations make them.
+/// True for an answer to a joiner, or a question, that stations make.
 pub(super) const fn is_well_asked(answer: &JoinAnswer) -> bool {
     !matches!(answer.verdict, Verdict::Prove | Verdict::Behind) || is_challenge(answer.challenge)
 }
@@ -183,25 +183,23 @@ impl Rether {
             return;
         }
         let boot = |member: &&mut Member| member.incarnation == header.incarnation;
-        let (seq, asker) = (header.seq, self.members.by_mac_mut(mac).filter(boot));
-        let is_known = asker.is_some();
-        let again = asker.map_or(Instant::ZERO, |member| {
-            // Of an asker that is behind here, what has not been asked before is no replay.
-            let is_fresh = heard == Heard::Known || seq > member.behind.asked;
-            if is_fresh { Instant::FAR } else { member.behind.again }
-        });
-        let is_fresh = again == Instant::FAR;
-        let taken = match (is_fresh, is_known) {
-            (true, _) => self.may_prove(now),
-            (false, true) => self.may_prove_again(now, now >= again),
-            (false, false) => self.may_prove_to_stranger(now),
+        let asker = self.members.by_mac_mut(mac).filter(boot).map(|member| member.behind);
+        let (seq, is_known) = (header.seq, asker.is_some());
+        // Of an asker that is behind here, a question above its answered ones is no replay.
+        let is_fresh = asker.is_some_and(|asker| heard == Heard::Known || seq > asker.asked);
+        let taken = match asker {
+            Some(_) if is_fresh => self.may_prove(now),
+            Some(asker) => self.may_prove_again(now, now >= asker.again),
+            None => self.may_prove_to_stranger(now),
         };
         if !taken {
             return;
         }
         if let Some(member) = self.members.by_mac_mut(mac).filter(|_| is_known) {
             member.behind.asked = member.behind.asked.max(seq);
-            member.behind.again = if is_fresh { member.behind.again } else { now + ANSWER_AGAIN };
+            if !is_fresh {
+                member.behind.again = now + ANSWER_AGAIN;
+            }
         }
         if is_known || self.is_joiner(mac, header.incarnation) {
             self.frame_seq += self.budgets.skips.take(now, asked.nonce.saturating_sub(self.frame_seq));

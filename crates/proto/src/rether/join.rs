@@ -251,7 +251,7 @@ impl Rether {
         });
     }
 
-    /// Whether this boot of a station has asked to join.
+    /// True if this boot of a station has asked to join.
     pub(super) fn is_joiner(&self, mac: MacAddr, incarnation: u32) -> bool {
         self.changes.joiners.iter().any(|joiner| joiner.mac == mac && joiner.incarnation == incarnation)
     }

@@ -25,7 +25,7 @@ use rota_units::{Instant, Span};
 pub(super) const LEAP_PATIENCE: Span = Span::from_millis(10_000);
 /// A station skips at most so many of its own counters in any `LEAP_PATIENCE`.
 pub(super) const SKIP_MAX: u64 = JUMP_MAX as u64 / 2;
-/// What one counter of a leap costs.
+/// The time that one counter of a leap costs.
 const EACH: Span = LEAP_PATIENCE.div_down(JUMP_MAX as u64);
 /// A smaller step is no leap: frames to others are not heard here.
 const STEP_MAX: u64 = 64;
@@ -71,7 +71,7 @@ pub(super) struct Leaps {
 }
 
 impl Leaps {
-    /// Whether a frame with a counter above the last one counts, by its counter. If so, it has counted.
+    /// True if a frame with a counter above the last one counts, by its counter. It has counted then.
     pub(super) fn admit(&mut self, now: Instant, heard: Instant, last: u64, seq: u64) -> bool {
         let ahead = seq.saturating_sub(last);
         if ahead <= STEP_MAX && self.spent.1 == 0 {
@@ -141,7 +141,7 @@ impl Leaps {
     }
 
     /// Falls from the last counter to this one of a fresh answer, if that is inside a gap and above all that
-    /// was refused there. What came before the first frame may have been said to an earlier boot of this
+    /// was refused there. Frames before the first one may have counted at an earlier boot of this
     /// station: there it falls only where the sender could not have skipped to the last one.
     pub(super) fn fall(&mut self, last: u64, seq: u64) -> bool {
         let far = last.saturating_sub(seq) > SKIP_MAX;
@@ -169,7 +169,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Whether a frame of it is refused for its counter; `heard`: when a frame of its station last counted.
+    /// True if a frame of it is refused for its counter; `heard`: when a frame of its station last counted.
     pub(super) fn refuses(&self, now: Instant, heard: Instant, seq: u64) -> bool {
         let is_old = seq <= self.seq || self.leaps.is_spent(seq);
         is_old || self.leaps.affords(now, heard, self.seq, seq).is_none()
@@ -276,8 +276,8 @@ mod tests {
         assert!(falls > 1_000, "{falls}");
     }
 
-    /// What a station may skip, and frames between that are lost on the way, never adds up to a leap that
-    /// receivers refuse.
+    /// Allowed skips, and frames between them that are lost on the way, never add up to a leap that receivers
+    /// refuse.
     #[test]
     fn receivers_believe_every_sender_that_skips_what_it_may() {
         for seed in 0..200 {

@@ -148,11 +148,11 @@ mod tests {
             let own = granted(budgets.proofs, params.trt)
                 + granted(budgets.proofs_again, params.trt)
                 + granted(budgets.proofs_to_strangers, params.trt);
-            // What comes in at one port: a question of each other station, and the answers to its own ones.
-            let incoming = question * others + answer * granted(budgets.questions, params.trt);
-            let copies = answer * others;
-            let incoming = incoming + copies;
-            let outgoing = question * granted(budgets.questions, params.trt) + answer * own;
+            let asked = granted(budgets.questions, params.trt);
+            // At one port come in: a question of each other station, the answers to its station's own
+            // questions, and each other station's answer to a copy.
+            let incoming = question * others + answer * (asked + others);
+            let outgoing = question * asked + answer * own;
             let room = params.cycle_overhead() + params.link.host_slack;
             for (what, took) in [("in", incoming), ("out", outgoing)] {
                 assert!(took <= room, "{stations} stations: {took} {what}, {room}");

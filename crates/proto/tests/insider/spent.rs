@@ -33,6 +33,19 @@ fn spend(segment: &mut Segment, whom: usize, to: usize, incarnation: u32, seq: u
     hears(segment, to, &frame);
 }
 
+/// A segment in which station 0's counters were spent at station 1 in so many leaps, and its frames until
+/// some seconds after the answer.
+fn asked_and_answered(leaps: u64, each: u64) -> (Segment, Vec<Vec<u8>>) {
+    let mut segment = Segment::new(1);
+    segment.recorded = Some(Vec::new());
+    segment.run(Span::from_millis(5_500));
+    let incarnation = segment.nodes[0].link().incarnation();
+    (1..=leaps).for_each(|leap| spend(&mut segment, 0, 1, incarnation, leap * each));
+    segment.run(Span::from_millis(8_000));
+    let recorded = segment.recorded.take().expect("recorded");
+    (segment, recorded)
+}
+
 /// The question on the wire, which then does not get to where it goes.
 fn take_question(segment: &mut Segment) -> Option<JoinAnswer> {
     let asked = |frame: &[u8]| {
@@ -91,13 +104,7 @@ fn a_station_whose_frame_counter_another_spends_is_heard_again() {
 /// Recorded frames from before and after a question, its answer too, are old to the station that asked.
 #[test]
 fn after_the_answer_no_frame_of_the_station_is_new_again() {
-    let mut segment = Segment::new(1);
-    segment.recorded = Some(Vec::new());
-    segment.run(Span::from_millis(5_500));
-    let incarnation = segment.nodes[0].link().incarnation();
-    (1..=5).for_each(|leap| spend(&mut segment, 0, 1, incarnation, leap * 1_000_000));
-    segment.run(Span::from_millis(8_000));
-    let recorded = segment.recorded.take().expect("recorded");
+    let (mut segment, recorded) = asked_and_answered(5, 1_000_000);
     let counters = |segment: &Segment| *segment.nodes[1].link().counters();
     assert_eq!(counters(&segment).senders_behind, 1, "asked once, then it is heard again");
     assert!(recorded.len() >= 8, "{} frames", recorded.len());
@@ -167,13 +174,8 @@ fn an_answer_of_the_insider_makes_no_recorded_frame_new() {
 /// The insider keeps the true answer, and plays it when another question is open.
 #[test]
 fn an_answer_counts_once() {
-    let mut segment = Segment::new(1);
-    segment.recorded = Some(Vec::new());
-    segment.run(Span::from_millis(5_500));
+    let (mut segment, recorded) = asked_and_answered(3, 300_000);
     let incarnation = segment.nodes[0].link().incarnation();
-    (1..=3).for_each(|leap| spend(&mut segment, 0, 1, incarnation, leap * 300_000));
-    segment.run(Span::from_millis(8_000));
-    let recorded = segment.recorded.take().expect("recorded");
     let is_answer = |frame: &&Vec<u8>| {
         let view = FrameView::parse(frame, DEFAULT_ETHERTYPE).expect("sound");
         let said = Announce::parse(view.body()).ok().filter(|_| view.header().kind == Kind::Announce);

@@ -47,7 +47,7 @@ pub struct RxReader {
     // Number of the next unit, if none is lost.
     expected: u64,
     reassembly: Reassembly,
-    // What one slot holds.
+    // The contents of one slot.
     payload: Box<[u8]>,
     // A fragment of the next unit, read while the one before it was still incomplete; it stands in
     // `payload`.
