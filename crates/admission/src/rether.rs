@@ -33,6 +33,9 @@
 //!   units fit the rotation: the first is the worst.
 //! - *Backlog:* a unit is gone TRT + THT_i after it was ready at the latest, and THT_i ≤ TRT, so of units
 //!   each p < TRT at most ⌈2·TRT/p⌉ ≤ 2k wait or leave at once: the buffers of a contract.
+//! - *Behind a fault:* let a fault hold up unit q − 1 so that its last slot begins at l > t_q. No slot
+//!   carries two units, so those that begin in (l, l + k·TRT] are unit q's own: the bounds below hold for
+//!   it with l in place of t_q. Its program leaves out the unit behind it, or each later one is as late.
 //!
 //! Hence delivered ≤ ready + **k·TRT + THT_1 + T + J** and **TRT + THT_1 + T + J**, where THT_1 holds one
 //! unit's share. With early restart the m-th visit after t comes by c + m·TRT + Off_i. Unit q of the backlog,

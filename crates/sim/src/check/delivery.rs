@@ -33,6 +33,10 @@ struct Watch {
     /// Units whose time has not come.
     pending: VecDeque<Pending>,
     newest: Option<u64>,
+    /// The newest unit that was ready, and when.
+    made: Option<(u64, Instant)>,
+    /// The newest unit that has left.
+    left: Option<u64>,
     /// When its newest slot began, whether the ring was strict then, and the unit that it was promised
     /// and how many slots its station had.
     slot: Option<(Instant, bool, (u32, usize))>,
@@ -43,8 +47,13 @@ struct Watch {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     number: u64,
+    ready: Instant,
     /// What was promised when it was ready: a change of the contract does not change it.
     bound: Span,
+    /// When it must be there.
+    due: Instant,
+    /// When the unit before it was ready, if its period is long and that one has not left.
+    behind: Option<Instant>,
     /// It is there already.
     there: bool,
 }
@@ -70,10 +79,8 @@ impl Deliveries {
             }
             self.due.pop();
             let watch = &mut self.flows[flow];
-            let at = watch.pending.iter().position(|unit| unit.number == number);
-            let Some(Pending { there: false, .. }) = at.and_then(|at| watch.pending.remove(at)) else {
-                continue;
-            };
+            let Some(at) = watch.pending.iter().position(|unit| unit.number == number) else { continue };
+            let unit = watch.pending[at];
             let channel = &view.flows[flow];
             // What was on its way when its channel ended is judged by how the channel ended.
             let ended = channel.state != FlowState::Open && channel.since <= due;
@@ -81,7 +88,16 @@ impl Deliveries {
             // told is another rule.
             let receiver = &view.hosts[channel.to];
             let ended = ended || receiver.node.is_none() || receiver.boots != channel.receiver_boots;
-            if ended || view.windows.excuse(ready, due, channel.from, channel.to) {
+            let excuse = |begin| view.windows.excuse(begin, due, channel.from, channel.to);
+            // It is judged at the later time that it was given, or will be given: see `unit_left`.
+            if unit.due > due || (!unit.there && !ended && unit.behind.is_some_and(excuse)) {
+                continue;
+            }
+            watch.pending.remove(at);
+            if unit.there {
+                continue;
+            }
+            if ended || excuse(ready) {
                 watch.report.excused += 1;
             } else {
                 watch.report.missed += 1;
@@ -99,17 +115,8 @@ impl Checker for Deliveries {
         for seen in view.seen {
             match *seen {
                 Seen::Ready { flow, number, octets } => {
-                    let contract = &view.flows[flow].contract;
                     check_notice(view, flow, findings);
-                    let watch = &mut self.flows[flow];
-                    (watch.report.bound, watch.report.ready) = (contract.bound, watch.report.ready + 1);
-                    if octets <= contract.unit_octets_max {
-                        let bound = contract.bound;
-                        watch.pending.push_back(Pending { number, bound, there: false });
-                        self.due.push(Reverse((view.now + bound, flow, view.now, number)));
-                    } else {
-                        watch.too_large = true;
-                    }
+                    self.unit_ready(view, flow, number, octets);
                 }
                 Seen::Delivered { flow, receipt } => {
                     let (from, to) = (view.flows[flow].from, view.flows[flow].to);
@@ -129,18 +136,26 @@ impl Checker for Deliveries {
                     watch.report.whole += 1;
                     let unit = watch.pending.iter_mut().find(|unit| unit.number == receipt.number);
                     let bound = unit.as_ref().map_or(watch.report.bound, |unit| unit.bound);
-                    if receipt.delay > bound {
+                    let in_time = unit.as_ref().is_some_and(|unit| receipt.at <= unit.due);
+                    if receipt.delay > bound && !in_time {
                         continue;
                     }
                     if let Some(unit) = unit {
                         unit.there = true;
                     }
                     let ready = receipt.at.minus(receipt.delay);
-                    if !view.windows.excuse(ready, receipt.at, from, to) {
+                    if receipt.delay > bound {
+                        watch.report.excused += 1;
+                    } else if !view.windows.excuse(ready, receipt.at, from, to) {
                         watch.report.worst = watch.report.worst.max(receipt.delay);
                     }
                 }
-                Seen::Slot { flow, began, .. } => self.slot(view, flow, began, findings),
+                Seen::Slot { flow, began, unit } => {
+                    if let Some(number) = unit {
+                        self.unit_left(view, flow, number, began);
+                    }
+                    self.slot(view, flow, began, findings);
+                }
                 Seen::Flow { flow, .. } => self.flows[flow].slot = None,
                 _ => {}
             }
@@ -150,6 +165,36 @@ impl Checker for Deliveries {
 }
 
 impl Deliveries {
+    fn unit_ready(&mut self, view: &View<'_>, flow: usize, number: u64, octets: u32) {
+        let (watch, contract, ready) = (&mut self.flows[flow], &view.flows[flow].contract, view.now);
+        let bound = contract.bound;
+        (watch.report.bound, watch.report.ready) = (bound, watch.report.ready + 1);
+        let before = watch.made.replace((number, ready));
+        if octets > contract.unit_octets_max {
+            watch.too_large = true;
+            return;
+        }
+        let waits = before.filter(|before| contract.period > contract.cycle && Some(before.0) > watch.left);
+        let (due, behind) = (ready + bound, waits.map(|before| before.1));
+        watch.pending.push_back(Pending { number, ready, bound, due, behind, there: false });
+        self.due.push(Reverse((due, flow, ready, number)));
+    }
+
+    /// A unit left in a slot that began then. A window may have held it up beyond the window's own end: a
+    /// unit of k cycles needs k slots, and takes those of the next one. That one is due a bound behind this
+    /// slot, for the lemma of `admission/src/rether.rs` holds from there: the session's slots of the next k
+    /// cycles are its own. No further unit is put off by that, since a program that is behind skips one.
+    fn unit_left(&mut self, view: &View<'_>, flow: usize, number: u64, began: Instant) {
+        let (watch, channel) = (&mut self.flows[flow], &view.flows[flow]);
+        watch.left = watch.left.max(Some(number));
+        let Some(next) = watch.pending.iter_mut().find(|unit| unit.number == number + 1) else { return };
+        let Some(ready) = next.behind.take() else { return };
+        if view.windows.excuse(ready, began, channel.from, channel.to) {
+            next.due = next.due.max(began + next.bound);
+            self.due.push(Reverse((next.due, flow, next.ready, next.number)));
+        }
+    }
+
     fn slot(&mut self, view: &View<'_>, flow: usize, began: Instant, findings: &mut Findings) {
         let channel = &view.flows[flow];
         if channel.state != FlowState::Open {
