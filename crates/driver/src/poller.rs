@@ -78,8 +78,21 @@ impl Poller {
     /// # Errors
     /// The kernel refuses to wait, which only a full descriptor table or a bug can cause.
     pub fn wait(&mut self, deadline: Instant) -> io::Result<impl Iterator<Item = Ready> + '_> {
+        self.wait_from(clock::now(), deadline)
+    }
+
+    /// As [`Poller::wait`], for a caller that has just read the clock: the wait ends later by the time since
+    /// `now`.
+    ///
+    /// # Errors
+    /// As [`Poller::wait`].
+    pub fn wait_from(
+        &mut self,
+        now: Instant,
+        deadline: Instant,
+    ) -> io::Result<impl Iterator<Item = Ready> + '_> {
         self.ready = 0;
-        let timeout = (deadline != Instant::FAR).then(|| deadline.since(clock::now()).as_nanos());
+        let timeout = (deadline != Instant::FAR).then(|| deadline.since(now).as_nanos());
         self.ready = match self.wait_once(timeout) {
             Err(Errno::EINTR) => 0,
             other => other?,

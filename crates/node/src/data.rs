@@ -357,7 +357,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.measured.handle_ns += elapsed(taken, handled);
             }
             let sent_before = self.own_frames;
-            self.drain()?;
+            self.drain_from(received.dequeued)?;
             // Whoever has just answered waits for the answer's answer: asking the empty socket first would
             // delay the next station. If more has come, the level-triggered wait returns at once.
             if self.own_frames != sent_before {
@@ -738,10 +738,15 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     // ---- what the machines want done ------------------------------------------------------------------
 
-    /// Does what the machines want done, within the turn's limits; returns when it last asked them.
     fn drain(&mut self) -> Result<Instant, Stopped> {
+        self.drain_from(now())
+    }
+
+    /// Does what the machines want done, within the turn's limits. `at` is a moment shortly before: on the
+    /// path of the token each look at the clock counts. Returns when it last asked them.
+    fn drain_from(&mut self, at: Instant) -> Result<Instant, Stopped> {
         let mut begin = self.tick();
-        let mut at = begin.unwrap_or_else(now);
+        let mut at = begin.unwrap_or(at);
         loop {
             self.has_more = self.own_frames >= self.turn_frames || at >= self.turn_until;
             if self.has_more {

@@ -22,19 +22,25 @@ const TURN_WORK: Span = Span::from_micros(200);
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn turns(&mut self) -> Result<(), Stopped> {
-        while self.turn()? {}
+        let mut at = now();
+        while let Some(turned) = self.turn(at)? {
+            at = turned;
+        }
         let was = self.device.mtu();
         self.mtu_changed.map_or(Ok(()), |is| Err(Stopped::Mtu { was, is }))
     }
 
-    /// One turn: a look at the device, and a bounded amount of other work. False at the end.
-    pub(super) fn turn(&mut self) -> Result<bool, Stopped> {
-        let armed = self.drain()?;
-        self.pause(armed)?;
+    /// One turn: a look at the device, and a bounded amount of other work. `at` is the end of the turn
+    /// before. Returns the end of this one, or nothing if it was the last.
+    pub(super) fn turn(&mut self, at: Instant) -> Result<Option<Instant>, Stopped> {
+        let drained = self.drain_from(at)?;
+        let armed = self.pause(drained)?;
         let due = self.due();
         let mut ready = [0; READY_MAX];
         let mut count = 0;
-        for (place, event) in ready.iter_mut().zip(self.poller.wait(due).map_err(system("epoll"))?) {
+        for (place, event) in
+            ready.iter_mut().zip(self.poller.wait_from(armed, due).map_err(system("epoll"))?)
+        {
             *place = event.token;
             count += 1;
         }
@@ -71,8 +77,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         self.wake_receivers();
         self.wills.renew(&self.node);
-        self.end_turn(woke);
-        Ok(self.leaving.is_none_or(|until| woke < until))
+        let turned = self.end_turn(woke);
+        Ok(self.leaving.is_none_or(|until| woke < until).then_some(turned))
     }
 
     pub(super) fn begin_turn(&mut self, at: Instant) {
@@ -81,8 +87,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.ease.begin_turn(self.frames_left());
     }
 
-    /// Notes what the turn took.
-    fn end_turn(&mut self, woke: Instant) {
+    /// Notes what the turn took. Returns its end.
+    fn end_turn(&mut self, woke: Instant) -> Instant {
         let turned = now();
         self.measured.turn_longest = self.measured.turn_longest.max(turned.since(woke));
         // A turn takes microseconds: one of more than a millisecond was taken off its CPU.
@@ -100,7 +106,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let Self { node, device, measured, own_frames, stalls, published, .. } = self;
             let mac = MacAddr(device.mac());
             published.publish(turned, node, mac, |node| view(node, measured, host, *own_frames, stalls));
+            return now();
         }
+        turned
     }
 
     /// With another MTU this station is another one to its segment: it leaves in good order, and its node
@@ -115,21 +123,23 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     /// Waits for frames and nothing else, where other threads are to get the CPU; see [`super::ease`].
-    pub(super) fn pause(&mut self, at: Instant) -> Result<(), Stopped> {
+    /// Returns the end of the wait, or `at` if there was none.
+    pub(super) fn pause(&mut self, at: Instant) -> Result<Instant, Stopped> {
         let serves = self.rings.sockets.has_more();
         let is_due =
             self.ease.owes(at, serves) || self.ease.sent_nothing(self.frames_left(), self.leaves_work());
         if !is_due || self.node.link().holds_token(at) {
-            return Ok(());
+            return Ok(at);
         }
         let until = self.node.deadline().min(at + PAUSE);
-        let _frames = self.wire.wait(until).map_err(system("epoll"))?;
-        self.ease.waited(at, now());
+        let _frames = self.wire.wait_from(at, until).map_err(system("epoll"))?;
+        let woke = now();
+        self.ease.waited(at, woke);
         #[cfg(test)]
         {
             self.ease.pauses += 1;
         }
-        Ok(())
+        Ok(woke)
     }
 
     /// Frames of this station and of its host that the card has taken so far.
