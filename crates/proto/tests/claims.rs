@@ -123,3 +123,34 @@ fn a_station_that_has_to_wait_stays_out_though_it_answers_a_claim() {
     assert!(visits_after_deaths(1), "it lives, and has not died often");
     assert!(!visits_after_deaths(6), "it has to wait for 8 s");
 }
+
+/// Stations 1 and 3 answer a claim by silence with a list that is so many hops newer than this station's.
+fn strikes_after_answers(newer_by: u64) -> u64 {
+    let mut rig = Rig::ring();
+    let list = Token { rested: true, ..rig.token(Phase::RealTime, &[(1, 6_000, true)]) };
+    let mut body = [0; 600];
+    let length = list.emit(&mut body);
+    rig.hear_ring(1, Kind::List, (1, 1, 20), &body[..length]);
+    rig.run(ms(2_000).min(rig.settings.silence(3)));
+    assert_eq!((rig.state(), rig.node.link().list_stamp().1), ("claiming", 20));
+    let claim = rig.last(Kind::Claim).header.generation;
+    let (seen, seq) = rig.node.link().list_stamp();
+    for from in [3, 1] {
+        let list = Some(list);
+        let seen_seq = seq + newer_by;
+        let grant = ClaimGrant { generation: claim, seen, seen_seq, key_epoch: rig.ring_key.0, list };
+        let mut body = [0; 600];
+        let length = grant.emit(&mut body);
+        rig.hear(from, Kind::ClaimGrant, &body[..length]);
+    }
+    rig.run(ms(1));
+    assert_ne!(rig.state(), "claiming", "all have answered");
+    rig.node.link().counters().strikes
+}
+
+/// A newer list shows which station had the token last. An equal list shows nothing.
+#[test]
+fn an_answer_with_an_equal_list_accuses_no_station() {
+    assert_eq!(strikes_after_answers(0), 0);
+    assert_eq!(strikes_after_answers(1), 1, "station 3 has the newest list; that of station 1 is no newer");
+}

@@ -7,7 +7,7 @@ use lan::{Lan, SECOND};
 use rig::{ME, Rig, TRT, mac, ms};
 use rota_admission::NrtPolicy;
 use rota_proto::{ChannelId, Destination, OpenError, OpenRequest, Output, Settings};
-use rota_units::{BitRate, Octets};
+use rota_units::{BitRate, Octets, Span};
 use rota_wire::{Kind, Phase, Token};
 
 fn open(rig: &mut Rig, to: u16, octets: u32, room_octets: u32) -> Result<ChannelId, OpenError> {
@@ -114,4 +114,39 @@ fn messages_under_the_token_count_at_their_level() {
     let after = lan.nodes[0].link().tally().levels;
     let counted: Vec<u64> = (0..8).map(|level| after[level].frames - before[level].frames).collect();
     assert_eq!(counted, [0, 0, 1, 0, 0, 2, 0, 0]);
+}
+
+/// Signals of one visit are charged together: as many leave as one full frame has time for.
+#[test]
+fn no_more_signals_leave_in_one_visit_than_take_one_frames_time() {
+    let mut settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+    settings.nrt_policy = NrtPolicy::One;
+    let mut rig = Rig::with(settings).settle();
+    rig.switch(1, 1);
+    rig.run(ms(50));
+    rig.form(&[1, ME, 3]);
+    rig.stamp = (1, 1, 1);
+    (0..40).for_each(|_| assert!(open(&mut rig, 3, 100, 100).is_ok()));
+    rig.clear();
+    let token = Token { next_nrt: ME, ..rig.token(Phase::NonRealTime, &[(1, 6_000, true)]) };
+    rig.hear_token(1, 5, &token);
+    rig.run(ms(4));
+    let link = rig.settings.link;
+    let lengths = rig.outputs.iter().filter_map(|(_, output)| match output {
+        Output::Transmit { len, .. } => Some(u64::from(*len)),
+        _ => None,
+    });
+    let signals: Vec<Span> = rig
+        .sent
+        .iter()
+        .zip(lengths)
+        .filter(|(sent, _)| !matches!(sent.header.kind, Kind::Token | Kind::TokenAck))
+        .map(|(_, len)| link.frame_cost(link.rate.span_of_up(link.framing.wire_octets(len - 14))))
+        .collect();
+    let took: Span = signals.iter().copied().sum();
+    let most = link.frame_cost_max();
+    assert!(rig.count(Kind::Token) == 1 && signals.len() > 2 && signals.len() < 40, "{}", signals.len());
+    // Each is charged some octets more than it has.
+    let two = signals[signals.len() - 1] * 2;
+    assert!(took <= most && took + two > most, "{} signals take {took} of {most}", signals.len());
 }

@@ -246,3 +246,29 @@ fn a_unit_that_was_on_the_wire_before_is_no_evidence() {
         assert_eq!(struck(&rig), wanted, "again: {again}");
     }
 }
+
+/// A ring counts its cycles from the beginning: an audit of 64 cycles of the ring before would last for as
+/// many cycles as that ring had, and 64 more.
+#[test]
+fn an_audit_ends_with_its_ring() {
+    let (mut rig, channel) = Rig::master(1_000, true);
+    let lists = rig.lists(1, 4, |at, token| token.audit = (at == 1).then(|| mac(ME)));
+    assert!(lists[3].audit.is_some(), "a station has asked for it");
+    rig.node.close(rig.now, channel);
+    for _ in 0..400 {
+        rig.run(ms(10));
+        if rig.state() == "ring" && rig.count(Kind::Token) > 0 {
+            rig.pass_back(1, 1, |token| token.audit = token.audit.map(|_| mac(ME)));
+        }
+    }
+    assert_eq!(rig.state(), "plain", "the last reservation is closed");
+    rig.mode_epoch = rig.node.link().mode_epoch();
+    for _ in 0..8 {
+        [1, 3].map(|station| rig.announce(station, StationState::Plain));
+        rig.run(ms(1_000));
+    }
+    rig.clear();
+    let (mut rig, _) = rig.into_master(1_000, true);
+    let lists = rig.lists(1, 3, |_, _| ());
+    assert!(lists.iter().all(|list| list.audit.is_none()), "nothing was late in this ring");
+}

@@ -323,6 +323,25 @@ fn a_strict_cycle_begins_exactly_one_period_after_the_last() {
     assert!(starts.windows(2).all(|pair| pair[1].since(pair[0]) == TRT), "{starts:?}");
 }
 
+/// Of three and a half cycles in which the master stands still one begins late, and two are left out.
+#[test]
+fn cycles_that_a_stall_ate_are_counted_once_each() {
+    let (mut rig, _) = Rig::master(6_250, true);
+    rig.rest();
+    rig.run(TRT);
+    let counts = |rig: &Rig| (rig.node.link().counters().cycles, rig.node.link().counters().cycles_skipped);
+    let ((cycles, skipped), last) = (counts(&rig), rig.last(Kind::List).at);
+    let before = Token::parse(&rig.last(Kind::List).body).expect("sound").cycle;
+    assert_eq!(skipped, 0);
+    rig.now = last + TRT * 3 + ms(10);
+    rig.node.handle_deadline(rig.now);
+    rig.drain();
+    let list = Token::parse(&rig.last(Kind::List).body).expect("sound");
+    assert_eq!((counts(&rig), list.cycle), ((cycles + 1, 2), before + 3));
+    rig.run(TRT);
+    assert_eq!(counts(&rig), (cycles + 2, 2), "the next one is on time");
+}
+
 #[test]
 fn without_a_periodic_session_the_next_cycle_begins_early() {
     let (mut rig, _) = Rig::master(6_250, false);

@@ -5,7 +5,7 @@ mod rig;
 use rig::{ME, Rig, mac, ms};
 use rota_proto::{ChannelEvent, CloseCause};
 use rota_units::{Instant, Span};
-use rota_wire::{Kind, Phase, Token};
+use rota_wire::{Form, FormMember, Kind, LinkHeader, Phase, Token};
 
 const SLOT: (u16, u32, bool) = (1, 6_000, true);
 
@@ -174,4 +174,39 @@ fn a_station_that_hears_its_own_will_loses_its_channels() {
         _ => false,
     });
     assert!(lost, "{:?}", rig.events);
+}
+
+/// A Form names a new boot of the station that left the will: no ring has lost a token by it.
+#[test]
+fn a_form_of_its_next_boot_ends_the_wait_behind_a_will() {
+    for comes_back in [true, false] {
+        let mut rig = Rig::plain();
+        rig.switch(1, 1);
+        rig.run(ms(5));
+        let own = rig.own_member();
+        rig.form(&[1, ME, 3]);
+        rig.stamp = (1, 1, 1);
+        list(&mut rig, |_| ());
+        rig.run(ms(1));
+        rig.clear();
+        let from = rig.now;
+        will(&mut rig, 3);
+        let mut form = Form::new(rig.mode_epoch, 2, 0, 1);
+        form.settings = rig.settings.digest();
+        for station in [1, ME, 3] {
+            let boot = if comes_back && station == 3 { 0x500 } else { 0x100 };
+            let (incarnation, nonce) =
+                (boot + u32::from(station), u64::from(boot) + 0x800 + u64::from(station));
+            let member = FormMember { station, mac: mac(station), incarnation, nonce };
+            assert!(form.push(if station == ME { own } else { member }));
+        }
+        let mut body = [0; 200];
+        let length = form.emit(&mut body);
+        let generation = rig.node.link().newest();
+        let header = LinkHeader { seq: 1_000, generation, ..rig.header(1, Kind::Form) };
+        let frame = rig.frame(&header, &body[..length], &rig.segment_key);
+        rig.hear_raw(Some(rig.now), &frame);
+        let claims = claims_after(&mut rig, from).is_some();
+        assert_eq!(claims, !comes_back, "a will that no list takes account of");
+    }
 }
