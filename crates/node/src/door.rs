@@ -1,6 +1,7 @@
 //! The control socket of the node: its place, and the users that it serves.
 
 use crate::NodeSpec;
+use crate::log::{Level, say};
 use nix::unistd::{Gid, Group};
 use rota_shm::control::{Connection, ControlName, Listener, SocketError};
 
@@ -45,11 +46,24 @@ impl Guests {
 /// interface, gets a name of its own if the operator has not chosen one.
 pub(crate) fn open(spec: &NodeSpec) -> Result<Listener, SocketError> {
     let group = spec.guests.as_ref().map(|guests| guests.gid);
-    match Listener::bind_for(&spec.control, group) {
+    let listener = match Listener::bind_for(&spec.control, group) {
         Err(SocketError::InUse(_)) if spec.control.is_default() => {
             Listener::bind_for(&ControlName::of_interface(&spec.interface), group)
         }
         other => other,
+    }?;
+    if spec.confine {
+        sweep();
+    }
+    Ok(listener)
+}
+
+/// Removes what nodes that were killed left of namespaces that are gone.
+fn sweep() {
+    let gone = rota_rundir::sweep();
+    if gone > 0 {
+        let text = format!("{gone} run directories of dead nodes of other network namespaces removed");
+        say(Level::Info, "swept", &text);
     }
 }
 

@@ -15,10 +15,12 @@
 
 mod ids;
 mod lock;
+mod sweep;
 mod trust;
 
 pub use ids::{gid_is_mapped, group_map, outer_uid, uid_is_mapped};
 pub use lock::Lock;
+pub use sweep::sweep;
 pub use trust::{Stranger, check_server};
 
 use nix::errno::Errno;
@@ -145,6 +147,13 @@ fn bases() -> Vec<PathBuf> {
 
 /// Makes a directory that only this user can fill, or checks that it is one.
 fn own_directory(path: &Path) -> Result<(), RunDirError> {
+    let checked = made_or_there(path);
+    // Another node has removed it between the two looks, see [`sweep`].
+    let is_gone = matches!(checked, Err(RunDirError::Kernel { errno: Errno::ENOENT, .. }));
+    if is_gone { made_or_there(path) } else { checked }
+}
+
+fn made_or_there(path: &Path) -> Result<(), RunDirError> {
     let mode = Mode::from_bits_truncate(0o755);
     match nix::unistd::mkdir(path, mode) {
         // A umask may have taken bits away that others need to come in.

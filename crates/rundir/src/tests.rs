@@ -197,3 +197,47 @@ fn a_named_directory_is_checked() {
         assert!(matches!(check_named(&scratch.0), Err(RunDirError::Owner { owner: 65_534, .. })));
     }
 }
+
+/// A killed node's directory: its control socket, the lock of that, and the lock of its interface.
+fn left_behind(base: &Path, name: &str) -> PathBuf {
+    let place = base.join(name);
+    std::fs::create_dir_all(&place).unwrap();
+    drop(std::os::unix::net::UnixListener::bind(place.join("control")).unwrap());
+    for lock in ["control.lock", "iface-eth0"] {
+        std::fs::write(place.join(lock), "").unwrap();
+    }
+    place
+}
+
+/// A host whose labs had been killed had 737 of these directories.
+#[test]
+fn directories_of_dead_nodes_of_other_namespaces_are_removed_and_no_others() {
+    let scratch = Scratch::new();
+    let base = scratch.0.join("rota");
+    let [dead, own, held] = ["net-1", "net-2", "net-3"].map(|name| left_behind(&base, name));
+    let [precious, unlocked, empty] = ["net-4", "net-5", "net-6"].map(|name| left_behind(&base, name));
+    let [link, other] = ["net-7", "net-x"].map(|name| left_behind(&base, name));
+    let lock = Lock::at_once(&held.join("control.lock")).unwrap();
+    std::fs::write(precious.join("notes"), "precious").unwrap();
+    std::fs::remove_file(unlocked.join("control.lock")).unwrap();
+    symlink("/tmp", link.join("link")).unwrap();
+    for file in std::fs::read_dir(&empty).unwrap() {
+        std::fs::remove_file(file.unwrap().path()).unwrap();
+    }
+    let before = std::fs::read_dir(&held).unwrap().count();
+    assert_eq!(sweep::sweep_in(std::slice::from_ref(&base), "net-2"), 2);
+    assert!(!dead.exists() && !empty.exists());
+    for kept in [&own, &held, &precious, &unlocked, &link, &other] {
+        assert!(kept.join("iface-eth0").exists(), "{}", kept.display());
+    }
+    assert_eq!(std::fs::read_dir(&held).unwrap().count(), before, "the lock's holder keeps all");
+    if is_root() {
+        let theirs = left_behind(&base, "net-8");
+        give_away(&theirs);
+        let file = left_behind(&base, "net-9");
+        give_away(&file.join("iface-eth0"));
+        assert_eq!(sweep::sweep_in(&[base], "net-2"), 0);
+        assert!(theirs.join("control").exists() && file.join("control").exists());
+    }
+    drop(lock);
+}

@@ -1,0 +1,75 @@
+//! Removes the run directories of network namespaces whose nodes have all ended without a word.
+//!
+//! A node that was killed leaves its socket and its locks. The next node of its namespace takes them, but a
+//! namespace that is gone has no next node. A directory is removed only if this user made it, it holds
+//! nothing but locks and the sockets of these locks, and no process has any of the locks.
+
+use crate::{PREFIX, bases, check_directory, namespace};
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::{DirEntry, File, OpenOptions};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Directories that are looked at.
+const LOOKED_AT: usize = 4_096;
+/// Files that a directory may hold.
+const FILES: usize = 1_024;
+/// The ending of a socket's lock.
+const LOCK: &str = ".lock";
+
+/// Removes what dead nodes of other network namespaces left; returns how many directories are gone. What
+/// cannot be removed stays.
+pub fn sweep() -> usize {
+    let Ok(own) = namespace() else { return 0 };
+    sweep_in(&bases(), &format!("{PREFIX}{own}"))
+}
+
+pub(crate) fn sweep_in(bases: &[PathBuf], own: &str) -> usize {
+    let user = nix::unistd::geteuid().as_raw();
+    let ours = bases.iter().filter(|base| check_directory(base, user).is_ok());
+    let all = ours.filter_map(|base| std::fs::read_dir(base).ok()).flatten().flatten();
+    let others = all.filter(|entry| is_of_another_namespace(entry, own)).take(LOOKED_AT);
+    others.filter(|entry| remove(&entry.path(), user).is_some()).count()
+}
+
+fn is_of_another_namespace(entry: &DirEntry, own: &str) -> bool {
+    let name = entry.file_name();
+    let inode = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+    name != own && inode.is_some_and(|inode| inode.parse::<u64>().is_ok())
+}
+
+/// `None` if the directory stays.
+fn remove(directory: &Path, user: u32) -> Option<()> {
+    check_directory(directory, user).ok()?;
+    let (mut locks, mut sockets) = (Vec::new(), Vec::new());
+    for entry in std::fs::read_dir(directory).ok()? {
+        let path = entry.ok()?.path();
+        let there = std::fs::symlink_metadata(&path).ok()?;
+        let is_lock = there.is_file() && there.len() == 0;
+        if there.uid() != user || locks.len() + sockets.len() >= FILES {
+            return None;
+        } else if is_lock {
+            // Held until the directory is gone.
+            locks.push((lock(&path)?, path));
+        } else if there.file_type().is_socket() {
+            sockets.push(path);
+        } else {
+            return None;
+        }
+    }
+    let lock_of = |socket: &Path| PathBuf::from(format!("{}{LOCK}", socket.display()));
+    if !sockets.iter().all(|socket| locks.iter().any(|(_, path)| *path == lock_of(socket))) {
+        return None;
+    }
+    let files = sockets.iter().chain(locks.iter().map(|(_, path)| path));
+    // A lock that a node made since then keeps the directory.
+    files.for_each(|path| drop(std::fs::remove_file(path)));
+    std::fs::remove_dir(directory).ok()
+}
+
+/// The lock, unless a process has it.
+fn lock(path: &Path) -> Option<Flock<File>> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
+    Flock::lock(options.open(path).ok()?, FlockArg::LockExclusiveNonblock).ok()
+}
