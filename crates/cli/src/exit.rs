@@ -18,8 +18,8 @@ pub enum Exit {
     Refused = 3,
     /// An accepted guarantee was broken during the run.
     Broken = 4,
-    /// The node of this station does not run, or the named station, channel, listener or incident does not
-    /// exist, each perhaps not yet.
+    /// The node of this station does not run, or the named lab, station, channel, listener or incident does
+    /// not exist, each perhaps not yet.
     NotThere = 5,
     /// A signal asked the command to end before its work was done; what it had done is reported.
     Interrupted = 130,
@@ -81,6 +81,11 @@ impl Failure {
     /// A signal asked for an early end (exit code 130).
     pub fn interrupted(sentence: impl Into<String>) -> Self {
         Self { exit: Exit::Interrupted, sentence: sentence.into() }
+    }
+
+    /// A named thing does not exist, perhaps not yet (exit code 5).
+    pub fn not_there(sentence: impl Into<String>) -> Self {
+        Self { exit: Exit::NotThere, sentence: sentence.into() }
     }
 
     /// Admission said no (exit code 3), and why.

@@ -315,9 +315,13 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
             break;
         }
         stamp(&mut packet, number);
-        ours.note(trip::llc(&mut socket, args.to, &packet, args.priority, &mut room, args.timeout, || {
-            ends.came()
-        })?);
+        let trip =
+            trip::llc(&mut socket, args.to, &packet, args.priority, &mut room, args.timeout, || ends.came());
+        match trip {
+            // A station that leaves in between answers no more.
+            Err(failure) if failure.exit == Exit::NotThere && number > 0 => ours.note(None),
+            other => ours.note(other?),
+        }
         owed += 1;
         if owed == trip::TURN {
             pay(&mut bare, std::mem::take(&mut owed));

@@ -85,7 +85,8 @@ Exit codes:
     2  wrong use
     3  refused by admission
     4  guarantee broken during the run (also where it then failed)
-    5  not there (yet): a node, a station, a channel, a listener, an incident
+    5  not there (yet): a node, a lab, a station, a channel, a listener, an
+       incident
   130  a demo ended by Ctrl-C or SIGTERM, with the report of the runs that
        were over";
 

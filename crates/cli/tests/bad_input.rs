@@ -194,8 +194,8 @@ fn programs_say_what_was_wrong() {
         (0, "status", 5, "rota node"),
         (0, "send --to n2 --video @clip", 5, "rota node"),
         (0, "recv", 5, "rota node"),
-        (0, "lab exec --name no-such-lab n1 -- true", 1, "no lab named 'no-such-lab'"),
-        (0, "lab down --name no-such-lab", 1, "no lab named 'no-such-lab'"),
+        (0, "lab exec --name no-such-lab n1 -- true", 5, "no lab named 'no-such-lab'"),
+        (0, "lab down --name no-such-lab", 5, "no lab named 'no-such-lab'"),
         (0, "lab up --name a/b", 2, "is no name for a lab"),
         (0, "lab up --nodes 0", 2, "0 is not in 1..=200"),
         (0, "lab up --rate 0mbit", 2, "rate of zero"),
@@ -207,7 +207,7 @@ fn programs_say_what_was_wrong() {
     let files = [("@clip", &*clip), ("@noise", &*noise), ("@unreadable", &*unreadable)];
     check_all(&lab, &files, &cases);
     let out = Program::start(lab.exec(9, &["true"])).finish();
-    assert_eq!(fault("lab exec n9", &out, 2, "'n9' is no station of the lab"), None);
+    assert_eq!(fault("lab exec n9", &out, 5, "'n9' is no station of the lab"), None);
     let status = lab.status(1);
     assert_eq!(
         (status["mode"].as_str(), status["reservations"].as_array().map(Vec::len)),

@@ -162,6 +162,10 @@ fn round_trips_are_numbered_and_an_interrupted_program_sums_up() {
     let ping = |more: &[&str]| lab.rota(1, &[&["llc", "ping", "--to", "24@2"], more].concat());
     let nobody = ping(&["--count", "2", "--timeout", "30ms"]);
     assert_eq!((nobody.code(), nobody.out.trim()), (1, "0 answered, 2 lost"), "{}", nobody.err);
+    // It waited a second for each of a thousand answers.
+    let unknown = lab.rota(1, &["llc", "ping", "--to", "24@99"]);
+    assert_eq!(unknown.code(), 5);
+    assert!(unknown.err.contains("node address 99: no station has that node address"), "{}", unknown.err);
 
     let echo = lab.start(2, &["llc", "echo", "--json"]);
     echo.wait_for_word("answering at socket 24");

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// Runs `words` in station `station` of the lab at `place`; returns its exit code, as a shell would.
 pub fn exec(place: &Place, station: &str, words: &[OsString]) -> Result<u8, Failure> {
-    let keeper = place.connect().map_err(Failure::failed)?;
+    let keeper = place.connect()?;
     let about = keeper.about().map_err(Failure::failed)?;
     let number = station_number(station, &about)?;
     let (answer, fds) = keeper.ask(&Request::Join { station: number }).map_err(Failure::failed)?;
@@ -59,7 +59,7 @@ fn station_number(station: &str, about: &About) -> Result<u8, Failure> {
     // "n02" would parse too, and is nobody's name.
     match number {
         Some(k) if (1..=about.stations).contains(&k) && station == format!("n{k}") => Ok(k),
-        _ => Err(Failure::wrong_use(format!(
+        _ => Err(Failure::not_there(format!(
             "'{station}' is no station of the lab '{}': it has {}",
             about.name,
             list(about.stations)
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(station_number("n3", &about()).unwrap(), 3);
         for bad in ["n0", "n4", "n03", "3", "n", "", "n-1", "n256", "N1"] {
             let failure = station_number(bad, &about()).unwrap_err();
-            assert_eq!(failure.exit, crate::exit::Exit::WrongUse);
+            assert_eq!(failure.exit, crate::exit::Exit::NotThere);
             assert!(failure.sentence.ends_with("it has n1, n2, n3"), "{}", failure.sentence);
         }
     }

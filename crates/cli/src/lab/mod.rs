@@ -132,7 +132,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 
 fn take_down(name: &str, format: Format) -> Result<Exit, Failure> {
     let place = Place::of(name).map_err(Failure::wrong_use)?;
-    let keeper = place.connect().map_err(Failure::failed)?;
+    let keeper = place.connect()?;
     keeper.ask(&Request::Down).map_err(Failure::failed)?;
     let mut counted = None;
     // The connection closes as the keeper's last act.

@@ -3,6 +3,7 @@
 //! An abstract name leaves no file, and ends with its keeper. It carries the user's number, because anybody
 //! may bind any name; both sides check who is at the other end.
 
+use crate::exit::Failure;
 use crate::hub::Report;
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::PeerCredentials;
@@ -132,19 +133,21 @@ impl Place {
     /// Connects to the keeper.
     ///
     /// # Errors
-    /// One sentence; most often that no such lab is up.
-    pub fn connect(&self) -> Result<Connection, String> {
+    /// Exit code 5 if no such lab is up.
+    pub fn connect(&self) -> Result<Connection, Failure> {
         let name = &self.lab;
-        let fd = seqpacket().map_err(|e| format!("could not make a socket: {}", e.desc()))?;
+        let fd =
+            seqpacket().map_err(|e| Failure::failed(format!("could not make a socket: {}", e.desc())))?;
         connect(fd.as_raw_fd(), &self.address).map_err(|errno| match errno {
-            Errno::ECONNREFUSED => format!(
+            Errno::ECONNREFUSED => Failure::not_there(format!(
                 "no lab named '{name}' of this user is up: start one with 'rota lab up --name {name}'"
-            ),
-            errno => format!("could not reach the lab '{name}': {}", errno.desc()),
+            )),
+            errno => Failure::failed(format!("could not reach the lab '{name}': {}", errno.desc())),
         })?;
-        let keeper = getsockopt(&fd, PeerCredentials).map_err(|e| e.desc().to_owned())?.uid();
+        let keeper = getsockopt(&fd, PeerCredentials).map_err(|e| Failure::failed(e.desc()))?.uid();
         if keeper != self.uid {
-            return Err(format!("the lab '{name}' belongs to user {keeper}, not to user {}", self.uid));
+            let sentence = format!("the lab '{name}' belongs to user {keeper}, not to user {}", self.uid);
+            return Err(Failure::failed(sentence));
         }
         Ok(Connection { fd })
     }

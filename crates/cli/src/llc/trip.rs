@@ -4,7 +4,8 @@
 use super::{SLICE, gone};
 use crate::clock;
 use crate::exit::Failure;
-use rota::llc::{Address, LlcError, MESSAGE_OCTETS_MAX, Received, Socket, TransmitOptions};
+use rota::llc::Failure as MessageFailure;
+use rota::llc::{Address, LlcError, MESSAGE_OCTETS_MAX, Outcome, Received, Socket, TransmitOptions};
 use rota_units::Span;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -47,7 +48,8 @@ pub fn serve(
 }
 
 /// How long one message and its answer took, `None` when no answer came in time or before the program gave
-/// up. An answer is what is equal to the question: one that differs is a late one.
+/// up. An answer is what is equal to the question: one that differs is a late one. Exit code 5 if no station
+/// has the node address.
 pub fn llc(
     socket: &mut Socket,
     to: Address,
@@ -63,7 +65,12 @@ pub fn llc(
         if socket.receive(room)?.is_some_and(|received| &room[..received.octets] == packet) {
             return Ok(Some(clock::now().since(begin)));
         }
-        while socket.completion().is_some() {}
+        while let Some((_, outcome)) = socket.completion() {
+            if outcome == Outcome::Failed && socket.failure() == Some(MessageFailure::NoSuchNode) {
+                let sentence = format!("node address {}: {}", to.node, MessageFailure::NoSuchNode);
+                return Err(Failure::not_there(sentence));
+            }
+        }
         let until = begin + timeout;
         // What costs a system call is asked only of silence.
         if socket.wait_message(until.min(clock::now() + SLICE)) {
