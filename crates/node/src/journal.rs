@@ -133,12 +133,13 @@ impl Journal {
         let rows = self.rows.all_mismatches();
         info.notes.extend(rows.iter().map(MismatchRow::sentence));
         let told = rows.iter().map(|row| {
+            let [ours, theirs] = row.values();
             serde_json::json!({
                 "kind": row.kind().map_or("unknown", Mismatch::word),
                 "mac": row.mac(),
                 "name": row.name(),
-                "ours": row.ours.to_string(),
-                "theirs": row.theirs.to_string(),
+                "ours": ours,
+                "theirs": theirs,
                 "heard_ns": row.heard_ns,
                 "sentence": row.sentence(),
             })

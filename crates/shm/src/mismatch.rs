@@ -167,6 +167,15 @@ impl MismatchRow {
         StationRow::name_of(&self.name)
     }
 
+    /// Both values for programs, `ours` first: addresses as addresses, all others as numbers.
+    pub fn values(&self) -> [String; 2] {
+        match self.kind() {
+            Some(Mismatch::Name) => [mac(self.ours), self.mac()],
+            Some(Mismatch::LlcAddress) => [mac(self.ours), self.theirs.to_string()],
+            _ => [self.ours, self.theirs].map(|value| value.to_string()),
+        }
+    }
+
     /// One sentence with the station, the mismatch and both values.
     pub fn sentence(&self) -> String {
         let name = self.name();
@@ -309,5 +318,11 @@ mod tests {
         let found = Monitor { stations, ..Monitor::default() }.all_mismatches();
         assert_eq!(found.iter().map(|row| (row.theirs, row.heard_ns)).collect::<Vec<_>>(), [(7, 5)]);
         assert_eq!(found[0].name(), "n2");
+        // The address of the other station was a decimal number.
+        assert_eq!(found[0].values(), ["00:00:00:00:00:01", "7"]);
+        let name = MismatchRow { kind: Mismatch::Name as u64, ..found[0] };
+        assert_eq!(name.values(), ["00:00:00:00:00:01", "00:00:00:00:00:02"]);
+        let mtu = MismatchRow { kind: Mismatch::Mtu as u64, ours: 1_500, theirs: 9_000, ..found[0] };
+        assert_eq!(mtu.values(), ["1500", "9000"]);
     }
 }

@@ -100,9 +100,10 @@ pub struct Channel {
     /// Units that came in part, likewise.
     #[serde(default)]
     pub incomplete: u64,
-    /// By how much the latest unit missed its bound, likewise.
+    /// By how much the latest unit missed its bound; 0 without late units, absent where this station cannot
+    /// know it.
     #[serde(default)]
-    pub latest_by_ns: u64,
+    pub latest_by_ns: Option<u64>,
     /// What arrives: units as packets, bits of payload.
     pub load: Figures,
     /// The longest delay ever; absent where no unit has come or the ends have no common clock.

@@ -230,6 +230,7 @@ pub fn of_gone(station: &Station, since: Instant, now: Instant) -> Warning {
 pub fn of_channel(channel: &Channel, late: Rose) -> Option<Warning> {
     let who = format!("channel {} from {} to {}", channel.label, channel.from, channel.to);
     let Channel { units_received: units, late: behind, lost, incomplete, latest_by_ns, .. } = *channel;
+    let latest_by_ns = latest_by_ns.unwrap_or(0);
     let tally = ChannelTally { units, late: behind, lost, incomplete, latest_by_ns };
     if let Some(broken) = tally.words_of_broken("the bound") {
         return Some(counted("late", &format!("{who}: of {units} units {broken}"), late));
@@ -298,7 +299,7 @@ mod tests {
             ..Channel::default()
         };
         assert_eq!(of_channel(&channel, Rose::Never).unwrap().kind, "little-slack");
-        let late = Channel { late: 1, units_received: 9, latest_by_ns: 2_000_000, ..channel.clone() };
+        let late = Channel { late: 1, units_received: 9, latest_by_ns: Some(2_000_000), ..channel.clone() };
         let late = of_channel(&late, Rose::Lately).unwrap();
         assert_eq!(late.kind, "late");
         assert!(late.sentence.ends_with(": of 9 units 1 behind the bound, by at most 2 ms"), "{late:?}");

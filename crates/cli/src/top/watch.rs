@@ -271,7 +271,10 @@ impl Watch {
             channel.late = channel.late.max(row.late);
             channel.lost = channel.lost.max(row.lost);
             channel.incomplete = channel.incomplete.max(row.incomplete);
-            channel.latest_by_ns = channel.latest_by_ns.max(row.latest_by_ns);
+            channel.latest_by_ns = match (channel.late, channel.latest_by_ns.max(behind_bound(row))) {
+                (0, _) => Some(0),
+                (_, by) => by.filter(|by| *by > 0),
+            };
             if sending {
                 channel.tht_ns = (row.tht_ns > 0).then_some(row.tht_ns);
                 channel.units_sent = row.units;
@@ -380,6 +383,14 @@ fn is_silent(now: Instant, row: &StationRow) -> bool {
     !here && tells(row) && age > row.every_ns.max(100_000_000) * SILENT
 }
 
+/// By how much the latest unit of a channel's end missed its bound. Reports of other stations do not state
+/// it: there it is the longest delay less the bound.
+fn behind_bound(row: &ChannelRow) -> Option<u64> {
+    let is_derived = row.flags & ChannelRow::SENDING == 0 && row.latest_by_ns == 0 && row.bound_ns > 0;
+    let by = if is_derived { row.delay_max_ns.saturating_sub(row.bound_ns) } else { row.latest_by_ns };
+    (row.late > 0 && by > 0).then_some(by)
+}
+
 fn total(rates: impl Iterator<Item = Rate>) -> Rate {
     rates.fold(Rate::default(), |mut sum, rate| {
         sum += rate;
@@ -447,6 +458,27 @@ mod tests {
         assert_eq!(gone(&watch.picture(at(83), &source(plain, &all[..1]))).len(), 2);
         watch.begin_anew();
         assert!(gone(&watch.picture(at(84), &source(plain, &all[..1]))).is_empty());
+    }
+
+    /// It was 0 for the late units of channels between other stations.
+    #[test]
+    fn the_latest_unit_of_any_channel_has_its_time_behind_the_bound() {
+        let look = |rows: &[ChannelRow]| {
+            let mut seen = source(2, &[(1, 1), (2, 2), (3, 3)]);
+            seen.rows.channels = rows.to_vec();
+            let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
+            watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen).channels[0].latest_by_ns
+        };
+        let row = ChannelRow { channel: 9, label: 4, ..ChannelRow::default() };
+        let sender =
+            ChannelRow { station: 2, peer: 3, flags: ChannelRow::SENDING, bound_ns: 30, late: 2, ..row };
+        let receiver =
+            ChannelRow { station: 3, peer: 2, bound_ns: 30, units: 5, late: 2, delay_max_ns: 42, ..row };
+        assert_eq!(look(&[sender, receiver]), Some(12));
+        assert_eq!(look(&[receiver, sender]), Some(12));
+        assert_eq!(look(&[sender]), None, "its receiver has not told");
+        assert_eq!(look(&[ChannelRow { late: 0, ..receiver }]), Some(0));
+        assert_eq!(look(&[ChannelRow { latest_by_ns: 17, ..receiver }]), Some(17), "this station counted");
     }
 
     /// It once ended when the stations were measured, with "now" 0 for every channel that its own station
