@@ -127,23 +127,26 @@ fn granted(what: &str, contract: &rota::ContractInfo, format: Format) {
 }
 
 fn open(request: &OpenRequest, probe: bool, format: Format) -> Result<Exit, Failure> {
-    let channel = match connect()?.open(request) {
-        Ok(channel) => channel,
+    let node = connect()?;
+    let opened = if probe {
+        node.probe(request).map(|contract| (contract, None))
+    } else {
+        node.open(request).map(|channel| (channel.contract().clone(), Some(channel)))
+    };
+    let (contract, channel) = match opened {
+        Ok(opened) => opened,
         Err(OpenError::Refused(refusal)) => return Ok(refused(&refusal, format)),
         Err(error) => return Err(error.into()),
     };
-    granted("open", channel.contract(), format);
-    if !probe {
-        // The reservation lives as long as the program that asked for it.
-        loop {
-            let ended = channel.wait_end(Span::MAX).map_err(|error| Failure::failed(error.to_string()))?;
-            if let Some(cause) = ended {
-                return Err(cause.into());
-            }
+    granted(if probe { "would be granted" } else { "open" }, &contract, format);
+    let Some(channel) = channel else { return Ok(Exit::Done) };
+    // The reservation lives as long as the program that asked for it.
+    loop {
+        let ended = channel.wait_end(Span::MAX).map_err(|error| Failure::failed(error.to_string()))?;
+        if let Some(cause) = ended {
+            return Err(cause.into());
         }
     }
-    channel.close(Span::from_millis(500)).map_err(|error| Failure::failed(error.to_string()))?;
-    Ok(Exit::Done)
 }
 
 fn list(format: Format) -> Result<Exit, Failure> {

@@ -26,6 +26,11 @@ fn turn() -> MutexGuard<'static, ()> {
 }
 
 fn station(segment: &Segment, test: &str, nth: u8, memory: u64) -> Stand {
+    let quota = Quota { channels: 64, connections: CONNECTIONS, memory, user_memory: memory / 2 };
+    station_with(segment, test, nth, quota)
+}
+
+fn station_with(segment: &Segment, test: &str, nth: u8, quota: Quota) -> Stand {
     let name = ControlName::named(&format!("test-{}-{test}-{nth}", std::process::id())).unwrap();
     let device = segment.port([2, 0, 0, 0, 0, nth], 1_500).unwrap();
     let spec = NodeSpec {
@@ -35,7 +40,7 @@ fn station(segment: &Segment, test: &str, nth: u8, memory: u64) -> Stand {
         key: SegmentKey::lab(),
         control: name.clone(),
         guests: None,
-        quota: Quota { channels: 64, connections: CONNECTIONS, memory, user_memory: memory / 2 },
+        quota,
         realtime: false,
         trace_events: 0,
         guardian: None,
@@ -96,10 +101,15 @@ fn a_channel_is_refused_by_memory_at_either_end_and_what_it_took_is_given_back()
     // Its own memory would do for this one, its receiver's does not.
     let Err(OpenError::Refused(refusal)) = one.open(&request(4, 5_000_000)) else { panic!("30 MB there") };
     assert_eq!((refusal.test.as_str(), refusal.node.as_str()), ("Memory", "n2"));
-    assert!(refusal.sentence.contains("n2 has no memory left"), "{}", refusal.sentence);
-    assert_eq!(counter(&mut two, "refused_memory"), 1);
+    assert!(refusal.sentence.contains("MB of memory on n2, where 8000 kB are left"), "{}", refusal.sentence);
+    assert_eq!((counter(&mut two, "refused_memory"), refusal.counter_offer_octets), (1, 1));
+    let (_, room) = refusal.sentence.split_once("room for ").expect("an offer");
+    let room: u32 = room.split(' ').next().and_then(|room| room.parse().ok()).expect("a number");
 
-    // The same listener takes one that fits.
+    // The same listener takes the offer, and one that is much smaller.
+    assert!((500_000..5_000_000).contains(&room), "{}", refusal.sentence);
+    drop(one.open(&request(4, room)).unwrap());
+    let _listener = two.listen(SERVICE, None, 4).unwrap();
     let modest = one.open(&request(4, 10_000)).unwrap();
     soon("both ends have memory", || {
         (counter(&mut one, "memory_octets") > 40_000 && counter(&mut two, "memory_octets") > 40_000)
@@ -109,6 +119,42 @@ fn a_channel_is_refused_by_memory_at_either_end_and_what_it_took_is_given_back()
     soon("it is given back", || {
         (counter(&mut one, "memory_octets") + counter(&mut two, "memory_octets") == 0).then_some(())
     });
+}
+
+/// A name of 65,200 octets made the list too long for a message: each program that asked lost its node.
+#[test]
+fn a_list_of_many_channels_with_the_longest_names_reaches_everybody() {
+    const CHANNELS: usize = 40;
+    let _turn = turn();
+    let segment = segment();
+    let quota = Quota { channels: 64, connections: 64, memory: 64_000_000, user_memory: 64_000_000 };
+    let [here, there] = [1, 2].map(|nth| station_with(&segment, "names", nth, quota));
+    let (mut one, mut two) = (Node::connect(&here).unwrap(), Node::connect(&there).unwrap());
+    soon("they know each other", || {
+        let known = |node: &mut Node| node.status().unwrap().members.len() == 2;
+        (known(&mut one) && known(&mut two)).then_some(())
+    });
+    let named = |name: String| OpenRequest { name: Some(name), ..request(2, 100) };
+    for octets in [256, 65_200, 200_000] {
+        let said = one.open(&named("x".repeat(octets))).err().expect("too long").to_string();
+        assert_eq!(said, format!("the channel's name has {octets} octets where 255 are allowed"));
+    }
+    let said = two.listen(SERVICE, Some(&"x".repeat(256)), 4).err().expect("too long").to_string();
+    assert!(said.contains("the station to hear has 256 octets"), "{said}");
+    // JSON takes six octets for each of these.
+    let name = "\u{1}".repeat(255);
+    let open = |_| {
+        let listener = two.listen(SERVICE, None, 2).unwrap();
+        (one.open(&named(name.clone())).unwrap(), listener)
+    };
+    let _channels: Vec<_> = (0..CHANNELS).map(open).collect();
+    let list = one.channels().unwrap();
+    assert_eq!(list.len(), CHANNELS);
+    assert!(list.iter().all(|channel| channel.name.as_deref() == Some(&name) && channel.sending));
+    let mut numbers: Vec<u64> = list.iter().map(|channel| channel.channel).collect();
+    numbers.dedup();
+    assert_eq!(numbers.len(), CHANNELS, "none is listed twice");
+    assert_eq!(one.status().unwrap().members.len(), 2, "the session goes on");
 }
 
 #[test]

@@ -33,15 +33,13 @@ fn units_of_twice_and_of_half_a_cycle_arrive_whole() {
     assert_eq!(wrong.status.code(), Some(2), "{}", wrong.err);
     assert!(wrong.err.contains("is too short"), "{}", wrong.err);
     // 25 frames a second: a period that is no multiple and no whole part of the cycle.
-    let receiver = lab.receiver(5, "7", &[]);
+    let _receiver = lab.receiver(5, "7", &[]);
     let open = |json: &[&str]| {
         let words = ["channel", "open", "--to", "n5", "--service", "7", "--rate", "1mbit", "--probe"];
         lab.rota(1, &[&words[..], &["--period", "40ms"], json].concat()).well()
     };
     let text = open(&[]).out;
     assert!(text.contains("1 unit reserved in each cycle of 33.333 ms, 20.0 % more"), "{text}");
-    receiver.finish();
-    let _receiver = lab.receiver(5, "7", &[]);
     let contract = open(&["--json"]).json()["contract"].clone();
     let told = |key: &str| contract[key].as_u64();
     assert_eq!((told("period_ns"), told("reserved_units")), (Some(40_000_000), Some(1)), "{contract}");

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rota_shm::control::{
-    ChannelInfo, ContractInfo, ControlName, IncidentInfo, RefusalInfo, Reply, Request, SocketError,
+    ChannelInfo, ContractInfo, ControlName, IncidentInfo, Message, RefusalInfo, Reply, Request, SocketError,
     StatusInfo,
 };
 use rota_shm::{CounterReader, MemoryError, TraceReader, open_source};
@@ -151,6 +151,20 @@ impl Node {
         open_by(&self.control, request, 0, Deadline::NONE)
     }
 
+    /// Asks for the contract that a channel would be granted, without opening it: its receiver stays free for
+    /// a channel of another program.
+    ///
+    /// # Errors
+    /// As [`Node::open`].
+    pub fn probe(&self, request: &OpenRequest) -> Result<ContractInfo, OpenError> {
+        let (session, _) = Session::begin(&self.control)?;
+        let answer = ask(&session, request, (0, true), request.timeout)?;
+        match answer.body {
+            Reply::Probed { contract } => Ok(contract),
+            other => Err(not_opened(other)),
+        }
+    }
+
     /// Takes channels that lead to `service`, from all stations or from one. Several may listen to a service:
     /// each channel goes to one of them.
     ///
@@ -176,9 +190,18 @@ impl Node {
     /// # Errors
     /// [`NodeError`].
     pub fn channels(&mut self) -> Result<Vec<ChannelInfo>, NodeError> {
-        match self.session.request(&Request::List, LOCAL_TIMEOUT)?.body {
-            Reply::Channels(channels) => Ok(channels),
-            other => Err(unexpected(other)),
+        let (mut all, mut after) = (Vec::new(), 0);
+        loop {
+            match self.session.request(&Request::List { after }, LOCAL_TIMEOUT)?.body {
+                Reply::Channels { channels, next } => {
+                    all.extend(channels);
+                    match next.filter(|next| *next > after) {
+                        Some(next) => after = next,
+                        None => return Ok(all),
+                    }
+                }
+                other => return Err(unexpected(other)),
+            }
         }
     }
 
@@ -275,8 +298,28 @@ pub(crate) fn open_by(
     deadline: Deadline,
 ) -> Result<SendChannel, OpenError> {
     let (session, _) = Session::begin_by(control, deadline)?;
+    let answer = ask(&session, request, (before, false), deadline.allows(request.timeout))?;
+    match answer.body {
+        Reply::Opened { channel, label: _, contract } => {
+            let origin = SendOrigin { control: control.clone(), request: request.clone() };
+            let mut channel =
+                begin_sending(session, channel, contract, answer.descriptors, origin, deadline)?;
+            channel.set_overdue(request.overdue);
+            Ok(channel)
+        }
+        other => Err(not_opened(other)),
+    }
+}
+
+/// Asks for a channel that continues others with `before` units, or for its contract only.
+fn ask(
+    session: &Session,
+    request: &OpenRequest,
+    (before, probe): (u64, bool),
+    timeout: Span,
+) -> Result<Message<Reply>, OpenError> {
     let OpenRequest { to, service, unit_octets_max, room_octets, .. } = request;
-    let OpenRequest { period, buffers, periodic, name, timeout, .. } = request;
+    let OpenRequest { period, buffers, periodic, name, .. } = request;
     let open = Request::Open {
         to: to.clone(),
         service: *service,
@@ -287,20 +330,18 @@ pub(crate) fn open_by(
         periodic: *periodic,
         name: name.clone(),
         before,
+        probe,
     };
-    let answer = session.request(&open, deadline.allows(*timeout)).map_err(OpenError::Node)?;
-    match answer.body {
-        Reply::Opened { channel, label: _, contract } => {
-            let origin = SendOrigin { control: control.clone(), request: request.clone() };
-            let mut channel =
-                begin_sending(session, channel, contract, answer.descriptors, origin, deadline)?;
-            channel.set_overdue(request.overdue);
-            Ok(channel)
-        }
-        Reply::Refused(refusal) => Err(OpenError::Refused(Box::new(refusal))),
-        Reply::NoSuchStation { sentence } => Err(OpenError::NoSuchStation(sentence)),
-        Reply::NoListener { sentence } => Err(OpenError::NoListener(sentence)),
-        other => Err(unexpected(other).into()),
+    session.request(&open, timeout).map_err(OpenError::Node)
+}
+
+/// The error that an answer to a request for a channel means.
+fn not_opened(reply: Reply) -> OpenError {
+    match reply {
+        Reply::Refused(refusal) => OpenError::Refused(Box::new(refusal)),
+        Reply::NoSuchStation { sentence } => OpenError::NoSuchStation(sentence),
+        Reply::NoListener { sentence } => OpenError::NoListener(sentence),
+        other => unexpected(other).into(),
     }
 }
 

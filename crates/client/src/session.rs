@@ -65,6 +65,9 @@ impl Session {
     /// Sends a request and waits for its reply; news about channels that come in between are dropped: of an
     /// end the board tells as well, and who changes a channel knows.
     pub(crate) fn request(&self, request: &Request, timeout: Span) -> Result<Message<Reply>, NodeError> {
+        if let Err(error) = request.check() {
+            return Err(NodeError::Denied { sentence: error.to_string(), wrong_use: true });
+        }
         match self.connection.send_request(request) {
             // A node that turned us away has said why before it hung up.
             Ok(()) | Err(SocketError::Gone) => {}

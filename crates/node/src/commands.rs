@@ -5,7 +5,7 @@ use crate::limits::Refusals;
 use crate::status::Snapshot;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rota_proto::rether::Rether;
-use rota_proto::{ChannelEvent, ChannelId, Listener, OpenError, ResizeError};
+use rota_proto::{ChannelEvent, ChannelId, Listener, OpenError, ResizeError, Shortage};
 use rota_shm::{Board, NodeSocket, RxWriter, TxReader};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
@@ -23,6 +23,8 @@ pub(crate) struct Opening {
     pub(crate) periodic: bool,
     /// Units of the channels that it continues.
     pub(crate) before: u64,
+    /// Only the contract is wanted.
+    pub(crate) probe: bool,
 }
 
 /// The station at the other end of a channel. Its number is looked up when somebody asks: it may change.
@@ -64,6 +66,7 @@ pub(crate) enum Command {
     /// There is no memory for an incoming channel.
     Decline {
         channel: ChannelId,
+        short: Shortage,
     },
     Listen {
         ask: u64,
@@ -146,9 +149,9 @@ pub(crate) enum Note {
         channel: ChannelId,
         why: String,
     },
-    /// The same on a socket.
+    /// The same on a socket; `attached` tells it from a later socket of the same number.
     HostileSocket {
-        socket: u8,
+        attached: u64,
         why: String,
     },
     /// What was asked is done.
@@ -193,14 +196,16 @@ pub(crate) struct SocketMemory {
     pub(crate) board: Board,
     pub(crate) doorbell: OwnedFd,
     pub(crate) bell: OwnedFd,
+    /// The number of the request that attached it, which no other socket has.
+    pub(crate) attached: u64,
     /// Its drop gives the octets back to their user.
     pub(crate) _charge: Option<Charge>,
 }
 
 impl SocketMemory {
-    pub(crate) fn new(socket: NodeSocket, charge: Option<Charge>) -> Self {
+    pub(crate) fn new(socket: NodeSocket, attached: u64, charge: Option<Charge>) -> Self {
         let NodeSocket { messages, received, board, doorbell, bell, .. } = socket;
-        Self { messages, received, board, doorbell, bell, _charge: charge }
+        Self { messages, received, board, doorbell, bell, attached, _charge: charge }
     }
 }
 

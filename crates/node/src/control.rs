@@ -1,6 +1,7 @@
 //! The control thread: connections of programs, their requests, and the news they wait for.
 
 mod entrance;
+mod list;
 mod llc;
 mod logged;
 mod memory;
@@ -20,10 +21,9 @@ use rota_admission::Refusal;
 use rota_driver::clock::now;
 use rota_driver::poller::{Poller, Trigger};
 use rota_driver::realtime::Realtime;
-use rota_proto::{ChannelEvent, ChannelId, CloseCause, Contract};
-use rota_shm::control::{ChannelInfo, Listener, RefusalInfo, Reply, Request};
-use rota_shm::layout::rx_slots_for;
-use rota_shm::{ChannelState, SinkShape, SourceShape, TraceReader};
+use rota_proto::{ChannelEvent, ChannelId, CloseCause, Contract, Shortage};
+use rota_shm::control::{Listener, RefusalInfo, Reply, Request};
+use rota_shm::{ChannelState, SourceShape, TraceReader};
 use rota_units::{Instant, Span};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -272,7 +272,7 @@ impl Control<'_> {
                 Note::Snapshot { ask, snapshot } => self.on_snapshot(ask, &snapshot),
                 Note::Incident { event } => self.begin_incident(event),
                 Note::Hostile { channel, why } => self.on_hostile(channel, &why),
-                Note::HostileSocket { socket, why } => self.on_hostile_socket(socket, &why),
+                Note::HostileSocket { attached, why } => self.on_hostile_socket(attached, &why),
                 Note::Done { ask } => self.on_done(ask),
                 // Unmaps: the data thread has no time for that.
                 Note::Remains(remains) => drop(remains),
@@ -351,9 +351,13 @@ impl Control<'_> {
         self.log_channel(&event);
         match event {
             ChannelEvent::Opened { channel, label, contract } => self.on_opened(channel, label, contract),
+            ChannelEvent::Probed { channel, contract } => self.on_probed(channel, &contract),
             ChannelEvent::Refused { channel, refusal } => self.on_refused(channel, &refusal),
             ChannelEvent::Changed { channel, contract } => self.on_changed(channel, contract),
             ChannelEvent::NotChanged { channel, refusal } => self.on_not_changed(channel, &refusal),
+            ChannelEvent::NoMemory { channel, unit_octets_max, short } => {
+                self.on_no_memory(channel, unit_octets_max, short);
+            }
             ChannelEvent::Incoming { channel, remote, label, listener, contract, before, .. } => {
                 let Some(peer) = peer else { return };
                 self.on_incoming((channel, remote, label), listener, peer, contract, before);
@@ -410,6 +414,12 @@ impl Control<'_> {
         self.sessions[at].reply(&Reply::Refused(info), &[]);
     }
 
+    fn on_probed(&mut self, channel: ChannelId, contract: &Contract) {
+        let Some((at, place)) = self.owner(channel) else { return };
+        self.sessions[at].channels.swap_remove(place);
+        self.sessions[at].reply(&Reply::Probed { contract: contract_info(contract) }, &[]);
+    }
+
     /// The memory is there before the sender knows that it may send.
     fn on_incoming(
         &mut self,
@@ -433,22 +443,21 @@ impl Control<'_> {
         // What it may grow to, which the sender's first word tells.
         let buffers = buffers.max(4).max(contract.buffers);
         let unit_octets_max = contract.unit_octets_max;
-        // No fragment is longer than its unit, nor than a frame of this port holds.
-        let fragment_octets = self.facts.payload_max.min(unit_octets_max);
-        let slots = rx_slots_for(buffers, unit_octets_max, fragment_octets);
-        let shape = SinkShape { slots, fragment_octets, unit_octets_max };
-        let sink = self.make_sink(at, shape);
+        let sink = self.make_sink(at, buffers, unit_octets_max);
         // The program is told once the channel is reserved: one that admission refuses is none
         // of its business.
         let made = sink.and_then(|(sink, charge)| {
             let offer =
                 sink.descriptors().iter().map(BorrowedFd::try_clone_to_owned).collect::<io::Result<_>>();
-            offer.ok().map(|offer| (sink, offer, charge))
+            offer.map(|offer| (sink, offer, charge)).map_err(|_| Shortage::default())
         });
-        let Some((sink, offer, charge)) = made else {
-            self.data.say(Command::Decline { channel });
-            self.data.say(Command::ListenAgain { listener });
-            return;
+        let (sink, offer, charge) = match made {
+            Ok(made) => made,
+            Err(short) => {
+                self.data.say(Command::Decline { channel, short });
+                self.data.say(Command::ListenAgain { listener });
+                return;
+            }
         };
         let session = &mut self.sessions[at];
         let listened = session.listens.swap_remove(place);
@@ -541,7 +550,9 @@ impl Control<'_> {
         if let Some(board) = &owned.board {
             board.set_state(ChannelState::Closed(rota_shm::CloseCause::Hostile), None);
         }
-        self.sessions[at].error(format!("channel {} was ended: {why}", channel.0), true);
+        let text = format!("channel {} was ended: {why}", channel.0);
+        say(Level::Warn, "hostile", &format!("{text}; {}", self.sessions[at].program()));
+        self.sessions[at].error(text, true);
     }
 
     /// Answers all who asked before the copy was made.
@@ -552,7 +563,7 @@ impl Control<'_> {
             let due: Vec<_> = self.sessions[at].asked.extract_if(.., is_due).collect();
             for (_, asked) in due {
                 let reply = match asked {
-                    Asked::List => Reply::Channels(self.channels(snapshot)),
+                    Asked::List { after } => self.channels(snapshot, after),
                     _ => {
                         let mut info = snapshot.info(self.facts, self.realtime);
                         info.notes.extend(self.broken_channels());
@@ -564,40 +575,17 @@ impl Control<'_> {
             }
         }
     }
-
-    fn channels(&self, snapshot: &Snapshot) -> Vec<ChannelInfo> {
-        let owned = self.sessions.iter().flat_map(|session| &session.channels);
-        let info = owned.map(|owned| ChannelInfo {
-            channel: owned.shared,
-            label: owned.label,
-            name: owned.name.clone(),
-            sending: owned.sending,
-            peer_station: snapshot.number_of(owned.peer.mac),
-            peer_name: owned.peer.name.clone(),
-            service: owned.service,
-            state: match (owned.closing, owned.told) {
-                (true, _) => "closing",
-                (false, true) => "open",
-                (false, false) => "opening",
-            }
-            .into(),
-            contract: contract_info(&owned.contract),
-            units: snapshot.units_of(owned.shared, owned.sending),
-            tally: owned.board.as_ref().map(rota_shm::Board::tally).unwrap_or_default().into(),
-        });
-        info.collect()
-    }
 }
 
 /// What is answered with a copy of the data thread's state.
 fn is_of_state(asked: &Asked) -> bool {
-    matches!(asked, Asked::Status | Asked::List)
+    matches!(asked, Asked::Status | Asked::List { .. })
 }
 
 /// Why a channel never came to be.
 fn not_opened(cause: CloseCause, peer: &str, service: u16) -> Reply {
     match cause {
-        CloseCause::NoMemory => Reply::Refused(memory::of_peer(peer)),
+        CloseCause::NoMemory => Reply::Refused(memory::of_peer(peer, 0, Shortage::default())),
         CloseCause::NoListener => Reply::NoListener {
             sentence: format!(
                 "nobody on {peer} listens to service {service}; run 'rota recv --service {service}' \

@@ -577,7 +577,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 let (offered, units, slots, slot_at) = (None, 0, 0, Instant::ZERO);
                 self.attach(at, Source { channel, memory, token, offered, units, slots, slot_at });
             }
-            Command::Decline { channel } => self.node.decline(at, channel),
+            Command::Decline { channel, short } => self.node.decline(at, channel, short),
             Command::AttachSink { channel, memory } => {
                 // One that has ended meanwhile is not heard of again: nobody would take its memory away.
                 if self.node.accept(at, channel) {
@@ -649,9 +649,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         let peer = self.station(to).map_err(|known| AskError::Unknown { known })?.mac;
         let (peer, to) = (Peer::at(peer, link), Destination::Station(peer));
-        let Opening { unit_octets_max, room_octets, period, periodic, before } = *request;
+        let Opening { unit_octets_max, room_octets, period, periodic, before, probe } = *request;
         let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic };
-        let channel = self.node.go_on(at, &request, before).map_err(AskError::Wrong)?;
+        let opened = match probe {
+            true => self.node.probe(at, &request),
+            false => self.node.go_on(at, &request, before),
+        };
+        let channel = opened.map_err(AskError::Wrong)?;
         Ok((channel, peer))
     }
 

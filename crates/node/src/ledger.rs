@@ -6,6 +6,7 @@
 //! charges and gives back: the data thread carries a [`Charge`] beside the memory, and hands both back.
 
 use crate::quota::Quota;
+use rota_proto::Shortage;
 use rota_shm::SinkShape;
 use rota_shm::control::RefusalInfo;
 use rota_shm::layout::{PIECE_OCTETS, RxRing, board_file_octets, tx_file_octets};
@@ -132,6 +133,15 @@ impl Short {
     }
 }
 
+impl Short {
+    /// The numbers for the sender of a channel of that room, whose memory here has the given shape.
+    pub(crate) fn of_sink(&self, room_octets: u32, shape: impl Fn(u32) -> SinkShape) -> Shortage {
+        let fits = |room: u32| sink_octets(shape(room)).is_some_and(|octets| octets <= self.left);
+        let room_octets = largest(room_octets, fits);
+        Shortage { asked_octets: self.asked, left_octets: self.left, room_octets }
+    }
+}
+
 /// The largest number from 1 to `most` that fits, 0 if none fits. Each number below one that fits fits too.
 fn largest(most: u32, fits: impl Fn(u32) -> bool) -> u32 {
     let (mut fitting, mut beyond) = (0, most.saturating_add(1));
@@ -142,7 +152,7 @@ fn largest(most: u32, fits: impl Fn(u32) -> bool) -> u32 {
     fitting
 }
 
-fn size(octets: u64) -> String {
+pub(crate) fn size(octets: u64) -> String {
     match octets {
         0..10_000_000 => format!("{} kB", octets / 1_000),
         _ => format!("{} MB", octets / 1_000_000),
@@ -236,6 +246,21 @@ mod tests {
         assert_eq!(fits, 25);
         assert!(ledger.would_fit(0, source_octets(25, 5_000_000).expect("a file")).is_ok());
         assert!(ledger.would_fit(0, source_octets(26, 5_000_000).expect("a file")).is_err());
+    }
+
+    #[test]
+    fn the_offer_to_the_sender_fits_the_receiver() {
+        let ledger = ledger(8_000_000, 2_000_000);
+        let shape = |unit_octets_max| {
+            let slots = rota_shm::layout::rx_slots_for(4, unit_octets_max, 1_436.min(unit_octets_max));
+            SinkShape { slots, fragment_octets: 1_436.min(unit_octets_max), unit_octets_max }
+        };
+        let asked = sink_octets(shape(5_000_000)).expect("a file");
+        let told = ledger.would_fit(0, asked).expect_err("too much").of_sink(5_000_000, shape);
+        assert_eq!((told.asked_octets, told.left_octets), (asked, 2_000_000));
+        assert!((300_000..500_000).contains(&told.room_octets), "{told:?}");
+        assert!(ledger.would_fit(0, sink_octets(shape(told.room_octets)).expect("a file")).is_ok());
+        assert!(ledger.would_fit(0, sink_octets(shape(told.room_octets + 9_000)).expect("a file")).is_err());
     }
 
     /// Frames of 9,000 octets bring fragments of 8,936, which were charged as 2,048.

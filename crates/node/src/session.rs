@@ -2,6 +2,7 @@
 
 use crate::commands::{Command, ControlEnd, Opening, Peer, SocketMemory, SourceMemory};
 use crate::ledger::Charge;
+use crate::log::{Level, say};
 use crate::status::Facts;
 use rota_admission::Pace;
 use rota_proto::{ChannelId, CloseCause, Contract, Listener};
@@ -28,7 +29,10 @@ pub(crate) enum Asked {
     Status,
     /// The socket of this connection is to be attached, or its messages given up.
     Socket,
-    List,
+    /// The channels whose numbers on this station are above `after`.
+    List {
+        after: u64,
+    },
     Incidents,
     Incident {
         number: u64,
@@ -87,6 +91,8 @@ pub(crate) struct OwnedSocket {
     pub(crate) number: u8,
     pub(crate) memory: Option<Box<NodeSocket>>,
     pub(crate) charge: Option<Charge>,
+    /// The number of the request that handed its memory to the data thread; 0 before.
+    pub(crate) attached: u64,
 }
 
 /// One connection.
@@ -125,9 +131,16 @@ impl Session {
         self.channels.len() + self.listens.len() + asked
     }
 
-    /// False when the program is gone or does not read its answers: either way its session is over.
+    /// False when the program is gone or does not read its answers: either way its session is over. An
+    /// answer that is too long for a message becomes an error.
     pub(crate) fn reply(&self, reply: &Reply, files: &[BorrowedFd<'_>]) -> bool {
-        let is_heard = self.connection.send_reply(reply, files).is_ok();
+        let is_heard = match self.connection.send_reply(reply, files) {
+            Err(SocketError::Message(error)) => {
+                let sentence = format!("the answer cannot be sent: {error}");
+                self.connection.send_reply(&Reply::Error { sentence, wrong_use: false }, &[]).is_ok()
+            }
+            sent => sent.is_ok(),
+        };
         self.deaf.set(self.deaf.get() || !is_heard);
         is_heard
     }
@@ -168,6 +181,9 @@ impl Session {
         if !self.greeted {
             return self.hello(&request, facts);
         }
+        if let Err(error) = request.check() {
+            return self.error(error.to_string(), true);
+        }
         match request {
             Request::Hello { .. } => self.error("the connection has already been greeted", true),
             Request::Open {
@@ -180,13 +196,14 @@ impl Session {
                 periodic,
                 name,
                 before,
+                probe,
             } => {
                 if buffers == 0 || buffers > 64 {
                     return self.error(format!("{buffers} buffers cannot be had; 1 to 64 can"), true);
                 }
                 let asked = Asked::Open { to: to.clone(), service, buffers, room_octets, name };
                 let period = Span::from_nanos(period_ns);
-                let request = Opening { unit_octets_max, room_octets, period, periodic, before };
+                let request = Opening { unit_octets_max, room_octets, period, periodic, before, probe };
                 self.ask(ask, asked, Command::Open { ask, to, service, request }, data)
             }
             Request::Mapped { channel } => self.mapped(ChannelId(channel), data),
@@ -198,7 +215,7 @@ impl Session {
             }
             Request::Close { channel } => self.close(channel, ask, data),
             // These two the control thread answers, which knows all sessions and when it asked last.
-            Request::List => self.wait_for(ask, Asked::List),
+            Request::List { after } => self.wait_for(ask, Asked::List { after }),
             Request::Status => self.wait_for(ask, Asked::Status),
             Request::Modify { channel, unit_octets_max } => {
                 let command = Command::Resize { ask, channel: ChannelId(channel), unit_octets_max };
@@ -301,7 +318,11 @@ impl Session {
     }
 
     fn socket_mapped(&mut self, ask: u64, data: &ControlEnd) -> bool {
-        let taken = |owned: &mut OwnedSocket| Some((owned.number, owned.memory.take()?, owned.charge.take()));
+        let taken = |owned: &mut OwnedSocket| {
+            let memory = owned.memory.take()?;
+            owned.attached = ask;
+            Some((owned.number, memory, owned.charge.take()))
+        };
         let Some((number, mut memory, charge)) = self.socket.as_mut().and_then(taken) else {
             return self.error("no socket of yours waits to be mapped", true);
         };
@@ -309,7 +330,7 @@ impl Session {
             self.socket = None;
             return self.error(error.to_string(), false);
         }
-        let memory = Box::new(SocketMemory::new(*memory, charge));
+        let memory = Box::new(SocketMemory::new(*memory, ask, charge));
         self.ask(ask, Asked::Socket, Command::AttachSocket { ask, socket: number, memory }, data)
     }
 
@@ -317,6 +338,22 @@ impl Session {
         if let Some(OwnedSocket { number, memory: None, .. }) = self.socket.take() {
             data.say(Command::DetachSocket { socket: number });
         }
+    }
+
+    /// Closes its socket if `attached` is that socket's number, and says so to the program and the log.
+    pub(crate) fn hostile_socket(&mut self, attached: u64, why: &str, data: &ControlEnd) {
+        let is_it = |owned: &&OwnedSocket| owned.memory.is_none() && owned.attached == attached;
+        let Some(socket) = self.socket.as_ref().filter(is_it).map(|owned| owned.number) else { return };
+        let text = format!("socket {socket} was closed: {why}");
+        say(Level::Warn, "hostile", &format!("{text}; {}", self.program()));
+        self.close_socket(data);
+        self.error(text, true);
+    }
+
+    /// The program of this connection, as the kernel named it when it connected.
+    pub(crate) fn program(&self) -> String {
+        let process = self.connection.peer().map_or(0, |peer| peer.pid());
+        format!("the program is process {process} of user {}", self.user)
     }
 
     /// The program is gone: everything it had is freed.
@@ -409,6 +446,43 @@ mod tests {
         let door = Door::bind(&name).unwrap();
         let client = Connection::connect(&name).unwrap();
         (Session::new(1, 0, door.accept().unwrap().unwrap()), client)
+    }
+
+    /// A note about a hostile program's socket closed the socket of the program that had opened the same
+    /// number meanwhile.
+    #[test]
+    fn a_hostile_socket_ends_and_a_later_one_of_that_number_stays() {
+        let (control, data) = ControlEnd::pair().unwrap();
+        let (mut session, client) = session("hostile");
+        session.socket = Some(OwnedSocket { number: 2, memory: None, charge: None, attached: 9 });
+        session.hostile_socket(8, "it wrote nonsense", &control);
+        assert!(session.socket.is_some() && data.heard().is_none() && client.try_reply().unwrap().is_none());
+        session.hostile_socket(9, "it wrote nonsense", &control);
+        assert!(session.socket.is_none());
+        assert!(matches!(data.heard(), Some(Command::DetachSocket { socket: 2 })));
+        let Reply::Error { sentence, wrong_use: true } = client.try_reply().unwrap().unwrap().body else {
+            panic!("no error")
+        };
+        assert_eq!(sentence, "socket 2 was closed: it wrote nonsense");
+        let (process, user) = (std::process::id(), session.user);
+        assert_eq!(session.program(), format!("the program is process {process} of user {user}"));
+    }
+
+    /// Such an answer once ended the session of each program that asked.
+    #[test]
+    fn an_answer_too_long_for_a_message_is_an_error_and_the_session_lives() {
+        let (session, client) = session("long");
+        let list = vec!["x".repeat(1_000); rota_shm::control::MESSAGE_OCTETS_MAX / 1_000];
+        assert!(session.reply(&Reply::NoSuchStation { sentence: list.concat() }, &[]));
+        assert!(!session.is_over());
+        let told = client.try_reply().unwrap().unwrap().body;
+        assert!(matches!(told, Reply::NoSuchStation { .. }), "one of nearly the greatest length passes");
+        assert!(session.reply(&Reply::NoSuchStation { sentence: list.concat() + &list.concat() }, &[]));
+        assert!(!session.is_over());
+        let Reply::Error { sentence, wrong_use: false } = client.try_reply().unwrap().unwrap().body else {
+            panic!("no error")
+        };
+        assert!(sentence.contains("octets where 131072 are allowed"), "{sentence}");
     }
 
     /// A program that died while its listen had no answer yet left the service taken.

@@ -294,7 +294,7 @@ impl Socket {
     }
 
     fn hostile(&self, why: &Hostile) -> Note {
-        Note::HostileSocket { socket: self.number, why: why.to_string() }
+        Note::HostileSocket { attached: self.memory.attached, why: why.to_string() }
     }
 }
 

@@ -456,7 +456,10 @@ impl Tracer {
             }
             ChannelEvent::Refusal { mac, why, here } => self.refused_station(now, *mac, *why, *here, node),
             ChannelEvent::MembersChanged => self.members(now, node),
-            ChannelEvent::ModeChanged | ChannelEvent::Told { .. } => {}
+            ChannelEvent::ModeChanged
+            | ChannelEvent::Told { .. }
+            | ChannelEvent::Probed { .. }
+            | ChannelEvent::NoMemory { .. } => {}
         }
     }
 

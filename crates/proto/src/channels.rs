@@ -16,6 +16,7 @@ pub mod lateness;
 mod meter;
 #[cfg(feature = "model")]
 mod model;
+mod probe;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use crate::cause::CloseCause;
 use crate::io::{ChannelId, Destination, UnitDescriptor};
 use crate::planted::{Bug, planted};
 use crate::rether::{Asked, LinkEvent, Rether, Sign};
+pub use decline::Shortage;
 pub use event::ChannelEvent;
 use lateness::OneWay;
 use meter::Meter;
@@ -185,6 +187,8 @@ struct Outgoing {
     cause: CloseCause,
     refusal: Option<Refusal>,
     silent: bool,
+    /// It asks only for the contract that would be granted, see [`Channels::probe`].
+    probe: bool,
     tries: u8,
     again: Instant,
 }
@@ -344,6 +348,7 @@ impl Channels {
             cause: CloseCause::Closed,
             refusal: None,
             silent: false,
+            probe: false,
             tries: 0,
             again: now,
         };
@@ -520,6 +525,9 @@ impl Channels {
     fn finish(&mut self, channel: &Outgoing) {
         if let Some(refusal) = channel.refusal.clone() {
             self.events.push_back(ChannelEvent::Refused { channel: channel.id, refusal });
+        } else if channel.is_granted_probe() {
+            let (channel, contract) = (channel.id, channel.contract);
+            self.events.push_back(ChannelEvent::Probed { channel, contract });
         } else if !channel.silent {
             let (tally, cause, final_unit) = (channel.meter.tally, channel.cause, Some(channel.units));
             let channel = channel.id;
@@ -696,6 +704,7 @@ impl Channels {
             Sending::Connecting => {
                 channel.cause = CloseCause::from_code(signal.code);
                 let id = channel.id;
+                self.tell_shortage(signal);
                 self.reap(|channel| channel.id == id);
             }
             // The receiver went away while we were sending.
@@ -786,7 +795,10 @@ impl Channels {
             LinkEvent::Reserved { channel: id, admitted } => {
                 let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
                 channel.promise(&admitted, link);
-                if channel.state == Sending::Reserving {
+                if channel.state == Sending::Reserving && channel.probe {
+                    channel.state = Sending::Releasing;
+                    link.release(now, id);
+                } else if channel.state == Sending::Reserving {
                     channel.state = Sending::Open { acknowledged: false };
                     channel.tries = 0;
                     channel.again = now;

@@ -1,6 +1,8 @@
 //! The machines of one station, composed.
 
-use crate::channels::{ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest, ResizeError};
+use crate::channels::{
+    ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage,
+};
 use crate::io::{
     ChannelId, Delivery, FrameBuf, HostTag, Input, LLC_TAGS, Output, PortId, Received, StationId, UnitFate,
 };
@@ -255,6 +257,20 @@ impl Node {
         opened
     }
 
+    /// Asks for the contract that a channel would be granted. The receiver listens again afterwards; then the
+    /// contract comes as [`ChannelEvent::Probed`].
+    ///
+    /// # Errors
+    /// As [`Node::open`].
+    pub fn probe(&mut self, now: Instant, request: &OpenRequest) -> Result<ChannelId, OpenError> {
+        let opened = self.channels.open(now, request, 0, &mut self.link);
+        if let Ok(channel) = opened {
+            self.channels.probe(channel);
+        }
+        self.settle(now);
+        opened
+    }
+
     /// Sends what is ready, gives the reservation back, tells the peer.
     pub fn close(&mut self, now: Instant, channel: ChannelId) {
         self.channels.close(now, channel, &mut self.link);
@@ -270,9 +286,9 @@ impl Node {
         is_known
     }
 
-    /// Refuses an incoming channel for which there is no memory; its sender gets this cause.
-    pub fn decline(&mut self, now: Instant, channel: ChannelId) {
-        self.channels.decline(now, channel, &mut self.link);
+    /// Refuses an incoming channel for which there is no memory; its sender gets this cause and the numbers.
+    pub fn decline(&mut self, now: Instant, channel: ChannelId, short: Shortage) {
+        self.channels.decline(now, channel, short, &mut self.link);
         self.settle(now);
     }
 

@@ -221,7 +221,7 @@ impl World {
                 llc: LlcInfo { peers: twins().collect(), ..LlcInfo::default() },
                 ..StatusInfo::default()
             })),
-            Request::List => Reply::Channels(Vec::new()),
+            Request::List { .. } => Reply::Channels { channels: Vec::new(), next: None },
             Request::Counters => {
                 let _ = connection.send_reply(&Reply::Counters, &[counters.descriptor()]);
                 return;

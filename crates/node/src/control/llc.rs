@@ -52,7 +52,8 @@ impl Control<'_> {
                 let cpu = self.realtime.pinned.and_then(|cpu| u16::try_from(cpu).ok());
                 let reply = Reply::LlcOpened { node: self.facts.llc.address, cpu };
                 session.reply(&reply, &memory.descriptors());
-                session.socket = Some(OwnedSocket { number, memory: Some(Box::new(memory)), charge });
+                let memory = Some(Box::new(memory));
+                session.socket = Some(OwnedSocket { number, memory, charge, attached: 0 });
             }
             Err(error) => {
                 session.error(error.to_string(), false);
@@ -68,14 +69,11 @@ impl Control<'_> {
         }
     }
 
-    /// A program wrote something impossible: it has no socket any more, and is told.
-    pub(super) fn on_hostile_socket(&mut self, socket: u8, why: &str) {
-        let data = self.data;
+    /// A program wrote something impossible: it has no socket any more, and is told. Another program that has
+    /// opened the same socket meanwhile is not concerned.
+    pub(super) fn on_hostile_socket(&mut self, attached: u64, why: &str) {
         for session in &mut self.sessions {
-            if session.socket.as_ref().is_some_and(|owned| owned.number == socket) {
-                session.close_socket(data);
-                session.error(format!("socket {socket} was closed: {why}"), true);
-            }
+            session.hostile_socket(attached, why, self.data);
         }
     }
 }

@@ -6,6 +6,9 @@ use rota_driver::clock::now;
 use rota_proto::{ChannelEvent, ChannelId};
 use rota_units::Span;
 
+/// Broken channels that a status names.
+const BROKEN_SHOWN: usize = 32;
+
 impl Control<'_> {
     /// "channel 7 to n3, service 2".
     fn called(&self, channel: ChannelId) -> String {
@@ -31,6 +34,12 @@ impl Control<'_> {
                     contract.bound
                 );
                 say(Level::Info, "opened", &text);
+            }
+            ChannelEvent::Probed { channel, contract } => {
+                let (octets, period) = (contract.unit_octets_max, contract.period);
+                let called = self.called(*channel);
+                let text = format!("probed: {called}: units of {octets} octets each {period} would fit");
+                say(Level::Info, "probed", &text);
             }
             ChannelEvent::Changed { channel, contract } => {
                 let octets = contract.unit_octets_max;
@@ -60,6 +69,8 @@ impl Control<'_> {
             ChannelEvent::Contested { mac } => {
                 say(Level::Warn, "contested", &crate::status::contested(*mac, ""));
             }
+            // The end of the channel is told next.
+            ChannelEvent::NoMemory { .. } => {}
             // The journal writes these lines, for both ends.
             ChannelEvent::Told { .. }
             | ChannelEvent::Struck(_)
@@ -69,13 +80,13 @@ impl Control<'_> {
         }
     }
 
-    /// A note for each channel of this station on which something went wrong.
-    pub(super) fn broken_channels(&self) -> impl Iterator<Item = String> {
+    /// A note for each channel of this station on which something went wrong, as far as a status holds them.
+    pub(super) fn broken_channels(&self) -> Vec<String> {
         let owned = self.sessions.iter().flat_map(|session| &session.channels);
-        owned.filter_map(|owned| {
+        shortened(owned.filter_map(|owned| {
             let broken = crate::tally::sentence(&owned.board.as_ref()?.tally())?;
             Some(format!("{}: {broken}", self.called(owned.channel)))
-        })
+        }))
     }
 
     /// Begins an incident for an event, if one is to be kept.
@@ -89,5 +100,29 @@ impl Control<'_> {
             );
             say(Level::Warn, "incident", &text);
         }
+    }
+}
+
+/// The first notes, and one that counts the others.
+fn shortened(mut notes: impl Iterator<Item = String>) -> Vec<String> {
+    let mut shown: Vec<String> = notes.by_ref().take(BROKEN_SHOWN).collect();
+    let more = notes.count();
+    if more > 0 {
+        shown.push(format!("{more} more channels broke their promise; 'rota channel list' shows them"));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_has_notes_of_32_broken_channels_and_counts_the_others() {
+        let notes = |all: usize| shortened((0..all).map(|at| at.to_string()));
+        assert_eq!(notes(0), Vec::<String>::new());
+        assert_eq!((notes(32).len(), notes(32).last().map(String::as_str)), (32, Some("31")));
+        assert_eq!(notes(220).len(), 33);
+        assert!(notes(220)[32].starts_with("188 more channels"));
     }
 }

@@ -31,7 +31,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         // As the doorbell of a channel: registered edge-triggered and never read.
         if let Err(error) = self.poller.add(memory.doorbell.as_fd(), token, Trigger::Edge) {
             let why = format!("its doorbell cannot be waited on: {error}");
-            self.control.say(Note::HostileSocket { socket, why });
+            self.control.say(Note::HostileSocket { attached: memory.attached, why });
             self.control.say(Note::Remains(Remains::Socket(memory)));
             return;
         }

@@ -104,7 +104,7 @@ fn program(data: &mut Data<Sink, NoGate>, socket: u8, token: u64, messages: u16)
     let program = open_socket(files).expect("the client's side");
     memory.mapped().expect("sealed");
     assert!(data.poller.add(memory.doorbell.as_fd(), token, Trigger::Edge).is_ok());
-    data.rings.sockets.attach(socket, token, SocketMemory::new(memory, None));
+    data.rings.sockets.attach(socket, token, SocketMemory::new(memory, token, None));
     data.node.llc_open(socket);
     program
 }
@@ -119,10 +119,10 @@ fn the_memory_of_a_socket_that_cannot_be_watched_goes_to_the_control_thread() {
     let charge = ledger.charge(0, 4_096).expect("room");
     // The kernel watches nothing twice.
     data.poller.add(memory.doorbell.as_fd(), SOCKET, Trigger::Edge).expect("once");
-    data.attach_socket(7, 2, SocketMemory::new(memory, Some(charge)));
+    data.attach_socket(7, 2, SocketMemory::new(memory, 7, Some(charge)));
     let notes: Vec<Note> = std::iter::from_fn(|| control.heard()).collect();
     let last = &notes[notes.len() - 2..];
-    assert!(matches!(last[0], Note::HostileSocket { socket: 2, .. }));
+    assert!(matches!(last[0], Note::HostileSocket { attached: 7, .. }));
     assert!(matches!(last[1], Note::Remains(Remains::Socket(_))));
     assert_eq!(ledger.used(), 4_096);
     drop(notes);

@@ -1,20 +1,54 @@
 //! A receiver that has no memory for a channel.
 
-use super::{Channels, Incoming};
+use super::{ChannelEvent, Channels, Incoming};
 use crate::cause::CloseCause;
 use crate::io::ChannelId;
 use crate::rether::Rether;
 use rota_units::Instant;
 use rota_wire::{Signal, Verb};
 
+/// The memory that a channel would take at its receiver. All zero if the receiver's node does not state it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shortage {
+    /// Octets of memory that the channel would take there.
+    pub asked_octets: u64,
+    /// Octets of memory that are left there.
+    pub left_octets: u64,
+    /// The largest unit for which there would be memory; 0 for none.
+    pub room_octets: u32,
+}
+
 impl Channels {
-    /// Refuses a channel for which the receiver has no memory; its sender gets this cause.
-    pub(crate) fn decline(&mut self, now: Instant, id: ChannelId, link: &mut Rether) {
+    /// Refuses a channel for which the receiver has no memory; its sender gets this cause and the numbers.
+    pub(crate) fn decline(&mut self, now: Instant, id: ChannelId, short: Shortage, link: &mut Rether) {
         let declined = |channel: &Incoming| channel.id == id && !channel.opened;
         let Some(at) = self.incoming.iter().position(declined) else { return };
         let channel = &self.incoming[at];
-        let refuse = Signal::new(Verb::Refuse, channel.remote, channel.label);
-        link.send_signal(now, channel.peer, Signal { code: CloseCause::NoMemory.code(), ..refuse });
+        let refuse = Signal {
+            code: CloseCause::NoMemory.code(),
+            unit_octets_max: short.room_octets,
+            bound_ns: short.asked_octets,
+            final_unit: short.left_octets,
+            ..Signal::new(Verb::Refuse, channel.remote, channel.label)
+        };
+        link.send_signal(now, channel.peer, refuse);
         self.end_incoming(at, CloseCause::NoMemory, None, None);
+    }
+
+    /// Tells the numbers of such a refusal, before the end of the channel is told.
+    pub(super) fn tell_shortage(&mut self, signal: &Signal) {
+        let short = Shortage {
+            asked_octets: signal.bound_ns,
+            left_octets: signal.final_unit,
+            room_octets: signal.unit_octets_max,
+        };
+        let channel = self.outgoing.iter().find(|channel| channel.id.0 == signal.channel);
+        if let Some(channel) = channel
+            && CloseCause::from_code(signal.code) == CloseCause::NoMemory
+            && short != Shortage::default()
+        {
+            let (id, unit_octets_max) = (channel.id, channel.request.unit_octets_max);
+            self.events.push_back(ChannelEvent::NoMemory { channel: id, unit_octets_max, short });
+        }
     }
 }

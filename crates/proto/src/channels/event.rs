@@ -1,6 +1,6 @@
 //! Events of a node's channels.
 
-use super::Contract;
+use super::{Contract, Shortage};
 use crate::cause::CloseCause;
 use crate::io::ChannelId;
 use crate::rether::Excluded;
@@ -19,12 +19,28 @@ pub enum ChannelEvent {
         /// The promise.
         contract: Contract,
     },
+    /// A probe would be granted this contract; it has ended, and its receiver listens again.
+    Probed {
+        /// Which.
+        channel: ChannelId,
+        /// The contract.
+        contract: Contract,
+    },
     /// Admission refused it.
     Refused {
         /// Which.
         channel: ChannelId,
         /// Which test, by how much, and what would fit.
         refusal: Refusal,
+    },
+    /// Its receiver has no memory for it; [`ChannelEvent::Closed`] follows.
+    NoMemory {
+        /// Which.
+        channel: ChannelId,
+        /// The unit that was asked for.
+        unit_octets_max: u32,
+        /// The memory in numbers, as the receiver's node states them.
+        short: Shortage,
     },
     /// A sender asks for a channel to a service with a listener, and waits for [`crate::Node::accept`].
     Incoming {

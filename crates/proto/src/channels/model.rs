@@ -19,7 +19,8 @@ impl Channels {
                 Sending::Closing => 6,
             };
             visit.word(u64::from(channel.peer.0[5]) << 16 | u64::from(channel.tries) << 8 | state);
-            visit.word(u64::from(channel.cause.code()) << 1 | u64::from(channel.silent));
+            let bits = u64::from(channel.probe) << 1 | u64::from(channel.silent);
+            visit.word(u64::from(channel.cause.code()) << 2 | bits);
             if matches!(state, 0 | 2 | 6) {
                 visit.until(channel.again);
             }

@@ -2,9 +2,9 @@
 #![allow(dead_code)] // Each test file uses a part of it.
 
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, LlcAddress,
-    LlcEvent, LlcOutcome, LlcRequest, MessagePlace, ModeName, Node, OpenRequest, Output, Payloads, PortId,
-    Received, Settings, TRT_30_HZ,
+    ChannelEvent, ChannelId, Contract, Destination, FrameBuf, GateOrder, HostTag, Identity, Input,
+    LlcAddress, LlcEvent, LlcOutcome, LlcRequest, MessagePlace, ModeName, Node, OpenRequest, Output,
+    Payloads, PortId, Received, Settings, TRT_30_HZ,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::llc::{LLC_INFORMATION, LlcHeader, LlcView, emit_llc, is_llc};
@@ -62,6 +62,10 @@ pub struct Lan {
     pub waiting: Option<(usize, ChannelId)>,
     /// Whether admission refused a channel.
     pub refused: bool,
+    /// The contract that the newest probe heard.
+    pub probed: Option<Contract>,
+    /// The newest listener whose channel never opened, and its station.
+    pub returned: Option<(usize, u64)>,
     /// Loses the 802.2 frame with this number, counted from 0.
     pub loses: fn(usize) -> bool,
     /// The nodes whose process has ended.
@@ -103,6 +107,8 @@ impl Lan {
             has_room: true,
             waiting: None,
             refused: false,
+            probed: None,
+            returned: None,
             loses,
             dead: Vec::new(),
             next: 0,
@@ -145,12 +151,28 @@ impl Lan {
     /// A channel from a station to another one is asked for.
     pub fn open(&mut self, from: usize, to: usize) -> ChannelId {
         self.nodes[to].listen(7);
-        let to = Destination::Station(self.nodes[to].link().mac());
-        let (unit_octets_max, room_octets, period) = (1_000, 1_000, TRT_30_HZ);
-        let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
+        self.request(from, to)
+    }
+
+    /// The same from a station to another one whose listener is there.
+    pub fn request(&mut self, from: usize, to: usize) -> ChannelId {
+        let request = self.request_of(to, 1_000);
         let channel = self.nodes[from].open(self.now, &request).expect("a sound request");
         self.drain(from);
         channel
+    }
+
+    /// The same of a probe.
+    pub fn probe(&mut self, from: usize, to: usize, octets: u32) {
+        let request = self.request_of(to, octets);
+        self.nodes[from].probe(self.now, &request).expect("a sound request");
+        self.drain(from);
+    }
+
+    fn request_of(&self, to: usize, octets: u32) -> OpenRequest {
+        let to = Destination::Station(self.nodes[to].link().mac());
+        let (unit_octets_max, room_octets, period) = (octets, octets, TRT_30_HZ);
+        OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false }
     }
 
     pub fn drain(&mut self, k: usize) {
@@ -187,6 +209,8 @@ impl Lan {
                                 self.nodes[k].accept(self.now, channel);
                             }
                             ChannelEvent::Incoming { channel, .. } => self.waiting = Some((k, channel)),
+                            ChannelEvent::Probed { contract, .. } => self.probed = Some(contract),
+                            ChannelEvent::Closed { listener: Some(id), .. } => self.returned = Some((k, id)),
                             _ => {}
                         }
                     }

@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::info::{ChannelInfo, ContractInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 9;
-/// Longest message.
-pub const MESSAGE_OCTETS_MAX: usize = 64 * 1024;
+pub const CONTROL_VERSION: u32 = 10;
+/// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
+pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
+/// Longest name of a channel, and longest text that looks for a station, in octets of UTF-8.
+pub const NAME_OCTETS_MAX: usize = 255;
 
 /// What a client asks of its node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +41,8 @@ pub enum Request {
         name: Option<String>,
         /// Units handed over on the channels that this one continues; 0 for a new stream.
         before: u64,
+        /// Only the contract is wanted: the channel ends before it opens, and its receiver listens again.
+        probe: bool,
     },
     /// The client has mapped the memory of a channel it opened: seal it and let units flow.
     Mapped {
@@ -59,8 +63,11 @@ pub enum Request {
         /// The channel.
         channel: u64,
     },
-    /// Asks for the channels of this station.
-    List,
+    /// Asks for the channels of this station, in parts.
+    List {
+        /// The field `next` of the part before; 0 for the first part.
+        after: u64,
+    },
     /// Asks what the node is and how it fares.
     Status,
     /// Changes a reservation.
@@ -125,6 +132,11 @@ pub enum Reply {
         /// What was promised.
         contract: ContractInfo,
     },
+    /// To a probe: the contract that a channel would be granted.
+    Probed {
+        /// The contract.
+        contract: ContractInfo,
+    },
     /// The channel does not fit.
     Refused(RefusalInfo),
     /// No station of that name, number or address is known.
@@ -172,7 +184,12 @@ pub enum Reply {
         final_units: Option<u64>,
     },
     /// To [`Request::List`].
-    Channels(Vec<ChannelInfo>),
+    Channels {
+        /// One part of the channels.
+        channels: Vec<ChannelInfo>,
+        /// The `after` of the request for the next part; absent in the last part.
+        next: Option<u64>,
+    },
     /// To [`Request::Status`].
     Status(Box<StatusInfo>),
     /// To [`Request::Counters`]. With the counters file.
@@ -247,11 +264,40 @@ pub enum MessageError {
     #[error("a control message is not valid: {0}")]
     Json(#[from] serde_json::Error),
     /// Longer than [`MESSAGE_OCTETS_MAX`].
-    #[error("a control message has {0} octets where 65,536 are allowed")]
+    #[error("a control message has {0} octets where {MESSAGE_OCTETS_MAX} are allowed")]
     TooLong(usize),
 }
 
+/// A text in a request is longer than a node takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} has {octets} octets where {NAME_OCTETS_MAX} are allowed")]
+pub struct TextTooLong {
+    what: &'static str,
+    octets: usize,
+}
+
 impl Request {
+    /// Checks the length of the texts in it: the library before it sends, the node before it serves.
+    ///
+    /// # Errors
+    /// [`TextTooLong`] for the first that is too long.
+    pub fn check(&self) -> Result<(), TextTooLong> {
+        let texts = match self {
+            Self::Open { to, name, .. } => {
+                [("the channel's name", name.as_deref()), ("the station to reach", Some(to.as_str()))]
+            }
+            Self::Listen { from, .. } => [("the station to hear", from.as_deref()), ("", None)],
+            _ => [("", None); 2],
+        };
+        for (what, text) in texts {
+            let octets = text.map_or(0, str::len);
+            if octets > NAME_OCTETS_MAX {
+                return Err(TextTooLong { what, octets });
+            }
+        }
+        Ok(())
+    }
+
     /// The request that a datagram carries.
     ///
     /// # Errors

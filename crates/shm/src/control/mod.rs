@@ -14,6 +14,9 @@ pub use info::{
     CauseInfo, ChannelInfo, ContractInfo, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, RefusalInfo,
     ReservationInfo, RunMode, StatusInfo, TallyInfo, TimersInfo, TokenInfo,
 };
-pub use message::{CONTROL_VERSION, LlcRefusal, MESSAGE_OCTETS_MAX, MessageError, Reply, Request};
+pub use message::{
+    CONTROL_VERSION, LlcRefusal, MESSAGE_OCTETS_MAX, MessageError, NAME_OCTETS_MAX, Reply, Request,
+    TextTooLong,
+};
 pub use name::{ControlName, ControlNameError};
 pub use socket::{Connection, Listener, Message, SocketError};

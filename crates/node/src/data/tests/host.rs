@@ -198,7 +198,8 @@ fn until(lan: &mut (Station, Station), what: &str, mut wanted: impl FnMut(&mut (
 
 fn open(lan: &mut (Station, Station)) -> ChannelId {
     let period = lan.0.data.node.link().settings().trt;
-    let request = Opening { unit_octets_max: 100, room_octets: 100, period, periodic: true, before: 0 };
+    let request =
+        Opening { before: 0, probe: false, unit_octets_max: 100, room_octets: 100, period, periodic: true };
     let Ok((channel, _)) = lan.0.data.open(now(), "b", SERVICE, &request) else {
         panic!("the station is known")
     };

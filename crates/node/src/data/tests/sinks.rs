@@ -94,8 +94,14 @@ impl Lan {
         self.receiver.turn();
         let octets = SHAPE.unit_octets_max;
         let period = self.sender.data.node.link().settings().trt;
-        let request =
-            Opening { unit_octets_max: octets, room_octets: octets, period, periodic: true, before: 0 };
+        let request = Opening {
+            before: 0,
+            probe: false,
+            unit_octets_max: octets,
+            room_octets: octets,
+            period,
+            periodic: true,
+        };
         self.sender.control.say(Command::Open { ask: 1, to: "b".into(), service: SERVICE, request });
         let incoming = |event: &ChannelEvent| match event {
             ChannelEvent::Incoming { channel, .. } => Some(*channel),
@@ -158,7 +164,14 @@ fn a_station_that_was_named_by_its_number_is_kept_by_its_address() {
     let mac = lan.receiver.data.node.link().mac();
     let octets = SHAPE.unit_octets_max;
     let period = lan.sender.data.node.link().settings().trt;
-    let request = Opening { unit_octets_max: octets, room_octets: octets, period, periodic: true, before: 0 };
+    let request = Opening {
+        before: 0,
+        probe: false,
+        unit_octets_max: octets,
+        room_octets: octets,
+        period,
+        periodic: true,
+    };
     let opened = lan.sender.data.open(now(), &number.to_string(), SERVICE, &request);
     let Ok((channel, peer)) = opened else { panic!("the station is known") };
     assert_eq!((peer.mac, peer.name.as_str()), (mac, "b"));

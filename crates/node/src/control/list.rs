@@ -1,0 +1,120 @@
+//! The channels of this station, for programs: in parts that each fit a message.
+
+use super::Control;
+use crate::session::{Owned, contract_info};
+use crate::status::Snapshot;
+use rota_shm::control::{ChannelInfo, MESSAGE_OCTETS_MAX, Reply};
+
+/// Octets of the channels in one part; the rest of the message is for what stands around them.
+const PART_OCTETS: usize = MESSAGE_OCTETS_MAX / 2;
+
+impl Control<'_> {
+    /// The part of the channels whose numbers on this station are above `after`, in order.
+    pub(super) fn channels(&self, snapshot: &Snapshot, after: u64) -> Reply {
+        let all = self.sessions.iter().flat_map(|session| &session.channels);
+        let mut rest: Vec<&Owned> = all.filter(|owned| owned.channel.0 > after).collect();
+        rest.sort_unstable_by_key(|owned| owned.channel.0);
+        part(rest.into_iter().map(|owned| (owned.channel.0, info(owned, snapshot))))
+    }
+}
+
+/// As many of the channels as one part holds, at least one, and the number of the last if more follow.
+fn part(channels: impl Iterator<Item = (u64, ChannelInfo)>) -> Reply {
+    let (mut taken, mut octets, mut last) = (Vec::new(), 0, 0);
+    for (number, info) in channels {
+        octets += serde_json::to_vec(&info).map_or(0, |json| json.len() + 1);
+        if octets > PART_OCTETS && !taken.is_empty() {
+            return Reply::Channels { channels: taken, next: Some(last) };
+        }
+        taken.push(info);
+        last = number;
+    }
+    Reply::Channels { channels: taken, next: None }
+}
+
+fn info(owned: &Owned, snapshot: &Snapshot) -> ChannelInfo {
+    ChannelInfo {
+        channel: owned.shared,
+        label: owned.label,
+        name: owned.name.clone(),
+        sending: owned.sending,
+        peer_station: snapshot.number_of(owned.peer.mac),
+        peer_name: owned.peer.name.clone(),
+        service: owned.service,
+        state: match (owned.closing, owned.told) {
+            (true, _) => "closing",
+            (false, true) => "open",
+            (false, false) => "opening",
+        }
+        .into(),
+        contract: contract_info(&owned.contract),
+        units: snapshot.units_of(owned.shared, owned.sending),
+        tally: owned.board.as_ref().map(rota_shm::Board::tally).unwrap_or_default().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_proto::Contract;
+    use rota_shm::control::{NAME_OCTETS_MAX, Request};
+
+    fn named(number: u64, name: &str) -> (u64, ChannelInfo) {
+        let info = ChannelInfo {
+            channel: number,
+            label: 1,
+            name: Some(name.into()),
+            sending: true,
+            peer_station: 2,
+            peer_name: "n2".into(),
+            service: 7,
+            state: "open".into(),
+            contract: contract_info(&Contract::default()),
+            units: 3,
+            tally: rota_shm::ChannelTally::default().into(),
+        };
+        (number, info)
+    }
+
+    /// A name of 65,200 octets once made the list too long for a message, and ended each session that asked.
+    #[test]
+    fn two_hundred_and_twenty_channels_with_the_longest_names_come_in_parts_that_fit() {
+        // JSON takes six octets for this one.
+        let name = "\u{1}".repeat(NAME_OCTETS_MAX);
+        let (mut heard, mut after, mut parts) = (Vec::new(), 0, 0);
+        loop {
+            let rest = (1..=220).filter(|number| *number > after).map(|number| named(number, &name));
+            let reply = part(rest);
+            assert!(serde_json::to_vec(&reply).unwrap().len() <= MESSAGE_OCTETS_MAX);
+            let Reply::Channels { channels, next } = reply else { panic!("{reply:?}") };
+            heard.extend(channels.iter().map(|info| info.channel));
+            parts += 1;
+            match next {
+                Some(next) => after = next,
+                None => break,
+            }
+        }
+        assert_eq!(heard, (1..=220).collect::<Vec<u64>>());
+        assert!((2..=12).contains(&parts), "{parts}");
+        assert_eq!(part(std::iter::empty()), Reply::Channels { channels: Vec::new(), next: None });
+    }
+
+    #[test]
+    fn a_name_has_255_octets_at_most() {
+        let open = |octets| Request::Open {
+            to: "n2".into(),
+            service: 7,
+            unit_octets_max: 100,
+            room_octets: 100,
+            period_ns: 1,
+            buffers: 4,
+            periodic: true,
+            name: Some("x".repeat(octets)),
+            before: 0,
+            probe: false,
+        };
+        assert_eq!(open(255).check(), Ok(()));
+        let said = open(256).check().unwrap_err().to_string();
+        assert_eq!(said, "the channel's name has 256 octets where 255 are allowed");
+    }
+}

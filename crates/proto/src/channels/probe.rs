@@ -1,0 +1,23 @@
+//! A probe: it asks for a channel, hears the contract, and gives the reservation back before it opens. So its
+//! receiver takes it as a channel that admission refused, and listens again.
+
+use super::{Channels, Contract, Outgoing};
+use crate::cause::CloseCause;
+use crate::io::ChannelId;
+
+impl Channels {
+    /// Makes a channel that was asked for just now a probe.
+    pub(crate) fn probe(&mut self, id: ChannelId) {
+        if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
+            channel.probe = true;
+        }
+    }
+}
+
+impl Outgoing {
+    /// True for a probe that was granted a contract and ended by itself.
+    pub(super) fn is_granted_probe(&self) -> bool {
+        let is_granted = self.contract != Contract::default() && self.cause == CloseCause::Closed;
+        self.probe && !self.silent && is_granted
+    }
+}

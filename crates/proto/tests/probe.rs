@@ -1,0 +1,39 @@
+//! Probes: the contract of a channel that is not opened.
+
+mod lan;
+
+use lan::Lan;
+use rota_proto::ModeName;
+use rota_units::Span;
+
+fn listen_again(lan: &mut Lan) {
+    let (k, listener) = lan.returned.take().expect("the listener has no channel");
+    lan.nodes[k].listen_again(listener);
+}
+
+/// A probe once took the channel that the receiver listened for.
+#[test]
+fn probes_hear_the_contract_and_leave_the_listener_to_a_channel() {
+    let mut lan = Lan::plain(3);
+    lan.nodes[1].listen(7);
+    for round in 0..3 {
+        lan.probe(0, 1, 1_000);
+        lan.run(Span::from_millis(1_500));
+        let contract = lan.probed.take().expect("it fits");
+        listen_again(&mut lan);
+        assert_eq!(contract.unit_octets_max, 1_000);
+        assert!(contract.bound > Span::ZERO && contract.tht > Span::ZERO, "{round}: {contract:?}");
+        assert!(!lan.opened && !lan.refused);
+    }
+    // One that is refused leaves it too.
+    lan.probe(2, 1, 100_000);
+    lan.run(Span::from_millis(1_500));
+    assert!(lan.refused && lan.probed.is_none());
+    listen_again(&mut lan);
+    // Nothing is reserved any more: the segment is plain again.
+    lan.run(Span::from_millis(5_000));
+    assert!(lan.nodes.iter().all(|node| node.link().mode() == ModeName::Plain));
+    lan.request(2, 1);
+    lan.run(Span::from_millis(1_500));
+    assert!(lan.opened, "the listener waits for a channel");
+}
