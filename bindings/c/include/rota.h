@@ -73,7 +73,7 @@ typedef struct rota_refusal {
 } rota_refusal;
 
 typedef struct rota_unit {
-    uint64_t number;          /* from 0 */
+    uint64_t number;          /* from 0; units that were left out have numbers too */
     size_t octets;            /* its length, also where the buffer was too short for all of it */
     uint64_t schedule_ns;     /* the sender's own; only differences mean something */
     uint64_t arrived_at_ns;
@@ -115,7 +115,9 @@ int rota_listener_reattach(rota_listener *listener, uint64_t timeout_ns);
 int rota_channel_fd(const rota_channel *channel);
 /* Waits until all units have left, at most `drain_ns`; `units_sent` may be NULL. */
 int rota_channel_close(rota_channel *channel, uint64_t drain_ns, uint64_t *units_sent);
-/* `drop` other than 0: a unit is left out, and counts as lost, while the one before it still waits for its slot
+/* The policy for overdue units; they are kept until this is called, because a program without a clock to follow would
+   lose most of its units. Live media want `drop`.
+   `drop` other than 0: a unit is left out, and counts as lost at both ends, while the one before it still waits for its slot
    (ROTA_WOULD_BLOCK). Otherwise it queues, and is late. */
 int rota_channel_drop_overdue(rota_channel *channel, int drop);
 /* The counts of the units so far, as the receiver's node counted them. That node reports once a second if something
@@ -136,6 +138,9 @@ int rota_listener_close(rota_listener *listener);
 int rota_receive(rota_receiver *receiver, void *buffer, size_t size, rota_unit *unit, uint64_t timeout_ns);
 /* The counts of the channel's units so far; after ROTA_ENDED, of all units. */
 int rota_receiver_tally(const rota_receiver *receiver, rota_tally *tally);
+/* Units that the sender had handed over or left out on the channels that this one continues (rota_channel_reattach), as
+ * it states; 0 for a new stream. */
+uint64_t rota_receiver_units_before(const rota_receiver *receiver);
 int rota_receiver_newest(rota_receiver *receiver, int newest);
 int rota_receiver_close(rota_receiver *receiver);
 

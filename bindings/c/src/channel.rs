@@ -383,6 +383,13 @@ pub extern "C" fn rota_channel_extra_ppm(channel: Option<&SendChannel>) -> u32 {
     channel.map_or(0, |channel| channel.contract().extra_ppm)
 }
 
+/// Units of the channels that this one continues, 0 for a null pointer.
+// SAFETY: the name is declared in rota.h and nowhere else.
+#[unsafe(no_mangle)]
+pub extern "C" fn rota_receiver_units_before(receiver: Option<&Receiver>) -> u64 {
+    receiver.map_or(0, |receiver| receiver.channel.units_before())
+}
+
 /// What becomes readable when the channel or the node ends, -1 for a null pointer.
 // SAFETY: the name is declared in rota.h and nowhere else.
 #[unsafe(no_mangle)]
