@@ -74,7 +74,7 @@ field("unit", ProtoField.uint16, "Unit", base.DEC)
 field("fragment", ProtoField.uint16, "Fragment", base.DEC, nil, 0xfff0)
 field("last", ProtoField.bool, "Last fragment", 16, nil, 0x0008)
 field("unit_version", ProtoField.uint16, "Unit header version", base.DEC, nil, 0x0007)
-field("reserved", ProtoField.uint16, "Reserved", base.DEC)
+field("left_out", ProtoField.uint64, "Units left out by the sending program", base.DEC)
 field("unit_octets", ProtoField.uint32, "Unit octets", base.DEC)
 field("schedule", ProtoField.uint64, "Schedule (sender's clock, ns)", base.DEC)
 field("fragment_data", ProtoField.bytes, "Fragment")
@@ -346,7 +346,7 @@ BODIES[13] = function(r, past)
     local label = r:uint("label", 2)
     local unit = r:uint("unit", 2)
     local place = r:bits(2, { "fragment", "last", "unit_version" })
-    r:all { { "reserved", 2 }, { "unit_octets", 4 }, { "schedule", 8 } }
+    r:all { { "left_out", 2 }, { "unit_octets", 4 }, { "schedule", 8 } }
     if r.at < past then
         local there = math.min(past, r.tvb:len()) - r.at
         if there > 0 then
@@ -364,7 +364,7 @@ end
 BODIES[14] = function(r, past)
     local verb = r:uint("verb", 1)
     r:all { { "code", 1 }, { "service", 2 }, { "label", 2 }, { "channel", 8 }, { "unit_octets_max", 4 } }
-    r:all { { "period", 4 }, { "bound", 8 }, { "final_unit", 8 } }
+    r:all { { "period", 4 }, { verb == 6 and "left_out" or "bound", 8 }, { "final_unit", 8 } }
     -- In captures of earlier versions a close-ack ends here.
     if verb == 8 or verb == 7 and r.at < past then
         r:all { { "units", 8 }, { "late", 8 }, { "lost", 8 }, { "incomplete", 8 }, { "latest_by", 8 } }

@@ -75,7 +75,7 @@ impl From<Arrival> for UnitRecord {
 /// The document of `rota recv --json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Received {
-    /// Units sent, as the sender says at its end; unknown when it vanished.
+    /// Units that the sender sent or left out, as it says at its end; unknown when it vanished.
     pub sent: Option<u64>,
     /// Units that came whole.
     pub complete: u64,
@@ -129,11 +129,13 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     (report.came.late, report.came.latest_by_ns) = (tally.late, tally.latest_by_ns);
     let seen = report.complete + report.came.incomplete;
     report.came.lost = report.sent.map_or(tally.lost, |sent| sent.saturating_sub(seen));
+    let lost_after = source.lost_after();
     report.stalls = source.stalls();
     let failure = received.err();
     report.ended = failure.as_ref().map(|failure| failure.sentence.clone());
     // UDP has no contract: missing units are reported, and are no failure.
-    let end = if args.over == Over::Udp { failure } else { came::end(&report.came, None, failure) };
+    let end =
+        if args.over == Over::Udp { failure } else { came::end(&report.came, None, failure, lost_after) };
     report.error = end.as_ref().map(crate::json::error_of);
     let printed = print(&report, format);
     end.map_or(printed.map(|()| Exit::Done), Err)

@@ -100,9 +100,9 @@ impl Args {
 /// One line of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentRecord {
-    /// The unit's number on the channel, from 0.
+    /// The unit's number, from 0; units that were left out have numbers too.
     pub unit: u64,
-    /// The frame of the source that it carries: ahead of the number once a live sender has dropped one.
+    /// The frame of the source that it carries.
     pub frame: u64,
     /// When it was due, on this host's monotonic clock.
     pub schedule_ns: u64,
@@ -247,10 +247,12 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     }
     let played = play(args, &mut supply, count, sink.as_mut(), &mut report, &mut log);
     let logged = log.as_mut().map_or(Ok(()), Output::finish);
-    let closed = sink.close(played.and(logged).map(|()| report.sent));
+    let units = report.sent + report.left_out;
+    let closed = sink.close(played.and(logged).map(|()| units));
     (report.stalls, report.came) = (closed.stalls, closed.tally);
     report.ended = closed.failure.as_ref().map(|failure| failure.sentence.clone());
-    let end = came::end(&report.came, report.promise.map(|promise| promise.bound_ns), closed.failure);
+    let bound_ns = report.promise.map(|promise| promise.bound_ns);
+    let end = came::end(&report.came, bound_ns, closed.failure, closed.unsent);
     report.error = end.as_ref().map(json::error_of);
     // The counts are reported for every kind of end.
     let printed = print(&report, format);
@@ -286,9 +288,10 @@ fn play(
             break;
         }
         let Some(unit) = supply.unit(frame)? else { break };
-        if sink.send(report.sent, unit, turn.schedule)? {
+        // A unit that is left out has a number too.
+        if sink.send(frame, unit, turn.schedule)? {
             if let Some(log) = log {
-                log.record(&SentRecord { unit: report.sent, frame, schedule_ns: turn.schedule.as_nanos() })?;
+                log.record(&SentRecord { unit: frame, frame, schedule_ns: turn.schedule.as_nanos() })?;
             }
             report.sent += 1;
         } else {

@@ -79,7 +79,7 @@ pub enum Event {
     Unit(Arrival),
     /// The sender closed after sending so many units.
     Closed {
-        /// Units sent, whether they arrived or not.
+        /// Units sent, whether they arrived or not, and units that the sender left out.
         sent: u64,
     },
     /// Nothing came within the time that the caller was ready to wait.
@@ -109,8 +109,8 @@ pub trait UnitSink {
     }
     /// So many units were left out because their turns had passed.
     fn leave_out(&mut self, _units: u64) {}
-    /// Ends the stream: in good order if `played` is the number of units sent, otherwise without a message to
-    /// the receiver. The result holds the stalls and counts for every kind of end.
+    /// Ends the stream: in good order if `played` is the number of units sent or left out, otherwise without
+    /// a message to the receiver. The result holds the stalls and counts for every kind of end.
     fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed;
 }
 
@@ -121,6 +121,8 @@ pub struct Closed {
     pub stalls: Vec<Stall>,
     /// The counts of the units, as far as the other side has reported them; zeros if it reports none.
     pub tally: ChannelTally,
+    /// The units among these that never left, because the stream ended before.
+    pub unsent: u64,
     /// The cause of an early end.
     pub failure: Option<Failure>,
 }
@@ -132,6 +134,10 @@ pub trait UnitSource {
     /// How many units were late so far, and by how much; a plain socket has no bound.
     fn tally(&self) -> ChannelTally {
         ChannelTally::default()
+    }
+    /// The lost units after the last one that came, if the stream broke off.
+    fn lost_after(&self) -> u64 {
+        0
     }
     /// The stalls seen so far.
     fn stalls(self: Box<Self>) -> Vec<Stall>;

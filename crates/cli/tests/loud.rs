@@ -122,3 +122,62 @@ fn a_stream_that_breaks_off_hides_no_broken_promise_at_either_end() {
         assert!(ended.err.contains("by hand"), "{who}: {}", ended.err);
     }
 }
+
+/// The sending program stood still and left out what was overdue. It ended with 4; its receiver ended with 0,
+/// and neither node knew of anything.
+#[test]
+fn units_left_out_by_a_stopped_sender_are_told_everywhere() {
+    let Some(lab) = Lab::without_nodes("left-out", 2, &[]) else { return };
+    let nodes: Vec<_> = lab.all().map(|k| lab.start_node(k, &[])).collect();
+    lab.wait_for_members();
+    let receiver = lab.receiver(2, "3", &["--out", "/dev/null"]);
+    let clip = testdata("clip.h264");
+    let words = ["send", "--json", "--video", &clip, "--seconds", "12", "--to", "n2", "--service", "3"];
+    let sender = lab.start(1, &[&words[..], &["--overdue", "drop"]].concat());
+    sender.wait_for_word("--overdue drop");
+    std::thread::sleep(Duration::from_millis(700));
+    let program = sender.inner();
+    signal(program, "STOP");
+    std::thread::sleep(Duration::from_millis(1_000));
+    signal(program, "CONT");
+    // While it goes on, both nodes say so: in their list, their notes, and an incident with the cause.
+    let told = |k| {
+        let list = lab.rota(k, &["channel", "list", "--json"]).well().json();
+        let lost = list["channels"][0]["lost"].as_u64().unwrap_or(0);
+        let notes = lab.status(k)["notes"].to_string();
+        let incidents = lab.rota(k, &["trace", "incident", "--json"]).well().json();
+        let cause = "the sending program left out";
+        let caused = incidents["incidents"].as_array().unwrap().iter().any(|incident| {
+            let causes = &incident["causes"];
+            causes[0]["kind"] == "left_out" && causes[0]["sentence"].as_str().unwrap().starts_with(cause)
+        });
+        lost >= 20 && notes.contains(" lost") && caused
+    };
+    for k in lab.all() {
+        let has = eventually(Duration::from_secs(8), || told(k).then_some(()));
+        let incidents = || lab.rota(k, &["trace", "incident"]).out;
+        assert!(has.is_some(), "n{k}: {}{}", lab.status(k)["notes"], incidents());
+    }
+    let (sent, received) = (sender.finish(), receiver.finish());
+    says_so(&sent, "the sender");
+    says_so(&received, "the receiver");
+    let (sent, received) = (sent.json(), received.json());
+    for field in ["units", "late", "lost", "incomplete"] {
+        assert_eq!(sent[field], received[field], "{field}: {sent}{received}");
+    }
+    let count = |field: &str| sent[field].as_u64().unwrap();
+    assert!(count("left_out") >= 20 && count("lost") >= count("left_out"), "{sent}");
+    assert_eq!(count("sent") + count("left_out"), 360, "{sent}");
+    assert_eq!(count("units") + count("lost") + count("incomplete"), 360, "every unit counts once: {sent}");
+    assert_eq!(received["sent"], 360, "{received}");
+    for node in &nodes {
+        let lines = eventually(Duration::from_secs(10), || {
+            let err = node.err();
+            let closed =
+                err.lines().any(|line| line.contains("WARN closed: channel") && line.contains(" lost)"));
+            let late = err.lines().any(|line| line.contains("WARN channel") && line.contains(" lost"));
+            (closed && late && err.contains("incident: missed left-out")).then_some(())
+        });
+        assert!(lines.is_some(), "{}", node.err());
+    }
+}

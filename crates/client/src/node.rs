@@ -90,12 +90,13 @@ pub struct OpenRequest {
     pub name: Option<String>,
     /// How long admission may take.
     pub timeout: Span,
-    /// The policy for overdue units, whose turn has passed.
+    /// The policy for overdue units, whose turn has passed: kept unless this says otherwise.
     pub overdue: Overdue,
 }
 
 impl OpenRequest {
-    /// A periodic channel with four buffers, no room to grow, no name, and ten seconds for admission.
+    /// A periodic channel with four buffers, no room to grow, no name, and ten seconds for admission. Overdue
+    /// units are kept; live media want [`Overdue::Drop`].
     pub fn new(to: &str, service: u16, unit_octets_max: u32, period: Span) -> Self {
         let (buffers, timeout) = (4, Span::from_millis(10_000));
         let (to, room_octets, name) = (to.to_owned(), unit_octets_max, None);
@@ -302,10 +303,7 @@ pub(crate) fn open_by(
     match answer.body {
         Reply::Opened { channel, label: _, contract } => {
             let origin = SendOrigin { control: control.clone(), request: request.clone() };
-            let mut channel =
-                begin_sending(session, channel, contract, answer.descriptors, origin, deadline)?;
-            channel.set_overdue(request.overdue);
-            Ok(channel)
+            Ok(begin_sending(session, channel, contract, answer.descriptors, origin, deadline)?)
         }
         other => Err(not_opened(other)),
     }

@@ -52,14 +52,14 @@ impl SendChannel {
     /// Opens the channel again after its end: waits for a node at the same control path, and asks it for the
     /// same channel to the same station and service, for `time` at most. Units are numbered from 0 again;
     /// units that were handed over and had not left are lost. The receiver is told how many units were handed
-    /// over before ([`RecvChannel::units_before`]). The policy for overdue units stays as last set, and
-    /// [`SendChannel::tally`] goes on. Until a reattach succeeds, this channel stays unchanged.
+    /// over or left out before ([`RecvChannel::units_before`]). The policy for overdue units stays as last
+    /// set, and [`SendChannel::tally`] goes on. Until a reattach succeeds, this channel stays unchanged.
     ///
     /// # Errors
     /// [`OpenError::Refused`] at once; otherwise the error of the last attempt, when the time is over.
     pub fn reattach(&mut self, time: Span) -> Result<&ContractInfo, OpenError> {
         let SendOrigin { control, request } = self.origin().clone();
-        let before = self.handed_over();
+        let before = self.handed_over().saturating_add(self.left_out());
         let attempt = |deadline| open_by(&control, &request, before, deadline);
         let mut again = within(time, attempt, |error| matches!(error, OpenError::Refused(_)))?;
         again.go_on_for(self);

@@ -61,7 +61,7 @@ pub enum Received {
 /// One received unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
-    /// Its number; a channel's first unit is number 0.
+    /// Its number: how many units its sender handed over or left out before it.
     pub number: u64,
     /// Whether all of it is there.
     pub complete: bool,
@@ -82,7 +82,7 @@ pub struct Unit {
 /// A stream's intended end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Units that the sender had sent in all, where the node knows.
+    /// Units that the sender had handed over or left out in all, where the node knows.
     pub units_sent: Option<u64>,
     /// Units after the last delivered one that were lost, where the node knows.
     pub lost_after: Option<u64>,
@@ -150,7 +150,7 @@ impl Listener {
                 let peer = Peer { mac, name, node };
                 let session = self.session.clone();
                 let came = ChannelTally::default();
-                let (newest, is_counted) = (false, false);
+                let (newest, lost_after) = (false, None);
                 return Ok(RecvChannel {
                     session,
                     channel,
@@ -160,7 +160,7 @@ impl Listener {
                     sink,
                     newest,
                     came,
-                    is_counted,
+                    lost_after,
                 });
             }
         }
@@ -185,8 +185,8 @@ pub struct RecvChannel {
     newest: bool,
     /// The counts of the units that this program received or missed.
     came: ChannelTally,
-    /// True if `came` includes the units lost after the last one: an end that is told again counts once.
-    is_counted: bool,
+    /// Units lost after the last one, once they are in `came`: an end that is told again counts once.
+    lost_after: Option<u64>,
 }
 
 impl RecvChannel {
@@ -205,7 +205,7 @@ impl RecvChannel {
         &self.peer
     }
 
-    /// Units that the sender had handed over on the channels that this one continues
+    /// Units that the sender had handed over or left out on the channels that this one continues
     /// ([`crate::SendChannel::reattach`]); 0 for a new stream.
     pub fn units_before(&self) -> u64 {
         self.before
@@ -283,6 +283,18 @@ impl RecvChannel {
         self.sink.ring.counts()
     }
 
+    /// Of the lost units of [`RecvChannel::tally`]: those after the last one that came, once the end was
+    /// received. Where the channel broke off, these may be units that never left.
+    pub fn lost_after(&self) -> u64 {
+        self.lost_after.unwrap_or(0)
+    }
+
+    /// Units that the sender had handed over or left out in all, once the channel has ended and where the
+    /// node knows.
+    pub fn units_sent(&self) -> Option<u64> {
+        self.sink.board.final_units()
+    }
+
     /// Where the channel is in its life.
     pub fn state(&self) -> ChannelState {
         self.sink.board.state()
@@ -305,13 +317,14 @@ impl RecvChannel {
             return Ok(Received::Unit(self.counted(next)));
         }
         let cause = cause?;
-        if !cause.is_clean() {
-            return Err(RecvError::Broken(cause));
-        }
         let units_sent = board.final_units();
         let lost_after = units_sent.map(|units| units.saturating_sub(ring.expected()));
-        if !std::mem::replace(&mut self.is_counted, true) {
+        if self.lost_after.is_none() {
+            self.lost_after = Some(lost_after.unwrap_or(0));
             self.came.lost = self.came.lost.saturating_add(lost_after.unwrap_or(0));
+        }
+        if !cause.is_clean() {
+            return Err(RecvError::Broken(cause));
         }
         Ok(Received::End(End { units_sent, lost_after, tally: self.tally() }))
     }

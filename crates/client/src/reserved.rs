@@ -447,7 +447,7 @@ impl Closing {
 
     /// Waits for the answers, as long as for one.
     fn end(self) {
-        for channel in self.asked {
+        for mut channel in self.asked {
             // Late when the receiver or the node is silent. The channel is freed all the same.
             let _ = channel.closed_within(self.until.since(now()));
         }

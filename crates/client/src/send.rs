@@ -8,7 +8,7 @@ use rota_units::{Instant, Span};
 
 use crate::node::{OpenError, modify};
 use crate::now;
-use crate::overdue::{Overdue, Turns, in_slot};
+use crate::overdue::{Overdue, is_behind};
 use crate::pacer::Pacer;
 use crate::reattach::SendOrigin;
 use crate::session::{LOCAL_TIMEOUT, Session};
@@ -80,8 +80,9 @@ pub struct Slot {
 #[derive(Clone, Copy, Default)]
 struct Before {
     tally: ChannelTally,
-    /// Units that the program handed over.
+    /// Units that the program handed over, and units that it left out.
     units: u64,
+    left_out: u64,
 }
 
 /// The sending end of an admitted channel. Dropping it without [`SendChannel::close`] frees the
@@ -92,9 +93,11 @@ pub struct SendChannel {
     contract: ContractInfo,
     source: ClientSource,
     slot_seen: u64,
-    turns: Turns,
+    overdue: Overdue,
     before: Before,
     origin: SendOrigin,
+    /// True if no unit leaves any more, because the program has ended the channel.
+    is_over: bool,
 }
 
 impl SendChannel {
@@ -105,8 +108,8 @@ impl SendChannel {
         source: ClientSource,
         origin: SendOrigin,
     ) -> Self {
-        let (turns, before) = (Turns::default(), Before::default());
-        Self { session, channel, contract, source, slot_seen: 0, turns, before, origin }
+        let (overdue, before, is_over) = (origin.request.overdue, Before::default(), false);
+        Self { session, channel, contract, source, slot_seen: 0, overdue, before, origin, is_over }
     }
 
     pub(crate) fn origin(&self) -> &SendOrigin {
@@ -116,10 +119,8 @@ impl SendChannel {
     /// Continues a channel that has ended: its lost units stay lost, and the units that still waited in it
     /// count as lost.
     pub(crate) fn go_on_for(&mut self, ended: &Self) {
-        let tally = ended.tally_of_all();
-        let tally = ChannelTally { lost: tally.lost.saturating_add(ended.waiting()), ..tally };
-        self.before = Before { tally, units: ended.handed_over() };
-        self.turns = ended.turns;
+        let (tally, units, left_out) = (ended.count(true), ended.handed_over(), ended.left_out());
+        self.before = Before { tally, units, left_out };
     }
 
     /// The channel's id.
@@ -167,31 +168,35 @@ impl SendChannel {
 
     /// Sets the policy for overdue units from now on.
     pub fn set_overdue(&mut self, overdue: Overdue) {
-        self.turns.policy = overdue;
+        self.overdue = overdue;
         // After a reattach the stream continues with the same policy.
         self.origin.request.overdue = overdue;
     }
 
-    /// True if as many units wait as leave in one slot: one more would be late. False for a channel that has
-    /// ended: a wait for its slots would never end, and `send` returns the cause.
+    /// True if a unit handed over now would be late, because units before it wait: as many as leave in one
+    /// slot; where slots come more often than units, units that keep it from its own slot. False for a
+    /// channel that has ended: a wait for its slots would never end, and `send` returns the cause.
     pub fn is_behind(&self) -> bool {
         let is_over = matches!(self.source.board.state(), ChannelState::Closed(_)) || self.session.is_gone();
-        !is_over && self.waiting() >= in_slot(&self.contract)
+        // The slot first: of one that is known, the units that left in it do not wait any more.
+        let newest = self.source.board.slot();
+        !is_over && is_behind(&self.contract, newest, self.waiting(), now())
     }
 
     /// The program itself has left out so many units, because their turns had passed before it ran again:
-    /// they count as lost.
+    /// they have numbers, and count as lost at both ends. The next unit tells of them, or the end.
     pub fn leave_out(&mut self, units: u64) {
-        self.turns.left_out = self.turns.left_out.saturating_add(units);
+        self.source.ring.leave_out(units);
     }
 
-    /// Units left out so far because they were overdue.
+    /// Units left out so far because they were overdue, on this channel and on those that it continues.
     pub fn left_out(&self) -> u64 {
-        self.turns.left_out
+        self.before.left_out.saturating_add(self.source.ring.left_out())
     }
 
     /// Hands over one unit, waiting for a free buffer as long as it takes. `schedule` is when the unit is
-    /// due by the sender's own plan; it travels with the unit. Returns the unit's number: 0, 1, 2, …
+    /// due by the sender's own plan; it travels with the unit. Returns the unit's number: how many units of
+    /// this channel were handed over or left out before it.
     ///
     /// # Errors
     /// [`SendError::TooLong`], [`SendError::Closed`] or [`SendError::NodeGone`].
@@ -234,7 +239,7 @@ impl SendChannel {
             return Err(SendError::NodeGone);
         }
         self.carries(unit.len())?;
-        if self.turns.policy == Overdue::Drop && self.is_behind() {
+        if self.overdue == Overdue::Drop && self.is_behind() {
             self.leave_out(1);
             return Err(SendError::LeftOut);
         }
@@ -314,24 +319,29 @@ impl SendChannel {
     }
 
     /// The counts of the units so far, as the receiver's node counted them: late, lost and incomplete units.
-    /// Units left out here ([`SendChannel::left_out`]) count as lost. The receiver's node reports once a
-    /// second if something went wrong, and at the end; see [`CloseReport`]. After a [`SendChannel::reattach`]
-    /// the units before it still count; of those, the receiver alone can count the units that had left and
-    /// did not arrive (see [`crate::RecvChannel::units_before`]).
+    /// Units left out here ([`SendChannel::left_out`]) count as lost, and so do units that still waited when
+    /// the channel ended. The receiver's node reports once a second if something went wrong, and at the end;
+    /// see [`CloseReport`]. After a [`SendChannel::reattach`] the units before it still count; of those, the
+    /// receiver alone can count the units that had left and did not arrive (see
+    /// [`crate::RecvChannel::units_before`]).
     pub fn tally(&self) -> ChannelTally {
-        let tally = self.tally_of_all();
-        ChannelTally { lost: tally.lost.saturating_add(self.turns.left_out), ..tally }
+        let is_closed = matches!(self.source.board.state(), ChannelState::Closed(_));
+        self.count(self.is_over || is_closed || self.session.is_gone())
     }
 
-    /// The same counts, without the units left out here.
-    fn tally_of_all(&self) -> ChannelTally {
-        let (before, now) = (self.before.tally, self.source.board.tally());
-        let gone = now.lost.saturating_add(now.incomplete);
-        let units = self.source.board.units_sent().saturating_sub(gone);
+    /// The same counts. Where the channel is over, units, lost and incomplete ones are all units together.
+    fn count(&self, is_over: bool) -> ChannelTally {
+        let ClientSource { ring, board, .. } = &self.source;
+        let (before, now, sent) = (self.before.tally, board.tally(), board.units_sent());
+        let waiting = if is_over { self.unsent() } else { 0 };
+        let never_left = ring.left_out().saturating_add(waiting);
+        // The report of the receiver's node has these units, unless it is an old one.
+        let lost = now.lost.max(never_left);
+        let gone = (lost - never_left).saturating_add(now.incomplete);
         ChannelTally {
-            units: before.units.saturating_add(units),
+            units: before.units.saturating_add(sent.saturating_sub(gone)),
             late: before.late.saturating_add(now.late),
-            lost: before.lost.saturating_add(now.lost),
+            lost: before.lost.saturating_add(lost),
             incomplete: before.incomplete.saturating_add(now.incomplete),
             latest_by_ns: before.latest_by_ns.max(now.latest_by_ns),
         }
@@ -340,6 +350,11 @@ impl SendChannel {
     /// Units handed over so far, on this channel and on those that it continues.
     pub fn handed_over(&self) -> u64 {
         self.before.units.saturating_add(self.source.ring.written())
+    }
+
+    /// Units handed over of which the last frame has not left. Once the channel is over they are lost.
+    pub fn unsent(&self) -> u64 {
+        self.source.ring.written().saturating_sub(self.source.board.units_sent())
     }
 
     /// Units handed over that the node has not taken yet.
@@ -366,7 +381,15 @@ impl SendChannel {
     ///
     /// # Errors
     /// [`CloseError`]; the channel is freed all the same.
-    pub fn close(self, drain: Span) -> Result<CloseReport, CloseError> {
+    pub fn close(mut self, drain: Span) -> Result<CloseReport, CloseError> {
+        self.finish(drain)
+    }
+
+    /// As [`SendChannel::close`]. The counts can be asked afterwards, also where the end was not confirmed.
+    ///
+    /// # Errors
+    /// [`CloseError`]; no unit leaves any more.
+    pub fn finish(&mut self, drain: Span) -> Result<CloseReport, CloseError> {
         self.drain(drain)?;
         self.ask_to_close();
         self.closed_within(LOCAL_TIMEOUT.at_least(drain))
@@ -391,7 +414,8 @@ impl SendChannel {
 
     /// The third step: waits for its answer, which it gives when the reservation is free and the receiver has
     /// confirmed the end, or was asked often enough.
-    pub(crate) fn closed_within(self, answer: Span) -> Result<CloseReport, CloseError> {
+    pub(crate) fn closed_within(&mut self, answer: Span) -> Result<CloseReport, CloseError> {
+        self.is_over = true;
         let ClientSource { ring, board, .. } = &self.source;
         match self.session.answer(&Request::Close { channel: self.channel }, answer) {
             Ok(message) if matches!(message.body, Reply::Closed { .. } | Reply::Done) => {

@@ -179,10 +179,15 @@ fn what_is_overdue_is_left_out_where_asked_for_and_counts_as_lost() {
     unit(receiver.recv(&mut buffer, ms(5_000)).unwrap());
     // The receiver has the unit before its place in the sender's ring is free.
     assert_eq!(sender.wait_progress(1, ms(5_000)), Ok(1));
-    assert_eq!(sender.send(b"in time", schedule(4)), Ok(1));
-    unit(receiver.recv(&mut buffer, ms(5_000)).unwrap());
-    assert_eq!(buffer, b"in time");
-    assert_eq!(sender.close(ms(5_000)).unwrap().tally.lost, 3);
+    assert_eq!(sender.send(b"in time", schedule(4)), Ok(4));
+    let next = unit(receiver.recv(&mut buffer, ms(5_000)).unwrap());
+    assert_eq!((&buffer[..], next.number, next.lost_before), (&b"in time"[..], 4, 3));
+    // The last ones of all are told by the end.
+    sender.leave_out(2);
+    let sent = sender.close(ms(5_000)).unwrap().tally;
+    assert_eq!((sent.units, sent.lost), (2, 5));
+    let Received::End(end) = receiver.recv(&mut buffer, ms(5_000)).unwrap() else { panic!("the end") };
+    assert_eq!((end.units_sent, end.lost_after, end.tally), (Some(7), Some(2), sent));
 }
 
 /// A channel that is opened again continues the stream: it forgot the policy for overdue units, and the
@@ -197,7 +202,7 @@ fn a_channel_that_is_made_again_keeps_its_policy_and_its_losses() {
     let mut listener = node.listen(SERVICE, None, 4).unwrap();
     sender.reattach(ms(5_000)).unwrap();
     let again = listener.accept(ms(5_000)).unwrap();
-    assert_eq!((again.units_before(), sender.handed_over()), (1, 1), "the receiver is told of the first");
+    assert_eq!((again.units_before(), sender.handed_over()), (2, 1), "the receiver is told of both");
     assert_eq!((sender.left_out(), sender.tally().lost), (1, 2), "what waited is lost as well");
     assert_eq!(sender.send(b"first again", schedule(2)), Ok(0));
     assert_eq!(sender.send(b"overdue", schedule(3)), Err(SendError::LeftOut));

@@ -365,8 +365,8 @@ impl Control<'_> {
             ChannelEvent::IncomingOpened { channel, contract } => {
                 self.on_incoming_opened(channel, peer, contract);
             }
-            ChannelEvent::Closed { channel, cause, final_unit, listener, .. } => {
-                self.on_closed(channel, cause, final_unit, listener);
+            ChannelEvent::Closed { channel, cause, stated, listener, .. } => {
+                self.on_closed(channel, cause, stated.map(|stated| stated.units), listener);
             }
             ChannelEvent::Told { .. }
             | ChannelEvent::Refusal { .. }

@@ -6,11 +6,12 @@ mod host;
 mod stalls;
 mod strangers;
 mod turn;
+mod units;
 
 pub(crate) use host::HostFrames;
 
 use crate::NodeSpec;
-use crate::commands::{AskError, Command, DataEnd, Note, Opening, Peer, Remains, SinkMemory, SourceMemory};
+use crate::commands::{AskError, Command, DataEnd, Note, Opening, Peer, Remains, SinkMemory};
 use crate::counters::{self, Published, View};
 use crate::garbage::Garbage;
 use crate::gate::{Egress, EgressError};
@@ -31,14 +32,15 @@ use rota_driver::poller::{Poller, Trigger};
 use rota_driver::stall::StallLog;
 use rota_proto::{
     ChannelEvent, ChannelId, Destination, FrameBuf, Identity, Input, Listener, Member, Node, OpenRequest,
-    Output, Payloads, PortId, Received, UnitFate,
+    Output, Payloads, PortId, Received,
 };
 use rota_shm::control::{LlcInfo, LlcPeer};
-use rota_shm::{ChannelCounter, ChannelTally, SlotMark, TraceFile, UnitDescriptor, UnitRef};
+use rota_shm::{ChannelCounter, ChannelTally, TraceFile, UnitDescriptor};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use std::io;
 use std::os::fd::AsFd;
+use units::Source;
 
 /// Why the data thread ended before it was asked to.
 #[derive(Debug)]
@@ -119,18 +121,6 @@ const FRAMES_KEPT_MAX: usize = 16_384;
 const BACKLOG_AGAIN: Span = Span::from_micros(500);
 const LEAVE_WAIT: Span = Span::from_millis(150);
 
-struct Source {
-    channel: ChannelId,
-    memory: SourceMemory,
-    token: u64,
-    /// The unit that the machine knows of.
-    offered: Option<UnitRef>,
-    units: u64,
-    slots: u64,
-    /// When the newest slot began: several units may leave in one.
-    slot_at: Instant,
-}
-
 struct Sink {
     channel: ChannelId,
     memory: SinkMemory,
@@ -147,8 +137,8 @@ impl Payloads for Sources {
     fn copy_unit(&mut self, channel: ChannelId, number: u64, offset: u32, into: &mut [u8]) -> bool {
         let source = self.sources.iter().find(|source| source.channel == channel);
         source.is_some_and(|source| {
-            let offered = source.offered.as_ref().filter(|unit| unit.number == number);
-            offered.is_some_and(|unit| source.memory.ring.copy(unit, offset, into))
+            let offered = source.offered.as_ref().filter(|offered| offered.number == number);
+            offered.is_some_and(|offered| source.memory.ring.copy(&offered.unit, offset, into))
         })
     }
 
@@ -489,55 +479,6 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         Ok(())
     }
 
-    fn offer(&mut self, at: Instant, index: usize) {
-        let source = &mut self.rings.sources[index];
-        if source.offered.is_some() {
-            return;
-        }
-        let channel = source.channel;
-        match source.memory.ring.peek() {
-            Ok(Some(unit)) => {
-                let described = rota_proto::UnitRef {
-                    number: source.units,
-                    octets: unit.octets,
-                    schedule_ns: unit.schedule.as_nanos(),
-                };
-                // The wire numbers units without gaps; the client's own numbers stay between it and its ring.
-                source.offered = Some(unit);
-                self.node.handle(at, Input::UnitReady { channel, unit: described });
-            }
-            Ok(None) => {}
-            Err(hostile) => {
-                self.control.say(Note::Hostile { channel, why: hostile.to_string() });
-                self.node.abort(at, channel);
-                self.forget(channel);
-            }
-        }
-    }
-
-    fn slot(&mut self, at: Instant, channel: ChannelId, unit: Option<(u64, UnitFate)>) {
-        let Some(index) = self.rings.sources.iter().position(|source| source.channel == channel) else {
-            return;
-        };
-        let source = &mut self.rings.sources[index];
-        source.slots += u64::from(source.slot_at != at);
-        source.slot_at = at;
-        if let Some((number, fate)) = unit {
-            if let Some(offered) = source.offered.take() {
-                source.memory.ring.release(&offered);
-            }
-            source.units = number + 1;
-            if fate == UnitFate::Sent {
-                source.memory.board.set_units_sent(source.units);
-            }
-        } else {
-            source.memory.board.count(ChannelCounter::SlotsEmpty, 1);
-        }
-        source.memory.board.set_slot(SlotMark { number: source.slots, at });
-        source.memory.board.notify();
-        self.offer(now(), index);
-    }
-
     /// Lets the memory of a channel go. Unmapping takes milliseconds, and the token would wait: the control
     /// thread does it.
     fn forget(&mut self, channel: ChannelId) {
@@ -572,11 +513,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 let result = self.open(at, &to, service, &request);
                 self.control.say(Note::Asked { ask, result });
             }
-            Command::AttachSource { channel, memory } => {
-                let token = self.next_token;
-                let (offered, units, slots, slot_at) = (None, 0, 0, Instant::ZERO);
-                self.attach(at, Source { channel, memory, token, offered, units, slots, slot_at });
-            }
+            Command::AttachSource { channel, memory } => self.attach(at, channel, memory),
             Command::Decline { channel, short } => self.node.decline(at, channel, short),
             Command::AttachSink { channel, memory } => {
                 // One that has ended meanwhile is not heard of again: nobody would take its memory away.
@@ -592,9 +529,16 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
             Command::ListenAgain { listener } => self.node.listen_again(listener),
             Command::Unlisten { listener } => self.node.unlisten(listener),
-            Command::Close { channel } => self.node.close(at, channel),
-            Command::Revoke { channel } => self.node.revoke(at, channel),
+            Command::Close { channel } => {
+                self.state_units(at, channel);
+                self.node.close(at, channel);
+            }
+            Command::Revoke { channel } => {
+                self.state_units(at, channel);
+                self.node.revoke(at, channel);
+            }
             Command::Abort { channel } => {
+                self.state_units(at, channel);
                 self.node.abort(at, channel);
                 self.forget(channel);
             }

@@ -5,7 +5,7 @@
 //! up after it, and what it keeps is bounded: [`KEPT_MAX`] files of the size of the log. `rota trace incident
 //! --save` is how one outlives its node.
 
-use rota_shm::control::IncidentInfo;
+use rota_shm::control::{CauseInfo, IncidentInfo};
 use rota_shm::layout::TRACE_SNAP_OCTETS;
 use rota_shm::{TraceFile, TraceReader};
 use rota_units::{Instant, Span};
@@ -31,8 +31,14 @@ struct Kept {
 /// The event of an incident that is still going on.
 struct Pending {
     event: u64,
-    kind: String,
+    kind: (String, bool),
     from: Instant,
+}
+
+/// Incidents of one kind that follow each other are counted. Units that their program left out are a kind of
+/// their own: late units before them must not hide that cause.
+fn kind_of(info: &IncidentInfo) -> (String, bool) {
+    (info.event.clone(), info.is_left_out())
 }
 
 /// All that the control thread knows of the log.
@@ -52,18 +58,19 @@ impl Incidents {
     /// lately.
     pub(crate) fn begin(&mut self, now: Instant, event: u64) -> Option<IncidentInfo> {
         let record = self.look(event)?;
-        if self.pending.iter().any(|pending| pending.kind == record.event) {
+        let kind = kind_of(&record);
+        if self.pending.iter().any(|pending| pending.kind == kind) {
             // Part of the one that goes on.
             return None;
         }
-        let alike = self.kept.iter_mut().rfind(|kept| kept.info.event == record.event);
+        let alike = self.kept.iter_mut().rfind(|kept| kind_of(&kept.info) == kind);
         let again = alike.filter(|kept| record.at_ns.saturating_sub(kept.info.last_ns) < AGAIN.as_nanos());
         if let Some(kept) = again {
             kept.info.more += 1;
             kept.info.last_ns = record.at_ns;
             return None;
         }
-        self.pending.push(Pending { event, kind: record.event.clone(), from: now });
+        self.pending.push(Pending { event, kind, from: now });
         Some(record)
     }
 
@@ -141,7 +148,8 @@ impl Incidents {
     pub(crate) fn explain(&mut self, now: Instant, journal: &crate::journal::Journal) {
         let fresh = |kept: &&mut Kept| now.as_nanos().saturating_sub(kept.info.at_ns) < EXPLAINED.as_nanos();
         for kept in self.kept.iter_mut().filter(fresh) {
-            kept.info.causes = journal.causes(Instant::from_nanos(kept.info.at_ns));
+            kept.info.causes.retain(|cause| cause.kind == CauseInfo::LEFT_OUT);
+            kept.info.causes.extend(journal.causes(Instant::from_nanos(kept.info.at_ns)));
         }
     }
 
@@ -160,7 +168,7 @@ impl Incidents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rota_shm::{TraceEvent, TraceRecord};
+    use rota_shm::{TraceEvent, TraceRecord, TraceVerdict};
 
     fn log(wanted: u32) -> (TraceFile, Incidents) {
         let file = TraceFile::create(wanted, 0, 0x88b5).unwrap();
@@ -242,6 +250,22 @@ mod tests {
         incidents.turn(ms(300));
         let words: Vec<String> = incidents.list().into_iter().map(|info| info.event).collect();
         assert_eq!(words, ["missed", "lost"]);
+    }
+
+    #[test]
+    fn late_units_do_not_hide_units_that_were_left_out() {
+        let (mut file, mut incidents) = log(64);
+        for (verdict, at) in [(TraceVerdict::Late, 0), (TraceVerdict::LeftOut, 1), (TraceVerdict::Missing, 2)]
+        {
+            let (event, extra, at_ns) = (TraceEvent::Missed, [14, 0, 0], ms(at).as_nanos());
+            let index = file.push(&TraceRecord { event, verdict, extra, at_ns, ..TraceRecord::default() });
+            incidents.begin(ms(at), index);
+        }
+        incidents.turn(ms(300));
+        let kept = incidents.list();
+        assert_eq!(kept.iter().map(|info| &*info.verdict).collect::<Vec<_>>(), ["late", "left-out"]);
+        let causes: Vec<&str> = kept[1].causes.iter().map(|cause| &*cause.sentence).collect();
+        assert_eq!(causes, ["the sending program left out 14 overdue units"]);
     }
 
     #[test]

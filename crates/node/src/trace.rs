@@ -11,7 +11,7 @@ mod tests;
 use judge::Judge;
 use rota_driver::stall::{StallEvent, StallKind, StallLog};
 use rota_proto::{
-    ChannelEvent, ChannelId, Contract, Counters, Delivery, Excluded, ModeName, Node, StationId,
+    ChannelEvent, ChannelId, Contract, Counters, Delivery, Excluded, ModeName, Node, Stated, StationId,
 };
 use rota_shm::{TraceEvent, TraceFile, TraceRecord, TraceVerdict};
 use rota_units::{Instant, Span};
@@ -85,7 +85,7 @@ pub(crate) struct Tracer {
     link_down: bool,
     look_again: Instant,
     /// What went wrong, by its kind: many late units must not hide one lost station.
-    alarms: [Alarm; 5],
+    alarms: [Alarm; 6],
 }
 
 impl Tracer {
@@ -115,7 +115,7 @@ impl Tracer {
             last_token: [0; 12],
             link_down: false,
             look_again: Instant::ZERO,
-            alarms: [Alarm::default(); 5],
+            alarms: [Alarm::default(); 6],
         }
     }
 
@@ -130,6 +130,7 @@ impl Tracer {
         let Some(file) = &mut self.file else { return };
         let index = file.push(record);
         let alarm = match record.event {
+            TraceEvent::Missed if record.verdict == TraceVerdict::LeftOut => 5,
             TraceEvent::Missed => 0,
             TraceEvent::Refused => 1,
             // Who says goodbye is not lost.
@@ -199,6 +200,16 @@ impl Tracer {
         let (event, verdict, number) = (TraceEvent::Missed, missed.verdict, missed.number);
         let (deadline_ns, late_ns) = (missed.deadline_ns, missed.late_ns);
         self.note(&TraceRecord { event, verdict, number, extra, deadline_ns, late_ns, kind: 0, ..record });
+    }
+
+    /// The program of a channel of this station left out so many units, from this one on.
+    pub(crate) fn left_out(&mut self, at: Instant, channel: ChannelId, number: u64, units: u64) {
+        let label = self.known.iter().find(|known| known.channel == channel).map_or(0, |known| known.label);
+        let (event, verdict, extra) = (TraceEvent::Missed, TraceVerdict::LeftOut, [units, 0, 0]);
+        let (at_ns, src, channel, none) =
+            (at.as_nanos(), self.seen.station, channel.0, TraceRecord::default());
+        let times = TraceRecord { at_ns, noted_ns: at_ns, ..none };
+        self.note(&TraceRecord { event, verdict, src, channel, label, number, extra, ..times });
     }
 
     /// A frame that was handed to the device, or that it had no room for.
@@ -447,8 +458,8 @@ impl Tracer {
                 let (channel, noted_ns, none) = (channel.0, at_ns, TraceRecord::default());
                 self.note(&TraceRecord { event, src, channel, extra, octets, at_ns, noted_ns, ..none });
             }
-            ChannelEvent::Closed { channel, cause, final_unit, .. } => {
-                self.closed(now, *channel, *cause, *final_unit);
+            ChannelEvent::Closed { channel, cause, stated, .. } => {
+                self.closed(now, *channel, *cause, *stated);
             }
             ChannelEvent::Contested { .. } => {}
             ChannelEvent::Struck(Excluded { mac, here, .. }) => {
@@ -489,14 +500,14 @@ impl Tracer {
         now: Instant,
         channel: ChannelId,
         cause: rota_proto::CloseCause,
-        final_unit: Option<u64>,
+        stated: Option<Stated>,
     ) {
         let (src, at_ns) = (self.seen.station, now.as_nanos());
         let (channel_number, none) = (channel.0, TraceRecord::default());
         if let Some(at) = self.known.iter().position(|known| known.channel == channel) {
             let mut known = self.known.swap_remove(at);
             // Only a receiver judges, of what it was promised: a sender's channel has a label here.
-            let sent = final_unit.filter(|_| known.label == 0 && known.bound > Span::ZERO);
+            let sent = stated.filter(|_| known.label == 0 && known.bound > Span::ZERO);
             for missed in known.judge.end(sent).into_iter().flatten() {
                 let record =
                     TraceRecord { channel: channel_number, dst: src, at_ns, noted_ns: at_ns, ..none };
@@ -506,7 +517,7 @@ impl Tracer {
         let broken =
             matches!(cause, rota_proto::CloseCause::ReservationLost | rota_proto::CloseCause::PeerGone);
         let octets = crate::session::why_closed(cause).as_bytes();
-        let (event, number) = (TraceEvent::Closed, final_unit.map_or(0, |units| units.saturating_add(1)));
+        let (event, number) = (TraceEvent::Closed, stated.map_or(0, |stated| stated.units.saturating_add(1)));
         let (channel, extra) = (channel_number, [u64::from(broken), 0, 0]);
         self.note(&TraceRecord {
             event,

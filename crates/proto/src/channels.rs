@@ -17,6 +17,7 @@ mod meter;
 #[cfg(feature = "model")]
 mod model;
 mod probe;
+mod stated;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +32,7 @@ use meter::Meter;
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
+pub use stated::Stated;
 use std::collections::VecDeque;
 
 /// What a program asks for.
@@ -183,6 +185,9 @@ struct Outgoing {
     state: Sending,
     contract: Contract,
     units: u64,
+    /// The units that were offered, and those that its node was told of.
+    offered: Stated,
+    told: Stated,
     meter: Meter,
     cause: CloseCause,
     refusal: Option<Refusal>,
@@ -344,6 +349,8 @@ impl Channels {
             state: Sending::Connecting,
             contract: Contract::default(),
             units: 0,
+            offered: Stated::default(),
+            told: Stated::default(),
             meter: Meter::default(),
             cause: CloseCause::Closed,
             refusal: None,
@@ -529,9 +536,9 @@ impl Channels {
             let (channel, contract) = (channel.id, channel.contract);
             self.events.push_back(ChannelEvent::Probed { channel, contract });
         } else if !channel.silent {
-            let (tally, cause, final_unit) = (channel.meter.tally, channel.cause, Some(channel.units));
+            let (tally, cause, stated) = (channel.final_tally(), channel.cause, Some(channel.stated()));
             let channel = channel.id;
-            self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit, tally, listener: None });
+            self.events.push_back(ChannelEvent::Closed { channel, cause, stated, tally, listener: None });
         }
     }
 
@@ -688,8 +695,8 @@ impl Channels {
 
     fn on_close(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
         if let Some(at) = self.incoming.iter().position(|c| c.peer == from && c.remote == signal.channel) {
-            let (cause, sent) = (CloseCause::from_code(signal.code), Some(signal.final_unit));
-            self.end_incoming(at, cause, sent, None);
+            let stated = Stated { units: signal.final_unit, left_out: signal.left_out };
+            self.end_incoming(at, CloseCause::from_code(signal.code), Some(stated), None);
         }
         // Each answer has the counts: the sender forgets the channel as soon as it has heard the end.
         let ended = self.ended.iter().find(|(peer, last)| *peer == from && last.channel == signal.channel);
@@ -724,11 +731,11 @@ impl Channels {
         &mut self,
         at: usize,
         cause: CloseCause,
-        final_unit: Option<u64>,
+        stated: Option<Stated>,
         tell: Option<(Instant, &mut Rether)>,
     ) {
         let mut ended = self.incoming.swap_remove(at);
-        let tally = ended.meter.end(final_unit.filter(|_| ended.opened));
+        let tally = ended.meter.end(stated.filter(|_| ended.opened));
         if tally.broken() > 0 {
             if self.ended.len() == ENDED_MAX {
                 self.ended.pop_front();
@@ -745,7 +752,7 @@ impl Channels {
             // once, and is not to hear that nobody listens.
             self.returning.push(taker);
         }
-        self.events.push_back(ChannelEvent::Closed { channel, cause, final_unit, tally, listener });
+        self.events.push_back(ChannelEvent::Closed { channel, cause, stated, tally, listener });
     }
 
     /// Which channel a fragment belongs to, and where in it; it is counted there.
@@ -783,6 +790,7 @@ impl Channels {
             last: unit.last,
             schedule_ns: unit.schedule_ns,
             arrived,
+            left_out: unit.left_out,
         };
         channel.meter.fragment(&descriptor, octets, one_clock, channel.contract.bound);
         Some((channel.id, descriptor))
@@ -941,7 +949,8 @@ impl Outgoing {
             unit_octets_max: if verb == Verb::Connect { room_octets } else { unit_octets_max },
             period_ns: self.request.period.as_nanos() as u32,
             bound_ns: self.contract.bound.as_nanos(),
-            final_unit: if verb == Verb::Connect { self.before } else { self.units },
+            final_unit: if verb == Verb::Connect { self.before } else { self.stated().units },
+            left_out: self.stated().left_out,
             ..Signal::new(verb, self.id.0, self.label)
         }
     }

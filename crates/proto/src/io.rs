@@ -43,6 +43,9 @@ pub struct UnitRef {
     pub octets: u32,
     /// When its sender meant it to leave, ns on the sender's monotonic clock.
     pub schedule_ns: u64,
+    /// Units that its program left out before it so far, modulo 2^16. They have numbers; between two units
+    /// there are fewer than 2^15.
+    pub left_out: u16,
 }
 
 /// What a machine is told.
@@ -234,6 +237,8 @@ pub struct UnitDescriptor {
     pub schedule_ns: u64,
     /// When the kernel received it.
     pub arrived: Option<Instant>,
+    /// Units that the sending program left out before it so far, modulo 2^16.
+    pub left_out: u16,
 }
 
 /// Where the octets of units come from: the rings that a node shares with its clients.

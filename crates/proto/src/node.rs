@@ -1,7 +1,7 @@
 //! The machines of one station, composed.
 
 use crate::channels::{
-    ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage,
+    ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated,
 };
 use crate::io::{
     ChannelId, Delivery, FrameBuf, HostTag, Input, LLC_TAGS, Output, PortId, Received, StationId, UnitFate,
@@ -97,7 +97,7 @@ impl Node {
                 None
             }
             Input::UnitReady { channel, unit } => {
-                self.channels.note_offer(channel, unit.octets);
+                self.channels.note_offer(channel, &unit);
                 self.link.on_unit_ready(channel, unit);
                 None
             }
@@ -269,6 +269,12 @@ impl Node {
         }
         self.settle(now);
         opened
+    }
+
+    /// Tells the units that the program of a channel has handed over or left out, as far as they were not
+    /// offered: to be called before the channel ends, so that its receiver learns of all of them.
+    pub fn state_units(&mut self, channel: ChannelId, stated: Stated) {
+        self.channels.state(channel, stated);
     }
 
     /// Sends what is ready, gives the reservation back, tells the peer.

@@ -228,6 +228,7 @@ fn a_unit_that_was_on_the_wire_before_is_no_evidence() {
                 number: at as u16,
                 fragment: 0,
                 last: true,
+                left_out: 0,
                 unit_octets: 4,
                 schedule_ns: 0,
             };

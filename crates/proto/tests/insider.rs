@@ -221,7 +221,7 @@ impl Segment {
         let (unit_octets_max, room_octets, period) = (1_000, 4_000, self.settings.trt);
         let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
         if let Ok(channel) = self.nodes[from].open(self.now, &request) {
-            let unit = UnitRef { number: 0, octets: 1_000, schedule_ns: 0 };
+            let unit = UnitRef { number: 0, octets: 1_000, schedule_ns: 0, left_out: 0 };
             self.nodes[from].handle(self.now, Input::UnitReady { channel, unit });
         }
         let host = Input::HostFrame { port: PortId(0), tag: HostTag(3), octets: 1_514, level: 2 };
@@ -330,7 +330,8 @@ impl Segment {
         let (label, number) = (self.dice.near(1, 0xffff) as u16, self.dice.near(0, 0xffff) as u16);
         let (fragment, last) = (self.dice.near(0, 4_095) as u16, self.dice.once_in(2));
         let schedule_ns = self.dice.near(0, u64::MAX);
-        UnitHeader { label, number, fragment, last, unit_octets, schedule_ns }.emit(into);
+        let left_out = schedule_ns as u16;
+        UnitHeader { label, number, fragment, last, left_out, unit_octets, schedule_ns }.emit(into);
         20 + self.dice.near(1_000, 1_400) as usize
     }
 
@@ -342,13 +343,15 @@ impl Segment {
         let mut number = || self.dice.near(3, u64::MAX);
         let (units, late, lost, incomplete) = (number(), number(), number(), number());
         let tally = Tally { units, late, lost, incomplete, latest_by_ns: number() };
+        let bound_ns = self.dice.near(40_000_000, u64::MAX);
         Signal {
             tally,
             code: self.dice.near(0, 255) as u8,
             service: self.dice.near(7, 0xffff) as u16,
             unit_octets_max: self.dice.near32(1_000),
             period_ns: self.dice.near32(33_333_333),
-            bound_ns: self.dice.near(40_000_000, u64::MAX),
+            bound_ns,
+            left_out: bound_ns,
             final_unit: self.dice.near(3, u64::MAX),
             ..Signal::new(verb, self.dice.near(1, u64::MAX), self.dice.near(1, 0xffff) as u16)
         }

@@ -136,7 +136,7 @@ fn a_running_ring_allocates_nothing() {
     let (received, ordinary) = (pair.received, pair.ordinary);
     let counted = allocation_counter::measure(|| {
         for number in 0..100 {
-            let unit = UnitRef { number, octets: 6_250, schedule_ns: pair.now.as_nanos() };
+            let unit = UnitRef { number, octets: 6_250, schedule_ns: pair.now.as_nanos(), left_out: 0 };
             let now = pair.now;
             pair.nodes[0].handle(now, Input::UnitReady { channel, unit });
             let host =

@@ -241,7 +241,7 @@ impl Board {
     }
 
     /// Moves the channel to another state. A closed channel stays closed, with its first cause.
-    /// `final_units`, where known, is how many units the sender had sent in all.
+    /// `final_units`, where known, is how many units the sender had handed over or left out in all.
     pub fn set_state(&self, state: ChannelState, final_units: Option<u64>) {
         if matches!(self.view().state(), ChannelState::Closed(_)) {
             return;

@@ -12,7 +12,7 @@ pub const BOARD_MAGIC: u64 = u64::from_be_bytes(*b"RotaChan");
 /// First word of a counters file: "RotaCntr".
 pub const COUNTERS_MAGIC: u64 = u64::from_be_bytes(*b"RotaCntr");
 /// Version of all layouts in this module; the two sides must agree exactly.
-pub const LAYOUT_VERSION: u64 = 4;
+pub const LAYOUT_VERSION: u64 = 5;
 /// Most octets of a unit in one fragment: an MTU of 9,000 without Rota's own 64.
 pub const FRAGMENT_OCTETS_MAX: u32 = 8_936;
 /// Most octets of a message in one slot of a socket's receive ring.
@@ -62,7 +62,7 @@ pub struct BoardHeader {
     pub state: u64,
     /// A [`crate::CloseCause`] code.
     pub cause: u64,
-    /// How many units the sender had sent when it closed, plus one; 0 = not known.
+    /// How many units the sender had handed over or left out when it closed, plus one; 0 = not known.
     pub final_units: u64,
     /// Futex word in the first four octets; bumped whenever anything above changed.
     pub event: u64,
@@ -85,7 +85,9 @@ pub struct TxHeader {
     pub armed: u64,
     /// A [`crate::Sleep`] code: what the client, asleep on the futex word, is to be woken for. Sockets only.
     pub asleep: u64,
-    reserved: [u64; 5],
+    /// Units of a channel that the client has left out: they have numbers, and no slot in the ring.
+    pub left_out: u64,
+    reserved: [u64; 4],
 }
 
 /// Head of one slot of the client-written ring; the unit's octets follow.
@@ -93,7 +95,7 @@ pub struct TxHeader {
 pub struct TxDescriptor {
     /// Seqlock: see [`sequence_open`] and [`sequence_shut`].
     pub sequence: u64,
-    /// The unit's number, strictly increasing.
+    /// The unit's number, strictly increasing: the units before it, those left out included.
     pub number: u64,
     /// The unit's length in octets.
     pub octets: u64,

@@ -364,6 +364,8 @@ pub struct UnitHeader {
     pub fragment: u16,
     /// Whether it is the unit's last fragment.
     pub last: bool,
+    /// Units before this one that the sending program left out so far, modulo 2^16. They have numbers.
+    pub left_out: u16,
     /// Octets of the whole unit.
     pub unit_octets: u32,
     /// When the sender meant the unit to leave, ns since its incarnation began. Use differences only.
@@ -385,13 +387,11 @@ impl UnitHeader {
         if packed & 7 != UNIT_VERSION {
             return Err(Malformed::Field("unit version"));
         }
-        if reader.u16()? != 0 {
-            return Err(Malformed::Field("unit reserved"));
-        }
+        let left_out = reader.u16()?;
         let unit_octets = reader.u32()?;
         let schedule_ns = reader.u64()?;
-        let header =
-            Self { label, number, fragment: packed >> 4, last: packed & 8 != 0, unit_octets, schedule_ns };
+        let (fragment, last) = (packed >> 4, packed & 8 != 0);
+        let header = Self { label, number, fragment, last, left_out, unit_octets, schedule_ns };
         if reader.0.len() as u64 > u64::from(unit_octets) {
             return Err(Malformed::Field("unit length"));
         }
@@ -405,7 +405,7 @@ impl UnitHeader {
             .u16(self.label)
             .u16(self.number)
             .u16(self.fragment << 4 | u16::from(self.last) << 3 | UNIT_VERSION)
-            .u16(0)
+            .u16(self.left_out)
             .u32(self.unit_octets)
             .u64(self.schedule_ns);
     }

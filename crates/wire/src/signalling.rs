@@ -16,7 +16,7 @@ pub enum Verb {
     Opened,
     /// "I have noted the contract", which it repeats.
     OpenedAck,
-    /// "The channel ends; `final_unit` was the last one."
+    /// "The channel ends; it had `final_unit` units, of which the program left out `left_out`."
     Close,
     /// "I have noted the end, and these are my counts."
     CloseAck,
@@ -115,9 +115,11 @@ pub struct Signal {
     pub period_ns: u32,
     /// The proven bound from ready to delivered, ns.
     pub bound_ns: u64,
-    /// How many units were sent before the close; in [`Verb::Connect`] on the channels that this one
-    /// continues.
+    /// How many units the program handed over or left out before the close; in [`Verb::Connect`] on the
+    /// channels that this one continues.
     pub final_unit: u64,
+    /// How many of these the program left out; only in [`Verb::Close`], in the place of the bound.
+    pub left_out: u64,
     /// The counts of units, in [`Verb::Tally`] and [`Verb::CloseAck`]; other verbs do not send them.
     pub tally: Tally,
 }
@@ -128,9 +130,20 @@ impl Signal {
 
     /// A signal with only the fields that every verb has.
     pub const fn new(verb: Verb, channel: u64, label: u16) -> Self {
-        let (code, service, unit_octets_max, period_ns, bound_ns, final_unit) = (0, 0, 0, 0, 0, 0);
         let tally = Tally { units: 0, late: 0, lost: 0, incomplete: 0, latest_by_ns: 0 };
-        Self { verb, code, service, label, channel, unit_octets_max, period_ns, bound_ns, final_unit, tally }
+        Self {
+            verb,
+            code: 0,
+            service: 0,
+            label,
+            channel,
+            unit_octets_max: 0,
+            period_ns: 0,
+            bound_ns: 0,
+            final_unit: 0,
+            left_out: 0,
+            tally,
+        }
     }
 
     /// Whether an acknowledgement repeats the contract that this signal tells.
@@ -148,7 +161,8 @@ impl Signal {
         let code = reader.u8()?;
         let (service, label, channel) = (reader.u16()?, reader.u16()?, reader.u64()?);
         let (unit_octets_max, period_ns) = (reader.u32()?, reader.u32()?);
-        let (bound_ns, final_unit) = (reader.u64()?, reader.u64()?);
+        let (figure, final_unit) = (reader.u64()?, reader.u64()?);
+        let (bound_ns, left_out) = if verb == Verb::Close { (0, figure) } else { (figure, 0) };
         let tally = if verb.has_tally() { Tally::parse(&mut reader)? } else { Tally::default() };
         reader.end()?;
         Ok(Self {
@@ -161,6 +175,7 @@ impl Signal {
             period_ns,
             bound_ns,
             final_unit,
+            left_out,
             tally,
         })
     }
@@ -169,7 +184,8 @@ impl Signal {
     pub fn emit(&self, body: &mut [u8]) -> usize {
         let mut writer = Writer::new(body);
         writer.u8(self.verb.code()).u8(self.code).u16(self.service).u16(self.label).u64(self.channel);
-        writer.u32(self.unit_octets_max).u32(self.period_ns).u64(self.bound_ns).u64(self.final_unit);
+        let figure = if self.verb == Verb::Close { self.left_out } else { self.bound_ns };
+        writer.u32(self.unit_octets_max).u32(self.period_ns).u64(figure).u64(self.final_unit);
         if self.verb.has_tally() {
             self.tally.emit(&mut writer);
         }

@@ -171,7 +171,9 @@ proptest! {
         (unit_octets_max, period_ns, bound_ns, final_unit) in any::<(u32, u32, u64, u64)>(),
     ) {
         let signal = Signal {
-            verb, code, service, label, channel, unit_octets_max, period_ns, bound_ns, final_unit,
+            verb, code, service, label, channel, unit_octets_max, period_ns, final_unit,
+            bound_ns: if verb == Verb::Close { 0 } else { bound_ns },
+            left_out: if verb == Verb::Close { bound_ns } else { 0 },
             tally: Tally::default(),
         };
         let (late, lost) = (bound_ns >> 8, u64::from(period_ns));
@@ -223,9 +225,9 @@ proptest! {
     #[test]
     fn unit_headers_read_back(
         (label, number, fragment, last) in (any::<u16>(), any::<u16>(), 0u16..4096, any::<bool>()),
-        (unit_octets, schedule_ns) in (100u32.., any::<u64>()),
+        (unit_octets, schedule_ns, left_out) in (100u32.., any::<u64>(), any::<u16>()),
     ) {
-        let header = UnitHeader { label, number, fragment, last, unit_octets, schedule_ns };
+        let header = UnitHeader { label, number, fragment, last, left_out, unit_octets, schedule_ns };
         let mut body = [0; 120];
         header.emit(&mut body);
         let (read, payload) = UnitHeader::parse(&body).expect("a sound header");

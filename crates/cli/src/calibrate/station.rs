@@ -101,6 +101,7 @@ impl Station {
             number: self.seq as u16,
             fragment: 0,
             last: false,
+            left_out: 0,
             unit_octets: octets as u32,
             schedule_ns: 0,
         };

@@ -22,6 +22,7 @@ pub enum Assumption {
     ForeignSender,
     HostStall,
     OverSending,
+    LeftOut,
     LostFrame,
     LinkChange,
     /// A station fell silent, and from here nobody can see why.
@@ -50,6 +51,7 @@ impl Assumption {
             Self::ForeignSender => "foreign_sender",
             Self::HostStall => "host_stall",
             Self::OverSending => "over_sending",
+            Self::LeftOut => "left_out",
             Self::LostFrame => "lost_frame",
             Self::LinkChange => "link_change",
             Self::StationSilent => "station_silent",
@@ -83,10 +85,13 @@ pub fn headline(about: &Entry, own: &str) -> String {
             )
         }
         (TraceEvent::Missed, TraceVerdict::Missing) => {
-            let n = record.extra[0];
-            let units =
-                if n == 1 { format!("unit {unit}") } else { format!("units {unit} to {}", unit + n - 1) };
-            format!("{units} of channel {channel} never reached {own}")
+            format!("{} of channel {channel} never reached {own}", units(record))
+        }
+        (TraceEvent::Missed, TraceVerdict::LeftOut) if at_home => {
+            format!("a program on {own} left out {} of channel {channel}", units(record))
+        }
+        (TraceEvent::Missed, TraceVerdict::LeftOut) => {
+            format!("{} of channel {channel} never reached {own}: they were left out", units(record))
         }
         (TraceEvent::Missed, _) => {
             let late = Span::from_nanos(record.late_ns.unsigned_abs());
@@ -112,6 +117,13 @@ pub fn headline(about: &Entry, own: &str) -> String {
         }
         _ => format!("{}: {}", record.event.word(), text::what(about)),
     }
+}
+
+/// "unit 7" or "units 7 to 9": those of which nothing came. Their number is the other end's word.
+fn units(record: &TraceRecord<'_>) -> String {
+    let (first, n) = (record.number, record.extra[0]);
+    let last = first.saturating_add(n.saturating_sub(1));
+    if n == 1 { format!("unit {first}") } else { format!("units {first} to {last}") }
 }
 
 /// Tells an incident; nothing when its own event is not among the events.
@@ -194,6 +206,9 @@ impl Scene<'_> {
         if record.event == TraceEvent::Refused {
             return (Assumption::None, refused(self.about));
         }
+        if record.verdict == TraceVerdict::LeftOut {
+            return (Assumption::LeftOut, self.left_out(own));
+        }
         if self.any(&[TraceEvent::LinkDown, TraceEvent::LinkUp]) {
             let text =
                 format!("The assumption that broke: the link of {own} changed (it went down or came up).");
@@ -252,6 +267,18 @@ impl Scene<'_> {
              again. {elsewhere}; a host outside the agreement that fills a switch cannot be seen from here."
         );
         (Assumption::Unexplained, text)
+    }
+
+    fn left_out(&self, own: &str) -> String {
+        let (n, beside) = (self.about.record.extra[0], self.stall());
+        let s = if n == 1 { "" } else { "s" };
+        let beside = beside.map_or(String::new(), |stall| {
+            format!(" In the same time the host of {own} stood still for {stall}.")
+        });
+        format!(
+            "The assumption that broke: the sending program left out {n} overdue unit{s}. It was not there \
+             in their turns, or units before them still waited for their slots.{beside}"
+        )
     }
 
     fn lost_frame(&self) -> String {
@@ -493,6 +520,24 @@ mod tests {
         let missing = told(&[missing], 0);
         assert_eq!(missing.assumption, Assumption::LostFrame);
         assert!(missing.text.contains("units 12 to 14 of channel 7 never reached n2"), "{}", missing.text);
+    }
+
+    /// The wire was said to have lost them.
+    #[test]
+    fn units_that_were_left_out_are_laid_to_their_program() {
+        let mut out = late(0, 100);
+        (out.record.verdict, out.record.extra) = (TraceVerdict::LeftOut, [14, 0, 0]);
+        let said = told(&[out.clone(), stall(1, 60, 110)], 0);
+        assert_eq!(said.assumption, Assumption::LeftOut);
+        for part in [
+            "units 12 to 25 of channel 7 never reached n2: they were left out",
+            "the sending program left out 14 overdue units",
+            "the host of n2 stood still for 50",
+        ] {
+            assert!(said.text.contains(part), "{part}: {}", said.text);
+        }
+        (out.record.src, out.src, out.record.extra[0]) = (2, Some(who(2)), u64::MAX);
+        assert!(told(&[out], 0).text.contains("a program on n2 left out units 12 to"));
     }
 
     #[test]

@@ -90,6 +90,12 @@ pub fn what(entry: &Entry) -> String {
             TraceVerdict::Missing => {
                 format!("channel {}: {a} units from {} on never came", record.channel, record.number)
             }
+            TraceVerdict::LeftOut => {
+                format!(
+                    "channel {}: its program left out {a} units from {} on",
+                    record.channel, record.number
+                )
+            }
             _ => {
                 let deadline = deadline(entry).unwrap_or_default();
                 format!("channel {} unit {}: {deadline}", record.channel, record.number)

@@ -106,10 +106,7 @@ impl ChannelSink {
         let pacer = loop {
             change.announce(&end, &format!("{name} is opened again"), clock::now());
             if let Err(error) = self.channel.reattach(change.left(clock::now())) {
-                let is_final = matches!(error, rota::OpenError::Refused(_));
-                let Failure { exit, sentence: why } = error.into();
-                let ended = if is_final { change.denied(&end, &why) } else { change.gave_up(&end, &why) };
-                return Err(Failure { exit, ..ended });
+                return Err(change.failed(&end, error));
             }
             match self.channel.pacer(FIRST_SLOT_PATIENCE.min(change.left(clock::now()))) {
                 Ok(pacer) => break pacer,
@@ -175,17 +172,16 @@ impl UnitSink for ChannelSink {
     }
 
     fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed {
-        let Self { channel, stalls, .. } = *self;
-        // If the end is not confirmed, the counts reported before it are used.
-        let tally = channel.tally();
+        let Self { mut channel, stalls, .. } = *self;
         let closed = played.and_then(|_| {
-            channel.close(DRAIN).map_err(|error| match error {
+            channel.finish(DRAIN).map_err(|error| match error {
                 CloseError::Closed(cause) => Failure::from(cause),
                 other => Failure::failed(other.to_string()),
             })
         });
-        let tally = closed.as_ref().map_or(tally, |report| report.tally);
-        Closed { stalls: stalls.into_stalls(), tally, failure: closed.err() }
+        // If the end is not confirmed, the counts reported before it are used.
+        let (tally, unsent) = (channel.tally(), channel.unsent());
+        Closed { stalls: stalls.into_stalls(), tally, unsent, failure: closed.err() }
     }
 }
 
@@ -207,6 +203,9 @@ impl ChannelSource {
         let Some(change) = &mut self.reattach else { return Err(end) };
         change.begin(clock::now());
         self.tally = tally;
+        // The count has the units lost at its end, if the sender stated them.
+        let sent = self.channel.as_ref().and_then(RecvChannel::units_sent);
+        sent.into_iter().for_each(|sent| self.stream.passed(sent));
         let from =
             self.channel.take().map_or(String::new(), |channel| format!(" from {}", channel.peer().name));
         let name = format!("the channel{from} to service {service}");
@@ -328,6 +327,10 @@ impl UnitSource for ChannelSource {
             incomplete: self.tally.incomplete.saturating_add(now.incomplete),
             latest_by_ns: self.tally.latest_by_ns.max(now.latest_by_ns),
         }
+    }
+
+    fn lost_after(&self) -> u64 {
+        self.channel.as_ref().map_or(0, RecvChannel::lost_after)
     }
 
     fn stalls(self: Box<Self>) -> Vec<Stall> {

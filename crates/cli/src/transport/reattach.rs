@@ -1,7 +1,7 @@
 //! `--reattach`: the change from a channel that the end of a node has ended to the next one, and its time.
 
 use crate::exit::{Failure, complain};
-use rota::CloseCause;
+use rota::{CloseCause, OpenError};
 use rota_units::{Instant, Span};
 
 /// True if a node has ended at one end, so that the channel can be opened again at the next node.
@@ -49,8 +49,17 @@ impl Change {
         Failure { exit: end.exit, sentence }
     }
 
+    /// The end of the program, because the channel could not be opened again: its exit code is that of this
+    /// error, also of a refusal, which is final.
+    pub(super) fn failed(&self, end: &Failure, error: OpenError) -> Failure {
+        let is_final = matches!(error, OpenError::Refused(_));
+        let Failure { exit, sentence: why } = error.into();
+        let ended = if is_final { self.denied(end, &why) } else { self.gave_up(end, &why) };
+        Failure { exit, ..ended }
+    }
+
     /// The end of the program before the time is over, because of an answer that is final.
-    pub(super) fn denied(&self, end: &Failure, why: &str) -> Failure {
+    fn denied(&self, end: &Failure, why: &str) -> Failure {
         let sentence = format!("{}; not opened again (--reattach {}): {why}", end.sentence, self.time);
         Failure { exit: end.exit, sentence }
     }
@@ -64,6 +73,7 @@ pub(super) fn turns_between(last: Instant, next: Instant, period: Span) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
 
     #[test]
     fn the_time_of_a_change_is_spent_once() {
@@ -87,6 +97,16 @@ mod tests {
         assert_eq!(denied, "the node is gone; not opened again (--reattach 30 s): refused: no room");
         let gave_up = change.gave_up(&end, "no node").sentence;
         assert!(gave_up.contains("not open again within 30 s (--reattach): no node"), "{gave_up}");
+    }
+
+    #[test]
+    fn a_refusal_of_the_next_node_has_the_exit_code_of_a_refusal() {
+        let (change, end) = (Change::within(Span::from_millis(25_000)), Failure::failed("the node is gone"));
+        let refusal = rota::RefusalInfo { sentence: "no room".into(), ..rota::RefusalInfo::default() };
+        let refused = change.failed(&end, OpenError::Refused(Box::new(refusal)));
+        assert_eq!((refused.exit, refused.sentence.contains("not opened again")), (Exit::Refused, true));
+        let nobody = change.failed(&end, OpenError::NoListener("nobody listens".into()));
+        assert_eq!((nobody.exit, nobody.sentence.contains("not open again within")), (Exit::NotThere, true));
     }
 
     #[test]

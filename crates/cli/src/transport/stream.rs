@@ -47,6 +47,11 @@ impl Stream {
         number
     }
 
+    /// The channel has ended after so many units; those that did not come are counted.
+    pub(super) fn passed(&mut self, on_channel: u64) {
+        self.next = self.next.max(self.first.saturating_add(on_channel));
+    }
+
     /// All units up to the end of the channel, on which so many were sent, if that is known.
     pub(super) fn sent(&self, on_channel: Option<u64>) -> u64 {
         on_channel.map_or(self.next, |sent| self.first.saturating_add(sent))

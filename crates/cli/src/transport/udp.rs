@@ -135,7 +135,7 @@ impl UnitSink for UdpSink {
 
     fn close(mut self: Box<Self>, played: Result<u64, Failure>) -> Closed {
         let failure = played.and_then(|sent| self.put_end(sent)).err();
-        Closed { stalls: self.stalls.into_stalls(), tally: ChannelTally::default(), failure }
+        Closed { stalls: self.stalls.into_stalls(), tally: ChannelTally::default(), unsent: 0, failure }
     }
 }
 

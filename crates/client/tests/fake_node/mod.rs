@@ -335,7 +335,8 @@ impl World {
                 return true;
             }
             let cause = CloseCause::Finished;
-            end(flow, cause, behaviour.final_units.unwrap_or(flow.sent));
+            let (written, left_out) = flow.source.ring.stated();
+            end(flow, cause, behaviour.final_units.unwrap_or(written + left_out));
             let reply = Reply::Closed {
                 channel: flow.id,
                 cause: cause.sentence().into(),

@@ -50,13 +50,13 @@ impl Control<'_> {
             ChannelEvent::Refused { channel, refusal } | ChannelEvent::NotChanged { channel, refusal } => {
                 say(Level::Warn, "refused", &format!("refused: {}: {refusal}", self.called(*channel)));
             }
-            ChannelEvent::Closed { channel, cause, final_unit, tally, .. } => {
+            ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
                 let why = crate::session::board_cause(*cause);
                 let broken = crate::tally::sentence(&crate::tally::on_board(*tally));
                 let is_well = why.is_clean() && broken.is_none();
                 let level = if is_well { Level::Info } else { Level::Warn };
                 let broken = broken.map_or(String::new(), |broken| format!(" ({broken})"));
-                let units = final_unit.map_or(String::new(), |units| format!(", {units} units"));
+                let units = stated.map_or(String::new(), |stated| format!(", {} units", stated.units));
                 let words = crate::session::why_closed(*cause);
                 let text = format!("closed: {}{units}{broken}: {words}", self.called(*channel));
                 say(level, "closed", &text);

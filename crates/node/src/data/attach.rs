@@ -2,15 +2,17 @@
 //! channel or the socket, and nothing else.
 
 use super::{Data, Source};
-use crate::commands::{Note, Remains, SocketMemory};
+use crate::commands::{Note, Remains, SocketMemory, SourceMemory};
 use crate::gate::Egress;
 use rota_driver::device::FrameDevice;
 use rota_driver::poller::Trigger;
+use rota_proto::ChannelId;
 use rota_units::Instant;
 use std::os::fd::AsFd;
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
-    pub(super) fn attach(&mut self, at: Instant, source: Source) {
+    pub(super) fn attach(&mut self, at: Instant, channel: ChannelId, memory: SourceMemory) {
+        let source = Source::new(channel, memory, self.next_token, at);
         self.next_token += 1;
         // Registered edge-triggered and never read: a client can make either of those block.
         if let Err(error) = self.poller.add(source.memory.doorbell.as_fd(), source.token, Trigger::Edge) {

@@ -3,7 +3,7 @@
 //! How late one is, [`OneWay`] says, and which are lost or in part [`Follow`]; the meters of
 //! channels use both, too.
 
-use rota_proto::{Contract, Follow, Followed, OneWay, UnitDescriptor};
+use rota_proto::{Contract, Follow, Followed, OneWay, Stated, UnitDescriptor};
 use rota_shm::TraceVerdict;
 use rota_units::Instant;
 
@@ -14,8 +14,6 @@ pub(super) struct Judge {
     same_clock: bool,
     clocks: OneWay,
     follow: Follow,
-    /// The unit that was last told to be late.
-    told: Option<u64>,
     /// When the next unit may be sent at the earliest, by the sender's schedules and the period.
     conforms: i64,
     early: i64,
@@ -27,7 +25,7 @@ pub(super) struct Judged {
     pub(super) late_ns: i64,
     pub(super) verdict: TraceVerdict,
     /// What was missed before it, and itself.
-    pub(super) missed: [Option<Missed>; 3],
+    pub(super) missed: [Option<Missed>; 4],
 }
 
 /// A unit that was not there as promised.
@@ -53,7 +51,6 @@ impl Judge {
             same_clock,
             clocks: OneWay::default(),
             follow: Follow::default(),
-            told: None,
             conforms: i64::MIN,
             early: 0,
         };
@@ -71,15 +68,17 @@ impl Judge {
     pub(super) fn fragment(&mut self, unit: &UnitDescriptor, octets: u16, at: Instant) -> Judged {
         let schedule = unit.schedule_ns.cast_signed();
         let arrived = unit.arrived.unwrap_or(at);
-        let offset = self.clocks.offset(arrived, unit.schedule_ns, self.same_clock);
         let found = self.follow.fragment(unit, octets.into());
+        // The same arrivals count as in the meter of the channel, so that both state one lateness.
+        let is_there = found.whole && unit.arrived.is_some();
+        let offset = self.clocks.offset_of(is_there, arrived, unit.schedule_ns, self.same_clock);
         if found.begins {
             self.sends(unit.schedule_ns);
         }
-        let [incomplete, missing] = missed(&found);
+        let [incomplete, missing, left_out] = missed(&found);
         // Before the reservation is confirmed nothing has been promised.
         if self.bound <= 0 {
-            let missed = [incomplete, missing, None];
+            let missed = [incomplete, missing, left_out, None];
             return Judged { deadline_ns: 0, late_ns: 0, verdict: TraceVerdict::None, missed };
         }
         let offset = i64::try_from(offset).unwrap_or(if offset < 0 { i64::MIN } else { i64::MAX });
@@ -88,14 +87,12 @@ impl Judge {
         let late = late_ns > 0;
         let deadline_ns = u64::try_from(deadline).unwrap_or(0);
         let verdict = if late { TraceVerdict::Late } else { TraceVerdict::InTime };
-        let news = late && self.told != Some(unit.number);
-        let missed = news.then(|| {
-            self.told = Some(unit.number);
+        let missed = (late && is_there).then(|| {
             let early_ns = self.early.cast_unsigned();
             let units = self.bound.cast_unsigned();
             Missed { verdict, number: unit.number, units, octets: 0, early_ns, deadline_ns, late_ns }
         });
-        Judged { deadline_ns, late_ns, verdict, missed: [incomplete, missing, missed] }
+        Judged { deadline_ns, late_ns, verdict, missed: [incomplete, missing, left_out, missed] }
     }
 
     /// A unit with this schedule is sent: how much earlier than one each period allows.
@@ -108,14 +105,15 @@ impl Judge {
         self.early.cast_unsigned()
     }
 
-    /// The channel is over; its sender says how many units it sent.
-    pub(super) fn end(&mut self, sent: Option<u64>) -> [Option<Missed>; 2] {
+    /// The channel is over; its sender says how many units it had.
+    pub(super) fn end(&mut self, sent: Option<Stated>) -> [Option<Missed>; 3] {
         missed(&std::mem::take(&mut self.follow).end(sent))
     }
 }
 
-/// A unit that came in part, and those that did not come.
-fn missed(found: &Followed) -> [Option<Missed>; 2] {
+/// A unit that came in part, those that did not come, and of these the ones that their program left out. The
+/// latter follow those that the wire lost, as far as their numbers go: nobody knows which were which.
+fn missed(found: &Followed) -> [Option<Missed>; 3] {
     let of = |verdict, number, units, octets| Missed {
         verdict,
         number,
@@ -126,6 +124,11 @@ fn missed(found: &Followed) -> [Option<Missed>; 2] {
         late_ns: 0,
     };
     let in_part = found.in_part.map(|(number, octets)| of(TraceVerdict::Incomplete, number, 0, octets));
-    let (first, units) = found.lost;
-    [in_part, (units > 0).then(|| of(TraceVerdict::Missing, first, units, 0))]
+    let ((first, units), left_out) = (found.lost, found.left_out);
+    let lost = units.saturating_sub(left_out);
+    [
+        in_part,
+        (lost > 0).then(|| of(TraceVerdict::Missing, first, lost, 0)),
+        (left_out > 0).then(|| of(TraceVerdict::LeftOut, first.saturating_add(lost), left_out, 0)),
+    ]
 }

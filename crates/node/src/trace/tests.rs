@@ -16,7 +16,16 @@ fn contract() -> Contract {
 /// A fragment of 100 of a unit's 200 octets.
 fn fragment(number: u64, fragment: u16, schedule_ns: u64) -> UnitDescriptor {
     let (unit_octets, fragment_offset, last) = (200, u32::from(fragment) * 100, fragment == 1);
-    UnitDescriptor { number, unit_octets, fragment, fragment_offset, last, schedule_ns, arrived: None }
+    UnitDescriptor {
+        number,
+        unit_octets,
+        fragment,
+        fragment_offset,
+        last,
+        schedule_ns,
+        arrived: None,
+        left_out: 0,
+    }
 }
 
 fn at(ns: u64) -> Instant {
@@ -26,7 +35,8 @@ fn at(ns: u64) -> Instant {
 fn whole(judge: &mut Judge, number: u64, schedule: u64, arrived: u64) -> Vec<Missed> {
     let mut missed = Vec::new();
     for part in 0..2 {
-        let judged = judge.fragment(&fragment(number, part, schedule), 100, at(arrived));
+        let unit = UnitDescriptor { arrived: Some(at(arrived)), ..fragment(number, part, schedule) };
+        let judged = judge.fragment(&unit, 100, at(arrived));
         missed.extend(judged.missed.into_iter().flatten());
     }
     missed
@@ -41,6 +51,17 @@ fn on_one_host_a_unit_is_late_by_its_schedule_and_bound_exactly() {
     assert_eq!((missed[0].number, missed[0].late_ns, missed[0].deadline_ns), (1, 1, 125 * MS));
     let judged = judge.fragment(&fragment(2, 0, 120 * MS), 100, at(130 * MS));
     assert_eq!((judged.verdict, judged.late_ns), (TraceVerdict::InTime, -5 * MS.cast_signed()));
+}
+
+/// The incident stated the lateness of the first late fragment, the programs that of the last one.
+#[test]
+fn a_unit_is_as_late_as_its_last_fragment() {
+    let mut judge = Judge::new(&contract(), true);
+    let arrives = |part, ms| UnitDescriptor { arrived: Some(at(ms * MS)), ..fragment(0, part, 100 * MS) };
+    let first = judge.fragment(&arrives(0, 116), 100, at(0));
+    assert_eq!((first.verdict, first.missed), (TraceVerdict::Late, [None; 4]));
+    let last = judge.fragment(&arrives(1, 121), 100, at(0));
+    assert_eq!(last.missed[3].map(|missed| missed.late_ns), Some(6 * MS.cast_signed()));
 }
 
 #[test]
@@ -68,15 +89,13 @@ fn missing_and_incomplete_units_are_told_when_the_next_one_comes_or_the_channel_
     let found: Vec<_> = judged.missed.into_iter().flatten().collect();
     assert_eq!((found[0].verdict, found[0].number, found[0].octets), (TraceVerdict::Incomplete, 1, 100));
     assert_eq!((found[1].verdict, found[1].number, found[1].units), (TraceVerdict::Missing, 2, 2));
-    let end: Vec<_> = judge.end(Some(7)).into_iter().flatten().collect();
+    let end: Vec<_> = judge.end(Some(Stated { units: 7, left_out: 0 })).into_iter().flatten().collect();
     assert_eq!((end[0].number, end[1].number, end[1].units), (4, 5, 2));
     assert!(Judge::new(&contract(), true).end(None).iter().all(Option::is_none), "a sender's end");
     // A channel of which nothing came at all had no incident, although all of its units counted as lost.
-    let [none, all] = Judge::new(&contract(), true).end(Some(7));
-    assert_eq!(
-        (none, all.map(|all| (all.verdict, all.number, all.units))),
-        (None, Some((TraceVerdict::Missing, 0, 7)))
-    );
+    let all = Judge::new(&contract(), true).end(Some(Stated { units: 7, left_out: 0 }));
+    let told = all.map(|all| all.map(|all| (all.verdict, all.number, all.units)));
+    assert_eq!(told, [None, Some((TraceVerdict::Missing, 0, 7)), None]);
 }
 
 #[test]

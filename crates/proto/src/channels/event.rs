@@ -1,6 +1,6 @@
 //! Events of a node's channels.
 
-use super::{Contract, Shortage};
+use super::{Contract, Shortage, Stated};
 use crate::cause::CloseCause;
 use crate::io::ChannelId;
 use crate::rether::Excluded;
@@ -86,8 +86,8 @@ pub enum ChannelEvent {
         channel: ChannelId,
         /// Why.
         cause: CloseCause,
-        /// How many units were sent, where known.
-        final_unit: Option<u64>,
+        /// The units of the channel as its sender states them, where known.
+        stated: Option<Stated>,
         /// The counts of its units, as the receiver's node counted them; at the sender as last reported.
         tally: Tally,
         /// The listener that accepted it, if a receiving channel never opened: it is to

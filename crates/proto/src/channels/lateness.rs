@@ -1,10 +1,12 @@
 //! How late a unit is: the one computation that the meter, the event log and both programs share.
 //!
-//! A unit has to be there at its schedule + the channel's bound, on the sender's clock. Between stations of
-//! one host (equal boot ids) that is this clock. Between hosts only differences mean something. The quickest
-//! arrival so far counts as having taken no time at all. [`DRIFT`] is the allowance for the drift of the two
-//! clocks after it. A unit that counts as late was late. A unit that was late by less than the time of the
-//! quickest one, or by less than the drift since, does not count.
+//! A unit is there when its last octets are, by the kernel's stamp of that frame: parts of a unit are not
+//! late, and a unit without a stamp is not judged. It has to be there at its schedule + the channel's bound,
+//! on the sender's clock. Between stations of one host (equal boot ids) that is this clock. Between hosts
+//! only differences mean something. The quickest arrival so far counts as having taken no time at all.
+//! [`DRIFT`] is the allowance for the drift of the two clocks after it. A unit that counts as late was late.
+//! A unit that was late by less than the time of the quickest one, or by less than the drift since, does not
+//! count.
 
 use rota_units::Instant;
 
@@ -33,6 +35,14 @@ impl OneWay {
                 took
             }
         }
+    }
+
+    /// The same with an arrival that counts for later ones only if `counts`.
+    pub fn offset_of(&mut self, counts: bool, arrived: Instant, schedule_ns: u64, one_clock: bool) -> i128 {
+        let mut copy = *self;
+        let offset = copy.offset(arrived, schedule_ns, one_clock);
+        *self = if counts { copy } else { *self };
+        offset
     }
 
     /// How long a unit took that arrived then; negative where its sender sent it before its schedule.

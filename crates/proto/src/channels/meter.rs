@@ -1,7 +1,7 @@
 //! What a channel has carried and how late it was, for monitors: nothing here changes what the ledger does.
 
 use super::follow::{Follow, Followed};
-use super::{ChannelEvent, Channels, Incoming, OneWay, Outgoing};
+use super::{ChannelEvent, Channels, Incoming, OneWay, Outgoing, Stated};
 use crate::io::{ChannelId, UnitDescriptor};
 use crate::rether::Rether;
 use rota_units::{Instant, Span};
@@ -42,13 +42,18 @@ impl Meter {
         }
     }
 
+    /// A unit of so many octets waits in the sender's ring.
+    pub(super) fn offer(&mut self, octets: u32) {
+        self.offered = octets;
+    }
+
     fn count(&mut self, found: &Followed) {
         self.tally.lost = self.tally.lost.saturating_add(found.lost.1);
         self.tally.incomplete += u64::from(found.in_part.is_some());
     }
 
-    /// Ends the counts of a channel; `sent` is the number of units sent, if the sender has stated it.
-    pub(super) fn end(&mut self, sent: Option<u64>) -> Tally {
+    /// Ends the counts of a channel; `sent` is what its sender has stated, if it did.
+    pub(super) fn end(&mut self, sent: Option<Stated>) -> Tally {
         let found = std::mem::take(&mut self.follow).end(sent);
         self.count(&found);
         self.tally
@@ -68,13 +73,6 @@ impl Meter {
 }
 
 impl Channels {
-    /// A unit waits in the ring of a channel.
-    pub(crate) fn note_offer(&mut self, id: ChannelId, octets: u32) {
-        if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
-            channel.meter.offered = octets;
-        }
-    }
-
     /// The offered unit has left, in fragments of so many octets.
     pub(crate) fn count_unit(&mut self, id: ChannelId, payload_max: u64) {
         if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
@@ -99,8 +97,8 @@ impl Channels {
 
     /// The counts of the channel at that place of [`Self::report_of`].
     pub(crate) fn tally_of(&self, at: usize) -> Option<Tally> {
-        let incoming = || self.incoming.get(at - self.outgoing.len()).map(|channel| &channel.meter);
-        self.outgoing.get(at).map(|channel| &channel.meter).or_else(incoming).map(|meter| meter.tally)
+        let incoming = || self.incoming.get(at - self.outgoing.len()).map(|channel| channel.meter.tally);
+        self.outgoing.get(at).map(Outgoing::tally).or_else(incoming)
     }
 
     /// The counts so far of a channel that is received here.
@@ -128,7 +126,7 @@ impl Channels {
             return;
         }
         channel.meter.tally = signal.tally;
-        let (channel, tally) = (channel.id, signal.tally);
+        let (channel, tally) = (channel.id, channel.tally());
         self.events.push_back(ChannelEvent::Told { channel, tally });
     }
 
@@ -205,6 +203,7 @@ mod tests {
             last: true,
             schedule_ns,
             arrived: Some(Instant::from_nanos(arrived_ns)),
+            left_out: 0,
         }
     }
 
@@ -217,7 +216,7 @@ mod tests {
         for (unit, octets) in fragments {
             meter.fragment(unit, *octets, true, Span::from_nanos(999));
         }
-        meter.end(final_unit)
+        meter.end(final_unit.map(|units| Stated { units, left_out: 0 }))
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Channels whose stations are given other numbers, as when two rings of strangers become one.
 
 use super::*;
-use crate::io::{FrameBuf, Output, Payloads};
+use crate::io::{FrameBuf, Output, Payloads, UnitRef};
 use crate::{Identity, PortId, Settings};
 use rota_units::{BitRate, Octets};
 use rota_wire::{FrameView, Key, Kind};
@@ -184,7 +184,15 @@ fn two_stations_that_swap_their_numbers_keep_their_channels() {
     assert_eq!(ledger.repeated(), [(B, Verb::Connect), (C, Verb::Connect)]);
     ledger.hear(C, Verb::Refuse, to_b.0);
     assert_eq!(ledger.closed(), [], "it was not asked");
-    let unit = UnitHeader { label: 1, number: 0, fragment: 0, last: true, unit_octets: 9, schedule_ns: 0 };
+    let unit = UnitHeader {
+        label: 1,
+        number: 0,
+        fragment: 0,
+        last: true,
+        left_out: 0,
+        unit_octets: 9,
+        schedule_ns: 0,
+    };
     let located = |ledger: &mut Ledger, from| {
         ledger.channels.locate(from, &unit, None, (9, 1_400), true).map(|(channel, _)| channel)
     };
@@ -236,7 +244,15 @@ fn a_channel_that_opens_to_a_station_without_a_number_ends() {
 fn the_end_is_acknowledged_with_what_came_each_time() {
     let mut ledger = Ledger::new();
     let id = ledger.opened_by(B, 70);
-    let unit = UnitHeader { label: 1, number: 2, fragment: 0, last: true, unit_octets: 9, schedule_ns: 0 };
+    let unit = UnitHeader {
+        label: 1,
+        number: 2,
+        fragment: 0,
+        last: true,
+        left_out: 0,
+        unit_octets: 9,
+        schedule_ns: 0,
+    };
     ledger.channels.locate(B, &unit, None, (9, 1_400), true).expect("its third unit");
     let close = Signal { final_unit: 3, ..Signal::new(Verb::Close, 70, 1) };
     let mut told = Vec::new();
@@ -261,4 +277,49 @@ fn the_end_is_acknowledged_with_what_came_each_time() {
     let ended =
         |event: &ChannelEvent| matches!(event, ChannelEvent::Closed { tally: came, .. } if *came == tally);
     assert!(events.iter().any(ended), "{events:?}");
+}
+
+/// A unit that its program left out stood in no count of either node; nor did a last unit that never left.
+#[test]
+fn units_that_never_left_are_lost_at_both_ends() {
+    let mut ledger = Ledger::new();
+    let out = ledger.open(C);
+    let told = |ledger: &mut Ledger| {
+        let events = core::iter::from_fn(|| ledger.channels.next_event());
+        let lost = |event| match event {
+            ChannelEvent::Told { tally, .. } | ChannelEvent::Closed { tally, .. } => Some(tally.lost),
+            _ => None,
+        };
+        events.filter_map(lost).collect::<Vec<u64>>()
+    };
+    let offer = |ledger: &mut Ledger, number, left_out| {
+        ledger.channels.note_offer(out, &UnitRef { number, octets: 9, schedule_ns: 0, left_out });
+        ledger.channels.count_unit(out, 1_400);
+    };
+    offer(&mut ledger, 0, 0);
+    offer(&mut ledger, 15, 14);
+    assert_eq!(told(&mut ledger), [14], "at once");
+    // The receiver's report has them, or not yet.
+    for (reported, known) in [(3, 14), (16, 16)] {
+        let tally = rota_wire::Tally { units: 2, lost: reported, ..rota_wire::Tally::default() };
+        let report = Signal { tally, ..Signal::new(Verb::Tally, out.0, 1) };
+        ledger.channels.on_signal(ledger.now, C, &report, &mut ledger.link);
+        assert_eq!(told(&mut ledger), [known]);
+    }
+    // Two wait in the ring, and three more were left out, when the program dies.
+    ledger.channels.state(out, Stated { units: 21, left_out: 17 });
+    assert_eq!(told(&mut ledger), [17]);
+    ledger.sent();
+    ledger.channels.begin_closing(ledger.now, out, CloseCause::SenderDied, false);
+    ledger.channels.tick(ledger.now, &mut ledger.link);
+    let (_, close) =
+        ledger.signals().into_iter().find(|(_, sent)| sent.verb == Verb::Close).expect("a close");
+    assert_eq!((close.final_unit, close.left_out), (21, 17));
+    ledger.gone(C);
+    ledger.channels.tick(ledger.now, &mut ledger.link);
+    assert_eq!(told(&mut ledger), [19], "no receiver counts any more: 17 and the two that waited");
+    // At the receiver.
+    ledger.opened_by(B, 70);
+    ledger.channels.on_signal(ledger.now, B, &Signal { channel: 70, ..close }, &mut ledger.link);
+    assert_eq!(told(&mut ledger), [21], "nothing came");
 }

@@ -398,6 +398,7 @@ impl Rether {
             number: unit.number as u16,
             fragment,
             last,
+            left_out: unit.left_out,
             unit_octets: unit.octets,
             schedule_ns: unit.schedule_ns,
         };

@@ -502,7 +502,7 @@ impl Rig {
     }
 
     pub fn unit(&mut self, channel: ChannelId, number: u64, octets: u32) {
-        let unit = UnitRef { number, octets, schedule_ns: self.now.as_nanos() };
+        let unit = UnitRef { number, octets, schedule_ns: self.now.as_nanos(), left_out: 0 };
         self.node.handle(self.now, Input::UnitReady { channel, unit });
         self.drain();
     }

@@ -1,7 +1,7 @@
 //! What a node tells about contracts, refusals and itself. Times end in `_ns`, sizes in `_octets`, rates
 //! in `_bps`; all are integers.
 
-use crate::{ChannelTally, TraceRecord};
+use crate::{ChannelTally, TraceRecord, TraceVerdict};
 use rota_admission::Refusal;
 use rota_units::Span;
 use serde::{Deserialize, Serialize};
@@ -238,7 +238,8 @@ pub struct IncidentInfo {
 /// A counter that grew while a promise was broken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CauseInfo {
-    /// `foreign_sender`, `link_change`, `lost_frame`, `token_hog`, `host_stall` or `station_silent`.
+    /// `left_out`, `foreign_sender`, `link_change`, `lost_frame`, `token_hog`, `host_stall` or
+    /// `station_silent`.
     pub kind: String,
     /// The same for people.
     pub sentence: String,
@@ -247,6 +248,7 @@ pub struct CauseInfo {
 impl IncidentInfo {
     /// About one event, not numbered yet, with nothing kept around it so far.
     pub fn about(index: u64, record: &TraceRecord<'_>) -> Self {
+        let left_out = (record.verdict == TraceVerdict::LeftOut).then(|| CauseInfo::left_out(record));
         Self {
             number: 0,
             index,
@@ -258,8 +260,24 @@ impl IncidentInfo {
             channel: record.channel,
             events: 0,
             more: 0,
-            causes: Vec::new(),
+            causes: left_out.into_iter().collect(),
         }
+    }
+
+    /// True if units were left out by their program: no cause of that lies in the segment.
+    pub fn is_left_out(&self) -> bool {
+        self.verdict == TraceVerdict::LeftOut.word()
+    }
+}
+
+impl CauseInfo {
+    /// The kind of the cause that the event itself names.
+    pub const LEFT_OUT: &'static str = "left_out";
+
+    fn left_out(record: &TraceRecord<'_>) -> Self {
+        let (units, s) = (record.extra[0], if record.extra[0] == 1 { "" } else { "s" });
+        let sentence = format!("the sending program left out {units} overdue unit{s}");
+        Self { kind: Self::LEFT_OUT.into(), sentence }
     }
 }
 

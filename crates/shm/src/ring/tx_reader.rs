@@ -150,6 +150,14 @@ impl TxReader {
         self.board.set_released(self.taken);
     }
 
+    /// Units that the client has written so far, and units that it says it has left out. Never fails: of an
+    /// impossible index only the units that were taken count.
+    pub fn stated(&self) -> (u64, u64) {
+        let claimed = self.pages.load_acquire(offset_of!(TxHeader, head)).wrapping_sub(self.taken);
+        let waiting = if claimed > u64::from(self.slots) || self.hostile.is_some() { 0 } else { claimed };
+        (self.taken.saturating_add(waiting), self.pages.load_acquire(offset_of!(TxHeader, left_out)))
+    }
+
     /// How often the client has asked for an octet on its bell.
     pub fn armed(&self) -> u64 {
         self.pages.load_acquire(offset_of!(TxHeader, armed))

@@ -36,16 +36,18 @@ pub struct TxWriter {
     slots: u32,
     unit_octets_max: u32,
     written: u64,
+    left_out: u64,
 }
 
 impl TxWriter {
     pub(crate) fn new(pages: Arc<WritePages>, board: BoardView, slots: u32, unit_octets_max: u32) -> Self {
         let slot_octets = tx_slot_octets(unit_octets_max);
         assert!(slots > 0 && pages.read().octets() >= TX_HEADER_OCTETS + slots as usize * slot_octets);
-        Self { pages, board, slots, unit_octets_max, written: 0 }
+        Self { pages, board, slots, unit_octets_max, written: 0, left_out: 0 }
     }
 
-    /// Copies one unit into the next free buffer and publishes it. Returns its number: 0, 1, 2, …
+    /// Copies one unit into the next free buffer and publishes it. Returns its number: how many
+    /// units were written or left out before it.
     ///
     /// # Errors
     /// [`TryWriteError`]; nothing is written then.
@@ -70,21 +72,33 @@ impl TxWriter {
         if self.waiting() >= u64::from(self.slots) {
             return Err(TryWriteError::Full { slots: self.slots });
         }
-        let number = self.written;
-        let place = (number % u64::from(self.slots)) as usize;
+        let (index, number) = (self.written, self.written.saturating_add(self.left_out));
+        let place = (index % u64::from(self.slots)) as usize;
         let slot = TX_HEADER_OCTETS + place * tx_slot_octets(octets_max);
         let pages = &self.pages;
-        pages.store(slot + offset_of!(TxDescriptor, sequence), sequence_open(number));
+        pages.store(slot + offset_of!(TxDescriptor, sequence), sequence_open(index));
         pages.write_barrier();
         pages.store(slot + offset_of!(TxDescriptor, number), number);
         pages.store(slot + offset_of!(TxDescriptor, octets), payload.len() as u64);
         pages.store(slot + offset_of!(TxDescriptor, schedule_ns), schedule.as_nanos());
         pages.store(slot + offset_of!(TxDescriptor, route), route);
         pages.copy_in(slot + size_of::<TxDescriptor>(), payload);
-        pages.store_release(slot + offset_of!(TxDescriptor, sequence), sequence_shut(number));
+        pages.store_release(slot + offset_of!(TxDescriptor, sequence), sequence_shut(index));
         self.written += 1;
         pages.store_release(offset_of!(TxHeader, head), self.written);
         Ok(number)
+    }
+
+    /// Leaves out so many units: they take numbers, and no slots. The node learns of them by the next unit,
+    /// or when the channel ends.
+    pub fn leave_out(&mut self, units: u64) {
+        self.left_out = self.left_out.saturating_add(units);
+        self.pages.store_release(offset_of!(TxHeader, left_out), self.left_out);
+    }
+
+    /// Units left out so far.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Asks the node for one octet on the bell when something has happened.

@@ -61,8 +61,8 @@ words!(
         Changed = "changed",
         /// It is over; the octets say why, `number` is how many units were sent, plus one.
         Closed = "closed",
-        /// Unit `number` was late or not whole: `extra` is units that never came (of a late one: the bound in
-        /// ns), octets missing, and how much earlier than agreed its sender sent it.
+        /// Unit `number` was late or not whole: `extra` is units that never came or never left (of a late
+        /// one: the bound in ns), octets missing, and how much earlier than agreed its sender sent it.
         Missed = "missed",
         /// This program did not run from `extra[0]` to `extra[1]` though it should have.
         Stall = "stall",
@@ -120,6 +120,8 @@ words!(
         TimerLate = "timer-late",
         /// A frame waited in the kernel.
         DequeueLate = "dequeue-late",
+        /// Its program left it out, because its turn had passed.
+        LeftOut = "left-out",
     }
 );
 

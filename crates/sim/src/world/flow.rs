@@ -276,7 +276,7 @@ impl World {
         let local = host.clock.read(now);
         let Some(node) = &mut host.node else { return };
         self.seen.push(Seen::Ready { flow, number, octets });
-        let unit = UnitRef { number, octets, schedule_ns: local.as_nanos() };
+        let unit = UnitRef { number, octets, schedule_ns: local.as_nanos(), left_out: 0 };
         node.handle(local, Input::UnitReady { channel, unit });
         self.settle(from);
     }

@@ -102,8 +102,15 @@ pub fn bodies() -> Vec<(Kind, Vec<u8>)> {
     let switch =
         Switch { mode_epoch: 4, nonce: 6, trt_ns: 33_333_333, rate_bps: 10_000_000, settings: 0x5e77 };
     let ack = SwitchAck { mode_epoch: 4, initiator: 1, nonce: 8 };
-    let unit =
-        UnitHeader { label: 7, number: 41, fragment: 4, last: true, unit_octets: 5_748, schedule_ns: 99 };
+    let unit = UnitHeader {
+        label: 7,
+        number: 41,
+        fragment: 4,
+        last: true,
+        left_out: 0,
+        unit_octets: 5_748,
+        schedule_ns: 99,
+    };
     let of = |emit: &dyn Fn(&mut [u8]) -> usize| {
         let mut body = vec![0; 1_500];
         let length = emit(&mut body);

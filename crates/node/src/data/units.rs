@@ -1,0 +1,220 @@
+//! Units from programs: their numbers on the wire, and what became of each.
+
+use super::Data;
+use crate::commands::{Note, SourceMemory};
+use crate::gate::Egress;
+use rota_driver::clock::now;
+use rota_driver::device::FrameDevice;
+use rota_proto::{ChannelId, Input, Stated, UnitFate};
+use rota_shm::{ChannelCounter, SlotMark, UnitRef};
+use rota_units::{Instant, Span};
+
+/// The numbers of two units in a row differ by no more: a receiver sees the lower 16 bits only, and takes a
+/// step of 2^15 and more for one back.
+const STEP_MAX: u64 = 1 << 14;
+
+/// How far from now a program's schedule may lie: beyond that it is no lateness of a unit, but a clock of
+/// another kind.
+const SCHEDULE_FAR: Span = Span::from_millis(60_000);
+
+/// The ring of a channel that sends, and the unit at its head.
+pub(super) struct Source {
+    pub(super) channel: ChannelId,
+    pub(super) memory: SourceMemory,
+    pub(super) token: u64,
+    /// The unit that the machine knows of.
+    pub(super) offered: Option<Offered>,
+    numbers: Numbers,
+    /// The opening of the channel: no unit is due before it.
+    since: Instant,
+    /// Units of which the last frame has left.
+    sent: u64,
+    slots: u64,
+    /// When the newest slot began: several units may leave in one.
+    slot_at: Instant,
+}
+
+/// A unit of the ring, and its number on the wire.
+pub(super) struct Offered {
+    pub(super) unit: UnitRef,
+    pub(super) number: u64,
+}
+
+/// The numbers of the units of one channel on the wire.
+///
+/// A program numbers the units that it leaves out as well. These numbers are the ones on the wire, except
+/// after a gap of more than [`STEP_MAX`]: its rest follows with the units after it, or with the end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Numbers {
+    /// The program's number of its next unit, if it leaves out none.
+    expected: u64,
+    /// The next number on the wire.
+    next: u64,
+    /// Units left out so far, with a number on the wire and without one yet.
+    left_out: u64,
+    owed: u64,
+}
+
+impl Numbers {
+    /// The program hands over the unit with this number of its own. Returns the unit's number on the wire and
+    /// how many units were left out since the unit before it.
+    fn take(&mut self, own: u64) -> (u64, u64) {
+        let gap = own.saturating_sub(self.expected);
+        self.expected = own.saturating_add(1);
+        self.owed = self.owed.saturating_add(gap);
+        let step = self.owed.min(STEP_MAX);
+        self.owed -= step;
+        self.left_out = self.left_out.saturating_add(step);
+        let number = self.next.saturating_add(step);
+        self.next = number.saturating_add(1);
+        (number, gap)
+    }
+
+    /// Units left out that no event has told, if the program has left out so many in all; they count as told.
+    fn untold(&mut self, left_out: u64) -> u64 {
+        let more = left_out.saturating_sub(self.left_out.saturating_add(self.owed));
+        self.owed = self.owed.saturating_add(more);
+        more
+    }
+}
+
+/// A program's schedule, as far as it can be one.
+fn bounded(schedule: Instant, since: Instant, now: Instant) -> Instant {
+    schedule.max(since).max(now.minus(SCHEDULE_FAR)).min(now + SCHEDULE_FAR)
+}
+
+impl Source {
+    pub(super) fn new(channel: ChannelId, memory: SourceMemory, token: u64, since: Instant) -> Self {
+        let (offered, numbers, slot_at) = (None, Numbers::default(), Instant::ZERO);
+        Self { channel, memory, token, offered, numbers, since, sent: 0, slots: 0, slot_at }
+    }
+}
+
+impl<D: FrameDevice, G: Egress> Data<D, G> {
+    /// Offers the machine the oldest unit of a ring.
+    pub(super) fn offer(&mut self, at: Instant, index: usize) {
+        let source = &mut self.rings.sources[index];
+        if source.offered.is_some() {
+            return;
+        }
+        let channel = source.channel;
+        match source.memory.ring.peek() {
+            Ok(Some(unit)) => {
+                let (number, left_out) = source.numbers.take(unit.number);
+                let described = rota_proto::UnitRef {
+                    number,
+                    octets: unit.octets,
+                    schedule_ns: bounded(unit.schedule, source.since, at).as_nanos(),
+                    left_out: source.numbers.left_out as u16,
+                };
+                source.offered = Some(Offered { unit, number });
+                if left_out > 0 {
+                    self.tracer.left_out(at, channel, number.saturating_sub(left_out), left_out);
+                }
+                self.node.handle(at, Input::UnitReady { channel, unit: described });
+            }
+            Ok(None) => {}
+            Err(hostile) => {
+                self.control.say(Note::Hostile { channel, why: hostile.to_string() });
+                self.node.abort(at, channel);
+                self.forget(channel);
+            }
+        }
+    }
+
+    /// Tells the machine all units that a program has handed over or left out: its channel is about to end.
+    pub(super) fn state_units(&mut self, at: Instant, channel: ChannelId) {
+        let Some(source) = self.rings.sources.iter_mut().find(|source| source.channel == channel) else {
+            return;
+        };
+        let (written, left_out) = source.memory.ring.stated();
+        let units = written.saturating_add(left_out);
+        self.node.state_units(channel, Stated { units, left_out });
+        let untold = source.numbers.untold(left_out);
+        if untold > 0 {
+            self.tracer.left_out(at, channel, units.saturating_sub(untold), untold);
+        }
+    }
+
+    /// A slot of a channel is over.
+    pub(super) fn slot(&mut self, at: Instant, channel: ChannelId, unit: Option<(u64, UnitFate)>) {
+        let Some(index) = self.rings.sources.iter().position(|source| source.channel == channel) else {
+            return;
+        };
+        let source = &mut self.rings.sources[index];
+        source.slots += u64::from(source.slot_at != at);
+        source.slot_at = at;
+        if let Some((_, fate)) = unit {
+            if let Some(offered) = source.offered.take() {
+                source.memory.ring.release(&offered.unit);
+            }
+            if fate == UnitFate::Sent {
+                source.sent += 1;
+                source.memory.board.set_units_sent(source.sent);
+            }
+        } else {
+            source.memory.board.count(ChannelCounter::SlotsEmpty, 1);
+        }
+        source.memory.board.set_slot(SlotMark { number: source.slots, at });
+        source.memory.board.notify();
+        self.offer(now(), index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The receiver knew nothing of a unit that the program left out.
+    #[test]
+    fn a_unit_that_is_left_out_has_a_number() {
+        let mut numbers = Numbers::default();
+        assert_eq!([0, 1, 5, 6].map(|own| numbers.take(own)), [(0, 0), (1, 0), (5, 3), (6, 0)]);
+        assert_eq!((numbers.left_out, numbers.untold(3), numbers.untold(10)), (3, 0, 7));
+        assert_eq!(numbers.untold(10), 0, "once");
+    }
+
+    /// A schedule of 0 made every unit as late as the host had been up.
+    #[test]
+    fn a_schedule_is_not_before_the_channel_nor_far_from_now() {
+        let at = |ms| Instant::ZERO + Span::from_millis(ms);
+        let of = |schedule| bounded(schedule, at(1_000_000), at(1_020_000));
+        assert_eq!(of(Instant::ZERO), at(1_000_000));
+        assert_eq!(
+            [at(1_000_001), at(1_019_000), at(1_030_000)].map(of),
+            [1_000_001, 1_019_000, 1_030_000].map(at)
+        );
+        assert_eq!(of(Instant::from_nanos(u64::MAX)), at(1_080_000));
+        assert_eq!(bounded(at(1), at(0), at(1_000_000)), at(940_000));
+    }
+
+    proptest! {
+        /// Any gaps: numbers on the wire grow by less than half of what their 16 bits tell apart, and in
+        /// the end all units left out are among them.
+        #[test]
+        fn gaps_of_any_size_reach_the_wire(gaps in prop::collection::vec(0u64..100_000, 1..20)) {
+            let (mut numbers, mut own, mut before) = (Numbers::default(), 0, None::<u64>);
+            let all: u64 = gaps.iter().sum();
+            for gap in gaps.iter().copied().chain([0; 200]) {
+                own += gap;
+                let (number, told) = numbers.take(own);
+                prop_assert_eq!(told, gap);
+                let step = number - before.map_or(0, |before| before + 1);
+                prop_assert!(step <= STEP_MAX);
+                before = Some(number);
+                own += 1;
+            }
+            prop_assert_eq!((numbers.left_out, numbers.owed, numbers.next), (all, 0, own));
+        }
+
+        /// A hostile program says any number.
+        #[test]
+        fn no_number_overflows(owns in prop::collection::vec(any::<u64>(), 1..20), left_out in any::<u64>()) {
+            let mut numbers = Numbers::default();
+            owns.into_iter().for_each(|own| _ = numbers.take(own));
+            numbers.untold(left_out);
+            prop_assert!(numbers.next < 1 << 32);
+        }
+    }
+}

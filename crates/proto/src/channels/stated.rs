@@ -1,0 +1,101 @@
+//! The units of a stream, as the node of its sender states them.
+//!
+//! A unit that its program leaves out, because its turn has passed, has a number as every other unit. The gap
+//! in the numbers is how the receiver learns of it: by the next unit, or by the end of the channel. Each unit
+//! and the end say how many were left out so far, which tells these units from those that the wire lost.
+
+use super::{ChannelEvent, Channels, Outgoing};
+use crate::io::{ChannelId, UnitRef};
+use rota_wire::Tally;
+
+/// The units of a stream so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stated {
+    /// Units handed over or left out: the number after the last of them.
+    pub units: u64,
+    /// Of these: units that the program left out.
+    pub left_out: u64,
+}
+
+impl Stated {
+    /// Adds a unit that the program handed over.
+    fn offered(&mut self, unit: &UnitRef) {
+        self.units = self.units.max(unit.number.saturating_add(1));
+        let more = unit.left_out.wrapping_sub(self.left_out as u16);
+        self.left_out = self.left_out.saturating_add(u64::from(more));
+    }
+
+    /// The larger of two statements: neither number ever falls.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self { units: self.units.max(other.units), left_out: self.left_out.max(other.left_out) }
+    }
+}
+
+impl Channels {
+    /// A unit waits in the ring of a channel.
+    pub(crate) fn note_offer(&mut self, id: ChannelId, unit: &UnitRef) {
+        let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
+        channel.meter.offer(unit.octets);
+        let before = channel.stated().left_out;
+        channel.offered.offered(unit);
+        self.tell_left_out(id, before);
+    }
+
+    /// The program of a channel has handed over or left out so many units, those included that still wait.
+    pub(crate) fn state(&mut self, id: ChannelId, stated: Stated) {
+        let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
+        let before = channel.stated().left_out;
+        channel.told = channel.told.or(stated);
+        self.tell_left_out(id, before);
+    }
+
+    /// Tells the counts of a channel, if units were left out since there were `before`.
+    fn tell_left_out(&mut self, id: ChannelId, before: u64) {
+        let Some(channel) = self.outgoing.iter().find(|channel| channel.id == id) else { return };
+        if channel.stated().left_out > before {
+            let (channel, tally) = (channel.id, channel.tally());
+            self.events.push_back(ChannelEvent::Told { channel, tally });
+        }
+    }
+}
+
+impl Outgoing {
+    /// The units of this channel so far.
+    pub(super) fn stated(&self) -> Stated {
+        self.offered.or(self.told)
+    }
+
+    /// The counts so far: as the receiver reported them, and at least the units that were left out here.
+    pub(super) fn tally(&self) -> Tally {
+        let tally = self.meter.tally;
+        Tally { lost: tally.lost.max(self.stated().left_out), ..tally }
+    }
+
+    /// The counts at the end: units that never left are lost, also where no receiver is there to count them.
+    pub(super) fn final_tally(&self) -> Tally {
+        let (tally, never_left) = (self.meter.tally, self.stated().units.saturating_sub(self.units));
+        Tally { lost: tally.lost.max(never_left), ..tally }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unit(number: u64, left_out: u16) -> UnitRef {
+        UnitRef { number, octets: 1, schedule_ns: 0, left_out }
+    }
+
+    #[test]
+    fn units_left_out_are_counted_beyond_sixteen_bits() {
+        let mut stated = Stated::default();
+        let mut number = 0;
+        for round in 1..=10u64 {
+            number += 16_000;
+            stated.offered(&unit(number, (16_000 * round) as u16));
+            number += 1;
+            assert_eq!(stated, Stated { units: number, left_out: 16_000 * round });
+        }
+        assert_eq!(stated.or(Stated { units: 5, left_out: u64::MAX }).left_out, u64::MAX);
+    }
+}
