@@ -265,7 +265,9 @@ fn an_audit_ends_with_its_ring() {
     assert_eq!(rig.state(), "plain", "the last reservation is closed");
     rig.mode_epoch = rig.node.link().mode_epoch();
     for _ in 0..8 {
-        [1, 3].map(|station| rig.announce(station, StationState::Plain));
+        for station in [1, 3] {
+            rig.announce(station, StationState::Plain);
+        }
         rig.run(ms(1_000));
     }
     rig.clear();
