@@ -54,6 +54,9 @@ pub const WILLS: u64 = 10_000_000_000;
 /// never tells of its own.
 pub const STALLS: u64 = 20_000_000_000;
 
+/// From this seed on three of four worlds have another MTU than Ethernet's: 576, 1,400 or 9,000 octets.
+pub const MTUS: u64 = 30_000_000_000;
+
 /// Which worlds a seed draws from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Campaign {
@@ -64,12 +67,13 @@ pub enum Campaign {
 }
 
 impl Campaign {
-    fn settings(self, random: &mut Stream) -> Settings {
+    fn settings(self, random: &mut Stream, mtu: u16) -> Settings {
         match self {
-            Self::Product => Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000)),
+            Self::Product => Settings::ethernet_of(BitRate::from_mbit(10), Octets::new(150_000), mtu),
             Self::Proven => {
                 let (mbit, queue) = if random.below(3) == 0 { (1_000, 1_000_000) } else { (100, 150_000) };
-                let settings = Settings::ethernet(BitRate::from_mbit(mbit), Octets::new(queue)).proven();
+                let of = Settings::ethernet_of(BitRate::from_mbit(mbit), Octets::new(queue), mtu);
+                let settings = of.proven();
                 // Who looks for a ring does it in its cycle.
                 let trt = settings.trt;
                 Settings { join_interval: trt.div_down(2), hello: trt * 6, ..settings }
@@ -81,7 +85,8 @@ impl Campaign {
     pub fn scenario(self, seed: u64) -> Scenario {
         let mut random = Stream::named(seed, "campaign");
         let stations = random.between(3, 8) as usize;
-        let settings = self.settings(&mut random);
+        let mtu = mtu(seed);
+        let settings = self.settings(&mut random, mtu);
         let settings = if seed >= STALLS { follows(seed, settings) } else { settings };
         let mut scenario = Scenario::new("campaign", stations, settings);
         scenario.world.strangers = 1;
@@ -120,13 +125,19 @@ impl Campaign {
         for _ in 0..random.below(3) {
             let (from, to) = pair(&mut random, stations);
             let mean = Span::from_micros(random.between(2_000, 50_000));
-            let octets = random.between(60, 1_514) as u32;
+            let octets = random.between(60, 1_514).min(u64::from(mtu) + 14) as u32;
             let shape = Shape::Poisson { mean, octets };
             scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape, messages: None });
         }
         scenario.mix = Some(Mix { weights: CAMPAIGN.to_vec(), every, longest });
         scenario
     }
+}
+
+/// The MTU of this seed's world.
+fn mtu(seed: u64) -> u16 {
+    let drawn = || Stream::named(seed, "campaign mtu").below(4) as usize;
+    if seed >= MTUS { [576, 1_400, 1_500, 9_000][drawn()] } else { 1_500 }
 }
 
 /// Timers that follow stalls, between bounds that are drawn.

@@ -3,7 +3,7 @@
 
 use rota_sim::check::Recoveries;
 use rota_sim::faults::Happened;
-use rota_sim::sweep::{self, Campaign, GROWTH, WILLS};
+use rota_sim::sweep::{self, Campaign, GROWTH, MTUS, WILLS};
 use rota_units::Span;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -88,6 +88,26 @@ fn worlds_with_last_wills_hold_every_invariant_and_recover_in_time() {
     }
     assert!(willed > 200, "{willed} wills");
     assert!(worst.willed > Span::ZERO && worst.willed < worst.death, "{worst:?}");
+}
+
+/// The same where frames are shorter or longer: repeat one as above.
+#[test]
+fn worlds_of_other_mtus_keep_every_rule() {
+    let (mut bad, mut mtus, mut whole) = (Vec::new(), [0; 4], 0);
+    for campaign in [Campaign::Product, Campaign::Proven] {
+        for seed in MTUS..MTUS + 100 {
+            let scenario = campaign.scenario(seed);
+            let mtu = scenario.world.settings.link.framing.mtu;
+            mtus[[576, 1_400, 1_500, 9_000].iter().position(|of| *of == mtu).expect("one of these")] += 1;
+            let outcome = sweep::run(seed, &scenario);
+            if !outcome.violations.is_empty() {
+                bad.push(format!("{campaign:?} {seed} of {mtu}: {:?}", outcome.violations));
+            }
+            whole += outcome.streams.iter().map(|stream| stream.units.whole).sum::<u64>();
+        }
+    }
+    assert!(bad.is_empty(), "{} bad\n{}", bad.len(), bad.join("\n"));
+    assert!(mtus.iter().all(|worlds| *worlds > 25) && whole > 5_000, "{mtus:?} {whole}");
 }
 
 /// Two holders after a claimant had stood still, a token for the dead, a channel that its receiver had

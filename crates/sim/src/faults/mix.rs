@@ -228,7 +228,10 @@ impl Mix {
             Draw::Partition => Fault::Partition { part: some(random, stations, host) },
             Draw::OneWay => Fault::OneWay { from: host, to: other },
             Draw::Flap => Fault::Flap { host, period: settings.trt + part_of(random, second) },
-            Draw::Babble => Fault::Babble { host, gap: gap + trt.div_down(6), octets: 1_000 },
+            Draw::Babble => {
+                let octets = settings.link.framing.mtu.min(1_000);
+                Fault::Babble { host, gap: gap + trt.div_down(6), octets }
+            }
             Draw::Hog => Fault::Hog { host, times: random.between(1, 3) as u32 },
             Draw::Forge => Fault::Forge { gap },
             Draw::Insider | Draw::Wrap => Fault::Insider { gap: gap * 20, wrap: kind == Draw::Wrap },
@@ -238,7 +241,8 @@ impl Mix {
             Draw::Storm => Fault::Storm { hosts: some(random, stations, host) },
             Draw::Flood => {
                 lasts = part_of(random, settings.trt * 10);
-                Fault::Flood { octets: random.between(60, 1_514) as u16, broadcast: random.below(2) == 0 }
+                let octets = (random.between(60, 1_514) as u16).min(settings.link.framing.mtu + 14);
+                Fault::Flood { octets, broadcast: random.below(2) == 0 }
             }
         };
         Timed { at, lasts, fault }
