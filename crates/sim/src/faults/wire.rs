@@ -62,11 +62,16 @@ pub fn kind_of(frame: &[u8], ether_type: u16) -> Option<Kind> {
 
 /// True if a frame is a token that this address is to take. An audited one goes to all and names it.
 pub fn is_token_for(frame: &[u8], mac: MacAddr, ether_type: u16) -> bool {
-    let Some(view) = FrameView::parse(frame, ether_type).ok() else { return false };
-    let to = view.destination_mac();
-    let named = || Token::parse(view.body()).is_ok_and(|token| token.audit == Some(mac));
-    view.header().kind == Kind::Token
-        && (to == mac || to == mac.own_group() || to == MacAddr::BROADCAST && named())
+    // Each frame is asked about at each station: most are somebody else's, by their first octets.
+    let to = frame.first_chunk().map(|octets| MacAddr(*octets));
+    let is_own = to == Some(mac) || to == Some(mac.own_group());
+    if !is_own && to != Some(MacAddr::BROADCAST) {
+        return false;
+    }
+    FrameView::parse(frame, ether_type).is_ok_and(|view| {
+        let named = || Token::parse(view.body()).is_ok_and(|token| token.audit == Some(mac));
+        view.header().kind == Kind::Token && (is_own || named())
+    })
 }
 
 /// What goes wrong on a wire.
