@@ -46,6 +46,16 @@ fn send(lab: &Lab, k: u8, words: &[&str]) -> Ended {
     lab.rota(k, &[&["llc", "send", "--json"], words].concat())
 }
 
+/// Outcomes beyond the number that the library keeps were lost where the node was as quick as the program:
+/// it then waited for ever.
+#[test]
+fn a_program_that_sends_many_hears_of_each() {
+    let Some(lab) = lab("many", 2) else { return };
+    let count = "20000";
+    let sent = send(&lab, 1, &["--to", "24@2", "--size", "1", "--count", count, "--window", "64"]).well();
+    assert_eq!(sent.json()["sent"].as_u64().unwrap().to_string(), count, "{}", sent.out);
+}
+
 /// Sends a raw frame from station `k`'s own interface: destination, source, what follows.
 fn raw(lab: &Lab, k: u8, octets: &[u8]) {
     let hex: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
