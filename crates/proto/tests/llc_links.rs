@@ -270,6 +270,53 @@ fn a_fragment_that_is_dropped_is_not_acknowledged_as_taken() {
     assert_eq!(lan.nodes[0].llc().counters().malformed.iter().sum::<u64>(), 2);
 }
 
+/// The first fragment of a message of several from this address; its rest never comes.
+fn first_fragment(from: rota_wire::MacAddr, message: u16) -> Vec<u8> {
+    let of =
+        Fragment { dsap: 2, ssap: 4, level: 0, index: 0, last: false, message, total: 4_000, size: 1_484 };
+    let mut information = vec![0; FRAGMENT_OCTETS + 1_484];
+    of.emit(&mut information);
+    let header = LlcHeader { dsap: SAP_SNAP, ssap: SAP_SNAP, response: false, control: Control::Ui };
+    let mut frame = vec![0; 1_514];
+    frame[LLC_INFORMATION..LLC_INFORMATION + information.len()].copy_from_slice(&information);
+    let len = emit_llc(&mut frame, mac(0), from, &header, information.len());
+    frame.truncate(len);
+    frame
+}
+
+/// Eight such fragments a second took all room, and no message of several frames arrived.
+#[test]
+fn messages_that_are_never_whole_keep_no_room_from_others() {
+    const STRANGER: fn(u16) -> rota_wire::MacAddr = |k| rota_wire::MacAddr([6, 0, 0, 0, 0, k as u8]);
+    let sources: [fn(u16) -> rota_wire::MacAddr; 3] = [|_| STRANGER(1), STRANGER, |_| mac(2)];
+    for from in sources {
+        let mut lan = Lan::plain(3);
+        lan.run(SECOND);
+        (0..16).for_each(|message| lan.hear(0, &first_fragment(from(message), message)));
+        let number = lan.send(1, 1, 6_000, |_| ());
+        lan.run(ms(100));
+        assert_eq!(lan.got(number), [(0, 6_000)]);
+    }
+}
+
+/// Each acknowledged command of a stranger was answered as fast as it came.
+#[test]
+fn acknowledged_commands_of_strangers_get_so_many_answers_a_second() {
+    let mut lan = Lan::plain(1);
+    for step in 0..2_000u64 {
+        lan.next = 1;
+        let from = rota_wire::MacAddr([6, 0, 0, 0, 0, 9]);
+        let octets: Vec<u8> = (0..20).map(|at| octet(0, at)).collect();
+        lan.hear(0, &command(from, 6, step % 2 == 0, &octets));
+        lan.run(ms(1));
+    }
+    lan.run(SECOND);
+    let counters = lan.nodes[0].llc().counters();
+    let answered = counters.messages_received + counters.duplicates;
+    assert!((200..=264).contains(&answered), "{answered} in two seconds");
+    assert_eq!(counters.answers_dropped, 2_000 - answered);
+}
+
 #[test]
 fn a_flood_of_questions_does_not_keep_acknowledgements_back() {
     let mut lan = Lan::token(3);

@@ -251,10 +251,12 @@ pub struct Llc {
     next_message: u16,
     /// Answers to XID and TEST, for which any station on the wire can ask without end.
     questions: Budget,
+    /// Acknowledged commands of sources that are no members.
+    commands: Budget,
     counters: LlcCounters,
 }
 
-/// Answers to XID and TEST in the long run; a monitor that asks everybody needs fewer.
+/// Answers to XID and TEST, and to commands of strangers, in the long run; a monitor that asks everybody needs fewer.
 const QUESTIONS_A_SECOND: u64 = 100;
 
 impl Llc {
@@ -277,6 +279,7 @@ impl Llc {
             wake: Instant::FAR,
             next_message: 0,
             questions: Budget::new(QUESTIONS_A_SECOND, ANSWERS_MAX as u64),
+            commands: Budget::new(QUESTIONS_A_SECOND, ANSWERS_MAX as u64),
             counters: LlcCounters::default(),
         }
     }

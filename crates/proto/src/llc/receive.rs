@@ -84,6 +84,8 @@ pub(super) struct Assembly {
     used: bool,
     mac: MacAddr,
     of: Fragment,
+    /// It is from a member of the segment or a station of the static table, by its address.
+    member: bool,
     /// Each fragment is acknowledged, so that its sender may go on for as long as it repeats.
     acked: bool,
     /// One bit for each fragment that has come.
@@ -99,8 +101,9 @@ impl Assembly {
         let of =
             Fragment { dsap: 0, ssap: 0, level: 0, index: 0, last: false, message: 0, total: 0, size: 0 };
         let octets = Box::new([0; MESSAGE_OCTETS_MAX]);
-        let (used, acked, mac, seen, at) = (false, false, MacAddr::BROADCAST, 0, Instant::ZERO);
-        vec![Self { used, acked, mac, of, seen, at, octets }; places]
+        let (used, member, acked, mac) = (false, false, false, MacAddr::BROADCAST);
+        let (seen, at) = (0, Instant::ZERO);
+        vec![Self { used, member, acked, mac, of, seen, at, octets }; places]
     }
 
     pub(super) fn octets(&self) -> &[u8] {
@@ -195,7 +198,7 @@ impl Llc {
             self.counters.fragments_dropped += 1;
             return Err(AckStatus::PROTOCOL);
         }
-        let Some(at) = begun.or_else(|| self.begin_assembly(now, view.source, &of, acked)) else {
+        let Some(at) = begun.or_else(|| self.begin_assembly(now, view.source, &of, acked, link)) else {
             self.counters.fragments_dropped += 1;
             return Err(AckStatus::RESOURCES);
         };
@@ -218,21 +221,51 @@ impl Llc {
     }
 
     /// Where the fragments of a message that begins go.
-    fn begin_assembly(&mut self, now: Instant, mac: MacAddr, of: &Fragment, acked: bool) -> Option<usize> {
+    fn begin_assembly(
+        &mut self,
+        now: Instant,
+        mac: MacAddr,
+        of: &Fragment,
+        acked: bool,
+        link: &Rether,
+    ) -> Option<usize> {
         self.assemblies_tick(now);
+        let member = self.knows(mac, link);
         let free = self.assemblies.iter().position(|assembly| !assembly.used);
         // Who may go on for a minute does not keep the room for as long from others.
         let at = free.or_else(|| {
             let all = self.assemblies.iter().enumerate();
             let patient = all.filter(|(_, assembly)| now >= assembly.at + BIT_LIFE);
-            let (oldest, _) = patient.min_by_key(|(_, assembly)| assembly.at)?;
+            let oldest = patient.min_by_key(|(_, assembly)| assembly.at).map(|(at, _)| at);
+            let oldest = oldest.or_else(|| self.taken_from(mac, member))?;
             self.counters.incomplete += 1;
             Some(oldest)
         })?;
         let assembly = &mut self.assemblies[at];
-        (assembly.used, assembly.acked, assembly.mac) = (true, acked, mac);
+        (assembly.used, assembly.acked, assembly.mac, assembly.member) = (true, acked, mac, member);
         (assembly.of, assembly.seen) = (*of, 0);
         Some(at)
+    }
+
+    /// Whether it is the address of a member, or of a station in the static table.
+    fn knows(&self, mac: MacAddr, link: &Rether) -> bool {
+        link.member_at(mac).is_some() || self.node_of(mac, link).0 != 0
+    }
+
+    /// The message that makes room for one of this source while all room is in use. A member takes room from
+    /// those that are none; then the source with the most messages gives its oldest one, if it keeps at least
+    /// as many as the newcomer then has.
+    fn taken_from(&self, mac: MacAddr, member: bool) -> Option<usize> {
+        let count = |mac| self.assemblies.iter().filter(|assembly| assembly.mac == mac).count();
+        let all = || self.assemblies.iter().enumerate();
+        let strangers = all().filter(|(_, assembly)| member && !assembly.member);
+        if let Some((oldest, _)) = strangers.min_by_key(|(_, assembly)| assembly.at) {
+            return Some(oldest);
+        }
+        // A stranger takes nothing from a member.
+        let rivals = all().filter(|(_, assembly)| member || !assembly.member);
+        let richer = rivals.filter(|(_, assembly)| count(assembly.mac) > count(mac) + 1);
+        richer.max_by_key(|(_, it)| (count(it.mac), core::cmp::Reverse(it.at))).map(|(at, _)| at)
     }
 
     /// Gives up messages whose rest has not come for too long.
@@ -258,6 +291,10 @@ impl Llc {
         link: &mut Rether,
     ) -> Option<MessageDelivery> {
         let (sap, mac) = (view.header.ssap, view.source);
+        if !self.knows(mac, link) && !self.commands.take(now) {
+            self.counters.answers_dropped += 1;
+            return None;
+        }
         let (status, at) = (AckStatus::OK, now);
         let incarnation = self.node_of(mac, link).1;
         let mut heard = Heard { sap, mac, incarnation, bit, print: print_of(view), status, at };
