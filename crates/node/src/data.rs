@@ -309,6 +309,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     fn receive_into(&mut self, buffer: &mut [u8]) -> Result<(), Stopped> {
+        // Frames without valid content move it only to earlier announcements, which can wait for the turn's end.
+        let mut due = None;
         for _ in 0..FRAMES_A_TURN {
             self.frames_heard = self.frames_heard.wrapping_add(1);
             let begin = self.tick();
@@ -337,7 +339,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             if self.unproven() != unproven {
                 self.note_unproven(received.dequeued, &buffer[..received.len])?;
                 // The frame has changed no state from which a frame to send could follow.
-                if !self.has_more && self.node.deadline() > received.dequeued {
+                let due = *due.get_or_insert_with(|| self.node.deadline());
+                if !self.has_more && due > received.dequeued {
                     continue;
                 }
             }
@@ -347,6 +350,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.measured.handle_ns += elapsed(taken, handled);
             }
             let sent_before = self.own_frames;
+            due = None;
             self.drain_from(received.dequeued)?;
             // Whoever has just answered waits for the answer's answer: asking the empty socket first would
             // delay the next station. If more has come, the level-triggered wait returns at once.
@@ -400,6 +404,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Some(Received::Fragment(fragment)) => Some(fragment),
             _ => None,
         };
+        let before = before.filter(|before| !self.is_of_a_flood(dequeued, before));
         if let Some(before) = &before {
             self.tracer.received(at.unwrap_or(dequeued), dequeued, octets, before, &self.node, fragment);
         }

@@ -77,6 +77,11 @@ impl Garbage {
         self.closed && !known.take(KNOWN_MAX).eq(self.known.iter().copied())
     }
 
+    /// True if this window has had as many unproven frames as shut a source out.
+    pub(crate) fn floods(&self, now: Instant) -> bool {
+        self.all >= TOO_MANY && now.since(self.began) < WINDOW
+    }
+
     /// Counts an unproven frame from this address; `station` is the incarnation of the station with this
     /// address, which stays audible. True when the door changes.
     pub(crate) fn count(&mut self, now: Instant, from: MacAddr, station: Option<u32>) -> bool {
@@ -139,6 +144,18 @@ mod tests {
         for _ in 0..TOO_MANY {
             garbage.count(at(us), MacAddr([source; 6]), None);
         }
+    }
+
+    #[test]
+    fn the_log_keeps_the_first_frames_of_each_window() {
+        let mut garbage = Garbage::new();
+        let heard = |garbage: &mut Garbage, us| {
+            let kept = !garbage.floods(at(us));
+            garbage.count(at(us), MacAddr([6; 6]), Some(9));
+            kept
+        };
+        let kept = (0..30_000).filter(|us| heard(&mut garbage, us * 10)).count();
+        assert_eq!(kept, 3 * TOO_MANY as usize, "in 300 ms");
     }
 
     #[test]

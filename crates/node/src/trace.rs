@@ -169,8 +169,7 @@ impl Tracer {
         let mut record = self.frame(TraceEvent::Received, frame);
         (record.at_ns, record.noted_ns) = (at.as_nanos(), dequeued.as_nanos());
         record.verdict = verdict;
-        let believed =
-            !matches!(verdict, TraceVerdict::Unauthentic | TraceVerdict::Malformed | TraceVerdict::Replayed);
+        let believed = !is_invalid(verdict);
         // Its number was drawn after it was last looked who there is.
         let is_new = record.src != 0 && record.src != self.seen.station && !self.alive.contains(record.src);
         if believed && is_new && dequeued >= self.look_again {
@@ -555,7 +554,7 @@ fn is_among(mac: [u8; 6], stations: &[([u8; 6], StationId)], alive: &StationSet)
 }
 
 /// Verdicts on a frame, in the order of [`counted`].
-const VERDICTS: [TraceVerdict; 9] = [
+pub(crate) const VERDICTS: [TraceVerdict; 9] = [
     TraceVerdict::Accepted,
     TraceVerdict::Stale,
     TraceVerdict::Expired,
@@ -584,6 +583,15 @@ pub(crate) fn counted(counters: &Counters) -> [u64; VERDICTS.len()] {
 }
 
 /// The machine's verdict on a frame: the first counter that the frame moved.
+/// True if one of these counters says that a frame has no valid content.
+pub(crate) fn has_invalid(before: &[u64; VERDICTS.len()], node: &Node) -> bool {
+    is_invalid(verdict(before, &counted(node.link().counters())))
+}
+
+fn is_invalid(verdict: TraceVerdict) -> bool {
+    matches!(verdict, TraceVerdict::Unauthentic | TraceVerdict::Malformed | TraceVerdict::Replayed)
+}
+
 fn verdict(before: &[u64; VERDICTS.len()], after: &[u64; VERDICTS.len()]) -> TraceVerdict {
     let moved = before.iter().zip(after).position(|(before, after)| before != after);
     moved.map_or(TraceVerdict::None, |at| VERDICTS[at])

@@ -2,6 +2,7 @@
 
 use super::{Data, Stopped};
 use crate::gate::Egress;
+use crate::trace::{VERDICTS, has_invalid};
 use rota_driver::device::FrameDevice;
 use rota_proto::Node;
 use rota_units::Instant;
@@ -12,6 +13,12 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn unproven(&self) -> u64 {
         let counters = self.node.link().counters();
         counters.frames_unproven + counters.frames_malformed + counters.frames_replayed
+    }
+
+    /// True for a frame without valid content behind the first ones of a flood: the event log keeps what
+    /// came before the flood, which would overwrite it within milliseconds. `before` is what was counted.
+    pub(super) fn is_of_a_flood(&self, now: Instant, before: &[u64; VERDICTS.len()]) -> bool {
+        self.garbage.floods(now) && has_invalid(before, &self.node)
     }
 
     /// Counts a frame without valid content. If a source sends many, the kernel drops its later frames. If
