@@ -20,6 +20,16 @@ fn raw(lab: &Lab, k: u8, from: &str, ether_type: &str, frames: u32, pause: &str)
     lab.exec(k, &["python3", "-c", &script])
 }
 
+/// The same ten times a second to one address, with an EtherType that is not ours.
+fn raw_to(lab: &Lab, k: u8, to: &str, from: &str, frames: u32) -> Command {
+    let script = format!(
+        "import socket,time\ns=socket.socket(socket.AF_PACKET,socket.SOCK_RAW)\ns.bind(('eth0',0))\n\
+         for i in range({frames}):\n s.send(bytes.fromhex('{to}{from}0800').ljust(60,b'\\0'))\n\
+         \x20time.sleep(0.1)"
+    );
+    lab.exec(k, &["python3", "-c", &script])
+}
+
 fn has_python() -> bool {
     Command::new("python3").arg("--version").output().is_ok_and(|out| out.status.success())
 }
@@ -65,6 +75,22 @@ fn ten_frames_a_second_with_a_stations_address_end_no_channel_and_are_told_of() 
         stream.assert_goes_on();
     }
     assert_eq!(dead(&lab), before, "nobody is thought dead for what a stranger sends");
+}
+
+/// Ten such frames a second to the address itself, which the switch forwards to nobody, cost 50 to 114 of 600
+/// units, and nobody was named.
+#[test]
+fn a_stranger_whom_no_station_hears_costs_a_unit_or_two_and_is_told_of() {
+    let Some((lab, _nodes)) = lab("unheard") else { return };
+    let stream = Stream::start(&lab, 1, 4);
+    stream.assert_goes_on();
+    let receiver = "02524f544104";
+    let mut stranger = raw_to(&lab, 5, receiver, receiver, 150).spawn().unwrap();
+    let told = says("go astray: a device that no station hears uses it");
+    lab.wait_for_status(2, "a note about frames that go astray", told);
+    assert!(stranger.wait().unwrap().success());
+    stream.assert_goes_on();
+    assert!(stream.lost() <= 10, "{} units are lost in 15 s", stream.lost());
 }
 
 /// Each cost 4.8 us, and no counter or log line reported them.

@@ -40,6 +40,8 @@ struct Look {
     channels: BTreeMap<(u64, bool), ChannelRow>,
     /// How often other stations' hosts stood still, and for how long at most, as they reported.
     stalls_elsewhere: BTreeMap<u64, (u64, u64)>,
+    /// Addresses that strangers use: the sentence of each.
+    used: BTreeMap<u64, String>,
     /// Stations that do not fit, by the sentence that says so.
     mismatches: BTreeMap<String, Option<Mismatch>>,
     /// The death timer in force and its reason, see [`crate::timers::words`].
@@ -174,6 +176,11 @@ fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
             cause("token_hog", sentence.clone());
         }
     }
+    for (address, sentence) in &after.used {
+        if !before.used.contains_key(address) {
+            cause("contested", sentence.clone());
+        }
+    }
     for (name, kind, sentence) in CAUSES {
         let grown = after.grown(before, name);
         if grown > 0 {
@@ -204,8 +211,8 @@ fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
 }
 
 /// Kinds of causes, the gravest first.
-const GRAVEST: [&str; 6] =
-    ["foreign_sender", "link_change", "token_hog", "station_silent", "host_stall", "lost_frame"];
+const GRAVEST: [&str; 7] =
+    ["foreign_sender", "contested", "link_change", "token_hog", "station_silent", "host_stall", "lost_frame"];
 
 /// Counters of events that can have broken a promise.
 const CAUSES: [(&str, &str, &str); 9] = [
@@ -237,6 +244,7 @@ impl Look {
             foreign: here.map_or((0, 0), |row| (row.foreign.frames, row.foreign_mac)),
             channels: rows.channels.iter().filter(own).map(|row| (key(row), *row)).collect(),
             stalls_elsewhere: others.map(|row| (row.mac, (row.stalls, row.stall_longest_ns))).collect(),
+            used: rows.stations.iter().filter_map(|row| Some((row.mac, used(row)?))).collect(),
             mismatches: rows.all_mismatches().iter().map(|row| (row.sentence(), row.kind())).collect(),
             timers: rows.segment.timers,
         }
@@ -252,6 +260,14 @@ impl Look {
         let of = |look: &Self| look.counters.get(name).copied().unwrap_or(0);
         of(self).saturating_sub(of(last))
     }
+}
+
+/// The sentence about a station whose address a stranger uses.
+fn used(row: &StationRow) -> Option<String> {
+    let astray = row.flags & StationRow::ASTRAY != 0;
+    let is_used = astray || row.flags & StationRow::CONTESTED != 0;
+    let [_, _, octets @ ..] = row.mac.to_be_bytes();
+    is_used.then(|| crate::status::contested(rota_wire::MacAddr(octets), &row.name(), astray))
 }
 
 fn mac(word: u64) -> String {
@@ -454,6 +470,22 @@ mod tests {
         stalled.stalls_elsewhere.insert(0x0200_0000_0002, (2, 60_000_000));
         assert_eq!(kinds(&calm, &stalled), ["host_stall"]);
         assert!(causes(&calm, &stalled)[0].sentence.contains("the host of n2"));
+    }
+
+    #[test]
+    fn an_address_that_strangers_begin_to_use_is_a_cause() {
+        let before = look(&[(3, "n3", true)]);
+        let mut after = before.clone();
+        let row = |flags| StationRow { mac: 0x0200_0000_0003, flags, ..StationRow::default() };
+        assert_eq!(used(&row(StationRow::ALIVE)), None);
+        after.used.insert(3, used(&row(StationRow::ASTRAY)).unwrap());
+        let found = causes(&before, &after);
+        assert_eq!(found[0].kind, "contested");
+        assert!(
+            found[0].sentence.starts_with("frames to the address (02:00:00:00:00:03) go astray: a device")
+        );
+        assert_eq!(causes(&after, &after), [], "one incident, not all as long as it lasts");
+        assert!(used(&row(StationRow::CONTESTED)).unwrap().ends_with("is used by a stranger"));
     }
 
     /// Units that were late because of a hog have its name in their incident, in the words of the log.

@@ -2,7 +2,7 @@
 
 use crate::data::Measured;
 use rota_admission::t_nrt;
-use rota_proto::rether::Mismatched;
+use rota_proto::rether::{Mismatched, Rether};
 use rota_proto::{Mismatch, Node, ROTATION_PLACES, Setting};
 use rota_shm::{ChannelRow, Flow, MismatchRow, MonitorTable, SegmentRow, StationRow};
 use rota_units::{Instant, Span};
@@ -55,7 +55,7 @@ impl Rows {
             llc_address: u64::from(link.settings().llc.address),
             ..reserved(node, link.station())
         };
-        let used = if link.is_contested(mac) { StationRow::CONTESTED } else { 0 };
+        let used = used_by_strangers(link, mac);
         let own = StationRow { flags: used | own.flags | StationRow::HERE | StationRow::ALIVE, ..own };
         write.station(0, &filled(own, &node.own_report(now)));
         for (at, (channel, tally)) in node.own_channels().zip(node.own_tallies()).enumerate() {
@@ -69,8 +69,8 @@ impl Rows {
         self.next_all = now + ALL_EVERY;
         self.stood = stands;
         for (at, member) in link.members().iter().enumerate() {
-            let contested = if link.is_contested(member.mac) { StationRow::CONTESTED } else { 0 };
-            let alive = contested | if link.is_dead(member.station) { 0 } else { StationRow::ALIVE };
+            let alive = used_by_strangers(link, member.mac)
+                | if link.is_dead(member.station) { 0 } else { StationRow::ALIVE };
             let reserved = reserved(node, member.station);
             let row = StationRow {
                 station: u64::from(member.station),
@@ -136,6 +136,15 @@ impl Rows {
             stations: link.members().len() as u64 + 1,
             channels: (own + node.reports().channels().len()) as u64,
         }
+    }
+}
+
+/// What is known of the use of a station's address by strangers.
+fn used_by_strangers(link: &Rether, mac: MacAddr) -> u64 {
+    match () {
+        () if link.is_contested(mac) => StationRow::CONTESTED,
+        () if link.is_astray(mac) => StationRow::ASTRAY,
+        () => 0,
     }
 }
 

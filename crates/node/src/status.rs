@@ -38,8 +38,14 @@ pub(crate) fn refusal(mac: MacAddr, why: Verdict, here: bool) -> String {
 }
 
 /// One sentence: a station's address is in use elsewhere.
-pub(crate) fn contested(mac: MacAddr, name: &str) -> String {
+pub(crate) fn contested(mac: MacAddr, name: &str, astray: bool) -> String {
     let of = if name.is_empty() { String::new() } else { format!(" of {name}") };
+    if astray {
+        return format!(
+            "frames to the address{of} ({mac}) go astray: a device that no station hears uses it, or its \
+             port of the switch drops frames; the switch's address table shows the port"
+        );
+    }
     format!("the address{of} ({mac}) is used by a stranger")
 }
 
@@ -132,7 +138,8 @@ impl Snapshot {
     fn contested(&self, mac: MacAddr, facts: &Facts) -> String {
         let name = self.members.iter().find(|member| member.mac == mac).map(|member| &*member.name);
         let name = name.unwrap_or(&facts.name);
-        format!("{}; {}", contested(mac, name), "frames for it go to its group address meanwhile")
+        let astray = self.status.astray.contains(&mac);
+        format!("{}; {}", contested(mac, name, astray), "frames for it go to its group address meanwhile")
     }
 
     pub(crate) fn name_of(&self, station: u16, facts: &Facts) -> String {

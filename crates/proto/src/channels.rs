@@ -18,6 +18,7 @@ mod meter;
 mod model;
 mod probe;
 mod stated;
+mod strays;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +35,7 @@ use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
 pub use stated::Stated;
 use std::collections::VecDeque;
+use strays::Strays;
 
 /// What a program asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,6 +217,7 @@ struct Incoming {
     taker: Listener,
     since: Instant,
     meter: Meter,
+    strays: Strays,
     /// Broken units that were reported to its sender, and the earliest time of the next report.
     told: u64,
     tell_at: Instant,
@@ -470,7 +473,8 @@ impl Channels {
             )
         });
         let news = self.incoming.iter().filter(|channel| channel.has_news()).map(|channel| channel.tell_at);
-        waits.map(|channel| channel.again).chain(news).min().unwrap_or(Instant::FAR)
+        let own = waits.map(|channel| channel.again).chain(news).min().unwrap_or(Instant::FAR);
+        own.min(self.silence_deadline())
     }
 
     /// Repeats unanswered signals, follows draining channels, and gives up on the silent.
@@ -520,6 +524,7 @@ impl Channels {
             self.end_incoming(at, CloseCause::NoAnswer, None, None);
         }
         self.tell_tallies(now, link);
+        self.answer_silence(now, link);
     }
 
     fn reap(&mut self, over: impl Fn(&Outgoing) -> bool) {
@@ -623,6 +628,7 @@ impl Channels {
             opened: false,
             taker,
             meter: Meter::default(),
+            strays: Strays::default(),
             told: 0,
             tell_at: now,
         });
@@ -856,7 +862,9 @@ impl Channels {
             LinkEvent::Refusal { mac, why, here } => {
                 self.events.push_back(ChannelEvent::Refusal { mac, why, here });
             }
-            LinkEvent::Contested { mac } => self.events.push_back(ChannelEvent::Contested { mac }),
+            LinkEvent::Contested { mac, astray } => {
+                self.events.push_back(ChannelEvent::Contested { mac, astray });
+            }
             LinkEvent::Struck(excluded) => self.events.push_back(ChannelEvent::Struck(excluded)),
             LinkEvent::ModeChanged => self.events.push_back(ChannelEvent::ModeChanged),
         }

@@ -56,6 +56,8 @@ pub struct Status {
     pub refused: Vec<Refused>,
     /// Addresses of stations that strangers use.
     pub contested: Vec<MacAddr>,
+    /// Those of them to which frames go astray, while no station hears the stranger.
+    pub astray: Vec<MacAddr>,
     /// What was counted.
     pub counters: Counters,
 }
@@ -130,6 +132,7 @@ impl Node {
                     return None;
                 };
                 self.link.count_fragment();
+                self.channels.note_strays(now, channel, &unit, &mut self.link);
                 let offset = (rota_wire::ETHERNET_HEADER_OCTETS
                     + rota_wire::LINK_HEADER_OCTETS
                     + UNIT_HEADER_OCTETS) as u16;
@@ -439,6 +442,7 @@ impl Node {
             queued_frames: self.link.queued_frames(),
             refused: self.link.refused().to_vec(),
             contested: self.link.contested().collect(),
+            astray: self.link.contested().filter(|mac| self.link.is_astray(*mac)).collect(),
             counters: *self.link.counters(),
         }
     }

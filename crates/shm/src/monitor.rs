@@ -246,6 +246,8 @@ impl StationRow {
     pub const PERIODIC: u64 = 8;
     /// A stranger uses its address.
     pub const CONTESTED: u64 = 16;
+    /// Frames to its address go astray.
+    pub const ASTRAY: u64 = 32;
 
     /// A name as words; what is longer than 32 octets is cut.
     pub fn name_words(name: &str) -> [u64; 4] {

@@ -19,7 +19,7 @@ mod world;
 
 pub use clocks::Clock;
 pub use engine::{Engine, Stamped, Stream};
-pub use faults::{Draw, Fault, Happened, Mix, Moment, Select, Tally, Timed, WireFault, Wires, ports};
+pub use faults::{Aim, Draw, Fault, Happened, Mix, Moment, Select, Tally, Timed, WireFault, Wires, ports};
 pub use hosts::{Host, HostProfile, Receipt};
 pub use rota_proto::Settings;
 pub use scenario::{Change, Load, Outcome, Reservation, Run, Scenario, ScenarioError};

@@ -2,7 +2,7 @@
 
 mod support;
 
-use rota_sim::{Fault, FlowState, World, WorldSpec};
+use rota_sim::{Aim, Fault, FlowState, WireFault, World, WorldSpec};
 use rota_units::Span;
 use support::ms;
 
@@ -17,20 +17,21 @@ struct Seen {
 }
 
 /// A channel from the first to the last of five stations, while a stranger sends ten frames a second with the
-/// victim's address for ten seconds.
-fn spoofed(victim: usize, broadcast: bool) -> Seen {
+/// victim's address for thirty seconds.
+fn spoofed(victim: usize, to: Aim, octets: u32) -> Seen {
     let mut world = World::new(7, WorldSpec { strangers: 1, ..WorldSpec::new(5) });
     world.run_for(ms(2_000));
-    let flow = world.open_flow(0, 4, 6_250, true).expect("a sound request");
+    let flow = world.open_flow(0, 4, octets, true).expect("a sound request");
     world.run_for(ms(1_500));
     let mut named = false;
-    let spoof = Fault::Spoof { host: victim, gap: ms(100), broadcast };
-    for cycle in 0..330 {
-        if cycle % 3 == 0 && cycle < 300 {
+    let spoof = Fault::Spoof { host: victim, gap: ms(100), to };
+    for cycle in 0..930 {
+        world.run_for(ms(7));
+        if cycle % 3 == 0 && (30..900).contains(&cycle) {
             world.beat_fault(0, &spoof);
         }
-        world.flow_unit(flow, 6_250);
-        world.run_for(TRT);
+        world.flow_unit(flow, octets);
+        world.run_for(TRT.minus(ms(7)));
         let mac = world.hosts[victim].mac;
         named |= world.hosts.iter().any(|host| {
             host.node.as_ref().is_some_and(|node| node.link().contested().any(|contested| contested == mac))
@@ -55,20 +56,50 @@ fn spoofed(victim: usize, broadcast: bool) -> Seen {
 #[test]
 fn a_stranger_with_a_stations_address_stops_nothing_and_is_told_of() {
     for victim in 0..5 {
-        let seen = spoofed(victim, true);
+        let seen = spoofed(victim, Aim::All, 6_250);
         assert!(seen.open && seen.named, "station {victim}");
         assert!(seen.lost <= 5, "station {victim}: {} fragments beyond those under way", seen.lost);
         assert_eq!((seen.claims, seen.strikes), (0, 0), "station {victim}");
     }
 }
 
-/// Frames of other kinds to one station only: no other station of the segment hears them. Only missing
-/// frames show their effect.
+/// Frames of other kinds to one station only, or to the address itself: no other station of the segment hears
+/// them. Only missing frames show their effect. A fifth of all units was lost, and nobody was named.
 #[test]
-fn a_stranger_whom_no_station_hears_ends_no_channel_and_brings_no_strike() {
-    for victim in 0..5 {
-        let seen = spoofed(victim, false);
-        assert!(seen.open, "station {victim}");
-        assert_eq!(seen.strikes, 0, "station {victim}");
+fn a_stranger_whom_no_station_hears_costs_one_unit_and_is_told_of() {
+    for to in [Aim::One, Aim::Itself] {
+        // Five fragments each, and one.
+        for (octets, most) in [(6_250, 5), (1_000, 2)] {
+            for victim in 0..5 {
+                let seen = spoofed(victim, to, octets);
+                let what = format!("{to:?}, station {victim}, {octets} octets");
+                assert!(seen.open, "{what}");
+                assert!(seen.lost <= most, "{what}: {} fragments are lost", seen.lost);
+                // To the others no units go.
+                assert!(seen.named || victim != 4, "{what}");
+                assert_eq!((seen.claims, seen.strikes), (0, 0), "{what}");
+            }
+        }
     }
+}
+
+/// Each wire loses one frame in a thousand, and units have several frames.
+#[test]
+fn a_merely_lossy_wire_is_no_stranger() {
+    let mut world = World::new(7, WorldSpec::new(5));
+    world.run_for(ms(2_000));
+    let flow = world.open_flow(0, 4, 6_250, true).expect("a sound request");
+    world.run_for(ms(1_500));
+    world.disturb(WireFault::Loss { ppm: 1_000, burst: 1 });
+    let mut astray = 0;
+    for _ in 0..3_600 {
+        world.flow_unit(flow, 6_250);
+        world.run_for(TRT);
+        let mut links = world.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| node.link());
+        astray += u64::from(links.any(|link| link.contested().next().is_some()));
+    }
+    let books = world.custody().of(flow);
+    let lost = books.sent - books.delivered;
+    assert!((10..40).contains(&lost), "{lost} of 18,000 fragments are lost");
+    assert_eq!(astray, 0, "cycles with an address that counts as used by a stranger");
 }

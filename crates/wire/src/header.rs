@@ -354,7 +354,7 @@ impl<'a> FrameView<'a> {
 }
 
 /// In front of each fragment of a unit: RMTP's header (theory b.4), with the label and the sender's schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnitHeader {
     /// The channel's label on this hop.
     pub label: u16,

@@ -185,6 +185,14 @@ pub fn of_station(picture: &Picture, station: &Station, row: &StationRow, notice
         let sentence = format!("the address of {name} ({}) is used by a stranger", station.mac);
         warnings.push(warning("contested", sentence));
     }
+    if row.flags & StationRow::ASTRAY != 0 {
+        let sentence = format!(
+            "frames to the address of {name} ({}) go astray: a device that no station hears uses it, or its \
+             port of the switch drops frames",
+            station.mac
+        );
+        warnings.push(warning("contested", sentence));
+    }
     if !station.alive {
         let sentence = format!("{name} is dead to the ring: the token skips it");
         warnings.push(warning("dead", sentence));

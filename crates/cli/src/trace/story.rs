@@ -36,7 +36,7 @@ impl Assumption {
     /// The assumption of the guarantee that a cause named by the counters breaks.
     fn of_kind(kind: &str) -> Self {
         match kind {
-            "foreign_sender" | "token_hog" => Self::ForeignSender,
+            "foreign_sender" | "contested" | "token_hog" => Self::ForeignSender,
             "host_stall" => Self::HostStall,
             "link_change" => Self::LinkChange,
             "lost_frame" => Self::LostFrame,

@@ -73,6 +73,14 @@ impl Stream {
         self.receiver.out().lines().filter(|line| line.contains(r#""complete":true"#)).count()
     }
 
+    /// Units below the newest one that have not come whole.
+    pub fn lost(&self) -> u64 {
+        let out = self.receiver.out();
+        let lines = out.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let newest = lines.filter_map(|line| line["unit"].as_u64()).max();
+        newest.map_or(0, |newest| (newest + 1).saturating_sub(self.whole_units() as u64))
+    }
+
     /// How its two ends end, when something ends them.
     pub fn finish(self) -> (Ended, Ended) {
         (self.sender.finish(), self.receiver.finish())

@@ -66,8 +66,8 @@ impl Control<'_> {
             ChannelEvent::Refusal { mac, why, here } => {
                 say(Level::Warn, "mismatch", &crate::status::refusal(*mac, *why, *here));
             }
-            ChannelEvent::Contested { mac } => {
-                say(Level::Warn, "contested", &crate::status::contested(*mac, ""));
+            ChannelEvent::Contested { mac, astray } => {
+                say(Level::Warn, "contested", &crate::status::contested(*mac, "", *astray));
             }
             // The end of the channel is told next.
             ChannelEvent::NoMemory { .. } => {}

@@ -105,6 +105,8 @@ pub enum ChannelEvent {
     Contested {
         /// Which.
         mac: MacAddr,
+        /// No station hears the stranger; only missing frames show it.
+        astray: bool,
     },
     /// A station is left out of the token for a time: it kept the token, or sent outside its slots, again
     /// and again.

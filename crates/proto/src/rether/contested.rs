@@ -8,6 +8,7 @@
 //!
 //! A stranger's frames decide no more than which of two addresses of the same station is used.
 
+use super::astray::Astray;
 use super::outbox::Pending;
 use super::reserve::LinkEvent;
 use super::{Mode, Rether};
@@ -17,6 +18,8 @@ use rota_wire::MacAddr;
 
 /// An address is contested for so long after the last sign.
 const QUIET: Span = Span::from_millis(5_000);
+/// The same where a station says that frames for its address go astray: it says so again in time.
+const TOLD: Span = Span::from_millis(60_000);
 /// How often a station announces that its own address is contested.
 const TELL_EVERY: Span = Span::from_millis(1_000);
 /// Most addresses that are contested at a time; the quietest makes room.
@@ -25,12 +28,16 @@ const CONTESTED_MAX: usize = 256;
 const USED: u64 = u64::MAX;
 /// The same: "frames reach me at my group address only".
 const DOUBTED: u64 = u64::MAX - 1;
+/// The same: "frames for my address go astray".
+const ASTRAY: u64 = u64::MAX - 2;
 
 /// The sign that an address is contested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sign {
     /// A frame to it, or an answer to it, had to be sent again.
     Repeated,
+    /// Frames to it go elsewhere, again and again; no station hears who causes it.
+    Astray,
     /// A frame had it as its source, and its station cannot have sent the frame.
     Forged,
 }
@@ -42,6 +49,8 @@ struct Rival {
     until: Instant,
     /// Until then the sign of a forged frame counts; repeated frames do not prolong this time.
     named: Instant,
+    /// The same of frames that went astray.
+    astray: Instant,
 }
 
 /// Which addresses are contested, this station's own among them.
@@ -51,7 +60,7 @@ struct Rival {
 pub(super) struct Contested {
     rivals: Vec<Rival>,
     /// Newly contested addresses, not yet reported to the parent.
-    news: Vec<MacAddr>,
+    news: Vec<(MacAddr, bool)>,
     /// This station's own address is contested, and the others are to be told.
     untold: bool,
     /// The parent's count of incoming frames with this station's own address, and whether it has grown.
@@ -60,6 +69,7 @@ pub(super) struct Contested {
     tells: Instant,
     /// Until then frames at this station's group address are no further sign.
     doubted: Instant,
+    pub(super) astray: Astray,
 }
 
 impl core::fmt::Debug for Contested {
@@ -79,6 +89,7 @@ impl Contested {
             own_frames: (0, false),
             tells: Instant::ZERO,
             doubted: Instant::ZERO,
+            astray: Astray::new(),
         }
     }
 
@@ -90,7 +101,7 @@ impl Contested {
     fn expire(&mut self, now: Instant) {
         self.rivals.retain(|rival| now < rival.until);
         for rival in self.rivals.iter_mut().filter(|rival| now >= rival.named) {
-            rival.sign = Sign::Repeated;
+            rival.sign = if now < rival.astray { Sign::Astray } else { Sign::Repeated };
         }
     }
 
@@ -98,12 +109,13 @@ impl Contested {
         self.rivals.iter().find(|rival| rival.mac == mac).map(|rival| rival.sign)
     }
 
-    /// Notes a sign; true when it says more than was known.
-    fn note(&mut self, now: Instant, mac: MacAddr, sign: Sign) -> bool {
-        let until = now + QUIET;
+    /// Notes a sign that counts until then; true when it says more than was known.
+    fn note(&mut self, now: Instant, mac: MacAddr, sign: Sign, until: Instant) -> bool {
         let named = if sign == Sign::Forged { until } else { now };
+        let astray = if sign == Sign::Astray { until } else { now };
         if let Some(known) = self.rivals.iter_mut().find(|rival| rival.mac == mac) {
-            (known.until, known.named) = (until, known.named.max(named));
+            (known.named, known.astray) = (known.named.max(named), known.astray.max(astray));
+            known.until = known.until.max(until);
             let says_more = known.sign < sign;
             known.sign = known.sign.max(sign);
             return says_more;
@@ -112,7 +124,7 @@ impl Contested {
             let quietest = (0..self.rivals.len()).min_by_key(|at| self.rivals[*at].until);
             quietest.map(|at| self.rivals.swap_remove(at));
         }
-        self.rivals.push(Rival { mac, sign, until, named });
+        self.rivals.push(Rival { mac, sign, until, named, astray });
         true
     }
 }
@@ -124,12 +136,17 @@ impl Rether {
     }
 
     pub(super) fn is_station_contested(&self, station: StationId) -> bool {
-        self.members.get(station).is_some_and(|member| self.is_contested(member.mac))
+        let used = |mac| self.is_contested(mac) || self.is_astray(mac);
+        self.members.get(station).is_some_and(|member| used(member.mac))
+    }
+
+    pub(super) fn sign_of(&self, mac: MacAddr) -> Option<Sign> {
+        self.contested.sign_of(mac)
     }
 
     /// The addresses of stations of this segment that strangers use.
     pub fn contested(&self) -> impl Iterator<Item = MacAddr> + '_ {
-        self.contested.rivals.iter().filter(|rival| rival.sign == Sign::Forged).map(|rival| rival.mac)
+        self.contested.rivals.iter().filter(|rival| rival.sign > Sign::Repeated).map(|rival| rival.mac)
     }
 
     /// True if this station sends frames for some other to a group address, which a switch floods.
@@ -154,10 +171,15 @@ impl Rether {
 
     /// Sends frames for this address to its group address for a while.
     pub(crate) fn contest(&mut self, now: Instant, mac: MacAddr, sign: Sign) {
-        if self.contested.note(now, mac, sign) && sign == Sign::Forged {
+        let until = now + if sign == Sign::Astray { TOLD } else { QUIET };
+        self.contest_until(now, mac, sign, until);
+    }
+
+    fn contest_until(&mut self, now: Instant, mac: MacAddr, sign: Sign, until: Instant) {
+        if self.contested.note(now, mac, sign, until) && sign != Sign::Repeated {
             self.counters.addresses_contested += 1;
             if self.contested.news.len() < CONTESTED_MAX {
-                self.contested.news.push(mac);
+                self.contested.news.push((mac, sign == Sign::Astray));
             }
         }
     }
@@ -176,6 +198,12 @@ impl Rether {
         self.contested.untold = true;
     }
 
+    /// Frames for this station's own address go astray; it says so until then.
+    pub(super) fn contest_own_until(&mut self, now: Instant, until: Instant) {
+        self.contest_until(now, self.me.mac, Sign::Astray, until);
+        self.contested.untold = true;
+    }
+
     /// Notes the parent's count of incoming frames of any kind with this station's own address.
     pub(crate) fn note_own_address(&mut self, frames: u64) {
         let (before, rose) = self.contested.own_frames;
@@ -186,7 +214,7 @@ impl Rether {
     /// over for them: only a frame after that time is another sign.
     pub(super) fn on_group_address(&mut self, now: Instant) {
         if now >= self.contested.doubted {
-            self.contested.doubted = now + QUIET * 3;
+            (self.contested.doubted, self.contested.astray.afresh) = (now + QUIET * 3, true);
             self.contest_own(now, Sign::Repeated);
         }
     }
@@ -197,8 +225,8 @@ impl Rether {
         if core::mem::take(&mut self.contested.own_frames.1) {
             self.contest_own(now, Sign::Forged);
         }
-        while let Some(mac) = self.contested.news.pop() {
-            self.event(LinkEvent::Contested { mac });
+        while let Some((mac, astray)) = self.contested.news.pop() {
+            self.event(LinkEvent::Contested { mac, astray });
         }
     }
 
@@ -214,6 +242,7 @@ impl Rether {
             return;
         }
         (self.contested.untold, self.contested.tells) = (false, now + TELL_EVERY);
+        self.contested.astray.told();
         match self.mode {
             _ if self.leaving => {}
             Mode::Ring => self.introduce(now),
@@ -227,6 +256,7 @@ impl Rether {
         match self.contested.sign_of(self.me.mac)? {
             _ if matches!(self.mode, Mode::Joining(_)) => None,
             Sign::Forged => Some(USED),
+            Sign::Astray => Some(ASTRAY),
             Sign::Repeated => Some(DOUBTED),
         }
     }
@@ -235,6 +265,7 @@ impl Rether {
     pub(super) fn hear_sign(&mut self, now: Instant, mac: MacAddr, answers: u64) {
         match answers {
             USED => self.contest(now, mac, Sign::Forged),
+            ASTRAY => self.contest(now, mac, Sign::Astray),
             DOUBTED => self.contest(now, mac, Sign::Repeated),
             _ => {}
         }

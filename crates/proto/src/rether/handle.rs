@@ -87,6 +87,7 @@ impl Rether {
             return Arrived::Nothing;
         }
         self.tally.count_heard(header.kind.class(), data.len());
+        (self.contested.astray.came_to, self.contested.astray.afresh) = (view.destination_mac(), false);
         if view.destination_mac() == self.me.mac.own_group() {
             self.on_group_address(now);
         }

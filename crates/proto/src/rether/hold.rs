@@ -61,6 +61,7 @@ impl Rether {
         let believes_all = planted(Bug::StaleTokenBelieved) || planted(Bug::PaperRecovery);
         if stamp <= self.seen && !believes_all {
             self.counters.tokens_stale += 1;
+            self.note_repeated(from);
             if stamp.generation == self.seen.generation && self.may_repeat(now) {
                 // Its sender has missed our answer. The same token again gets the same answer, at the group
                 // address: a switch may have a wrong port for the sender's own one.
@@ -86,6 +87,7 @@ impl Rether {
             "two tokens in one hand"
         );
         self.counters.tokens_accepted += 1;
+        self.note_way(now, at, from, token);
         self.measure_rotation(at, stamp, token);
         self.heed_leases(Some(at), token);
         self.take_news(at, stamp, token);
@@ -180,6 +182,7 @@ impl Rether {
         if stamp.generation != self.seen.generation {
             self.other_ring = None;
         }
+        self.note_news(at);
         self.seen = stamp;
         (self.nacked, self.granted) = (false, false);
         self.note_strikes(at, token);

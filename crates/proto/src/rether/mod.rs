@@ -31,6 +31,7 @@
 //! 11. Residual time is measured, not reckoned from nominal holding times (theory a.2), so that overruns eat
 //!     ordinary traffic of the same cycle and not the next period.
 
+mod astray;
 mod behind;
 mod claim;
 mod contested;

@@ -88,6 +88,8 @@ pub enum LinkEvent {
     Contested {
         /// Which.
         mac: MacAddr,
+        /// No station hears the stranger.
+        astray: bool,
     },
     /// A station is left out for what it did.
     Struck(Excluded),

@@ -238,8 +238,8 @@ pub struct IncidentInfo {
 /// A counter that grew while a promise was broken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CauseInfo {
-    /// `left_out`, `foreign_sender`, `link_change`, `lost_frame`, `token_hog`, `host_stall` or
-    /// `station_silent`.
+    /// `left_out`, `foreign_sender`, `contested`, `link_change`, `lost_frame`, `token_hog`, `host_stall`
+    /// or `station_silent`.
     pub kind: String,
     /// The same for people.
     pub sentence: String,

@@ -1,7 +1,7 @@
 //! Frames that somebody makes who should not: without the key, with it, or by playing old ones again.
 
 use super::happened::Happened;
-use super::script::Fault;
+use super::script::{Aim, Fault};
 use crate::engine::Stream;
 use crate::media::Frame;
 use rota_proto::Settings;
@@ -89,11 +89,15 @@ impl Evil {
                 let (to, frame) = self.replay()?;
                 Some((Happened::Replayed, Injected::Arrived { to, frame, lie: false }))
             }
-            Fault::Spoof { host, broadcast, .. } => {
+            Fault::Spoof { host, to: aim, .. } => {
                 let other = if to == *host { (to + 1) % macs.len() } else { to };
-                let to = if *broadcast { MacAddr::BROADCAST } else { macs[other] };
+                let to = match aim {
+                    Aim::All => MacAddr::BROADCAST,
+                    Aim::One => macs[other],
+                    Aim::Itself => macs[*host],
+                };
                 let mut frame = ordinary(to, macs[*host], 60).to_vec();
-                if *broadcast {
+                if *aim == Aim::All {
                     frame[12..14].copy_from_slice(&settings.ether_type.to_be_bytes());
                 }
                 Some((Happened::Spoofed, Injected::Sent { from: macs.len(), frame: frame.into() }))

@@ -10,5 +10,5 @@ mod wire;
 pub use evil::{Evil, Injected};
 pub use happened::{Happened, Tally};
 pub use mix::{Draw, Mix};
-pub use script::{Fault, Moment, Timed};
+pub use script::{Aim, Fault, Moment, Timed};
 pub use wire::{Passed, Ports, Select, Strike, WireFault, Wires, all_ports, is_token_for, kind_of, ports};

@@ -12,6 +12,17 @@ pub enum Moment {
     In(&'static str),
 }
 
+/// To whom a stranger with a station's address sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aim {
+    /// To everybody, with our EtherType.
+    All,
+    /// Ordinary frames to another station, which no other hears.
+    One,
+    /// Ordinary frames to the address itself: a switch forwards none of them, and learns.
+    Itself,
+}
+
 /// Something that goes wrong with a station, or that somebody does.
 #[derive(Clone, Debug)]
 pub enum Fault {
@@ -166,8 +177,8 @@ pub enum Fault {
         host: usize,
         /// From one to the next.
         gap: Span,
-        /// To everybody, with our EtherType; else ordinary frames to a station, which no other hears.
-        broadcast: bool,
+        /// To whom.
+        to: Aim,
     },
     /// 35: a stranger sends at the link's rate.
     Flood {

@@ -3,7 +3,7 @@
 use super::{EPOCH, SECRET, World, mac};
 use crate::check::{Blow, Scope, Seen, are_strangers};
 use crate::engine::Stream;
-use crate::faults::{Evil, Fault, Happened, Injected, Moment};
+use crate::faults::{Aim, Evil, Fault, Happened, Injected, Moment};
 use crate::hosts::{HostProfile, Keeps};
 use crate::media::wire_time;
 use rota_units::{Instant, Span};
@@ -143,8 +143,8 @@ impl World {
             }
             // One unit, or a token, may be under way when the first frame comes. If no station of the segment
             // hears the stranger, all units are at risk for as long as the victim sends nothing.
-            Fault::Spoof { broadcast, .. } => {
-                let lasts = if *broadcast { Span::ZERO } else { lasts };
+            Fault::Spoof { to, .. } => {
+                let lasts = if *to == Aim::All { Span::ZERO } else { lasts };
                 self.windows.open(now, lasts + self.recovery.slot(), Scope::All);
             }
             Fault::Clone { host, of } => {

@@ -3,7 +3,7 @@
 use super::super::quantity::{Share, Time};
 use super::{Wrong, station_index, wrong};
 use rota_sim::ports;
-use rota_sim::{Fault, Moment, Select, Timed, WireFault, scenario::STATES};
+use rota_sim::{Aim, Fault, Moment, Select, Timed, WireFault, scenario::STATES};
 use rota_units::Span;
 use serde::Deserialize;
 
@@ -70,6 +70,7 @@ pub struct FaultTable {
     pub(super) rate: Option<f64>,
     pub(super) octets: Option<u64>,
     pub(super) broadcast: Option<bool>,
+    pub(super) unheard: Option<bool>,
     pub(super) hold: Option<Time>,
 }
 
@@ -239,8 +240,15 @@ impl Place<'_> {
             Kind::Skew => Fault::Skew { host: self.host()? },
             Kind::Storm => Fault::Storm { hosts: self.hosts()? },
             Kind::Spoof => {
-                let broadcast = table.broadcast.unwrap_or(true);
-                Fault::Spoof { host: self.host()?, gap: gap()?, broadcast }
+                let to = match (table.broadcast, table.unheard) {
+                    (Some(true), Some(true)) => {
+                        return Err(self.wrong("unheard", "each station hears a frame to all: leave one out"));
+                    }
+                    (_, Some(true)) => Aim::Itself,
+                    (Some(false), _) => Aim::One,
+                    _ => Aim::All,
+                };
+                Fault::Spoof { host: self.host()?, gap: gap()?, to }
             }
             Kind::Flood => {
                 Fault::Flood { octets: self.octets(60)?, broadcast: table.broadcast.unwrap_or(true) }

@@ -48,7 +48,7 @@ fn fields(kind: Kind) -> &'static [&'static str] {
         Kind::Hog => &["station", "count", "hold"],
         Kind::Stray => &["station", "max"],
         Kind::Forge | Kind::Insider | Kind::Wrap | Kind::Replay => &["period"],
-        Kind::Spoof => &["station", "period", "broadcast"],
+        Kind::Spoof => &["station", "period", "broadcast", "unheard"],
         Kind::Flood => &["octets", "broadcast"],
     }
 }
@@ -67,7 +67,7 @@ fn unused(given: &[(&'static str, bool)], used: &[&str], who: &str) -> Option<(&
 }
 
 impl FaultTable {
-    fn given(&self) -> [(&'static str, bool); 20] {
+    fn given(&self) -> [(&'static str, bool); 21] {
         [
             ("station", self.station.is_some()),
             ("other", self.other.is_some()),
@@ -88,6 +88,7 @@ impl FaultTable {
             ("rate", self.rate.is_some()),
             ("octets", self.octets.is_some()),
             ("broadcast", self.broadcast.is_some()),
+            ("unheard", self.unheard.is_some()),
             ("hold", self.hold.is_some()),
         ]
     }
