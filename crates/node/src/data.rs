@@ -309,7 +309,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     fn receive_into(&mut self, buffer: &mut [u8]) -> Result<(), Stopped> {
-        // Frames without valid content move it only to earlier announcements, which can wait for the turn's end.
+        // Frames without valid content bring only announcements forward; those can wait for the next turn.
         let mut due = None;
         for _ in 0..FRAMES_A_TURN {
             self.frames_heard = self.frames_heard.wrapping_add(1);

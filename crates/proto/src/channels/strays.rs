@@ -2,8 +2,9 @@
 //! this station to another port (decision 014).
 //!
 //! Each unit tells its number and how many units before it were left out, so how many were to leave before
-//! it. A gap in that count is a loss on the wire, but for units that the sender's node could not send. Two frames lost in a row are a sign. One lost frame
-//! is a sign only if another one was lost shortly before: wires lose single frames.
+//! it. A gap in that count is a loss on the wire, but for units that the sender's node could not send. Two
+//! frames lost in a row are a sign. One lost frame is a sign only if another one was lost shortly before:
+//! wires lose single frames.
 //!
 //! A steady channel that falls silent has this station send a frame, which moves the switches' entries back
 //! before the next unit leaves. Silence alone is no sign: its sender may pause.

@@ -256,7 +256,8 @@ pub struct Llc {
     counters: LlcCounters,
 }
 
-/// Answers to XID and TEST, and to commands of strangers, in the long run; a monitor that asks everybody needs fewer.
+/// Answers to XID and TEST, and to commands of strangers, in the long run; a monitor that asks everybody
+/// needs fewer.
 const QUESTIONS_A_SECOND: u64 = 100;
 
 impl Llc {
