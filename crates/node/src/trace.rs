@@ -553,33 +553,30 @@ fn is_among(mac: [u8; 6], stations: &[([u8; 6], StationId)], alive: &StationSet)
     found.is_ok_and(|at| alive.contains(stations[at].1))
 }
 
-/// Verdicts on a frame, in the order of [`counted`].
-pub(crate) const VERDICTS: [TraceVerdict; 9] = [
-    TraceVerdict::Accepted,
-    TraceVerdict::Stale,
-    TraceVerdict::Expired,
-    TraceVerdict::Unauthentic,
-    TraceVerdict::Malformed,
-    TraceVerdict::Replayed,
-    TraceVerdict::Policed,
-    TraceVerdict::UnknownChannel,
-    TraceVerdict::Jump,
-];
+/// The counters that tell the verdict on a frame, each with its verdict. All counters together are many times
+/// as long, and these are copied for each frame.
+macro_rules! verdicts {
+    ($($counter:ident => $verdict:ident,)*) => {
+        pub(crate) const VERDICTS: [TraceVerdict; [$(stringify!($counter)),*].len()] =
+            [$(TraceVerdict::$verdict),*];
 
-/// The counters that tell the verdict on a frame. All counters together are many times as long, and this is
-/// copied for each frame.
-pub(crate) fn counted(counters: &Counters) -> [u64; VERDICTS.len()] {
-    [
-        counters.tokens_accepted,
-        counters.tokens_stale,
-        counters.tokens_expired,
-        counters.frames_unproven,
-        counters.frames_malformed,
-        counters.frames_replayed,
-        counters.fragments_policed,
-        counters.fragments_unknown,
-        counters.jumps_refused,
-    ]
+        /// The counters of [`VERDICTS`].
+        pub(crate) fn counted(counters: &Counters) -> [u64; VERDICTS.len()] {
+            [$(counters.$counter),*]
+        }
+    };
+}
+
+verdicts! {
+    tokens_accepted => Accepted,
+    tokens_stale => Stale,
+    tokens_expired => Expired,
+    frames_unproven => Unauthentic,
+    frames_malformed => Malformed,
+    frames_replayed => Replayed,
+    fragments_policed => Policed,
+    fragments_unknown => UnknownChannel,
+    jumps_refused => Jump,
 }
 
 /// The machine's verdict on a frame: the first counter that the frame moved.
