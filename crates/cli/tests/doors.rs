@@ -230,8 +230,11 @@ fn a_node_does_without_its_broker_and_takes_it_along() {
         u32::try_from(status["extra"]["privileges"]["broker_pid"].as_u64().expect("a broker")).unwrap()
     };
     let first = broker(&lab);
-    let [(_, [_, _, capabilities])] = &threads(first)[..] else { panic!("the broker has one thread") };
-    assert_eq!(capabilities & !(1 << 23) & !IPC_LOCK, 0, "it keeps the right to schedule, and no other");
+    let [(_, [seccomp, new_privs, capabilities])] = &threads(first)[..] else {
+        panic!("the broker has one thread")
+    };
+    assert_eq!(capabilities & !(1 << 23), 0, "it keeps the right to schedule, and no other");
+    assert_eq!((*seccomp, *new_privs), (2, 1), "it gets no new rights, and its calls are filtered");
     common::signal(first, "KILL");
     assert_eq!(lab.status(1)["name"], "n1", "the node works on");
     node.kill();

@@ -42,6 +42,18 @@ pub fn keep_capabilities(keep: &[u8]) -> Result<(), Errno> {
         // All later memory of a process that locks it counts against the limit: mapping would fail.
         wanted |= 1 << IPC_LOCK;
     }
+    keep_only(wanted)
+}
+
+/// As [`keep_capabilities`], for a process that locks no memory.
+///
+/// # Errors
+/// The kernel's error; the thread then keeps its capabilities.
+pub fn keep_capability(capability: u8) -> Result<(), Errno> {
+    keep_only(1 << capability)
+}
+
+fn keep_only(wanted: u64) -> Result<(), Errno> {
     for capability in (0..CAPABILITIES_MAX).filter(|capability| wanted & 1 << capability == 0) {
         // The kernel refuses this without CAP_SETPCAP; no program that such a process runs gains rights.
         let _ = privileges::drop_from_bounding(capability);
@@ -62,18 +74,33 @@ pub fn forbid_calls() -> Result<(), String> {
     Ok(())
 }
 
+/// Forbids the calling process, for ever, all calls but those with which it answers on a socket that is open,
+/// looks for a file, and schedules a thread.
+///
+/// # Errors
+/// As [`forbid_calls`].
+pub fn forbid_all_but_scheduling() -> Result<(), String> {
+    let rules = calls::scheduling().into_iter().map(|call| (call, Vec::new())).collect();
+    seccompiler::apply_filter_all_threads(&allowing(rules)?).map_err(|error| error.to_string())
+}
+
 /// The two filters: the calls that are allowed, and the calls that fail as if the kernel did not have them.
 fn programs() -> Result<[BpfProgram; 2], String> {
-    let arch = std::env::consts::ARCH;
-    let target = || arch.try_into().map_err(|_| format!("there is no filter for the processor {arch}"));
-    let refuse = SeccompAction::Errno(Errno::EPERM as u32);
-    let allowed = SeccompFilter::new(calls::allowed()?, refuse, SeccompAction::Allow, target()?);
     let unknown = SeccompAction::Errno(Errno::ENOSYS as u32);
-    let hidden = SeccompFilter::new(calls::hidden(), SeccompAction::Allow, unknown, target()?);
-    let compile = |filter: Result<SeccompFilter, seccompiler::BackendError>| {
-        filter.and_then(TryInto::try_into).map_err(|error| error.to_string())
-    };
-    Ok([compile(hidden)?, compile(allowed)?])
+    let hidden = compiled(calls::hidden(), SeccompAction::Allow, unknown)?;
+    Ok([hidden, allowing(calls::allowed()?)?])
+}
+
+/// A filter that allows these calls; all others fail with EPERM.
+fn allowing(rules: calls::Rules) -> Result<BpfProgram, String> {
+    compiled(rules, SeccompAction::Errno(Errno::EPERM as u32), SeccompAction::Allow)
+}
+
+fn compiled(rules: calls::Rules, others: SeccompAction, these: SeccompAction) -> Result<BpfProgram, String> {
+    let arch = std::env::consts::ARCH;
+    let target = arch.try_into().map_err(|_| format!("there is no filter for the processor {arch}"))?;
+    let filter = SeccompFilter::new(rules, others, these, target);
+    filter.and_then(TryInto::try_into).map_err(|error: seccompiler::BackendError| error.to_string())
 }
 
 /// The restrictions in force for this process.

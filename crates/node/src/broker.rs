@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 use nix::sys::socket::{MsgFlags, recv, send, setsockopt, sockopt};
 use nix::sys::time::TimeVal;
 use nix::unistd::Pid;
-use rota_driver::confine::{SYS_NICE, keep_capabilities};
+use rota_driver::confine::{SYS_NICE, forbid_all_but_scheduling, keep_capability};
 use rota_driver::realtime::{PRIORITY_DEFAULT, set_fifo_of};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -85,7 +85,9 @@ pub fn serve() -> Result<(), String> {
     let node = role::node_of(&socket)?;
     // Belt and braces: the end of the socket says the same.
     let _ = set_pdeathsig(Signal::SIGKILL);
-    keep_capabilities(&[SYS_NICE]).map_err(|errno| format!("the broker keeps too much: {}", errno.desc()))?;
+    keep_capability(SYS_NICE).map_err(|errno| format!("the broker keeps too much: {}", errno.desc()))?;
+    // A kernel without filters has a broker all the same, as it has a node.
+    let _ = forbid_all_but_scheduling();
     while let Some(request) = next(socket) {
         let answer = match obey(node, request) {
             Ok(()) => 0,

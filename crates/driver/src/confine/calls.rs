@@ -6,7 +6,7 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-type Rules = BTreeMap<c_long, Vec<Rule>>;
+pub(super) type Rules = BTreeMap<c_long, Vec<Rule>>;
 
 /// Those that may be called with any arguments.
 #[rustfmt::skip]
@@ -126,6 +126,27 @@ pub(super) fn allowed() -> Result<Rules, String> {
     // The filter that hides it has the last word.
     rules.insert(libc::SYS_clone3, Vec::new());
     Ok(rules)
+}
+
+/// The calls of a process that only gives threads a scheduling class.
+#[rustfmt::skip]
+const SCHEDULING: &[c_long] = &[
+    libc::SYS_brk, libc::SYS_mmap, libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise, libc::SYS_mprotect,
+    libc::SYS_read, libc::SYS_write, libc::SYS_writev, libc::SYS_close, libc::SYS_ppoll,
+    libc::SYS_newfstatat, libc::SYS_statx, libc::SYS_sendto, libc::SYS_recvfrom, libc::SYS_sched_setscheduler,
+    libc::SYS_futex, libc::SYS_exit, libc::SYS_exit_group, libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn, libc::SYS_restart_syscall, libc::SYS_sigaltstack, libc::SYS_gettid,
+    libc::SYS_getpid, libc::SYS_getrandom, libc::SYS_clock_gettime, libc::SYS_sched_yield,
+];
+
+/// The same under older names.
+#[cfg(target_arch = "x86_64")]
+const SCHEDULING_OLD: &[c_long] = &[libc::SYS_stat, libc::SYS_lstat, libc::SYS_poll];
+#[cfg(not(target_arch = "x86_64"))]
+const SCHEDULING_OLD: &[c_long] = &[];
+
+pub(super) fn scheduling() -> Vec<c_long> {
+    SCHEDULING.iter().chain(SCHEDULING_OLD).copied().collect()
 }
 
 /// Calls whose arguments a filter cannot read: the caller falls back to the older call.

@@ -32,6 +32,26 @@ fn a_confined_thread_opens_no_raw_socket_and_makes_no_namespace() {
     assert_eq!(written, Err(Some(libc::EPERM)));
 }
 
+/// A broker of root that was taken over could write root's files.
+#[test]
+fn a_thread_that_only_schedules_opens_no_file() {
+    let rules = calls::scheduling().into_iter().map(|call| (call, Vec::new())).collect();
+    let program = allowing(rules).unwrap();
+    let thread = std::thread::spawn(move || {
+        seccompiler::apply_filter(&program).unwrap();
+        let own = nix::unistd::gettid();
+        let opened = std::fs::read("/proc/self/status").map_err(|error| error.raw_os_error());
+        let made = std::os::unix::net::UnixStream::pair().map_err(|error| error.raw_os_error());
+        let found = std::path::Path::new(&format!("/proc/self/task/{own}")).exists();
+        // The kernel answers, not the filter.
+        let scheduled = crate::realtime::set_fifo_of(nix::unistd::Pid::from_raw(i32::MAX), 1);
+        (opened.map(drop), made.map(drop), found, scheduled)
+    });
+    let (opened, made, found, scheduled) = thread.join().unwrap();
+    assert_eq!((opened, made), (Err(Some(libc::EPERM)), Err(Some(libc::EPERM))));
+    assert_eq!((found, scheduled), (true, Err(Errno::ESRCH)));
+}
+
 /// A node of root that was taken over could kill any process of root.
 #[test]
 fn a_confined_thread_signals_nobody_else() {
