@@ -132,7 +132,8 @@ fn measure(args: &Args, interface: String, rate: BitRate, medium: Medium) -> Res
     let to = peer.unwrap_or(station.mac());
     let params = SegmentParams::with_framing(rate, station.framing(), 2);
     let effort = Effort { duration: args.duration };
-    let about = About { interface, rate, medium, date: utc(Sandwich::take().real_ns), scheduling };
+    let (date, mtu) = (utc(Sandwich::take().real_ns), Some(station.framing().mtu));
+    let about = About { interface, rate, mtu, medium, date, scheduling };
     let node_hop = args.node_hop;
     Bench { station, to, peer, params, effort, node_hop }.run(about)
 }

@@ -320,14 +320,7 @@ fn settings(args: &Args, rate: BitRate, mtu: u16) -> Result<Settings, Failure> {
     settings.llc.private_segment = args.llc_private;
     if let Some(path) = &args.calibration {
         let calibration = calibrate::file::read(path)?;
-        if calibration.about.rate != rate {
-            let sentence = format!(
-                "{}: rate: it was measured at {}, but this link runs at {rate}; calibrate at this rate",
-                path.display(),
-                calibration.about.rate
-            );
-            return Err(Failure::wrong_use(sentence));
-        }
+        calibration.about.check(path, rate, mtu)?;
         let link = calibration.link(settings.link);
         settings = settings.with_link(link);
     }

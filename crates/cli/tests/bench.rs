@@ -45,6 +45,7 @@ fn the_shipnet_benchmark_measures_all_that_the_paper_did() {
     assert!(row("latency", 100)["llc"]["p50_ns"].as_u64().unwrap() < 2 * 20_000_000);
     assert!(told["loaded"]["channel_bound_ns"].as_u64().unwrap() <= 20_000_000);
     let loaded = &told["loaded"];
+    assert!(loaded["fifo_asking"].is_boolean() && loaded["fifo_answering"].is_boolean(), "{loaded}");
     for what in ["udp", "udp_one_way", "llc_plain", "llc_priority_7", "channel"] {
         assert!(loaded[what]["count"].as_u64().unwrap() > 10, "{what}: {loaded}");
     }

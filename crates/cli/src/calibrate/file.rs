@@ -36,12 +36,37 @@ pub struct About {
     pub interface: String,
     /// Rate of the link.
     pub rate: BitRate,
+    /// MTU of the interface, which says how long full frames were; nothing in files of older versions.
+    pub mtu: Option<u16>,
     /// What carried the frames.
     pub medium: Medium,
     /// UTC.
     pub date: String,
     /// What the kernel granted.
     pub scheduling: String,
+}
+
+impl About {
+    /// Checks that the costs hold for a link of this rate and MTU.
+    ///
+    /// # Errors
+    /// One sentence with both values, and the field.
+    pub fn check(&self, path: &Path, rate: BitRate, mtu: u16) -> Result<(), Failure> {
+        let path = path.display();
+        if self.rate != rate {
+            return Err(Failure::wrong_use(format!(
+                "{path}: rate: it was measured at {}, but this link runs at {rate}; calibrate at this rate",
+                self.rate
+            )));
+        }
+        match self.mtu {
+            Some(measured) if measured != mtu => Err(Failure::wrong_use(format!(
+                "{path}: mtu: it was measured with an MTU of {measured}, but this interface has {mtu}; \
+                 calibrate with this MTU"
+            ))),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What carried the frames.
@@ -118,6 +143,7 @@ struct File {
     _rota: String,
     interface: String,
     rate: Rate,
+    mtu: Option<u16>,
     medium: Medium,
     date: String,
     scheduling: String,
@@ -168,12 +194,13 @@ impl SpreadTable {
 impl Calibration {
     /// The text of its file.
     pub fn text(&self) -> String {
-        let About { interface, rate, medium, date, scheduling } = &self.about;
+        let About { interface, rate, mtu, medium, date, scheduling } = &self.about;
         let medium = if *medium == Medium::Virtual { "virtual" } else { "interface" };
+        let mtu = mtu.map_or(String::new(), |mtu| format!("mtu = {mtu}\n"));
         let mut text = format!(
             "# What frames, visits and hops cost here, by `rota calibrate`; docs/calibrate.md explains it.\n\
              # All stations of a segment need the same file: `rota node --calibration FILE`.\n\
-             format = {FORMAT}\nrota = \"{}\"\ninterface = {}\nrate = \"{}bit\"\nmedium = \"{medium}\"\n\
+             format = {FORMAT}\nrota = \"{}\"\ninterface = {}\nrate = \"{}bit\"\n{mtu}medium = \"{medium}\"\n\
              date = {}\nscheduling = {}\n",
             env!("CARGO_PKG_VERSION"),
             quoted(interface),
@@ -299,6 +326,7 @@ pub fn parse(text: &str) -> Result<Calibration, (usize, String)> {
     let about = About {
         interface: file.interface,
         rate: file.rate.0,
+        mtu: file.mtu,
         medium: file.medium,
         date: file.date,
         scheduling: file.scheduling,

@@ -48,6 +48,7 @@ fn document(calibration: &Calibration, out: &Path) -> Value {
         "file": out,
         "interface": about.interface,
         "rate_bps": about.rate.as_bps(),
+        "mtu": about.mtu,
         "virtual": about.medium == Medium::Virtual,
         "date": about.date,
         "scheduling": about.scheduling,

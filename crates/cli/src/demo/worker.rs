@@ -17,7 +17,7 @@ pub struct Worker {
     child: Child,
     out: Option<JoinHandle<Vec<String>>>,
     err: Option<JoinHandle<Vec<String>>>,
-    first_err_line: Receiver<()>,
+    first_err_line: Receiver<String>,
 }
 
 /// How it ended.
@@ -49,8 +49,8 @@ impl Worker {
         self.child.id()
     }
 
-    /// Waits until it says something on standard error; an error when it ends or is silent instead.
-    pub fn wait_for_word(&mut self, patience: Span) -> Result<(), Failure> {
+    /// Waits for its first line on standard error; an error when it ends or is silent instead.
+    pub fn wait_for_word(&mut self, patience: Span) -> Result<String, Failure> {
         let timeout = Duration::from_nanos(patience.as_nanos());
         let heard = self.first_err_line.recv_timeout(timeout);
         heard.map_err(|_| Failure::failed(format!("{} did not start within {patience}", self.label)))
@@ -107,15 +107,15 @@ impl Finished {
     }
 }
 
-fn collect(pipe: impl Read + Send + 'static, told: Option<Sender<()>>) -> JoinHandle<Vec<String>> {
+fn collect(pipe: impl Read + Send + 'static, told: Option<Sender<String>>) -> JoinHandle<Vec<String>> {
     std::thread::spawn(move || {
         let mut lines = Vec::new();
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-            lines.push(line);
             if let Some(told) = &told {
                 // Nobody listens any more once the first word was heard.
-                let _ = told.send(());
+                let _ = told.send(line.clone());
             }
+            lines.push(line);
         }
         lines
     })

@@ -46,6 +46,10 @@ pub struct Latency {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Loaded {
     pub link_bps: u64,
+    /// True if the threads that ask for round trips had the real-time class FIFO.
+    pub fifo_asking: bool,
+    /// The same of the threads that answer.
+    pub fifo_answering: bool,
     pub udp: Times,
     /// The same messages, one way: what a reserved channel is to be compared with.
     pub udp_one_way: Times,
@@ -200,8 +204,15 @@ fn paced(
 }
 
 /// UDP and LLC in plain mode, then LLC at the highest priority under the token, then a reserved channel.
-pub fn loaded(bench: &mut Bench<'_>, nodes: &mut Nodes<'_>, seconds: u64) -> Result<Loaded, Failure> {
+pub fn loaded(
+    bench: &mut Bench<'_>,
+    nodes: &mut Nodes<'_>,
+    seconds: u64,
+    fifo_answering: bool,
+) -> Result<Loaded, Failure> {
     let mut packet = [0; MESSAGE_OCTETS];
+    // Each thread that asks has what this one is given.
+    let fifo_asking = std::thread::spawn(run_before_tcp).join().unwrap_or(false);
     // Beside all of them, so that all meet the same machine.
     let watch = StallWatch::start();
     let (udp, udp_one_way, llc_plain) = {
@@ -219,6 +230,8 @@ pub fn loaded(bench: &mut Bench<'_>, nodes: &mut Nodes<'_>, seconds: u64) -> Res
     let channel_past_bound = PastBound::of(&late, Span::from_nanos(channel_bound_ns), &stood);
     Ok(Loaded {
         link_bps: bench.stage.lab.spec().rate.as_bps(),
+        fifo_asking,
+        fifo_answering,
         udp,
         udp_one_way,
         llc_plain,

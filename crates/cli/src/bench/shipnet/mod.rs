@@ -135,11 +135,12 @@ pub const fn at_peer(socket: u8) -> Address {
     Address { socket, node: PEER }
 }
 
-fn start_peer(stage: &Stage, more: &[&str]) -> Result<Worker, Failure> {
+/// The answering program, and true if its threads have the real-time class.
+fn start_peer(stage: &Stage, more: &[&str]) -> Result<(Worker, bool), Failure> {
     let args = [&["bench", "shipnet-peer"][..], more].concat();
     let mut worker = Worker::start("the answering station", stage.rota(PEER, &args))?;
-    worker.wait_for_word(PATIENCE)?;
-    Ok(worker)
+    let word = worker.wait_for_word(PATIENCE)?;
+    Ok((worker, word == peer::READY_FIFO))
 }
 
 /// Runs the benchmark.
@@ -164,7 +165,7 @@ type Quiet = (Vec<Latency>, Vec<Transmit>, Vec<Transmit>, Transmit);
 fn quiet(args: &Args) -> Result<Quiet, Failure> {
     let stage = Stage::build(STATIONS, BitRate::from_mbit(1_000), false)?;
     let nodes = stage.start_nodes()?;
-    let peer = start_peer(&stage, &[])?;
+    let (peer, _) = start_peer(&stage, &[])?;
     let mut bench = Bench::open(&stage)?;
     let pids = nodes.pids();
     let there = usize::from(PEER) - 1;
@@ -202,7 +203,7 @@ fn beside_tcp_in_a_lab_of_its_own(args: &Args) -> Result<Loaded, Failure> {
 fn beside_tcp(args: &Args) -> Result<Loaded, Failure> {
     let stage = Stage::build(STATIONS, BitRate::from_mbit(100), true)?;
     let mut nodes: Nodes<'_> = stage.start_nodes_with(&["--trt", CYCLE_TEXT])?;
-    let _peer = start_peer(&stage, &["--real-time"])?;
+    let (_peer, fifo_answering) = start_peer(&stage, &["--real-time"])?;
     let mut bench = Bench::open(&stage)?;
-    latency::loaded(&mut bench, &mut nodes, args.seconds)
+    latency::loaded(&mut bench, &mut nodes, args.seconds, fifo_answering)
 }

@@ -18,6 +18,9 @@ pub const UDP_ECHO: u16 = 7_707;
 /// A message of this length asks the sink how many came since the last time it was asked.
 pub const QUESTION_OCTETS: usize = 13;
 
+/// Its first word, where its threads have the real-time class.
+pub const READY_FIFO: &str = "ready, with real-time class FIFO";
+
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Answer before the ends of a TCP flow on this machine get the CPU
@@ -30,11 +33,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     // Each thread asks for itself: no thread inherits the class.
     let real_time = args.real_time;
     let begin = move || real_time && run_before_tcp();
-    begin();
+    let is_fifo = begin();
     let llc = Llc::connect(&ControlName::default(), 3)?;
     let (echo, near, sink) = (llc.open(ECHO)?, llc.open(ECHO_NEAR)?, llc.open(SINK)?);
     udp_echo(UDP_ECHO, begin)?;
-    eprintln!("ready");
+    eprintln!("{}", if is_fifo { READY_FIFO } else { "ready" });
     std::thread::scope(|scope| {
         scope.spawn(move || count_messages(sink));
         scope.spawn(move || {

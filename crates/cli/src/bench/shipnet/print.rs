@@ -85,6 +85,9 @@ fn transmitters(o: &Outcome) {
 fn loaded(o: &Outcome) {
     let l = &o.loaded;
     outln!("Beside a greedy TCP flow, ports of {} Mbit/s, 100 octets, us", l.link_bps / 1_000_000);
+    let class = |is_fifo| if is_fifo { "real-time class FIFO" } else { "the ORDINARY class" };
+    let (asking, answering) = (class(l.fifo_asking), class(l.fifo_answering));
+    outln!("Round trips: the programs that ask had {asking}, those that answer {answering}.");
     outln!("                                        p50        p99      p99.9        max    lost");
     let row = |name: &str, t: &Times| {
         outln!(

@@ -31,6 +31,27 @@ fn a_file_is_read_as_it_was_written_and_becomes_admissions_link() {
     assert_eq!((link.hop, link.host_slack, link.rate), (costs.hop, costs.host_slack, read.about.rate));
 }
 
+/// A file of jumbo frames was taken for a link of 1,500 octets, where frames cost less.
+#[test]
+fn a_file_holds_for_its_rate_and_its_mtu() {
+    let old = parse(&good()).expect("it is sound").about;
+    assert_eq!(old.mtu, None, "files of older versions do not state it");
+    let text = good().replace("medium = ", "mtu = 9000\nmedium = ");
+    let read = parse(&text).expect("it is sound");
+    assert_eq!(
+        (read.about.mtu, &parse(&read.text()).expect("it is sound").about),
+        (Some(9_000), &read.about)
+    );
+    let (path, rate) = (Path::new("cal.toml"), old.rate);
+    assert!(old.check(path, rate, 1_500).is_ok() && read.about.check(path, rate, 9_000).is_ok());
+    let error = read.about.check(path, rate, 1_500).unwrap_err();
+    assert_eq!(error.exit, crate::exit::Exit::WrongUse);
+    let said = "cal.toml: mtu: it was measured with an MTU of 9000, but this interface has 1500";
+    assert!(error.sentence.starts_with(said), "{}", error.sentence);
+    assert!(read.about.check(path, BitRate::from_mbit(7), 9_000).unwrap_err().sentence.contains("rate: "));
+    assert!(refused(&text.replace("9000", "90000")).1.contains("mtu"));
+}
+
 #[test]
 fn a_machine_of_the_simulator_costs_the_medians() {
     let read = parse(&good()).expect("it is sound");
