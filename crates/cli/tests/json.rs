@@ -88,7 +88,7 @@ fn errors_are_documents_and_say_their_kind() {
         (&["frobnicate", "--json"][..], 2, "wrong_use"),
         (&["channel", "close", "x", "--format", "json"], 2, "wrong_use"),
         (&["sim", "run", "/nonexistent", "--json"], 1, "failed"),
-        (&["lab", "down", "--name", "no-such-lab", "--json"], 1, "failed"),
+        (&["lab", "down", "--name", "no-such-lab", "--json"], 5, "not_there"),
     ] {
         let (code, document) = run(words);
         assert_eq!((code, &document["error"]["kind"]), (Some(exit), &kind.into()), "{document}");
