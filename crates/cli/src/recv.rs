@@ -75,8 +75,8 @@ impl From<Arrival> for UnitRecord {
 /// The document of `rota recv --json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Received {
-    /// Units that the sender sent or left out, as it says at its end; unknown when it vanished.
-    pub sent: Option<u64>,
+    /// Units of the stream, sent or left out, as the sender states at its end; unknown when it vanished.
+    pub stated: Option<u64>,
     /// Units that came whole.
     pub complete: u64,
     /// The counts of all units.
@@ -128,7 +128,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     report.came.units = report.complete;
     (report.came.late, report.came.latest_by_ns) = (tally.late, tally.latest_by_ns);
     let seen = report.complete + report.came.incomplete;
-    report.came.lost = report.sent.map_or(tally.lost, |sent| sent.saturating_sub(seen));
+    report.came.lost = report.stated.map_or(tally.lost, |stated| stated.saturating_sub(seen));
     let lost_after = source.lost_after();
     report.stalls = source.stalls();
     let failure = received.err();
@@ -164,7 +164,7 @@ fn receive(
         let arrival = match source.next(&mut unit, patience)? {
             Event::Unit(arrival) => arrival,
             Event::Closed { sent } => {
-                report.sent = Some(sent);
+                report.stated = Some(sent);
                 return Ok(());
             }
             Event::Silence if has_begun => {
@@ -187,9 +187,9 @@ fn receive(
 }
 
 fn summary(report: &Received) -> String {
-    let sent = report.sent.map_or("an unknown number".to_string(), |sent| sent.to_string());
+    let stated = report.stated.map_or("an unknown number".to_string(), |stated| stated.to_string());
     format!(
-        "received {} of {sent} units whole, {} in part, {} not at all: {} octets",
+        "received {} of {stated} units whole, {} in part, {} not at all: {} octets",
         report.complete, report.came.incomplete, report.came.lost, report.octets
     )
 }

@@ -118,7 +118,7 @@ fn videos_arrive_as_they_were_sent() {
         let received = receiver.finish().carried().json();
         let expected = (Some(75), Some(75), Some(0));
         let told = |key: &str| received[key].as_u64();
-        assert_eq!((told("sent"), told("complete"), told("incomplete")), expected, "{received}");
+        assert_eq!((told("stated"), told("complete"), told("incomplete")), expected, "{received}");
     }
     let same = std::fs::read(short).unwrap() == std::fs::read(out).unwrap();
     assert!(same, "the byte stream differs: compare the log with cmp");

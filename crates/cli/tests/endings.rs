@@ -162,7 +162,7 @@ fn a_receiver_that_stands_still_holds_up_nobody() {
     let received = stream.receiver.finish().carried().json();
     let told = |key: &str| received[key].as_u64().unwrap();
     // A quarter of a second waits for it; the rest is overwritten and told as lost.
-    assert!(told("complete") < 120 && told("complete") >= 8 && told("sent") == 120, "{received}");
+    assert!(told("complete") < 120 && told("complete") >= 8 && told("stated") == 120, "{received}");
 }
 
 /// A slot of its memory was taken to hold 1,400 octets, also where a frame holds 512: of the eight units that

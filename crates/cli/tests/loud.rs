@@ -169,7 +169,7 @@ fn units_left_out_by_a_stopped_sender_are_told_everywhere() {
     assert!(count("left_out") >= 20 && count("lost") >= count("left_out"), "{sent}");
     assert_eq!(count("sent") + count("left_out"), 360, "{sent}");
     assert_eq!(count("units") + count("lost") + count("incomplete"), 360, "every unit counts once: {sent}");
-    assert_eq!(received["sent"], 360, "{received}");
+    assert_eq!(received["stated"], 360, "{received}");
     for node in &nodes {
         let lines = eventually(Duration::from_secs(10), || {
             let err = node.err();

@@ -157,7 +157,7 @@ fn send_and_recv_go_on_over_the_node_that_comes_after_a_killed_one() {
     let (sent, received) = (sent.json(), received.json());
     // The unit that finds the end of a channel is left out, and has a number.
     let all = count(&sent, "sent") + count(&sent, "left_out");
-    assert_eq!(count(&received, "sent"), all, "{sent}{received}");
+    assert_eq!(count(&received, "stated"), all, "{sent}{received}");
     let fates = ["units", "incomplete", "lost"].map(|key| count(&received, key));
     assert_eq!(fates.iter().sum::<u64>(), all, "{sent}{received}");
     let fates = ["units", "incomplete", "lost"].map(|key| count(&sent, key));
