@@ -272,10 +272,19 @@ fn a_fragment_that_is_dropped_is_not_acknowledged_as_taken() {
 
 /// The first fragment of a message of several from this address; its rest never comes.
 fn first_fragment(from: rota_wire::MacAddr, message: u16) -> Vec<u8> {
-    let of =
-        Fragment { dsap: 2, ssap: 4, level: 0, index: 0, last: false, message, total: 4_000, size: 1_484 };
-    let mut information = vec![0; FRAGMENT_OCTETS + 1_484];
+    fragment(from, message, 4_000, 0)
+}
+
+/// A fragment whose octets are those of the message with this number.
+fn fragment(from: rota_wire::MacAddr, message: u16, total: u16, index: u8) -> Vec<u8> {
+    let size = 1_484;
+    let begin = usize::from(index) * usize::from(size);
+    let end = (begin + usize::from(size)).min(usize::from(total));
+    let last = end == usize::from(total);
+    let of = Fragment { dsap: 2, ssap: 4, level: 0, index, last, message, total, size };
+    let mut information = vec![0; FRAGMENT_OCTETS];
     of.emit(&mut information);
+    information.extend((begin..end).map(|at| octet(u64::from(message), at)));
     let header = LlcHeader { dsap: SAP_SNAP, ssap: SAP_SNAP, response: false, control: Control::Ui };
     let mut frame = vec![0; 1_514];
     frame[LLC_INFORMATION..LLC_INFORMATION + information.len()].copy_from_slice(&information);
@@ -296,6 +305,51 @@ fn messages_that_are_never_whole_keep_no_room_from_others() {
         let number = lan.send(1, 1, 6_000, |_| ());
         lan.run(ms(100));
         assert_eq!(lan.got(number), [(0, 6_000)]);
+    }
+}
+
+/// Nine frames each 0.2 s with the source addresses of all members took all room for good, be they the same
+/// again or new ones.
+#[test]
+fn fragments_in_the_names_of_all_members_keep_no_room_from_them() {
+    for (forever, token) in [(true, false), (false, false), (true, true), (false, true)] {
+        let mut lan = if token { Lan::token(4) } else { Lan::plain(4) };
+        lan.run(SECOND);
+        let mut sent = Vec::new();
+        for round in 0..8u16 {
+            for nth in 0..9 {
+                let message = 1_000 + nth + if forever { 0 } else { 9 * round };
+                lan.hear(0, &first_fragment(mac(1 + usize::from(nth % 3)), message));
+            }
+            lan.run(ms(100));
+            let k = 1 + usize::from(round % 3);
+            sent.push(lan.send(k, 1, 4_000, |request| request.ack = round % 2 == 0));
+            lan.run(ms(100));
+        }
+        lan.run(ms(500));
+        let came = sent.iter().filter(|number| lan.got(**number) == [(0, 4_000)]).count();
+        assert!(came >= 7, "{came} of 8; the same frames {forever}, under the token {token}");
+    }
+}
+
+/// The newest message of many is refused; it does not make all of them incomplete.
+#[test]
+fn long_messages_of_many_at_once_are_whole_as_far_as_there_is_room() {
+    let source = |k: u16| rota_wire::MacAddr([6, 0, 0, 0, 0, k as u8]);
+    // Also where the frames of so many are further apart than fragments of one message are as a rule.
+    for apart in [Span::from_micros(120), ms(4)] {
+        let mut lan = Lan::plain_with(1, |settings| {
+            settings.llc.peers.extend((10..22).map(|k| (k as u8, source(k))));
+        });
+        lan.next = 22;
+        for index in 0..12 {
+            for k in 10..22 {
+                lan.hear(0, &fragment(source(k), k, 16_384, index));
+                lan.run(apart);
+            }
+        }
+        assert!(lan.got.len() >= 8, "{} of 12 when frames are {apart} apart", lan.got.len());
+        assert!(lan.got.iter().all(|got| got.octets == 16_384));
     }
 }
 
