@@ -17,6 +17,10 @@ const TOO_MANY: u32 = 64;
 const TOO_MANY_OF_ALL: u32 = 8 * TOO_MANY;
 /// How long a source is shut out.
 const SHUT_FOR: Span = Span::from_millis(5_000);
+/// Unproven frames that the event log keeps, and the time in which it keeps no more: 64 in each 100 ms would
+/// overwrite its 1,000 events within 1.6 s.
+const LOGGED: u32 = 64;
+const LOG_WINDOW: Span = Span::from_millis(10_000);
 /// How long status reports that the door was closed.
 const TOLD_FOR: Span = Span::from_millis(5_000);
 
@@ -26,6 +30,9 @@ pub(crate) struct Garbage {
     began: Instant,
     sources: Vec<(MacAddr, u32)>,
     all: u32,
+    /// The same for the event log.
+    log_began: Instant,
+    log_all: u32,
     shut: Vec<ShutOut>,
     /// When each is heard again.
     until: Vec<Instant>,
@@ -41,6 +48,8 @@ impl Garbage {
             began: Instant::ZERO,
             sources: Vec::with_capacity(SHUT_OUT_MAX),
             all: 0,
+            log_began: Instant::ZERO,
+            log_all: 0,
             shut: Vec::with_capacity(SHUT_OUT_MAX),
             until: Vec::with_capacity(SHUT_OUT_MAX),
             closed: false,
@@ -77,9 +86,9 @@ impl Garbage {
         self.closed && !known.take(KNOWN_MAX).eq(self.known.iter().copied())
     }
 
-    /// True if this window has had as many unproven frames as shut a source out.
-    pub(crate) fn floods(&self, now: Instant) -> bool {
-        self.all >= TOO_MANY && now.since(self.began) < WINDOW
+    /// True if the event log has had its share of unproven frames.
+    pub(crate) fn is_logged_enough(&self, now: Instant) -> bool {
+        self.log_all >= LOGGED && now.since(self.log_began) < LOG_WINDOW
     }
 
     /// Counts an unproven frame from this address; `station` is the incarnation of the station with this
@@ -90,6 +99,10 @@ impl Garbage {
             self.sources.clear();
         }
         self.all += 1;
+        if now.since(self.log_began) >= LOG_WINDOW {
+            (self.log_began, self.log_all) = (now, 0);
+        }
+        self.log_all = self.log_all.saturating_add(1);
         let closes = self.all == TOO_MANY_OF_ALL;
         if closes {
             (self.closed, self.closed_at) = (true, Some(now));
@@ -146,16 +159,17 @@ mod tests {
         }
     }
 
+    /// What a stranger sent in 1.6 s overwrote the whole log.
     #[test]
-    fn the_log_keeps_the_first_frames_of_each_window() {
+    fn the_log_keeps_the_first_frames_of_each_ten_seconds() {
         let mut garbage = Garbage::new();
         let heard = |garbage: &mut Garbage, us| {
-            let kept = !garbage.floods(at(us));
+            let kept = !garbage.is_logged_enough(at(us));
             garbage.count(at(us), MacAddr([6; 6]), Some(9));
             kept
         };
-        let kept = (0..30_000).filter(|us| heard(&mut garbage, us * 10)).count();
-        assert_eq!(kept, 3 * TOO_MANY as usize, "in 300 ms");
+        let kept = (0..25_000).filter(|ms| heard(&mut garbage, ms * 1_000)).count();
+        assert_eq!(kept, 3 * 64, "in 25 s");
     }
 
     #[test]

@@ -15,10 +15,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         counters.frames_unproven + counters.frames_malformed + counters.frames_replayed
     }
 
-    /// True for a frame without valid content behind the first ones of a flood: the event log keeps what
-    /// came before the flood, which would overwrite it within milliseconds. `before` is what was counted.
+    /// True for a frame without valid content beyond those that the event log keeps. A flood of them would
+    /// overwrite what came before it. `before` is what was counted.
     pub(super) fn is_of_a_flood(&self, now: Instant, before: &[u64; VERDICTS.len()]) -> bool {
-        self.garbage.floods(now) && has_invalid(before, &self.node)
+        self.garbage.is_logged_enough(now) && has_invalid(before, &self.node)
     }
 
     /// Counts a frame without valid content. If a source sends many, the kernel drops its later frames. If
