@@ -86,11 +86,15 @@ impl Lock {
             Err((_, Errno::EWOULDBLOCK)) => return Err(RunDirError::Taken(path.to_owned())),
             Err((_, errno)) => return Err(refused(path)(errno)),
         };
-        let ours = file.metadata().map(|data| (data.dev(), data.ino()));
-        let there = std::fs::symlink_metadata(path).map(|data| (data.dev(), data.ino()));
-        let is_same = matches!((ours, there), (Ok(ours), Ok(there)) if ours == there);
-        Ok(Ok(is_same.then(|| Self { path: path.to_owned(), _file: file })))
+        Ok(Ok(is_at(&file, path).then(|| Self { path: path.to_owned(), _file: file })))
     }
+}
+
+/// True if the open file is still the one at this path.
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    let ours = file.metadata().map(|data| (data.dev(), data.ino()));
+    let there = std::fs::symlink_metadata(path).map(|data| (data.dev(), data.ino()));
+    matches!((ours, there), (Ok(ours), Ok(there)) if ours == there)
 }
 
 fn soon(take: impl Fn() -> Result<Lock, RunDirError>) -> Result<Lock, RunDirError> {

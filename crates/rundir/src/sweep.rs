@@ -4,6 +4,7 @@
 //! namespace that is gone has no next node. A directory is removed only if this user made it, it holds
 //! nothing but locks and the sockets of these locks, and no process has any of the locks.
 
+use crate::lock::is_at;
 use crate::{PREFIX, bases, check_directory, namespace};
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::{DirEntry, File, OpenOptions};
@@ -29,7 +30,7 @@ pub(crate) fn sweep_in(bases: &[PathBuf], own: &str) -> usize {
     let ours = bases.iter().filter(|base| check_directory(base, user).is_ok());
     let all = ours.filter_map(|base| std::fs::read_dir(base).ok()).flatten().flatten();
     let others = all.filter(|entry| is_of_another_namespace(entry, own)).take(LOOKED_AT);
-    others.filter(|entry| remove(&entry.path(), user).is_some()).count()
+    others.filter(|entry| Left::at(&entry.path(), user).and_then(|left| left.remove()).is_some()).count()
 }
 
 fn is_of_another_namespace(entry: &DirEntry, own: &str) -> bool {
@@ -38,33 +39,51 @@ fn is_of_another_namespace(entry: &DirEntry, own: &str) -> bool {
     name != own && inode.is_some_and(|inode| inode.parse::<u64>().is_ok())
 }
 
-/// `None` if the directory stays.
-fn remove(directory: &Path, user: u32) -> Option<()> {
-    check_directory(directory, user).ok()?;
-    let (mut locks, mut sockets) = (Vec::new(), Vec::new());
-    for entry in std::fs::read_dir(directory).ok()? {
-        let path = entry.ok()?.path();
-        let there = std::fs::symlink_metadata(&path).ok()?;
-        let is_lock = there.is_file() && there.len() == 0;
-        if there.uid() != user || locks.len() + sockets.len() >= FILES {
-            return None;
-        } else if is_lock {
-            // Held until the directory is gone.
-            locks.push((lock(&path)?, path));
-        } else if there.file_type().is_socket() {
-            sockets.push(path);
-        } else {
+/// A directory without a living node, and what is in it. The locks are held until the directory is gone.
+#[derive(Debug)]
+pub(crate) struct Left {
+    directory: PathBuf,
+    locks: Vec<(Flock<File>, PathBuf)>,
+    sockets: Vec<PathBuf>,
+}
+
+impl Left {
+    /// `None` if the directory stays.
+    pub(crate) fn at(directory: &Path, user: u32) -> Option<Self> {
+        check_directory(directory, user).ok()?;
+        let (mut locks, mut sockets) = (Vec::new(), Vec::new());
+        for entry in std::fs::read_dir(directory).ok()? {
+            let path = entry.ok()?.path();
+            let there = std::fs::symlink_metadata(&path).ok()?;
+            let is_lock = there.is_file() && there.len() == 0;
+            if there.uid() != user || locks.len() + sockets.len() >= FILES {
+                return None;
+            } else if is_lock {
+                locks.push((lock(&path)?, path));
+            } else if there.file_type().is_socket() {
+                sockets.push(path);
+            } else {
+                return None;
+            }
+        }
+        let lock_of = |socket: &Path| PathBuf::from(format!("{}{LOCK}", socket.display()));
+        let is_locked = |socket: &PathBuf| locks.iter().any(|(_, path)| *path == lock_of(socket));
+        let are_locked = sockets.iter().all(is_locked);
+        are_locked.then(|| Self { directory: directory.to_owned(), locks, sockets })
+    }
+
+    /// `None` if the directory stays.
+    pub(crate) fn remove(self) -> Option<()> {
+        // A node that ends removes its lock. If it did so before the lock was taken here, the file at that
+        // path can be the lock of the next node.
+        if !self.locks.iter().all(|(file, path)| is_at(file, path)) {
             return None;
         }
+        let files = self.sockets.iter().chain(self.locks.iter().map(|(_, path)| path));
+        // A lock that a node made since then keeps the directory.
+        files.for_each(|path| drop(std::fs::remove_file(path)));
+        std::fs::remove_dir(&self.directory).ok()
     }
-    let lock_of = |socket: &Path| PathBuf::from(format!("{}{LOCK}", socket.display()));
-    if !sockets.iter().all(|socket| locks.iter().any(|(_, path)| *path == lock_of(socket))) {
-        return None;
-    }
-    let files = sockets.iter().chain(locks.iter().map(|(_, path)| path));
-    // A lock that a node made since then keeps the directory.
-    files.for_each(|path| drop(std::fs::remove_file(path)));
-    std::fs::remove_dir(directory).ok()
 }
 
 /// The lock, unless a process has it.

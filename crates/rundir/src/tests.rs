@@ -241,3 +241,19 @@ fn directories_of_dead_nodes_of_other_namespaces_are_removed_and_no_others() {
     }
     drop(lock);
 }
+
+/// The lock and the socket of the next node were removed while it lived.
+#[test]
+fn a_directory_whose_lock_is_another_node_s_by_then_stays() {
+    let scratch = Scratch::new();
+    let place = left_behind(&scratch.0.join("rota"), "net-1");
+    let user = nix::unistd::geteuid().as_raw();
+    let left = sweep::Left::at(&place, user).unwrap();
+    // The file that is locked had been removed, and a node made its own.
+    std::fs::remove_file(place.join("control.lock")).unwrap();
+    let next = Lock::at_once(&place.join("control.lock")).unwrap();
+    assert_eq!(left.remove(), None);
+    assert!(place.join("control").exists() && next.path().exists());
+    drop(next);
+    assert!(sweep::Left::at(&place, user).is_none(), "a socket without a lock stays");
+}
