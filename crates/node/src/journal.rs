@@ -41,7 +41,7 @@ struct Look {
     /// How often other stations' hosts stood still, and for how long at most, as they reported.
     stalls_elsewhere: BTreeMap<u64, (u64, u64)>,
     /// Addresses that strangers use: the sentence of each.
-    used: BTreeMap<u64, String>,
+    used: BTreeMap<u64, (&'static str, String)>,
     /// Stations that do not fit, by the sentence that says so.
     mismatches: BTreeMap<String, Option<Mismatch>>,
     /// The death timer in force and its reason, see [`crate::timers::words`].
@@ -176,9 +176,9 @@ fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
             cause("token_hog", sentence.clone());
         }
     }
-    for (address, sentence) in &after.used {
+    for (address, (kind, sentence)) in &after.used {
         if !before.used.contains_key(address) {
-            cause("contested", sentence.clone());
+            cause(kind, sentence.clone());
         }
     }
     for (name, kind, sentence) in CAUSES {
@@ -211,8 +211,16 @@ fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
 }
 
 /// Kinds of causes, the gravest first.
-const GRAVEST: [&str; 7] =
-    ["foreign_sender", "contested", "link_change", "token_hog", "station_silent", "host_stall", "lost_frame"];
+const GRAVEST: [&str; 8] = [
+    "foreign_sender",
+    "contested",
+    "astray",
+    "link_change",
+    "token_hog",
+    "station_silent",
+    "host_stall",
+    "lost_frame",
+];
 
 /// Counters of events that can have broken a promise.
 const CAUSES: [(&str, &str, &str); 9] = [
@@ -262,12 +270,13 @@ impl Look {
     }
 }
 
-/// The sentence about a station whose address a stranger uses.
-fn used(row: &StationRow) -> Option<String> {
+/// The cause and the sentence about a station whose address a stranger uses, or perhaps uses.
+fn used(row: &StationRow) -> Option<(&'static str, String)> {
     let astray = row.flags & StationRow::ASTRAY != 0;
     let is_used = astray || row.flags & StationRow::CONTESTED != 0;
     let [_, _, octets @ ..] = row.mac.to_be_bytes();
-    is_used.then(|| crate::status::contested(rota_wire::MacAddr(octets), &row.name(), astray))
+    let sentence = || crate::status::contested(rota_wire::MacAddr(octets), &row.name(), astray);
+    is_used.then(|| (if astray { "astray" } else { "contested" }, sentence()))
 }
 
 fn mac(word: u64) -> String {
@@ -480,12 +489,13 @@ mod tests {
         assert_eq!(used(&row(StationRow::ALIVE)), None);
         after.used.insert(3, used(&row(StationRow::ASTRAY)).unwrap());
         let found = causes(&before, &after);
-        assert_eq!(found[0].kind, "contested");
+        assert_eq!(found[0].kind, "astray", "a stranger, or a port that drops frames");
         assert!(
             found[0].sentence.starts_with("frames to the address (02:00:00:00:00:03) go astray: a device")
         );
         assert_eq!(causes(&after, &after), [], "one incident, not all as long as it lasts");
-        assert!(used(&row(StationRow::CONTESTED)).unwrap().ends_with("is used by a stranger"));
+        let (kind, sentence) = used(&row(StationRow::CONTESTED)).unwrap();
+        assert!(kind == "contested" && sentence.ends_with("is used by a stranger"));
     }
 
     /// Units that were late because of a hog have its name in their incident, in the words of the log.

@@ -39,14 +39,7 @@ pub(crate) fn refusal(mac: MacAddr, why: Verdict, here: bool) -> String {
 
 /// One sentence: a station's address is in use elsewhere.
 pub(crate) fn contested(mac: MacAddr, name: &str, astray: bool) -> String {
-    let of = if name.is_empty() { String::new() } else { format!(" of {name}") };
-    if astray {
-        return format!(
-            "frames to the address{of} ({mac}) go astray: a device that no station hears uses it, or its \
-             port of the switch drops frames; the switch's address table shows the port"
-        );
-    }
-    format!("the address{of} ({mac}) is used by a stranger")
+    rota_shm::StationRow::contested_sentence(mac, name, astray)
 }
 
 /// What does not change.

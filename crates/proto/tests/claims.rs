@@ -5,6 +5,7 @@ mod rig;
 use rig::{ME, Rig, ms};
 use rota_proto::Settings;
 use rota_units::{Instant, Span};
+use rota_wire::bodies::StationState;
 use rota_wire::{ClaimGrant, Generation, Kind, Phase, Token};
 
 /// A ring of stations 1, [`ME`] and 3 that has been silent until [`ME`] claims.
@@ -125,8 +126,12 @@ fn a_station_that_has_to_wait_stays_out_though_it_answers_a_claim() {
 }
 
 /// Stations 1 and 3 answer a claim by silence with a list that is so many hops newer than this station's.
-fn strikes_after_answers(newer_by: u64) -> u64 {
+/// Station 3 has said that of its address.
+fn strikes_after_answers(newer_by: u64, said: u64) -> u64 {
     let mut rig = Rig::ring();
+    rig.answers = said;
+    rig.announce(3, StationState::Ring);
+    rig.answers = 0;
     let list = Token { rested: true, ..rig.token(Phase::RealTime, &[(1, 6_000, true)]) };
     let mut body = [0; 600];
     let length = list.emit(&mut body);
@@ -151,6 +156,17 @@ fn strikes_after_answers(newer_by: u64) -> u64 {
 /// A newer list shows which station had the token last. An equal list shows nothing.
 #[test]
 fn an_answer_with_an_equal_list_accuses_no_station() {
-    assert_eq!(strikes_after_answers(0), 0);
-    assert_eq!(strikes_after_answers(1), 1, "station 3 has the newest list; that of station 1 is no newer");
+    assert_eq!(strikes_after_answers(0, 0), 0);
+    assert_eq!(
+        strikes_after_answers(1, 0),
+        1,
+        "station 3 has the newest list; that of station 1 is no newer"
+    );
+}
+
+/// Nobody knows why frames go astray: the station itself may have stalled.
+#[test]
+fn only_a_stranger_that_was_heard_excuses_a_strike() {
+    let (used, astray) = (u64::MAX, u64::MAX - 2);
+    assert_eq!((strikes_after_answers(1, used), strikes_after_answers(1, astray)), (0, 1));
 }

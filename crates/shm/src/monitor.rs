@@ -249,6 +249,18 @@ impl StationRow {
     /// Frames to its address go astray.
     pub const ASTRAY: u64 = 32;
 
+    /// A station's address is in use elsewhere, or frames to it go astray. The name may be empty.
+    pub fn contested_sentence(address: impl core::fmt::Display, name: &str, astray: bool) -> String {
+        let of = if name.is_empty() { String::new() } else { format!(" of {name}") };
+        if astray {
+            return format!(
+                "frames to the address{of} ({address}) go astray: a device that no station hears uses it, or \
+                 its port of the switch drops frames; the switch's address table shows the port"
+            );
+        }
+        format!("the address{of} ({address}) is used by a stranger")
+    }
+
     /// A name as words; what is longer than 32 octets is cut.
     pub fn name_words(name: &str) -> [u64; 4] {
         let mut octets = [0; 32];

@@ -181,16 +181,9 @@ pub fn of_station(picture: &Picture, station: &Station, row: &StationRow, notice
         );
         warnings.push(warning(if babbles { "foreign-babbling" } else { "foreign" }, sentence));
     }
-    if row.flags & StationRow::CONTESTED != 0 {
-        let sentence = format!("the address of {name} ({}) is used by a stranger", station.mac);
-        warnings.push(warning("contested", sentence));
-    }
-    if row.flags & StationRow::ASTRAY != 0 {
-        let sentence = format!(
-            "frames to the address of {name} ({}) go astray: a device that no station hears uses it, or its \
-             port of the switch drops frames",
-            station.mac
-        );
+    let astray = row.flags & StationRow::ASTRAY != 0;
+    if astray || row.flags & StationRow::CONTESTED != 0 {
+        let sentence = StationRow::contested_sentence(&station.mac, &station.name, astray);
         warnings.push(warning("contested", sentence));
     }
     if !station.alive {

@@ -39,7 +39,7 @@ impl Assumption {
             "foreign_sender" | "contested" | "token_hog" => Self::ForeignSender,
             "host_stall" => Self::HostStall,
             "link_change" => Self::LinkChange,
-            "lost_frame" => Self::LostFrame,
+            "lost_frame" | "astray" => Self::LostFrame,
             "station_silent" => Self::StationSilent,
             _ => Self::Unexplained,
         }

@@ -2,14 +2,14 @@
 //! address, for instance by frames to itself (decision 014).
 //!
 //! Only missing frames show it: units that were sent and did not come (`channels/strays.rs`), and tokens that
-//! came only when they were sent again, to the group address. One of those is a lost frame. Three, each soon
-//! after the others used the address again, are a sign, and two where one of the first tokens was lost.
+//! came only when they were sent again, to the group address. One of those is a lost frame. Four, each soon
+//! after the others used the address again, are a sign.
 //!
 //! While the others use the group address, nothing shows whether the stranger goes on. So the address stays
 //! contested for a minute, and for twice as long each time that the signs come back, up to ten minutes.
 
 use super::contested::Sign;
-use super::{Mode, Rether};
+use super::{Mode, Rether, Stamp};
 use crate::io::StationId;
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, StationSet, Token};
@@ -20,15 +20,15 @@ const HOLD_MAX: Span = Span::from_millis(600_000);
 /// So long after one hold the next sign doubles it.
 const MEMORY: Span = HOLD_MAX;
 /// A token that went astray counts if so few came to this station's own address since the one before.
-const SOON: u16 = 32;
-/// It counts twice if so few came.
-const AT_ONCE: u16 = 4;
-/// So much is a sign.
-const STRAYS: u8 = 3;
+const SOON: u16 = 8;
+/// And if it did so within this time. The others use the group address for some seconds after each.
+const SOON_TIME: Span = Span::from_millis(60_000);
+/// So many are a sign.
+const STRAYS: u8 = 4;
 /// A list or token is later than so many cycles only where the ring stands.
 const HOLE_CYCLES: u64 = 2;
 
-/// What this station knows of frames that did not reach it.
+/// Frames that did not reach this station.
 #[derive(Clone)]
 pub(super) struct Astray {
     /// When the ring was last heard of, and the end of the newest time without a word of it.
@@ -46,6 +46,10 @@ pub(super) struct Astray {
     /// Tokens to this station's own address since one went astray.
     since: u16,
     strays: u8,
+    /// When the newest one did.
+    last: Instant,
+    /// The newest token that came in time but was read too late: its repetition is no sign.
+    pub(super) expired: Option<Stamp>,
 }
 
 impl Astray {
@@ -60,7 +64,15 @@ impl Astray {
             direct: StationSet::EMPTY,
             since: u16::MAX,
             strays: 0,
+            last: Instant::ZERO,
+            expired: None,
         }
+    }
+
+    /// A ring forms: the tokens of an earlier one say nothing about it.
+    pub(super) fn forget_tokens(&mut self) {
+        self.told();
+        (self.since, self.strays, self.expired) = (u16::MAX, 0, None);
     }
 
     /// The others are told to use the group address: their next tokens come there, and none went astray.
@@ -70,7 +82,7 @@ impl Astray {
 
     /// A token was accepted; `late`: since it was first sent, its sender had time to send it again. True when
     /// so many have come to the group address only that it is a sign.
-    fn token(&mut self, from: StationId, me: MacAddr, late: bool) -> bool {
+    fn token(&mut self, at: Instant, from: StationId, me: MacAddr, late: bool) -> bool {
         if self.came_to == me {
             self.direct.insert(from);
             self.since = self.since.saturating_add(1);
@@ -83,12 +95,9 @@ impl Astray {
             // Its sender used the group address for another reason.
             return false;
         }
-        self.strays = match self.since {
-            since if since <= AT_ONCE => self.strays + 2,
-            since if since <= SOON => self.strays + 1,
-            _ => 1,
-        };
-        self.since = 0;
+        let soon = self.since <= SOON && at.since(self.last) < SOON_TIME;
+        self.strays = if soon { self.strays + 1 } else { 1 };
+        (self.since, self.last) = (0, at);
         self.strays >= STRAYS
     }
 
@@ -110,24 +119,22 @@ impl Rether {
         self.sign_of(mac) == Some(Sign::Astray)
     }
 
-    /// Units for this station were sent after that moment and did not come.
-    pub(crate) fn units_astray(&mut self, now: Instant, since: Instant) {
-        if self.ring_lived(since) {
-            self.contest_astray(now);
-        }
+    /// Units for this station were sent while the ring lived, and did not come.
+    pub(crate) fn units_astray(&mut self, now: Instant) {
+        self.contest_astray(now);
     }
 
     /// A sender of steady units has been silent since then: perhaps its units go astray. A frame of this
     /// station moves the switches' entries back.
     pub(crate) fn show_place(&mut self, now: Instant, since: Instant) {
-        if self.ring_lived(since) && !self.leaving && self.sign_of(self.me.mac).is_none() {
+        if self.ring_lived_since() <= since && !self.leaving && self.sign_of(self.me.mac).is_none() {
             self.introduce(now);
         }
     }
 
-    /// Whether this station has heard of its ring in every cycle since then.
-    fn ring_lived(&self, since: Instant) -> bool {
-        matches!(self.mode, Mode::Ring) && self.contested.astray.hole <= since
+    /// This station has heard of its ring in every cycle since then.
+    pub(crate) fn ring_lived_since(&self) -> Instant {
+        if matches!(self.mode, Mode::Ring) { self.contested.astray.hole } else { Instant::FAR }
     }
 
     /// A newer token or list came then.
@@ -140,13 +147,24 @@ impl Rether {
     }
 
     /// A newer token came then: to which address?
-    pub(super) fn note_way(&mut self, now: Instant, at: Instant, from: StationId, token: &Token) {
+    pub(super) fn note_way(
+        &mut self,
+        now: Instant,
+        at: Instant,
+        from: StationId,
+        stamp: Stamp,
+        token: &Token,
+    ) {
+        if self.contested.astray.expired == Some(stamp) {
+            self.note_repeated(from);
+            return;
+        }
         // A token keeps its residual time when it is sent again; the list of this cycle has the true one.
         let residual = Span::from_nanos(u64::from(token.residual_ns));
         let start = at.minus(self.settings.trt.minus(residual));
         let is_known = self.clock.known && self.clock.cycle == token.cycle && residual > Span::ZERO;
         let late = is_known && start.since(self.clock.start) >= self.settings.hop_timeout.div_down(2);
-        if self.contested.astray.token(from, self.me.mac, late) {
+        if self.contested.astray.token(at, from, self.me.mac, late) {
             self.contest_astray(now);
         }
     }
@@ -154,6 +172,12 @@ impl Rether {
     /// A token came again: its sender uses the group address from now on.
     pub(super) fn note_repeated(&mut self, from: StationId) {
         self.contested.astray.direct.remove(from);
+    }
+
+    /// A token came in time and was read too late.
+    pub(super) fn note_expired(&mut self, from: StationId, stamp: Stamp) {
+        self.note_repeated(from);
+        self.contested.astray.expired = Some(stamp);
     }
 
     fn contest_astray(&mut self, now: Instant) {
@@ -170,29 +194,37 @@ mod tests {
 
     fn tokens(astray: &mut Astray, count: u16) {
         astray.came_to = ME;
-        (0..count).for_each(|_| assert!(!astray.token(7, ME, false)));
+        (0..count).for_each(|_| assert!(!astray.token(Instant::ZERO, 7, ME, false)));
+    }
+
+    fn stray_at(astray: &mut Astray, seconds: u64) -> bool {
+        astray.came_to = ME.own_group();
+        astray.token(Instant::ZERO + Span::from_millis(seconds * 1_000), 7, ME, true)
     }
 
     fn stray(astray: &mut Astray) -> bool {
-        astray.came_to = ME.own_group();
-        astray.token(7, ME, true)
+        stray_at(astray, 0)
     }
 
     #[test]
-    fn three_tokens_that_went_astray_soon_after_each_other_are_a_sign() {
+    fn four_tokens_that_went_astray_soon_after_each_other_are_a_sign() {
         let mut astray = Astray::new();
         tokens(&mut astray, 1);
         astray.came_to = ME.own_group();
-        assert!(!astray.token(7, ME, false), "its sender has a reason of its own");
+        assert!(!astray.token(Instant::ZERO, 7, ME, false), "its sender has a reason of its own");
         tokens(&mut astray, 1);
         assert!(!stray(&mut astray));
         assert!(!stray(&mut astray), "its sender uses the group address already");
-        tokens(&mut astray, 32);
-        assert!(!stray(&mut astray));
-        tokens(&mut astray, 33);
+        (0..2).for_each(|_| {
+            tokens(&mut astray, 8);
+            assert!(!stray(&mut astray));
+        });
+        tokens(&mut astray, 9);
         assert!(!stray(&mut astray), "a wire loses one in some");
-        tokens(&mut astray, 5);
-        assert!(!stray(&mut astray));
+        (0..2).for_each(|_| {
+            tokens(&mut astray, 5);
+            assert!(!stray(&mut astray));
+        });
         tokens(&mut astray, 2);
         astray.told();
         assert!(!stray(&mut astray), "as it was told");
@@ -201,14 +233,30 @@ mod tests {
     }
 
     #[test]
-    fn two_of_which_each_was_the_first_to_the_address_are_a_sign() {
+    fn four_of_which_each_was_the_first_to_the_address_are_a_sign() {
         let mut astray = Astray::new();
-        astray.afresh = true;
-        assert!(!stray(&mut astray));
-        astray.afresh = false;
-        assert!(!stray(&mut astray), "the others use the group address");
-        astray.afresh = true;
-        assert!(stray(&mut astray));
+        for last in [false, false, false, true] {
+            astray.afresh = true;
+            assert_eq!(stray(&mut astray), last);
+            astray.afresh = false;
+            assert!(!stray(&mut astray), "the others use the group address");
+        }
+    }
+
+    #[test]
+    fn tokens_of_long_ago_or_of_another_ring_are_no_sign() {
+        let mut astray = Astray::new();
+        for minutes in 0..9 {
+            tokens(&mut astray, 1);
+            assert!(!stray_at(&mut astray, minutes * 60));
+        }
+        for _ in 0..9 {
+            tokens(&mut astray, 1);
+            assert!(!stray_at(&mut astray, 600));
+            tokens(&mut astray, 1);
+            astray.forget_tokens();
+            assert!(!stray_at(&mut astray, 600), "the new ring has sent none");
+        }
     }
 
     #[test]

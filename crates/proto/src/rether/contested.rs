@@ -18,8 +18,9 @@ use rota_wire::MacAddr;
 
 /// An address is contested for so long after the last sign.
 const QUIET: Span = Span::from_millis(5_000);
-/// The same where a station says that frames for its address go astray: it says so again in time.
-const TOLD: Span = Span::from_millis(60_000);
+/// The same where a station says that frames for its address go astray. It says so again twice in this time,
+/// as long as that lasts.
+const TOLD: Span = Span::from_millis(25_000);
 /// How often a station announces that its own address is contested.
 const TELL_EVERY: Span = Span::from_millis(1_000);
 /// Most addresses that are contested at a time; the quietest makes room.
@@ -135,9 +136,10 @@ impl Rether {
         self.contested.sign_of(mac) == Some(Sign::Forged)
     }
 
+    /// The same of a station by its number. Frames that only go astray may have a port to blame that drops
+    /// some, or the station itself: they excuse nothing.
     pub(super) fn is_station_contested(&self, station: StationId) -> bool {
-        let used = |mac| self.is_contested(mac) || self.is_astray(mac);
-        self.members.get(station).is_some_and(|member| used(member.mac))
+        self.members.get(station).is_some_and(|member| self.is_contested(member.mac))
     }
 
     pub(super) fn sign_of(&self, mac: MacAddr) -> Option<Sign> {
@@ -214,7 +216,8 @@ impl Rether {
     /// over for them: only a frame after that time is another sign.
     pub(super) fn on_group_address(&mut self, now: Instant) {
         if now >= self.contested.doubted {
-            (self.contested.doubted, self.contested.astray.afresh) = (now + QUIET * 3, true);
+            let again = if self.is_astray(self.me.mac) { QUIET * 2 } else { QUIET * 3 };
+            (self.contested.doubted, self.contested.astray.afresh) = (now + again, true);
             self.contest_own(now, Sign::Repeated);
         }
     }

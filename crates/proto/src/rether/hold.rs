@@ -73,6 +73,7 @@ impl Rether {
         let at = if planted(Bug::LeaseAtDequeue) { Some(now) } else { at };
         let Some(at) = at.filter(|at| now.since(*at) < self.hold_of(token)) else {
             self.counters.tokens_expired += 1;
+            self.note_expired(from, stamp);
             return;
         };
         if token.mode_epoch != self.mode_epoch {
@@ -87,7 +88,7 @@ impl Rether {
             "two tokens in one hand"
         );
         self.counters.tokens_accepted += 1;
-        self.note_way(now, at, from, token);
+        self.note_way(now, at, from, stamp, token);
         self.measure_rotation(at, stamp, token);
         self.heed_leases(Some(at), token);
         self.take_news(at, stamp, token);

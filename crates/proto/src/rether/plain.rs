@@ -469,6 +469,7 @@ impl Rether {
         // old nonce, and so shut it out (seed 294430 of the product's timers).
         self.changes.joiners.clear();
         self.mode = Mode::Ring;
+        self.contested.astray.forget_tokens();
         self.claim = None;
         self.hogs.begin_ring(self.settings.params(2).nrt_hold_max());
         self.watch_stalls(now);
