@@ -799,9 +799,14 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             {
                 self.tell_tally(*channel, on_board(*tally));
             }
-            if let ChannelEvent::Closed { channel, .. } = &event {
-                self.wake_receivers();
-                self.forget(*channel);
+            match &event {
+                // The board has the counts: the control thread need not wake for each unit that is left out.
+                ChannelEvent::Told { .. } => continue,
+                ChannelEvent::Closed { channel, .. } => {
+                    self.wake_receivers();
+                    self.forget(*channel);
+                }
+                _ => {}
             }
             self.control.say(Note::Channel { event, peer });
         }

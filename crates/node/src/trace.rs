@@ -579,7 +579,6 @@ verdicts! {
     jumps_refused => Jump,
 }
 
-/// The machine's verdict on a frame: the first counter that the frame moved.
 /// True if one of these counters says that a frame has no valid content.
 pub(crate) fn has_invalid(before: &[u64; VERDICTS.len()], node: &Node) -> bool {
     is_invalid(verdict(before, &counted(node.link().counters())))
@@ -589,6 +588,7 @@ fn is_invalid(verdict: TraceVerdict) -> bool {
     matches!(verdict, TraceVerdict::Unauthentic | TraceVerdict::Malformed | TraceVerdict::Replayed)
 }
 
+/// The machine's verdict on a frame: the first counter that the frame moved.
 fn verdict(before: &[u64; VERDICTS.len()], after: &[u64; VERDICTS.len()]) -> TraceVerdict {
     let moved = before.iter().zip(after).position(|(before, after)| before != after);
     moved.map_or(TraceVerdict::None, |at| VERDICTS[at])

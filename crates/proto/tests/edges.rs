@@ -6,7 +6,7 @@ mod rig;
 use lan::{Lan, SECOND};
 use rig::{ME, Rig, TRT, mac, ms};
 use rota_admission::NrtPolicy;
-use rota_proto::{ChannelId, Destination, OpenError, OpenRequest, Output, Settings};
+use rota_proto::{ChannelId, Destination, Input, OpenError, OpenRequest, Output, Settings, UnitRef};
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::{Kind, Phase, Token};
 
@@ -149,4 +149,25 @@ fn no_more_signals_leave_in_one_visit_than_take_one_frames_time() {
     // Each is charged some octets more than it has.
     let two = signals[signals.len() - 1] * 2;
     assert!(took <= most && took + two > most, "{} signals take {took} of {most}", signals.len());
+}
+
+/// Two fragments of a holder of the key ended the node of the receiver: the frames of units between them,
+/// each as long as its header can say, overflowed.
+#[test]
+fn units_of_any_length_and_number_end_no_receiver() {
+    let mut lan = Lan::plain(3);
+    lan.nodes[1].listen(7);
+    let (to, period) = (Destination::Station(lan::mac(1)), TRT);
+    let (unit_octets_max, room_octets) = (6_000, 6_000);
+    let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
+    let channel = lan.nodes[0].open(lan.now, &request).expect("room for one");
+    lan.drain(0);
+    lan.run(SECOND * 2);
+    assert!(lan.opened);
+    for (number, octets) in [(0, 1_000), (2_000, u32::MAX), (34_000, u32::MAX), (34_001, 1_000)] {
+        let unit = UnitRef { number, octets, schedule_ns: 0, left_out: 0 };
+        lan.nodes[0].handle(lan.now, Input::UnitReady { channel, unit });
+        lan.drain(0);
+        lan.run(ms(200));
+    }
 }
