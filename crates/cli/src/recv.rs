@@ -128,7 +128,16 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     report.came.units = report.complete;
     (report.came.late, report.came.latest_by_ns) = (tally.late, tally.latest_by_ns);
     let seen = report.complete + report.came.incomplete;
-    report.came.lost = report.stated.map_or(tally.lost, |stated| stated.saturating_sub(seen));
+    let missing = report.stated.map_or(0, |stated| stated.saturating_sub(seen));
+    // Gaps in the numbers count also where the sender states fewer units than it numbered.
+    report.came.lost = tally.lost.max(missing);
+    let unread = missing.saturating_sub(tally.lost);
+    if args.over == Over::Channel && unread > 0 {
+        eprintln!(
+            "rota: {unread} of the lost units came, but this program did not read them in time; neither node \
+             nor the sender knows of that"
+        );
+    }
     let lost_after = source.lost_after();
     report.stalls = source.stalls();
     let failure = received.err();

@@ -306,7 +306,10 @@ impl Session {
     fn close(&mut self, channel: u64, ask: u64, data: &ControlEnd) -> bool {
         let id = ChannelId(channel);
         if let Some(owned) = self.channels.iter_mut().find(|owned| owned.channel == id) {
-            owned.closing = true;
+            // Each close states the units again: a program that repeats it would fill the log.
+            if std::mem::replace(&mut owned.closing, true) {
+                return true;
+            }
             if let Some(board) = &owned.board {
                 board.set_state(ChannelState::Closing, None);
             }
@@ -427,6 +430,7 @@ pub(crate) fn why_closed(cause: CloseCause) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rota_shm::SocketShape;
     use rota_shm::control::{ControlName, Listener as Door};
 
     /// The log said of a station without a listener that it had fallen silent.
@@ -466,6 +470,21 @@ mod tests {
         assert_eq!(sentence, "socket 2 was closed: it wrote nonsense");
         let (process, user) = (std::process::id(), session.user);
         assert_eq!(session.program(), format!("the program is process {process} of user {user}"));
+    }
+
+    /// The data thread knows the socket by the request that attached it.
+    #[test]
+    fn a_socket_ends_by_the_note_about_the_memory_that_was_attached() {
+        let (control, data) = ControlEnd::pair().unwrap();
+        let (mut session, client) = session("attached");
+        let memory = NodeSocket::create(SocketShape { messages: 1, message_octets_max: 100, rx_slots: 1 });
+        let memory = Some(Box::new(memory.unwrap()));
+        session.socket = Some(OwnedSocket { number: 2, memory, charge: None, attached: 0 });
+        assert!(session.socket_mapped(9, &control));
+        let Some(Command::AttachSocket { memory, .. }) = data.heard() else { panic!("it is attached") };
+        session.hostile_socket(memory.attached, "it wrote nonsense", &control);
+        assert!(session.socket.is_none());
+        assert!(matches!(client.try_reply().unwrap().unwrap().body, Reply::Error { wrong_use: true, .. }));
     }
 
     /// Such an answer once ended the session of each program that asked.

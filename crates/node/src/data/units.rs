@@ -17,6 +17,9 @@ const STEP_MAX: u64 = 1 << 10;
 /// another kind.
 const SCHEDULE_FAR: Span = Span::from_millis(60_000);
 
+/// The program wrote into a unit that it had handed over.
+const CHANGED: &str = "a unit changed while it was sent";
+
 /// The ring of a channel that sends, and the unit at its head.
 pub(super) struct Source {
     pub(super) channel: ChannelId,
@@ -129,12 +132,15 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.node.handle(at, Input::UnitReady { channel, unit: described });
             }
             Ok(None) => {}
-            Err(hostile) => {
-                self.control.say(Note::Hostile { channel, why: hostile.to_string() });
-                self.node.abort(at, channel);
-                self.forget(channel);
-            }
+            Err(hostile) => self.end_hostile(at, channel, &hostile.to_string()),
         }
+    }
+
+    /// Ends the channel of a program that breaks the rules of its ring.
+    fn end_hostile(&mut self, at: Instant, channel: ChannelId, why: &str) {
+        self.control.say(Note::Hostile { channel, why: why.to_owned() });
+        self.node.abort(at, channel);
+        self.forget(channel);
     }
 
     /// Tells the machine all units that a program has handed over or left out: its channel is about to end.
@@ -159,16 +165,17 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let source = &mut self.rings.sources[index];
         source.slots += u64::from(source.slot_at != at);
         source.slot_at = at;
-        if let Some((_, fate)) = unit {
-            if let Some(offered) = source.offered.take() {
-                source.memory.ring.release(&offered.unit);
-            }
-            if fate == UnitFate::Sent {
+        match unit {
+            // Its number would stay a gap that the receiver takes for a loss on the wire.
+            Some((_, UnitFate::Dropped)) => return self.end_hostile(at, channel, CHANGED),
+            Some((_, UnitFate::Sent)) => {
+                if let Some(offered) = source.offered.take() {
+                    source.memory.ring.release(&offered.unit);
+                }
                 source.sent += 1;
                 source.memory.board.set_units_sent(source.sent);
             }
-        } else {
-            source.memory.board.count(ChannelCounter::SlotsEmpty, 1);
+            None => source.memory.board.count(ChannelCounter::SlotsEmpty, 1),
         }
         source.memory.board.set_slot(SlotMark { number: source.slots, at });
         source.memory.board.notify();
