@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Lab, Program, ROTA, skipped, testdata, text};
+use common::{Lab, PATIENCE, Program, ROTA, eventually, skipped, testdata, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -63,6 +63,25 @@ fn the_first_channel_brings_the_token_and_the_last_takes_it_away() {
     for k in lab.all() {
         lab.wait_for_mode(k, "plain");
     }
+}
+
+/// A list comes in parts, each from a number on.
+#[test]
+fn channels_are_listed_by_their_numbers_whoever_connected_first() {
+    let Some(lab) = Lab::up("list", 2) else { return };
+    let _receivers = [lab.receiver(1, "0", &[]), lab.receiver(2, "0", &[])];
+    let open = |k, to| lab.start(k, &["channel", "open", "--to", to, "--rate", "1mbit"]);
+    let sending = |wanted: &[bool]| {
+        let list = || lab.rota(1, &["channel", "list", "--json"]).well().json();
+        let sending = || -> Vec<bool> {
+            list()["channels"].as_array().unwrap().iter().map(|c| c["sending"] == true).collect()
+        };
+        eventually(PATIENCE, || (sending() == wanted).then_some(()))
+    };
+    let _first = open(1, "n2");
+    sending(&[true]).expect("the first channel");
+    let _second = open(2, "n1");
+    sending(&[true, false]).expect("the first channel before the second one");
 }
 
 /// The first `units` access units of an H.264 byte stream.

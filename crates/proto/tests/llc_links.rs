@@ -556,3 +556,16 @@ fn a_channel_that_has_ended_before_it_has_room_is_not_accepted() {
     lan.run(ms(400));
     assert!(!lan.nodes[1].accept(lan.now, channel));
 }
+
+#[test]
+fn commands_of_strangers_do_not_keep_answers_to_questions_back() {
+    let mut lan = Lan::plain(1);
+    let stranger = rota_wire::MacAddr([6, 0, 0, 0, 0, 9]);
+    let octets: Vec<u8> = (0..20).map(|at| octet(0, at)).collect();
+    lan.next = 1;
+    (0..200).for_each(|step| lan.hear(0, &command(stranger, 6, step % 2 == 0, &octets)));
+    let control = Control::Test { poll: true };
+    lan.foreign(0, &LlcHeader { dsap: 0, ssap: 0x20, response: false, control }, b"echo");
+    lan.run(SECOND);
+    assert_eq!(lan.answers().len(), 1);
+}

@@ -257,3 +257,16 @@ fn a_directory_whose_lock_is_another_node_s_by_then_stays() {
     drop(next);
     assert!(sweep::Left::at(&place, user).is_none(), "a socket without a lock stays");
 }
+
+#[test]
+fn nothing_is_removed_from_a_base_of_somebody_else() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let base = scratch.0.join("rota");
+    let dead = left_behind(&base, "net-1");
+    give_away(&base);
+    assert_eq!(sweep::sweep_in(&[base], "net-2"), 0);
+    assert!(dead.join("control").exists());
+}

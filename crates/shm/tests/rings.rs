@@ -2,9 +2,10 @@
 
 use rota_shm::control::{MessageError, Reply, Request};
 use rota_shm::{
-    Board, ChannelTally, ClientSink, MessageProgress, NodeSink, RxWriter, SinkShape, UnitDescriptor,
-    open_sink,
+    Board, ChannelTally, ClientSink, MessageProgress, NodeSink, NodeSource, RxWriter, SinkShape, SourceShape,
+    UnitDescriptor, open_sink, open_source,
 };
+use rota_units::Instant;
 
 fn channel() -> (RxWriter, Board, ClientSink) {
     let node =
@@ -102,4 +103,18 @@ fn a_message_that_is_too_long_is_refused_before_it_is_read() {
     assert!(matches!(Request::parse(&long), Err(MessageError::TooLong(10_000_000))));
     assert!(matches!(Reply::parse(&long), Err(MessageError::TooLong(10_000_000))));
     assert!(matches!(Request::parse(b"{"), Err(error) if !matches!(error, MessageError::TooLong(_))));
+}
+
+/// A program that dies behind a stalled node leaves a full ring.
+#[test]
+fn the_units_of_a_full_ring_are_stated_and_those_left_out() {
+    let mut node = NodeSource::create(SourceShape { buffers: 3, unit_octets_max: 9 }).unwrap();
+    let files = node.descriptors().iter().map(|file| file.try_clone_to_owned().unwrap()).collect();
+    let mut client = open_source(files).unwrap();
+    node.mapped().unwrap();
+    for written in 1..=3 {
+        client.ring.try_write(b"unit", Instant::ZERO).unwrap();
+        client.ring.leave_out(2);
+        assert_eq!(node.ring.stated(), (written, 2 * written));
+    }
 }

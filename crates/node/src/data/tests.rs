@@ -6,12 +6,16 @@ mod host;
 mod sinks;
 
 use super::*;
-use crate::commands::{Remains, SocketMemory, Wiring};
+use crate::commands::{Remains, SocketMemory, SourceMemory, Wiring};
 use crate::gate::NoGate;
 use rota_driver::device::{Backlog, Evidence, Received as FromDevice};
-use rota_proto::Settings;
+use rota_proto::{Settings, UnitFate};
 use rota_shm::control::ControlName;
-use rota_shm::{ClientSocket, MessageRoute, NodeSocket, SocketShape, open_socket};
+use rota_shm::layout::TRACE_SNAP_OCTETS;
+use rota_shm::{
+    ClientSocket, ClientSource, MessageRoute, NodeSocket, NodeSource, SocketShape, SourceShape, TraceReader,
+    TraceVerdict, open_socket, open_source,
+};
 use rota_units::{BitRate, Octets};
 use std::os::fd::BorrowedFd;
 
@@ -79,12 +83,17 @@ fn station() -> (Data<Sink, NoGate>, ClientSocket) {
 
 /// A station alone in plain mode, and its control thread's end.
 fn alone() -> (Data<Sink, NoGate>, crate::commands::ControlEnd) {
+    alone_with(None)
+}
+
+/// The same with an event log.
+fn alone_with(log: Option<TraceFile>) -> (Data<Sink, NoGate>, crate::commands::ControlEnd) {
     let mut settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
     (settings.llc.enabled, settings.llc.address) = (true, 1);
     let spec = spec("n1", settings);
     let (there, control) = Wiring::pair().expect("two ends");
     let (_, published, _) = counters::file().expect("memory");
-    let files = Files { published, log: None, wills: Wills::default() };
+    let files = Files { published, log, wills: Wills::default() };
     let Ok(mut data) = Data::new(&spec, Sink::default(), NoGate, control, files) else { panic!("a station") };
     let begin = now();
     for step in 0..600 {
@@ -107,6 +116,37 @@ fn program(data: &mut Data<Sink, NoGate>, socket: u8, token: u64, messages: u16)
     data.rings.sockets.attach(socket, token, SocketMemory::new(memory, token, None));
     data.node.llc_open(socket);
     program
+}
+
+/// The memory of a channel that sends, and its program's side.
+fn source() -> (ClientSource, SourceMemory) {
+    let mut memory = NodeSource::create(SourceShape { buffers: 4, unit_octets_max: 100 }).expect("memory");
+    let files = memory.descriptors();
+    let files = files.iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
+    let program = open_source(files).expect("the client's side");
+    memory.mapped().expect("sealed");
+    let NodeSource { ring, board, doorbell, .. } = memory;
+    (program, SourceMemory { ring, board, doorbell, _charge: None })
+}
+
+#[test]
+fn units_that_were_left_out_are_in_the_log_from_the_first_one_on() {
+    let file = TraceFile::create(16, 0, 0x88b5).expect("memory");
+    let mut log = TraceReader::open(file.descriptor().try_clone_to_owned().expect("a copy")).expect("a log");
+    let (mut data, _control) = alone_with(Some(file));
+    let ((mut program, memory), channel) = (source(), ChannelId(5));
+    program.ring.try_write(b"first", now()).expect("room");
+    program.ring.leave_out(3);
+    program.ring.try_write(b"second", now()).expect("room");
+    data.attach(now(), channel, memory);
+    data.slot(now(), channel, Some((0, UnitFate::Sent)));
+    let mut into = [0; TRACE_SNAP_OCTETS];
+    let told = std::iter::from_fn(|| {
+        let (_, record) = log.next(&mut into)?.ok()?;
+        Some((record.verdict, record.number, record.extra[0]))
+    });
+    let told: Vec<_> = told.filter(|(verdict, ..)| *verdict == TraceVerdict::LeftOut).collect();
+    assert_eq!(told, [(TraceVerdict::LeftOut, 1, 3)]);
 }
 
 /// It was unmapped by the data thread, which locked the ledger for that.

@@ -256,3 +256,14 @@ fn a_unit_that_leaves_after_its_deadline_is_missed_at_its_sender() {
     assert_eq!(missed.extra, [15 * MS, 0, 10 * MS], "bound, and sent twice in one period");
     assert_eq!(log.tracer.incident(at(26 * MS)), Some(2));
 }
+
+#[test]
+fn late_units_do_not_keep_units_that_were_left_out_from_an_incident() {
+    let mut log = log();
+    let missed =
+        TraceRecord { event: TraceEvent::Missed, verdict: TraceVerdict::Late, ..TraceRecord::default() };
+    log.tracer.note(&missed);
+    log.tracer.left_out(at(5), ChannelId(5), 12, 3);
+    let told = [log.tracer.incident(at(1_000 * MS)), log.tracer.incident(at(1_000 * MS))];
+    assert_eq!(told, [Some(0), Some(1)]);
+}

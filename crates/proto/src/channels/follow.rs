@@ -117,4 +117,13 @@ mod tests {
         let end = follow.end(Some(Stated { units: 70_050, left_out: all + 5 }));
         assert_eq!((end.lost, end.left_out), ((70_043, 7), 5));
     }
+
+    /// Units that the next unit has told are not told again by the end.
+    #[test]
+    fn the_end_tells_only_of_units_left_out_since_the_last_unit() {
+        let mut follow = Follow::default();
+        assert_eq!(follow.fragment(&unit(3, 3), 9).left_out, 3);
+        let end = follow.end(Some(Stated { units: 8, left_out: 4 }));
+        assert_eq!((end.lost, end.left_out), ((4, 4), 1));
+    }
 }

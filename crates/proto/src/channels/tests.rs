@@ -323,3 +323,16 @@ fn units_that_never_left_are_lost_at_both_ends() {
     ledger.channels.on_signal(ledger.now, B, &Signal { channel: 70, ..close }, &mut ledger.link);
     assert_eq!(told(&mut ledger), [21], "nothing came");
 }
+
+#[test]
+fn a_granted_probe_whose_receiver_vanishes_is_closed_and_not_probed() {
+    let mut ledger = Ledger::new();
+    let id = ledger.open(C);
+    ledger.channels.probe(id);
+    let channel = &mut ledger.channels.outgoing[0];
+    (channel.state, channel.contract.bound) = (Sending::Releasing, Span::from_millis(1));
+    ledger.channels.begin_closing(ledger.now, id, CloseCause::PeerGone, false);
+    ledger.gone(C);
+    ledger.channels.tick(ledger.now, &mut ledger.link);
+    assert_eq!(ledger.closed(), [(id, CloseCause::PeerGone)]);
+}

@@ -271,4 +271,14 @@ mod tests {
         }
         assert_eq!(astray.begin(now + MEMORY + HOLD_MAX).since(now + MEMORY + HOLD_MAX), HOLD_MIN);
     }
+
+    #[test]
+    fn behind_a_sign_the_count_begins_anew() {
+        let mut astray = Astray::new();
+        astray.afresh = true;
+        let signs = [(); STRAYS as usize].map(|()| stray(&mut astray));
+        assert_eq!(signs, [false, false, false, true]);
+        astray.begin(Instant::ZERO);
+        assert!(!stray(&mut astray), "one is a lost frame");
+    }
 }

@@ -279,7 +279,9 @@ fn each_frame_that_is_dropped_is_counted_under_its_reason() {
     // The queue may be empty again by now: some more frames find the card full.
     lan.0.data.device.full = true;
     send(&lan, &[FRAME; 4]);
-    until(&mut lan, "all have ended", |lan| lan.0.data.host_frames().waiting == 0);
+    until(&mut lan, "all have ended", |lan| {
+        lan.0.host.0.borrow().behind.is_empty() && lan.0.data.host_frames().waiting == 0
+    });
     let frames = lan.0.data.host_frames();
     assert!(frames.no_room > 0 && frames.unaccounted() == 0, "{frames:?}");
 }
@@ -287,14 +289,19 @@ fn each_frame_that_is_dropped_is_counted_under_its_reason() {
 /// A hostile program held the CPU of the thread for whole seconds: its doorbell ended each wait.
 #[test]
 fn a_turn_that_left_work_for_programs_waits_for_frames_alone() {
-    let mut lan = lan();
-    until(&mut lan, "nothing is due", |lan| {
-        lan.0.data.node.deadline() > now() + Span::from_millis(20) && !lan.0.data.has_more
-    });
-    let data = &mut lan.0.data;
-    data.has_more = true;
-    data.begin_turn(now());
-    let begin = now();
-    assert!(data.pause(begin).is_ok());
-    assert!(now().since(begin) >= PAUSE);
+    let (mut lan, mut waits) = (lan(), 0);
+    // A frame of the other station ends a wait before its time; most waits see none.
+    for _ in 0..20 {
+        until(&mut lan, "nothing is due", |lan| {
+            lan.0.data.node.deadline() > now() + Span::from_millis(20) && !lan.0.data.has_more
+        });
+        let data = &mut lan.0.data;
+        data.has_more = true;
+        data.begin_turn(now());
+        let begin = now();
+        assert!(data.pause(begin).is_ok());
+        waits += u32::from(now().since(begin) >= PAUSE);
+        data.has_more = false;
+    }
+    assert!(waits >= 5, "{waits} of 20");
 }

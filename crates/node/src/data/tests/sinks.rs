@@ -144,6 +144,25 @@ fn a_channel_is_accepted_when_its_receiver_has_memory_which_goes_with_the_channe
     assert!(lan.receiver.data.sinks.is_empty(), "nobody would take it away later");
 }
 
+/// Nothing of these units ever leaves, and its program tells of them no more.
+#[test]
+fn the_units_of_a_program_that_dies_are_stated_to_the_receiver() {
+    let mut lan = Lan::new();
+    let (there, here) = lan.comes();
+    lan.attach(here);
+    lan.until("it opens", |lan| lan.sender.took(opened));
+    let (mut program, memory) = source();
+    lan.sender.control.say(Command::AttachSource { channel: there, memory });
+    program.ring.leave_out(3);
+    lan.sender.control.say(Command::Abort { channel: there });
+    let stated = |event: &ChannelEvent| match event {
+        ChannelEvent::Closed { stated, .. } => *stated,
+        _ => None,
+    };
+    let told = lan.until("it ends", |lan| lan.receiver.took(stated));
+    assert_eq!(told, rota_proto::Stated { units: 3, left_out: 3 });
+}
+
 #[test]
 fn memory_that_comes_when_its_channel_has_ended_is_not_kept() {
     let mut lan = Lan::new();
