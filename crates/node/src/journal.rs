@@ -272,11 +272,8 @@ impl Look {
 
 /// The cause and the sentence about a station whose address a stranger uses, or perhaps uses.
 fn used(row: &StationRow) -> Option<(&'static str, String)> {
-    let astray = row.flags & StationRow::ASTRAY != 0;
-    let is_used = astray || row.flags & StationRow::CONTESTED != 0;
-    let [_, _, octets @ ..] = row.mac.to_be_bytes();
-    let sentence = || crate::status::contested(rota_wire::MacAddr(octets), &row.name(), astray);
-    is_used.then(|| (if astray { "astray" } else { "contested" }, sentence()))
+    let (astray, sentence) = row.contested(mac(row.mac), &row.name())?;
+    Some((if astray { "astray" } else { "contested" }, sentence))
 }
 
 fn mac(word: u64) -> String {

@@ -37,11 +37,6 @@ pub(crate) fn refusal(mac: MacAddr, why: Verdict, here: bool) -> String {
     }
 }
 
-/// One sentence: a station's address is in use elsewhere.
-pub(crate) fn contested(mac: MacAddr, name: &str, astray: bool) -> String {
-    rota_shm::StationRow::contested_sentence(mac, name, astray)
-}
-
 /// What does not change.
 pub(crate) struct Facts {
     pub(crate) name: String,
@@ -132,7 +127,8 @@ impl Snapshot {
         let name = self.members.iter().find(|member| member.mac == mac).map(|member| &*member.name);
         let name = name.unwrap_or(&facts.name);
         let astray = self.status.astray.contains(&mac);
-        format!("{}; {}", contested(mac, name, astray), "frames for it go to its group address meanwhile")
+        let sentence = rota_shm::StationRow::contested_sentence(mac, name, astray);
+        format!("{sentence}; {}", "frames for it go to its group address meanwhile")
     }
 
     pub(crate) fn name_of(&self, station: u16, facts: &Facts) -> String {

@@ -82,9 +82,8 @@ fn a_lap_of_the_idle_token_is_measured() {
     }
 }
 
-/// Small frames of signalling have the place of one full frame among them.
-#[test]
-fn two_signals_leave_in_one_visit_of_one_frame() {
+/// A station in a ring of three, which lets one ordinary frame leave in a visit.
+fn ring_of_one_frame() -> Rig {
     let mut settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
     settings.nrt_policy = NrtPolicy::One;
     let mut rig = Rig::with(settings).settle();
@@ -92,12 +91,24 @@ fn two_signals_leave_in_one_visit_of_one_frame() {
     rig.run(ms(50));
     rig.form(&[1, ME, 3]);
     rig.stamp = (1, 1, 1);
+    rig
+}
+
+/// The token comes for an ordinary visit.
+fn hear_ordinary(rig: &mut Rig) {
+    let token = Token { next_nrt: ME, ..rig.token(Phase::NonRealTime, &[(1, 6_000, true)]) };
+    rig.hear_token(1, 5, &token);
+}
+
+/// Small frames of signalling have the place of one full frame among them.
+#[test]
+fn two_signals_leave_in_one_visit_of_one_frame() {
+    let mut rig = ring_of_one_frame();
     for to in [1, 3] {
         assert!(open(&mut rig, to, 100, 100).is_ok());
     }
     rig.clear();
-    let token = Token { next_nrt: ME, ..rig.token(Phase::NonRealTime, &[(1, 6_000, true)]) };
-    rig.hear_token(1, 5, &token);
+    hear_ordinary(&mut rig);
     rig.run(ms(1));
     assert_eq!((rig.count(Kind::Signal), rig.count(Kind::Token)), (2, 1));
 }
@@ -119,17 +130,10 @@ fn messages_under_the_token_count_at_their_level() {
 /// Signals of one visit are charged together: as many leave as one full frame has time for.
 #[test]
 fn no_more_signals_leave_in_one_visit_than_take_one_frames_time() {
-    let mut settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
-    settings.nrt_policy = NrtPolicy::One;
-    let mut rig = Rig::with(settings).settle();
-    rig.switch(1, 1);
-    rig.run(ms(50));
-    rig.form(&[1, ME, 3]);
-    rig.stamp = (1, 1, 1);
+    let mut rig = ring_of_one_frame();
     (0..40).for_each(|_| assert!(open(&mut rig, 3, 100, 100).is_ok()));
     rig.clear();
-    let token = Token { next_nrt: ME, ..rig.token(Phase::NonRealTime, &[(1, 6_000, true)]) };
-    rig.hear_token(1, 5, &token);
+    hear_ordinary(&mut rig);
     rig.run(ms(4));
     let link = rig.settings.link;
     let lengths = rig.outputs.iter().filter_map(|(_, output)| match output {

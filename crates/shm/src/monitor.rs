@@ -249,6 +249,14 @@ impl StationRow {
     /// Frames to its address go astray.
     pub const ASTRAY: u64 = 32;
 
+    /// True and the sentence if frames to this station's address go astray, false and the sentence if a
+    /// stranger uses it.
+    pub fn contested(&self, address: impl core::fmt::Display, name: &str) -> Option<(bool, String)> {
+        let astray = self.flags & Self::ASTRAY != 0;
+        let is_used = astray || self.flags & Self::CONTESTED != 0;
+        is_used.then(|| (astray, Self::contested_sentence(address, name, astray)))
+    }
+
     /// A station's address is in use elsewhere, or frames to it go astray. The name may be empty.
     pub fn contested_sentence(address: impl core::fmt::Display, name: &str, astray: bool) -> String {
         let of = if name.is_empty() { String::new() } else { format!(" of {name}") };

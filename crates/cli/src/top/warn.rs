@@ -181,9 +181,7 @@ pub fn of_station(picture: &Picture, station: &Station, row: &StationRow, notice
         );
         warnings.push(warning(if babbles { "foreign-babbling" } else { "foreign" }, sentence));
     }
-    let astray = row.flags & StationRow::ASTRAY != 0;
-    if astray || row.flags & StationRow::CONTESTED != 0 {
-        let sentence = StationRow::contested_sentence(&station.mac, &station.name, astray);
+    if let Some((_, sentence)) = row.contested(&station.mac, &station.name) {
         warnings.push(warning("contested", sentence));
     }
     if !station.alive {

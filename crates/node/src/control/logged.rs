@@ -4,6 +4,7 @@ use super::Control;
 use crate::log::{Level, say};
 use rota_driver::clock::now;
 use rota_proto::{ChannelEvent, ChannelId};
+use rota_shm::StationRow;
 use rota_units::Span;
 
 /// Broken channels that a status names.
@@ -67,7 +68,7 @@ impl Control<'_> {
                 say(Level::Warn, "mismatch", &crate::status::refusal(*mac, *why, *here));
             }
             ChannelEvent::Contested { mac, astray } => {
-                say(Level::Warn, "contested", &crate::status::contested(*mac, "", *astray));
+                say(Level::Warn, "contested", &StationRow::contested_sentence(mac, "", *astray));
             }
             // The end of the channel is told next.
             ChannelEvent::NoMemory { .. } => {}

@@ -118,9 +118,12 @@ fn program(data: &mut Data<Sink, NoGate>, socket: u8, token: u64, messages: u16)
     program
 }
 
+/// Four units of 100 octets.
+const SHORT: SourceShape = SourceShape { buffers: 4, unit_octets_max: 100 };
+
 /// The memory of a channel that sends, and its program's side.
-fn source() -> (ClientSource, SourceMemory) {
-    let mut memory = NodeSource::create(SourceShape { buffers: 4, unit_octets_max: 100 }).expect("memory");
+fn source(shape: SourceShape) -> (ClientSource, SourceMemory) {
+    let mut memory = NodeSource::create(shape).expect("memory");
     let files = memory.descriptors();
     let files = files.iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
     let program = open_source(files).expect("the client's side");
@@ -134,7 +137,7 @@ fn units_that_were_left_out_are_in_the_log_from_the_first_one_on() {
     let file = TraceFile::create(16, 0, 0x88b5).expect("memory");
     let mut log = TraceReader::open(file.descriptor().try_clone_to_owned().expect("a copy")).expect("a log");
     let (mut data, _control) = alone_with(Some(file));
-    let ((mut program, memory), channel) = (source(), ChannelId(5));
+    let ((mut program, memory), channel) = (source(SHORT), ChannelId(5));
     program.ring.try_write(b"first", now()).expect("room");
     program.ring.leave_out(3);
     program.ring.try_write(b"second", now()).expect("room");

@@ -156,7 +156,7 @@ impl Channels {
         let of = unit.unit_octets.div_ceil(payload_max).max(1);
         let lived = link.ring_lived_since();
         if channel.strays.fragment(at, unit, of, &channel.contract, lived) == Missing::Astray {
-            link.units_astray(now);
+            link.contest_astray(now);
         }
     }
 

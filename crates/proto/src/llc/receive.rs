@@ -257,16 +257,20 @@ impl Llc {
         Some(at)
     }
 
-    /// Whether it is the address of a member, or of a station in the static table.
+    /// True for the address of a member, or of a station in the static table.
     fn knows(&self, mac: MacAddr, link: &Rether) -> bool {
         link.member_at(mac).is_some() || self.node_of(mac, link).0 != 0
+    }
+
+    /// Unfinished messages of this source.
+    fn unfinished_of(&self, mac: MacAddr) -> usize {
+        self.assemblies.iter().filter(|assembly| assembly.mac == mac).count()
     }
 
     /// The message that makes room for one of this source while all room is in use. A member takes room from
     /// those that are none; then the source with the most messages gives its oldest one, if it keeps at least
     /// as many as the newcomer then has.
     fn taken_from(&self, mac: MacAddr, member: bool) -> Option<usize> {
-        let count = |mac| self.assemblies.iter().filter(|assembly| assembly.mac == mac).count();
         let all = || self.assemblies.iter().enumerate();
         let strangers = all().filter(|(_, assembly)| member && !assembly.member);
         if let Some((oldest, _)) = strangers.min_by_key(|(_, assembly)| assembly.at) {
@@ -274,17 +278,18 @@ impl Llc {
         }
         // A stranger takes nothing from a member.
         let rivals = all().filter(|(_, assembly)| member || !assembly.member);
-        let richer = rivals.filter(|(_, assembly)| count(assembly.mac) > count(mac) + 1);
-        richer.max_by_key(|(_, it)| (count(it.mac), core::cmp::Reverse(it.at))).map(|(at, _)| at)
+        let own = self.unfinished_of(mac);
+        let counted = rivals.map(|(at, it)| (self.unfinished_of(it.mac), core::cmp::Reverse(it.at), at));
+        counted.filter(|(count, ..)| *count > own + 1).max().map(|(.., at)| at)
     }
 
     /// The message that has waited longest for a new fragment, if for [`PATIENCE`] at least. A source takes
     /// nothing from one that has fewer messages here, and a stranger nothing from a member.
     fn stalled(&self, now: Instant, mac: MacAddr, member: bool, link: &Rether) -> Option<usize> {
         let cycle = if link.mode() == ModeName::Token { link.settings().trt } else { Span::ZERO };
-        let count = |mac| self.assemblies.iter().filter(|assembly| assembly.mac == mac).count();
+        let own = self.unfinished_of(mac);
         let all = self.assemblies.iter().enumerate().filter(|(_, it)| member || !it.member);
-        let late = all.filter(|(_, it)| now >= it.at + PATIENCE + cycle && count(it.mac) >= count(mac));
+        let late = all.filter(|(_, it)| now >= it.at + PATIENCE + cycle && self.unfinished_of(it.mac) >= own);
         late.min_by_key(|(_, it)| it.at).map(|(at, _)| at)
     }
 

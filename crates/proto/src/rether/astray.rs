@@ -119,11 +119,6 @@ impl Rether {
         self.sign_of(mac) == Some(Sign::Astray)
     }
 
-    /// Units for this station were sent while the ring lived, and did not come.
-    pub(crate) fn units_astray(&mut self, now: Instant) {
-        self.contest_astray(now);
-    }
-
     /// A sender of steady units has been silent since then: perhaps its units go astray. A frame of this
     /// station moves the switches' entries back.
     pub(crate) fn show_place(&mut self, now: Instant, since: Instant) {
@@ -180,7 +175,8 @@ impl Rether {
         self.contested.astray.expired = Some(stamp);
     }
 
-    fn contest_astray(&mut self, now: Instant) {
+    /// Units for this station were sent while the ring lived and did not come, or tokens came only again.
+    pub(crate) fn contest_astray(&mut self, now: Instant) {
         let until = self.contested.astray.begin(now);
         self.contest_own_until(now, until);
     }

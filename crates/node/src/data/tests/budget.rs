@@ -1,10 +1,9 @@
 //! The budget of this host's programs in a turn.
 
 use super::*;
-use crate::commands::SourceMemory;
-use rota_proto::UnitFate;
-use rota_shm::{ClientSource, NodeSource, SourceShape, open_source};
 
+/// Two units of 100,000 octets.
+const LONG: SourceShape = SourceShape { buffers: 2, unit_octets_max: 100_000 };
 const MESSAGES: u16 = 8;
 const MESSAGE_OCTETS: usize = 16_000;
 /// Below 200 µs of copying, on any machine that runs this protocol.
@@ -102,24 +101,12 @@ fn what_the_control_thread_says_is_heard_in_turns_and_none_of_it_is_forgotten() 
     assert!(most <= COMMANDS_A_TURN, "{most}");
 }
 
-/// The node's memory of a channel that sends, and the program's side.
-fn sender() -> (SourceMemory, ClientSource) {
-    let shape = SourceShape { buffers: 2, unit_octets_max: 100_000 };
-    let mut source = NodeSource::create(shape).expect("memory");
-    let files = source.descriptors();
-    let files = files.iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
-    let program = open_source(files).expect("the client's side");
-    source.mapped().expect("sealed");
-    let NodeSource { ring, board, doorbell, .. } = source;
-    (SourceMemory { ring, board, doorbell, _charge: None }, program)
-}
-
 /// The number of a unit that its program spoilt stayed a gap: the receiver took it for a loss on the wire,
 /// and named an innocent station for it.
 #[test]
 fn a_unit_that_changes_while_it_is_sent_ends_its_channel() {
     let (mut data, control) = alone();
-    let (channel, (memory, _program)) = (ChannelId(1), sender());
+    let (channel, (_program, memory)) = (ChannelId(1), source(LONG));
     control.say(Command::AttachSource { channel, memory });
     turn(&mut data);
     data.slot(now(), channel, Some((0, UnitFate::Dropped)));
@@ -133,7 +120,7 @@ fn a_unit_that_changes_while_it_is_sent_ends_its_channel() {
 fn the_memory_of_what_has_ended_is_unmapped_by_the_control_thread() {
     let (mut data, control) = alone();
     let _program = program(&mut data, 2, SOCKET, 8);
-    let (channel, (memory, _writer)) = (ChannelId(1), sender());
+    let (channel, (_writer, memory)) = (ChannelId(1), source(LONG));
     control.say(Command::AttachSource { channel, memory });
     control.say(Command::Abort { channel });
     control.say(Command::DetachSocket { socket: 2 });

@@ -48,6 +48,13 @@ impl Station {
         }
     }
 
+    /// A channel of units that fit [`SHAPE`], one in each cycle.
+    fn opening(&self) -> Opening {
+        let (octets, period) = (SHAPE.unit_octets_max, self.data.node.link().settings().trt);
+        let (unit_octets_max, room_octets) = (octets, octets);
+        Opening { before: 0, probe: false, unit_octets_max, room_octets, period, periodic: true }
+    }
+
     /// The newest event that says that, and no event is left.
     fn took<T>(&mut self, of: impl Fn(&ChannelEvent) -> Option<T>) -> Option<T> {
         let found = self.heard.iter().rev().find_map(of)?;
@@ -92,16 +99,7 @@ impl Lan {
     fn comes(&mut self) -> (ChannelId, ChannelId) {
         self.receiver.control.say(Command::Listen { ask: 2, listener: Listener::from(SERVICE) });
         self.receiver.turn();
-        let octets = SHAPE.unit_octets_max;
-        let period = self.sender.data.node.link().settings().trt;
-        let request = Opening {
-            before: 0,
-            probe: false,
-            unit_octets_max: octets,
-            room_octets: octets,
-            period,
-            periodic: true,
-        };
+        let request = self.sender.opening();
         self.sender.control.say(Command::Open { ask: 1, to: "b".into(), service: SERVICE, request });
         let incoming = |event: &ChannelEvent| match event {
             ChannelEvent::Incoming { channel, .. } => Some(*channel),
@@ -151,7 +149,7 @@ fn the_units_of_a_program_that_dies_are_stated_to_the_receiver() {
     let (there, here) = lan.comes();
     lan.attach(here);
     lan.until("it opens", |lan| lan.sender.took(opened));
-    let (mut program, memory) = source();
+    let (mut program, memory) = source(SHORT);
     lan.sender.control.say(Command::AttachSource { channel: there, memory });
     program.ring.leave_out(3);
     lan.sender.control.say(Command::Abort { channel: there });
@@ -181,16 +179,7 @@ fn a_station_that_was_named_by_its_number_is_kept_by_its_address() {
     let numbered = |lan: &mut Lan| Some(lan.sender.data.node.link().members()[0].station).filter(|n| *n != 0);
     let number = lan.until("it has a number", numbered);
     let mac = lan.receiver.data.node.link().mac();
-    let octets = SHAPE.unit_octets_max;
-    let period = lan.sender.data.node.link().settings().trt;
-    let request = Opening {
-        before: 0,
-        probe: false,
-        unit_octets_max: octets,
-        room_octets: octets,
-        period,
-        periodic: true,
-    };
+    let request = lan.sender.opening();
     let opened = lan.sender.data.open(now(), &number.to_string(), SERVICE, &request);
     let Ok((channel, peer)) = opened else { panic!("the station is known") };
     assert_eq!((peer.mac, peer.name.as_str()), (mac, "b"));
