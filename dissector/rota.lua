@@ -402,12 +402,12 @@ BODIES[16] = function(r)
     r:all { { "rotation", 4 }, { "rotation_longest", 4 }, { "queued", 4 }, { "channels_in_all", 2 } }
     local channels = r:uint("channels", 1)
     for _ = 1, channels or 0 do
-        r:below("Channel", 81, function()
+        r:below("Channel", 105, function()
             r:all { { "channel", 8 }, { "peer", 2 }, { "label", 2 } }
             r:bits(1, { "sends", "one_clock" })
             r:all { { "unit_octets_max", 4 }, { "period", 4 }, { "tht", 4 }, { "bound", 8 }, { "units", 8 } }
-            r:all { { "fragments", 8 }, { "octets", 8 }, { "late", 8 }, { "delay_longest", 8 } }
-            r:take("delay_of_late", 8)
+            r:all { { "fragments", 8 }, { "octets", 8 }, { "late", 8 }, { "lost", 8 } }
+            r:all { { "incomplete", 8 }, { "latest_by", 8 }, { "delay_longest", 8 }, { "delay_of_late", 8 } }
         end)
     end
     return channels and channels .. " channels"

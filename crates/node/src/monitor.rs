@@ -6,9 +6,7 @@ use rota_proto::rether::{Mismatched, Rether};
 use rota_proto::{Mismatch, Node, ROTATION_PLACES, Setting};
 use rota_shm::{ChannelRow, Flow, MismatchRow, MonitorTable, SegmentRow, StationRow};
 use rota_units::{Instant, Span};
-use rota_wire::{
-    ChannelReport, ETHERNET_HEADER_OCTETS, Foul, Load, MacAddr, ReportHead, Slot, Tally, Verdict,
-};
+use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, Foul, Load, MacAddr, ReportHead, Slot, Verdict};
 
 /// This station's own rows are written anew at most this often.
 const OWN_EVERY: Span = Span::from_millis(20);
@@ -58,10 +56,8 @@ impl Rows {
         let used = used_by_strangers(link, mac);
         let own = StationRow { flags: used | own.flags | StationRow::HERE | StationRow::ALIVE, ..own };
         write.station(0, &filled(own, &node.own_report(now)));
-        for (at, (channel, tally)) in node.own_channels().zip(node.own_tallies()).enumerate() {
-            let row = channel_row(link.station(), now, &channel);
-            let Tally { lost, incomplete, latest_by_ns, .. } = tally;
-            write.channel(at, &ChannelRow { lost, incomplete, latest_by_ns, ..row });
+        for (at, channel) in node.own_channels().enumerate() {
+            write.channel(at, &channel_row(link.station(), now, &channel));
         }
         if !all {
             return;
@@ -202,9 +198,11 @@ fn channel_row(station: u16, at: Instant, said: &ChannelReport) -> ChannelRow {
         fragments: said.fragments,
         octets: said.octets,
         late: said.late,
+        lost: said.lost,
+        incomplete: said.incomplete,
+        latest_by_ns: said.latest_by_ns,
         delay_max_ns: said.delay_max_ns,
         delay_recent_ns: said.delay_recent_ns,
-        ..ChannelRow::default()
     }
 }
 

@@ -401,11 +401,6 @@ impl Node {
         (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, &self.link))
     }
 
-    /// The counts of each of them, in the same order.
-    pub fn own_tallies(&self) -> impl Iterator<Item = Tally> {
-        (0..self.channels.ends()).filter_map(|at| self.channels.tally_of(at))
-    }
-
     /// The counts so far of a channel that is received here.
     pub fn received(&self, channel: ChannelId) -> Option<Tally> {
         self.channels.received(channel)

@@ -387,8 +387,11 @@ impl Segment {
             channels_all: self.dice.near(1, 0xffff) as u16,
             ..ReportHead::default()
         });
-        let (units, octets, bound_ns) = (u64::MAX, u64::MAX, u64::MAX);
-        report.push(ChannelReport { units, octets, bound_ns, late: u64::MAX, ..Default::default() });
+        let all = u64::MAX;
+        let (units, octets, bound_ns, latest_by_ns) = (all, all, all, all);
+        let (late, lost, incomplete) = (all, all, all);
+        let counts = ChannelReport { units, octets, late, lost, incomplete, ..Default::default() };
+        report.push(ChannelReport { bound_ns, latest_by_ns, ..counts });
         report
     }
 

@@ -204,7 +204,7 @@ row! {
         octets: u64,
         /// Units behind the bound; at a sender as last reported by its receiver.
         late: u64,
-        /// Units of which nothing came, if an end of the channel is at the station of this file; otherwise 0.
+        /// Units of which nothing came, likewise.
         lost: u64,
         /// Units that came in part, likewise.
         incomplete: u64,

@@ -189,7 +189,7 @@ proptest! {
     fn reports_read_back(
         words in prop::collection::vec(any::<u64>(), 32),
         (every_ms, stalls, rotation_ns, queued, channels_all) in any::<(u32, u32, u32, u32, u16)>(),
-        channels in prop::collection::vec(any::<([u64; 8], [u32; 3], [u16; 2], [bool; 2])>(), 0..=14),
+        channels in prop::collection::vec(any::<([u64; 11], [u32; 3], [u16; 2], [bool; 2])>(), 0..=11),
     ) {
         let load = |at: usize| Load { frames: words[at], octets: words[at + 1] };
         let mut report = Report::new(ReportHead {
@@ -208,12 +208,13 @@ proptest! {
             queued,
             channels_all,
         });
-        for ([channel, bound_ns, units, fragments, octets, late, delay_max_ns, delay_recent_ns],
+        for ([channel, bound_ns, units, fragments, octets, late, lost, incomplete, latest_by_ns,
+             delay_max_ns, delay_recent_ns],
              [unit_octets_max, period_ns, tht_ns], [peer, label], [sending, one_clock]) in channels
         {
             let channel = ChannelReport {
                 channel, peer, label, sending, one_clock, unit_octets_max, period_ns, tht_ns, bound_ns,
-                units, fragments, octets, late, delay_max_ns, delay_recent_ns,
+                units, fragments, octets, late, lost, incomplete, latest_by_ns, delay_max_ns, delay_recent_ns,
             };
             prop_assert!(report.push(channel));
         }

@@ -383,12 +383,9 @@ fn is_silent(now: Instant, row: &StationRow) -> bool {
     !here && tells(row) && age > row.every_ns.max(100_000_000) * SILENT
 }
 
-/// By how much the latest unit of a channel's end missed its bound. Reports of other stations do not state
-/// it: there it is the longest delay less the bound.
+/// By how much the latest unit of a channel's end missed its bound, as its receiver counted.
 fn behind_bound(row: &ChannelRow) -> Option<u64> {
-    let is_derived = row.flags & ChannelRow::SENDING == 0 && row.latest_by_ns == 0 && row.bound_ns > 0;
-    let by = if is_derived { row.delay_max_ns.saturating_sub(row.bound_ns) } else { row.latest_by_ns };
-    (row.late > 0 && by > 0).then_some(by)
+    (row.late > 0 && row.latest_by_ns > 0).then_some(row.latest_by_ns)
 }
 
 fn total(rates: impl Iterator<Item = Rate>) -> Rate {
@@ -473,12 +470,11 @@ mod tests {
         let sender =
             ChannelRow { station: 2, peer: 3, flags: ChannelRow::SENDING, bound_ns: 30, late: 2, ..row };
         let receiver =
-            ChannelRow { station: 3, peer: 2, bound_ns: 30, units: 5, late: 2, delay_max_ns: 42, ..row };
+            ChannelRow { station: 3, peer: 2, bound_ns: 30, units: 5, late: 2, latest_by_ns: 12, ..row };
         assert_eq!(look(&[sender, receiver]), Some(12));
         assert_eq!(look(&[receiver, sender]), Some(12));
         assert_eq!(look(&[sender]), None, "its receiver has not told");
         assert_eq!(look(&[ChannelRow { late: 0, ..receiver }]), Some(0));
-        assert_eq!(look(&[ChannelRow { latest_by_ns: 17, ..receiver }]), Some(17), "this station counted");
     }
 
     /// It once ended when the stations were measured, with "now" 0 for every channel that its own station

@@ -95,12 +95,6 @@ impl Channels {
         self.outgoing.len() + self.incoming.len()
     }
 
-    /// The counts of the channel at that place of [`Self::report_of`].
-    pub(crate) fn tally_of(&self, at: usize) -> Option<Tally> {
-        let incoming = || self.incoming.get(at - self.outgoing.len()).map(|channel| channel.meter.tally);
-        self.outgoing.get(at).map(Outgoing::tally).or_else(incoming)
-    }
-
     /// The counts so far of a channel that is received here.
     pub(crate) fn received(&self, id: ChannelId) -> Option<Tally> {
         self.incoming.iter().find(|channel| channel.id == id).map(|channel| channel.meter.tally)
@@ -142,8 +136,7 @@ impl Channels {
             peer: link.number(channel.peer),
             label: channel.label,
             sending: false,
-            units: channel.meter.tally.units,
-            ..of(&channel.meter, contract)
+            ..of(&channel.meter, contract, channel.meter.tally)
         })
     }
 }
@@ -167,12 +160,12 @@ impl Outgoing {
             label: self.label,
             sending: true,
             units: self.units,
-            ..of(&self.meter, &self.contract)
+            ..of(&self.meter, &self.contract, self.tally())
         }
     }
 }
 
-fn of(meter: &Meter, contract: &super::Contract) -> ChannelReport {
+fn of(meter: &Meter, contract: &super::Contract, tally: Tally) -> ChannelReport {
     let clip = |span: Span| u32::try_from(span.as_nanos()).unwrap_or(u32::MAX);
     ChannelReport {
         one_clock: meter.one_clock,
@@ -182,7 +175,11 @@ fn of(meter: &Meter, contract: &super::Contract) -> ChannelReport {
         bound_ns: contract.bound.as_nanos(),
         fragments: meter.fragments,
         octets: meter.octets,
-        late: meter.tally.late,
+        units: tally.units,
+        late: tally.late,
+        lost: tally.lost,
+        incomplete: tally.incomplete,
+        latest_by_ns: tally.latest_by_ns,
         delay_max_ns: meter.longest.as_nanos(),
         delay_recent_ns: meter.recent.as_nanos(),
         ..ChannelReport::default()

@@ -4,7 +4,7 @@ use super::*;
 use crate::io::{FrameBuf, Output, Payloads, UnitRef};
 use crate::{Identity, PortId, Settings};
 use rota_units::{BitRate, Octets};
-use rota_wire::{FrameView, Key, Kind};
+use rota_wire::{FrameView, Key, Kind, Tally};
 
 const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xb]);
 const C: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xc]);
@@ -152,6 +152,22 @@ fn a_channel_goes_on_with_a_station_that_has_another_number() {
 }
 
 /// Who is in a ring has a number: only what was open to one that has none has ended.
+/// Reports had the late units only: a monitor at a third station showed 0 lost ones.
+#[test]
+fn a_report_of_either_end_states_all_units_that_were_not_there_as_promised() {
+    let mut ledger = Ledger::new();
+    ledger.open(B);
+    ledger.opened_by(B, 70);
+    let tally = Tally { units: 5, late: 1, lost: 14, incomplete: 2, latest_by_ns: 800_000 };
+    ledger.channels.outgoing[0].meter.tally = tally;
+    ledger.channels.incoming[0].meter.tally = tally;
+    for at in 0..2 {
+        let said = ledger.channels.report_of(at, &ledger.link).expect("two ends");
+        let rota_wire::ChannelReport { late, lost, incomplete, latest_by_ns, .. } = said;
+        assert_eq!(Tally { units: 5, late, lost, incomplete, latest_by_ns }, tally, "end {at}");
+    }
+}
+
 #[test]
 fn what_was_asked_of_a_station_without_a_number_waits_until_it_has_one_again() {
     let mut ledger = Ledger::new();

@@ -79,6 +79,9 @@ pub fn report(channels: usize) -> Report {
             fragments: 500,
             octets: 600_000,
             late: 1,
+            lost: 14,
+            incomplete: 2,
+            latest_by_ns: 800_000,
             delay_max_ns: 34_000_000,
             delay_recent_ns: 33_000_000,
         };
