@@ -236,7 +236,13 @@ fn a_node_does_without_its_broker_and_takes_it_along() {
     assert_eq!(capabilities & !(1 << 23), 0, "it keeps the right to schedule, and no other");
     assert_eq!((*seccomp, *new_privs), (2, 1), "it gets no new rights, and its calls are filtered");
     common::signal(first, "KILL");
-    assert_eq!(lab.status(1)["name"], "n1", "the node works on");
+    let told = eventually(common::PATIENCE, || {
+        let status = lab.status(1);
+        assert_eq!(status["name"], "n1", "the node works on");
+        status["extra"]["privileges"]["broker_pid"].is_null().then_some(status["notes"].to_string())
+    });
+    let told = told.expect("the status knows of the end of the broker");
+    assert!(told.contains(&format!("broker: process {first} ended with signal: 9 (SIGKILL)")), "{told}");
     node.kill();
     drop(node);
     let mut node = lab.start_node(1, &[]);

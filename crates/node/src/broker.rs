@@ -39,7 +39,10 @@ impl Broker {
     /// # Errors
     /// The operating system's.
     pub fn start() -> io::Result<Self> {
-        let role = Role::start(NAME)?;
+        Self::of(Role::start(NAME)?)
+    }
+
+    pub(crate) fn of(role: Role) -> io::Result<Self> {
         let patience = TimeVal::new(PATIENCE_S, 0);
         setsockopt(role.socket(), sockopt::ReceiveTimeout, &patience)?;
         setsockopt(role.socket(), sockopt::SendTimeout, &patience)?;
@@ -58,6 +61,20 @@ impl Broker {
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.role.pid()
+    }
+
+    /// Its end in words, such as "ended with signal: 9 (SIGKILL)"; `None` while it runs.
+    pub(crate) fn ended(&self) -> Option<String> {
+        match self.role.ended() {
+            Ok(None) => None,
+            Ok(Some(status)) => Some(format!("ended with {status}")),
+            Err(error) => Some(format!("is lost: {error}")),
+        }
+    }
+
+    /// Hangs up when it ends.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.role.socket().as_fd()
     }
 
     fn ask(&self, request: [u32; 4]) -> Result<(), Errno> {

@@ -19,7 +19,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rota_admission::Refusal;
 use rota_driver::clock::now;
-use rota_driver::poller::{Poller, Trigger};
+use rota_driver::poller::{Poller, Ready, Trigger};
 use rota_driver::realtime::Realtime;
 use rota_proto::{ChannelEvent, ChannelId, CloseCause, Contract, Shortage};
 use rota_shm::control::{Listener, RefusalInfo, Reply, Request};
@@ -31,6 +31,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 const SIGNALS: u64 = 0;
 const LISTENER: u64 = 1;
 const NOTES: u64 = 2;
+const BROKER: u64 = 3;
 const FIRST_SESSION: u64 = 16;
 /// A copy of its state takes the data thread some tens of microseconds: at most this often.
 const SNAPSHOT_EVERY: Span = Span::from_millis(5);
@@ -103,13 +104,16 @@ impl Control<'_> {
         poller.add(signals.as_fd(), SIGNALS, Trigger::Level)?;
         poller.add(listener.as_fd(), LISTENER, Trigger::Level)?;
         poller.add(self.data.wait_fd(), NOTES, Trigger::Edge)?;
+        if let Some(broker) = self.facts.privileges.broker_socket() {
+            poller.add(broker, BROKER, Trigger::Edge)?;
+        }
         while !self.over {
             let due = self.ask_for_snapshot(now()).min(self.incidents.turn(now()));
             let due = due.min(self.tell_changes(now())).min(self.journal.turn(now()));
             let due = due.min(self.attend(&poller, listener, now()));
-            let ready: Vec<u64> = poller.wait(due)?.map(|event| event.token).collect();
-            for token in ready {
-                match token {
+            let ready: Vec<Ready> = poller.wait(due)?.collect();
+            for event in ready {
+                match event.token {
                     SIGNALS => {
                         while let Ok(Some(_)) = signals.read_signal() {
                             // Told first: the others' answers to our goodbye would sound as if they had gone.
@@ -120,6 +124,8 @@ impl Control<'_> {
                     }
                     LISTENER => self.accept(&poller, listener),
                     NOTES => self.notes(),
+                    BROKER if event.hangup => self.facts.privileges.broker_hung_up(),
+                    BROKER => {}
                     id => self.serve(&poller, id),
                 }
             }

@@ -4,7 +4,13 @@ use crate::broker::Broker;
 use crate::log::{Level, say};
 use rota_driver::confine::{self, IPC_LOCK, InForce, NET_ADMIN};
 use rota_driver::realtime::{PRIORITY_DEFAULT, Realtime, Wish};
+use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
+use std::time::Duration;
+
+/// A broker that hangs up is looked for so often until its process has ended.
+const HANGUP_LOOKS: u32 = 50;
+const HANGUP_LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// The rights of a running node.
 #[derive(Debug)]
@@ -12,6 +18,8 @@ pub(crate) struct Privileges {
     /// True if anything is given away: not where a node is a guest in another process.
     confine: bool,
     broker: Option<Broker>,
+    /// The sentence about the broker's end, once it has ended before its node.
+    broker_end: OnceLock<String>,
     /// The restrictions in force, once they are final.
     in_force: OnceLock<InForce>,
 }
@@ -27,7 +35,43 @@ impl Privileges {
                 Err(error) => say(Level::Warn, "broker", &format!("there is no broker: {error}")),
             }
         }
-        Self { confine, broker, in_force: OnceLock::new() }
+        Self { confine, broker, broker_end: OnceLock::new(), in_force: OnceLock::new() }
+    }
+
+    /// Hangs up when the broker ends.
+    pub(crate) fn broker_socket(&self) -> Option<BorrowedFd<'_>> {
+        self.broker.as_ref().map(Broker::socket)
+    }
+
+    /// Takes note of the broker's end, if it has ended before its node; the log has it once.
+    pub(crate) fn look_for_broker(&self) {
+        let (None, Some(broker)) = (self.broker_end.get(), &self.broker) else { return };
+        if let Some(how) = broker.ended() {
+            self.broker_is_gone(broker.pid(), &how);
+        }
+    }
+
+    /// The broker's socket has hung up. The kernel closes it a moment before the process has ended.
+    pub(crate) fn broker_hung_up(&self) {
+        for _ in 0..HANGUP_LOOKS {
+            self.look_for_broker();
+            if self.broker_end.get().is_some() {
+                return;
+            }
+            std::thread::sleep(HANGUP_LOOK_EVERY);
+        }
+        let pid = self.broker.as_ref().map_or(0, Broker::pid);
+        self.broker_is_gone(pid, "has closed its socket");
+    }
+
+    fn broker_is_gone(&self, pid: u32, how: &str) {
+        let sentence = format!(
+            "broker: process {pid} {how}; this node can start no other: its threads keep the real-time \
+             priority that they have, and no other thread gets one"
+        );
+        if self.broker_end.set(sentence.clone()).is_ok() {
+            say(Level::Warn, "broker", &sentence);
+        }
     }
 
     /// Asks for the data thread's place; the scheduling class by the broker, where there is one.
@@ -80,20 +124,23 @@ impl Privileges {
         settled(&self.in_force, InForce::here)
     }
 
-    /// One sentence for people; `None` for a node that is a guest in another process.
-    pub(crate) fn note(&self) -> Option<String> {
-        self.confine.then(|| format!("confined: {}", self.in_force()))
+    /// Sentences for people; none for a node that is a guest in another process.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.look_for_broker();
+        let confined = self.confine.then(|| format!("confined: {}", self.in_force()));
+        confined.into_iter().chain(self.broker_end.get().cloned()).collect()
     }
 
     /// For programs.
     pub(crate) fn json(&self) -> serde_json::Value {
         let in_force = self.in_force();
+        let broker = self.broker.as_ref().filter(|_| self.broker_end.get().is_none());
         serde_json::json!({
             "confined": self.confine,
             "no_new_privs": in_force.no_new_privs,
             "seccomp": in_force.seccomp,
             "capabilities": in_force.capability_names(),
-            "broker_pid": self.broker.as_ref().map(Broker::pid),
+            "broker_pid": broker.map(Broker::pid),
         })
     }
 }
@@ -115,6 +162,29 @@ fn settled(known: &OnceLock<InForce>, read: impl FnOnce() -> InForce) -> InForce
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::role::Role;
+    use std::process::Command;
+
+    /// A killed broker stayed in the status as if it lived, and the log said nothing.
+    #[test]
+    fn a_broker_that_ends_before_its_node_is_in_the_status_as_gone() {
+        let mut program = Command::new("sleep");
+        program.arg("60");
+        let broker = Broker::of(Role::run(program).expect("there is sleep")).expect("a socket");
+        let (process, in_force) = (broker.pid(), OnceLock::new());
+        let rights = Privileges { confine: true, broker: Some(broker), broker_end: OnceLock::new(), in_force };
+        assert_eq!((rights.notes().len(), &rights.json()["broker_pid"]), (1, &process.into()));
+        let killed = Command::new("kill").args(["-9", &process.to_string()]).status();
+        assert!(killed.expect("there is kill").success());
+        let mut wait = rota_driver::poller::Poller::new(1).expect("a poller");
+        wait.add(rights.broker_socket().expect("a socket"), 1, rota_driver::poller::Trigger::Level).unwrap();
+        let soon = rota_driver::clock::now() + rota_units::Span::from_millis(20_000);
+        assert!(wait.wait(soon).unwrap().any(|ready| ready.hangup), "its end is an event");
+        rights.broker_hung_up();
+        let said = format!("broker: process {process} ended with signal: 9 (SIGKILL); this node can start no");
+        assert!(rights.notes()[1].starts_with(&said), "{:?}", rights.notes());
+        assert!(rights.json()["broker_pid"].is_null());
+    }
 
     /// Each status read a file of each thread.
     #[test]

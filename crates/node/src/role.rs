@@ -8,13 +8,15 @@ use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socketpair};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 /// A running role, from its node's side; ends with this value.
 #[derive(Debug)]
 pub struct Role {
     socket: Option<OwnedFd>,
-    child: Child,
+    pid: u32,
+    child: Mutex<Child>,
 }
 
 impl Role {
@@ -23,12 +25,18 @@ impl Role {
     /// # Errors
     /// The operating system's.
     pub fn start(name: &str) -> io::Result<Self> {
-        let (ours, theirs) =
-            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
         let mut command = Command::new("/proc/self/exe");
         command.args(["node", "--role", name]).env_clear();
+        Self::run(command)
+    }
+
+    /// Starts this program with its end of the socket as standard input.
+    pub(crate) fn run(mut command: Command) -> io::Result<Self> {
+        let (ours, theirs) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
         command.stdin(Stdio::from(theirs)).stdout(Stdio::null());
-        Ok(Self { socket: Some(ours), child: command.spawn()? })
+        let child = command.spawn()?;
+        Ok(Self { socket: Some(ours), pid: child.id(), child: Mutex::new(child) })
     }
 
     /// The node's end of the socket.
@@ -38,12 +46,15 @@ impl Role {
 
     /// The process.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.pid
     }
 
-    /// True if it has ended before its time.
-    pub fn is_over(&mut self) -> bool {
-        !matches!(self.child.try_wait(), Ok(None))
+    /// How it has ended before its time; `None` while it runs.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn ended(&self) -> io::Result<Option<ExitStatus>> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner).try_wait()
     }
 }
 
@@ -52,8 +63,9 @@ impl Drop for Role {
         drop(self.socket.take());
         // A process that hangs does not notice the closed socket. A node that has dropped its rights may kill
         // no process: then the kernel ends the child after the node.
-        if self.child.kill().is_ok() {
-            let _ = self.child.wait();
+        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if child.kill().is_ok() {
+            let _ = child.wait();
         }
     }
 }

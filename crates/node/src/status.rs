@@ -147,9 +147,9 @@ impl Snapshot {
     pub(crate) fn info(&self, facts: &Facts, realtime: &Realtime) -> StatusInfo {
         let counters = &self.status.counters;
         let mut extra = self.extra();
-        extra["privileges"] = facts.privileges.json();
         let mut notes = vec![format!("real-time: {realtime}")];
-        notes.extend(facts.privileges.note());
+        notes.extend(facts.privileges.notes());
+        extra["privileges"] = facts.privileges.json();
         if facts.lab_key {
             notes.push("the well-known lab key is in use: anybody can make frames of this segment".into());
         }
