@@ -11,7 +11,7 @@ use rota::llc::{
     Address, BROADCAST, Llc, LlcError, MESSAGE_OCTETS_MAX, Received, Socket, TAKEN, TransmitOptions,
     is_socket,
 };
-use rota::{ControlName, Instant, NodeError, SocketError, now};
+use rota::{ControlName, Instant, LlcPeer, NodeError, SocketError, now};
 use rota_units::{Span, parse_span};
 use serde_json::json;
 use std::io::Write;
@@ -20,6 +20,9 @@ use times::Record;
 
 /// A signal is seen within this.
 const SLICE: Span = Span::from_millis(100);
+
+/// For so long a ping waits for its first answer.
+const GIVE_UP: Span = Span::from_millis(3_000);
 
 /// Arguments of `rota llc`.
 #[derive(clap::Args)]
@@ -100,6 +103,9 @@ struct PingArgs {
     #[arg(long, value_parser = parse_span, default_value = "1s", value_name = "TIME")]
     #[arg(allow_hyphen_values = true)]
     timeout: Span,
+    /// End, with code 5, when no answer at all came for so long; 3s, or --timeout where that is longer
+    #[arg(long, value_parser = parse_span, value_name = "TIME", allow_hyphen_values = true)]
+    give_up: Option<Span>,
     /// In turn with these as many of bare UDP to there, to compare with
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = udp_address)]
     udp: Option<SocketAddr>,
@@ -287,8 +293,24 @@ fn stamp(packet: &mut [u8], number: u64) {
     packet.iter_mut().zip(number.to_le_bytes()).for_each(|(octet, digit)| *octet = digit);
 }
 
+/// Nobody answers: the station may be there, and no program of it.
+fn unanswered(to: Address, asked: u64, peers: &[LlcPeer]) -> String {
+    let Address { socket, node } = to;
+    let named = peers.iter().find(|peer| peer.node == node).map(|peer| peer.name.as_str());
+    let (at, there) = match named {
+        Some(name) => (format!("{socket}@{node}"), format!("station {name} is there, but")),
+        None if node == BROADCAST => (format!("{socket}@all"), "perhaps".to_owned()),
+        None => (format!("{socket}@{node}"), "perhaps".to_owned()),
+    };
+    format!(
+        "nothing was answered by {at} ({asked} asked): {there} no program answers at its socket {socket}; \
+         'rota llc echo --socket {socket}' there does"
+    )
+}
+
 fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
-    check(args.to, crate::status::connect()?.status()?.llc.private)?;
+    let link_control = crate::status::connect()?.status()?.llc;
+    check(args.to, link_control.private)?;
     let mut socket = open(args.socket)?;
     let ends = Ends::catch()?;
     let udp = args.udp.map(|to| trip::udp_end(to, args.timeout)).transpose()?;
@@ -310,13 +332,15 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
             (0..owed).for_each(|_| bare.note(udp.turn(args.size)));
         }
     };
+    let give_up = now() + args.give_up.unwrap_or(GIVE_UP.at_least(args.timeout));
     for number in 0..args.count {
-        if ends.came() {
+        let is_in_vain = || ours.is_in_vain() && now() >= give_up;
+        if ends.came() || (number > 0 && is_in_vain()) {
             break;
         }
         stamp(&mut packet, number);
-        let trip =
-            trip::llc(&mut socket, args.to, &packet, args.priority, &mut room, args.timeout, || ends.came());
+        let gives_up = || ends.came() || is_in_vain();
+        let trip = trip::llc(&mut socket, args.to, &packet, args.priority, &mut room, args.timeout, gives_up);
         match trip {
             // A station that leaves in between answers no more.
             Err(failure) if failure.exit == Exit::NotThere && number > 0 => ours.note(None),
@@ -345,15 +369,27 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
         }
     }
     let told = ours.sum_up();
-    if told.count == 0 && told.lost > 0 {
-        return Err(Failure::failed("nothing was answered; does 'rota llc echo' run there?"));
+    if told.count > 0 || told.lost == 0 {
+        return Ok(Exit::Done);
     }
-    Ok(Exit::Done)
+    let is_cut = ends.came() && told.lost < args.count && now() < give_up;
+    let sentence = unanswered(args.to, told.lost, &link_control.peers);
+    Err(if is_cut { Failure::failed(sentence) } else { Failure::not_there(sentence) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A ping to a station without echo said nothing for 1,000 s, and ended with 1.
+    #[test]
+    fn an_unanswered_ping_names_the_station_that_is_there() {
+        let peer = LlcPeer { node: 2, station: 2, name: "n2".into(), mac: String::new() };
+        let said = |node| unanswered(Address { socket: 24, node }, 3, std::slice::from_ref(&peer));
+        assert!(said(2).contains("by 24@2 (3 asked): station n2 is there, but no program answers at"));
+        assert!(said(9).contains("by 24@9 (3 asked): perhaps no program"));
+        assert!(said(BROADCAST).contains("24@all") && said(2).contains("'rota llc echo --socket 24'"));
+    }
 
     /// All of them ended with 1.
     #[test]

@@ -171,8 +171,16 @@ fn round_trips_are_numbered_and_an_interrupted_program_sums_up() {
     let Some(lab) = lab("llc-ping", 2) else { return };
     let ping = |more: &[&str]| lab.rota(1, &[&["llc", "ping", "--to", "24@2"], more].concat());
     let nobody = ping(&["--count", "2", "--timeout", "30ms"]);
-    assert_eq!((nobody.code(), nobody.out.trim()), (1, "0 answered, 2 lost"), "{}", nobody.err);
+    assert_eq!((nobody.code(), nobody.out.trim()), (5, "0 answered, 2 lost"), "{}", nobody.err);
+    assert!(nobody.err.contains("station n2 is there, but no program answers"), "{}", nobody.err);
     // It waited a second for each of a thousand answers.
+    let begin = rota_driver::clock::now();
+    let nobody = ping(&[]);
+    assert!(nobody.code() == 5 && nobody.out.starts_with("0 answered, "), "{} {}", nobody.out, nobody.err);
+    assert!(
+        rota_driver::clock::now().since(begin) < rota_units::Span::from_millis(60_000),
+        "it gives up after 3 s"
+    );
     let unknown = lab.rota(1, &["llc", "ping", "--to", "24@99"]);
     assert_eq!(unknown.code(), 5);
     assert!(unknown.err.contains("node address 99: no station has that node address"), "{}", unknown.err);

@@ -44,6 +44,11 @@ impl Record {
         self.lost += count;
     }
 
+    /// True if nothing was answered so far.
+    pub fn is_in_vain(&self) -> bool {
+        self.answered.is_empty()
+    }
+
     pub fn sum_up(&self) -> Times {
         let at = |quantile| self.answered.value_at_quantile(quantile);
         let [p50_ns, p99_ns, p999_ns] = [0.5, 0.99, 0.999].map(at);
