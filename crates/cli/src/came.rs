@@ -3,46 +3,75 @@
 use crate::exit::{Exit, Failure};
 use rota::{ChannelTally, Span};
 
+/// The rest of the counts, which only a sender has: its document and its sentence state the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// Of the lost units: those that waited when the stream ended early, and never left.
+    pub unsent: u64,
+    /// Units beside the others that left, but of which the receiver's node has reported nothing.
+    pub unknown: u64,
+}
+
 /// The end of a program that has carried these units; `None` if every promise was kept and nothing failed. A
 /// broken promise takes precedence over the cause of the end: the code is 4, and the sentence states both.
-/// The `cut` lost units that waited when a stream ended early were promised nothing: the cause is told.
+/// Lost units that never left because the stream ended early were promised nothing: they decide no code.
 pub fn end(
     came: &ChannelTally,
+    rest: Rest,
     bound_ns: Option<u64>,
     failure: Option<Failure>,
-    cut: u64,
 ) -> Option<Failure> {
-    let cut = if failure.is_some() { cut } else { 0 };
-    let came = ChannelTally { lost: came.lost.saturating_sub(cut), ..*came };
-    match (failure, sentence(&came, bound_ns)) {
-        (failure, None) => failure,
-        (None, Some(sentence)) => Some(Failure { exit: Exit::Broken, sentence }),
-        (Some(failure), Some(broken)) => {
-            Some(Failure { exit: Exit::Broken, sentence: format!("{}; {broken}", failure.sentence) })
+    let cut = if failure.is_some() { rest.unsent } else { 0 };
+    let broken = ChannelTally { lost: came.lost.saturating_sub(cut), ..*came };
+    let counts = sentence(came, rest, bound_ns);
+    if broken.broken() > 0 {
+        let why = failure.map_or(String::new(), |failure| format!("{}; ", failure.sentence));
+        let counts = counts.unwrap_or_default();
+        let sentence =
+            format!("{why}the promise was broken: {counts}; 'rota trace incident' tells the cause");
+        return Some(Failure { exit: Exit::Broken, sentence });
+    }
+    match (failure, counts) {
+        (Some(failure), Some(counts)) => {
+            Some(Failure { sentence: format!("{}; {counts}", failure.sentence), ..failure })
         }
+        // Nothing else failed, but nobody knows what became of these units.
+        (None, Some(counts)) => Some(Failure::failed(format!("the end was not confirmed: {counts}"))),
+        (failure, None) => failure,
     }
 }
 
-/// One sentence that states the broken promises; `None` if every promise was kept.
-fn sentence(came: &ChannelTally, bound_ns: Option<u64>) -> Option<String> {
+/// The units that were not as promised or are not known, in words; `None` if every unit came in time.
+fn sentence(came: &ChannelTally, rest: Rest, bound_ns: Option<u64>) -> Option<String> {
     let bound = bound_ns.map_or(String::new(), |bound| format!(" of {}", Span::from_nanos(bound)));
-    let broken = came.words_of_broken(&format!("their bound{bound}"))?;
+    let mut parts: Vec<String> = came.words_of_broken(&format!("their bound{bound}")).into_iter().collect();
+    if rest.unsent > 0 {
+        parts.push(format!("{} of the lost waited at the end and never left", rest.unsent));
+    }
+    if rest.unknown > 0 {
+        parts.push(format!("{} unknown, as the receiver's node has told nothing of them", rest.unknown));
+    }
     // The other end's numbers: none of them may be believed to be small.
     let all = came.units.saturating_add(came.lost).saturating_add(came.incomplete);
-    Some(format!("the promise was broken: of {all} units {broken}; 'rota trace incident' tells the cause"))
+    let all = all.saturating_add(rest.unknown);
+    (!parts.is_empty()).then(|| format!("of {all} units {}", parts.join(", ")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const NO_REST: Rest = Rest { unsent: 0, unknown: 0 };
+
     #[test]
     fn only_a_kept_promise_is_success() {
-        let exit = |came: ChannelTally, failure| end(&came, Some(35_400_000), failure, 1).map(|end| end.exit);
-        assert_eq!(exit(ChannelTally::default(), None), None);
+        let rest = Rest { unsent: 1, unknown: 0 };
+        let exit =
+            |came: ChannelTally, failure| end(&came, rest, Some(35_400_000), failure).map(|end| end.exit);
+        assert_eq!(end(&ChannelTally::default(), NO_REST, None, None).map(|end| end.exit), None);
         assert_eq!(exit(ChannelTally::default(), Some(Failure::failed("gone"))), Some(Exit::Failed));
         let late = ChannelTally { units: 240, late: 89, latest_by_ns: 40_000_000, ..ChannelTally::default() };
-        let said = sentence(&late, Some(35_400_000)).unwrap();
+        let said = sentence(&late, NO_REST, Some(35_400_000)).unwrap();
         assert!(said.contains("of 240 units 89 behind their bound of 35.400 ms, by at most 40 ms"), "{said}");
         for broken in [
             late,
@@ -56,8 +85,28 @@ mod tests {
         assert_eq!(exit(cut(1), Some(Failure::failed("gone"))), Some(Exit::Failed));
         assert_eq!(exit(cut(2), Some(Failure::failed("gone"))), Some(Exit::Broken));
         // The sentence names the end's cause and the broken promise.
-        let both = end(&late, None, Some(Failure::failed("gone")), 0).unwrap();
+        let both = end(&late, NO_REST, None, Some(Failure::failed("gone"))).unwrap();
         assert_eq!((both.exit, both.sentence.starts_with("gone; the promise")), (Exit::Broken, true));
+    }
+
+    /// The document had three lost units, and the sentence beside it two of 39.
+    #[test]
+    fn the_sentence_of_an_early_end_states_the_counts_of_the_document() {
+        let came = ChannelTally { units: 30, lost: 3, ..ChannelTally::default() };
+        let rest = Rest { unsent: 1, unknown: 7 };
+        let said = end(&came, rest, None, Some(Failure::failed("gone"))).unwrap();
+        let counts = "of 40 units 3 lost, 1 of the lost waited at the end and never left, 7 unknown, as \
+                      the receiver's node has told nothing of them";
+        assert_eq!(said.exit, Exit::Broken);
+        assert!(said.sentence.starts_with(&format!("gone; the promise was broken: {counts};")), "{said:?}");
+        // Units that are unknown, or never left, are stated also where no promise is known to be broken.
+        let came = ChannelTally { units: 30, lost: 1, ..ChannelTally::default() };
+        let said = end(&came, rest, None, Some(Failure::failed("gone"))).unwrap();
+        assert!(said.exit == Exit::Failed && said.sentence.starts_with("gone; of 38 units 1 lost, "));
+        let unknown = Rest { unsent: 0, unknown: 7 };
+        let came = ChannelTally { units: 30, ..ChannelTally::default() };
+        let said = end(&came, unknown, None, None).unwrap();
+        assert!(said.exit == Exit::Failed && said.sentence.contains("not confirmed: of 37 units 7 unknown"));
     }
 
     /// A station with the key may say any number: `rota send` and `rota recv` panicked.
@@ -65,6 +114,7 @@ mod tests {
     fn no_number_of_the_other_end_is_too_large() {
         let all = u64::MAX;
         let came = ChannelTally { units: all, late: all, lost: all, incomplete: all, latest_by_ns: all };
-        assert_eq!(end(&came, Some(all), None, all).map(|end| end.exit), Some(Exit::Broken));
+        let rest = Rest { unsent: all, unknown: all };
+        assert_eq!(end(&came, rest, Some(all), None).map(|end| end.exit), Some(Exit::Broken));
     }
 }

@@ -138,13 +138,14 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
              nor the sender knows of that"
         );
     }
-    let lost_after = source.lost_after();
     report.stalls = source.stalls();
     let failure = received.err();
     report.ended = failure.as_ref().map(|failure| failure.sentence.clone());
     // UDP has no contract: missing units are reported, and are no failure.
-    let end =
-        if args.over == Over::Udp { failure } else { came::end(&report.came, None, failure, lost_after) };
+    let end = match args.over {
+        Over::Udp => failure,
+        Over::Channel => came::end(&report.came, came::Rest::default(), None, failure),
+    };
     report.error = end.as_ref().map(crate::json::error_of);
     let printed = print(&report, format);
     end.map_or(printed.map(|()| Exit::Done), Err)

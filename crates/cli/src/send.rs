@@ -130,6 +130,10 @@ pub struct Sent {
     /// The counts of these units, as the receiver's node counted them.
     #[serde(flatten)]
     pub came: ChannelTally,
+    /// Of the lost units: those that waited when the stream ended early, and never left.
+    pub unsent: u64,
+    /// Units that left, but of which the receiver's node has reported nothing.
+    pub unknown: u64,
     /// Evidence of host stalls.
     pub stalls: Vec<Stall>,
     /// The cause of an early end.
@@ -224,6 +228,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         sent: 0,
         left_out: 0,
         came: ChannelTally::default(),
+        unsent: 0,
+        unknown: 0,
         stalls: Vec::new(),
         ended: None,
         error: None,
@@ -250,9 +256,10 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let units = report.sent + report.left_out;
     let closed = sink.close(played.and(logged).map(|()| units));
     (report.stalls, report.came) = (closed.stalls, closed.tally);
+    (report.unsent, report.unknown) = (closed.rest.unsent, closed.rest.unknown);
     report.ended = closed.failure.as_ref().map(|failure| failure.sentence.clone());
     let bound_ns = report.promise.map(|promise| promise.bound_ns);
-    let end = came::end(&report.came, bound_ns, closed.failure, closed.unsent);
+    let end = came::end(&report.came, closed.rest, bound_ns, closed.failure);
     report.error = end.as_ref().map(json::error_of);
     // The counts are reported for every kind of end.
     let printed = print(&report, format);

@@ -8,6 +8,7 @@ mod reattach;
 mod stream;
 pub mod udp;
 
+use crate::came::Rest;
 use crate::exit::Failure;
 use crate::stall::Stall;
 use rota::ChannelTally;
@@ -121,8 +122,8 @@ pub struct Closed {
     pub stalls: Vec<Stall>,
     /// The counts of the units, as far as the other side has reported them; zeros if it reports none.
     pub tally: ChannelTally,
-    /// The units among these that never left, because the stream ended before.
-    pub unsent: u64,
+    /// The rest of the counts.
+    pub rest: Rest,
     /// The cause of an early end.
     pub failure: Option<Failure>,
 }
@@ -134,10 +135,6 @@ pub trait UnitSource {
     /// How many units were late so far, and by how much; a plain socket has no bound.
     fn tally(&self) -> ChannelTally {
         ChannelTally::default()
-    }
-    /// The lost units after the last one that came, if the stream broke off.
-    fn lost_after(&self) -> u64 {
-        0
     }
     /// The stalls seen so far.
     fn stalls(self: Box<Self>) -> Vec<Stall>;

@@ -99,6 +99,29 @@ fn programs_that_end_are_told_apart() {
     }
 }
 
+/// The receiver ended with 1: what was lost behind the last unit was taken for units that had never left.
+#[test]
+fn units_that_the_wire_lost_before_their_sender_died_break_the_promise() {
+    let Some(lab) = Lab::with_hub("tail", 2) else { return };
+    let lab = lab.with_nodes(|_, _| Vec::new());
+    let mut stream = Stream::start(&lab, &["--seconds", "60", "--json"]);
+    lab.follow(
+        "[[fault]]\nkind = \"loss-nth\"\nat = \"0s\"\nframes = [\"data\"]\nfirst = 1\ncount = 1000000\n",
+    );
+    let came = || stream.receiver.out().lines().count();
+    let mut before = came();
+    let silent = eventually(PATIENCE, || {
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        let now = came();
+        (std::mem::replace(&mut before, now) == now).then_some(())
+    });
+    assert!(silent.is_some(), "units still come");
+    stream.sender.kill();
+    let ended = stream.receiver.finish();
+    assert!(ended.code() == 4 && ended.err.contains("the sending program ended"), "{}", ended.err);
+    assert!(ended.err.contains("the promise was broken: of "), "{}", ended.err);
+}
+
 #[test]
 fn nodes_that_end_are_told_apart() {
     let Some(lab) = Lab::up("node-endings", 3) else { return };

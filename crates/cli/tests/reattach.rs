@@ -160,7 +160,7 @@ fn send_and_recv_go_on_over_the_node_that_comes_after_a_killed_one() {
     assert_eq!(count(&received, "stated"), all, "{sent}{received}");
     let fates = ["units", "incomplete", "lost"].map(|key| count(&received, key));
     assert_eq!(fates.iter().sum::<u64>(), all, "{sent}{received}");
-    let fates = ["units", "incomplete", "lost"].map(|key| count(&sent, key));
+    let fates = ["units", "incomplete", "lost", "unknown"].map(|key| count(&sent, key));
     assert_eq!(fates.iter().sum::<u64>(), all, "{sent}");
     // Three units found the end of a channel, and were left out.
     assert!(count(&sent, "left_out") >= 3 && count(&sent, "lost") >= count(&sent, "left_out"), "{sent}");

@@ -284,7 +284,7 @@ impl RecvChannel {
     }
 
     /// Of the lost units of [`RecvChannel::tally`]: those after the last one that came, once the end was
-    /// received. Where the channel broke off, these may be units that never left.
+    /// received. Where its program died these are units that had left, were left out, or were late already.
     pub fn lost_after(&self) -> u64 {
         self.lost_after.unwrap_or(0)
     }

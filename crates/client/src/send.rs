@@ -83,6 +83,8 @@ struct Before {
     /// Units that the program handed over, and units that it left out.
     units: u64,
     left_out: u64,
+    /// Units that had left, of which their receiver's node has reported nothing.
+    unknown: u64,
 }
 
 /// The sending end of an admitted channel. Dropping it without [`SendChannel::close`] frees the
@@ -120,7 +122,7 @@ impl SendChannel {
     /// count as lost.
     pub(crate) fn go_on_for(&mut self, ended: &Self) {
         let (tally, units, left_out) = (ended.count(true), ended.handed_over(), ended.left_out());
-        self.before = Before { tally, units, left_out };
+        self.before = Before { tally, units, left_out, unknown: ended.unknown_of(tally) };
     }
 
     /// The channel's id.
@@ -321,15 +323,33 @@ impl SendChannel {
     /// The counts of the units so far, as the receiver's node counted them: late, lost and incomplete units.
     /// Units left out here ([`SendChannel::left_out`]) count as lost, and so do units that still waited when
     /// the channel ended. The receiver's node reports once a second if something went wrong, and at the end;
-    /// see [`CloseReport`]. After a [`SendChannel::reattach`] the units before it still count; of those, the
-    /// receiver alone can count the units that had left and did not arrive (see
-    /// [`crate::RecvChannel::units_before`]).
+    /// see [`CloseReport`]. While the channel is open, `units` are those that have left and were not reported
+    /// as lost or incomplete. At its end only those count that its receiver's node has confirmed: the others
+    /// are [`SendChannel::unknown`]. After a [`SendChannel::reattach`] the units before it still count.
     pub fn tally(&self) -> ChannelTally {
-        let is_closed = matches!(self.source.board.state(), ChannelState::Closed(_));
-        self.count(self.is_over || is_closed || self.session.is_gone())
+        self.count(self.has_ended())
     }
 
-    /// The same counts. Where the channel is over, units, lost and incomplete ones are all units together.
+    /// Units that have left, but of which the receiver's node has reported nothing before it fell silent or
+    /// this station's node ended. Together with the units, the lost and the incomplete ones of
+    /// [`SendChannel::tally`] they are all units. 0 while the channel is open, and after an end that the
+    /// receiver's node has confirmed.
+    pub fn unknown(&self) -> u64 {
+        if self.has_ended() { self.unknown_of(self.tally()) } else { self.before.unknown }
+    }
+
+    fn has_ended(&self) -> bool {
+        let is_closed = matches!(self.source.board.state(), ChannelState::Closed(_));
+        self.is_over || is_closed || self.session.is_gone()
+    }
+
+    /// What these counts lack of all units.
+    fn unknown_of(&self, tally: ChannelTally) -> u64 {
+        let known = tally.units.saturating_add(tally.lost).saturating_add(tally.incomplete);
+        self.handed_over().saturating_add(self.left_out()).saturating_sub(known)
+    }
+
+    /// The same counts. Where the channel is over, units, lost, incomplete and unknown ones are all units.
     fn count(&self, is_over: bool) -> ChannelTally {
         let ClientSource { ring, board, .. } = &self.source;
         let (before, now, sent) = (self.before.tally, board.tally(), board.units_sent());
@@ -338,8 +358,10 @@ impl SendChannel {
         // The report of the receiver's node has these units, unless it is an old one.
         let lost = now.lost.max(never_left);
         let gone = (lost - never_left).saturating_add(now.incomplete);
+        let others = sent.saturating_sub(gone);
+        let units = if is_over { now.units.min(others) } else { others };
         ChannelTally {
-            units: before.units.saturating_add(sent.saturating_sub(gone)),
+            units: before.units.saturating_add(units),
             late: before.late.saturating_add(now.late),
             lost: before.lost.saturating_add(lost),
             incomplete: before.incomplete.saturating_add(now.incomplete),

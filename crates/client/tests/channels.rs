@@ -204,6 +204,7 @@ fn a_channel_that_is_made_again_keeps_its_policy_and_its_losses() {
     let again = listener.accept(ms(5_000)).unwrap();
     assert_eq!((again.units_before(), sender.handed_over()), (2, 1), "the receiver is told of both");
     assert_eq!((sender.left_out(), sender.tally().lost), (1, 2), "what waited is lost as well");
+    assert_eq!(sender.unknown(), 0, "nothing had left");
     assert_eq!(sender.send(b"first again", schedule(2)), Ok(0));
     assert_eq!(sender.send(b"overdue", schedule(3)), Err(SendError::LeftOut));
     assert_eq!((sender.left_out(), sender.tally().lost), (2, 3));
@@ -219,6 +220,27 @@ fn a_node_that_stands_still_is_waited_for_as_long_as_was_said() {
     assert!(sender.reattach(ms(200)).is_err() && listener.reattach(ms(200)).is_err());
     let took = rota::now().since(begin);
     assert!(took < ms(4_000), "{took}");
+}
+
+/// They counted as come, although nobody had got them.
+#[test]
+fn units_that_left_count_as_come_only_where_the_other_node_has_said_so() {
+    let (fake, node, mut sender, _receiver) = pair(Behaviour::default(), &request(100));
+    let counts = |sender: &SendChannel| {
+        let tally = sender.tally();
+        (tally.units, tally.lost, tally.incomplete, sender.unknown())
+    };
+    (0..3).for_each(|number| assert_eq!(sender.send(b"unit", schedule(number)), Ok(number)));
+    assert_eq!(sender.wait_progress(3, ms(5_000)), Ok(3));
+    assert_eq!(counts(&sender), (3, 0, 0, 0), "while it is open");
+    let _listener = node.listen(SERVICE, None, 4).unwrap();
+    sender.reattach(ms(5_000)).unwrap();
+    assert_eq!(counts(&sender), (0, 0, 0, 3), "the channel before has ended without a word");
+    assert_eq!(sender.send(b"unit", schedule(4)), Ok(0));
+    assert_eq!(sender.wait_progress(1, ms(5_000)), Ok(1));
+    sender.finish(ms(5_000)).unwrap();
+    assert_eq!(counts(&sender), (1, 0, 0, 3), "the second end is confirmed");
+    drop(fake);
 }
 
 #[test]

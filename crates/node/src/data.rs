@@ -794,10 +794,12 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 _ => None,
             };
             let peer = peer.map(|mac| Peer::at(mac, self.node.link()));
-            if let ChannelEvent::Told { channel, tally } | ChannelEvent::Closed { channel, tally, .. } =
-                &event
-            {
-                self.tell_tally(*channel, on_board(*tally));
+            match &event {
+                ChannelEvent::Told { channel, tally } => self.tell_tally(*channel, on_board(*tally)),
+                ChannelEvent::Closed { channel, tally, .. } => {
+                    self.tell_tally(*channel, self.final_counts(*channel, *tally));
+                }
+                _ => {}
             }
             match &event {
                 // The board has the counts: the control thread need not wake for each unit that is left out.

@@ -172,7 +172,8 @@ mod tests {
         program.arg("60");
         let broker = Broker::of(Role::run(program).expect("there is sleep")).expect("a socket");
         let (process, in_force) = (broker.pid(), OnceLock::new());
-        let rights = Privileges { confine: true, broker: Some(broker), broker_end: OnceLock::new(), in_force };
+        let rights =
+            Privileges { confine: true, broker: Some(broker), broker_end: OnceLock::new(), in_force };
         assert_eq!((rights.notes().len(), &rights.json()["broker_pid"]), (1, &process.into()));
         let killed = Command::new("kill").args(["-9", &process.to_string()]).status();
         assert!(killed.expect("there is kill").success());
@@ -181,7 +182,8 @@ mod tests {
         let soon = rota_driver::clock::now() + rota_units::Span::from_millis(20_000);
         assert!(wait.wait(soon).unwrap().any(|ready| ready.hangup), "its end is an event");
         rights.broker_hung_up();
-        let said = format!("broker: process {process} ended with signal: 9 (SIGKILL); this node can start no");
+        let said =
+            format!("broker: process {process} ended with signal: 9 (SIGKILL); this node can start no");
         assert!(rights.notes()[1].starts_with(&said), "{:?}", rights.notes());
         assert!(rights.json()["broker_pid"].is_null());
     }

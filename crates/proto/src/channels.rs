@@ -194,6 +194,8 @@ struct Outgoing {
     cause: CloseCause,
     refusal: Option<Refusal>,
     silent: bool,
+    /// Its receiver's node has told of the end, and before that of every unit that was not as promised.
+    confirmed: bool,
     /// It asks only for the contract that would be granted, see [`Channels::probe`].
     probe: bool,
     tries: u8,
@@ -358,6 +360,7 @@ impl Channels {
             cause: CloseCause::Closed,
             refusal: None,
             silent: false,
+            confirmed: false,
             probe: false,
             tries: 0,
             again: now,
@@ -447,6 +450,7 @@ impl Channels {
         if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
             channel.silent = true;
             channel.cause = CloseCause::SenderDied;
+            channel.withdraw(now);
             if matches!(channel.state, Sending::Open { .. } | Sending::Draining | Sending::Reserving) {
                 channel.state = Sending::Releasing;
                 link.release(now, id);
@@ -723,6 +727,7 @@ impl Channels {
             // The receiver went away while we were sending.
             Sending::Open { .. } | Sending::Draining | Sending::Reserving => {
                 channel.state = Sending::Releasing;
+                channel.confirmed = true;
                 channel.cause = CloseCause::of_receiver(signal.code);
                 let id = channel.id;
                 link.release(now, id);

@@ -3,6 +3,7 @@
 use super::reattach::{Change, is_of_node, turns_between};
 use super::stream::Stream;
 use super::{Arrival, Closed, Event, Promise, Refusal, Turn, UnitSink, UnitSource};
+use crate::came::Rest;
 use crate::clock;
 use crate::exit::{Failure, complain};
 use crate::stall::{Stall, StallKind, StallLog};
@@ -180,8 +181,9 @@ impl UnitSink for ChannelSink {
             })
         });
         // If the end is not confirmed, the counts reported before it are used.
-        let (tally, unsent) = (channel.tally(), channel.unsent());
-        Closed { stalls: stalls.into_stalls(), tally, unsent, failure: closed.err() }
+        let (tally, unknown) = (channel.tally(), channel.unknown());
+        let rest = Rest { unsent: channel.unsent(), unknown };
+        Closed { stalls: stalls.into_stalls(), tally, rest, failure: closed.err() }
     }
 }
 
@@ -327,10 +329,6 @@ impl UnitSource for ChannelSource {
             incomplete: self.tally.incomplete.saturating_add(now.incomplete),
             latest_by_ns: self.tally.latest_by_ns.max(now.latest_by_ns),
         }
-    }
-
-    fn lost_after(&self) -> u64 {
-        self.channel.as_ref().map_or(0, RecvChannel::lost_after)
     }
 
     fn stalls(self: Box<Self>) -> Vec<Stall> {

@@ -4,6 +4,7 @@
 use super::datagram::{FragmentHead, PIECE_OCTETS, UNIT_OCTETS_MAX, emit_end};
 use super::reassembly::Reassembly;
 use super::{Closed, Event, Promise, Turn, UnitSink, UnitSource};
+use crate::came::Rest;
 use crate::clock;
 use crate::exit::Failure;
 use crate::stall::{Stall, StallKind, StallLog};
@@ -135,7 +136,8 @@ impl UnitSink for UdpSink {
 
     fn close(mut self: Box<Self>, played: Result<u64, Failure>) -> Closed {
         let failure = played.and_then(|sent| self.put_end(sent)).err();
-        Closed { stalls: self.stalls.into_stalls(), tally: ChannelTally::default(), unsent: 0, failure }
+        let (tally, rest) = (ChannelTally::default(), Rest::default());
+        Closed { stalls: self.stalls.into_stalls(), tally, rest, failure }
     }
 }
 

@@ -12,8 +12,8 @@ use rota::{ContractInfo, ControlName, Instant, LlcInfo, LlcPeer, RefusalInfo, Sp
 use rota_shm::control::{Connection, Listener, Reply, Request};
 use rota_shm::layout::rx_slots_for;
 use rota_shm::{
-    Board, ChannelState, CloseCause, CounterTable, NodeSocket, NodeSource, RxWriter, SinkShape, SlotMark,
-    SocketShape, SourceShape, UnitDescriptor,
+    Board, ChannelState, ChannelTally, CloseCause, CounterTable, NodeSocket, NodeSource, RxWriter, SinkShape,
+    SlotMark, SocketShape, SourceShape, UnitDescriptor,
 };
 
 /// Octets of payload in one fragment, as on an Ethernet of MTU 1,500.
@@ -336,6 +336,8 @@ impl World {
             }
             let cause = CloseCause::Finished;
             let (written, left_out) = flow.source.ring.stated();
+            let units = flow.sent;
+            flow.source.board.set_tally(&ChannelTally { units, ..ChannelTally::default() });
             end(flow, cause, behaviour.final_units.unwrap_or(written + left_out));
             let reply = Reply::Closed {
                 channel: flow.id,

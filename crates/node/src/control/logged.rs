@@ -3,8 +3,8 @@
 use super::Control;
 use crate::log::{Level, say};
 use rota_driver::clock::now;
-use rota_proto::{ChannelEvent, ChannelId};
-use rota_shm::StationRow;
+use rota_proto::{ChannelEvent, ChannelId, Stated};
+use rota_shm::{ChannelTally, StationRow};
 use rota_units::Span;
 
 /// Broken channels that a status names.
@@ -21,6 +21,12 @@ impl Control<'_> {
             }
             None => format!("channel {}", channel.0),
         }
+    }
+
+    /// The counts that the programs of a channel see.
+    fn counts(&self, channel: ChannelId) -> Option<ChannelTally> {
+        let mut owned = self.sessions.iter().flat_map(|session| &session.channels);
+        Some(owned.find(|owned| owned.channel == channel)?.board.as_ref()?.tally())
     }
 
     pub(super) fn log_channel(&self, event: &ChannelEvent) {
@@ -53,13 +59,15 @@ impl Control<'_> {
             }
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
                 let why = crate::session::board_cause(*cause);
-                let broken = crate::tally::sentence(&crate::tally::on_board(*tally));
+                let counts = self.counts(*channel).unwrap_or(crate::tally::on_board(*tally));
+                let broken = crate::tally::sentence(&counts);
                 let is_well = why.is_clean() && broken.is_none();
                 let level = if is_well { Level::Info } else { Level::Warn };
                 let broken = broken.map_or(String::new(), |broken| format!(" ({broken})"));
                 let units = stated.map_or(String::new(), |stated| format!(", {} units", stated.units));
+                let unknown = unknown(*stated, &counts);
                 let words = crate::session::why_closed(*cause);
-                let text = format!("closed: {}{units}{broken}: {words}", self.called(*channel));
+                let text = format!("closed: {}{units}{broken}{unknown}: {words}", self.called(*channel));
                 say(level, "closed", &text);
             }
             // The journal tells which setting it is.
@@ -101,6 +109,15 @@ impl Control<'_> {
             );
             say(Level::Warn, "incident", &text);
         }
+    }
+}
+
+/// The units of an ended channel that stand in no count: the receiver's node fell silent.
+fn unknown(stated: Option<Stated>, tally: &ChannelTally) -> String {
+    let known = tally.units.saturating_add(tally.lost).saturating_add(tally.incomplete);
+    match stated.map_or(0, |stated| stated.units.saturating_sub(known)) {
+        0 => String::new(),
+        n => format!(", {n} unknown, as the receiver's node has told nothing of them"),
     }
 }
 

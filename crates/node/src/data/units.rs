@@ -3,11 +3,13 @@
 use super::Data;
 use crate::commands::{Note, SourceMemory};
 use crate::gate::Egress;
+use crate::tally::on_board;
 use rota_driver::clock::now;
 use rota_driver::device::FrameDevice;
 use rota_proto::{ChannelId, Input, Stated, UnitFate};
-use rota_shm::{ChannelCounter, SlotMark, UnitRef};
+use rota_shm::{ChannelCounter, ChannelTally, SlotMark, UnitRef};
 use rota_units::{Instant, Span};
+use rota_wire::Tally;
 
 /// The numbers of two units in a row differ by no more: a receiver sees the lower 16 bits only, and takes a
 /// step of 2^15 and more for one back. 30 units in a row behind such steps may be lost on the wire.
@@ -134,6 +136,22 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Ok(None) => {}
             Err(hostile) => self.end_hostile(at, channel, &hostile.to_string()),
         }
+    }
+
+    /// The counts of a channel that has ended. Of one that is sent here, its receiver's station may have
+    /// reported more units for monitors than in its last report to this sender.
+    pub(super) fn final_counts(&self, channel: ChannelId, tally: Tally) -> ChannelTally {
+        let counts = on_board(tally);
+        let Some(source) = self.rings.sources.iter().find(|source| source.channel == channel) else {
+            return counts;
+        };
+        let own = self.node.link().mac();
+        let heard = self.node.reports().channels().iter().filter(|heard| {
+            let is_other_end = heard.peer == Some(own) && !heard.said.sending;
+            is_other_end && heard.said.channel == channel.0 && heard.at >= source.since
+        });
+        let units = heard.map(|heard| heard.said.units).fold(counts.units, u64::max);
+        ChannelTally { units, ..counts }
     }
 
     /// Ends the channel of a program that breaks the rules of its ring.

@@ -2,7 +2,7 @@
 
 use super::follow::{Follow, Followed};
 use super::{ChannelEvent, Channels, Incoming, OneWay, Outgoing, Stated};
-use crate::io::{ChannelId, UnitDescriptor};
+use crate::io::{ChannelId, UnitDescriptor, UnitRef};
 use crate::rether::Rether;
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, MacAddr, Signal, Tally, Verb};
@@ -24,8 +24,9 @@ pub(super) struct Meter {
     growing: Span,
     clocks: OneWay,
     one_clock: bool,
-    /// The unit that waits in the sender's ring.
+    /// The unit that waits in the sender's ring: its octets, and its schedule.
     offered: u32,
+    due: Instant,
 }
 
 impl Meter {
@@ -42,9 +43,14 @@ impl Meter {
         }
     }
 
-    /// A unit of so many octets waits in the sender's ring.
-    pub(super) fn offer(&mut self, octets: u32) {
-        self.offered = octets;
+    /// A unit waits in the sender's ring.
+    pub(super) fn offer(&mut self, unit: &UnitRef) {
+        (self.offered, self.due) = (unit.octets, Instant::from_nanos(unit.schedule_ns));
+    }
+
+    /// The schedule of the unit that was offered last.
+    pub(super) fn due(&self) -> Instant {
+        self.due
     }
 
     fn count(&mut self, found: &Followed) {
@@ -114,6 +120,7 @@ impl Channels {
     /// Takes the counts that a receiver reports.
     pub(super) fn on_tally(&mut self, from: MacAddr, signal: &Signal) {
         let Some(channel) = self.answered(from, signal) else { return };
+        channel.confirmed |= signal.verb == Verb::CloseAck;
         // An older report, overtaken by a newer one, has smaller counts.
         let older = signal.tally.broken() < channel.meter.tally.broken();
         if older || signal.tally == channel.meter.tally {

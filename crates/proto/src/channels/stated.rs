@@ -6,6 +6,7 @@
 
 use super::{ChannelEvent, Channels, Outgoing};
 use crate::io::{ChannelId, UnitRef};
+use rota_units::Instant;
 use rota_wire::Tally;
 
 /// The units of a stream so far.
@@ -35,7 +36,7 @@ impl Channels {
     /// A unit waits in the ring of a channel.
     pub(crate) fn note_offer(&mut self, id: ChannelId, unit: &UnitRef) {
         let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
-        channel.meter.offer(unit.octets);
+        channel.meter.offer(unit);
         let before = channel.stated().left_out;
         channel.offered.offered(unit);
         self.tell_left_out(id, before);
@@ -72,9 +73,24 @@ impl Outgoing {
     }
 
     /// The counts at the end: units that never left are lost, also where no receiver is there to count them.
+    /// Units that left have come if the receiver's node told of the end, except for those that it reported.
+    /// Where it fell silent only those have come that it had counted in its last report.
     pub(super) fn final_tally(&self) -> Tally {
-        let (tally, never_left) = (self.meter.tally, self.stated().units.saturating_sub(self.units));
-        Tally { lost: tally.lost.max(never_left), ..tally }
+        let (tally, all) = (self.meter.tally, self.stated().units);
+        let lost = tally.lost.max(all.saturating_sub(self.units));
+        let others = all.saturating_sub(lost).saturating_sub(tally.incomplete);
+        let units = if self.confirmed { tally.units.max(others) } else { tally.units };
+        Tally { units, lost, ..tally }
+    }
+
+    /// The program has died, and units that still wait never leave. They are not stated to the receiver, who
+    /// would take them for a loss, unless their bound is over: then their promise was broken before.
+    pub(super) fn withdraw(&mut self, now: Instant) {
+        let stated = self.stated();
+        let all = Stated { units: self.units.saturating_add(stated.left_out), ..stated };
+        if all.units < stated.units && now <= self.meter.due() + self.contract.bound {
+            (self.offered, self.told) = (all, all);
+        }
     }
 }
 

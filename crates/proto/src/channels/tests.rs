@@ -340,6 +340,71 @@ fn units_that_never_left_are_lost_at_both_ends() {
     assert_eq!(told(&mut ledger), [21], "nothing came");
 }
 
+/// The receiver of a killed program counted as lost what its sender had still in hand, and could not tell
+/// that from what the wire had lost.
+#[test]
+fn units_that_wait_when_their_program_dies_are_stated_once_their_bound_is_over() {
+    for (after_ms, stated) in [(10, 3), (11, 4)] {
+        let mut ledger = Ledger::new();
+        let out = ledger.open(C);
+        ledger.channels.outgoing[0].contract.bound = Span::from_millis(10);
+        let schedule_ns = ledger.now.as_nanos();
+        let unit = |number, left_out| UnitRef { number, octets: 9, schedule_ns, left_out };
+        ledger.channels.note_offer(out, &unit(0, 0));
+        ledger.channels.count_unit(out, 1_400);
+        // One unit was left out; this one waits, and another one was left out behind it.
+        ledger.channels.note_offer(out, &unit(2, 1));
+        ledger.channels.state(out, Stated { units: 4, left_out: 2 });
+        ledger.sent();
+        ledger.now += Span::from_millis(after_ms);
+        ledger.channels.abort(ledger.now, out, &mut ledger.link);
+        let close = ledger.signals().into_iter().find(|(_, sent)| sent.verb == Verb::Close);
+        let (_, close) = close.expect("a close");
+        assert_eq!((close.final_unit, close.left_out), (stated, 2), "after {after_ms} ms");
+    }
+}
+
+/// All units that had left counted as come, although their receiver's node had died.
+#[test]
+fn units_count_as_come_where_their_receiver_s_node_has_told_of_the_end() {
+    let units = |how: fn(&mut Ledger, ChannelId)| {
+        let mut ledger = Ledger::new();
+        let out = ledger.open(C);
+        for number in 0..9 {
+            let unit = UnitRef { number, octets: 9, schedule_ns: 0, left_out: 0 };
+            ledger.channels.note_offer(out, &unit);
+            ledger.channels.count_unit(out, 1_400);
+        }
+        let tally = rota_wire::Tally { units: 5, lost: 1, ..rota_wire::Tally::default() };
+        let report = Signal { tally, ..Signal::new(Verb::Tally, out.0, 1) };
+        ledger.channels.on_signal(ledger.now, C, &report, &mut ledger.link);
+        ledger.channels.outgoing[0].state = Sending::Open { acknowledged: true };
+        how(&mut ledger, out);
+        let released = LinkEvent::Released { channel: out };
+        ledger.channels.on_link_event(ledger.now, released, &mut ledger.link);
+        while !ledger.channels.outgoing.is_empty() {
+            ledger.now += SIGNAL_INTERVAL;
+            ledger.channels.tick(ledger.now, &mut ledger.link);
+        }
+        let events = core::iter::from_fn(|| ledger.channels.next_event());
+        let closed = events.filter_map(|event| match event {
+            ChannelEvent::Closed { tally, .. } => Some((tally.units, tally.lost)),
+            _ => None,
+        });
+        closed.last().expect("it has ended")
+    };
+    let refuse = |ledger: &mut Ledger, out: ChannelId| {
+        let died = Signal { code: CloseCause::ReceiverDied.code(), ..Signal::new(Verb::Refuse, out.0, 1) };
+        ledger.channels.on_signal(ledger.now, C, &died, &mut ledger.link);
+    };
+    assert_eq!(units(refuse), (8, 1), "its program died, and its node said so");
+    assert_eq!(units(|ledger, _| ledger.gone(C)), (5, 1), "its node died: what it had reported has come");
+    let unanswered = |ledger: &mut Ledger, out| {
+        ledger.channels.begin_closing(ledger.now, out, CloseCause::Closed, false);
+    };
+    assert_eq!(units(unanswered), (5, 1), "the end was never confirmed");
+}
+
 #[test]
 fn a_granted_probe_whose_receiver_vanishes_is_closed_and_not_probed() {
     let mut ledger = Ledger::new();
