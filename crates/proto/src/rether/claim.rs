@@ -250,6 +250,10 @@ impl Rether {
                 }
                 return;
             }
+            Mode::Initiating(_) | Mode::Yielding(_) => {
+                self.tell_of_end(now, claim.mode_epoch);
+                return;
+            }
             _ => {
                 self.ring_is_there(now);
                 return;

@@ -124,7 +124,7 @@ impl Rether {
         let header = view.header();
         // Each station of a ring that ends sends a notice. The first notice drops the ring's key here, and
         // the later ones are not from strangers.
-        let farewell = self.farewell.as_ref().filter(|(epoch, _)| *epoch == header.key_epoch);
+        let farewell = self.left.key.as_ref().filter(|(epoch, _)| *epoch == header.key_epoch);
         let known = header.kind == Kind::Mode && farewell.is_some_and(|(_, key)| verify(view, key));
         self.counters.frames_unproven += u64::from(!known);
         if !known {
@@ -167,7 +167,10 @@ impl Rether {
                 let known = heard == Heard::Known;
                 self.on_form(now, mac, known, header.generation, &Form::parse(body).ok()?);
             }
-            Kind::Mode => self.on_mode(now, heard == Heard::Known, ModeNotice::parse(body).ok()?),
+            Kind::Mode => {
+                let known = heard == Heard::Known;
+                self.on_mode(now, known, header.generation, ModeNotice::parse(body).ok()?);
+            }
             Kind::Claim => self.on_claim(now, header.source, mac, &Claim::parse(body).ok()?),
             Kind::ClaimGrant => {
                 self.on_grant(now, self.number_of(mac, header), &ClaimGrant::parse(body).ok()?);
@@ -241,7 +244,7 @@ impl Rether {
                 self.watch_master(at, header.source, stamp, &token);
             }
             Kind::Request => self.on_request(header.source),
-            Kind::Mode => self.on_ring_mode(now, ModeNotice::parse(body).ok()?),
+            Kind::Mode => self.on_ring_mode(now, stamp.generation, ModeNotice::parse(body).ok()?),
             Kind::Will => self.on_will(now, view),
             Kind::Data => {
                 let (unit, payload) = UnitHeader::parse(body).ok()?;

@@ -356,6 +356,15 @@ impl Rether {
         outranked
     }
 
+    /// The epoch of this ring, or a later one of a station that waits to be let in. Such a station may have
+    /// switched alone. It would not believe a notice of an older epoch that the ring is over, and would be
+    /// silent until it gave up.
+    pub(super) fn newest_epoch(&self, now: Instant) -> u32 {
+        let fresh = self.changes.joiners.iter().filter(|joiner| self.is_fresh(now, joiner));
+        let epochs = fresh.map(|joiner| joiner.said.mode_epoch);
+        epochs.fold(self.mode_epoch, |newest, epoch| if newer(epoch, newest) { epoch } else { newest })
+    }
+
     /// Whether what a joiner said may still be so.
     fn is_fresh(&self, now: Instant, joiner: &Joiner) -> bool {
         now.since(joiner.at) < self.settings.join_interval * 5

@@ -36,6 +36,7 @@ mod behind;
 mod claim;
 mod contested;
 mod counters;
+mod ended;
 mod flush;
 mod form;
 mod handle;
@@ -81,6 +82,7 @@ use crate::planted::{Bug, planted, unseeded};
 use crate::rng::Rng;
 use claim::ClaimRound;
 use contested::Contested;
+use ended::Left;
 use flush::Turning;
 use form::Forming;
 use hold::{Hold, Watch};
@@ -298,8 +300,7 @@ pub struct Rether {
     granted: bool,
     /// Since when a station of this ring's dead has been heard in a ring of a greater generation.
     other_ring: Option<Instant>,
-    /// The key of the ring that this station has just left for plain mode, for the farewell that proves it.
-    farewell: Option<(u8, Key)>,
+    left: Left,
     /// Requests for a token at rest.
     wakes: Wakes,
     /// When the token last passed on in an idle round had come, and its sequence when it went: for the
@@ -376,7 +377,7 @@ impl Rether {
             receives: false,
             granted: false,
             other_ring: None,
-            farewell: None,
+            left: Left::default(),
             wakes: Wakes::new(),
             last_pass: None,
             awake_until: Instant::ZERO,

@@ -4,6 +4,7 @@
 //! The patterns name every field, so that a new one does not compile before somebody has decided about it.
 
 use super::behind::Behind;
+use super::ended::Ended;
 use super::hold::{Hold, Watch};
 use super::reserve::Fate;
 use super::visit::{Sent, Stage};
@@ -140,7 +141,7 @@ impl Rether {
             receives: _,
             granted,
             other_ring: _,
-            farewell,
+            left,
             wakes: _,
             last_pass: _,
             awake_until: _,
@@ -170,7 +171,7 @@ impl Rether {
         visit.word(u64::from(*mode_repeats) << 48 | u64::from(*station) << 32 | u64::from(*mode_epoch));
         [u64::from(*incarnation), *nonce, *answers].into_iter().for_each(|name| visit.name(name));
         visit.frame_seq(me.mac, *frame_seq);
-        for (epoch, key) in keys.ring.iter().flatten().chain(farewell) {
+        for (epoch, key) in keys.ring.iter().flatten().chain(&left.key) {
             visit.key(*epoch, key);
         }
         flag(visit, &[*leaving, *nacked, *granted, *gate == GateOrder::Divert, self.is_flushing()]);
@@ -208,6 +209,12 @@ impl Rether {
 
     fn visit_mode(&self, visit: &mut dyn Visit) {
         answer(visit, self.owed_ack);
+        visit.word(u64::from(self.left.ended.is_some()));
+        if let Some(Ended { generation, mode_epoch, until }) = &self.left.ended {
+            visit.stamp(*generation, 0);
+            visit.word(u64::from(*mode_epoch));
+            visit.until(*until);
+        }
         match &self.mode {
             Mode::Joining(Joining { ring, card_empty, tries, again, proved }) => {
                 flag(visit, &[true, *ring, *card_empty, *proved]);

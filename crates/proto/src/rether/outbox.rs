@@ -58,6 +58,8 @@ pub(super) enum Pending {
         answer: JoinAnswer,
     },
     Mode,
+    /// The plain mode that this station switches from.
+    ModeBefore,
     /// Switch-to-CSMA under the key of the ring that ends.
     Dissolved {
         stamp: Stamp,
@@ -159,13 +161,8 @@ impl Rether {
                 let notice = ModeNotice { mode_epoch: self.mode_epoch, ring: false };
                 (all, Kind::Mode, Proof::Farewell(*stamp), notice.emit(body))
             }
-            // Who switches has left the plain mode that this was to speak of, and knows of no ring: another
-            // initiator would wait for that ring, and both for each other.
-            Pending::Mode if !matches!(self.mode, Mode::Plain | Mode::Ring) => return None,
-            Pending::Mode => {
-                let ring = self.in_ring();
-                let notice = ModeNotice { mode_epoch: self.mode_epoch, ring };
-                (all, Kind::Mode, Proof::Bootstrap, notice.emit(body))
+            Pending::Mode | Pending::ModeBefore => {
+                (all, Kind::Mode, Proof::Bootstrap, self.notice_of(pending)?.emit(body))
             }
             Pending::Signal { to, signal } => {
                 let proof = if self.in_ring() { Proof::Counted } else { Proof::Bootstrap };
@@ -210,7 +207,7 @@ impl Rether {
                 (epoch, key, Stamp { generation, seq: self.frame_seq })
             }
             Proof::Farewell(stamp) => {
-                let (epoch, key) = self.farewell.as_ref()?;
+                let (epoch, key) = self.left.key.as_ref()?;
                 (*epoch, key, stamp)
             }
             Proof::Ring(stamp) => {

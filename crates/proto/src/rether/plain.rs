@@ -178,7 +178,7 @@ impl Rether {
                 self.next_hello = self.next_hello.min(now + wait);
             }
         }
-        if said.state == StationState::Ring {
+        if said.state == StationState::Ring && !self.is_ended(now, header.generation, said.mode_epoch) {
             self.ring_is_there(now);
         }
     }
@@ -480,7 +480,10 @@ impl Rether {
     // ---- Switch-to-CSMA -------------------------------------------------------------------------------
 
     /// The mode as another station knows it.
-    pub(super) fn on_mode(&mut self, now: Instant, known: bool, notice: ModeNotice) {
+    pub(super) fn on_mode(&mut self, now: Instant, known: bool, generation: Generation, notice: ModeNotice) {
+        if notice.ring && self.is_ended(now, generation, notice.mode_epoch) {
+            return;
+        }
         if notice.ring {
             // A ring that runs outweighs any epoch that a station reached alone; its master takes over the
             // greater of both.
@@ -511,8 +514,9 @@ impl Rether {
     }
 
     /// Switch-to-CSMA under the ring's own key: the holder of the last token has destroyed it.
-    pub(super) fn on_ring_mode(&mut self, now: Instant, notice: ModeNotice) {
+    pub(super) fn on_ring_mode(&mut self, now: Instant, generation: Generation, notice: ModeNotice) {
         if !notice.ring && newer(notice.mode_epoch, self.mode_epoch) {
+            self.note_end(now, generation);
             self.mode_epoch = notice.mode_epoch;
             self.leave_ring(now);
         }
@@ -529,7 +533,7 @@ impl Rether {
         self.list = None;
         self.clock.known = false;
         if let Some((epoch, key)) = self.keys.current() {
-            self.farewell = Some((epoch, key.clone()));
+            self.left.key = Some((epoch, key.clone()));
         }
         self.keys.dissolve();
         self.changes.forget_leavers();
@@ -551,7 +555,9 @@ impl Rether {
 
     /// The holder of a token without reservations destroys it and tells everybody, three times in all.
     pub(super) fn dissolve(&mut self, now: Instant) {
-        self.mode_epoch = self.mode_epoch.wrapping_add(u32::from(!planted(Bug::ReturnKeepsEpoch)));
+        self.note_end(now, self.seen.generation);
+        let newest = self.newest_epoch(now);
+        self.mode_epoch = newest.wrapping_add(u32::from(!planted(Bug::ReturnKeepsEpoch)));
         self.mode_repeats = 2;
         for _ in 0..2 {
             self.outbox.push_back(Pending::Dissolved { stamp: self.seen });

@@ -269,8 +269,13 @@ impl Rig {
 
     /// A frame under the segment key.
     pub fn hear(&mut self, from: u16, kind: Kind, body: &[u8]) {
+        self.hear_in(Generation::default(), from, kind, body);
+    }
+
+    /// The same of a sender that has got as far as this generation.
+    pub fn hear_in(&mut self, generation: Generation, from: u16, kind: Kind, body: &[u8]) {
         let seq = self.next_seq(from);
-        let header = LinkHeader { seq, ..self.header(from, kind) };
+        let header = LinkHeader { seq, generation, ..self.header(from, kind) };
         let frame = self.frame(&header, body, &self.segment_key);
         self.hear_raw(Some(self.now), &frame);
     }
