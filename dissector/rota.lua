@@ -36,7 +36,7 @@ local PHASES = { [0] = "first rotation", [1] = "real-time", [2] = "non-real-time
 local MODES = { [0] = "plain Ethernet", [1] = "token mode" }
 local VERBS = {
     [1] = "connect", [2] = "accept", [3] = "refuse", [4] = "opened", [5] = "opened-ack", [6] = "close",
-    [7] = "close-ack", [8] = "tally",
+    [7] = "close-ack", [8] = "tally", [9] = "ask",
 }
 local CAUSES = {
     [0] = "closed by its sender", [1] = "peer gone", [2] = "reservation lost", [3] = "no answer",
@@ -366,7 +366,7 @@ BODIES[14] = function(r, past)
     r:all { { "code", 1 }, { "service", 2 }, { "label", 2 }, { "channel", 8 }, { "unit_octets_max", 4 } }
     r:all { { "period", 4 }, { verb == 6 and "left_out" or "bound", 8 }, { "final_unit", 8 } }
     -- In captures of earlier versions a close-ack ends here.
-    if verb == 8 or verb == 7 and r.at < past then
+    if verb == 8 or verb == 9 or verb == 7 and r.at < past then
         r:all { { "units", 8 }, { "late", 8 }, { "lost", 8 }, { "incomplete", 8 }, { "latest_by", 8 } }
     end
     return verb and (VERBS[verb] or "verb " .. verb)

@@ -95,10 +95,11 @@ impl Failure {
 }
 
 impl From<CloseCause> for Failure {
-    /// A channel that ended by itself. It is a broken promise only if the reservation was lost: programs and
-    /// stations that go away are no fault of the ring.
+    /// A channel that ended by itself. It is a broken promise if this station lost its reservation or was
+    /// taken for dead: programs and stations that go away are no fault of the ring.
     fn from(cause: CloseCause) -> Self {
-        let exit = if cause == CloseCause::ReservationLost { Exit::Broken } else { Exit::Failed };
+        let broken = matches!(cause, CloseCause::ReservationLost | CloseCause::WasSilent);
+        let exit = if broken { Exit::Broken } else { Exit::Failed };
         Self { exit, sentence: format!("the channel ended: {}", cause.sentence()) }
     }
 }

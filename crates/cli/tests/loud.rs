@@ -123,6 +123,40 @@ fn a_stream_that_breaks_off_hides_no_broken_promise_at_either_end() {
     }
 }
 
+/// The receiver's node stood still and was taken for dead: its channel stayed open, the ends had different
+/// counts, and it accused the sender of the frames that had waited in its own queue.
+#[test]
+fn a_receiver_whose_node_stood_still_says_so_and_accuses_nobody() {
+    let Some(lab) = Lab::without_nodes("asleep", 2, &[]) else { return };
+    let nodes: Vec<_> = lab.all().map(|k| lab.start_node(k, &[])).collect();
+    lab.wait_for_members();
+    let receiver = lab.receiver(2, "3", &["--out", "/dev/null", "--silence", "60s"]);
+    let clip = testdata("clip.h264");
+    let words = ["send", "--json", "--video", &clip, "--seconds", "60", "--to", "n2", "--service", "3"];
+    let sender = lab.start(1, &words);
+    lab.wait_for_mode(2, "token");
+    std::thread::sleep(Duration::from_millis(700));
+    let node = pid(&lab.status(2));
+    signal(node, "STOP");
+    std::thread::sleep(Duration::from_millis(1_500));
+    signal(node, "CONT");
+    let noted = eventually(Duration::from_secs(10), || {
+        lab.status(2)["notes"].to_string().contains("this node stood still for").then_some(())
+    });
+    let (sent, received) = (sender.finish(), receiver.finish());
+    assert_eq!((sent.code(), received.code()), (4, 4), "{} {}", sent.err, received.err);
+    let (sent, received) = (sent.json(), received.json());
+    assert!(sent["ended"].as_str().unwrap().contains("the other station fell silent"), "{sent}");
+    assert!(
+        received["ended"].as_str().unwrap().contains("this station was silent for too long"),
+        "{received}"
+    );
+    assert_eq!(sent["units"], received["units"], "{sent} {received}");
+    assert!(noted.is_some(), "{}", lab.status(2)["notes"]);
+    let accuses = nodes[1].err().lines().any(|line| line.contains("without a right"));
+    assert!(!accuses, "{}", nodes[1].err());
+}
+
 /// The sending program stood still and left out what was overdue. It ended with 4; its receiver ended with 0,
 /// and neither node knew of anything.
 #[test]

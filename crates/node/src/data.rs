@@ -1,6 +1,7 @@
 //! The data thread: *handle one thing, poll until drained, sleep until the deadline.*
 
 mod attach;
+mod behind;
 mod ease;
 mod host;
 mod stalls;
@@ -190,6 +191,7 @@ struct Data<D, G> {
     /// Frames that came from the device so far, roughly.
     frames_heard: u64,
     dequeued: Instant,
+    behind: behind::Behind,
     /// The turn before had frames of link control too.
     llc_streams: bool,
     published: Published,
@@ -291,6 +293,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             has_commands: false,
             frames_heard: 0,
             dequeued: Instant::ZERO,
+            behind: behind::Behind::default(),
             llc_streams: false,
             published: files.published,
             wills: files.wills,
@@ -316,7 +319,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let begin = self.tick();
             let received = match self.device.receive(buffer) {
                 Ok(Some(received)) => received,
-                Ok(None) => break,
+                Ok(None) => {
+                    self.behind.read_all();
+                    break;
+                }
                 // The link will come back; what was lost is seen by the protocol.
                 Err(DeviceError::LinkDown) => {
                     self.measured.link_downs += u64::from(self.tracer.link_down(now()));
@@ -333,6 +339,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.stalls.on_dequeue(at, received.dequeued);
             }
             self.dequeued = received.dequeued;
+            self.behind.read(at, received.dequeued);
             let taken = self.tick();
             let unproven = self.unproven();
             let handled = self.arrived(at, received.dequeued, &buffer[..received.len]);

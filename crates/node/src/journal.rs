@@ -341,8 +341,7 @@ fn changes(last: &Look, look: &Look) -> Vec<Line> {
     if stalls > 0 {
         let longest = Span::from_nanos(look.stalls.1);
         let text = format!(
-            "local stall: this program did not run when it should have, {stalls} times; at longest {longest} \
-             so far"
+            "local stall: this node stood still {stalls} times, at longest for {longest} since its start"
         );
         let is_longest = look.stalls.1 > last.stalls.1;
         line(if is_longest { Level::Warn } else { Level::Debug }, "stall", text);

@@ -35,6 +35,7 @@ pub mod role;
 mod session;
 mod sockets;
 mod status;
+mod stood;
 mod tally;
 mod timers;
 mod trace;

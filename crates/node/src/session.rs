@@ -405,6 +405,7 @@ pub(crate) fn board_cause(cause: CloseCause) -> rota_shm::CloseCause {
         CloseCause::ReceiverClosed => rota_shm::CloseCause::ReceiverClosed,
         CloseCause::PeerStopped => rota_shm::CloseCause::PeerStopped,
         CloseCause::Revoked => rota_shm::CloseCause::Revoked,
+        CloseCause::WasSilent => rota_shm::CloseCause::WasSilent,
         // The others end only channels that were never open, which have no board.
         CloseCause::PeerGone
         | CloseCause::NoAnswer

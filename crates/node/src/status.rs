@@ -154,6 +154,7 @@ impl Snapshot {
             notes.push("the well-known lab key is in use: anybody can make frames of this segment".into());
         }
         notes.extend(facts.guardian.as_ref().map(|guardian| format!("guardian: {}", guardian.state())));
+        notes.extend(crate::stood::note(&self.stalls, rota_driver::clock::now()));
         notes.extend(self.shut_out.iter().map(|mac| {
             format!(
                 "{mac} sends more than 640 frames a second that no key proves; the kernel drops them here"

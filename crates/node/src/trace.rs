@@ -513,8 +513,8 @@ impl Tracer {
                 self.missed(missed, record);
             }
         }
-        let broken =
-            matches!(cause, rota_proto::CloseCause::ReservationLost | rota_proto::CloseCause::PeerGone);
+        use rota_proto::CloseCause::{PeerGone, ReservationLost, WasSilent};
+        let broken = matches!(cause, ReservationLost | PeerGone | WasSilent);
         let octets = crate::session::why_closed(cause).as_bytes();
         let (event, number) = (TraceEvent::Closed, stated.map_or(0, |stated| stated.units.saturating_add(1)));
         let (channel, extra) = (channel_number, [u64::from(broken), 0, 0]);

@@ -29,11 +29,13 @@ pub enum CloseCause {
     NotForYou,
     /// The receiver's node has no memory left for the channel.
     NoMemory,
+    /// This station was silent for too long, and its sender went on without it.
+    WasSilent,
 }
 
 impl CloseCause {
     /// All of them; the place is the code on the wire.
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Closed,
         Self::PeerGone,
         Self::ReservationLost,
@@ -47,6 +49,7 @@ impl CloseCause {
         Self::Revoked,
         Self::NotForYou,
         Self::NoMemory,
+        Self::WasSilent,
     ];
 
     pub(crate) const fn code(self) -> u8 {
@@ -56,6 +59,14 @@ impl CloseCause {
     /// A code of a later version counts as the least that it can mean: the peer has gone.
     pub(crate) fn from_code(code: u8) -> Self {
         Self::ALL.get(usize::from(code)).copied().unwrap_or(Self::PeerGone)
+    }
+
+    /// Why a sender ended a channel, in the words of its receiver.
+    pub(crate) fn of_sender(code: u8) -> Self {
+        match code {
+            code if code == Self::PeerGone.code() => Self::WasSilent,
+            code => Self::from_code(code),
+        }
     }
 
     /// Why a receiver ends a channel that is open: it may not claim a clean end or an end of the sender's.

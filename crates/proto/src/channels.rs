@@ -10,6 +10,7 @@
 //! Ethernet for nothing. Signals are repeated until answered and are idempotent.
 
 mod decline;
+mod doubt;
 mod event;
 pub(crate) mod follow;
 pub mod lateness;
@@ -220,6 +221,8 @@ struct Incoming {
     since: Instant,
     meter: Meter,
     strays: Strays,
+    /// Set while it is not certain that its sender still has it.
+    doubt: Option<doubt::Doubt>,
     /// Broken units that were reported to its sender, and the earliest time of the next report.
     told: u64,
     tell_at: Instant,
@@ -240,6 +243,8 @@ pub(crate) struct Channels {
     events: VecDeque<ChannelEvent>,
     /// The reports to the senders of the newest channels received here that ended with broken units.
     ended: VecDeque<(MacAddr, Signal)>,
+    /// The ends of the newest channels sent here that no receiver has acknowledged.
+    unheard: VecDeque<(MacAddr, Signal)>,
 }
 
 /// A sender asks for its channel's end within seconds.
@@ -266,6 +271,7 @@ impl Channels {
             returning: Vec::with_capacity(CHANNELS_MAX),
             events: VecDeque::with_capacity(1024),
             ended: VecDeque::with_capacity(ENDED_MAX),
+            unheard: VecDeque::with_capacity(ENDED_MAX),
         }
     }
 
@@ -478,7 +484,7 @@ impl Channels {
         });
         let news = self.incoming.iter().filter(|channel| channel.has_news()).map(|channel| channel.tell_at);
         let own = waits.map(|channel| channel.again).chain(news).min().unwrap_or(Instant::FAR);
-        own.min(self.silence_deadline())
+        own.min(self.silence_deadline()).min(self.doubt_deadline())
     }
 
     /// Repeats unanswered signals, follows draining channels, and gives up on the silent.
@@ -522,11 +528,13 @@ impl Channels {
                 channel.tries = u8::MAX - 1;
             }
         }
-        self.reap(|channel| channel.state == Sending::Closing && channel.tries > 5);
+        self.remember_unheard();
+        self.reap(Outgoing::is_given_up);
         let stale = |channel: &Incoming| !channel.opened && now.since(channel.since) > UNOPENED_PATIENCE;
         while let Some(at) = self.incoming.iter().position(stale) {
             self.end_incoming(at, CloseCause::NoAnswer, None, None);
         }
+        self.ask_senders(now, link);
         self.tell_tallies(now, link);
         self.answer_silence(now, link);
     }
@@ -587,6 +595,7 @@ impl Channels {
                 });
             }
             Verb::Tally => self.on_tally(from, signal),
+            Verb::Ask => self.on_ask(now, from, signal, link),
             Verb::Unknown(_) => {}
         }
     }
@@ -633,6 +642,7 @@ impl Channels {
             taker,
             meter: Meter::default(),
             strays: Strays::default(),
+            doubt: None,
             told: 0,
             tell_at: now,
         });
@@ -692,7 +702,7 @@ impl Channels {
         };
         let contract = contract_of(signal, link);
         let is_news = channel.contract != contract;
-        channel.contract = contract;
+        (channel.contract, channel.doubt) = (contract, None);
         let id = channel.id;
         if !channel.opened {
             channel.opened = true;
@@ -706,7 +716,7 @@ impl Channels {
     fn on_close(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
         if let Some(at) = self.incoming.iter().position(|c| c.peer == from && c.remote == signal.channel) {
             let stated = Stated { units: signal.final_unit, left_out: signal.left_out };
-            self.end_incoming(at, CloseCause::from_code(signal.code), Some(stated), None);
+            self.end_incoming(at, CloseCause::of_sender(signal.code), Some(stated), None);
         }
         // Each answer has the counts: the sender forgets the channel as soon as it has heard the end.
         let ended = self.ended.iter().find(|(peer, last)| *peer == from && last.channel == signal.channel);
@@ -783,7 +793,7 @@ impl Channels {
         if again && !planted(Bug::FragmentTwice) {
             return None;
         }
-        channel.newest = Some((number, unit.fragment));
+        (channel.newest, channel.doubt) = (Some((number, unit.fragment)), None);
         channel.last_number = number;
         if !channel.opened {
             // The word that it is open was lost, but only an open channel carries data.
@@ -871,7 +881,8 @@ impl Channels {
                 self.events.push_back(ChannelEvent::Contested { mac, astray });
             }
             LinkEvent::Struck(excluded) => self.events.push_back(ChannelEvent::Struck(excluded)),
-            LinkEvent::ModeChanged => self.events.push_back(ChannelEvent::ModeChanged),
+            LinkEvent::TakenForDead => self.doubt_at_once(now),
+            LinkEvent::ModeChanged => self.on_mode_changed(now, link),
         }
         self.tick(now, link);
     }

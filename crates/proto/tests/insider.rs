@@ -338,7 +338,7 @@ impl Segment {
     fn signal(&mut self) -> Signal {
         let sound = [Verb::Connect, Verb::Connect, Verb::Accept, Verb::Refuse, Verb::Opened];
         let others =
-            [Verb::OpenedAck, Verb::Close, Verb::CloseAck, Verb::Tally, Verb::Tally, Verb::Unknown(99)];
+            [Verb::OpenedAck, Verb::Close, Verb::CloseAck, Verb::Tally, Verb::Ask, Verb::Unknown(99)];
         let verb = if self.dice.once_in(2) { self.dice.of(&sound) } else { self.dice.of(&others) };
         let mut number = || self.dice.near(3, u64::MAX);
         let (units, late, lost, incomplete) = (number(), number(), number(), number());

@@ -60,6 +60,8 @@ pub enum CloseCause {
     PeerStopped,
     /// Somebody ended it by hand.
     Revoked,
+    /// This station was silent for too long, and the sender ended the channel.
+    WasSilent,
     /// A code that this version does not know.
     Unknown(u32),
 }
@@ -101,6 +103,11 @@ impl CloseCause {
             Self::Revoked => {
                 "somebody ended the channel by hand, with 'rota channel close'; open it again if it is needed"
             }
+            Self::WasSilent => {
+                "this station was silent for too long, because its node or host stood still or its link was \
+                 down, and the sender ended the channel; let the program listen again before opening the \
+                 channel again"
+            }
             Self::Unknown(_) => {
                 "the channel ended for a reason that this version does not know; update rota here"
             }
@@ -108,7 +115,7 @@ impl CloseCause {
     }
 
     /// All causes with a code: the first has code 1.
-    const KNOWN: [Self; 10] = [
+    const KNOWN: [Self; 11] = [
         Self::Finished,
         Self::SenderDied,
         Self::StationVanished,
@@ -119,6 +126,7 @@ impl CloseCause {
         Self::ReceiverClosed,
         Self::PeerStopped,
         Self::Revoked,
+        Self::WasSilent,
     ];
 
     fn code(self) -> u64 {

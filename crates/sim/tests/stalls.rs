@@ -2,7 +2,7 @@
 
 mod support;
 
-use rota_proto::{Settings, Why};
+use rota_proto::{ChannelEvent, CloseCause, Settings, Why};
 use rota_sim::faults::Happened;
 use rota_sim::sweep::{self, Campaign, STALLS};
 use rota_sim::{World, WorldSpec};
@@ -90,6 +90,41 @@ fn a_silent_death_costs_others_what_the_announced_stalls_allow() {
     world.wires.unplug(1, rota_units::Instant::FAR, &random);
     let gap = longest_gap(&mut world, ms(2_000));
     assert!(gap > ms(500), "with fixed timers it takes {gap}");
+}
+
+/// The receiver's node stood still for a second: its channel stayed open, and it knew nothing of the units
+/// that were left out or had no slot meanwhile.
+#[test]
+fn a_receiver_that_stood_still_learns_that_its_channel_is_over_and_counts_its_units() {
+    for (seed, stall) in [(6, 1_000), (7, 3_000)] {
+        let mut world = ring(seed, true);
+        let sent = world.hosts[0].node.as_ref().expect("alive").own_channels().next().expect("open").channel;
+        let units = |world: &mut World, count| {
+            for _ in 0..count {
+                world.unit(0, rota_proto::ChannelId(sent), 6_250);
+                world.run_for(TRT);
+            }
+        };
+        units(&mut world, 30);
+        world.pause(4, ms(stall));
+        units(&mut world, 5);
+        world.run_for(ms(stall + 600));
+        let closed = |index: usize| {
+            world.hosts[index].events.iter().find_map(|event| match event {
+                ChannelEvent::Closed { cause, stated, tally, .. } => Some((*cause, *stated, *tally)),
+                _ => None,
+            })
+        };
+        let (cause, stated, at_sender) = closed(0).expect("the sender ended it");
+        assert_eq!(cause, CloseCause::PeerGone);
+        let (cause, told, at_receiver) = closed(4).expect("the receiver ended it");
+        assert_eq!((cause, told), (CloseCause::WasSilent, stated));
+        let units = stated.expect("stated").units;
+        assert_eq!(at_receiver.units + at_receiver.lost + at_receiver.incomplete, units, "each counts once");
+        assert_eq!(at_receiver.lost, at_sender.lost, "{stall} ms: {at_receiver:?} {at_sender:?}");
+        assert!(at_receiver.lost > 0, "{at_receiver:?}");
+        assert_eq!(world.violations(), []);
+    }
 }
 
 /// A station that is stopped for longer than the ring is patient is claimed, and is let in again.

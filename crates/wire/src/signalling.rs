@@ -22,6 +22,8 @@ pub enum Verb {
     CloseAck,
     /// "These are my counts so far", from a receiver on which something went wrong.
     Tally,
+    /// "Does this channel go on? These are my counts", from a receiver that its ring took for dead.
+    Ask,
     /// A verb of a later version.
     Unknown(u8),
 }
@@ -37,6 +39,7 @@ impl Verb {
             Self::Close => 6,
             Self::CloseAck => 7,
             Self::Tally => 8,
+            Self::Ask => 9,
             Self::Unknown(code) => code,
         }
     }
@@ -51,13 +54,14 @@ impl Verb {
             6 => Self::Close,
             7 => Self::CloseAck,
             8 => Self::Tally,
+            9 => Self::Ask,
             other => Self::Unknown(other),
         }
     }
 
     /// True if a [`Tally`] follows: the counts of a receiver.
     pub const fn has_tally(self) -> bool {
-        matches!(self, Self::Tally | Self::CloseAck)
+        matches!(self, Self::Tally | Self::CloseAck | Self::Ask)
     }
 }
 
@@ -120,7 +124,7 @@ pub struct Signal {
     pub final_unit: u64,
     /// How many of these the program left out; only in [`Verb::Close`], in the place of the bound.
     pub left_out: u64,
-    /// The counts of units, in [`Verb::Tally`] and [`Verb::CloseAck`]; other verbs do not send them.
+    /// The counts of units, in the verbs of [`Verb::has_tally`]; other verbs do not send them.
     pub tally: Tally,
 }
 

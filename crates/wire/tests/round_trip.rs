@@ -165,7 +165,7 @@ proptest! {
     fn signals_read_back(
         verb in prop::sample::select(vec![
             Verb::Connect, Verb::Accept, Verb::Refuse, Verb::Opened, Verb::OpenedAck, Verb::Close,
-            Verb::CloseAck, Verb::Tally, Verb::Unknown(200),
+            Verb::CloseAck, Verb::Tally, Verb::Ask, Verb::Unknown(200),
         ]),
         (code, service, label, channel) in any::<(u8, u16, u16, u64)>(),
         (unit_octets_max, period_ns, bound_ns, final_unit) in any::<(u32, u32, u64, u64)>(),
@@ -178,7 +178,7 @@ proptest! {
         };
         let (late, lost) = (bound_ns >> 8, u64::from(period_ns));
         let tally = Tally { units: channel, late, lost, incomplete: final_unit, latest_by_ns: bound_ns };
-        let has_tally = matches!(verb, Verb::Tally | Verb::CloseAck);
+        let has_tally = matches!(verb, Verb::Tally | Verb::CloseAck | Verb::Ask);
         let signal = if has_tally { Signal { tally, ..signal } } else { signal };
         let octets = if has_tally { Signal::OCTETS } else { Signal::OCTETS - Tally::OCTETS };
         prop_assert_eq!(signal.emit(&mut [0; 200]), octets);

@@ -8,7 +8,7 @@ use super::ease::PAUSE;
 use super::host::GateOpening;
 use super::{
     BACKLOG_AGAIN, COMMANDS, DEVICE, DOORBELL, Data, FRAMES_OUT_A_TURN, GATE, LEAVE_WAIT, LLC, Measured,
-    READY_MAX, Stopped, system, view,
+    READY_MAX, Stopped, behind, system, view,
 };
 use crate::commands::Note;
 use crate::gate::Egress;
@@ -54,9 +54,12 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         self.begin_turn(woke);
         self.hear_again(woke)?;
-        // The token first: other ready work can wait for it, but the ring must not wait for that work.
-        if ready.contains(&DEVICE) {
+        // The token first: other ready work can wait for it, but the ring must not wait for that work. A
+        // process that was stopped wakes without being told of the frames that wait.
+        if ready.contains(&DEVICE) || behind::overslept(due.max(armed), woke) {
             self.receive()?;
+        } else {
+            self.behind.read_all();
         }
         if self.has_commands || ready.contains(&COMMANDS) {
             self.commands(woke)?;
@@ -72,8 +75,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.look_at_rings(woke, ready)?;
         self.look_at_card(woke);
         self.open_gate()?;
-        if self.node.deadline() <= woke {
+        if self.node.deadline() <= woke && self.behind.may_judge() {
             self.node.handle_deadline(woke);
+            self.behind.judged();
         }
         self.wake_receivers();
         self.wills.renew(&self.node);

@@ -33,11 +33,16 @@ impl Channels {
             if channel.has_news() {
                 visit.until(channel.tell_at);
             }
+            if let Some(doubt) = channel.doubt {
+                visit.word(u64::from(doubt.cause.code()) << 8 | u64::from(doubt.tries));
+                visit.until(doubt.again);
+            }
             if !channel.opened {
                 visit.since(channel.since, super::UNOPENED_PATIENCE);
                 visit.word(channel.taker.id);
             }
         }
+        self.unheard.iter().for_each(|(_, end)| visit.word(end.channel));
         let listeners = self.listeners.iter().chain(&self.returning);
         listeners.for_each(|listener| visit.word(listener.id));
         visit.word(self.returning.len() as u64);

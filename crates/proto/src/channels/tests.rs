@@ -152,6 +152,68 @@ fn a_channel_goes_on_with_a_station_that_has_another_number() {
 }
 
 /// Who is in a ring has a number: only what was open to one that has none has ended.
+/// A receiver that its ring took for dead kept its channel for ever, and its sender had forgotten it.
+#[test]
+fn who_was_taken_for_dead_asks_for_its_channels_and_is_told_of_their_end() {
+    let mut ledger = Ledger::new();
+    let open = ledger.opened_by(B, 70);
+    ledger.sent();
+    let dead = |ledger: &mut Ledger| {
+        ledger.channels.on_link_event(ledger.now, LinkEvent::TakenForDead, &mut ledger.link);
+        ledger.sent()
+    };
+    assert_eq!(dead(&mut ledger), [(B, Verb::Ask)]);
+    assert_eq!(dead(&mut ledger), [], "one question at a time");
+    ledger.hear(B, Verb::Opened, 70);
+    ledger.sent();
+    assert_eq!((ledger.repeated(), ledger.closed()), (vec![], vec![]), "it goes on");
+    dead(&mut ledger);
+    let end = Signal { code: CloseCause::PeerGone.code(), final_unit: 9, ..Signal::new(Verb::Close, 70, 1) };
+    ledger.channels.on_signal(ledger.now, B, &end, &mut ledger.link);
+    let told: Vec<_> = core::iter::from_fn(|| ledger.channels.next_event()).collect();
+    let lost = |event: &ChannelEvent| match event {
+        ChannelEvent::Closed { channel, cause: CloseCause::WasSilent, tally, .. } if *channel == open => {
+            tally.lost
+        }
+        _ => 0,
+    };
+    assert_eq!(told.iter().map(lost).max(), Some(9), "{told:?}");
+    // A sender that never answers.
+    let open = ledger.opened_by(C, 71);
+    dead(&mut ledger);
+    for _ in 0..9 {
+        assert_eq!(ledger.repeated(), [(C, Verb::Ask)]);
+    }
+    assert_eq!(ledger.repeated(), []);
+    assert_eq!(ledger.closed(), [(open, CloseCause::WasSilent)]);
+}
+
+#[test]
+fn a_sender_repeats_an_end_that_its_receiver_could_not_hear() {
+    let mut ledger = Ledger::new();
+    let sent = ledger.open(B);
+    ledger.channels.outgoing[0].contract.bound = Span::from_millis(40);
+    ledger.channels.outgoing[0].state = Sending::Open { acknowledged: true };
+    ledger.sent();
+    ledger.hear(B, Verb::Ask, sent.0);
+    assert_eq!(ledger.sent(), [(B, Verb::Opened)], "it goes on");
+    ledger.channels.state(sent, Stated { units: 30, left_out: 4 });
+    ledger.gone(B);
+    ledger.channels.on_link_event(ledger.now, LinkEvent::Released { channel: sent }, &mut ledger.link);
+    assert!(ledger.channels.outgoing.is_empty(), "its program hears of it at once");
+    ledger.sent();
+    for _ in 0..2 {
+        ledger.hear(B, Verb::Ask, sent.0);
+        let [(to, end)] = ledger.signals().try_into().expect("one answer");
+        // A repeated signal goes to the station's group address.
+        assert!(to == B || to.is_group());
+        assert_eq!((end.verb, end.code), (Verb::Close, CloseCause::PeerGone.code()));
+        assert_eq!((end.final_unit, end.left_out), (30, 4));
+    }
+    ledger.hear(C, Verb::Ask, sent.0);
+    assert_eq!(ledger.sent(), [], "the channel of another station");
+}
+
 /// Reports had the late units only: a monitor at a third station showed 0 lost ones.
 #[test]
 fn a_report_of_either_end_states_all_units_that_were_not_there_as_promised() {

@@ -7,7 +7,7 @@ use super::contested::Sign;
 use super::counters::next_stamp;
 use super::outbox::Pending;
 use super::visit::Stage;
-use super::{Mode, Rether, Stamp};
+use super::{LinkEvent, Mode, Rether, Stamp};
 use crate::io::{Output, StationId};
 use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
@@ -190,6 +190,7 @@ impl Rether {
         self.note_deaths(at, &token.dead);
         self.changes.settle(&token.dead);
         self.wills.settle(&token.dead);
+        let known = self.list.as_ref().is_some_and(|list| list.dead.contains(self.station));
         self.note_list(token);
         self.heed_round(token);
         self.list_stamp = stamp;
@@ -199,6 +200,9 @@ impl Rether {
         if token.dead.contains(self.station) {
             // Declared dead while alive: what was reserved is gone; being heard clears the mark.
             self.lose_reservations();
+            if !known {
+                self.event(LinkEvent::TakenForDead);
+            }
             if !self.leaving && !self.is_out(at) {
                 self.outbox.push_back(Pending::Announce);
             }

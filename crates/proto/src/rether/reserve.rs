@@ -93,6 +93,8 @@ pub enum LinkEvent {
     },
     /// A station is left out for what it did.
     Struck(Excluded),
+    /// The others have declared this station dead.
+    TakenForDead,
     /// The mode changed.
     ModeChanged,
 }

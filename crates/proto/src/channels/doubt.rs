@@ -1,0 +1,110 @@
+//! A receiver that was silent for too long asks the senders of its open channels if these go on.
+//!
+//! The others declare a station dead that stands still or is cut off. The senders to it end their channels at
+//! once and wait for no answer, because a dead station gives none. If the station lives, a list tells it that
+//! it was dead, or it learns that its ring is over. It then asks the sender of each open channel. A sender
+//! that still has the channel states the contract again. A sender that has ended it repeats the end with the
+//! units of the channel, so that both ends count the same units. If no sender answers, the receiver ends the
+//! channel without that statement.
+
+use super::{ChannelEvent, Channels, ENDED_MAX, Incoming, SIGNAL_INTERVAL, Sending};
+use crate::cause::CloseCause;
+use crate::rether::{ModeName, Rether};
+use rota_units::Instant;
+use rota_wire::{MacAddr, Signal, Verb};
+
+/// How often a receiver asks. A station that joins its ring again needs up to a second for it.
+const TRIES: u8 = 10;
+
+/// The doubt whether an open channel goes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Doubt {
+    /// The cause of the end, if no sender answers.
+    pub(super) cause: CloseCause,
+    pub(super) tries: u8,
+    /// When the receiver asks next.
+    pub(super) again: Instant,
+}
+
+impl Channels {
+    /// The others have declared this station dead, and their channels to it are over.
+    pub(super) fn doubt_at_once(&mut self, now: Instant) {
+        self.doubt(Doubt { cause: CloseCause::WasSilent, tries: 0, again: now });
+    }
+
+    /// Outside a ring no channel goes on. A sender that ends a channel in good order says so by itself.
+    pub(super) fn on_mode_changed(&mut self, now: Instant, link: &Rether) {
+        if link.mode() != ModeName::Token {
+            self.doubt(Doubt { cause: CloseCause::PeerGone, tries: 0, again: now + SIGNAL_INTERVAL });
+        }
+        self.events.push_back(ChannelEvent::ModeChanged);
+    }
+
+    fn doubt(&mut self, doubt: Doubt) {
+        for channel in self.incoming.iter_mut().filter(|channel| channel.opened) {
+            channel.doubt.get_or_insert(doubt);
+        }
+    }
+
+    /// When a receiver asks next.
+    pub(super) fn doubt_deadline(&self) -> Instant {
+        let doubts = self.incoming.iter().filter_map(|channel| channel.doubt);
+        doubts.map(|doubt| doubt.again).min().unwrap_or(Instant::FAR)
+    }
+
+    /// Asks the senders of doubtful channels, and ends the channels of those that never answer.
+    pub(super) fn ask_senders(&mut self, now: Instant, link: &mut Rether) {
+        for channel in &mut self.incoming {
+            let ask = channel.ask_signal();
+            let Some(doubt) = channel.doubt.as_mut().filter(|doubt| now >= doubt.again) else { continue };
+            doubt.again = now + SIGNAL_INTERVAL;
+            doubt.tries += 1;
+            if doubt.tries <= TRIES {
+                link.send_signal(now, channel.peer, ask);
+            }
+        }
+        let is_over = |channel: &Incoming| channel.doubt.is_some_and(|doubt| doubt.tries > TRIES);
+        while let Some(at) = self.incoming.iter().position(is_over) {
+            let cause = self.incoming[at].doubt.map_or(CloseCause::PeerGone, |doubt| doubt.cause);
+            self.end_incoming(at, cause, None, Some((now, &mut *link)));
+        }
+    }
+
+    /// A receiver asks if a channel goes on.
+    pub(super) fn on_ask(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+        self.on_tally(from, signal);
+        let known = self.answered(from, signal).map(|channel| match channel.state {
+            Sending::Open { .. } | Sending::Draining => Some(channel.signal(Verb::Opened)),
+            Sending::Closing => Some(channel.signal(Verb::Close)),
+            _ => None,
+        });
+        let over = || self.unheard.iter().find(|(to, end)| *to == from && end.channel == signal.channel);
+        if let Some(answer) = known.unwrap_or_else(|| over().map(|(_, end)| *end)) {
+            link.send_signal(now, from, answer);
+        }
+    }
+
+    /// Remembers the ends that no receiver has acknowledged, of channels that were open.
+    pub(super) fn remember_unheard(&mut self) {
+        let was_open = |channel: &&super::Outgoing| channel.contract.bound > rota_units::Span::ZERO;
+        for channel in self.outgoing.iter().filter(was_open).filter(|channel| channel.is_given_up()) {
+            if self.unheard.len() == ENDED_MAX {
+                self.unheard.pop_front();
+            }
+            self.unheard.push_back((channel.peer, channel.signal(Verb::Close)));
+        }
+    }
+}
+
+impl super::Outgoing {
+    /// No answer to its end is waited for any more.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.state == Sending::Closing && self.tries > 5
+    }
+}
+
+impl Incoming {
+    fn ask_signal(&self) -> Signal {
+        Signal { verb: Verb::Ask, ..self.tally_signal() }
+    }
+}
