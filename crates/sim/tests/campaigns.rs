@@ -185,7 +185,12 @@ fn seeds_that_once_broke_a_rule_keep_it() {
 
 /// Broken when this was written, and not mended: `verify/README.md` says which and what is known. A seed that
 /// keeps every rule has no business here.
-const OPEN: [(Campaign, u64); 0] = [];
+const OPEN: [(Campaign, u64); 4] = [
+    (Campaign::Product, 475_174),
+    (Campaign::Product, 506_463),
+    (Campaign::Product, 510_810),
+    (Campaign::Product, 516_558),
+];
 
 #[test]
 fn what_is_open_is_said_and_still_broken() {
