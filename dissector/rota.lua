@@ -168,6 +168,7 @@ field("late", ProtoField.uint64, "Late", base.DEC)
 field("lost", ProtoField.uint64, "Lost", base.DEC)
 field("incomplete", ProtoField.uint64, "Incomplete", base.DEC)
 field("latest_by", ProtoField.uint64, "Latest by (ns)", base.DEC)
+field("unread", ProtoField.uint64, "Not read by the receiving program in time", base.DEC)
 field("delay_longest", ProtoField.uint64, "Longest delay (ns)", base.DEC)
 field("delay_of_late", ProtoField.uint64, "Longest delay of late (ns)", base.DEC)
 field("rest", ProtoField.bytes, "Octets of a later version")
@@ -368,6 +369,7 @@ BODIES[14] = function(r, past)
     -- In captures of earlier versions a close-ack ends here.
     if verb == 8 or verb == 9 or verb == 7 and r.at < past then
         r:all { { "units", 8 }, { "late", 8 }, { "lost", 8 }, { "incomplete", 8 }, { "latest_by", 8 } }
+        r:all { { "unread", 8 } }
     end
     return verb and (VERBS[verb] or "verb " .. verb)
 end
@@ -402,12 +404,12 @@ BODIES[16] = function(r)
     r:all { { "rotation", 4 }, { "rotation_longest", 4 }, { "queued", 4 }, { "channels_in_all", 2 } }
     local channels = r:uint("channels", 1)
     for _ = 1, channels or 0 do
-        r:below("Channel", 105, function()
+        r:below("Channel", 113, function()
             r:all { { "channel", 8 }, { "peer", 2 }, { "label", 2 } }
             r:bits(1, { "sends", "one_clock" })
             r:all { { "unit_octets_max", 4 }, { "period", 4 }, { "tht", 4 }, { "bound", 8 }, { "units", 8 } }
             r:all { { "fragments", 8 }, { "octets", 8 }, { "late", 8 }, { "lost", 8 } }
-            r:all { { "incomplete", 8 }, { "latest_by", 8 }, { "delay_longest", 8 }, { "delay_of_late", 8 } }
+            r:all { { "incomplete", 8 }, { "latest_by", 8 }, { "unread", 8 }, { "delay_longest", 8 }, { "delay_of_late", 8 } }
         end)
     end
     return channels and channels .. " channels"

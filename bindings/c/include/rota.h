@@ -89,6 +89,7 @@ typedef struct rota_tally {
     uint64_t lost;          /* nothing of them came */
     uint64_t incomplete;    /* came in part */
     uint64_t latest_by_ns;  /* by how much the latest missed its bound */
+    uint64_t unread;        /* of the lost and incomplete: they came, and the receiving program did not read them in time */
 } rota_tally;
 
 /* `refusal` may be NULL; it is filled where ROTA_REFUSED is returned. */

@@ -132,12 +132,13 @@ pub struct Tally {
     lost: u64,
     incomplete: u64,
     latest_by_ns: u64,
+    unread: u64,
 }
 
 impl From<ChannelTally> for Tally {
     fn from(tally: ChannelTally) -> Self {
-        let ChannelTally { units, late, lost, incomplete, latest_by_ns } = tally;
-        Self { units, late, lost, incomplete, latest_by_ns }
+        let ChannelTally { units, late, lost, incomplete, latest_by_ns, unread } = tally;
+        Self { units, late, lost, incomplete, latest_by_ns, unread }
     }
 }
 

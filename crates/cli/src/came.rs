@@ -113,7 +113,8 @@ mod tests {
     #[test]
     fn no_number_of_the_other_end_is_too_large() {
         let all = u64::MAX;
-        let came = ChannelTally { units: all, late: all, lost: all, incomplete: all, latest_by_ns: all };
+        let (units, late, lost) = (all, all, all);
+        let came = ChannelTally { units, late, lost, incomplete: all, latest_by_ns: all, unread: all };
         let rest = Rest { unsent: all, unknown: all };
         assert_eq!(end(&came, rest, Some(all), None).map(|end| end.exit), Some(Exit::Broken));
     }

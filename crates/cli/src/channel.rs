@@ -160,9 +160,14 @@ fn list(format: Format) -> Result<Exit, Failure> {
     }
     for channel in channels {
         let way = if channel.sending { "to" } else { "from" };
-        let TallyInfo { late, lost, incomplete, .. } = channel.tally;
+        let TallyInfo { late, lost, incomplete, unread, .. } = channel.tally;
         let broken = match late + lost + incomplete {
             0 => String::new(),
+            _ if unread > 0 => {
+                format!(
+                    "  {late} late, {lost} lost, {incomplete} in part; {unread} of these not read in time"
+                )
+            }
             _ => format!("  {late} late, {lost} lost, {incomplete} in part"),
         };
         outln!(

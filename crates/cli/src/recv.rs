@@ -131,13 +131,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let missing = report.stated.map_or(0, |stated| stated.saturating_sub(seen));
     // Gaps in the numbers count also where the sender states fewer units than it numbered.
     report.came.lost = tally.lost.max(missing);
-    let unread = missing.saturating_sub(tally.lost);
-    if args.over == Over::Channel && unread > 0 {
-        eprintln!(
-            "rota: {unread} of the lost units came, but this program did not read them in time; neither node \
-             nor the sender knows of that"
-        );
-    }
+    report.came.unread = tally.unread;
     report.stalls = source.stalls();
     let failure = received.err();
     report.ended = failure.as_ref().map(|failure| failure.sentence.clone());

@@ -147,6 +147,8 @@ impl Listener {
             } = message.body
             {
                 let sink = open_sink(message.descriptors)?;
+                // Before anything is read: the node counts only what is read after this.
+                self.session.tell(&Request::Reads { channel });
                 let peer = Peer { mac, name, node };
                 let session = self.session.clone();
                 let came = ChannelTally::default();
@@ -260,12 +262,12 @@ impl RecvChannel {
     }
 
     /// The counts of the channel's units so far. `units`, `lost` and `incomplete` count the units that this
-    /// program received or missed: a program that is too slow loses units that its node had received. `late`
-    /// and `latest_by_ns` come from the node, which has the kernel's stamps. Units passed over for newer ones
-    /// count.
+    /// program received or missed. `late` and `latest_by_ns` come from the node, which has the kernel's
+    /// stamps, and so does `unread`: a program that is too slow loses units that its node had received, and
+    /// its node reports them to the sender. Units passed over for newer ones count.
     pub fn tally(&self) -> ChannelTally {
-        let ChannelTally { late, latest_by_ns, .. } = self.sink.board.tally();
-        ChannelTally { late, latest_by_ns, ..self.came }
+        let ChannelTally { late, latest_by_ns, unread, .. } = self.sink.board.tally();
+        ChannelTally { late, latest_by_ns, unread, ..self.came }
     }
 
     fn counted(&mut self, unit: Unit) -> Unit {

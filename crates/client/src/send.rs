@@ -355,8 +355,10 @@ impl SendChannel {
         let (before, now, sent) = (self.before.tally, board.tally(), board.units_sent());
         let waiting = if is_over { self.unsent() } else { 0 };
         let never_left = ring.left_out().saturating_add(waiting);
-        // The report of the receiver's node has these units, unless it is an old one.
-        let lost = now.lost.max(never_left);
+        // The report of the receiver's node has these units, unless it is an old one or the receiver died. In
+        // addition it has those that the program there did not read.
+        let unread = now.unread.saturating_sub(now.incomplete);
+        let lost = now.lost.max(never_left.saturating_add(unread));
         let gone = (lost - never_left).saturating_add(now.incomplete);
         let others = sent.saturating_sub(gone);
         let units = if is_over { now.units.min(others) } else { others };
@@ -366,6 +368,7 @@ impl SendChannel {
             lost: before.lost.saturating_add(lost),
             incomplete: before.incomplete.saturating_add(now.incomplete),
             latest_by_ns: before.latest_by_ns.max(now.latest_by_ns),
+            unread: before.unread.saturating_add(now.unread),
         }
     }
 

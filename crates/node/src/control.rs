@@ -316,6 +316,7 @@ impl Control<'_> {
                 charge: None,
                 board: None,
                 offer: Vec::new(),
+                reader: None,
                 buffers,
                 room_octets,
                 before: 0,
@@ -465,6 +466,7 @@ impl Control<'_> {
                 return;
             }
         };
+        let (ring, board, reader) = sink.into_parts();
         let session = &mut self.sessions[at];
         let listened = session.listens.swap_remove(place);
         let owned = Owned {
@@ -479,8 +481,9 @@ impl Control<'_> {
             contract,
             source: None,
             charge: None,
-            board: Some(sink.board.clone()),
+            board: Some(board.clone()),
             offer,
+            reader: Some(reader),
             buffers,
             room_octets: contract.unit_octets_max,
             before,
@@ -489,7 +492,6 @@ impl Control<'_> {
             change_untold: false,
         };
         session.channels.push(owned);
-        let (ring, board) = sink.into_parts();
         board.set_state(ChannelState::Open, None);
         let memory = SinkMemory { ring, board, _charge: Some(charge) };
         self.data.say(Command::AttachSink { channel, memory });

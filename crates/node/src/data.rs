@@ -8,6 +8,7 @@ mod stalls;
 mod strangers;
 mod turn;
 mod units;
+mod unread;
 
 pub(crate) use host::HostFrames;
 
@@ -36,7 +37,7 @@ use rota_proto::{
     Output, Payloads, PortId, Received,
 };
 use rota_shm::control::{LlcInfo, LlcPeer};
-use rota_shm::{ChannelCounter, ChannelTally, TraceFile, UnitDescriptor};
+use rota_shm::{ChannelCounter, ChannelTally, TraceFile, UnitDescriptor, Unread};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use std::io;
@@ -126,6 +127,8 @@ struct Sink {
     channel: ChannelId,
     memory: SinkMemory,
     pushed: bool,
+    /// The units of which the machine knows that they were not read.
+    unread: Unread,
 }
 
 /// The rings that units and messages are copied from.
@@ -434,7 +437,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     fn deliver(&mut self, delivery: &rota_proto::Delivery, frame: &[u8]) {
-        let Some(sink) = self.sinks.iter_mut().find(|sink| sink.channel == delivery.channel) else { return };
+        let index = self.sinks.iter().position(|sink| sink.channel == delivery.channel);
+        let Some((index, sink)) = index.map(|index| (index, &mut self.sinks[index])) else { return };
         let start = usize::from(delivery.offset);
         let Some(payload) = frame.get(start..start + usize::from(delivery.octets)) else { return };
         let unit = &delivery.descriptor;
@@ -457,6 +461,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         };
         sink.memory.board.count(counter, 1);
         sink.memory.board.count(ChannelCounter::Octets, payload.len() as u64);
+        self.note_unread(index);
     }
 
     /// Receivers are woken once a turn, however many frames came.
@@ -530,11 +535,12 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Command::AttachSink { channel, memory } => {
                 // One that has ended meanwhile is not heard of again: nobody would take its memory away.
                 if self.node.accept(at, channel) {
-                    self.sinks.push(Sink { channel, memory, pushed: false });
+                    self.sinks.push(Sink { channel, memory, pushed: false, unread: Unread::default() });
                 } else {
                     self.control.say(Note::Remains(Remains::Sink(memory)));
                 }
             }
+            Command::Watch { channel, page } => self.watch(channel, page),
             Command::Listen { ask, mut listener } => {
                 let result = self.listen(&mut listener);
                 self.control.say(Note::Listening { ask, result });
@@ -549,11 +555,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.state_units(at, channel);
                 self.node.revoke(at, channel);
             }
-            Command::Abort { channel } => {
-                self.state_units(at, channel);
-                self.node.abort(at, channel);
-                self.forget(channel);
-            }
+            Command::Abort { channel } => self.abort(at, channel),
             Command::Resize { ask, channel, unit_octets_max } => {
                 let result = self.node.resize(at, channel, unit_octets_max);
                 self.control.say(Note::Resizing { ask, result });

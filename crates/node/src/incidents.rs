@@ -31,14 +31,27 @@ struct Kept {
 /// The event of an incident that is still going on.
 struct Pending {
     event: u64,
-    kind: (String, bool),
+    kind: Kind,
     from: Instant,
+    /// The cause that the newest event of this kind names.
+    cause: Option<CauseInfo>,
 }
 
-/// Incidents of one kind that follow each other are counted. Units that their program left out are a kind of
-/// their own: late units before them must not hide that cause.
-fn kind_of(info: &IncidentInfo) -> (String, bool) {
-    (info.event.clone(), info.is_left_out())
+/// An event, the cause that it names itself, and the channel of a program that does not read.
+type Kind = (String, Option<String>, u64);
+
+/// Incidents of one kind that follow each other are counted. Units that a program left out or did not read
+/// are kinds of their own: late units before them must not hide that cause.
+fn kind_of(info: &IncidentInfo) -> Kind {
+    let cause = info.own_cause().map(|cause| cause.kind.clone());
+    let channel = if cause.as_deref() == Some(CauseInfo::UNREAD) { info.channel } else { 0 };
+    (info.event.clone(), cause, channel)
+}
+
+/// Of units that were not read the newest event states how many there are.
+fn renew(known: &mut [CauseInfo], newest: Option<&CauseInfo>) {
+    let Some(newest) = newest.filter(|newest| newest.kind == CauseInfo::UNREAD) else { return };
+    known.iter_mut().filter(|cause| cause.kind == newest.kind).for_each(|cause| cause.clone_from(newest));
 }
 
 /// All that the control thread knows of the log.
@@ -59,8 +72,9 @@ impl Incidents {
     pub(crate) fn begin(&mut self, now: Instant, event: u64) -> Option<IncidentInfo> {
         let record = self.look(event)?;
         let kind = kind_of(&record);
-        if self.pending.iter().any(|pending| pending.kind == kind) {
+        if let Some(pending) = self.pending.iter_mut().find(|pending| pending.kind == kind) {
             // Part of the one that goes on.
+            pending.cause = record.own_cause().cloned();
             return None;
         }
         let alike = self.kept.iter_mut().rfind(|kept| kind_of(&kept.info) == kind);
@@ -68,9 +82,10 @@ impl Incidents {
         if let Some(kept) = again {
             kept.info.more += 1;
             kept.info.last_ns = record.at_ns;
+            renew(&mut kept.info.causes, record.own_cause());
             return None;
         }
-        self.pending.push(Pending { event, kind, from: now });
+        self.pending.push(Pending { event, kind, from: now, cause: None });
         Some(record)
     }
 
@@ -80,9 +95,9 @@ impl Incidents {
         let (head, half) = (log.head(), log.wanted() / 2);
         let is_over =
             |pending: &mut Pending| now >= pending.from + AFTER || head.saturating_sub(pending.event) >= half;
-        let over: Vec<u64> = self.pending.extract_if(.., is_over).map(|pending| pending.event).collect();
-        for event in over {
-            self.keep(event);
+        let over: Vec<Pending> = self.pending.extract_if(.., is_over).collect();
+        for pending in over {
+            self.keep(pending.event, pending.cause.as_ref());
         }
         if self.pending.is_empty() { Instant::FAR } else { now + LOOK_EVERY }
     }
@@ -100,7 +115,7 @@ impl Incidents {
         None
     }
 
-    fn keep(&mut self, event: u64) {
+    fn keep(&mut self, event: u64, newest: Option<&CauseInfo>) {
         let Some(log) = &mut self.log else { return };
         log.rewind();
         let Ok(wanted) = u32::try_from(log.wanted()) else { return };
@@ -137,6 +152,7 @@ impl Incidents {
         }
         self.number += 1;
         (about.number, about.events) = (self.number, events);
+        renew(&mut about.causes, newest);
         if self.kept.len() == KEPT_MAX {
             self.kept.pop_front();
         }
@@ -148,7 +164,7 @@ impl Incidents {
     pub(crate) fn explain(&mut self, now: Instant, journal: &crate::journal::Journal) {
         let fresh = |kept: &&mut Kept| now.as_nanos().saturating_sub(kept.info.at_ns) < EXPLAINED.as_nanos();
         for kept in self.kept.iter_mut().filter(fresh) {
-            kept.info.causes.retain(|cause| cause.kind == CauseInfo::LEFT_OUT);
+            kept.info.causes.retain(CauseInfo::is_of_event);
             kept.info.causes.extend(journal.causes(Instant::from_nanos(kept.info.at_ns)));
         }
     }
@@ -266,6 +282,30 @@ mod tests {
         assert_eq!(kept.iter().map(|info| &*info.verdict).collect::<Vec<_>>(), ["late", "left-out"]);
         let causes: Vec<&str> = kept[1].causes.iter().map(|cause| &*cause.sentence).collect();
         assert_eq!(causes, ["the sending program left out 14 overdue units"]);
+    }
+
+    /// Each event says how many units the program of a channel has not read so far.
+    #[test]
+    fn units_that_were_not_read_are_one_incident_of_each_channel_with_the_newest_number() {
+        let (mut file, mut incidents) = log(64);
+        let mut happen = |incidents: &mut Incidents, channel, at: u64, all| {
+            let (event, verdict) = (TraceEvent::Missed, TraceVerdict::Unread);
+            let (at_ns, extra) = (ms(at).as_nanos(), [1, 1, all]);
+            let none = TraceRecord::default();
+            let index = file.push(&TraceRecord { event, verdict, channel, extra, at_ns, ..none });
+            incidents.begin(ms(at), index).is_some()
+        };
+        assert!(happen(&mut incidents, 7, 0, 1) && happen(&mut incidents, 8, 1, 1));
+        assert!(!happen(&mut incidents, 7, 100, 4), "part of the one that goes on");
+        incidents.turn(ms(300));
+        let causes = |incidents: &Incidents| -> Vec<String> {
+            incidents.list().into_iter().map(|info| info.own_cause().unwrap().sentence.clone()).collect()
+        };
+        let said = |units| format!("the receiving program did not read in time: {units}");
+        assert_eq!(causes(&incidents), [said("4 units"), said("1 unit")]);
+        assert!(!happen(&mut incidents, 7, 2_000, 60), "the same again");
+        assert_eq!(causes(&incidents), [said("60 units"), said("1 unit")]);
+        assert_eq!(incidents.list()[0].more, 1);
     }
 
     #[test]

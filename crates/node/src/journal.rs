@@ -374,8 +374,8 @@ fn late(last: &Look, look: &Look) -> Vec<Line> {
     let broken = |row: &ChannelRow| row.late.saturating_add(row.lost).saturating_add(row.incomplete);
     let line = |(key, row): (&(u64, bool), &ChannelRow)| {
         let before = last.channels.get(key).map_or(0, broken);
-        let ChannelRow { units, late, lost, incomplete, latest_by_ns, .. } = *row;
-        let tally = ChannelTally { units, late, lost, incomplete, latest_by_ns };
+        let ChannelRow { units, late, lost, incomplete, latest_by_ns, unread, .. } = *row;
+        let tally = ChannelTally { units, late, lost, incomplete, latest_by_ns, unread };
         let broken = crate::tally::sentence(&tally).filter(|_| broken(row) > before)?;
         let (way, peer) = (if key.1 { "to" } else { "from" }, look.name_of(row.peer));
         let bound = Span::from_nanos(row.bound_ns);

@@ -201,6 +201,7 @@ fn channel_row(station: u16, at: Instant, said: &ChannelReport) -> ChannelRow {
         lost: said.lost,
         incomplete: said.incomplete,
         latest_by_ns: said.latest_by_ns,
+        unread: said.unread,
         delay_max_ns: said.delay_max_ns,
         delay_recent_ns: said.delay_recent_ns,
     }

@@ -7,7 +7,7 @@ use crate::status::Facts;
 use rota_admission::Pace;
 use rota_proto::{ChannelId, CloseCause, Contract, Listener};
 use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request, SocketError};
-use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
+use rota_shm::{Board, ChannelState, NodeSocket, NodeSource, ReaderFile};
 use rota_units::{Instant, Span};
 use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -75,6 +75,8 @@ pub(crate) struct Owned {
     pub(crate) board: Option<Board>,
     /// The files of an incoming channel, until its program is told of it.
     pub(crate) offer: Vec<OwnedFd>,
+    /// Where the program of an incoming channel says what it has read, until it has mapped it.
+    pub(crate) reader: Option<ReaderFile>,
     pub(crate) buffers: u16,
     /// The largest unit that its memory holds.
     pub(crate) room_octets: u32,
@@ -207,6 +209,7 @@ impl Session {
                 self.ask(ask, asked, Command::Open { ask, to, service, request }, data)
             }
             Request::Mapped { channel } => self.mapped(ChannelId(channel), data),
+            Request::Reads { channel } => self.reads(ChannelId(channel), data),
             Request::Listen { service, from, buffers } => {
                 let listener = Listening { id: ask, service, buffers: buffers.clamp(1, 64) };
                 let command =
@@ -223,8 +226,7 @@ impl Session {
             }
             Request::Circulate { duration_ns } => {
                 let until = now + Span::from_nanos(duration_ns.min(60_000_000_000));
-                data.say(Command::Circulate { until });
-                self.reply(&Reply::Done, &[])
+                self.done(Command::Circulate { until }, data)
             }
             Request::Incidents => self.wait_for(ask, Asked::Incidents),
             Request::Incident { number } => self.wait_for(ask, Asked::Incident { number }),
@@ -239,6 +241,11 @@ impl Session {
             Request::LlcCancel => self.cancel_socket(ask, data),
             Request::Counters => self.reply(&Reply::Counters, &[facts.counters.descriptor()]),
         }
+    }
+
+    fn done(&self, command: Command, data: &ControlEnd) -> bool {
+        data.say(command);
+        self.reply(&Reply::Done, &[])
     }
 
     fn trace(&self, facts: &Facts) -> bool {
@@ -301,6 +308,19 @@ impl Session {
         let memory = SourceMemory { ring, board, doorbell, _charge: charge };
         data.say(Command::AttachSource { channel, memory });
         self.reply(&Reply::Done, &[])
+    }
+
+    /// The program has mapped the memory of a channel that it accepted. Nobody waits for an answer; of a
+    /// channel that has ended meanwhile nothing is to be said.
+    fn reads(&mut self, channel: ChannelId, data: &ControlEnd) -> bool {
+        let owned = self.channels.iter_mut().find(|owned| owned.channel == channel);
+        match owned.and_then(|owned| owned.reader.take()).map(|file| file.mapped()) {
+            Some(Ok(page)) => data.say(Command::Watch { channel, page }),
+            // The data thread must not touch what a program may still cut holes into.
+            Some(Err(_)) => data.say(Command::Abort { channel }),
+            None => {}
+        }
+        true
     }
 
     fn close(&mut self, channel: u64, ask: u64, data: &ControlEnd) -> bool {

@@ -5,8 +5,8 @@ use rota_wire::Tally;
 
 /// As it stands on a board.
 pub(crate) fn on_board(tally: Tally) -> ChannelTally {
-    let Tally { units, late, lost, incomplete, latest_by_ns } = tally;
-    ChannelTally { units, late, lost, incomplete, latest_by_ns }
+    let Tally { units, late, lost, incomplete, latest_by_ns, unread } = tally;
+    ChannelTally { units, late, lost, incomplete, latest_by_ns, unread }
 }
 
 /// The broken promises in words; `None` if every promise was kept.

@@ -34,6 +34,10 @@ const LOOK_EVERY: Span = Span::from_millis(100);
 /// The control thread is woken for each kind of incident at most this often.
 const INCIDENT_EVERY: Span = Span::from_millis(100);
 
+/// The first of the alarms of programs that do not read; their channels share them.
+const UNREAD_ALARM: usize = 6;
+const UNREAD_ALARMS: usize = 4;
+
 /// What is known of an open channel.
 struct Known {
     channel: ChannelId,
@@ -41,6 +45,8 @@ struct Known {
     label: u16,
     bound: Span,
     judge: Judge,
+    /// On a channel that sends: units that its receiver's node has reported as not read.
+    unread: u64,
 }
 
 /// Something of which an incident should be kept.
@@ -85,7 +91,7 @@ pub(crate) struct Tracer {
     link_down: bool,
     look_again: Instant,
     /// What went wrong, by its kind: many late units must not hide one lost station.
-    alarms: [Alarm; 6],
+    alarms: [Alarm; UNREAD_ALARM + UNREAD_ALARMS],
 }
 
 impl Tracer {
@@ -115,7 +121,7 @@ impl Tracer {
             last_token: [0; 12],
             link_down: false,
             look_again: Instant::ZERO,
-            alarms: [Alarm::default(); 6],
+            alarms: [Alarm::default(); UNREAD_ALARM + UNREAD_ALARMS],
         }
     }
 
@@ -131,6 +137,12 @@ impl Tracer {
         let index = file.push(record);
         let alarm = match record.event {
             TraceEvent::Missed if record.verdict == TraceVerdict::LeftOut => 5,
+            TraceEvent::Missed if record.verdict == TraceVerdict::Unread => {
+                let alarm = UNREAD_ALARM + (record.channel % UNREAD_ALARMS as u64) as usize;
+                // The newest one says how many there are by now.
+                self.alarms[alarm].event = Some(index);
+                return;
+            }
             TraceEvent::Missed => 0,
             TraceEvent::Refused => 1,
             // Who says goodbye is not lost.
@@ -209,6 +221,28 @@ impl Tracer {
             (at.as_nanos(), self.seen.station, channel.0, TraceRecord::default());
         let times = TraceRecord { at_ns, noted_ns: at_ns, ..none };
         self.note(&TraceRecord { event, verdict, src, channel, label, number, extra, ..times });
+    }
+
+    /// The program of a channel that is received here did not read so many units in time, from this one on,
+    /// and so many in all.
+    pub(crate) fn unread(&mut self, at: Instant, channel: ChannelId, number: u64, [units, all]: [u64; 2]) {
+        self.note_unread(at, channel, number, [units, 1, all]);
+    }
+
+    /// The receiver's node of a channel of this station has reported its counts.
+    fn reported(&mut self, at: Instant, channel: ChannelId, unread: u64) {
+        let known = self.known.iter_mut().find(|known| known.channel == channel && known.label != 0);
+        let Some(known) = known.filter(|known| unread > known.unread) else { return };
+        let more = unread - known.unread;
+        known.unread = unread;
+        self.note_unread(at, channel, 0, [more, 0, unread]);
+    }
+
+    fn note_unread(&mut self, at: Instant, channel: ChannelId, number: u64, extra: [u64; 3]) {
+        let (event, verdict) = (TraceEvent::Missed, TraceVerdict::Unread);
+        let (at_ns, src, channel) = (at.as_nanos(), self.seen.station, channel.0);
+        let times = TraceRecord { at_ns, noted_ns: at_ns, ..TraceRecord::default() };
+        self.note(&TraceRecord { event, verdict, src, channel, number, extra, ..times });
     }
 
     /// A frame that was handed to the device, or that it had no room for.
@@ -457,7 +491,9 @@ impl Tracer {
                 let (channel, noted_ns, none) = (channel.0, at_ns, TraceRecord::default());
                 self.note(&TraceRecord { event, src, channel, extra, octets, at_ns, noted_ns, ..none });
             }
-            ChannelEvent::Closed { channel, cause, stated, .. } => {
+            ChannelEvent::Told { channel, tally } => self.reported(now, *channel, tally.unread),
+            ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
+                self.reported(now, *channel, tally.unread);
                 self.closed(now, *channel, *cause, *stated);
             }
             ChannelEvent::Contested { .. } => {}
@@ -466,17 +502,14 @@ impl Tracer {
             }
             ChannelEvent::Refusal { mac, why, here } => self.refused_station(now, *mac, *why, *here, node),
             ChannelEvent::MembersChanged => self.members(now, node),
-            ChannelEvent::ModeChanged
-            | ChannelEvent::Told { .. }
-            | ChannelEvent::Probed { .. }
-            | ChannelEvent::NoMemory { .. } => {}
+            ChannelEvent::ModeChanged | ChannelEvent::Probed { .. } | ChannelEvent::NoMemory { .. } => {}
         }
     }
 
     fn learn(&mut self, channel: ChannelId, label: u16, contract: &Contract, same_clock: bool) {
         if self.known.len() < CHANNELS_MAX {
             let judge = Judge::new(contract, same_clock);
-            self.known.push(Known { channel, label, bound: contract.bound, judge });
+            self.known.push(Known { channel, label, bound: contract.bound, judge, unread: 0 });
         }
     }
 

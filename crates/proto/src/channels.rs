@@ -22,6 +22,7 @@ mod stated;
 mod strays;
 #[cfg(test)]
 mod tests;
+mod unread;
 
 use crate::cause::CloseCause;
 use crate::io::{ChannelId, Destination, UnitDescriptor};
@@ -37,6 +38,7 @@ use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
 pub use stated::Stated;
 use std::collections::VecDeque;
 use strays::Strays;
+pub use unread::Unread;
 
 /// What a program asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,7 +23,9 @@ mod rng;
 pub use cause::CloseCause;
 pub use channels::follow::{Follow, Followed};
 pub use channels::lateness::OneWay;
-pub use channels::{ChannelEvent, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated};
+pub use channels::{
+    ChannelEvent, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread,
+};
 pub use io::{
     ChannelId, Delivery, Destination, FrameBuf, GateOrder, Grant, HostTag, Input, Lane, Output, Payloads,
     PortId, Received, StationId, UnitDescriptor, UnitFate, UnitRef,

@@ -1,7 +1,7 @@
 //! The machines of one station, composed.
 
 use crate::channels::{
-    ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated,
+    ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread,
 };
 use crate::io::{
     ChannelId, Delivery, FrameBuf, HostTag, Input, LLC_TAGS, Output, PortId, Received, StationId, UnitFate,
@@ -278,6 +278,11 @@ impl Node {
     /// offered: to be called before the channel ends, so that its receiver learns of all of them.
     pub fn state_units(&mut self, channel: ChannelId, stated: Stated) {
         self.channels.state(channel, stated);
+    }
+
+    /// The program of a channel that is received here has not read so many units in time, since it began.
+    pub fn unread(&mut self, channel: ChannelId, unread: Unread) {
+        self.channels.unread(channel, unread);
     }
 
     /// Sends what is ready, gives the reservation back, tells the peer.

@@ -342,7 +342,7 @@ impl Segment {
         let verb = if self.dice.once_in(2) { self.dice.of(&sound) } else { self.dice.of(&others) };
         let mut number = || self.dice.near(3, u64::MAX);
         let (units, late, lost, incomplete) = (number(), number(), number(), number());
-        let tally = Tally { units, late, lost, incomplete, latest_by_ns: number() };
+        let tally = Tally { units, late, lost, incomplete, latest_by_ns: number(), unread: lost };
         let bound_ns = self.dice.near(40_000_000, u64::MAX);
         Signal {
             tally,
@@ -391,7 +391,7 @@ impl Segment {
         let (units, octets, bound_ns, latest_by_ns) = (all, all, all, all);
         let (late, lost, incomplete) = (all, all, all);
         let counts = ChannelReport { units, octets, late, lost, incomplete, ..Default::default() };
-        report.push(ChannelReport { bound_ns, latest_by_ns, ..counts });
+        report.push(ChannelReport { bound_ns, latest_by_ns, unread: all, ..counts });
         report
     }
 

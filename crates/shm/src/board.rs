@@ -157,6 +157,10 @@ pub struct ChannelTally {
     pub incomplete: u64,
     /// By how much the latest of the late units missed its bound, ns.
     pub latest_by_ns: u64,
+    /// Of the lost and incomplete units: those that the receiver's node had received, and its program did
+    /// not read in time.
+    #[serde(default)]
+    pub unread: u64,
 }
 
 impl ChannelTally {
@@ -165,7 +169,8 @@ impl ChannelTally {
         self.late.saturating_add(self.lost).saturating_add(self.incomplete)
     }
 
-    /// "3 behind the bound, by at most 40 ms, 1 lost, 2 in part", where `bound` is "the bound"; `None` if
+    /// "3 behind the bound, by at most 40 ms, 1 lost, 2 in part, of these 2 that the receiving program did
+    /// not read in time", where `bound` is "the bound"; `None` if
     /// every promise was kept. The lateness is left out where it is not known (zero).
     pub fn words_of_broken(&self, bound: &str) -> Option<String> {
         let by = Span::from_nanos(self.latest_by_ns);
@@ -173,12 +178,14 @@ impl ChannelTally {
         let late = (self.late > 0).then(|| format!("{} behind {bound}{by}", self.late));
         let lost = (self.lost > 0).then(|| format!("{} lost", self.lost));
         let part = (self.incomplete > 0).then(|| format!("{} in part", self.incomplete));
-        let parts: Vec<String> = [late, lost, part].into_iter().flatten().collect();
+        let unread = (self.unread > 0)
+            .then(|| format!("of these {} that the receiving program did not read in time", self.unread));
+        let parts: Vec<String> = [late, lost, part, unread].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    fn words(&self) -> [u64; 5] {
-        [self.units, self.late, self.lost, self.incomplete, self.latest_by_ns]
+    fn words(&self) -> [u64; 6] {
+        [self.units, self.late, self.lost, self.incomplete, self.latest_by_ns, self.unread]
     }
 }
 
@@ -426,9 +433,9 @@ struct BoardRead<'a>(&'a ReadPages);
 
 impl BoardRead<'_> {
     fn tally(&self) -> ChannelTally {
-        let [units, late, lost, incomplete, latest_by_ns] =
+        let [units, late, lost, incomplete, latest_by_ns, unread] =
             std::array::from_fn(|place| self.0.load(TALLY + 8 * place));
-        ChannelTally { units, late, lost, incomplete, latest_by_ns }
+        ChannelTally { units, late, lost, incomplete, latest_by_ns, unread }
     }
 
     fn state(&self) -> ChannelState {

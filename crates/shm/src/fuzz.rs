@@ -9,7 +9,7 @@ use crate::layout::{
     TraceHeader, TraceSlot, board_file_octets, tx_file_octets,
 };
 use crate::memfd::{self, SIZE_SEALS};
-use crate::memory::{NodeSource, SourceShape, open_sink};
+use crate::memory::{NodeSource, ReaderFile, SourceShape, open_sink};
 use crate::raw::WritePages;
 use crate::trace::TraceReader;
 
@@ -57,7 +57,8 @@ pub fn fuzz_rx_ring(data: &[u8]) {
     };
     let header = [BOARD_MAGIC, LAYOUT_VERSION, 5_000, 0, SLOTS as u64, slot_octets as u64];
     header.iter().enumerate().for_each(|(word, &value)| pages.store(word * 8, value));
-    let open = || file.try_clone().ok().and_then(|file| open_sink(vec![file]).ok());
+    let reader = || ReaderFile::create().ok().map(ReaderFile::into_descriptor);
+    let open = || open_sink(vec![file.try_clone().ok()?, reader()?]).ok();
     let Some(mut client) = open() else { return };
     let mut into = Vec::new();
     for chunk in data.chunks_exact(11) {

@@ -14,7 +14,7 @@ use crate::layout::{
     TxDescriptor, TxHeader, UNIT_OCTETS_MAX, board_file_octets, sequence_shut, tx_file_octets,
 };
 use crate::memfd::{self, FINAL_SEALS};
-use crate::memory::{MemoryError, NodeSource, SinkShape, SourceShape, open_sink, open_source};
+use crate::memory::{MemoryError, NodeSource, ReaderFile, SinkShape, SourceShape, open_sink, open_source};
 use crate::raw::WritePages;
 use crate::{Hostile, NodeSink, UnitDescriptor};
 
@@ -179,8 +179,20 @@ fn a_client_refuses_files_that_are_none_of_a_channel() {
     assert!(is_refused(swapped));
     let no_memory = vec![ring.try_clone().unwrap(), doorbell.try_clone().unwrap(), doorbell];
     assert!(is_refused(no_memory));
-    assert!(matches!(open_sink(vec![board]), Err(MemoryError::NotOurs { .. })), "it is a sending channel");
-    assert!(matches!(open_sink(vec![ring]), Err(MemoryError::NotOurs { .. })));
+    let is_no_sink = |file| matches!(open_sink(vec![file, reader()]), Err(MemoryError::NotOurs { .. }));
+    assert!(is_no_sink(board), "it is a sending channel");
+    assert!(is_no_sink(ring));
+    let sink = NodeSink::create(SinkShape { slots: 4, fragment_octets: 100, unit_octets_max: 100 }).unwrap();
+    let [board, _] = sink.descriptors().try_into().unwrap();
+    let board = || board.try_clone_to_owned().unwrap();
+    for files in [vec![board()], vec![board(), board()], vec![board(), reader(), reader()]] {
+        assert!(matches!(open_sink(files), Err(MemoryError::NotOurs { .. })));
+    }
+    assert!(open_sink(vec![board(), reader()]).is_ok());
+}
+
+fn reader() -> std::os::fd::OwnedFd {
+    ReaderFile::create().unwrap().into_descriptor()
 }
 
 #[test]
@@ -216,7 +228,7 @@ fn a_board_whose_slots_do_not_fit_its_file_is_refused() {
         memfd::seal(&file, FINAL_SEALS).unwrap();
         let header = [BOARD_MAGIC, LAYOUT_VERSION, 30_000, 0, slots, slot_octets];
         header.iter().enumerate().for_each(|(word, &value)| pages.store(word * 8, value));
-        open_sink(vec![file]).map(drop)
+        open_sink(vec![file, reader()]).map(drop)
     };
     assert_eq!(open(4, 9_024), Ok(()));
     for (slots, slot_octets) in [
@@ -244,8 +256,8 @@ fn a_board_whose_slots_do_not_fit_its_file_is_refused() {
 fn a_slot_holds_what_its_ring_was_made_for_and_no_more() {
     let shape = SinkShape { slots: 4, fragment_octets: 8_936, unit_octets_max: 30_000 };
     let mut node = NodeSink::create(shape).unwrap();
-    let file = node.descriptors()[0].try_clone_to_owned().unwrap();
-    let mut client = open_sink(vec![file]).unwrap();
+    let files = node.descriptors().iter().map(|file| file.try_clone_to_owned().unwrap()).collect();
+    let mut client = open_sink(files).unwrap();
     let sent: Vec<u8> = (0..30_000_u32).map(|at| (at % 251) as u8).collect();
     for (fragment, piece) in sent.chunks(8_936).enumerate() {
         let offset = fragment as u32 * 8_936;

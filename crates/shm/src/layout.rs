@@ -12,7 +12,7 @@ pub const BOARD_MAGIC: u64 = u64::from_be_bytes(*b"RotaChan");
 /// First word of a counters file: "RotaCntr".
 pub const COUNTERS_MAGIC: u64 = u64::from_be_bytes(*b"RotaCntr");
 /// Version of all layouts in this module; the two sides must agree exactly.
-pub const LAYOUT_VERSION: u64 = 5;
+pub const LAYOUT_VERSION: u64 = 6;
 /// Most octets of a unit in one fragment: an MTU of 9,000 without Rota's own 64.
 pub const FRAGMENT_OCTETS_MAX: u32 = 8_936;
 /// Most octets of a message in one slot of a socket's receive ring.
@@ -70,8 +70,8 @@ pub struct BoardHeader {
     /// See [`crate::ChannelCounter`].
     pub counters: [u64; CHANNEL_COUNTERS],
     /// The counts of units, as the receiver's node counted them; see [`crate::ChannelTally`].
-    pub tally: [u64; 5],
-    reserved_4: [u64; 11],
+    pub tally: [u64; 6],
+    reserved_4: [u64; 10],
     /// What became of a socket's messages, by number modulo [`COMPLETIONS`].
     pub completions: [u64; COMPLETIONS],
 }
@@ -88,6 +88,16 @@ pub struct TxHeader {
     /// Units of a channel that the client has left out: they have numbers, and no slot in the ring.
     pub left_out: u64,
     reserved: [u64; 4],
+}
+
+/// The file that both ends of a receive ring write.
+#[repr(C)]
+pub struct ReaderHeader {
+    /// Index of the next fragment that neither the client has read nor the node has overwritten. Both raise
+    /// it by compare-and-exchange: the client after it has copied a fragment, the node before it overwrites
+    /// one.
+    pub taken: u64,
+    reserved: [u64; 7],
 }
 
 /// Head of one slot of the client-written ring; the unit's octets follow.
@@ -223,6 +233,8 @@ pub const TRACE_SLOTS_AT: usize = size_of::<TraceHeader>() + TRACE_STATIONS * si
 pub const COUNTER_NAME_OCTETS: usize = 56;
 /// Octets before the first receive slot.
 pub const BOARD_OCTETS: usize = size_of::<BoardHeader>();
+/// Octets of the file that both ends of a receive ring write.
+pub const READER_OCTETS: usize = size_of::<ReaderHeader>();
 /// Octets before the first slot of the client-written ring.
 pub const TX_HEADER_OCTETS: usize = size_of::<TxHeader>();
 
@@ -234,6 +246,7 @@ const _: () = {
     assert!(offset_of!(BoardHeader, event) == 216);
     assert!(offset_of!(BoardHeader, counters) == 256);
     assert!(offset_of!(BoardHeader, completions) == 512);
+    assert!(size_of::<ReaderHeader>() == 64 && offset_of!(BoardHeader, tally) == 384);
     assert!(size_of::<TxHeader>() == 64 && size_of::<TxDescriptor>() == 64);
     assert!(size_of::<RxDescriptor>() == 64 && offset_of!(RxDescriptor, shape) == 48);
     assert!(size_of::<CountersHeader>() == 64 && size_of::<CounterEntry>() == 64);

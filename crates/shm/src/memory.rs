@@ -10,13 +10,13 @@ use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, 
 
 use crate::board::{Board, BoardView, EventSeen};
 use crate::layout::{
-    BOARD_MAGIC, BOARD_OCTETS, BoardHeader, COMPLETIONS, LAYOUT_VERSION, PIECE_OCTETS, RxRing, SLOTS_MAX,
-    UNIT_OCTETS_MAX, board_file_octets, tx_file_octets,
+    BOARD_MAGIC, BOARD_OCTETS, BoardHeader, COMPLETIONS, LAYOUT_VERSION, PIECE_OCTETS, READER_OCTETS, RxRing,
+    SLOTS_MAX, UNIT_OCTETS_MAX, board_file_octets, tx_file_octets,
 };
 use crate::memfd::{self, FINAL_SEALS, SIZE_SEALS};
 use crate::message::Sleep;
 use crate::raw::{ReadPages, Waited, WritePages};
-use crate::ring::{RxReader, RxWriter, TxReader, TxWriter};
+use crate::ring::{ReaderPage, RxReader, RxWriter, TxReader, TxWriter};
 use rota_units::Span;
 
 /// How many octets on a bell are counted at once; more than one are there only when nobody hushed them.
@@ -95,6 +95,13 @@ pub struct NodeSink {
     /// What the client is told.
     pub board: Board,
     file: OwnedFd,
+    reader: ReaderFile,
+}
+
+/// The file in which the program of a receiving channel says how far it has read, until it has mapped it.
+pub struct ReaderFile {
+    file: OwnedFd,
+    pages: Arc<WritePages>,
 }
 
 /// What a socket's memory must hold.
@@ -335,7 +342,7 @@ fn open_tx(
 }
 
 impl NodeSink {
-    /// Makes the file of a receiving channel.
+    /// Makes the files of a receiving channel.
     ///
     /// # Errors
     /// [`MemoryError::Shape`] or [`MemoryError::Kernel`] (out of memory or descriptors).
@@ -345,17 +352,44 @@ impl NodeSink {
             .filter(|_| (1..=UNIT_OCTETS_MAX).contains(&unit_octets_max))
             .ok_or(MemoryError::Shape { slots, unit_octets_max })?;
         let (file, pages) = board(unit_octets_max, 0, ring)?;
-        Ok(Self { ring: RxWriter::new(pages.clone(), ring), board: Board::new(pages), file })
+        let ring = RxWriter::new(pages.clone(), ring).counting();
+        Ok(Self { ring, board: Board::new(pages), file, reader: ReaderFile::create()? })
     }
 
-    /// What goes to the client: the node-written file.
+    /// What goes to the client, in this order: the node-written file, the file that both write.
     pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        vec![self.file.as_fd()]
+        vec![self.file.as_fd(), self.reader.file.as_fd()]
     }
 
-    /// Ring and board; closes our descriptor of the file, which the client has by now.
-    pub fn into_parts(self) -> (RxWriter, Board) {
-        (self.ring, self.board)
+    /// Ring, board and the file that both write; closes our descriptor of the node-written file, which the
+    /// client has by now.
+    pub fn into_parts(self) -> (RxWriter, Board, ReaderFile) {
+        (self.ring, self.board, self.reader)
+    }
+}
+
+impl ReaderFile {
+    pub(crate) fn create() -> Result<Self, MemoryError> {
+        let file = memfd::create("rota-read", READER_OCTETS).map_err(kernel("make a memory file"))?;
+        memfd::seal(&file, SIZE_SEALS).map_err(kernel("seal a memory file"))?;
+        let pages = WritePages::map(&file, READER_OCTETS).map_err(kernel("map a memory file"))?;
+        Ok(Self { file, pages: Arc::new(pages) })
+    }
+
+    /// What goes to the client.
+    pub(crate) fn into_descriptor(self) -> OwnedFd {
+        self.file
+    }
+
+    /// To be called when the client says that it has mapped its files: see [`NodeSource::mapped`]. Only then
+    /// may the data thread look at the page, which a hole would cost a page fault.
+    ///
+    /// # Errors
+    /// [`MemoryError::Kernel`] when the seals do not hold: the page must not be looked at.
+    pub fn mapped(&self) -> Result<ReaderPage, MemoryError> {
+        memfd::seal(&self.file, FINAL_SEALS).map_err(kernel("seal a client's memory file"))?;
+        self.pages.read().settle();
+        Ok(ReaderPage(self.pages.clone()))
     }
 }
 
@@ -389,14 +423,20 @@ pub fn open_source(descriptors: Vec<OwnedFd>) -> Result<ClientSource, MemoryErro
 /// # Errors
 /// [`MemoryError::NotOurs`] when they are something else, [`MemoryError::Kernel`] when mapping fails.
 pub fn open_sink(descriptors: Vec<OwnedFd>) -> Result<ClientSink, MemoryError> {
-    let Ok([board]) = <[OwnedFd; 1]>::try_from(descriptors) else {
-        return Err(MemoryError::NotOurs { found: "another number of files", wanted: "one file" });
+    let Ok([board, reader]) = <[OwnedFd; 2]>::try_from(descriptors) else {
+        return Err(MemoryError::NotOurs { found: "another number of files", wanted: "two files" });
     };
     let (pages, facts) = open_board(board)?;
     let Some(ring) = facts.received else {
         return Err(MemoryError::NotOurs { found: "a sending channel", wanted: "a receiving channel" });
     };
-    let ring = RxReader::new(pages.clone(), ring, facts.unit_octets_max);
+    let octets = memfd::fixed_octets(&reader).map_err(kernel("look at the file that both write"))?;
+    if octets != READER_OCTETS {
+        return Err(MemoryError::NotOurs { found: "a file of another size", wanted: "the reader's page" });
+    }
+    let read = WritePages::map(&reader, octets).map_err(kernel("map the file that both write"))?;
+    read.read().settle();
+    let ring = RxReader::new(pages.clone(), ring, facts.unit_octets_max).telling(Arc::new(read));
     Ok(ClientSink { ring, board: BoardView::new(pages) })
 }
 
@@ -438,7 +478,10 @@ fn open_board(file: OwnedFd) -> Result<(Arc<ReadPages>, BoardFacts), MemoryError
         return Err(MemoryError::NotOurs { found: "a file without a board", wanted: "a channel's board" });
     }
     if pages.load(offset_of!(BoardHeader, version)) != LAYOUT_VERSION {
-        return Err(MemoryError::NotOurs { found: "another layout version", wanted: "version 4" });
+        return Err(MemoryError::NotOurs {
+            found: "another layout version",
+            wanted: "the version of this program",
+        });
     }
     let small = |at| u32::try_from(pages.load(at)).ok();
     let ring = RxRing::stated(

@@ -13,7 +13,7 @@ pub const CHANNEL_ROWS: usize = 512;
 /// Most stations that do not fit in the table.
 pub const MISMATCH_ROWS: usize = 32;
 /// Version of the rows.
-const MONITOR_VERSION: u64 = 2;
+const MONITOR_VERSION: u64 = 3;
 /// Sequence, version and two reserved words.
 const HEAD_OCTETS: usize = 32;
 /// A writer that died inside its write must not hold a reader for ever.
@@ -210,6 +210,8 @@ row! {
         incomplete: u64,
         /// By how much the latest unit missed its bound, likewise.
         latest_by_ns: u64,
+        /// Of the lost and incomplete units: those that the receiving program did not read in time, likewise.
+        unread: u64,
         /// The longest delay; without a common clock the lateness against the quickest unit.
         delay_max_ns: u64,
         /// The same of the newest whole interval of its reports.

@@ -12,14 +12,14 @@ fn channel() -> (RxWriter, Board, ClientSink) {
         NodeSink::create(SinkShape { slots: 64, fragment_octets: 100, unit_octets_max: 1_000 }).unwrap();
     let files = node.descriptors().iter().map(|file| file.try_clone_to_owned().unwrap()).collect();
     let client = open_sink(files).unwrap();
-    let (ring, board) = node.into_parts();
+    let (ring, board, _) = node.into_parts();
     (ring, board, client)
 }
 
 #[test]
 fn each_count_of_a_channel_has_a_place_of_its_own() {
     let (_, board, client) = channel();
-    let tally = ChannelTally { units: 1, late: 2, lost: 3, incomplete: 4, latest_by_ns: 5 };
+    let tally = ChannelTally { units: 1, late: 2, lost: 3, incomplete: 4, latest_by_ns: 5, unread: 6 };
     board.set_tally(&tally);
     assert_eq!((board.tally(), client.board.tally()), (tally, tally));
 }

@@ -7,7 +7,7 @@ use crate::ethernet::MacAddr;
 use crate::fields::{Malformed, Reader, Writer};
 
 /// Most channels in one report; a station with more tells them in turn.
-pub const REPORT_CHANNELS_MAX: usize = 11;
+pub const REPORT_CHANNELS_MAX: usize = 10;
 
 /// What traffic is counted as, in the order of [`ReportHead::kinds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +114,8 @@ pub struct ChannelReport {
     pub incomplete: u64,
     /// By how much the latest of the late units missed its bound, ns.
     pub latest_by_ns: u64,
+    /// Of the lost and incomplete units: those that came and that the receiving program did not read in time.
+    pub unread: u64,
     /// The longest delay (or lateness) ever, ns.
     pub delay_max_ns: u64,
     /// The longest in the newest whole interval, ns.
@@ -222,6 +224,7 @@ impl ChannelReport {
             lost: reader.u64()?,
             incomplete: reader.u64()?,
             latest_by_ns: reader.u64()?,
+            unread: reader.u64()?,
             delay_max_ns: reader.u64()?,
             delay_recent_ns: reader.u64()?,
         })
@@ -232,7 +235,7 @@ impl ChannelReport {
         writer.u64(self.channel).u16(self.peer).u16(self.label).u8(flags);
         writer.u32(self.unit_octets_max).u32(self.period_ns).u32(self.tht_ns).u64(self.bound_ns);
         writer.u64(self.units).u64(self.fragments).u64(self.octets).u64(self.late);
-        writer.u64(self.lost).u64(self.incomplete).u64(self.latest_by_ns);
+        writer.u64(self.lost).u64(self.incomplete).u64(self.latest_by_ns).u64(self.unread);
         writer.u64(self.delay_max_ns).u64(self.delay_recent_ns);
     }
 }
@@ -252,7 +255,7 @@ impl Report {
 }
 
 const HEAD_OCTETS: usize = 12 + 14 * 16 + 6 + 4 + 8 * 3 + 4 * 3 + 2 + 1;
-const CHANNEL_OCTETS: usize = 8 + 2 + 2 + 1 + 4 * 3 + 8 * 10;
+const CHANNEL_OCTETS: usize = 8 + 2 + 2 + 1 + 4 * 3 + 8 * 11;
 
 // A full report fits one frame of any Ethernet, behind the link header and before the tag.
 const _: () = assert!(HEAD_OCTETS + CHANNEL_OCTETS * REPORT_CHANNELS_MAX + 28 + 16 <= 1500);

@@ -78,11 +78,13 @@ pub struct Tally {
     pub incomplete: u64,
     /// By how much the latest of the late units missed its bound, ns.
     pub latest_by_ns: u64,
+    /// Of the lost and incomplete units: those that came and that the receiving program did not read in time.
+    pub unread: u64,
 }
 
 impl Tally {
     /// Octets of a tally.
-    pub const OCTETS: usize = 5 * 8;
+    pub const OCTETS: usize = 6 * 8;
 
     /// Units that were not there as promised.
     pub const fn broken(&self) -> u64 {
@@ -91,12 +93,13 @@ impl Tally {
 
     fn parse(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (units, late, lost) = (reader.u64()?, reader.u64()?, reader.u64()?);
-        let (incomplete, latest_by_ns) = (reader.u64()?, reader.u64()?);
-        Ok(Self { units, late, lost, incomplete, latest_by_ns })
+        let (incomplete, latest_by_ns, unread) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        Ok(Self { units, late, lost, incomplete, latest_by_ns, unread })
     }
 
     fn emit(&self, writer: &mut Writer<'_>) {
-        writer.u64(self.units).u64(self.late).u64(self.lost).u64(self.incomplete).u64(self.latest_by_ns);
+        writer.u64(self.units).u64(self.late).u64(self.lost);
+        writer.u64(self.incomplete).u64(self.latest_by_ns).u64(self.unread);
     }
 }
 
@@ -134,7 +137,7 @@ impl Signal {
 
     /// A signal with only the fields that every verb has.
     pub const fn new(verb: Verb, channel: u64, label: u16) -> Self {
-        let tally = Tally { units: 0, late: 0, lost: 0, incomplete: 0, latest_by_ns: 0 };
+        let tally = Tally { units: 0, late: 0, lost: 0, incomplete: 0, latest_by_ns: 0, unread: 0 };
         Self {
             verb,
             code: 0,

@@ -177,7 +177,8 @@ proptest! {
             tally: Tally::default(),
         };
         let (late, lost) = (bound_ns >> 8, u64::from(period_ns));
-        let tally = Tally { units: channel, late, lost, incomplete: final_unit, latest_by_ns: bound_ns };
+        let (incomplete, latest_by_ns) = (final_unit, bound_ns);
+        let tally = Tally { units: channel, late, lost, incomplete, latest_by_ns, unread: !bound_ns };
         let has_tally = matches!(verb, Verb::Tally | Verb::CloseAck | Verb::Ask);
         let signal = if has_tally { Signal { tally, ..signal } } else { signal };
         let octets = if has_tally { Signal::OCTETS } else { Signal::OCTETS - Tally::OCTETS };
@@ -189,7 +190,7 @@ proptest! {
     fn reports_read_back(
         words in prop::collection::vec(any::<u64>(), 32),
         (every_ms, stalls, rotation_ns, queued, channels_all) in any::<(u32, u32, u32, u32, u16)>(),
-        channels in prop::collection::vec(any::<([u64; 11], [u32; 3], [u16; 2], [bool; 2])>(), 0..=11),
+        channels in prop::collection::vec(any::<([u64; 11], [u32; 3], [u16; 2], [bool; 2])>(), 0..=10),
     ) {
         let load = |at: usize| Load { frames: words[at], octets: words[at + 1] };
         let mut report = Report::new(ReportHead {
@@ -214,7 +215,8 @@ proptest! {
         {
             let channel = ChannelReport {
                 channel, peer, label, sending, one_clock, unit_octets_max, period_ns, tht_ns, bound_ns,
-                units, fragments, octets, late, lost, incomplete, latest_by_ns, delay_max_ns, delay_recent_ns,
+                units, fragments, octets, late, lost, incomplete, latest_by_ns, unread: !lost, delay_max_ns,
+                delay_recent_ns,
             };
             prop_assert!(report.push(channel));
         }

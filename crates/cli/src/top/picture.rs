@@ -100,6 +100,8 @@ pub struct Channel {
     /// Units that came in part, likewise.
     #[serde(default)]
     pub incomplete: u64,
+    /// Of the lost and incomplete units: those that the receiving program did not read in time.
+    pub unread: u64,
     /// By how much the latest unit missed its bound; 0 without late units, absent where this station cannot
     /// know it.
     #[serde(default)]

@@ -228,9 +228,10 @@ pub fn of_gone(station: &Station, since: Instant, now: Instant) -> Warning {
 /// One channel.
 pub fn of_channel(channel: &Channel, late: Rose) -> Option<Warning> {
     let who = format!("channel {} from {} to {}", channel.label, channel.from, channel.to);
-    let Channel { units_received: units, late: behind, lost, incomplete, latest_by_ns, .. } = *channel;
+    let Channel { units_received: units, late: behind, lost, incomplete, latest_by_ns, unread, .. } =
+        *channel;
     let latest_by_ns = latest_by_ns.unwrap_or(0);
-    let tally = ChannelTally { units, late: behind, lost, incomplete, latest_by_ns };
+    let tally = ChannelTally { units, late: behind, lost, incomplete, latest_by_ns, unread };
     if let Some(broken) = tally.words_of_broken("the bound") {
         return Some(counted("late", &format!("{who}: of {units} units {broken}"), late));
     }

@@ -271,6 +271,7 @@ impl Watch {
             channel.late = channel.late.max(row.late);
             channel.lost = channel.lost.max(row.lost);
             channel.incomplete = channel.incomplete.max(row.incomplete);
+            channel.unread = channel.unread.max(row.unread);
             channel.latest_by_ns = match (channel.late, channel.latest_by_ns.max(behind_bound(row))) {
                 (0, _) => Some(0),
                 (_, by) => by.filter(|by| *by > 0),

@@ -5,7 +5,7 @@ use super::{pcapng, story, text};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::{Format, status};
-use rota::{IncidentInfo, Node};
+use rota::{CauseInfo, IncidentInfo, Node};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `rota trace incident`.
@@ -46,11 +46,11 @@ fn list(node: &mut Node, format: Format) -> Result<Exit, Failure> {
         let Some(about) = source.at(info.index) else { continue };
         let time = text::time_of_day(about.wall(info.at_ns));
         let more = if info.more == 0 { String::new() } else { format!(" ({} times more)", info.more) };
-        outln!(
-            "{:>3}  {time}  {}{more}",
-            info.number,
-            story::headline(&about, &source.name_of(source.own()))
-        );
+        // Of units that were not read the newest number counts, not that of the first event.
+        let unread = info.own_cause().filter(|cause| cause.kind == CauseInfo::UNREAD);
+        let what = unread.map(|cause| format!("channel {}: {}", info.channel, cause.sentence));
+        let what = what.unwrap_or_else(|| story::headline(&about, &source.name_of(source.own())));
+        outln!("{:>3}  {time}  {what}{more}", info.number);
     }
     Ok(Exit::Done)
 }

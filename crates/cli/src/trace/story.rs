@@ -23,6 +23,7 @@ pub enum Assumption {
     HostStall,
     OverSending,
     LeftOut,
+    Unread,
     LostFrame,
     LinkChange,
     /// A station fell silent, and from here nobody can see why.
@@ -52,6 +53,7 @@ impl Assumption {
             Self::HostStall => "host_stall",
             Self::OverSending => "over_sending",
             Self::LeftOut => "left_out",
+            Self::Unread => "unread",
             Self::LostFrame => "lost_frame",
             Self::LinkChange => "link_change",
             Self::StationSilent => "station_silent",
@@ -93,6 +95,11 @@ pub fn headline(about: &Entry, own: &str) -> String {
         (TraceEvent::Missed, TraceVerdict::LeftOut) => {
             format!("{} of channel {channel} never reached {own}: they were left out", units(record))
         }
+        (TraceEvent::Missed, TraceVerdict::Unread) => {
+            // How many there were in the end, the incident's cause says.
+            let place = if record.extra[1] == 1 { own } else { "the other station" };
+            format!("a program on {place} did not read units of channel {channel} in time")
+        }
         (TraceEvent::Missed, _) => {
             let late = Span::from_nanos(record.late_ns.unsigned_abs());
             let bound = Span::from_nanos(record.extra[0]);
@@ -118,6 +125,10 @@ pub fn headline(about: &Entry, own: &str) -> String {
         _ => format!("{}: {}", record.event.word(), text::what(about)),
     }
 }
+
+const UNREAD: &str = "The assumption that broke: the receiving program read too late. The units came to its \
+                      station; the program stood still, read too slowly or ended, and newer units took \
+                      their place.";
 
 /// "unit 7" or "units 7 to 9": those of which nothing came. Their number is the other end's word.
 fn units(record: &TraceRecord<'_>) -> String {
@@ -208,6 +219,9 @@ impl Scene<'_> {
         }
         if record.verdict == TraceVerdict::LeftOut {
             return (Assumption::LeftOut, self.left_out(own));
+        }
+        if record.verdict == TraceVerdict::Unread {
+            return (Assumption::Unread, UNREAD.into());
         }
         if self.any(&[TraceEvent::LinkDown, TraceEvent::LinkUp]) {
             let text =
@@ -520,6 +534,21 @@ mod tests {
         let missing = told(&[missing], 0);
         assert_eq!(missing.assumption, Assumption::LostFrame);
         assert!(missing.text.contains("units 12 to 14 of channel 7 never reached n2"), "{}", missing.text);
+    }
+
+    #[test]
+    fn units_that_were_not_read_are_laid_to_the_receiving_program() {
+        let mut out = late(0, 100);
+        (out.record.verdict, out.record.extra) = (TraceVerdict::Unread, [1, 1, 9]);
+        let said = told(&[out.clone(), stall(1, 60, 110)], 0);
+        assert_eq!(said.assumption, Assumption::Unread);
+        for part in
+            ["a program on n2 did not read units of channel 7 in time", "read too late. The units came"]
+        {
+            assert!(said.text.contains(part), "{part}: {}", said.text);
+        }
+        out.record.extra[1] = 0;
+        assert!(told(&[out], 0).text.contains("a program on the other station did not read units"));
     }
 
     /// The wire was said to have lost them.

@@ -96,6 +96,9 @@ pub fn what(entry: &Entry) -> String {
                     record.channel, record.number
                 )
             }
+            TraceVerdict::Unread => {
+                format!("channel {}: its program did not read {a} units in time, {c} in all", record.channel)
+            }
             _ => {
                 let deadline = deadline(entry).unwrap_or_default();
                 format!("channel {} unit {}: {deadline}", record.channel, record.number)

@@ -328,6 +328,7 @@ impl UnitSource for ChannelSource {
             lost: self.tally.lost.saturating_add(now.lost),
             incomplete: self.tally.incomplete.saturating_add(now.incomplete),
             latest_by_ns: self.tally.latest_by_ns.max(now.latest_by_ns),
+            unread: self.tally.unread.saturating_add(now.unread),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a channel has carried and how late it was, for monitors: nothing here changes what the ledger does.
 
 use super::follow::{Follow, Followed};
-use super::{ChannelEvent, Channels, Incoming, OneWay, Outgoing, Stated};
+use super::{ChannelEvent, Channels, Incoming, OneWay, Outgoing, Stated, Unread};
 use crate::io::{ChannelId, UnitDescriptor, UnitRef};
 use crate::rether::Rether;
 use rota_units::{Instant, Span};
@@ -13,8 +13,10 @@ const TALLY_INTERVAL: Span = Span::from_millis(1_000);
 /// The counts of one end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Meter {
-    /// The counts of units: at the receiver as counted, at the sender as last reported by its receiver.
+    /// The counts of units: at the receiver as they came, at the sender as last reported by its receiver.
     pub(super) tally: Tally,
+    /// Of the units that came here: those that the program did not read.
+    pub(super) unread: Unread,
     fragments: u64,
     octets: u64,
     follow: Follow,
@@ -43,6 +45,11 @@ impl Meter {
         }
     }
 
+    /// The counts so far.
+    pub(super) fn tally(&self) -> Tally {
+        self.unread.of(self.tally)
+    }
+
     /// A unit waits in the sender's ring.
     pub(super) fn offer(&mut self, unit: &UnitRef) {
         (self.offered, self.due) = (unit.octets, Instant::from_nanos(unit.schedule_ns));
@@ -62,7 +69,7 @@ impl Meter {
     pub(super) fn end(&mut self, sent: Option<Stated>) -> Tally {
         let found = std::mem::take(&mut self.follow).end(sent);
         self.count(&found);
-        self.tally
+        self.tally()
     }
 
     fn measure(&mut self, unit: &UnitDescriptor, bound: Span) {
@@ -103,7 +110,7 @@ impl Channels {
 
     /// The counts so far of a channel that is received here.
     pub(crate) fn received(&self, id: ChannelId) -> Option<Tally> {
-        self.incoming.iter().find(|channel| channel.id == id).map(|channel| channel.meter.tally)
+        self.incoming.iter().find(|channel| channel.id == id).map(|channel| channel.meter.tally())
     }
 
     /// Reports the counts to the senders of channels on which something went wrong since the last report.
@@ -111,7 +118,7 @@ impl Channels {
         for channel in self.incoming.iter_mut().filter(|channel| channel.has_news()) {
             if now >= channel.tell_at {
                 channel.tell_at = now + TALLY_INTERVAL;
-                channel.told = channel.meter.tally.broken();
+                channel.told = channel.meter.tally().broken();
                 link.send_signal(now, channel.peer, channel.tally_signal());
             }
         }
@@ -143,7 +150,7 @@ impl Channels {
             peer: link.number(channel.peer),
             label: channel.label,
             sending: false,
-            ..of(&channel.meter, contract, channel.meter.tally)
+            ..of(&channel.meter, contract, channel.meter.tally())
         })
     }
 }
@@ -151,11 +158,11 @@ impl Channels {
 impl Incoming {
     /// True if broken units were not yet reported to its sender.
     pub(super) fn has_news(&self) -> bool {
-        self.opened && self.meter.tally.broken() > self.told
+        self.opened && self.meter.tally().broken() > self.told
     }
 
     pub(super) fn tally_signal(&self) -> Signal {
-        Signal { tally: self.meter.tally, ..Signal::new(Verb::Tally, self.remote, self.label) }
+        Signal { tally: self.meter.tally(), ..Signal::new(Verb::Tally, self.remote, self.label) }
     }
 }
 
@@ -187,6 +194,7 @@ fn of(meter: &Meter, contract: &super::Contract, tally: Tally) -> ChannelReport 
         lost: tally.lost,
         incomplete: tally.incomplete,
         latest_by_ns: tally.latest_by_ns,
+        unread: tally.unread,
         delay_max_ns: meter.longest.as_nanos(),
         delay_recent_ns: meter.recent.as_nanos(),
         ..ChannelReport::default()

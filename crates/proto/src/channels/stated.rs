@@ -68,19 +68,18 @@ impl Outgoing {
 
     /// The counts so far: as the receiver reported them, and at least the units that were left out here.
     pub(super) fn tally(&self) -> Tally {
-        let tally = self.meter.tally;
-        Tally { lost: tally.lost.max(self.stated().left_out), ..tally }
+        with_lost(self.meter.tally, self.stated().left_out)
     }
 
     /// The counts at the end: units that never left are lost, also where no receiver is there to count them.
     /// Units that left have come if the receiver's node told of the end, except for those that it reported.
     /// Where it fell silent only those have come that it had counted in its last report.
     pub(super) fn final_tally(&self) -> Tally {
-        let (tally, all) = (self.meter.tally, self.stated().units);
-        let lost = tally.lost.max(all.saturating_sub(self.units));
-        let others = all.saturating_sub(lost).saturating_sub(tally.incomplete);
+        let all = self.stated().units;
+        let tally = with_lost(self.meter.tally, all.saturating_sub(self.units));
+        let others = all.saturating_sub(tally.lost).saturating_sub(tally.incomplete);
         let units = if self.confirmed { tally.units.max(others) } else { tally.units };
-        Tally { units, lost, ..tally }
+        Tally { units, ..tally }
     }
 
     /// The program has died, and units that still wait never leave. They are not stated to the receiver, who
@@ -92,6 +91,13 @@ impl Outgoing {
             (self.offered, self.told) = (all, all);
         }
     }
+}
+
+/// A receiver's report, which has these lost units already, or not yet. In addition it has those that its
+/// program did not read, of which some may be the ones in part.
+fn with_lost(told: Tally, units: u64) -> Tally {
+    let unread = told.unread.saturating_sub(told.incomplete);
+    Tally { lost: told.lost.max(units.saturating_add(unread)), ..told }
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use rota_wire::{FrameView, Key, Kind, Tally};
 
 const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xb]);
 const C: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xc]);
+/// Reports of counts are no closer to each other.
+const TALLY_EVERY: Span = Span::from_millis(1_000);
 
 struct Nothing;
 
@@ -220,13 +222,15 @@ fn a_report_of_either_end_states_all_units_that_were_not_there_as_promised() {
     let mut ledger = Ledger::new();
     ledger.open(B);
     ledger.opened_by(B, 70);
-    let tally = Tally { units: 5, late: 1, lost: 14, incomplete: 2, latest_by_ns: 800_000 };
+    let tally = Tally { units: 5, late: 1, lost: 14, incomplete: 2, latest_by_ns: 800_000, unread: 3 };
     ledger.channels.outgoing[0].meter.tally = tally;
-    ledger.channels.incoming[0].meter.tally = tally;
+    ledger.channels.incoming[0].meter.tally = Tally { units: 8, lost: 11, unread: 0, ..tally };
+    let unread = Unread { lost: 3, in_part: 0, incomplete: 0 };
+    ledger.channels.incoming[0].meter.unread = unread;
     for at in 0..2 {
         let said = ledger.channels.report_of(at, &ledger.link).expect("two ends");
-        let rota_wire::ChannelReport { late, lost, incomplete, latest_by_ns, .. } = said;
-        assert_eq!(Tally { units: 5, late, lost, incomplete, latest_by_ns }, tally, "end {at}");
+        let rota_wire::ChannelReport { late, lost, incomplete, latest_by_ns, unread, .. } = said;
+        assert_eq!(Tally { units: 5, late, lost, incomplete, latest_by_ns, unread }, tally, "end {at}");
     }
 }
 
@@ -315,6 +319,52 @@ fn a_channel_that_opens_to_a_station_without_a_number_ends() {
     }
     assert_eq!(ledger.closed(), [(id, CloseCause::PeerGone)]);
     assert!(ledger.channels.outgoing.is_empty());
+}
+
+/// They were known to the receiving program alone, and the sender's program ended with 0.
+#[test]
+fn units_that_the_receiving_program_did_not_read_reach_the_sender() {
+    let mut ledger = Ledger::new();
+    let (id, out) = (ledger.opened_by(B, 70), ledger.open(C));
+    let unit = |number| UnitHeader {
+        label: 1,
+        number,
+        fragment: 0,
+        last: true,
+        left_out: 0,
+        unit_octets: 9,
+        schedule_ns: 0,
+    };
+    for number in 0..10 {
+        ledger.channels.locate(B, &unit(number), None, (9, 1_400), true).expect("in order");
+    }
+    let reports = |ledger: &mut Ledger| {
+        ledger.sent();
+        ledger.now += TALLY_EVERY;
+        ledger.channels.tick(ledger.now, &mut ledger.link);
+        ledger.signals().into_iter().filter(|(_, sent)| sent.verb == Verb::Tally).map(|(_, sent)| sent.tally)
+    };
+    assert_eq!(reports(&mut ledger).count(), 0, "all is well");
+    ledger.channels.unread(id, Unread { lost: 4, in_part: 0, incomplete: 1 });
+    let told: Vec<_> = reports(&mut ledger).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((told[0].units, told[0].lost, told[0].incomplete, told[0].unread), (5, 4, 1, 5));
+    // Its program dies, and two more units are in the memory that nobody will read.
+    ledger.channels.unread(id, Unread { lost: 6, in_part: 0, incomplete: 1 });
+    ledger.channels.abort(ledger.now, id, &mut ledger.link);
+    let told = ledger.signals();
+    let verbs: Vec<Verb> = told.iter().map(|(_, sent)| sent.verb).collect();
+    assert_eq!(verbs, [Verb::Tally, Verb::Refuse], "the counts come before the end");
+    assert_eq!((told[0].1.tally.units, told[0].1.tally.unread), (3, 7));
+    // At the sender.
+    let report = Signal { channel: out.0, ..told[0].1 };
+    ledger.channels.on_signal(ledger.now, C, &report, &mut ledger.link);
+    let told = std::iter::from_fn(|| ledger.channels.next_event()).find_map(|event| match event {
+        ChannelEvent::Told { channel, tally } => Some((channel, tally.lost, tally.unread)),
+        _ => None,
+    });
+    assert_eq!(told, Some((out, 6, 7)));
+    assert_eq!(ledger.channels.report_of(0, &ledger.link).map(|said| said.unread), Some(7), "for monitors");
 }
 
 /// The receiver's last word was sent once: when it was lost, the sender's program ended with 0.

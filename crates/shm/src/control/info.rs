@@ -138,12 +138,15 @@ pub struct TallyInfo {
     /// By how much the latest of the late units missed its bound.
     #[serde(default)]
     pub latest_by_ns: u64,
+    /// Of the lost and incomplete units: those that the receiving program did not read in time.
+    #[serde(default)]
+    pub unread: u64,
 }
 
 impl From<ChannelTally> for TallyInfo {
     fn from(tally: ChannelTally) -> Self {
-        let ChannelTally { late, lost, incomplete, latest_by_ns, .. } = tally;
-        Self { late, lost, incomplete, latest_by_ns }
+        let ChannelTally { late, lost, incomplete, latest_by_ns, unread, .. } = tally;
+        Self { late, lost, incomplete, latest_by_ns, unread }
     }
 }
 
@@ -238,8 +241,8 @@ pub struct IncidentInfo {
 /// A counter that grew while a promise was broken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CauseInfo {
-    /// `left_out`, `foreign_sender`, `contested`, `link_change`, `lost_frame`, `token_hog`, `host_stall`
-    /// or `station_silent`.
+    /// `left_out`, `unread`, `foreign_sender`, `contested`, `link_change`, `lost_frame`, `token_hog`,
+    /// `host_stall` or `station_silent`.
     pub kind: String,
     /// The same for people.
     pub sentence: String,
@@ -248,7 +251,11 @@ pub struct CauseInfo {
 impl IncidentInfo {
     /// About one event, not numbered yet, with nothing kept around it so far.
     pub fn about(index: u64, record: &TraceRecord<'_>) -> Self {
-        let left_out = (record.verdict == TraceVerdict::LeftOut).then(|| CauseInfo::left_out(record));
+        let cause = match record.verdict {
+            TraceVerdict::LeftOut => Some(CauseInfo::left_out(record)),
+            TraceVerdict::Unread => Some(CauseInfo::unread(record)),
+            _ => None,
+        };
         Self {
             number: 0,
             index,
@@ -260,19 +267,33 @@ impl IncidentInfo {
             channel: record.channel,
             events: 0,
             more: 0,
-            causes: left_out.into_iter().collect(),
+            causes: cause.into_iter().collect(),
         }
     }
 
-    /// True if units were left out by their program: no cause of that lies in the segment.
-    pub fn is_left_out(&self) -> bool {
-        self.verdict == TraceVerdict::LeftOut.word()
+    /// The cause that the event itself names: no cause of that lies in the segment.
+    pub fn own_cause(&self) -> Option<&CauseInfo> {
+        self.causes.iter().find(|cause| cause.is_of_event())
     }
 }
 
 impl CauseInfo {
-    /// The kind of the cause that the event itself names.
+    /// The sending program left out units.
     pub const LEFT_OUT: &'static str = "left_out";
+    /// The receiving program did not read units in time.
+    pub const UNREAD: &'static str = "unread";
+
+    /// True for a cause that the event itself names.
+    pub fn is_of_event(&self) -> bool {
+        [Self::LEFT_OUT, Self::UNREAD].contains(&self.kind.as_str())
+    }
+
+    /// All units of the channel so far: events of the same kind bring the number up to date.
+    fn unread(record: &TraceRecord<'_>) -> Self {
+        let (units, s) = (record.extra[2], if record.extra[2] == 1 { "" } else { "s" });
+        let sentence = format!("the receiving program did not read in time: {units} unit{s}");
+        Self { kind: Self::UNREAD.into(), sentence }
+    }
 
     fn left_out(record: &TraceRecord<'_>) -> Self {
         let (units, s) = (record.extra[0], if record.extra[0] == 1 { "" } else { "s" });

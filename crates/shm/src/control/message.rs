@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::info::{ChannelInfo, ContractInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 10;
+pub const CONTROL_VERSION: u32 = 11;
 /// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
 pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
 /// Longest name of a channel, and longest text that looks for a station, in octets of UTF-8.
@@ -46,6 +46,12 @@ pub enum Request {
     },
     /// The client has mapped the memory of a channel it opened: seal it and let units flow.
     Mapped {
+        /// The channel.
+        channel: u64,
+    },
+    /// The client has mapped the memory of a channel that it accepted: from now on the node knows what it has
+    /// read. Never answered.
+    Reads {
         /// The channel.
         channel: u64,
     },
@@ -159,7 +165,7 @@ pub enum Reply {
         /// The service.
         service: u16,
     },
-    /// A channel leads to a service listened to here. With the node-written file.
+    /// A channel leads to a service listened to here. With the node-written file and the one that both write.
     Accepted {
         /// The channel.
         channel: u64,

@@ -148,6 +148,16 @@ impl WritePages {
         self.0.word(at).fetch_max(value, Ordering::Relaxed);
     }
 
+    /// Changes the word at `at` from `from` to `to`, after everything read before it.
+    ///
+    /// # Errors
+    /// The word is another one: this one.
+    pub(crate) fn exchange(&self, at: usize, from: u64, to: u64) -> Result<(), u64> {
+        #[cfg(test)]
+        access(Access::Write);
+        self.0.word(at).compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).map(drop)
+    }
+
     /// Bumps the futex word at `at`, so that whoever is about to sleep on the old value does not.
     pub(crate) fn bump(&self, at: usize) {
         #[cfg(test)]

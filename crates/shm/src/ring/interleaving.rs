@@ -35,8 +35,11 @@ fn sink() -> (RxWriter, RxReader) {
     let shape =
         SinkShape { slots: SLOTS, fragment_octets: UNIT_OCTETS as u32, unit_octets_max: UNIT_OCTETS as u32 };
     let node = NodeSink::create(shape).unwrap();
-    let file = node.descriptors()[0].try_clone_to_owned().unwrap();
-    (node.into_parts().0, open_sink(vec![file]).unwrap().ring)
+    let files = node.descriptors().iter().map(|file| file.try_clone_to_owned().unwrap()).collect();
+    let reader = open_sink(files).unwrap().ring;
+    let (mut writer, _, file) = node.into_parts();
+    writer.watch(file.mapped().unwrap());
+    (writer, reader)
 }
 
 /// Pushes a whole unit in two fragments.
@@ -58,13 +61,26 @@ fn push_unit(ring: &mut RxWriter, number: u64) {
 
 /// Takes every unit; each must be of one piece, and nothing may vanish without being counted.
 fn drain(ring: &mut RxReader) -> u64 {
+    drain_counting(ring).0
+}
+
+/// As [`drain`], and how many of the units have holes.
+fn drain_counting(ring: &mut RxReader) -> (u64, u64) {
     let mut into = Vec::new();
-    let mut delivered = 0;
+    let (mut delivered, mut in_part) = (0, 0);
     while let Some(next) = ring.next_unit(&mut into) {
         check(&next.unit, &into);
         delivered += 1;
+        in_part += u64::from(next.unit.missing_octets > 0);
     }
-    delivered
+    (delivered, in_part)
+}
+
+/// The node knows of each unit that its reader missed, wherever one overtook the other. Unit 0 never came.
+fn check_counts(writer: &RxWriter, reader: &RxReader, in_part: u64, context: std::fmt::Arguments<'_>) {
+    let (unread, lost) = (writer.unread(), reader.counts().lost_units - 1);
+    let told = (unread.lost, unread.incomplete, unread.in_part);
+    assert_eq!(told, (lost, in_part, 0), "{context}: {:?}", reader.counts());
 }
 
 fn check(unit: &super::RxUnit, into: &[u8]) {
@@ -100,10 +116,11 @@ fn a_reader_overtaken_at_any_access_never_mixes_units() {
             push_unit(&mut writer.borrow_mut(), 1);
             let late = writer.clone();
             let act = move |_| (2..2 + burst).for_each(|number| push_unit(&mut late.borrow_mut(), number));
-            let (reached, delivered) = interrupt(at, act, || drain(&mut reader));
+            let (reached, (delivered, in_part)) = interrupt(at, act, || drain_counting(&mut reader));
             if !reached {
                 break;
             }
+            check_counts(&writer.borrow(), &reader, in_part, format_args!("burst {burst}, access {at}"));
             // Unit 0 never was; the newest is always whole and delivered.
             let counts = reader.counts();
             assert_eq!(delivered + counts.lost_units, 2 + burst, "burst {burst}, access {at}: {counts:?}");
@@ -118,15 +135,17 @@ fn a_reader_that_looks_in_at_any_access_of_the_writer_sees_whole_units() {
         let (mut writer, reader) = sink();
         let reader = Rc::new(RefCell::new(reader));
         let early = reader.clone();
-        let taken = Rc::new(Cell::new(0));
+        let taken = Rc::new(Cell::new((0, 0)));
         let sum = taken.clone();
-        let act = move |_| sum.set(sum.get() + drain(&mut early.borrow_mut()));
+        let act = move |_| sum.set(drain_counting(&mut early.borrow_mut()));
         let body = || (1..=4).for_each(|number| push_unit(&mut writer, number));
         let (reached, ()) = interrupt(at, act, body);
         if !reached {
             break;
         }
-        let delivered = taken.get() + drain(&mut reader.borrow_mut());
+        let ((early, torn), (late, later_torn)) = (taken.get(), drain_counting(&mut reader.borrow_mut()));
+        let delivered = early + late;
+        check_counts(&writer, &reader.borrow(), torn + later_torn, format_args!("access {at}"));
         let counts = reader.borrow().counts();
         assert_eq!(delivered + counts.lost_units, 5, "access {at}: {counts:?}");
     }
@@ -237,9 +256,10 @@ fn rings_hold_between_threads() {
             (before + 1..=taken).for_each(|number| push_unit(&mut writer, number));
             go_on();
         }
+        writer
     });
     let mut into = Vec::new();
-    let mut delivered = 0;
+    let (mut delivered, mut in_part) = (0, 0);
     while reader.expected() <= UNITS {
         let Some(next) = reader.next_unit(&mut into) else {
             go_on();
@@ -249,9 +269,11 @@ fn rings_hold_between_threads() {
         assert_eq!(next.unit.schedule_ns, schedule(number).as_nanos());
         assert!(into.iter().all(|&octet| octet == number as u8 || octet == 0), "{number}: {into:?}");
         delivered += 1;
+        in_part += u64::from(next.unit.missing_octets > 0);
     }
     producer.join().unwrap();
-    relay.join().unwrap();
+    let writer = relay.join().unwrap();
+    check_counts(&writer, &reader, in_part, format_args!("threads"));
     // Number 0 was never sent to the reader.
     assert_eq!(delivered + reader.counts().lost_units, UNITS + 1);
 }

@@ -7,8 +7,9 @@ use rota_units::Instant;
 
 use super::reassembly::{Placed, Reassembly, RxUnit};
 use super::rx_writer::{LAST_BIT, STAMPED_BIT, UnitDescriptor};
+use super::unread::Reading;
 use crate::layout::{BoardHeader, RxDescriptor, RxRing, board_file_octets, sequence_shut};
-use crate::raw::ReadPages;
+use crate::raw::{ReadPages, WritePages};
 
 /// Everything that did not become a delivered unit, since the channel began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -54,6 +55,8 @@ pub struct RxReader {
     held: Option<(UnitDescriptor, usize)>,
     spare: Vec<u8>,
     counts: RxCounts,
+    // What tells the node how far this has read, on a channel.
+    reading: Option<Reading>,
 }
 
 impl RxReader {
@@ -69,7 +72,13 @@ impl RxReader {
             held: None,
             spare: Vec::with_capacity(unit_octets_max as usize),
             counts: RxCounts::default(),
+            reading: None,
         }
+    }
+
+    /// One that says in these pages how far it has read.
+    pub(crate) fn telling(self, pages: Arc<WritePages>) -> Self {
+        Self { reading: Some(Reading::new(pages)), ..self }
     }
 
     /// The oldest unit that is still there, complete or not; its octets replace what `into` held. `None`
@@ -170,6 +179,14 @@ impl RxReader {
             self.pages.read_barrier();
             if self.pages.load(slot + offset_of!(RxDescriptor, sequence)) != due {
                 self.counts.overrun_fragments += 1;
+                continue;
+            }
+            if let Some(Err(next)) = self.reading.as_mut().map(|reading| reading.take(index)) {
+                // The node took it meanwhile, and maybe more. It takes none that is not in the ring.
+                self.counts.overrun_fragments += 1;
+                let next = next.min(head);
+                self.counts.overrun_fragments += next.saturating_sub(self.at);
+                self.at = self.at.max(next);
                 continue;
             }
             if octets > self.payload.len() {

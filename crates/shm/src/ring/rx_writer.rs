@@ -1,11 +1,13 @@
 //! The node's end of a receive ring. It never waits for the reader: the oldest fragment is overwritten,
-//! which gives priority to newer data, and the reader sees by the sequence that it was overtaken.
+//! which gives priority to newer data, and the reader sees by the sequence that it was overtaken. On a
+//! channel the node counts the units that were not read in time: see [`super::unread`].
 
 use std::mem::offset_of;
 use std::sync::Arc;
 
 use rota_units::Instant;
 
+use super::unread::{Fragment, Readings, Unread};
 use crate::layout::{BoardHeader, RxDescriptor, RxRing, board_file_octets, sequence_open, sequence_shut};
 use crate::raw::WritePages;
 
@@ -35,18 +37,35 @@ pub struct UnitDescriptor {
 pub(super) const LAST_BIT: u64 = 1 << 32;
 pub(super) const STAMPED_BIT: u64 = 1 << 33;
 
+/// The page in which a program says how far it has read.
+pub struct ReaderPage(pub(crate) Arc<WritePages>);
+
 /// Writes fragments into a node-written ring.
 pub struct RxWriter {
     pages: Arc<WritePages>,
     ring: RxRing,
     pushed: u64,
+    /// What is read, on a channel.
+    readings: Option<Readings>,
 }
 
 impl RxWriter {
     pub(crate) fn new(pages: Arc<WritePages>, ring: RxRing) -> Self {
         let octets = pages.read().octets();
         assert!(ring != RxRing::NONE && board_file_octets(ring).is_some_and(|file| octets >= file));
-        Self { pages, ring, pushed: 0 }
+        Self { pages, ring, pushed: 0, readings: None }
+    }
+
+    /// One that counts the units which are not read.
+    pub(crate) fn counting(self) -> Self {
+        Self { readings: Some(Readings::default()), ..self }
+    }
+
+    /// From now on it counts what the program has read.
+    pub fn watch(&mut self, page: ReaderPage) {
+        if let Some(readings) = &mut self.readings {
+            readings.watch(page.0);
+        }
     }
 
     /// Writes one fragment over the oldest. False, with nothing written, when the payload is longer than
@@ -73,6 +92,9 @@ impl RxWriter {
         shape |= if arrived_at.is_some() { STAMPED_BIT } else { 0 };
 
         let index = self.pushed;
+        if let Some(oldest) = index.checked_sub(u64::from(self.ring.slots())) {
+            self.take(oldest);
+        }
         let slot = self.ring.place(index);
         let pages = &self.pages;
         pages.store(slot + offset_of!(RxDescriptor, sequence), sequence_open(index));
@@ -95,5 +117,70 @@ impl RxWriter {
     /// Fragments written in all.
     pub fn pushed(&self) -> u64 {
         self.pushed
+    }
+
+    /// The units that the program has not read in time so far; none on a socket.
+    pub fn unread(&self) -> Unread {
+        self.readings.as_ref().map_or_else(Unread::default, Readings::counts)
+    }
+
+    /// The number of the newest of them; 0 where there is none.
+    pub fn newest_unread(&self) -> u64 {
+        self.readings.as_ref().map_or(0, Readings::newest)
+    }
+
+    /// The same where the program is gone: what still waits will not be read.
+    pub fn abandon(&mut self) -> Unread {
+        let Some(mut readings) = self.readings.take() else { return Unread::default() };
+        let next = readings.next();
+        let mut at = self.pushed.saturating_sub(u64::from(self.ring.slots()));
+        while at < self.pushed {
+            let whole = self.whole(at);
+            let fragment = self.fragment(at, whole.is_some());
+            // A unit at once where all of it is read, or nothing: a ring may hold thousands of fragments.
+            let all = whole.filter(|fragments| at + fragments <= next || at >= next);
+            let last = fragment.last || all.is_some();
+            readings.leaves(Fragment { last, ..fragment }, at < next);
+            at += all.unwrap_or(1);
+        }
+        let counts = readings.end();
+        self.readings = Some(readings);
+        counts
+    }
+
+    /// Takes the oldest fragment, which is about to be overwritten.
+    fn take(&mut self, index: u64) {
+        let Some(mut readings) = self.readings.take() else { return };
+        let was_read = readings.take(index, self.pushed);
+        readings.leaves(self.fragment(index, self.whole(index).is_some()), was_read);
+        self.readings = Some(readings);
+    }
+
+    fn fragment(&self, index: u64, of_whole: bool) -> Fragment {
+        let (pages, slot) = (self.pages.read(), self.ring.place(index));
+        let shape = pages.load(slot + offset_of!(RxDescriptor, shape));
+        let number_at = |slot| pages.load(slot + offset_of!(RxDescriptor, number));
+        let number = number_at(slot);
+        // The wire may have lost the end of a unit: then the next fragment is another unit's.
+        let is_followed = || index + 1 < self.pushed && number_at(self.ring.place(index + 1)) != number;
+        Fragment { number, of_whole, last: shape & LAST_BIT != 0 || is_followed() }
+    }
+
+    /// The number of fragments of the unit that begins here, if the ring holds all of them: fragments come in
+    /// their order, and none comes twice.
+    fn whole(&self, index: u64) -> Option<u64> {
+        let (pages, slot) = (self.pages.read(), self.ring.place(index));
+        let shape = pages.load(slot + offset_of!(RxDescriptor, shape));
+        let (octets, fragment) = (shape & 0xffff, shape >> 16 & 0xffff);
+        let unit_octets = pages.load(slot + offset_of!(RxDescriptor, place)) & 0xffff_ffff;
+        let fragments = unit_octets.div_ceil(octets.max(1)).max(1);
+        let last = index + fragments - 1;
+        if fragment != 0 || last >= self.pushed {
+            return None;
+        }
+        let last = self.ring.place(last);
+        let number_at = |slot| pages.load(slot + offset_of!(RxDescriptor, number));
+        let is_end = pages.load(last + offset_of!(RxDescriptor, shape)) & LAST_BIT != 0;
+        (is_end && number_at(last) == number_at(slot)).then_some(fragments)
     }
 }

@@ -122,6 +122,8 @@ words!(
         DequeueLate = "dequeue-late",
         /// Its program left it out, because its turn had passed.
         LeftOut = "left-out",
+        /// It came, and the receiving program did not read it in time.
+        Unread = "unread",
     }
 );
 

@@ -82,6 +82,7 @@ pub fn report(channels: usize) -> Report {
             lost: 14,
             incomplete: 2,
             latest_by_ns: 800_000,
+            unread: 3,
             delay_max_ns: 34_000_000,
             delay_recent_ns: 33_000_000,
         };
