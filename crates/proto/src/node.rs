@@ -71,6 +71,10 @@ pub struct Node {
     llc: Llc,
 }
 
+/// How often one poll asks the link. Each further time needs an event that the time before brought; one
+/// suffices, and the rest keeps two machines that answer each other from going on for ever.
+const SETTLE_TURNS: usize = 4;
+
 impl Node {
     /// A station that begins to look for its segment. `secret` is the segment's, `seed` must differ
     /// at each boot.
@@ -150,26 +154,41 @@ impl Node {
         self.settle(now);
     }
 
-    /// What the token machine found out goes to the channels at once.
-    fn settle(&mut self, now: Instant) {
+    /// What the token machine found out goes to the channels at once. True if there was anything: the
+    /// channels may have queued signals then.
+    fn settle(&mut self, now: Instant) -> bool {
+        let mut settled = false;
         while let Some(event) = self.link.next_event() {
             self.channels.on_link_event(now, event, &mut self.link);
+            settled = true;
         }
+        settled
     }
 
     /// The next thing to do; `None` when drained. Frames are written into `frame`.
     pub fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         self.link.receives = self.channels.has_incoming();
-        let output = self.poll_link(now, frame);
-        if let Some(Output::Slot { channel, unit: Some((_, fate)), .. }) = output {
-            if fate == UnitFate::Sent {
-                let payload_max = self.link.settings().link.framing.unit_payload_max();
-                self.channels.count_unit(channel, payload_max);
+        for _ in 0..SETTLE_TURNS {
+            let output = self.poll_link(now, frame);
+            if let Some(Output::Slot { channel, unit: Some((_, fate)), .. }) = output {
+                if fate == UnitFate::Sent {
+                    let payload_max = self.link.settings().link.framing.unit_payload_max();
+                    self.channels.count_unit(channel, payload_max);
+                }
+                self.channels.tick(now, &mut self.link);
             }
-            self.channels.tick(now, &mut self.link);
+            let settled = self.settle(now);
+            if output.is_some() || !settled {
+                return output.or_else(|| self.event());
+            }
+            // A signal that the channels have just queued leaves now, not with the next frame or timer
+            // (seeds 475174 and 510810 of the product's timers).
         }
-        self.settle(now);
-        output.or_else(|| (self.channels.has_event() || self.llc.has_event()).then_some(Output::Event))
+        self.event()
+    }
+
+    fn event(&self) -> Option<Output> {
+        (self.channels.has_event() || self.llc.has_event()).then_some(Output::Event)
     }
 
     /// What leaves the queue for link control is written by it; an entry that has become pointless is none.
