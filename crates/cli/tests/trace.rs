@@ -21,6 +21,15 @@ fn incident(lab: &Lab, k: u8, wanted: impl Fn(&Value) -> bool) -> Value {
     lab.rota(k, &["trace", "incident", &number, "--json"]).well().json()
 }
 
+/// An incident of station `k` that is about this event and tells these words, if there is one.
+fn telling(lab: &Lab, k: u8, wanted: impl Fn(&Value) -> bool, words: &str) -> Option<Value> {
+    let list = lab.rota(k, &["trace", "incident", "--json"]).well().json();
+    let all = list["incidents"].as_array().unwrap().iter().filter(|info| wanted(info));
+    let told = all
+        .map(|info| lab.rota(k, &["trace", "incident", &info["number"].to_string(), "--json"]).well().json());
+    told.into_iter().find(|told| told["text"].as_str().is_some_and(|text| text.contains(words)))
+}
+
 fn about<'a>(event: &'a str, verdict: &'a str) -> impl Fn(&Value) -> bool + 'a {
     move |info| info["event"] == event && info["verdict"] == verdict
 }
@@ -181,13 +190,20 @@ fn a_lost_frame_a_stall_a_refusal_and_a_lost_station_are_told_apart() {
     let refused = incident(&lab, 1, about("refused", ""));
     assert_tells(&refused, &["none"], &["admission on n1 refused", "No assumption broke"]);
 
-    // The sender's node stands still for less than a death, but for more than the bound.
+    // The sender's node stands still for less than a death, but for more than the bound. On a busy machine a
+    // unit may be late just before, for another reason, and its incident then counts this one: once more.
     let sender = pid(&lab.status(1));
-    signal(sender, "STOP");
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    signal(sender, "CONT");
-    stream.assert_goes_on();
-    let late = incident(&lab, 1, about("missed", "late"));
+    let late = (0..5).find_map(|_| {
+        signal(sender, "STOP");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        signal(sender, "CONT");
+        stream.assert_goes_on();
+        let stalled = || telling(&lab, 1, about("missed", "late"), "the host of n1 stood still for");
+        // An incident of this kind ends after five seconds without another.
+        eventually(std::time::Duration::from_secs(6), stalled)
+    });
+    let listed = || lab.rota(1, &["trace", "incident"]).out;
+    let late = late.unwrap_or_else(|| panic!("no late unit is laid to the stall: {}", listed()));
     assert_tells(&late, &["host_stall"], &["left n1", "the host of n1 stood still for"]);
 
     // The third station stands still until the others take it for dead.

@@ -40,9 +40,9 @@ pub use overdue::Overdue;
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
 pub use rota_shm::control::{
-    CauseInfo, ChannelInfo, ContractInfo, ControlName, ControlNameError, IncidentInfo, LlcInfo, LlcPeer,
-    MemberInfo, RefusalInfo, ReservationInfo, RunMode, SocketError, StatusInfo, TallyInfo, TimersInfo,
-    TokenInfo,
+    CauseInfo, ChannelInfo, ContractInfo, ControlName, ControlNameError, IncidentChannel, IncidentInfo,
+    LlcInfo, LlcPeer, MemberInfo, RefusalInfo, ReservationInfo, RunMode, SocketError, StatusInfo, TallyInfo,
+    TimersInfo, TokenInfo,
 };
 pub use rota_shm::layout::TRACE_SNAP_OCTETS;
 pub use rota_shm::{

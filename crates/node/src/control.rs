@@ -356,6 +356,11 @@ impl Control<'_> {
 
     fn on_channel(&mut self, event: ChannelEvent, peer: Option<Peer>) {
         self.log_channel(&event);
+        match &event {
+            ChannelEvent::Opened { channel, .. } => self.incidents.name(channel.0, channel.0),
+            ChannelEvent::Incoming { channel, remote, .. } => self.incidents.name(channel.0, *remote),
+            _ => {}
+        }
         match event {
             ChannelEvent::Opened { channel, label, contract } => self.on_opened(channel, label, contract),
             ChannelEvent::Probed { channel, contract } => self.on_probed(channel, &contract),

@@ -134,7 +134,15 @@ struct Sink {
 /// The rings that units and messages are copied from.
 struct Sources {
     sources: Vec<Source>,
+    /// Until then every unit handed over has been seen.
+    looked: Instant,
     sockets: Sockets,
+}
+
+impl Sources {
+    fn new() -> Self {
+        Self { sources: Vec::with_capacity(256), looked: Instant::ZERO, sockets: Sockets::new() }
+    }
 }
 
 impl Payloads for Sources {
@@ -273,7 +281,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             host_buffer: vec![0; longest + 1].into_boxed_slice(),
             receive_buffer: vec![0; buffer].into_boxed_slice(),
             mtu_changed: None,
-            rings: Sources { sources: Vec::with_capacity(256), sockets: Sockets::new() },
+            rings: Sources::new(),
             sinks: Vec::with_capacity(256),
             poller,
             wire,

@@ -5,9 +5,10 @@
 //! up after it, and what it keeps is bounded: [`KEPT_MAX`] files of the size of the log. `rota trace incident
 //! --save` is how one outlives its node.
 
+use crate::trace::STALL_KEPT_NS;
 use rota_shm::control::{CauseInfo, IncidentInfo};
 use rota_shm::layout::TRACE_SNAP_OCTETS;
-use rota_shm::{TraceFile, TraceReader};
+use rota_shm::{TraceEvent, TraceFile, TraceReader, TraceRecord, TraceVerdict};
 use rota_units::{Instant, Span};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -22,36 +23,87 @@ const LOOK_EVERY: Span = Span::from_millis(10);
 const EXPLAINED: Span = Span::from_millis(2_500);
 /// An event that happens again within this time is counted, not kept.
 const AGAIN: Span = Span::from_millis(5_000);
+/// No incident is longer: trouble that goes on is another one.
+const LENGTH_MAX: Span = Span::from_millis(60_000);
+/// Channels whose numbers at their senders are known here.
+const NAMES_MAX: usize = 512;
 
 struct Kept {
-    info: IncidentInfo,
+    story: Story,
     file: TraceFile,
 }
 
 /// The event of an incident that is still going on.
 struct Pending {
-    event: u64,
-    kind: Kind,
+    story: Story,
     from: Instant,
-    /// The cause that the newest event of this kind names.
-    cause: Option<CauseInfo>,
 }
 
-/// An event, the cause that it names itself, and the channel of a program that does not read.
-type Kind = (String, Option<String>, u64);
+/// An incident, as far as it is counted.
+struct Story {
+    info: IncidentInfo,
+    /// The number of the unit that it is about.
+    unit: u64,
+    /// The number of the next event that is not counted yet.
+    next: u64,
+}
+
+impl Story {
+    /// Counts what happened to channels since it was last counted, as far as the log still has it.
+    fn count(&mut self, log: &mut TraceReader, names: &VecDeque<(u64, u64)>) {
+        let (mut into, end) = ([0; TRACE_SNAP_OCTETS], log.head());
+        log.rewind();
+        while let Some(next) = log.next(&mut into) {
+            let Ok((index, record)) = next else { continue };
+            if index >= self.next && is_like(&self.info, &record) {
+                self.info.happened(&record, name_of(names, record.channel));
+                self.info.more += u64::from(index != self.info.index);
+            }
+            if index + 1 >= end {
+                break;
+            }
+        }
+        self.next = end;
+    }
+
+    /// True if these units, left out by their program, stand beside the late unit that it is about.
+    fn is_beside(&self, record: &TraceRecord<'_>) -> bool {
+        let is_gap = record.event == TraceEvent::Missed && record.verdict == TraceVerdict::LeftOut;
+        let (first, units) = (record.number, record.extra[0]);
+        is_gap
+            && record.channel == self.info.channel
+            && self.info.verdict == TraceVerdict::Late.word()
+            && (self.unit.checked_add(1) == Some(first) || first.saturating_add(units) == self.unit)
+    }
+}
+
+fn is_like(info: &IncidentInfo, record: &TraceRecord<'_>) -> bool {
+    let is_one = match record.event {
+        TraceEvent::Lost => record.number == 0,
+        TraceEvent::Closed => record.extra[0] == 1,
+        TraceEvent::Stall => record.extra[1].saturating_sub(record.extra[0]) > STALL_KEPT_NS,
+        _ => true,
+    };
+    is_one && kind_of(record.event.word(), record.verdict.word(), record.channel) == kind(info)
+}
+
+fn name_of(names: &VecDeque<(u64, u64)>, channel: u64) -> Option<u64> {
+    names.iter().rfind(|(own, _)| *own == channel).map(|(_, sender)| *sender)
+}
 
 /// Incidents of one kind that follow each other are counted. Units that a program left out or did not read
-/// are kinds of their own: late units before them must not hide that cause.
-fn kind_of(info: &IncidentInfo) -> Kind {
-    let cause = info.own_cause().map(|cause| cause.kind.clone());
-    let channel = if cause.as_deref() == Some(CauseInfo::UNREAD) { info.channel } else { 0 };
-    (info.event.clone(), cause, channel)
+/// are kinds of their own: late units before them must not hide that cause. Each program that does not read
+/// is one.
+fn kind_of<'a>(event: &'a str, verdict: &'a str, channel: u64) -> (&'a str, &'a str, u64) {
+    match verdict {
+        _ if verdict == TraceVerdict::LeftOut.word() => (event, verdict, 0),
+        _ if verdict == TraceVerdict::Unread.word() => (event, verdict, channel),
+        _ => (event, "", 0),
+    }
 }
 
-/// Of units that were not read the newest event states how many there are.
-fn renew(known: &mut [CauseInfo], newest: Option<&CauseInfo>) {
-    let Some(newest) = newest.filter(|newest| newest.kind == CauseInfo::UNREAD) else { return };
-    known.iter_mut().filter(|cause| cause.kind == newest.kind).for_each(|cause| cause.clone_from(newest));
+fn kind(info: &IncidentInfo) -> (&str, &str, u64) {
+    kind_of(&info.event, &info.verdict, info.channel)
 }
 
 /// All that the control thread knows of the log.
@@ -60,32 +112,45 @@ pub(crate) struct Incidents {
     kept: VecDeque<Kept>,
     pending: Vec<Pending>,
     number: u64,
+    /// The numbers of the newest channels here and at their senders.
+    names: VecDeque<(u64, u64)>,
 }
 
 impl Incidents {
     pub(crate) fn new(log: Option<TraceReader>) -> Self {
-        Self { log, kept: VecDeque::new(), pending: Vec::new(), number: 0 }
+        let (kept, pending, names) = (VecDeque::new(), Vec::new(), VecDeque::new());
+        Self { log, kept, pending, number: 0, names }
+    }
+
+    /// A channel of this station has this number at its sender.
+    pub(crate) fn name(&mut self, own: u64, at_sender: u64) {
+        if self.names.len() == NAMES_MAX {
+            self.names.pop_front();
+        }
+        self.names.push_back((own, at_sender));
     }
 
     /// Takes up an event that the data thread reports; returns an incident if it is the first of its kind
     /// lately.
     pub(crate) fn begin(&mut self, now: Instant, event: u64) -> Option<IncidentInfo> {
-        let record = self.look(event)?;
-        let kind = kind_of(&record);
-        if let Some(pending) = self.pending.iter_mut().find(|pending| pending.kind == kind) {
+        let (record, unit) = self.look(event)?;
+        if self.pending.iter().any(|pending| kind(&pending.story.info) == kind(&record)) {
             // Part of the one that goes on.
-            pending.cause = record.own_cause().cloned();
             return None;
         }
-        let alike = self.kept.iter_mut().rfind(|kept| kind_of(&kept.info) == kind);
-        let again = alike.filter(|kept| record.at_ns.saturating_sub(kept.info.last_ns) < AGAIN.as_nanos());
-        if let Some(kept) = again {
-            kept.info.more += 1;
-            kept.info.last_ns = record.at_ns;
-            renew(&mut kept.info.causes, record.own_cause());
+        let goes_on = |info: &IncidentInfo| {
+            let since = |then: u64| record.at_ns.saturating_sub(then);
+            since(info.last_ns) < AGAIN.as_nanos() && since(info.at_ns) < LENGTH_MAX.as_nanos()
+        };
+        let alike = self.kept.iter_mut().rfind(|kept| kind(&kept.story.info) == kind(&record));
+        let again = alike.filter(|kept| goes_on(&kept.story.info));
+        if let (Some(kept), Some(log)) = (again, &mut self.log) {
+            kept.story.count(log, &self.names);
             return None;
         }
-        self.pending.push(Pending { event, kind, from: now, cause: None });
+        let sender_channel = name_of(&self.names, record.channel);
+        let info = IncidentInfo { sender_channel, ..record.clone() };
+        self.pending.push(Pending { story: Story { info, unit, next: event }, from: now });
         Some(record)
     }
 
@@ -93,34 +158,37 @@ impl Incidents {
     pub(crate) fn turn(&mut self, now: Instant) -> Instant {
         let Some(log) = &self.log else { return Instant::FAR };
         let (head, half) = (log.head(), log.wanted() / 2);
-        let is_over =
-            |pending: &mut Pending| now >= pending.from + AFTER || head.saturating_sub(pending.event) >= half;
-        let over: Vec<Pending> = self.pending.extract_if(.., is_over).collect();
-        for pending in over {
-            self.keep(pending.event, pending.cause.as_ref());
+        let is_over = |pending: &mut Pending| {
+            now >= pending.from + AFTER || head.saturating_sub(pending.story.info.index) >= half
+        };
+        let over: Vec<Story> = self.pending.extract_if(.., is_over).map(|pending| pending.story).collect();
+        for story in over {
+            self.keep(story);
         }
         if self.pending.is_empty() { Instant::FAR } else { now + LOOK_EVERY }
     }
 
-    fn look(&mut self, event: u64) -> Option<IncidentInfo> {
+    /// An event, and the number of its unit.
+    fn look(&mut self, event: u64) -> Option<(IncidentInfo, u64)> {
         let log = self.log.as_mut()?;
         let mut into = [0; TRACE_SNAP_OCTETS];
         log.rewind();
         while let Some(next) = log.next(&mut into) {
             let Ok((index, record)) = next else { continue };
             if index == event {
-                return Some(IncidentInfo::about(event, &record));
+                return Some((IncidentInfo::about(event, &record), record.number));
             }
         }
         None
     }
 
-    fn keep(&mut self, event: u64, newest: Option<&CauseInfo>) {
+    fn keep(&mut self, mut story: Story) {
         let Some(log) = &mut self.log else { return };
+        story.count(log, &self.names);
         log.rewind();
         let Ok(wanted) = u32::try_from(log.wanted()) else { return };
         let mut into = [0; TRACE_SNAP_OCTETS];
-        let (mut copy, mut about, mut events) = (None::<TraceFile>, None, 0);
+        let (mut copy, mut is_told, mut events) = (None::<TraceFile>, false, 0);
         // What is written meanwhile is not waited for.
         let end = log.head();
         while let Some(next) = log.next(&mut into) {
@@ -135,15 +203,16 @@ impl Incidents {
             let Some(copy) = &mut copy else { return };
             copy.push(&record);
             events += 1;
-            if index == event {
-                about = Some(IncidentInfo::about(event, &record));
+            is_told |= index == story.info.index;
+            if story.is_beside(&record) && story.info.cause_of_program().is_none() {
+                story.info.causes.push(CauseInfo::beside_left_out(&record));
             }
             if index + 1 >= end {
                 break;
             }
         }
         // An incident whose own event is gone cannot be told.
-        let (Some(file), Some(mut about)) = (copy, about) else { return };
+        let Some(file) = copy.filter(|_| is_told) else { return };
         file.set_own(log.own());
         for station in 1..=255 {
             if let Some((mac, name)) = log.station(station) {
@@ -151,40 +220,43 @@ impl Incidents {
             }
         }
         self.number += 1;
-        (about.number, about.events) = (self.number, events);
-        renew(&mut about.causes, newest);
+        (story.info.number, story.info.events) = (self.number, events);
         if self.kept.len() == KEPT_MAX {
             self.kept.pop_front();
         }
-        self.kept.push_back(Kept { info: about, file });
+        self.kept.push_back(Kept { story, file });
     }
 
     /// Adds the causes that the counters name to the incidents of the last moments. Reports of other stations
     /// come once a second.
     pub(crate) fn explain(&mut self, now: Instant, journal: &crate::journal::Journal) {
-        let fresh = |kept: &&mut Kept| now.as_nanos().saturating_sub(kept.info.at_ns) < EXPLAINED.as_nanos();
-        for kept in self.kept.iter_mut().filter(fresh) {
-            kept.info.causes.retain(CauseInfo::is_of_event);
-            kept.info.causes.extend(journal.causes(Instant::from_nanos(kept.info.at_ns)));
+        let infos = self.kept.iter_mut().map(|kept| &mut kept.story.info);
+        for info in infos.filter(|info| now.as_nanos().saturating_sub(info.at_ns) < EXPLAINED.as_nanos()) {
+            info.causes.retain(CauseInfo::is_of_program);
+            let mut causes = journal.causes(Instant::from_nanos(info.at_ns));
+            if info.cause_of_program().is_some() {
+                // What happened elsewhere in the same seconds is not what this program did.
+                causes.retain(CauseInfo::is_of_this_host);
+            }
+            info.causes.extend(causes);
         }
     }
 
     /// All that are kept, the oldest first.
     pub(crate) fn list(&self) -> Vec<IncidentInfo> {
-        self.kept.iter().map(|kept| kept.info.clone()).collect()
+        self.kept.iter().map(|kept| kept.story.info.clone()).collect()
     }
 
     /// One of them with its events.
     pub(crate) fn one(&self, number: u64) -> Option<(&IncidentInfo, BorrowedFd<'_>)> {
-        let kept = self.kept.iter().find(|kept| kept.info.number == number)?;
-        Some((&kept.info, kept.file.descriptor()))
+        let kept = self.kept.iter().find(|kept| kept.story.info.number == number)?;
+        Some((&kept.story.info, kept.file.descriptor()))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rota_shm::{TraceEvent, TraceRecord, TraceVerdict};
 
     fn log(wanted: u32) -> (TraceFile, Incidents) {
         let file = TraceFile::create(wanted, 0, 0x88b5).unwrap();
@@ -299,13 +371,79 @@ mod tests {
         assert!(!happen(&mut incidents, 7, 100, 4), "part of the one that goes on");
         incidents.turn(ms(300));
         let causes = |incidents: &Incidents| -> Vec<String> {
-            incidents.list().into_iter().map(|info| info.own_cause().unwrap().sentence.clone()).collect()
+            incidents
+                .list()
+                .into_iter()
+                .map(|info| info.cause_of_program().unwrap().sentence.clone())
+                .collect()
         };
         let said = |units| format!("the receiving program did not read in time: {units}");
         assert_eq!(causes(&incidents), [said("4 units"), said("1 unit")]);
         assert!(!happen(&mut incidents, 7, 2_000, 60), "the same again");
         assert_eq!(causes(&incidents), [said("60 units"), said("1 unit")]);
-        assert_eq!(incidents.list()[0].more, 1);
+        assert_eq!(incidents.list()[0].more, 2);
+    }
+
+    fn missed(file: &mut TraceFile, verdict: TraceVerdict, channel: u64, number: u64, at: u64) -> u64 {
+        let (event, at_ns) = (TraceEvent::Missed, ms(at).as_nanos());
+        let extra = [if verdict == TraceVerdict::LeftOut { 30 } else { 0 }, 0, 0];
+        file.push(&TraceRecord { event, verdict, channel, number, extra, at_ns, ..TraceRecord::default() })
+    }
+
+    /// One incident kept the first channel only.
+    #[test]
+    fn an_incident_counts_each_channel_that_it_hits() {
+        let (mut file, mut incidents) = log(64);
+        incidents.name(7, 3);
+        let first = missed(&mut file, TraceVerdict::Late, 7, 0, 0);
+        for channel in [8, 8, 9] {
+            missed(&mut file, TraceVerdict::Late, channel, 5, 1);
+        }
+        // Those of another kind count there.
+        missed(&mut file, TraceVerdict::LeftOut, 10, 5, 1);
+        incidents.begin(ms(1), first);
+        incidents.turn(ms(300));
+        let last = missed(&mut file, TraceVerdict::Missing, 8, 6, 2_000);
+        incidents.begin(ms(2_000), last);
+        let kept = incidents.list().remove(0);
+        let hit: Vec<_> =
+            kept.channels.iter().map(|hit| (hit.channel, hit.times, hit.sender_channel)).collect();
+        assert_eq!(hit, [(7, 1, Some(3)), (8, 3, None), (9, 1, None)]);
+        assert_eq!(
+            (kept.more, kept.beyond, kept.sender_channel, kept.last_ns),
+            (4, 0, Some(3), 2_000_000_000)
+        );
+        assert_eq!(kept.causes, [], "units left out elsewhere explain nothing");
+    }
+
+    /// Trouble that went on was one incident for ever.
+    #[test]
+    fn an_incident_lasts_a_minute_at_most() {
+        let (mut file, mut incidents) = log(64);
+        for at in 0..31 {
+            let event = missed(&mut file, TraceVerdict::Late, 7, at, 4_000 * at);
+            incidents.begin(ms(4_000 * at), event);
+            incidents.turn(ms(4_000 * at + 300));
+        }
+        let begun: Vec<_> = incidents.list().iter().map(|info| (info.at_ns / 1_000_000, info.more)).collect();
+        assert_eq!(begun, [(0, 14), (60_000, 14), (120_000, 0)]);
+    }
+
+    /// A late unit of a program that had stood still had no cause at its receiver.
+    #[test]
+    fn a_late_unit_beside_units_that_were_left_out_is_of_its_program() {
+        for (gap, is_beside) in [(13, true), (14, false)] {
+            let (mut file, mut incidents) = log(64);
+            let late = missed(&mut file, TraceVerdict::Late, 7, 12, 0);
+            incidents.begin(ms(0), late);
+            missed(&mut file, TraceVerdict::LeftOut, 7, gap, 30);
+            incidents.turn(ms(300));
+            let kept = incidents.list().remove(0);
+            assert_eq!(kept.cause_of_program().is_some(), is_beside, "{:?}", kept.causes);
+            let cause =
+                "the sending program left out 30 overdue units next to it: it stood still, or its node";
+            assert!(!is_beside || kept.causes[0].sentence.starts_with(cause), "{:?}", kept.causes);
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ const TOKEN: u8 = 5;
 const DATA: u8 = 13;
 const LEAVING: u8 = 3;
 /// A host that stands still for so long is an incident, whatever came of it.
-const STALL_KEPT_NS: u64 = 250_000_000;
+pub(crate) const STALL_KEPT_NS: u64 = 250_000_000;
 const CHANNELS_MAX: usize = 512;
 /// Who there is is looked up again at most this often for a station that is not known.
 const LOOK_EVERY: Span = Span::from_millis(100);
@@ -47,6 +47,9 @@ struct Known {
     judge: Judge,
     /// On a channel that sends: units that its receiver's node has reported as not read.
     unread: u64,
+    /// The newest unit of a channel that is sent here, by its number on the wire: for how long after its
+    /// schedule its program had not handed it over.
+    handed: (u16, Span),
 }
 
 /// Something of which an incident should be kept.
@@ -245,6 +248,13 @@ impl Tracer {
         self.note(&TraceRecord { event, verdict, src, channel, number, extra, ..times });
     }
 
+    /// A program has handed over a unit, so long after its schedule at least.
+    pub(crate) fn handed_over(&mut self, channel: ChannelId, number: u64, late: Span) {
+        if let Some(known) = self.known.iter_mut().find(|known| known.channel == channel) {
+            known.handed = (number as u16, late);
+        }
+    }
+
     /// A frame that was handed to the device, or that it had no room for.
     pub(crate) fn sent(&mut self, at: Instant, frame: &[u8], has_left: bool) {
         if self.file.is_none() {
@@ -275,7 +285,9 @@ impl Tracer {
             let early_ns = if begins { known.judge.sends(schedule) } else { 0 };
             if record.late_ns > 0 {
                 record.verdict = TraceVerdict::Late;
-                let extra = [known.bound.as_nanos(), 0, early_ns];
+                let (number, late) = known.handed;
+                let handed = if u64::from(number) == record.number { late } else { Span::ZERO };
+                let extra = [known.bound.as_nanos(), handed.as_nanos(), early_ns];
                 self.note(&record);
                 if begins {
                     let event = TraceEvent::Missed;
@@ -509,7 +521,8 @@ impl Tracer {
     fn learn(&mut self, channel: ChannelId, label: u16, contract: &Contract, same_clock: bool) {
         if self.known.len() < CHANNELS_MAX {
             let judge = Judge::new(contract, same_clock);
-            self.known.push(Known { channel, label, bound: contract.bound, judge, unread: 0 });
+            let handed = (0, Span::ZERO);
+            self.known.push(Known { channel, label, bound: contract.bound, judge, unread: 0, handed });
         }
     }
 

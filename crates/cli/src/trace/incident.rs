@@ -47,7 +47,7 @@ fn list(node: &mut Node, format: Format) -> Result<Exit, Failure> {
         let time = text::time_of_day(about.wall(info.at_ns));
         let more = if info.more == 0 { String::new() } else { format!(" ({} times more)", info.more) };
         // Of units that were not read the newest number counts, not that of the first event.
-        let unread = info.own_cause().filter(|cause| cause.kind == CauseInfo::UNREAD);
+        let unread = info.cause_of_program().filter(|cause| cause.kind == CauseInfo::UNREAD);
         let what = unread.map(|cause| format!("channel {}: {}", info.channel, cause.sentence));
         let what = what.unwrap_or_else(|| story::headline(&about, &source.name_of(source.own())));
         outln!("{:>3}  {time}  {what}{more}", info.number);

@@ -5,7 +5,7 @@
 
 use super::entry::{Entry, Who};
 use super::text;
-use rota::{IncidentInfo, TraceEvent, TraceRecord, TraceVerdict};
+use rota::{CauseInfo, IncidentInfo, TraceEvent, TraceRecord, TraceVerdict};
 use rota_units::Span;
 use rota_wire::INCARNATION_AT;
 use std::fmt::Write;
@@ -24,6 +24,8 @@ pub enum Assumption {
     OverSending,
     LeftOut,
     Unread,
+    /// The sending program handed a unit over after its turn.
+    LateHandOver,
     LostFrame,
     LinkChange,
     /// A station fell silent, and from here nobody can see why.
@@ -42,6 +44,8 @@ impl Assumption {
             "link_change" => Self::LinkChange,
             "lost_frame" | "astray" => Self::LostFrame,
             "station_silent" => Self::StationSilent,
+            "left_out" => Self::LeftOut,
+            "late_hand_over" => Self::LateHandOver,
             _ => Self::Unexplained,
         }
     }
@@ -54,6 +58,7 @@ impl Assumption {
             Self::OverSending => "over_sending",
             Self::LeftOut => "left_out",
             Self::Unread => "unread",
+            Self::LateHandOver => "late_hand_over",
             Self::LostFrame => "lost_frame",
             Self::LinkChange => "link_change",
             Self::StationSilent => "station_silent",
@@ -142,7 +147,16 @@ pub fn tell(info: &IncidentInfo, entries: &[Entry], station: u16, own: &str) -> 
     let about = entries.iter().find(|entry| entry.index == info.index)?;
     let scene = Scene { about, entries, station };
     let (mut assumption, mut because) = scene.assumption(own);
-    if let (Assumption::Unexplained, Some(cause)) = (assumption, info.causes.first()) {
+    let is_late = about.record.verdict == TraceVerdict::Late;
+    let by_program = info.cause_of_program().filter(|cause| {
+        // A program leaves units out too while its node stands still.
+        let stalled = scene.stall().map_or(0, Span::as_nanos) >= about.record.late_ns.unsigned_abs() / 2;
+        is_late && !(stalled && cause.kind == CauseInfo::LEFT_OUT)
+    });
+    if let Some(cause) = by_program {
+        assumption = Assumption::of_kind(&cause.kind);
+        because = format!("The assumption that broke: {}.", cause.sentence);
+    } else if let (Assumption::Unexplained, Some(cause)) = (assumption, info.causes.first()) {
         assumption = Assumption::of_kind(&cause.kind);
         because = format!("Its own events do not show why, but the counters of {own} do.");
     }
@@ -153,15 +167,35 @@ pub fn tell(info: &IncidentInfo, entries: &[Entry], station: u16, own: &str) -> 
         let _ = write!(text, " In this order: {}.", clauses.join("; "));
     }
     let _ = write!(text, " {because}");
-    if !info.causes.is_empty() {
-        let causes: Vec<&str> = info.causes.iter().map(|cause| cause.sentence.as_str()).collect();
+    let causes = info.causes.iter().map(|cause| cause.sentence.as_str());
+    let causes: Vec<&str> = causes.filter(|sentence| !because.contains(sentence)).collect();
+    if !causes.is_empty() {
         let _ = write!(text, " Within the seconds around it: {}.", causes.join("; "));
     }
     if info.more > 0 {
         let times = if info.more == 1 { "once".into() } else { format!("{} times", info.more) };
         let _ = write!(text, " The same happened {times} more, each within five seconds of the one before.");
     }
+    text.push_str(&hit(info));
+    if let (Some(number), Some(from)) = (info.sender_channel, &about.src)
+        && number != info.channel
+    {
+        let (own_number, from) = (info.channel, from.called());
+        let _ = write!(text, " Channel {own_number} of {own} is channel {number} of {from}, its sender.");
+    }
     Some(Told { text, assumption })
+}
+
+/// The channels that it hit, if they are several.
+fn hit(info: &IncidentInfo) -> String {
+    if info.channels.len() < 2 {
+        return String::new();
+    }
+    let units = |n| if n == 1 { "1 unit".to_owned() } else { format!("{n} units") };
+    let all = info.channels.iter().map(|hit| format!("{} ({})", hit.channel, units(hit.units)));
+    let all: Vec<String> = all.collect();
+    let beyond = if info.beyond == 0 { String::new() } else { format!(", others {} times", info.beyond) };
+    format!(" It hit channels {}{beyond}.", all.join(", "))
 }
 
 /// The event and what stands around it.
@@ -277,8 +311,9 @@ impl Scene<'_> {
             format!("Look at 'rota trace incident' on {}, its sender", called(self.about.src.as_ref()))
         };
         let text = format!(
-            "Nothing that {own} records explains it: no stall here, no change of the link, no token sent \
-             again. {elsewhere}; a host outside the agreement that fills a switch cannot be seen from here."
+            "The cause is not known to this node: nothing that {own} records explains it, no stall here, no \
+             change of the link, no token sent again. {elsewhere}; a host outside the agreement that fills a \
+             switch cannot be seen from here."
         );
         (Assumption::Unexplained, text)
     }
@@ -504,6 +539,46 @@ mod tests {
         assert_eq!(told.assumption, Assumption::ForeignSender);
         assert!(told.text.contains("02:00:00:00:00:04, sent 9000 frames."), "{}", told.text);
         assert!(!told.text.contains("Nothing that n2 records explains it"), "{}", told.text);
+    }
+
+    /// The late unit of a program that had stood still had no cause, or that of another station.
+    #[test]
+    fn a_unit_that_its_program_handed_over_late_names_no_station() {
+        let mut late = late(1, 1_200);
+        (late.record.late_ns, late.record.extra[1]) = (1_000 * MS.cast_signed(), 990 * MS);
+        (late.record.src, late.src, late.record.deadline_ns) = (2, Some(who(2)), 200 * MS);
+        let info = IncidentInfo { number: 1, events: 1, ..IncidentInfo::about(1, &late.record) };
+        assert!(info.cause_of_program().is_some(), "{info:?}");
+        let said = tell(&info, &[stall(0, 300, 310), late.clone()], 2, "n2").unwrap();
+        let words = "The assumption that broke: the sending program handed the unit over 990 ms after its";
+        assert!(said.assumption == Assumption::LateHandOver && said.text.contains(words), "{}", said.text);
+        // Units are left out beside it where the node itself stood still, too.
+        let record = TraceRecord { extra: [29, 0, 0], ..late.record };
+        for (stall_ms, assumption) in [(100, Assumption::LeftOut), (600, Assumption::HostStall)] {
+            let causes = vec![CauseInfo::beside_left_out(&record)];
+            let info = IncidentInfo { causes, ..info.clone() };
+            let entries = [stall(0, 300, 300 + stall_ms), late.clone()];
+            assert_eq!(tell(&info, &entries, 2, "n2").unwrap().assumption, assumption, "{stall_ms} ms");
+        }
+        // Where the hand-over was in time, nothing is laid to the program.
+        late.record.extra[1] = 0;
+        let said = told(&[late], 1);
+        assert!(said.text.contains("The cause is not known to this node"), "{}", said.text);
+    }
+
+    #[test]
+    fn several_channels_and_the_number_at_the_sender_are_told() {
+        let entries = [late(1, 124)];
+        let mut info = IncidentInfo { number: 1, ..IncidentInfo::about(1, &entries[0].record) };
+        for channel in [7, 8, 8].into_iter().chain(100..120) {
+            let record = TraceRecord { channel, ..entries[0].record };
+            info.happened(&record, Some(channel + 1));
+        }
+        info.sender_channel = Some(3);
+        let said = tell(&info, &entries, 2, "n2").unwrap().text;
+        assert!(said.contains(" It hit channels 7 (1 unit), 8 (2 units), 100 (1 unit), "), "{said}");
+        assert!(said.contains(", others 6 times.") && info.channels.len() == 16, "{said}");
+        assert!(said.ends_with(" Channel 7 of n2 is channel 3 of n1, its sender."), "{said}");
     }
 
     #[test]

@@ -11,13 +11,13 @@ use rota_units::Span;
 const BROKEN_SHOWN: usize = 32;
 
 impl Control<'_> {
-    /// "channel 7 to n3, service 2".
+    /// "channel 7 to n3, service 2": by its number at its sender, as at the other end.
     fn called(&self, channel: ChannelId) -> String {
         let owned = self.sessions.iter().flat_map(|session| &session.channels);
         match owned.clone().find(|owned| owned.channel == channel) {
             Some(owned) => {
                 let way = if owned.sending { "to" } else { "from" };
-                format!("channel {} {way} {}, service {}", channel.0, owned.peer.name, owned.service)
+                format!("channel {} {way} {}, service {}", owned.shared, owned.peer.name, owned.service)
             }
             None => format!("channel {}", channel.0),
         }

@@ -73,6 +73,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         self.llc_streams = ready.contains(&LLC);
         self.look_at_rings(woke, ready)?;
+        self.rings.looked = at;
         self.look_at_card(woke);
         self.open_gate()?;
         if self.node.deadline() <= woke && self.behind.may_judge() {

@@ -30,6 +30,8 @@ pub(super) struct Source {
     /// The unit that the machine knows of.
     pub(super) offered: Option<Offered>,
     numbers: Numbers,
+    /// The ring was empty when it was last looked at: its next unit is handed over after that.
+    is_empty: bool,
     /// The opening of the channel: no unit is due before it.
     since: Instant,
     /// Units of which the last frame has left.
@@ -96,7 +98,7 @@ fn bounded(schedule: Instant, since: Instant, now: Instant) -> Instant {
 impl Source {
     pub(super) fn new(channel: ChannelId, memory: SourceMemory, token: u64, since: Instant) -> Self {
         let (offered, numbers, slot_at) = (None, Numbers::default(), Instant::ZERO);
-        Self { channel, memory, token, offered, numbers, since, sent: 0, slots: 0, slot_at }
+        Self { channel, memory, token, offered, numbers, is_empty: true, since, sent: 0, slots: 0, slot_at }
     }
 
     /// The units that the program has handed over or left out, those included that wait.
@@ -119,10 +121,15 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 let own = unit.number;
                 let (number, left_out) = source.numbers.take(own);
                 let stated = source.stated();
+                let schedule = bounded(unit.schedule, source.since, at);
+                // Until the ring was last looked at the program had not handed it over.
+                let late = if source.is_empty { self.rings.looked.since(schedule) } else { Span::ZERO };
+                source.is_empty = false;
+                self.tracer.handed_over(channel, number, late);
                 let described = rota_proto::UnitRef {
                     number,
                     octets: unit.octets,
-                    schedule_ns: bounded(unit.schedule, source.since, at).as_nanos(),
+                    schedule_ns: schedule.as_nanos(),
                     left_out: source.numbers.left_out as u16,
                 };
                 source.offered = Some(Offered { unit, number });
@@ -133,7 +140,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.node.state_units(channel, stated);
                 self.node.handle(at, Input::UnitReady { channel, unit: described });
             }
-            Ok(None) => {}
+            Ok(None) => source.is_empty = true,
             Err(hostile) => self.end_hostile(at, channel, &hostile.to_string()),
         }
     }

@@ -255,6 +255,10 @@ fn a_unit_that_leaves_after_its_deadline_is_missed_at_its_sender() {
     assert_eq!((missed.event, missed.number, missed.kind, octets), (TraceEvent::Missed, 8, 0, 0));
     assert_eq!(missed.extra, [15 * MS, 0, 10 * MS], "bound, and sent twice in one period");
     assert_eq!(log.tracer.incident(at(26 * MS)), Some(2));
+    // A program that hands a unit over late is known by its node.
+    log.tracer.handed_over(ChannelId(5), 8 + (1 << 16), Span::from_millis(12));
+    log.tracer.sent(at(40 * MS), &data, true);
+    assert_eq!([log.next(), log.next()].map(|(record, _)| record.extra[1]), [0, 12 * MS]);
 }
 
 #[test]

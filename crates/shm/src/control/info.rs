@@ -1,7 +1,7 @@
 //! What a node tells about contracts, refusals and itself. Times end in `_ns`, sizes in `_octets`, rates
 //! in `_bps`; all are integers.
 
-use crate::{ChannelTally, TraceRecord, TraceVerdict};
+use crate::{ChannelTally, TraceEvent, TraceRecord, TraceVerdict};
 use rota_admission::Refusal;
 use rota_units::Span;
 use serde::{Deserialize, Serialize};
@@ -233,15 +233,42 @@ pub struct IncidentInfo {
     pub events: u64,
     /// How often the same happened again within five seconds each.
     pub more: u64,
+    /// The channel's number at its sender, by which `rota channel list` calls it at both ends; absent where
+    /// this is not known, or there is no channel.
+    #[serde(default)]
+    pub sender_channel: Option<u64>,
+    /// The channels that were hit, in this order, with their counts.
+    #[serde(default)]
+    pub channels: Vec<IncidentChannel>,
+    /// How often it happened on channels that found no place in this list.
+    #[serde(default)]
+    pub beyond: u64,
     /// The causes that the node's counters name for the two seconds around it.
     #[serde(default)]
     pub causes: Vec<CauseInfo>,
 }
 
+/// A channel that an incident hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IncidentChannel {
+    /// Its number on this station.
+    pub channel: u64,
+    /// Its number at its sender, as above.
+    #[serde(default)]
+    pub sender_channel: Option<u64>,
+    /// How often.
+    pub times: u64,
+    /// The units that were late, incomplete, lost or left out.
+    pub units: u64,
+}
+
+/// Channels that an incident names.
+const INCIDENT_CHANNELS: usize = 16;
+
 /// A counter that grew while a promise was broken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CauseInfo {
-    /// `left_out`, `unread`, `foreign_sender`, `contested`, `link_change`, `lost_frame`, `token_hog`,
+    /// `left_out`, `late_hand_over`, `unread`, `foreign_sender`, `contested`, `link_change`, `lost_frame`, `token_hog`,
     /// `host_stall` or `station_silent`.
     pub kind: String,
     /// The same for people.
@@ -254,7 +281,7 @@ impl IncidentInfo {
         let cause = match record.verdict {
             TraceVerdict::LeftOut => Some(CauseInfo::left_out(record)),
             TraceVerdict::Unread => Some(CauseInfo::unread(record)),
-            _ => None,
+            _ => CauseInfo::late_hand_over(record),
         };
         Self {
             number: 0,
@@ -267,13 +294,45 @@ impl IncidentInfo {
             channel: record.channel,
             events: 0,
             more: 0,
+            sender_channel: None,
+            channels: Vec::new(),
+            beyond: 0,
             causes: cause.into_iter().collect(),
         }
     }
 
-    /// The cause that the event itself names: no cause of that lies in the segment.
-    pub fn own_cause(&self) -> Option<&CauseInfo> {
-        self.causes.iter().find(|cause| cause.is_of_event())
+    /// It has happened on the channel of this event, whose number at its sender is given if it is known.
+    pub fn happened(&mut self, record: &TraceRecord<'_>, sender_channel: Option<u64>) {
+        self.last_ns = self.last_ns.max(record.at_ns);
+        if record.verdict == TraceVerdict::Unread {
+            // The newest event states how many there are.
+            self.causes.retain(|cause| cause.kind != CauseInfo::UNREAD);
+            self.causes.insert(0, CauseInfo::unread(record));
+        }
+        let channel = record.channel;
+        if channel == 0 {
+            return;
+        }
+        let several =
+            matches!(record.verdict, TraceVerdict::Missing | TraceVerdict::LeftOut | TraceVerdict::Unread);
+        let units = match record.event {
+            TraceEvent::Missed if several => record.extra[0],
+            TraceEvent::Missed => 1,
+            _ => 0,
+        };
+        if let Some(known) = self.channels.iter_mut().find(|known| known.channel == channel) {
+            known.times += 1;
+            known.units = known.units.saturating_add(units);
+        } else if self.channels.len() < INCIDENT_CHANNELS {
+            self.channels.push(IncidentChannel { channel, sender_channel, times: 1, units });
+        } else {
+            self.beyond += 1;
+        }
+    }
+
+    /// The cause that lies in a program at one end: no other station is to be named.
+    pub fn cause_of_program(&self) -> Option<&CauseInfo> {
+        self.causes.iter().find(|cause| cause.is_of_program())
     }
 }
 
@@ -283,9 +342,12 @@ impl CauseInfo {
     /// The receiving program did not read units in time.
     pub const UNREAD: &'static str = "unread";
 
-    /// True for a cause that the event itself names.
-    pub fn is_of_event(&self) -> bool {
-        [Self::LEFT_OUT, Self::UNREAD].contains(&self.kind.as_str())
+    /// The sending program handed a unit over after its turn.
+    const LATE_HAND_OVER: &'static str = "late_hand_over";
+
+    /// True for a cause that lies in a program. Events themselves name it, and no counter.
+    pub fn is_of_program(&self) -> bool {
+        [Self::LEFT_OUT, Self::UNREAD, Self::LATE_HAND_OVER].contains(&self.kind.as_str())
     }
 
     /// All units of the channel so far: events of the same kind bring the number up to date.
@@ -293,6 +355,31 @@ impl CauseInfo {
         let (units, s) = (record.extra[2], if record.extra[2] == 1 { "" } else { "s" });
         let sentence = format!("the receiving program did not read in time: {units} unit{s}");
         Self { kind: Self::UNREAD.into(), sentence }
+    }
+
+    /// A unit that left late because its program, and nothing in the segment, was late: its node had no unit
+    /// for most of this time.
+    fn late_hand_over(record: &TraceRecord<'_>) -> Option<Self> {
+        let late_ns = u64::try_from(record.late_ns).ok().filter(|late| *late > 0)?;
+        let handed_ns = record.extra[1];
+        let is_it = record.event == TraceEvent::Missed
+            && record.verdict == TraceVerdict::Late
+            && handed_ns > 0
+            && handed_ns >= late_ns / 2;
+        let handed = Span::from_nanos(handed_ns);
+        let sentence = format!("the sending program handed the unit over {handed} after its schedule");
+        is_it.then(|| Self { kind: Self::LATE_HAND_OVER.into(), sentence })
+    }
+
+    /// True if it is a stall of the host that states it.
+    pub fn is_of_this_host(&self) -> bool {
+        self.kind == "host_stall" && self.sentence.starts_with("this host")
+    }
+
+    /// A unit was late beside units that its program left out because they were overdue.
+    pub fn beside_left_out(record: &TraceRecord<'_>) -> Self {
+        let Self { kind, sentence } = Self::left_out(record);
+        Self { kind, sentence: format!("{sentence} next to it: it stood still, or its node did") }
     }
 
     fn left_out(record: &TraceRecord<'_>) -> Self {
