@@ -268,8 +268,8 @@ const INCIDENT_CHANNELS: usize = 16;
 /// A counter that grew while a promise was broken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CauseInfo {
-    /// `left_out`, `late_hand_over`, `unread`, `foreign_sender`, `contested`, `link_change`, `lost_frame`, `token_hog`,
-    /// `host_stall` or `station_silent`.
+    /// `left_out`, `late_hand_over`, `unread`, `foreign_sender`, `contested`, `link_change`, `lost_frame`,
+    /// `token_hog`, `host_stall` or `station_silent`.
     pub kind: String,
     /// The same for people.
     pub sentence: String,
