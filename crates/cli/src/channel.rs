@@ -160,16 +160,7 @@ fn list(format: Format) -> Result<Exit, Failure> {
     }
     for channel in channels {
         let way = if channel.sending { "to" } else { "from" };
-        let TallyInfo { late, lost, incomplete, unread, .. } = channel.tally;
-        let broken = match late + lost + incomplete {
-            0 => String::new(),
-            _ if unread > 0 => {
-                format!(
-                    "  {late} late, {lost} lost, {incomplete} in part; {unread} of these not read in time"
-                )
-            }
-            _ => format!("  {late} late, {lost} lost, {incomplete} in part"),
-        };
+        let broken = broken(&channel.tally);
         outln!(
             "{}  {way} {}  service {}  {}  units of {} octets within {}{broken}",
             channel.channel,
@@ -181,6 +172,18 @@ fn list(format: Format) -> Result<Exit, Failure> {
         );
     }
     Ok(Exit::Done)
+}
+
+/// The units that broke the promise; nothing where all kept it.
+fn broken(tally: &TallyInfo) -> String {
+    let TallyInfo { late, lost, incomplete, unread, .. } = *tally;
+    match (late, lost, incomplete) {
+        (0, 0, 0) => String::new(),
+        _ if unread > 0 => {
+            format!("  {late} late, {lost} lost, {incomplete} in part; {unread} of these not read in time")
+        }
+        _ => format!("  {late} late, {lost} lost, {incomplete} in part"),
+    }
 }
 
 fn modify(channel: u64, rate: BitRate, format: Format) -> Result<Exit, Failure> {
@@ -195,4 +198,20 @@ fn modify(channel: u64, rate: BitRate, format: Format) -> Result<Exit, Failure> 
         Err(error) => return Err(error.into()),
     }
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts of another station were added up and ended the program.
+    #[test]
+    fn counts_of_any_size_are_listed() {
+        let most = u64::MAX;
+        let tally = TallyInfo { late: most, lost: most, incomplete: 1, ..TallyInfo::default() };
+        assert_eq!(broken(&tally), format!("  {most} late, {most} lost, 1 in part"));
+        assert_eq!(broken(&TallyInfo { unread: 3, ..TallyInfo::default() }), "");
+        let unread = TallyInfo { lost: 2, unread: 1, ..TallyInfo::default() };
+        assert_eq!(broken(&unread), "  0 late, 2 lost, 0 in part; 1 of these not read in time");
+    }
 }

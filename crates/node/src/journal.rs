@@ -379,7 +379,9 @@ fn late(last: &Look, look: &Look) -> Vec<Line> {
         let broken = crate::tally::sentence(&tally).filter(|_| broken(row) > before)?;
         let (way, peer) = (if key.1 { "to" } else { "from" }, look.name_of(row.peer));
         let bound = Span::from_nanos(row.bound_ns);
-        let text = format!("channel {} {way} {peer}: of {units} units {broken} (bound {bound})", key.0);
+        // A receiver's units are those that came whole.
+        let all = if key.1 { units } else { units.saturating_add(lost).saturating_add(incomplete) };
+        let text = format!("channel {} {way} {peer}: of {all} units {broken} (bound {bound})", key.0);
         Some(Line { level: Level::Warn, cause: "late", text })
     };
     look.channels.iter().filter_map(line).collect()
@@ -526,7 +528,7 @@ mod tests {
         after.channels.insert((7, false), worse);
         let said = texts(&before, &after);
         let wanted =
-            "channel 7 from n2: of 240 units 89 behind the bound, by at most 40 ms, 1 in part (bound 35 ms)";
+            "channel 7 from n2: of 241 units 89 behind the bound, by at most 40 ms, 1 in part (bound 35 ms)";
         assert_eq!(said, [wanted]);
         assert_eq!(texts(&after, &after), [""; 0]);
     }

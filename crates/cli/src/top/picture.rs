@@ -88,19 +88,20 @@ pub struct Channel {
     pub bound_ns: Option<u64>,
     /// Units that left.
     pub units_sent: u64,
-    /// Units that arrived whole.
+    /// Units that arrived whole and were read.
     pub units_received: u64,
     /// Fragments that arrived.
     pub fragments_received: u64,
     /// Units behind the bound.
     pub late: u64,
-    /// Units of which nothing came, where an end of the channel is at this station.
+    /// Units of which nothing came or was read, as the receiver counts them.
     #[serde(default)]
     pub lost: u64,
     /// Units that came in part, likewise.
     #[serde(default)]
     pub incomplete: u64,
     /// Of the lost and incomplete units: those that the receiving program did not read in time.
+    #[serde(default)]
     pub unread: u64,
     /// By how much the latest unit missed its bound; 0 without late units, absent where this station cannot
     /// know it.

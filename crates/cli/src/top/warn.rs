@@ -233,7 +233,8 @@ pub fn of_channel(channel: &Channel, late: Rose) -> Option<Warning> {
     let latest_by_ns = latest_by_ns.unwrap_or(0);
     let tally = ChannelTally { units, late: behind, lost, incomplete, latest_by_ns, unread };
     if let Some(broken) = tally.words_of_broken("the bound") {
-        return Some(counted("late", &format!("{who}: of {units} units {broken}"), late));
+        let all = units.saturating_add(lost).saturating_add(incomplete);
+        return Some(counted("late", &format!("{who}: of {all} units {broken}"), late));
     }
     let (slack, bound) = (u64::try_from(channel.slack_ns?).unwrap_or(0), channel.bound_ns?);
     (u128::from(slack) * 100 < u128::from(bound) * u128::from(LITTLE_SLACK_PERCENT)).then(|| {
