@@ -99,6 +99,44 @@ fn a_claimant_that_stood_still_for_less_claims_anew() {
     assert!(rig.last(Kind::Claim).header.generation > before);
 }
 
+/// Seed 516558 of the product's timers: a claimant stood still before its first claim left. Station 3 claimed
+/// meanwhile with the same counter, and so an older generation. The claimant heard nothing of its ring.
+#[test]
+fn a_claim_that_never_left_is_taken_back_with_its_fence() {
+    let mut rig = Rig::ring();
+    let token = rig.token(Phase::NonRealTime, &[(1, 6_000, true)]);
+    rig.hear_token(1, 5, &token);
+    rig.run(ms(1));
+    rig.clear();
+    while rig.state() != "claiming" {
+        rig.drain();
+        rig.now = rig.node.deadline();
+        rig.node.handle_deadline(rig.now);
+    }
+    let own = rig.node.link().newest();
+    rig.now += rig.settings.silence(4);
+    rig.stamp = (own.counter, 3, 1);
+    assert!(Generation { counter: own.counter, station: 3 } < own);
+    rig.hear_token(3, 5, &token);
+    assert_eq!(rig.node.link().list_stamp().0, Generation { counter: own.counter, station: 3 });
+    rig.run(ms(1));
+    assert_eq!(rig.count(Kind::Claim), 0);
+}
+
+/// Another station may have heard a claim that has left: its fence stays.
+#[test]
+fn a_claim_that_has_left_keeps_its_fence() {
+    let mut rig = claiming();
+    rig.run(ms(30));
+    let (own, before) = (rig.node.link().newest(), rig.node.link().list_stamp());
+    assert_eq!(rig.last(Kind::Claim).header.generation, own);
+    rig.now += rig.settings.silence(4);
+    rig.stamp = (own.counter, 3, 1);
+    let token = rig.token(Phase::NonRealTime, &[(1, 6_000, true)]);
+    rig.hear_token(3, 5, &token);
+    assert_eq!((rig.node.link().list_stamp(), rig.node.link().newest()), (before, own));
+}
+
 /// Station 3 dies so often and then answers a claim; whether the new token visits it.
 fn visits_after_deaths(deaths: usize) -> bool {
     let mut rig = Rig::ring();

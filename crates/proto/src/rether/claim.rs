@@ -17,6 +17,10 @@ use rota_wire::{Claim, ClaimGrant, Generation, MacAddr, Nack, Phase, StationSet,
 #[derive(Clone, Debug)]
 pub(super) struct ClaimRound {
     pub(super) generation: Generation,
+    /// What this station believed no older token than, before its own fence.
+    pub(super) fence: Stamp,
+    /// A claim of this generation has left.
+    pub(super) sent: bool,
     pub(super) granted: StationSet,
     pub(super) best: Stamp,
     /// A successor that never took the token up, else who has the newest list and so had the token last.
@@ -55,6 +59,7 @@ impl Rether {
         let suspect = self.watch.take().map(|watch| watch.to);
         let (best, list) = (self.list_stamp, self.list);
         // Our own fence: from here on every older token is refused here.
+        let fence = self.seen;
         self.seen = Stamp { generation, seq: 0 };
         self.wills.due = Instant::FAR;
         let granted = StationSet::EMPTY;
@@ -63,6 +68,8 @@ impl Rether {
         let watched = suspect.is_some();
         self.claim = Some(ClaimRound {
             generation,
+            fence,
+            sent: false,
             granted,
             best,
             suspect,
@@ -79,15 +86,9 @@ impl Rether {
     }
 
     pub(super) fn claim_tick(&mut self, now: Instant) {
+        self.take_back_claim(now);
         let Some(claim) = &self.claim else { return };
         let stood_still = now.since(claim.asked);
-        if stood_still > self.silence(now, u64::from(self.ring_size())) {
-            // The others have heard no claim for so long that they have claimed themselves. Their ring may
-            // have other stations by now, so this station listens (seed 7000001956 of the product's timers).
-            self.claim = None;
-            self.silence_at = now + self.silence(now, self.rank());
-            return;
-        }
         if stood_still > self.drain_least() {
             // Its grants are old: another station may have claimed meanwhile, and waits this long for this
             // one before it makes a token.
@@ -124,6 +125,27 @@ impl Rether {
         if let Some(claim) = self.claim.as_mut().filter(|_| silent == 0) {
             claim.again = claim.again.min(heard);
         }
+    }
+
+    /// A claimant that stood still for so long that the others have heard no claim and have claimed themselves:
+    /// their ring may have other stations by now, so this one listens (seed 7000001956 of the product's
+    /// timers), to the frames that have waited for it as well.
+    ///
+    /// A claim that never left has fenced nobody, and no token will have its generation: its own fence goes
+    /// with it. The others may have claimed with the same counter and a greater number; this station would
+    /// take their Forms and tokens for older ones, hear nothing, and end their ring with its next claim (seed
+    /// 516558 of the product's timers).
+    pub(super) fn take_back_claim(&mut self, now: Instant) {
+        let long =
+            |claim: &ClaimRound| now.since(claim.asked) > self.silence(now, u64::from(self.ring_size()));
+        if !self.claim.as_ref().is_some_and(long) {
+            return;
+        }
+        let Some(claim) = self.claim.take() else { return };
+        if !claim.sent && self.seen == (Stamp { generation: claim.generation, seq: 0 }) {
+            self.seen = claim.fence;
+        }
+        self.silence_at = now + self.silence(now, self.rank());
     }
 
     /// How often it asks while it drains.

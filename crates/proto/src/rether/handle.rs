@@ -86,6 +86,7 @@ impl Rether {
             self.on_no_proof(now, &view);
             return Arrived::Nothing;
         }
+        self.take_back_claim(now);
         self.tally.count_heard(header.kind.class(), data.len());
         (self.contested.astray.came_to, self.contested.astray.afresh) = (view.destination_mac(), false);
         if view.destination_mac() == self.me.mac.own_group() {

@@ -141,6 +141,8 @@ impl Rether {
             }
             Pending::Request { to } => (self.members.get(*to)?.mac, Kind::Request, Proof::Counted, 0),
             Pending::Claim { generation } => {
+                let round = self.claim.as_mut().filter(|round| round.generation == *generation);
+                round?.sent = true;
                 let claim = Claim { generation: *generation, mode_epoch: self.mode_epoch };
                 (all, Kind::Claim, Proof::Bootstrap, claim.emit(body))
             }

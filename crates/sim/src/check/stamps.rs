@@ -9,6 +9,9 @@ struct Last {
     life: (u32, u32),
     token: (Generation, u64),
     generation: u32,
+    /// The newest generation, and the newest that any of its frames has named.
+    newest: Generation,
+    named: Generation,
     mode_epoch: u32,
 }
 
@@ -45,11 +48,19 @@ impl Checker for Rising {
                     }
                     last.token = token;
                 }
+                Seen::Sent { host, frame, kind: Some(_), .. } => {
+                    let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { continue };
+                    let last = self.of(view, *host);
+                    last.named = last.named.max(frame.header().generation);
+                }
                 Seen::Acted { host } => {
                     let Some(node) = &view.hosts[*host].node else { continue };
                     let (generation, epoch) = (node.link().generation(), node.link().mode_epoch());
                     let last = self.of(view, *host);
-                    if generation < last.generation && generation != 0 {
+                    // A claim that never left may be taken back: nobody else has heard of its generation.
+                    let own = node.link().station() == last.newest.station && last.newest > last.named;
+                    let taken_back = own && node.link().newest() >= last.named.max(last.token.0);
+                    if generation < last.generation && generation != 0 && !taken_back {
                         let what = format!("host {host}: generation {generation} after {}", last.generation);
                         findings.add(view.now, "S2", what);
                     }
@@ -59,6 +70,7 @@ impl Checker for Rising {
                         findings.add(view.now, "R6", what);
                     }
                     (last.generation, last.mode_epoch) = (generation, epoch);
+                    last.newest = node.link().newest();
                 }
                 _ => {}
             }
