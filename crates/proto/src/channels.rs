@@ -568,6 +568,8 @@ impl Channels {
             Verb::Connect => self.on_connect(now, from, signal, link),
             Verb::Opened => self.on_opened(now, from, signal, link),
             Verb::Close => self.on_close(now, from, signal, link),
+            // A ring may form without a station that has no number. It is asked again, and answers again.
+            Verb::Accept if link.number(from) == 0 => {}
             Verb::Accept => {
                 let channel = self.answered(from, signal);
                 if let Some(channel) = channel.filter(|c| c.state == Sending::Connecting) {

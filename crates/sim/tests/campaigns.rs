@@ -126,7 +126,7 @@ const PROVEN: [u64; 57] = [
 ];
 /// The same with the product's timers, bounds of ordinary access and of a cycle that did not reckon with a
 /// babbler, and one of a lost token that had been lost at a cut wire three times before.
-const PRODUCT: [u64; 47] = [
+const PRODUCT: [u64; 48] = [
     736,
     1_333,
     3_930,
@@ -163,6 +163,7 @@ const PRODUCT: [u64; 47] = [
     402_741,
     457_376,
     475_174,
+    506_463,
     510_810,
     516_558,
     1_000_565,
@@ -188,7 +189,7 @@ fn seeds_that_once_broke_a_rule_keep_it() {
 
 /// Broken when this was written, and not mended: `verify/README.md` says which and what is known. A seed that
 /// keeps every rule has no business here.
-const OPEN: [(Campaign, u64); 1] = [(Campaign::Product, 506_463)];
+const OPEN: [(Campaign, u64); 0] = [];
 
 #[test]
 fn what_is_open_is_said_and_still_broken() {

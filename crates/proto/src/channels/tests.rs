@@ -153,6 +153,22 @@ fn a_channel_goes_on_with_a_station_that_has_another_number() {
     assert_eq!(ledger.closed(), [(back, CloseCause::Closed)]);
 }
 
+/// Seed 506463 of the product's timers: a receiver had just booted when it accepted. The ring that its sender
+/// wanted formed without it. The channel was open, and its units reached nobody until the receiver was let in.
+#[test]
+fn a_receiver_without_a_number_is_asked_again() {
+    let mut ledger = Ledger::new();
+    let out = ledger.open(B);
+    ledger.sent();
+    ledger.number(0, B);
+    ledger.hear(B, Verb::Accept, out.0);
+    assert_eq!(ledger.channels.outgoing[0].state, Sending::Connecting);
+    ledger.number(9, B);
+    assert_eq!(ledger.repeated(), [(B, Verb::Connect)]);
+    ledger.hear(B, Verb::Accept, out.0);
+    assert_eq!(ledger.channels.outgoing[0].state, Sending::Reserving);
+}
+
 /// Who is in a ring has a number: only what was open to one that has none has ended.
 /// A receiver that its ring took for dead kept its channel for ever, and its sender had forgotten it.
 #[test]
