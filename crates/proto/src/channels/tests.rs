@@ -154,7 +154,7 @@ fn a_channel_goes_on_with_a_station_that_has_another_number() {
 }
 
 /// Seed 506463 of the product's timers: a receiver had just booted when it accepted. The ring that its sender
-/// wanted formed without it. The channel was open, and its units reached nobody until the receiver was let in.
+/// wanted formed without it. The channel was open, and its units reached nobody until the ring let it in.
 #[test]
 fn a_receiver_without_a_number_is_asked_again() {
     let mut ledger = Ledger::new();

@@ -127,8 +127,8 @@ impl Rether {
         }
     }
 
-    /// A claimant that stood still for so long that the others have heard no claim and have claimed themselves:
-    /// their ring may have other stations by now, so this one listens (seed 7000001956 of the product's
+    /// A claimant stood still for so long that the others have heard no claim and have claimed themselves.
+    /// Their ring may have other stations by now, so this one listens (seed 7000001956 of the product's
     /// timers), to the frames that have waited for it as well.
     ///
     /// A claim that never left has fenced nobody, and no token will have its generation: its own fence goes
