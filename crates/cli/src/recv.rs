@@ -125,6 +125,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         received = received.and(output.finish());
     }
     let tally = source.tally();
+    report.stated = report.stated.or_else(|| source.stated());
     report.came.units = report.complete;
     (report.came.late, report.came.latest_by_ns) = (tally.late, tally.latest_by_ns);
     let seen = report.complete + report.came.incomplete;

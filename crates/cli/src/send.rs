@@ -279,26 +279,29 @@ fn play(
     while frame < count {
         // Waiting comes first, so that a live source is read as late as possible.
         let turn = sink.wait_slot(frame)?;
-        match args.overdue() {
+        let schedule = match args.overdue() {
             OverduePolicy::Drop => {
                 let skipped = turn.skipped.min(count - frame);
                 sink.leave_out(skipped);
                 report.left_out += skipped;
                 frame += skipped;
+                turn.schedule
             }
             // The unit before has missed its slot and takes this one's. A unit read one turn later is in time
             // again, and so are all units after it.
             OverduePolicy::Keep if sink.is_behind() => continue,
-            OverduePolicy::Keep => {}
-        }
+            // After this program stood still, the unit that waited is as late as it is; those after it are
+            // read in turn, and in time.
+            OverduePolicy::Keep => turn.waited,
+        };
         if frame >= count {
             break;
         }
         let Some(unit) = supply.unit(frame)? else { break };
         // A unit that is left out has a number too.
-        if sink.send(frame, unit, turn.schedule)? {
+        if sink.send(frame, unit, schedule)? {
             if let Some(log) = log {
-                log.record(&SentRecord { unit: frame, frame, schedule_ns: turn.schedule.as_nanos() })?;
+                log.record(&SentRecord { unit: frame, frame, schedule_ns: schedule.as_nanos() })?;
             }
             report.sent += 1;
         } else {

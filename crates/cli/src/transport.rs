@@ -92,6 +92,8 @@ pub enum Event {
 pub struct Turn {
     /// When it was due: the schedule that travels with the unit.
     pub schedule: Instant,
+    /// When the first of the turns that passed unused was due, and so a unit that waited since then.
+    pub waited: Instant,
     /// Turns that passed unused since the last one, because this program did not run.
     pub skipped: u64,
 }
@@ -135,6 +137,10 @@ pub trait UnitSource {
     /// How many units were late so far, and by how much; a plain socket has no bound.
     fn tally(&self) -> ChannelTally {
         ChannelTally::default()
+    }
+    /// Units of the stream as the sender stated them, where its end was no clean one.
+    fn stated(&self) -> Option<u64> {
+        None
     }
     /// The stalls seen so far.
     fn stalls(self: Box<Self>) -> Vec<Stall>;

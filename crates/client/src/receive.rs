@@ -261,6 +261,11 @@ impl RecvChannel {
         }
     }
 
+    /// Units of the channel as the sender states them at its end, also where that end was no clean one.
+    pub fn units_stated(&self) -> Option<u64> {
+        self.sink.board.final_units()
+    }
+
     /// The counts of the channel's units so far. `units`, `lost` and `incomplete` count the units that this
     /// program received or missed. `late` and `latest_by_ns` come from the node, which has the kernel's
     /// stamps, and so does `unread`: a program that is too slow loses units that its node had received, and

@@ -145,7 +145,7 @@ impl UnitSink for ChannelSink {
         let skipped = self.unsent.take().map_or(tick.skipped, |last| {
             turns_between(last, tick.due, Span::from_nanos(self.channel.contract().period_ns.max(1)))
         });
-        Ok(Turn { schedule: tick.due, skipped })
+        Ok(Turn { schedule: tick.due, waited: due, skipped })
     }
 
     fn send(&mut self, _number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure> {
@@ -330,6 +330,11 @@ impl UnitSource for ChannelSource {
             latest_by_ns: self.tally.latest_by_ns.max(now.latest_by_ns),
             unread: self.tally.unread.saturating_add(now.unread),
         }
+    }
+
+    fn stated(&self) -> Option<u64> {
+        let stated = self.channel.as_ref()?.units_stated()?;
+        Some(self.stream.sent(Some(stated)))
     }
 
     fn stalls(self: Box<Self>) -> Vec<Stall> {

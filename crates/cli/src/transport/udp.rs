@@ -114,7 +114,7 @@ impl UnitSink for UdpSink {
         clock::sleep_until(schedule);
         self.stalls.note(StallKind::Timer, schedule, clock::now());
         // Late turns are taken at once: a socket accepts a burst.
-        Ok(Turn { schedule, skipped: 0 })
+        Ok(Turn { schedule, waited: schedule, skipped: 0 })
     }
 
     fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure> {
