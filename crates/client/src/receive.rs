@@ -147,8 +147,6 @@ impl Listener {
             } = message.body
             {
                 let sink = open_sink(message.descriptors)?;
-                // Before anything is read: the node counts only what is read after this.
-                self.session.tell(&Request::Reads { channel });
                 let peer = Peer { mac, name, node };
                 let session = self.session.clone();
                 let came = ChannelTally::default();

@@ -6,7 +6,7 @@ use crate::status::Snapshot;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rota_proto::rether::Rether;
 use rota_proto::{ChannelEvent, ChannelId, Listener, OpenError, ResizeError, Shortage};
-use rota_shm::{Board, NodeSocket, ReaderPage, RxWriter, TxReader};
+use rota_shm::{Board, NodeSocket, RxWriter, TxReader};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use std::io;
@@ -62,11 +62,6 @@ pub(crate) enum Command {
     AttachSink {
         channel: ChannelId,
         memory: SinkMemory,
-    },
-    /// The program of an incoming channel has mapped its memory.
-    Watch {
-        channel: ChannelId,
-        page: ReaderPage,
     },
     /// There is no memory for an incoming channel.
     Decline {

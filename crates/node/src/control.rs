@@ -316,7 +316,6 @@ impl Control<'_> {
                 charge: None,
                 board: None,
                 offer: Vec::new(),
-                reader: None,
                 buffers,
                 room_octets,
                 before: 0,
@@ -471,7 +470,7 @@ impl Control<'_> {
                 return;
             }
         };
-        let (ring, board, reader) = sink.into_parts();
+        let (ring, board) = sink.into_parts();
         let session = &mut self.sessions[at];
         let listened = session.listens.swap_remove(place);
         let owned = Owned {
@@ -488,7 +487,6 @@ impl Control<'_> {
             charge: None,
             board: Some(board.clone()),
             offer,
-            reader: Some(reader),
             buffers,
             room_octets: contract.unit_octets_max,
             before,

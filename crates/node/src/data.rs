@@ -548,7 +548,6 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                     self.control.say(Note::Remains(Remains::Sink(memory)));
                 }
             }
-            Command::Watch { channel, page } => self.watch(channel, page),
             Command::Listen { ask, mut listener } => {
                 let result = self.listen(&mut listener);
                 self.control.say(Note::Listening { ask, result });

@@ -7,7 +7,7 @@ use crate::status::Facts;
 use rota_admission::Pace;
 use rota_proto::{ChannelId, CloseCause, Contract, Listener};
 use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request, SocketError};
-use rota_shm::{Board, ChannelState, NodeSocket, NodeSource, ReaderFile};
+use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
 use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -75,8 +75,6 @@ pub(crate) struct Owned {
     pub(crate) board: Option<Board>,
     /// The files of an incoming channel, until its program is told of it.
     pub(crate) offer: Vec<OwnedFd>,
-    /// Where the program of an incoming channel says what it has read, until it has mapped it.
-    pub(crate) reader: Option<ReaderFile>,
     pub(crate) buffers: u16,
     /// The largest unit that its memory holds.
     pub(crate) room_octets: u32,
@@ -209,7 +207,6 @@ impl Session {
                 self.ask(ask, asked, Command::Open { ask, to, service, request }, data)
             }
             Request::Mapped { channel } => self.mapped(ChannelId(channel), data),
-            Request::Reads { channel } => self.reads(ChannelId(channel), data),
             Request::Listen { service, from, buffers } => {
                 let listener = Listening { id: ask, service, buffers: buffers.clamp(1, 64) };
                 let command =
@@ -308,19 +305,6 @@ impl Session {
         let memory = SourceMemory { ring, board, doorbell, _charge: charge };
         data.say(Command::AttachSource { channel, memory });
         self.reply(&Reply::Done, &[])
-    }
-
-    /// The program has mapped the memory of a channel that it accepted. Nobody waits for an answer; of a
-    /// channel that has ended meanwhile nothing is to be said.
-    fn reads(&mut self, channel: ChannelId, data: &ControlEnd) -> bool {
-        let owned = self.channels.iter_mut().find(|owned| owned.channel == channel);
-        match owned.and_then(|owned| owned.reader.take()).map(|file| file.mapped()) {
-            Some(Ok(page)) => data.say(Command::Watch { channel, page }),
-            // The data thread must not touch what a program may still cut holes into.
-            Some(Err(_)) => data.say(Command::Abort { channel }),
-            None => {}
-        }
-        true
     }
 
     fn close(&mut self, channel: u64, ask: u64, data: &ControlEnd) -> bool {

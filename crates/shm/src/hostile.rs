@@ -195,6 +195,21 @@ fn reader() -> std::os::fd::OwnedFd {
     ReaderFile::create().unwrap().into_descriptor()
 }
 
+/// The node looks at the page once it is sealed, and at none that a program may still cut holes into.
+#[test]
+fn the_page_of_a_receiving_program_is_looked_at_once_it_is_sealed() {
+    let file = ReaderFile::create().unwrap();
+    let theirs = file.descriptor().try_clone_to_owned().unwrap();
+    assert!(file.sealed().is_none());
+    punch(&theirs).unwrap();
+    let nothing_but_sizes = memfd::seal(&theirs, memfd::SIZE_SEALS);
+    assert!(nothing_but_sizes.is_ok() && file.sealed().is_none());
+    memfd::seal(&theirs, FINAL_SEALS).unwrap();
+    assert!(file.sealed().is_some_and(|page| page.read().load(0) == 0));
+    assert_eq!(punch(&theirs), Err(Errno::EPERM));
+    assert_eq!(WritePages::map(&theirs, 4_096).err(), Some(Errno::EPERM), "no second writer");
+}
+
 #[test]
 fn impossible_shapes_are_refused() {
     let source = |buffers, unit_octets_max| NodeSource::create(SourceShape { buffers, unit_octets_max });

@@ -38,8 +38,8 @@ pub mod trace;
 pub use board::{Board, BoardView, ChannelCounter, ChannelState, ChannelTally, CloseCause, SlotMark};
 pub use counters::{CounterReader, CounterTable};
 pub use memory::{
-    ClientSink, ClientSocket, ClientSource, MemoryError, NodeSink, NodeSocket, NodeSource, ReaderFile,
-    SinkShape, SocketShape, SourceShape, open_sink, open_socket, open_source, ring_bell,
+    ClientSink, ClientSocket, ClientSource, MemoryError, NodeSink, NodeSocket, NodeSource, SinkShape,
+    SocketShape, SourceShape, open_sink, open_socket, open_source, ring_bell,
 };
 pub use message::{MessageFailure, MessageProgress, MessageRoute, Sleep};
 pub use mismatch::Mismatch;
@@ -47,7 +47,7 @@ pub use monitor::{ChannelRow, Flow, MismatchRow, Monitor, MonitorTable, SegmentR
 pub use patience::Patience;
 pub use raw::{Waited, max_slice};
 pub use ring::{
-    Hostile, NextUnit, ReaderPage, RxCounts, RxReader, RxUnit, RxWriter, TryWriteError, TxReader, TxWriter,
+    Hostile, NextUnit, RxCounts, RxReader, RxUnit, RxWriter, TryWriteError, TxReader, TxWriter,
     UnitDescriptor, UnitRef, Unread,
 };
 pub use trace::{Lost, TraceEvent, TraceFile, TraceReader, TraceRecord, TraceVerdict};

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use nix::errno::Errno;
+use nix::fcntl::SealFlag;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
 
@@ -16,7 +17,7 @@ use crate::layout::{
 use crate::memfd::{self, FINAL_SEALS, SIZE_SEALS};
 use crate::message::Sleep;
 use crate::raw::{ReadPages, Waited, WritePages};
-use crate::ring::{ReaderPage, RxReader, RxWriter, TxReader, TxWriter};
+use crate::ring::{RxReader, RxWriter, TxReader, TxWriter};
 use rota_units::Span;
 
 /// How many octets on a bell are counted at once; more than one are there only when nobody hushed them.
@@ -98,8 +99,10 @@ pub struct NodeSink {
     reader: ReaderFile,
 }
 
-/// The file in which the program of a receiving channel says how far it has read, until it has mapped it.
-pub struct ReaderFile {
+/// The file in which the program of a receiving channel says how far it has read. The program seals it before
+/// it reads anything: until then it has read nothing, and the data thread does not look at the page, where
+/// each hole that the program punches would cost a page fault.
+pub(crate) struct ReaderFile {
     file: OwnedFd,
     pages: Arc<WritePages>,
 }
@@ -352,19 +355,19 @@ impl NodeSink {
             .filter(|_| (1..=UNIT_OCTETS_MAX).contains(&unit_octets_max))
             .ok_or(MemoryError::Shape { slots, unit_octets_max })?;
         let (file, pages) = board(unit_octets_max, 0, ring)?;
-        let ring = RxWriter::new(pages.clone(), ring).counting();
+        let ring = RxWriter::new(pages.clone(), ring);
         Ok(Self { ring, board: Board::new(pages), file, reader: ReaderFile::create()? })
     }
 
     /// What goes to the client, in this order: the node-written file, the file that both write.
     pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        vec![self.file.as_fd(), self.reader.file.as_fd()]
+        vec![self.file.as_fd(), self.reader.descriptor()]
     }
 
-    /// Ring, board and the file that both write; closes our descriptor of the node-written file, which the
-    /// client has by now.
-    pub fn into_parts(self) -> (RxWriter, Board, ReaderFile) {
-        (self.ring, self.board, self.reader)
+    /// The ring, which counts what is not read, and the board; closes our descriptor of the node-written
+    /// file, which the client has by now.
+    pub fn into_parts(self) -> (RxWriter, Board) {
+        (self.ring.counting(self.reader), self.board)
     }
 }
 
@@ -373,23 +376,26 @@ impl ReaderFile {
         let file = memfd::create("rota-read", READER_OCTETS).map_err(kernel("make a memory file"))?;
         memfd::seal(&file, SIZE_SEALS).map_err(kernel("seal a memory file"))?;
         let pages = WritePages::map(&file, READER_OCTETS).map_err(kernel("map a memory file"))?;
+        // A hole punched before the seals costs the data thread one page fault, once.
+        pages.read().settle();
         Ok(Self { file, pages: Arc::new(pages) })
     }
 
     /// What goes to the client.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// The same, to keep.
     pub(crate) fn into_descriptor(self) -> OwnedFd {
         self.file
     }
 
-    /// To be called when the client says that it has mapped its files: see [`NodeSource::mapped`]. Only then
-    /// may the data thread look at the page, which a hole would cost a page fault.
-    ///
-    /// # Errors
-    /// [`MemoryError::Kernel`] when the seals do not hold: the page must not be looked at.
-    pub fn mapped(&self) -> Result<ReaderPage, MemoryError> {
-        memfd::seal(&self.file, FINAL_SEALS).map_err(kernel("seal a client's memory file"))?;
-        self.pages.read().settle();
-        Ok(ReaderPage(self.pages.clone()))
+    /// The page, once its program has sealed it: from then on nobody else can map it or punch holes into it.
+    /// One system call that waits for nobody.
+    pub(crate) fn sealed(&self) -> Option<Arc<WritePages>> {
+        let seals = memfd::seals_of(&self.file).ok()?;
+        seals.contains(SealFlag::F_SEAL_FUTURE_WRITE).then(|| self.pages.clone())
     }
 }
 
@@ -435,6 +441,8 @@ pub fn open_sink(descriptors: Vec<OwnedFd>) -> Result<ClientSink, MemoryError> {
         return Err(MemoryError::NotOurs { found: "a file of another size", wanted: "the reader's page" });
     }
     let read = WritePages::map(&reader, octets).map_err(kernel("map the file that both write"))?;
+    // Before anything is read: the node counts what is read after this.
+    memfd::seal(&reader, FINAL_SEALS).map_err(kernel("seal the file that both write"))?;
     read.read().settle();
     let ring = RxReader::new(pages.clone(), ring, facts.unit_octets_max).telling(Arc::new(read));
     Ok(ClientSink { ring, board: BoardView::new(pages) })

@@ -12,7 +12,7 @@ fn channel() -> (RxWriter, Board, ClientSink) {
         NodeSink::create(SinkShape { slots: 64, fragment_octets: 100, unit_octets_max: 1_000 }).unwrap();
     let files = node.descriptors().iter().map(|file| file.try_clone_to_owned().unwrap()).collect();
     let client = open_sink(files).unwrap();
-    let (ring, board, _) = node.into_parts();
+    let (ring, board) = node.into_parts();
     (ring, board, client)
 }
 

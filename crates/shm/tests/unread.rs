@@ -10,9 +10,7 @@ fn channel(slots: u32) -> (RxWriter, ClientSink) {
     let node = NodeSink::create(shape).unwrap();
     let files = node.descriptors().iter().map(|file| file.try_clone_to_owned().unwrap()).collect();
     let client = open_sink(files).unwrap();
-    let (mut ring, _, page) = node.into_parts();
-    ring.watch(page.mapped().unwrap());
-    (ring, client)
+    (node.into_parts().0, client)
 }
 
 /// A unit of so many octets; the fragments named in the bits of `lost` do not come. True if it came whole,
@@ -56,11 +54,43 @@ fn a_program_that_stands_still_misses_what_the_node_says() {
     assert_eq!(ring.abandon(), page, "unit 9 waits, and nobody will read it");
 }
 
-/// Its program reads nothing before it has said that its files are mapped.
+/// A node whose control thread came to nothing said that the first seven were lost.
+#[test]
+fn what_is_read_before_any_other_thread_acts_counts_as_read() {
+    let (mut ring, mut client) = channel(3);
+    let mut into = Vec::new();
+    for number in 0..10 {
+        _ = push(&mut ring, number, 8, 0);
+        assert_eq!(client.ring.next_unit(&mut into).map(|next| next.unit.number), Some(number));
+    }
+    assert_eq!((ring.unread(), client.ring.counts().lost_units), (Unread::default(), 0));
+    assert_eq!(ring.abandon(), Unread::default());
+}
+
+/// A program that maps its memory late has missed what was overwritten until then, and no more.
+#[test]
+fn what_was_overwritten_before_the_program_mapped_its_memory_is_unread() {
+    let shape = SinkShape { slots: 3, fragment_octets: 8, unit_octets_max: 8 };
+    let node = NodeSink::create(shape).unwrap();
+    let files = node.descriptors().iter().map(|file| file.try_clone_to_owned().unwrap()).collect();
+    let (mut ring, _) = node.into_parts();
+    (0..5).for_each(|number| _ = push(&mut ring, number, 8, 0));
+    assert_eq!(ring.unread().units(), 2);
+    let mut client = open_sink(files).unwrap();
+    let mut into = Vec::new();
+    for number in 5..9 {
+        let next = client.ring.next_unit(&mut into).unwrap();
+        assert_eq!(next.unit.number, number - 3);
+        _ = push(&mut ring, number, 8, 0);
+    }
+    assert_eq!((ring.unread().units(), client.ring.counts().lost_units), (2, 2));
+}
+
+/// Its program reads nothing before it has sealed its page.
 #[test]
 fn a_program_that_never_maps_its_page_has_read_nothing() {
     let shape = SinkShape { slots: 3, fragment_octets: 8, unit_octets_max: 8 };
-    let (mut ring, _, _page) = NodeSink::create(shape).unwrap().into_parts();
+    let (mut ring, _) = NodeSink::create(shape).unwrap().into_parts();
     (0..5).for_each(|number| _ = push(&mut ring, number, 8, 0));
     assert_eq!((ring.unread().units(), ring.abandon().units()), (2, 5));
 }

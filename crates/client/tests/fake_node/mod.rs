@@ -12,8 +12,8 @@ use rota::{ContractInfo, ControlName, Instant, LlcInfo, LlcPeer, RefusalInfo, Sp
 use rota_shm::control::{Connection, Listener, Reply, Request};
 use rota_shm::layout::rx_slots_for;
 use rota_shm::{
-    Board, ChannelState, ChannelTally, CloseCause, CounterTable, NodeSocket, NodeSource, ReaderFile,
-    RxWriter, SinkShape, SlotMark, SocketShape, SourceShape, UnitDescriptor,
+    Board, ChannelState, ChannelTally, CloseCause, CounterTable, NodeSocket, NodeSource, RxWriter, SinkShape,
+    SlotMark, SocketShape, SourceShape, UnitDescriptor,
 };
 
 /// Octets of payload in one fragment, as on an Ethernet of MTU 1,500.
@@ -124,7 +124,7 @@ struct Flow {
     // Index of the client that opened it, and of the one that took it.
     owner: usize,
     taker: usize,
-    sink: Option<(RxWriter, Board, ReaderFile)>,
+    sink: Option<(RxWriter, Board)>,
     sent: u64,
 }
 
@@ -200,13 +200,6 @@ impl World {
                 flow.live = true;
                 flow.source.board.set_state(ChannelState::Open, None);
                 Reply::Done
-            }
-            Request::Reads { channel } => {
-                let flow = self.flows.iter_mut().find(|flow| flow.id == channel).unwrap();
-                if let Some((ring, _, reader)) = &mut flow.sink {
-                    ring.watch(reader.mapped().unwrap());
-                }
-                return;
             }
             Request::Listen { service, buffers, .. } => {
                 self.listens.fetch_add(1, Ordering::Relaxed);
@@ -372,7 +365,7 @@ fn twins() -> impl Iterator<Item = LlcPeer> {
 fn end(flow: &Flow, cause: CloseCause, units: u64) -> bool {
     let sent = cause.is_clean().then_some(units);
     flow.source.board.set_state(ChannelState::Closed(cause), sent);
-    if let Some((_, board, _)) = &flow.sink {
+    if let Some((_, board)) = &flow.sink {
         board.set_state(ChannelState::Closed(cause), sent);
     }
     false
@@ -381,7 +374,7 @@ fn end(flow: &Flow, cause: CloseCause, units: u64) -> bool {
 /// Moves every waiting unit from the sender's ring into the receiver's.
 fn carry(flow: &mut Flow, loss: Loss) {
     let Flow { source, sink, sent, contract, .. } = flow;
-    let Some((ring, board, _)) = sink else { return };
+    let Some((ring, board)) = sink else { return };
     while let Some(unit) = source.ring.peek().unwrap() {
         assert!(unit.octets <= contract.unit_octets_max);
         let fragments = (unit.octets as usize).div_ceil(FRAGMENT_OCTETS).max(1);

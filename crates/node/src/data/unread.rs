@@ -5,17 +5,10 @@ use crate::gate::Egress;
 use rota_driver::clock::now;
 use rota_driver::device::FrameDevice;
 use rota_proto::ChannelId;
-use rota_shm::{ReaderPage, Unread};
+use rota_shm::Unread;
 use rota_units::Instant;
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
-    /// The program of a channel has mapped its memory: from now on its reading counts.
-    pub(super) fn watch(&mut self, channel: ChannelId, page: ReaderPage) {
-        if let Some(sink) = self.sinks.iter_mut().find(|sink| sink.channel == channel) {
-            sink.memory.ring.watch(page);
-        }
-    }
-
     /// A fragment was written, perhaps over one that its program had not read.
     pub(super) fn note_unread(&mut self, index: usize) {
         let unread = self.sinks[index].memory.ring.unread();

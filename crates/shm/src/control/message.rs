@@ -49,12 +49,6 @@ pub enum Request {
         /// The channel.
         channel: u64,
     },
-    /// The client has mapped the memory of a channel that it accepted: from now on the node knows what it has
-    /// read. Never answered.
-    Reads {
-        /// The channel.
-        channel: u64,
-    },
     /// Takes channels that lead to a service.
     Listen {
         /// The service.

@@ -14,7 +14,7 @@ mod unread;
 
 pub use reassembly::RxUnit;
 pub use rx_reader::{NextUnit, RxCounts, RxReader};
-pub use rx_writer::{ReaderPage, RxWriter, UnitDescriptor};
+pub use rx_writer::{RxWriter, UnitDescriptor};
 pub use tx_reader::{Hostile, TxReader, UnitRef};
 pub use tx_writer::{TryWriteError, TxWriter};
 pub use unread::Unread;

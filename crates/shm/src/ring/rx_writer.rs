@@ -9,6 +9,7 @@ use rota_units::Instant;
 
 use super::unread::{Fragment, Readings, Unread};
 use crate::layout::{BoardHeader, RxDescriptor, RxRing, board_file_octets, sequence_open, sequence_shut};
+use crate::memory::ReaderFile;
 use crate::raw::WritePages;
 
 /// One fragment as the node parsed it.
@@ -37,9 +38,6 @@ pub struct UnitDescriptor {
 pub(super) const LAST_BIT: u64 = 1 << 32;
 pub(super) const STAMPED_BIT: u64 = 1 << 33;
 
-/// The page in which a program says how far it has read.
-pub struct ReaderPage(pub(crate) Arc<WritePages>);
-
 /// Writes fragments into a node-written ring.
 pub struct RxWriter {
     pages: Arc<WritePages>,
@@ -57,15 +55,8 @@ impl RxWriter {
     }
 
     /// One that counts the units which are not read.
-    pub(crate) fn counting(self) -> Self {
-        Self { readings: Some(Readings::default()), ..self }
-    }
-
-    /// From now on it counts what the program has read.
-    pub fn watch(&mut self, page: ReaderPage) {
-        if let Some(readings) = &mut self.readings {
-            readings.watch(page.0);
-        }
+    pub(crate) fn counting(self, file: ReaderFile) -> Self {
+        Self { readings: Some(Readings::new(file)), ..self }
     }
 
     /// Writes one fragment over the oldest. False, with nothing written, when the payload is longer than
@@ -132,6 +123,7 @@ impl RxWriter {
     /// The same where the program is gone: what still waits will not be read.
     pub fn abandon(&mut self) -> Unread {
         let Some(mut readings) = self.readings.take() else { return Unread::default() };
+        readings.look();
         let next = readings.next();
         let mut at = self.pushed.saturating_sub(u64::from(self.ring.slots()));
         while at < self.pushed {

@@ -9,6 +9,7 @@ use std::mem::offset_of;
 use std::sync::Arc;
 
 use crate::layout::ReaderHeader;
+use crate::memory::ReaderFile;
 use crate::raw::WritePages;
 
 const TAKEN: usize = offset_of!(ReaderHeader, taken);
@@ -79,6 +80,8 @@ impl Reading {
 /// The node's hand on the page, and its count of the units that were not read.
 #[derive(Default)]
 pub(super) struct Readings {
+    /// Until its program has sealed it, which is before the program reads anything.
+    file: Option<ReaderFile>,
     /// The page, once nobody else can map it or punch a hole into it.
     pages: Option<Arc<WritePages>>,
     /// All fragments below this index are taken, as far as is known.
@@ -99,8 +102,20 @@ struct Leaving {
 }
 
 impl Readings {
-    /// From now on the program's reading counts; before, it counts as nothing read.
-    pub(super) fn watch(&mut self, pages: Arc<WritePages>) {
+    pub(super) fn new(file: ReaderFile) -> Self {
+        Self { file: Some(file), ..Self::default() }
+    }
+
+    /// Looks whether the program may have begun to read. It asks the kernel and no other thread: a control
+    /// thread without a processor would say so too late.
+    pub(super) fn look(&mut self) {
+        let Some(pages) = self.file.as_ref().and_then(ReaderFile::sealed) else { return };
+        self.file = None;
+        self.watch(pages);
+    }
+
+    /// From now on the program's reading counts; before, it had read nothing.
+    fn watch(&mut self, pages: Arc<WritePages>) {
         for _ in 0..TRIES {
             let index = pages.read().load_acquire(TAKEN);
             if index >= self.known || pages.exchange(TAKEN, index, self.known).is_ok() {
@@ -116,6 +131,7 @@ impl Readings {
         if self.known > index {
             return true;
         }
+        self.look();
         let Some(pages) = &self.pages else {
             self.known = index + 1;
             return false;

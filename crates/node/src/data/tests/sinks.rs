@@ -111,7 +111,7 @@ impl Lan {
 
     /// The receiver's control thread has made its memory.
     fn attach(&mut self, channel: ChannelId) {
-        let (ring, board, _) = NodeSink::create(SHAPE).expect("memory").into_parts();
+        let (ring, board) = NodeSink::create(SHAPE).expect("memory").into_parts();
         let memory = SinkMemory { ring, board, _charge: None };
         self.receiver.control.say(Command::AttachSink { channel, memory });
         self.receiver.turn();
