@@ -12,7 +12,8 @@ use std::os::fd::AsFd;
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn attach(&mut self, at: Instant, channel: ChannelId, memory: SourceMemory) {
-        let source = Source::new(channel, memory, self.next_token, at);
+        let peer = self.node.peer(channel);
+        let source = Source::new((channel, peer), memory, self.next_token, at);
         self.next_token += 1;
         // Registered edge-triggered and never read: a client can make either of those block.
         if let Err(error) = self.poller.add(source.memory.doorbell.as_fd(), source.token, Trigger::Edge) {

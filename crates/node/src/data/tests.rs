@@ -9,7 +9,7 @@ use super::*;
 use crate::commands::{Remains, SocketMemory, SourceMemory, Wiring};
 use crate::gate::NoGate;
 use rota_driver::device::{Backlog, Evidence, Received as FromDevice};
-use rota_proto::{Settings, UnitFate};
+use rota_proto::{HeardChannel, Settings, UnitFate};
 use rota_shm::control::ControlName;
 use rota_shm::layout::TRACE_SNAP_OCTETS;
 use rota_shm::{
@@ -17,6 +17,7 @@ use rota_shm::{
     TraceVerdict, open_socket, open_source,
 };
 use rota_units::{BitRate, Octets};
+use rota_wire::ChannelReport;
 use std::os::fd::BorrowedFd;
 
 /// Takes everything, unless it is full, and hears nothing.
@@ -150,6 +151,24 @@ fn units_that_were_left_out_are_in_the_log_from_the_first_one_on() {
     });
     let told: Vec<_> = told.filter(|(verdict, ..)| *verdict == TraceVerdict::LeftOut).collect();
     assert_eq!(told, [(TraceVerdict::LeftOut, 1, 3)]);
+}
+
+/// Any third station with the key turned units of an unknown fate into units that came.
+#[test]
+fn only_the_receiving_station_says_how_many_units_came() {
+    let [own, receiver, third] = [1, 2, 3].map(|last| MacAddr([2, 0, 0, 0, 0, last]));
+    let (channel, since) = (ChannelId(5), Instant::from_nanos(1_000));
+    let to = |peer| units::Source::new((channel, peer), source(SHORT).1, SOCKET, since);
+    let said = |mac, units| {
+        let said = ChannelReport { channel: 5, units, ..ChannelReport::default() };
+        HeardChannel { mac, peer: Some(own), at: since, said }
+    };
+    let (mut sending, mut before, mut other) = (said(receiver, 8), said(receiver, 7), said(receiver, 6));
+    (sending.said.sending, before.at, other.said.channel) = (true, Instant::ZERO, 6);
+    let reports = [said(third, 9), sending, before, other, said(receiver, 5), said(receiver, 4)];
+    assert_eq!(to(Some(receiver)).reported(&reports, own), 5);
+    assert_eq!(to(Some(receiver)).reported(&reports, third), 0, "nobody's channel from there");
+    assert_eq!(to(None).reported(&reports, own), 0, "it had ended before its memory came");
 }
 
 /// It was unmapped by the data thread, which locked the ledger for that.

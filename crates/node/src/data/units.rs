@@ -6,10 +6,10 @@ use crate::gate::Egress;
 use crate::tally::on_board;
 use rota_driver::clock::now;
 use rota_driver::device::FrameDevice;
-use rota_proto::{ChannelId, Input, Stated, UnitFate};
+use rota_proto::{ChannelId, HeardChannel, Input, Stated, UnitFate};
 use rota_shm::{ChannelCounter, ChannelTally, SlotMark, UnitRef};
 use rota_units::{Instant, Span};
-use rota_wire::Tally;
+use rota_wire::{MacAddr, Tally};
 
 /// The numbers of two units in a row differ by no more: a receiver sees the lower 16 bits only, and takes a
 /// step of 2^15 and more for one back. 30 units in a row behind such steps may be lost on the wire.
@@ -25,6 +25,8 @@ const CHANGED: &str = "a unit changed while it was sent";
 /// The ring of a channel that sends, and the unit at its head.
 pub(super) struct Source {
     pub(super) channel: ChannelId,
+    /// The station that receives it; the machine forgets the channel before its end is told.
+    peer: Option<MacAddr>,
     pub(super) memory: SourceMemory,
     pub(super) token: u64,
     /// The unit that the machine knows of.
@@ -96,9 +98,24 @@ fn bounded(schedule: Instant, since: Instant, now: Instant) -> Instant {
 }
 
 impl Source {
-    pub(super) fn new(channel: ChannelId, memory: SourceMemory, token: u64, since: Instant) -> Self {
-        let (offered, numbers, slot_at) = (None, Numbers::default(), Instant::ZERO);
-        Self { channel, memory, token, offered, numbers, is_empty: true, since, sent: 0, slots: 0, slot_at }
+    pub(super) fn new(
+        (channel, peer): (ChannelId, Option<MacAddr>),
+        memory: SourceMemory,
+        token: u64,
+        since: Instant,
+    ) -> Self {
+        let (offered, numbers, is_empty, slot_at) = (None, Numbers::default(), true, Instant::ZERO);
+        Self { channel, peer, memory, token, offered, numbers, is_empty, since, sent: 0, slots: 0, slot_at }
+    }
+
+    /// The largest count of units that its receiver's station has reported for monitors since the channel
+    /// opened. Another station's word about this channel counts for nothing.
+    pub(super) fn reported(&self, reports: &[HeardChannel], own: MacAddr) -> u64 {
+        let heard = reports.iter().filter(|heard| {
+            let is_other_end = Some(heard.mac) == self.peer && heard.peer == Some(own) && !heard.said.sending;
+            is_other_end && heard.said.channel == self.channel.0 && heard.at >= self.since
+        });
+        heard.map(|heard| heard.said.units).max().unwrap_or(0)
     }
 
     /// The units that the program has handed over or left out, those included that wait.
@@ -152,13 +169,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let Some(source) = self.rings.sources.iter().find(|source| source.channel == channel) else {
             return counts;
         };
-        let own = self.node.link().mac();
-        let heard = self.node.reports().channels().iter().filter(|heard| {
-            let is_other_end = heard.peer == Some(own) && !heard.said.sending;
-            is_other_end && heard.said.channel == channel.0 && heard.at >= source.since
-        });
-        let units = heard.map(|heard| heard.said.units).fold(counts.units, u64::max);
-        ChannelTally { units, ..counts }
+        let reported = source.reported(self.node.reports().channels(), self.node.link().mac());
+        ChannelTally { units: counts.units.max(reported), ..counts }
     }
 
     /// Ends the channel of a program that breaks the rules of its ring.
