@@ -115,17 +115,18 @@ fn a_claim_of_another_ring_is_not_told_off_in_a_switch() {
     }
 }
 
-/// It has switched alone, and takes an older epoch for news of the mode before that.
-#[test]
-fn a_ring_that_ends_tells_a_joiner_of_a_later_epoch_too() {
+/// The epoch that a ring ends with, told to its members and to a joiner that has stated that epoch.
+fn ends_with(stated: u32, others: &[u32]) -> (u32, Option<ModeNotice>) {
     let (mut rig, channel) = Rig::master(6_250, true);
     rig.run(ms(2));
-    let (ring, ahead) = (rig.node.link().mode_epoch(), 5);
+    let ring = rig.node.link().mode_epoch();
     rig.node.close(rig.now, channel);
     for _ in 0..200 {
         if rig.state() == "ring" {
-            rig.mode_epoch = ring + ahead;
-            rig.announce(9, StationState::Joining);
+            for (station, epoch) in (9..).zip([stated].iter().chain(others)) {
+                rig.mode_epoch = *epoch;
+                rig.announce(station, StationState::Joining);
+            }
             rig.mode_epoch = ring;
         }
         rig.run(ms(20));
@@ -134,5 +135,18 @@ fn a_ring_that_ends_tells_a_joiner_of_a_later_epoch_too() {
             rig.pass_back(if to == mac(3) { 3 } else { 1 }, 1, |_| ());
         }
     }
-    assert_eq!(told(&rig), Some(ModeNotice { mode_epoch: ring + ahead + 1, ring: false }));
+    (ring, told(&rig))
+}
+
+/// It has switched alone, and takes an older epoch for news of the mode before that.
+#[test]
+fn a_ring_that_ends_tells_a_joiner_of_a_later_epoch_too() {
+    let over = |mode_epoch| Some(ModeNotice { mode_epoch, ring: false });
+    let (ring, told) = ends_with(6, &[]);
+    assert_eq!((ring, told), (1, over(7)));
+    // Of this epoch its members would not believe the next one, and would not hear of the end.
+    assert_eq!(ends_with(4_293_967_296, &[]).1, over(2));
+    assert_eq!(ends_with(4_293_967_295, &[]).1, over(4_293_967_296));
+    // Two of them led beyond the wrap, where epochs are older than the ring's own.
+    assert_eq!(ends_with(4_293_967_295, &[0]).1, over(4_293_967_296));
 }

@@ -358,10 +358,13 @@ impl Rether {
 
     /// The epoch of this ring, or a later one of a station that waits to be let in. Such a station may have
     /// switched alone. It would not believe a notice of an older epoch that the ring is over, and would be
-    /// silent until it gave up.
+    /// silent until it gave up. An epoch counts only if the notice, whose epoch is the next one, is newer to
+    /// the members of this ring as well: an epoch far ahead may be followed by one that they do not believe.
     pub(super) fn newest_epoch(&self, now: Instant) -> u32 {
         let fresh = self.changes.joiners.iter().filter(|joiner| self.is_fresh(now, joiner));
         let epochs = fresh.map(|joiner| joiner.said.mode_epoch);
+        let is_followed = |epoch: u32| newer(epoch.wrapping_add(1), self.mode_epoch);
+        let epochs = epochs.filter(|epoch| newer(*epoch, self.mode_epoch) && is_followed(*epoch));
         epochs.fold(self.mode_epoch, |newest, epoch| if newer(epoch, newest) { epoch } else { newest })
     }
 
