@@ -22,7 +22,9 @@ pub(super) fn overslept(due: Instant, woke: Instant) -> bool {
 pub(super) struct Behind {
     /// When it woke, until all frames of before are read.
     until: Option<Instant>,
-    /// Timers are looked at once before they are put off again: no flood puts them off for ever.
+    /// Timers were put off until all frames of before were read, or for as long as they may be. They are
+    /// put off again only after a frame that is read in time, or an empty queue: no backlog that lasts puts
+    /// them off twice.
     spent: bool,
 }
 
@@ -35,7 +37,7 @@ impl Behind {
             None if !is_late => self.spent = false,
             None if !self.spent => self.until = Some(dequeued),
             Some(until) if at >= until || dequeued.since(until) > PUT_OFF_MAX => {
-                (self.until, self.spent) = (None, true)
+                (self.until, self.spent) = (None, is_late)
             }
             _ => {}
         }
@@ -49,11 +51,6 @@ impl Behind {
     /// True if a timer that has passed may be judged.
     pub(super) fn may_judge(&self) -> bool {
         self.until.is_none()
-    }
-
-    /// The timers were judged.
-    pub(super) fn judged(&mut self) {
-        self.spent = false;
     }
 }
 
@@ -100,15 +97,21 @@ mod tests {
 
     #[test]
     fn frames_that_are_always_late_put_timers_off_only_once() {
-        let mut behind = Behind::default();
-        let mut judged = 0;
-        for at in 0..1_000 {
-            behind.read(Some(ms(at)), ms(at + 50));
-            if behind.may_judge() {
-                behind.judged();
-                judged += 1;
-            }
+        for (late, longest) in [(50, 50..=50), (5_000, 100..=101)] {
+            let mut behind = Behind::default();
+            let mut put_off = |from: u64| {
+                let read = |at: u64| {
+                    behind.read(Some(ms(at)), ms(at + late));
+                    behind.may_judge()
+                };
+                (from..from + 1_000).map(read).filter(|may_judge| !may_judge).count()
+            };
+            let first = put_off(0);
+            assert!(longest.contains(&first), "for {first} ms");
+            assert_eq!(put_off(1_000), 0, "the same backlog");
+            behind.read(Some(ms(9_000)), ms(9_001));
+            behind.read(Some(ms(9_002)), ms(9_502));
+            assert!(!behind.may_judge(), "another stall");
         }
-        assert!(judged >= 15, "{judged}");
     }
 }

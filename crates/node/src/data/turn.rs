@@ -78,7 +78,6 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.open_gate()?;
         if self.node.deadline() <= woke && self.behind.may_judge() {
             self.node.handle_deadline(woke);
-            self.behind.judged();
         }
         self.wake_receivers();
         self.wills.renew(&self.node);
