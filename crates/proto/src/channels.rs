@@ -11,6 +11,7 @@
 
 mod decline;
 mod doubt;
+mod ended;
 mod event;
 pub(crate) mod follow;
 pub mod lateness;
@@ -34,7 +35,7 @@ use lateness::OneWay;
 use meter::Meter;
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_units::{Instant, Span};
-use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
+use rota_wire::{MacAddr, Signal, Tally, UnitHeader, Verb};
 pub use stated::Stated;
 use std::collections::VecDeque;
 use strays::Strays;
@@ -225,8 +226,8 @@ struct Incoming {
     strays: Strays,
     /// Set while it is not certain that its sender still has it.
     doubt: Option<doubt::Doubt>,
-    /// Broken units that were reported to its sender, and the earliest time of the next report.
-    told: u64,
+    /// The counts that were reported to its sender, and the earliest time of the next report.
+    told: Tally,
     tell_at: Instant,
 }
 
@@ -243,7 +244,7 @@ pub(crate) struct Channels {
     /// asks for one meanwhile is not answered, and asks again.
     returning: Vec<Listener>,
     events: VecDeque<ChannelEvent>,
-    /// The reports to the senders of the newest channels received here that ended with broken units.
+    /// The answers to the senders of the newest channels received here that have ended.
     ended: VecDeque<(MacAddr, Signal)>,
     /// The ends of the newest channels sent here that no receiver has acknowledged.
     unheard: VecDeque<(MacAddr, Signal)>,
@@ -647,7 +648,7 @@ impl Channels {
             meter: Meter::default(),
             strays: Strays::default(),
             doubt: None,
-            told: 0,
+            told: Tally::default(),
             tell_at: now,
         });
         self.events.push_back(ChannelEvent::Incoming {
@@ -722,11 +723,7 @@ impl Channels {
             let stated = Stated { units: signal.final_unit, left_out: signal.left_out };
             self.end_incoming(at, CloseCause::of_sender(signal.code), Some(stated), None);
         }
-        // Each answer has the counts: the sender forgets the channel as soon as it has heard the end.
-        let ended = self.ended.iter().find(|(peer, last)| *peer == from && last.channel == signal.channel);
-        let tally = ended.map(|(_, last)| last.tally).unwrap_or_default();
-        let noted = Signal::new(Verb::CloseAck, signal.channel, signal.label);
-        link.send_signal(now, from, Signal { tally, ..noted });
+        link.send_signal(now, from, self.close_ack(from, signal));
     }
 
     fn on_refuse(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
@@ -741,8 +738,9 @@ impl Channels {
             // The receiver went away while we were sending.
             Sending::Open { .. } | Sending::Draining | Sending::Reserving => {
                 channel.state = Sending::Releasing;
-                channel.confirmed = true;
                 channel.cause = CloseCause::of_receiver(signal.code);
+                // A receiver that knows nothing of the channel refuses it as gone.
+                channel.confirmed = channel.cause != CloseCause::PeerGone;
                 let id = channel.id;
                 link.release(now, id);
             }
@@ -760,15 +758,11 @@ impl Channels {
         tell: Option<(Instant, &mut Rether)>,
     ) {
         let mut ended = self.incoming.swap_remove(at);
-        let tally = ended.meter.end(stated.filter(|_| ended.opened));
-        if tally.broken() > 0 {
-            if self.ended.len() == ENDED_MAX {
-                self.ended.pop_front();
-            }
-            self.ended.push_back((ended.peer, ended.tally_signal()));
-            if let Some((now, link)) = tell {
-                link.send_signal(now, ended.peer, ended.tally_signal());
-            }
+        let counted = stated.filter(|stated| ended.opened || stated.units == 0);
+        let tally = ended.meter.end(counted);
+        self.remember_end(&ended, counted.is_some());
+        if let Some((now, link)) = tell.filter(|_| tally.broken() > 0) {
+            link.send_signal(now, ended.peer, ended.tally_signal());
         }
         let Incoming { id: channel, opened, taker, .. } = ended;
         let listener = (!opened).then_some(taker.id);

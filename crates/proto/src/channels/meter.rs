@@ -1,5 +1,6 @@
 //! What a channel has carried and how late it was, for monitors: nothing here changes what the ledger does.
 
+use super::ended::confirms;
 use super::follow::{Follow, Followed};
 use super::{ChannelEvent, Channels, Incoming, OneWay, Outgoing, Stated, Unread};
 use crate::io::{ChannelId, UnitDescriptor, UnitRef};
@@ -118,7 +119,7 @@ impl Channels {
         for channel in self.incoming.iter_mut().filter(|channel| channel.has_news()) {
             if now >= channel.tell_at {
                 channel.tell_at = now + TALLY_INTERVAL;
-                channel.told = channel.meter.tally().broken();
+                channel.told = channel.meter.tally();
                 link.send_signal(now, channel.peer, channel.tally_signal());
             }
         }
@@ -127,9 +128,11 @@ impl Channels {
     /// Takes the counts that a receiver reports.
     pub(super) fn on_tally(&mut self, from: MacAddr, signal: &Signal) {
         let Some(channel) = self.answered(from, signal) else { return };
-        channel.confirmed |= signal.verb == Verb::CloseAck;
-        // An older report, overtaken by a newer one, has smaller counts.
-        let older = signal.tally.broken() < channel.meter.tally.broken();
+        channel.confirmed |= confirms(signal);
+        // An older report, overtaken by a newer one, has smaller counts: no count of lost units falls, and
+        // one of units in part falls only where they are lost then.
+        let (said, known) = (&signal.tally, &channel.meter.tally);
+        let older = said.broken() < known.broken() || said.lost < known.lost;
         if older || signal.tally == channel.meter.tally {
             return;
         }
@@ -156,9 +159,11 @@ impl Channels {
 }
 
 impl Incoming {
-    /// True if broken units were not yet reported to its sender.
+    /// True if its sender was not yet told of a broken unit, or that one in part is lost.
     pub(super) fn has_news(&self) -> bool {
-        self.opened && self.meter.tally().broken() > self.told
+        // Units that come whole are no news.
+        let tally = Tally { units: self.told.units, ..self.meter.tally() };
+        self.opened && tally != self.told
     }
 
     pub(super) fn tally_signal(&self) -> Signal {

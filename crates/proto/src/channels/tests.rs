@@ -545,3 +545,108 @@ fn a_granted_probe_whose_receiver_vanishes_is_closed_and_not_probed() {
     ledger.channels.tick(ledger.now, &mut ledger.link);
     assert_eq!(ledger.closed(), [(id, CloseCause::PeerGone)]);
 }
+
+/// The acknowledgement of a node that knew nothing of the channel confirmed that all units had come.
+#[test]
+fn a_receiver_that_has_not_counted_the_end_confirms_no_units() {
+    let close = Signal { final_unit: 9, ..Signal::new(Verb::Close, 70, 1) };
+    // Units that its sender takes as come after such a receiver's answer.
+    let come = |receiver: &mut Ledger, verb: Verb| {
+        receiver.signals();
+        receiver.channels.on_signal(receiver.now, B, &Signal { verb, ..close }, &mut receiver.link);
+        let answer = receiver.signals()[0].1;
+        let mut sender = Ledger::new();
+        let out = sender.open(C);
+        for number in 0..9 {
+            let unit = UnitRef { number, octets: 9, schedule_ns: 0, left_out: 0 };
+            sender.channels.note_offer(out, &unit);
+            sender.channels.count_unit(out, 1_400);
+        }
+        sender.channels.outgoing[0].state = Sending::Open { acknowledged: true };
+        let answer = Signal { channel: out.0, ..answer };
+        if verb == Verb::Close {
+            sender.channels.begin_closing(sender.now, out, CloseCause::Closed, false);
+        }
+        sender.channels.on_signal(sender.now, C, &answer, &mut sender.link);
+        let released = LinkEvent::Released { channel: out };
+        sender.channels.on_link_event(sender.now, released, &mut sender.link);
+        while !sender.channels.outgoing.is_empty() {
+            sender.now += SIGNAL_INTERVAL;
+            sender.channels.tick(sender.now, &mut sender.link);
+        }
+        let mut events = core::iter::from_fn(|| sender.channels.next_event());
+        events.find_map(|event| match event {
+            ChannelEvent::Closed { tally, .. } => Some((tally.units, tally.lost)),
+            _ => None,
+        })
+    };
+    let unit = |number| UnitHeader {
+        label: 1,
+        number,
+        fragment: 0,
+        last: true,
+        left_out: 0,
+        unit_octets: 9,
+        schedule_ns: 0,
+    };
+    let knows = |units: core::ops::Range<u16>| {
+        let mut receiver = Ledger::new();
+        receiver.opened_by(B, 70);
+        for number in units {
+            receiver.channels.locate(B, &unit(number), None, (9, 1_400), true).expect("in order");
+        }
+        receiver
+    };
+    assert_eq!(come(&mut Ledger::new(), Verb::Close), Some((0, 0)), "its node has started anew");
+    assert_eq!(come(&mut Ledger::new(), Verb::Opened), Some((0, 0)), "which a changed contract shows, too");
+    let (mut whole, mut lossy) = (knows(0..9), knows(2..9));
+    for _ in 0..2 {
+        assert_eq!(come(&mut whole, Verb::Close), Some((9, 0)), "each time");
+        assert_eq!(come(&mut lossy, Verb::Close), Some((7, 2)), "each time");
+    }
+    let mut doubtful = knows(0..5);
+    doubtful.channels.on_link_event(doubtful.now, LinkEvent::TakenForDead, &mut doubtful.link);
+    while doubtful.closed().is_empty() {
+        doubtful.repeated();
+    }
+    assert_eq!(come(&mut doubtful, Verb::Close), Some((0, 0)), "it gave up on its sender");
+}
+
+/// A report to the sender came only with another broken unit.
+#[test]
+fn a_unit_in_part_that_is_lost_in_the_end_is_told_as_lost() {
+    let mut ledger = Ledger::new();
+    let (id, out) = (ledger.opened_by(B, 70), ledger.open(C));
+    for number in 0..10 {
+        let unit = UnitHeader {
+            label: 1,
+            number,
+            fragment: 0,
+            last: true,
+            left_out: 0,
+            unit_octets: 9,
+            schedule_ns: 0,
+        };
+        ledger.channels.locate(B, &unit, None, (9, 1_400), true).expect("in order");
+    }
+    let told = |ledger: &mut Ledger| {
+        ledger.signals();
+        ledger.now += TALLY_EVERY;
+        ledger.channels.tick(ledger.now, &mut ledger.link);
+        let sent = ledger.signals();
+        sent.into_iter().map(|(_, sent)| sent).find(|sent| sent.verb == Verb::Tally)
+    };
+    ledger.channels.unread(id, Unread { lost: 0, in_part: 0, incomplete: 1 });
+    let in_part = told(&mut ledger).expect("a broken unit");
+    assert_eq!(told(&mut ledger), None, "once");
+    ledger.channels.unread(id, Unread { lost: 1, in_part: 0, incomplete: 0 });
+    let lost = told(&mut ledger).expect("it is lost now");
+    assert_eq!(told(&mut ledger), None, "once");
+    // At the sender, also where the reports overtake each other.
+    for said in [in_part, lost, in_part] {
+        let said = Signal { channel: out.0, ..said };
+        ledger.channels.on_signal(ledger.now, C, &said, &mut ledger.link);
+    }
+    let tally = ledger.channels.outgoing[0].tally();
+    assert_eq!((tally.lost, tally.incomplete), (1, 0));
+}
