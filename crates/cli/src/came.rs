@@ -89,6 +89,17 @@ mod tests {
         assert_eq!((both.exit, both.sentence.starts_with("gone; the promise")), (Exit::Broken, true));
     }
 
+    /// `rota recv` ended with 1, although nothing was lost: its program had read every unit.
+    #[test]
+    fn unread_units_are_stated_beside_lost_or_incomplete_ones_only() {
+        let came = ChannelTally { units: 400, unread: 54, ..ChannelTally::default() };
+        assert_eq!(end(&came, NO_REST, None, None).map(|end| end.sentence), None);
+        for came in [ChannelTally { lost: 54, ..came }, ChannelTally { incomplete: 54, ..came }] {
+            let said = end(&came, NO_REST, None, None).unwrap();
+            assert!(said.exit == Exit::Broken && said.sentence.contains("of these 54 that the receiving"));
+        }
+    }
+
     /// The document had three lost units, and the sentence beside it two of 39.
     #[test]
     fn the_sentence_of_an_early_end_states_the_counts_of_the_document() {

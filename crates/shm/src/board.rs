@@ -178,7 +178,8 @@ impl ChannelTally {
         let late = (self.late > 0).then(|| format!("{} behind {bound}{by}", self.late));
         let lost = (self.lost > 0).then(|| format!("{} lost", self.lost));
         let part = (self.incomplete > 0).then(|| format!("{} in part", self.incomplete));
-        let unread = (self.unread > 0)
+        // The parts of a tally are not read at once: unread units may be told before they count as lost.
+        let unread = (self.unread > 0 && lost.is_some() | part.is_some())
             .then(|| format!("of these {} that the receiving program did not read in time", self.unread));
         let parts: Vec<String> = [late, lost, part, unread].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))
