@@ -211,6 +211,24 @@ fn the_page_of_a_receiving_program_is_looked_at_once_it_is_sealed() {
 }
 
 #[test]
+fn a_program_that_dies_with_any_index_on_its_page_ends_no_node() {
+    for (pushed, index) in [(0, u64::MAX), (0, 1), (2, u64::MAX), (9, u64::MAX - 1), (9, 1 << 63)] {
+        let shape = SinkShape { slots: 4, fragment_octets: 8, unit_octets_max: 8 };
+        let node = NodeSink::create(shape).unwrap();
+        let theirs = node.descriptors()[1].try_clone_to_owned().unwrap();
+        let page = WritePages::map(&theirs, 64).unwrap();
+        memfd::seal(&theirs, FINAL_SEALS).unwrap();
+        page.store(0, index);
+        let (mut ring, _) = node.into_parts();
+        for number in 0..pushed {
+            let unit = UnitDescriptor { number, last: true, unit_octets: 1, ..UnitDescriptor::default() };
+            assert!(ring.push(&unit, b"x"));
+        }
+        assert!(ring.abandon().units() <= pushed, "{pushed} {index}");
+    }
+}
+
+#[test]
 fn impossible_shapes_are_refused() {
     let source = |buffers, unit_octets_max| NodeSource::create(SourceShape { buffers, unit_octets_max });
     let sink = |slots, fragment_octets, unit_octets_max| {

@@ -38,6 +38,9 @@ pub struct UnitDescriptor {
 pub(super) const LAST_BIT: u64 = 1 << 32;
 pub(super) const STAMPED_BIT: u64 = 1 << 33;
 
+/// Units, or fragments of units that did not come whole, which one call looks at: some 0.1 ms.
+const ABANDON_STEPS_MAX: u32 = 1_000;
+
 /// Writes fragments into a node-written ring.
 pub struct RxWriter {
     pages: Arc<WritePages>,
@@ -121,23 +124,55 @@ impl RxWriter {
     }
 
     /// The same where the program is gone: what still waits will not be read.
+    /// The data thread has no time to look at each unit of a long ring: after so many it counts by the
+    /// numbers, and takes all of the rest for units that came whole.
     pub fn abandon(&mut self) -> Unread {
         let Some(mut readings) = self.readings.take() else { return Unread::default() };
         readings.look();
-        let next = readings.next();
-        let mut at = self.pushed.saturating_sub(u64::from(self.ring.slots()));
-        while at < self.pushed {
-            let whole = self.whole(at);
-            let fragment = self.fragment(at, whole.is_some());
-            // A unit at once where all of it is read, or nothing: a ring may hold thousands of fragments.
-            let all = whole.filter(|fragments| at + fragments <= next || at >= next);
-            let last = fragment.last || all.is_some();
-            readings.leaves(Fragment { last, ..fragment }, at < next);
-            at += all.unwrap_or(1);
+        // The program's word is worth nothing beyond the ring.
+        let next = readings.next().min(self.pushed);
+        let oldest = self.pushed.saturating_sub(u64::from(self.ring.slots()));
+        let mut at = oldest;
+        if oldest < next {
+            // Of what was read, only two units matter: that which was leaving, and the last one.
+            readings.leaves(self.fragment(oldest, self.whole(oldest).is_some()), true);
+            at = self.begin(next - 1, oldest);
+        }
+        for _ in 0..ABANDON_STEPS_MAX {
+            if at >= self.pushed {
+                break;
+            }
+            let Some(fragments) = self.whole(at) else {
+                readings.leaves(self.fragment(at, false), at < next);
+                at += 1;
+                continue;
+            };
+            let fragment = self.fragment(at, true);
+            let end = at + fragments;
+            if at < next {
+                readings.leaves(Fragment { last: next >= end, ..fragment }, true);
+            }
+            if next < end {
+                readings.leaves(Fragment { last: true, ..fragment }, false);
+            }
+            at = end;
+        }
+        if at < self.pushed {
+            let newest = self.fragment(self.pushed - 1, false).number;
+            let units = newest.saturating_sub(self.fragment(at - 1, false).number);
+            readings.leave_unread(units.min(self.pushed - at), newest);
         }
         let counts = readings.end();
         self.readings = Some(readings);
         counts
+    }
+
+    /// Where the unit of this fragment begins, if the ring holds all of it; else the fragment itself.
+    fn begin(&self, index: u64, oldest: u64) -> u64 {
+        let shape = self.pages.read().load(self.ring.place(index) + offset_of!(RxDescriptor, shape));
+        let begin = index.saturating_sub(shape >> 16 & 0xffff);
+        let holds = begin >= oldest && self.whole(begin).is_some_and(|fragments| begin + fragments > index);
+        if holds { begin } else { index }
     }
 
     /// Takes the oldest fragment, which is about to be overwritten.

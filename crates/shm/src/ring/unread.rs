@@ -192,6 +192,13 @@ impl Readings {
         }
     }
 
+    /// So many units leave, of which nothing was read; the newest one has this number.
+    pub(super) fn leave_unread(&mut self, units: u64, newest: u64) {
+        self.left();
+        self.counts.lost = self.counts.lost.saturating_add(units);
+        self.newest = newest;
+    }
+
     pub(super) fn newest(&self) -> u64 {
         self.newest
     }
