@@ -12,7 +12,7 @@
 use super::outbox::Pending;
 use super::{Mode, Rether};
 use rota_units::Instant;
-use rota_wire::{Generation, Key, ModeNotice};
+use rota_wire::{Generation, Key, MacAddr, ModeNotice};
 
 /// What a station keeps of the rings that it has left for plain mode.
 #[derive(Clone, Debug, Default)]
@@ -36,12 +36,21 @@ impl Rether {
     pub(super) fn note_end(&mut self, now: Instant, generation: Generation) {
         // Whoever missed it claims when T_w is over, and asks several times.
         let until = now + self.silence(now, u64::from(self.ring_size())) * 2;
+        self.members.note_end();
         self.left.ended = Some(Ended { generation, mode_epoch: self.mode_epoch, until });
     }
 
     /// True if the ring of this generation and epoch is over, whatever a station says that has missed it.
-    pub(super) fn is_ended(&self, now: Instant, generation: Generation, mode_epoch: u32) -> bool {
+    /// Strangers that counted alike have another ring: this station never heard of them while its own ran.
+    pub(super) fn is_ended(
+        &self,
+        now: Instant,
+        mac: MacAddr,
+        generation: Generation,
+        mode_epoch: u32,
+    ) -> bool {
         self.ended_ring(now, mode_epoch).is_some_and(|ended| ended.generation == generation)
+            && self.members.by_mac(mac).is_some_and(|member| member.knew_ended)
     }
 
     fn ended_ring(&self, now: Instant, mode_epoch: u32) -> Option<&Ended> {

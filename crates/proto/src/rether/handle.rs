@@ -170,7 +170,7 @@ impl Rether {
             }
             Kind::Mode => {
                 let known = heard == Heard::Known;
-                self.on_mode(now, known, header.generation, ModeNotice::parse(body).ok()?);
+                self.on_mode(now, mac, known, header.generation, ModeNotice::parse(body).ok()?);
             }
             Kind::Claim => self.on_claim(now, header.source, mac, &Claim::parse(body).ok()?),
             Kind::ClaimGrant => {

@@ -43,6 +43,8 @@ pub struct Member {
     pub(super) willed: Option<Instant>,
     /// Its frames that were refused for their counter.
     pub(super) behind: Behind,
+    /// It was known here when the last ring of this station ended, and may have missed that end.
+    pub(super) knew_ended: bool,
 }
 
 impl Member {
@@ -183,6 +185,7 @@ impl Members {
                 before: Line::default(),
                 willed: None,
                 behind: Behind::default(),
+                knew_ended: false,
             });
         }
         self.list.sort_unstable_by_key(|member| (member.station, member.mac));
@@ -235,6 +238,11 @@ impl Members {
     /// Counts everybody's silence from now on.
     pub(super) fn heard_all(&mut self, now: Instant) {
         self.list.iter_mut().for_each(|member| member.heard = now);
+    }
+
+    /// The ring has ended: all that are known here were known while it ran.
+    pub(super) fn note_end(&mut self) {
+        self.list.iter_mut().for_each(|member| member.knew_ended = true);
     }
 
     pub(super) fn retain(&mut self, keep: impl FnMut(&Member) -> bool) {

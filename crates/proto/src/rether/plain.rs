@@ -178,7 +178,7 @@ impl Rether {
                 self.next_hello = self.next_hello.min(now + wait);
             }
         }
-        if said.state == StationState::Ring && !self.is_ended(now, header.generation, said.mode_epoch) {
+        if said.state == StationState::Ring && !self.is_ended(now, mac, header.generation, said.mode_epoch) {
             self.ring_is_there(now);
         }
     }
@@ -480,8 +480,15 @@ impl Rether {
     // ---- Switch-to-CSMA -------------------------------------------------------------------------------
 
     /// The mode as another station knows it.
-    pub(super) fn on_mode(&mut self, now: Instant, known: bool, generation: Generation, notice: ModeNotice) {
-        if notice.ring && self.is_ended(now, generation, notice.mode_epoch) {
+    pub(super) fn on_mode(
+        &mut self,
+        now: Instant,
+        mac: MacAddr,
+        known: bool,
+        generation: Generation,
+        notice: ModeNotice,
+    ) {
+        if notice.ring && self.is_ended(now, mac, generation, notice.mode_epoch) {
             return;
         }
         if notice.ring {
