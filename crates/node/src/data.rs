@@ -2,6 +2,7 @@
 
 mod attach;
 mod behind;
+mod counts;
 mod ease;
 mod host;
 mod stalls;
@@ -37,7 +38,7 @@ use rota_proto::{
     Output, Payloads, PortId, Received,
 };
 use rota_shm::control::{LlcInfo, LlcPeer};
-use rota_shm::{ChannelCounter, ChannelTally, TraceFile, UnitDescriptor, Unread};
+use rota_shm::{ChannelCounter, TraceFile, UnitDescriptor, Unread};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use std::io;
@@ -136,12 +137,15 @@ struct Sources {
     sources: Vec<Source>,
     /// Until then every unit handed over has been seen.
     looked: Instant,
+    /// When the reports of other stations were last looked at.
+    reported: Instant,
     sockets: Sockets,
 }
 
 impl Sources {
     fn new() -> Self {
-        Self { sources: Vec::with_capacity(256), looked: Instant::ZERO, sockets: Sockets::new() }
+        let (looked, reported) = (Instant::ZERO, Instant::ZERO);
+        Self { sources: Vec::with_capacity(256), looked, reported, sockets: Sockets::new() }
     }
 }
 
@@ -788,15 +792,6 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
     }
 
-    /// Writes the counts to the program's board, before it learns of the end.
-    fn tell_tally(&mut self, channel: ChannelId, tally: ChannelTally) {
-        let sources = self.rings.sources.iter().map(|source| (source.channel, &source.memory.board));
-        let mut boards = sources.chain(self.sinks.iter().map(|sink| (sink.channel, &sink.memory.board)));
-        if let Some((_, board)) = boards.find(|(known, _)| *known == channel) {
-            board.set_tally(&tally);
-        }
-    }
-
     fn events(&mut self) {
         while let Some(event) = self.node.next_llc_event() {
             self.rings.sockets.on_event(event);
@@ -811,10 +806,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             };
             let peer = peer.map(|mac| Peer::at(mac, self.node.link()));
             match &event {
-                ChannelEvent::Told { channel, tally } => self.tell_tally(*channel, on_board(*tally)),
-                ChannelEvent::Closed { channel, tally, .. } => {
-                    self.tell_tally(*channel, self.final_counts(*channel, *tally));
-                }
+                ChannelEvent::Told { channel, tally } => self.tell_tally(*channel, *tally),
+                ChannelEvent::Closed { channel, tally, .. } => self.tell_final_tally(at, *channel, *tally),
                 _ => {}
             }
             match &event {

@@ -165,10 +165,12 @@ fn only_the_receiving_station_says_how_many_units_came() {
     };
     let (mut sending, mut before, mut other) = (said(receiver, 8), said(receiver, 7), said(receiver, 6));
     (sending.said.sending, before.at, other.said.channel) = (true, Instant::ZERO, 6);
-    let reports = [said(third, 9), sending, before, other, said(receiver, 5), said(receiver, 4)];
-    assert_eq!(to(Some(receiver)).reported(&reports, own), 5);
-    assert_eq!(to(Some(receiver)).reported(&reports, third), 0, "nobody's channel from there");
-    assert_eq!(to(None).reported(&reports, own), 0, "it had ended before its memory came");
+    let others = [said(third, 9), sending, before, other];
+    assert_eq!(others.map(|heard| to(Some(receiver)).reported(&heard, own)), [0; 4]);
+    let heard = said(receiver, 5);
+    assert_eq!(to(Some(receiver)).reported(&heard, own), 5);
+    assert_eq!(to(Some(receiver)).reported(&heard, third), 0, "nobody's channel from there");
+    assert_eq!(to(None).reported(&heard, own), 0, "it had ended before its memory came");
 }
 
 /// It was unmapped by the data thread, which locked the ledger for that.

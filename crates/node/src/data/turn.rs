@@ -110,6 +110,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let Self { node, device, measured, own_frames, stalls, published, .. } = self;
             let mac = MacAddr(device.mac());
             published.publish(turned, node, mac, |node| view(node, measured, host, *own_frames, stalls));
+            self.tell_reports(turned);
             return now();
         }
         turned

@@ -3,13 +3,12 @@
 use super::Data;
 use crate::commands::{Note, SourceMemory};
 use crate::gate::Egress;
-use crate::tally::on_board;
 use rota_driver::clock::now;
 use rota_driver::device::FrameDevice;
 use rota_proto::{ChannelId, HeardChannel, Input, Stated, UnitFate};
-use rota_shm::{ChannelCounter, ChannelTally, SlotMark, UnitRef};
+use rota_shm::{ChannelCounter, SlotMark, UnitRef};
 use rota_units::{Instant, Span};
-use rota_wire::{MacAddr, Tally};
+use rota_wire::MacAddr;
 
 /// The numbers of two units in a row differ by no more: a receiver sees the lower 16 bits only, and takes a
 /// step of 2^15 and more for one back. 30 units in a row behind such steps may be lost on the wire.
@@ -108,14 +107,13 @@ impl Source {
         Self { channel, peer, memory, token, offered, numbers, is_empty, since, sent: 0, slots: 0, slot_at }
     }
 
-    /// The largest count of units that its receiver's station has reported for monitors since the channel
-    /// opened. Another station's word about this channel counts for nothing.
-    pub(super) fn reported(&self, reports: &[HeardChannel], own: MacAddr) -> u64 {
-        let heard = reports.iter().filter(|heard| {
-            let is_other_end = Some(heard.mac) == self.peer && heard.peer == Some(own) && !heard.said.sending;
-            is_other_end && heard.said.channel == self.channel.0 && heard.at >= self.since
-        });
-        heard.map(|heard| heard.said.units).max().unwrap_or(0)
+    /// The units that this report for monitors states as come, if it is of the receiver's station and was
+    /// made since the channel opened; 0 otherwise. Another station's word about this channel counts for
+    /// nothing.
+    pub(super) fn reported(&self, heard: &HeardChannel, own: MacAddr) -> u64 {
+        let is_other_end = Some(heard.mac) == self.peer && heard.peer == Some(own) && !heard.said.sending;
+        let is_it = is_other_end && heard.said.channel == self.channel.0 && heard.at >= self.since;
+        if is_it { heard.said.units } else { 0 }
     }
 
     /// The units that the program has handed over or left out, those included that wait.
@@ -160,17 +158,6 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Ok(None) => source.is_empty = true,
             Err(hostile) => self.end_hostile(at, channel, &hostile.to_string()),
         }
-    }
-
-    /// The counts of a channel that has ended. Of one that is sent here, its receiver's station may have
-    /// reported more units for monitors than in its last report to this sender.
-    pub(super) fn final_counts(&self, channel: ChannelId, tally: Tally) -> ChannelTally {
-        let counts = on_board(tally);
-        let Some(source) = self.rings.sources.iter().find(|source| source.channel == channel) else {
-            return counts;
-        };
-        let reported = source.reported(self.node.reports().channels(), self.node.link().mac());
-        ChannelTally { units: counts.units.max(reported), ..counts }
     }
 
     /// Ends the channel of a program that breaks the rules of its ring.

@@ -1,0 +1,72 @@
+//! The counts of a channel on the board that its program reads: they outlive the node there.
+
+use super::Data;
+use crate::gate::Egress;
+use crate::tally::on_board;
+use rota_driver::device::FrameDevice;
+use rota_proto::ChannelId;
+use rota_shm::ChannelTally;
+use rota_units::{Instant, Span};
+use rota_wire::Tally;
+
+/// A report has the time of the frame that brought it, which may have waited before it was taken.
+const WAITED_MAX: Span = Span::from_millis(200);
+
+/// The counts that a receiver's node has told its sender now, after those on the board. It tells them only
+/// when something went wrong, and reports units for monitors each second: the number of units that came falls
+/// only where more of them were not read.
+fn after(told: ChannelTally, known: &ChannelTally) -> ChannelTally {
+    let units = if told.unread > known.unread { told.units } else { told.units.max(known.units) };
+    ChannelTally { units, ..told }
+}
+
+impl<D: FrameDevice, G: Egress> Data<D, G> {
+    /// Writes the counts of a channel that goes on.
+    pub(super) fn tell_tally(&mut self, channel: ChannelId, tally: Tally) {
+        let counts = on_board(tally);
+        if let Some(source) = self.rings.sources.iter().find(|source| source.channel == channel) {
+            let board = &source.memory.board;
+            board.set_tally(&after(counts, &board.tally()));
+        } else if let Some(sink) = self.sinks.iter().find(|sink| sink.channel == channel) {
+            sink.memory.board.set_tally(&counts);
+        }
+    }
+
+    /// Writes the last counts of a channel, before its program learns of the end.
+    pub(super) fn tell_final_tally(&mut self, at: Instant, channel: ChannelId, tally: Tally) {
+        self.tell_reports(at);
+        self.tell_tally(channel, tally);
+    }
+
+    /// Writes the units that receivers' stations have reported for monitors since this was done last. If this
+    /// node dies, its programs know of them.
+    pub(super) fn tell_reports(&mut self, at: Instant) {
+        let (own, since) = (self.node.link().mac(), self.rings.reported.minus(WAITED_MAX));
+        self.rings.reported = at;
+        for heard in self.node.reports().channels().iter().filter(|heard| heard.at >= since) {
+            let channel = heard.said.channel;
+            let to = self.rings.sources.iter().find(|source| source.channel.0 == channel);
+            let Some(source) = to.filter(|_| !heard.said.sending) else { continue };
+            let reported = source.reported(heard, own);
+            let board = &source.memory.board;
+            let known = board.tally();
+            if reported > known.units {
+                board.set_tally(&ChannelTally { units: reported, ..known });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_that_came_are_fewer_only_where_more_were_not_read() {
+        let known = ChannelTally { units: 90, lost: 2, unread: 1, ..ChannelTally::default() };
+        let lost = ChannelTally { units: 40, lost: 3, ..known };
+        assert_eq!(after(lost, &known), ChannelTally { units: 90, ..lost }, "told before the report");
+        let unread = ChannelTally { units: 80, lost: 12, unread: 11, ..known };
+        assert_eq!(after(unread, &known), unread);
+    }
+}
