@@ -53,7 +53,7 @@ pub struct Fields<'a> {
     pub mode: Option<&'a str>,
     /// Its level in the queue of ordinary frames.
     pub priority: Option<u8>,
-    /// The channel's number on this station.
+    /// The channel's id.
     pub channel: Option<u64>,
     /// The channel's label on the wire.
     pub label: Option<u16>,

@@ -87,6 +87,10 @@ fn programs_that_end_are_told_apart() {
         // One channel has one id at both ends, and its units count.
         let other = lab.rota(3 - station, &["channel", "list", "--json"]).well().json();
         assert_eq!(other["channels"][0]["channel"].as_str(), Some(channel.as_str()), "{other}");
+        for k in [1, 2] {
+            let events = lab.rota(k, &["trace", "show", "--json", "channel", &channel]).well().json();
+            assert!(events["events"].as_array().is_some_and(|events| !events.is_empty()), "n{k}: {events}");
+        }
         lab.rota(station, &["channel", "close", &channel]).well();
         let what = format!("closed by hand on n{station}");
         assert_ended(&what, &stream.sender.finish(), 1, "ended the channel by hand");

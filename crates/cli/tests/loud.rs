@@ -161,6 +161,17 @@ fn a_receiver_whose_node_stood_still_says_so_and_accuses_nobody() {
     assert!(!accuses, "{}", nodes[1].err());
 }
 
+/// The receiver's incidents had an id that no other command knew.
+fn incidents_have_the_id_of_the_list(lab: &Lab, k: u8) {
+    let list = lab.rota(k, &["channel", "list", "--json"]).well().json();
+    let id = list["channels"][0]["channel"].as_str().unwrap();
+    let incidents = lab.rota(k, &["trace", "incident", "--json"]).well().json();
+    let all = incidents["incidents"].as_array().unwrap().iter();
+    let mut missed = all.filter(|incident| incident["event"] == "missed");
+    let is_it = |incident: &Value| incident["channel"] == id && incident["channels"][0]["channel"] == id;
+    assert!(missed.all(is_it), "n{k}: {id}: {incidents}");
+}
+
 /// The sending program stood still and left out what was overdue. It ended with 4; its receiver ended with 0,
 /// and neither node knew of anything.
 #[test]
@@ -195,6 +206,7 @@ fn units_left_out_by_a_stopped_sender_are_told_everywhere() {
         let has = eventually(Duration::from_secs(8), || told(k).then_some(()));
         let incidents = || lab.rota(k, &["trace", "incident"]).out;
         assert!(has.is_some(), "n{k}: {}{}", lab.status(k)["notes"], incidents());
+        incidents_have_the_id_of_the_list(&lab, k);
     }
     // The third station showed no lost unit.
     let counts = |k| {

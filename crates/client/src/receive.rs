@@ -190,7 +190,7 @@ pub struct RecvChannel {
 }
 
 impl RecvChannel {
-    /// The channel's id.
+    /// The channel's id, the same at its sender.
     pub fn id(&self) -> u64 {
         self.channel
     }

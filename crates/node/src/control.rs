@@ -206,7 +206,7 @@ impl Control<'_> {
             |asked: &Asked| matches!(asked, Asked::Close { .. } | Asked::Incidents | Asked::Incident { .. });
         let place = session.asked.iter().position(|(id, asked)| *id == ask && ours(asked));
         match place.map(|place| session.asked.swap_remove(place).1) {
-            Some(Asked::Close { channel }) => self.close_foreign(at, ChannelId(channel)),
+            Some(Asked::Close { channel }) => self.close_foreign(at, channel),
             Some(Asked::Incidents) => {
                 let incidents = self.incidents.list();
                 self.sessions[at].reply(&Reply::Incidents(incidents), &[]);
@@ -225,17 +225,23 @@ impl Control<'_> {
         }
     }
 
-    fn close_foreign(&mut self, asker: usize, named: ChannelId) {
-        let all = self.sessions.iter_mut().flat_map(|s| &mut s.channels);
-        let found = all.into_iter().find(|owned| owned.shared == named.0);
-        if let Some(owned) = found {
-            let channel = owned.channel;
-            owned.closing = true;
-            self.data.say(Command::Revoke { channel });
-            self.sessions[asker].reply(&Reply::Done, &[]);
-        } else {
-            self.sessions[asker].not_there(no_channel(named.0));
-        }
+    fn close_foreign(&mut self, asker: usize, named: u64) {
+        let all = self.sessions.iter_mut().flat_map(|session| &mut session.channels);
+        let mut found: Vec<&mut Owned> = all.filter(|owned| owned.shared == named).collect();
+        match &mut found[..] {
+            [] => self.sessions[asker].not_there(no_channel(named)),
+            [owned] => {
+                let channel = owned.channel;
+                owned.closing = true;
+                self.data.say(Command::Revoke { channel });
+                self.sessions[asker].reply(&Reply::Done, &[])
+            }
+            several => {
+                let ends = several.iter().map(|owned| (owned.sending, &*owned.peer.name));
+                let sentence = ambiguous(named, ends);
+                self.sessions[asker].error(sentence, true)
+            }
+        };
     }
 
     fn bury(&mut self, poller: &Poller, at: usize) {
@@ -355,11 +361,6 @@ impl Control<'_> {
 
     fn on_channel(&mut self, event: ChannelEvent, peer: Option<Peer>) {
         self.log_channel(&event);
-        match &event {
-            ChannelEvent::Opened { channel, .. } => self.incidents.name(channel.0, channel.0),
-            ChannelEvent::Incoming { channel, remote, .. } => self.incidents.name(channel.0, *remote),
-            _ => {}
-        }
         match event {
             ChannelEvent::Opened { channel, label, contract } => self.on_opened(channel, label, contract),
             ChannelEvent::Probed { channel, contract } => self.on_probed(channel, &contract),
@@ -511,7 +512,7 @@ impl Control<'_> {
             owned.peer = peer;
         }
         let reply = Reply::Accepted {
-            channel: channel.0,
+            channel: owned.shared,
             from_mac: owned.peer.mac.to_string(),
             from_name: owned.peer.name.clone(),
             from_node: owned.peer.node,
@@ -550,7 +551,7 @@ impl Control<'_> {
             not_opened(cause, &owned.peer.name, owned.service)
         } else {
             let cause = board_cause(cause).sentence().into();
-            Reply::Closed { channel: channel.0, cause, final_units: final_unit }
+            Reply::Closed { channel: owned.shared, cause, final_units: final_unit }
         };
         session.reply(&reply, &[]);
     }
@@ -561,7 +562,7 @@ impl Control<'_> {
         if let Some(board) = &owned.board {
             board.set_state(ChannelState::Closed(rota_shm::CloseCause::Hostile), None);
         }
-        let text = format!("channel {} was ended: {why}", channel.0);
+        let text = format!("channel {} was ended: {why}", owned.shared);
         say(Level::Warn, "hostile", &format!("{text}; {}", self.sessions[at].program()));
         self.sessions[at].error(text, true);
     }
@@ -625,6 +626,14 @@ fn no_station(called: &str, known: &[String]) -> Reply {
     Reply::NoSuchStation { sentence: format!("no station '{called}' on this segment; there are: {there}") }
 }
 
+/// Ids are made of the senders' addresses: only addresses that were chosen so make two alike.
+fn ambiguous<'a>(id: u64, ends: impl Iterator<Item = (bool, &'a str)>) -> String {
+    let ends = ends.map(|(sending, peer)| format!("{} {peer}", if sending { "to" } else { "from" }));
+    let ends: Vec<String> = ends.collect();
+    let count = ends.len();
+    format!("{count} channels here have the id {id}: {}; end it at its other station", ends.join(", "))
+}
+
 fn no_channel(channel: u64) -> String {
     format!("no channel {channel} here; 'rota channel list' shows them")
 }
@@ -635,5 +644,15 @@ fn no_incident(number: u64, kept: &[rota_shm::control::IncidentInfo]) -> String 
             format!("no incident {number} is kept; there are {} to {}", first.number, last.number)
         }
         _ => format!("no incident {number}: nothing has been missed, refused or lost since this node began"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// The first of them was ended, whichever was meant.
+    #[test]
+    fn an_id_of_two_channels_is_refused_with_both() {
+        let said = super::ambiguous(7, [(true, "n2"), (false, "n3")].into_iter());
+        assert_eq!(said, "2 channels here have the id 7: to n2, from n3; end it at its other station");
     }
 }

@@ -25,8 +25,6 @@ const EXPLAINED: Span = Span::from_millis(2_500);
 const AGAIN: Span = Span::from_millis(5_000);
 /// No incident is longer: trouble that goes on is another one.
 const LENGTH_MAX: Span = Span::from_millis(60_000);
-/// Channels whose numbers at their senders are known here.
-const NAMES_MAX: usize = 512;
 
 struct Kept {
     story: Story,
@@ -50,13 +48,13 @@ struct Story {
 
 impl Story {
     /// Counts what happened to channels since it was last counted, as far as the log still has it.
-    fn count(&mut self, log: &mut TraceReader, names: &VecDeque<(u64, u64)>) {
+    fn count(&mut self, log: &mut TraceReader) {
         let (mut into, end) = ([0; TRACE_SNAP_OCTETS], log.head());
         log.rewind();
         while let Some(next) = log.next(&mut into) {
             let Ok((index, record)) = next else { continue };
             if index >= self.next && is_like(&self.info, &record) {
-                self.info.happened(&record, name_of(names, record.channel));
+                self.info.happened(&record);
                 self.info.more += u64::from(index != self.info.index);
             }
             if index + 1 >= end {
@@ -87,10 +85,6 @@ fn is_like(info: &IncidentInfo, record: &TraceRecord<'_>) -> bool {
     is_one && kind_of(record.event.word(), record.verdict.word(), record.channel) == kind(info)
 }
 
-fn name_of(names: &VecDeque<(u64, u64)>, channel: u64) -> Option<u64> {
-    names.iter().rfind(|(own, _)| *own == channel).map(|(_, sender)| *sender)
-}
-
 /// Incidents of one kind that follow each other are counted. Units that a program left out or did not read
 /// are kinds of their own: late units before them must not hide that cause. Each program that does not read
 /// is one.
@@ -112,22 +106,11 @@ pub(crate) struct Incidents {
     kept: VecDeque<Kept>,
     pending: Vec<Pending>,
     number: u64,
-    /// The numbers of the newest channels here and at their senders.
-    names: VecDeque<(u64, u64)>,
 }
 
 impl Incidents {
     pub(crate) fn new(log: Option<TraceReader>) -> Self {
-        let (kept, pending, names) = (VecDeque::new(), Vec::new(), VecDeque::new());
-        Self { log, kept, pending, number: 0, names }
-    }
-
-    /// A channel of this station has this number at its sender.
-    pub(crate) fn name(&mut self, own: u64, at_sender: u64) {
-        if self.names.len() == NAMES_MAX {
-            self.names.pop_front();
-        }
-        self.names.push_back((own, at_sender));
+        Self { log, kept: VecDeque::new(), pending: Vec::new(), number: 0 }
     }
 
     /// Takes up an event that the data thread reports; returns an incident if it is the first of its kind
@@ -145,11 +128,10 @@ impl Incidents {
         let alike = self.kept.iter_mut().rfind(|kept| kind(&kept.story.info) == kind(&record));
         let again = alike.filter(|kept| goes_on(&kept.story.info));
         if let (Some(kept), Some(log)) = (again, &mut self.log) {
-            kept.story.count(log, &self.names);
+            kept.story.count(log);
             return None;
         }
-        let sender_channel = name_of(&self.names, record.channel);
-        let info = IncidentInfo { sender_channel, ..record.clone() };
+        let info = record.clone();
         self.pending.push(Pending { story: Story { info, unit, next: event }, from: now });
         Some(record)
     }
@@ -184,7 +166,7 @@ impl Incidents {
 
     fn keep(&mut self, mut story: Story) {
         let Some(log) = &mut self.log else { return };
-        story.count(log, &self.names);
+        story.count(log);
         log.rewind();
         let Ok(wanted) = u32::try_from(log.wanted()) else { return };
         let mut into = [0; TRACE_SNAP_OCTETS];
@@ -394,7 +376,6 @@ mod tests {
     #[test]
     fn an_incident_counts_each_channel_that_it_hits() {
         let (mut file, mut incidents) = log(64);
-        incidents.name(7, 3);
         let first = missed(&mut file, TraceVerdict::Late, 7, 0, 0);
         for channel in [8, 8, 9] {
             missed(&mut file, TraceVerdict::Late, channel, 5, 1);
@@ -406,13 +387,9 @@ mod tests {
         let last = missed(&mut file, TraceVerdict::Missing, 8, 6, 2_000);
         incidents.begin(ms(2_000), last);
         let kept = incidents.list().remove(0);
-        let hit: Vec<_> =
-            kept.channels.iter().map(|hit| (hit.channel, hit.times, hit.sender_channel)).collect();
-        assert_eq!(hit, [(7, 1, Some(3)), (8, 3, None), (9, 1, None)]);
-        assert_eq!(
-            (kept.more, kept.beyond, kept.sender_channel, kept.last_ns),
-            (4, 0, Some(3), 2_000_000_000)
-        );
+        let hit: Vec<_> = kept.channels.iter().map(|hit| (hit.channel, hit.times)).collect();
+        assert_eq!(hit, [(7, 1), (8, 3), (9, 1)]);
+        assert_eq!((kept.more, kept.beyond, kept.last_ns), (4, 0, 2_000_000_000));
         assert_eq!(kept.causes, [], "units left out elsewhere explain nothing");
     }
 

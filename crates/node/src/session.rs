@@ -308,8 +308,7 @@ impl Session {
     }
 
     fn close(&mut self, channel: u64, ask: u64, data: &ControlEnd) -> bool {
-        let id = ChannelId(channel);
-        if let Some(owned) = self.channels.iter_mut().find(|owned| owned.channel == id) {
+        if let Some(owned) = self.channels.iter_mut().find(|owned| owned.shared == channel) {
             // Each close states the units again: a program that repeats it would fill the log.
             if std::mem::replace(&mut owned.closing, true) {
                 return true;
@@ -317,7 +316,7 @@ impl Session {
             if let Some(board) = &owned.board {
                 board.set_state(ChannelState::Closing, None);
             }
-            data.say(Command::Close { channel: id });
+            data.say(Command::Close { channel: owned.channel });
             return true;
         }
         // Somebody else's: the control thread knows whose.

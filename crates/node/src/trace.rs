@@ -41,6 +41,8 @@ const UNREAD_ALARMS: usize = 4;
 /// What is known of an open channel.
 struct Known {
     channel: ChannelId,
+    /// Its sender's id, by which people know it at both ends: events bear it.
+    id: u64,
     /// Its label, where this station sends on it; 0 otherwise.
     label: u16,
     bound: Span,
@@ -197,7 +199,7 @@ impl Tracer {
         let known = delivery.and_then(|d| self.known.iter_mut().find(|known| known.channel == d.channel));
         let Some((delivery, known)) = delivery.zip(known) else { return self.note(&record) };
         let judged = known.judge.fragment(&delivery.descriptor, delivery.octets, at);
-        record.channel = delivery.channel.0;
+        record.channel = known.id;
         record.number = delivery.descriptor.number;
         record.deadline_ns = judged.deadline_ns;
         record.late_ns = judged.late_ns;
@@ -218,11 +220,11 @@ impl Tracer {
 
     /// The program of a channel of this station left out so many units, from this one on.
     pub(crate) fn left_out(&mut self, at: Instant, channel: ChannelId, number: u64, units: u64) {
-        let label = self.known.iter().find(|known| known.channel == channel).map_or(0, |known| known.label);
+        let known = self.known.iter().find(|known| known.channel == channel);
+        let (channel, label) = known.map_or((channel.0, 0), |known| (known.id, known.label));
         let (event, verdict, extra) = (TraceEvent::Missed, TraceVerdict::LeftOut, [units, 0, 0]);
-        let (at_ns, src, channel, none) =
-            (at.as_nanos(), self.seen.station, channel.0, TraceRecord::default());
-        let times = TraceRecord { at_ns, noted_ns: at_ns, ..none };
+        let (at_ns, src) = (at.as_nanos(), self.seen.station);
+        let times = TraceRecord { at_ns, noted_ns: at_ns, ..TraceRecord::default() };
         self.note(&TraceRecord { event, verdict, src, channel, label, number, extra, ..times });
     }
 
@@ -243,9 +245,14 @@ impl Tracer {
 
     fn note_unread(&mut self, at: Instant, channel: ChannelId, number: u64, extra: [u64; 3]) {
         let (event, verdict) = (TraceEvent::Missed, TraceVerdict::Unread);
-        let (at_ns, src, channel) = (at.as_nanos(), self.seen.station, channel.0);
+        let (at_ns, src, channel) = (at.as_nanos(), self.seen.station, self.id(channel));
         let times = TraceRecord { at_ns, noted_ns: at_ns, ..TraceRecord::default() };
         self.note(&TraceRecord { event, verdict, src, channel, number, extra, ..times });
+    }
+
+    /// The id of a channel for people.
+    fn id(&self, channel: ChannelId) -> u64 {
+        self.known.iter().find(|known| known.channel == channel).map_or(channel.0, |known| known.id)
     }
 
     /// A program has handed over a unit, so long after its schedule at least.
@@ -276,7 +283,7 @@ impl Tracer {
         {
             let schedule = u64::from_be_bytes(octets(frame, SCHEDULE_AT));
             let deadline = schedule.saturating_add(known.bound.as_nanos());
-            record.channel = known.channel.0;
+            record.channel = known.id;
             record.number = u16::from_be_bytes(octets(frame, BODY_AT + 2)).into();
             record.deadline_ns = deadline;
             record.late_ns = at.as_nanos().cast_signed().saturating_sub(deadline.cast_signed());
@@ -479,13 +486,13 @@ impl Tracer {
         }
         match event {
             ChannelEvent::Opened { channel, label, contract } => {
-                self.learn(*channel, *label, contract, false);
+                self.learn(*channel, channel.0, *label, contract, false);
                 self.contract(TraceEvent::Opened, now, *channel, *label, contract);
             }
-            ChannelEvent::Incoming { channel, from, contract, .. } => {
+            ChannelEvent::Incoming { channel, remote, from, contract, .. } => {
                 let member = node.link().member_at(*from);
                 let same_clock = member.is_some_and(|member| member.announce.boot_id == self.boot_id);
-                self.learn(*channel, 0, contract, same_clock);
+                self.learn(*channel, *remote, 0, contract, same_clock);
             }
             ChannelEvent::IncomingOpened { channel, contract } => {
                 self.relearn(*channel, contract);
@@ -518,11 +525,12 @@ impl Tracer {
         }
     }
 
-    fn learn(&mut self, channel: ChannelId, label: u16, contract: &Contract, same_clock: bool) {
+    fn learn(&mut self, channel: ChannelId, id: u64, label: u16, contract: &Contract, same_clock: bool) {
         if self.known.len() < CHANNELS_MAX {
             let judge = Judge::new(contract, same_clock);
             let handed = (0, Span::ZERO);
-            self.known.push(Known { channel, label, bound: contract.bound, judge, unread: 0, handed });
+            let bound = contract.bound;
+            self.known.push(Known { channel, id, label, bound, judge, unread: 0, handed });
         }
     }
 
@@ -535,7 +543,7 @@ impl Tracer {
 
     fn contract(&mut self, event: TraceEvent, now: Instant, channel: ChannelId, label: u16, told: &Contract) {
         let extra = [told.unit_octets_max.into(), told.period.as_nanos(), told.bound.as_nanos()];
-        let (src, at_ns, channel) = (self.seen.station, now.as_nanos(), channel.0);
+        let (src, at_ns, channel) = (self.seen.station, now.as_nanos(), self.id(channel));
         let none = TraceRecord::default();
         self.note(&TraceRecord { event, src, channel, label, extra, at_ns, noted_ns: at_ns, ..none });
     }
@@ -548,14 +556,13 @@ impl Tracer {
         stated: Option<Stated>,
     ) {
         let (src, at_ns) = (self.seen.station, now.as_nanos());
-        let (channel_number, none) = (channel.0, TraceRecord::default());
+        let (id, none) = (self.id(channel), TraceRecord::default());
         if let Some(at) = self.known.iter().position(|known| known.channel == channel) {
             let mut known = self.known.swap_remove(at);
             // Only a receiver judges, of what it was promised: a sender's channel has a label here.
             let sent = stated.filter(|_| known.label == 0 && known.bound > Span::ZERO);
             for missed in known.judge.end(sent).into_iter().flatten() {
-                let record =
-                    TraceRecord { channel: channel_number, dst: src, at_ns, noted_ns: at_ns, ..none };
+                let record = TraceRecord { channel: id, dst: src, at_ns, noted_ns: at_ns, ..none };
                 self.missed(missed, record);
             }
         }
@@ -563,7 +570,7 @@ impl Tracer {
         let broken = matches!(cause, ReservationLost | PeerGone | WasSilent);
         let octets = crate::session::why_closed(cause).as_bytes();
         let (event, number) = (TraceEvent::Closed, stated.map_or(0, |stated| stated.units.saturating_add(1)));
-        let (channel, extra) = (channel_number, [u64::from(broken), 0, 0]);
+        let (channel, extra) = (id, [u64::from(broken), 0, 0]);
         self.note(&TraceRecord {
             event,
             src,

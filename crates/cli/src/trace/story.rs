@@ -177,12 +177,6 @@ pub fn tell(info: &IncidentInfo, entries: &[Entry], station: u16, own: &str) -> 
         let _ = write!(text, " The same happened {times} more, each within five seconds of the one before.");
     }
     text.push_str(&hit(info));
-    if let (Some(number), Some(from)) = (info.sender_channel, &about.src)
-        && number != info.channel
-    {
-        let (own_number, from) = (info.channel, from.called());
-        let _ = write!(text, " Channel {own_number} of {own} is channel {number} of {from}, its sender.");
-    }
     Some(Told { text, assumption })
 }
 
@@ -567,18 +561,16 @@ mod tests {
     }
 
     #[test]
-    fn several_channels_and_the_number_at_the_sender_are_told() {
+    fn several_channels_are_told() {
         let entries = [late(1, 124)];
         let mut info = IncidentInfo { number: 1, ..IncidentInfo::about(1, &entries[0].record) };
         for channel in [7, 8, 8].into_iter().chain(100..120) {
             let record = TraceRecord { channel, ..entries[0].record };
-            info.happened(&record, Some(channel + 1));
+            info.happened(&record);
         }
-        info.sender_channel = Some(3);
         let said = tell(&info, &entries, 2, "n2").unwrap().text;
         assert!(said.contains(" It hit channels 7 (1 unit), 8 (2 units), 100 (1 unit), "), "{said}");
         assert!(said.contains(", others 6 times.") && info.channels.len() == 16, "{said}");
-        assert!(said.ends_with(" Channel 7 of n2 is channel 3 of n1, its sender."), "{said}");
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Control<'_> {
             let mut channels = std::mem::take(&mut session.channels);
             for owned in channels.iter_mut().filter(|owned| owned.change_untold) {
                 let contract = contract_info(&owned.contract);
-                let is_told = session.news(&Reply::Changed { channel: owned.channel.0, contract });
+                let is_told = session.news(&Reply::Changed { channel: owned.shared, contract });
                 // To a receiver its contract is for information only.
                 owned.change_untold = !is_told && owned.sending;
                 if owned.change_untold {

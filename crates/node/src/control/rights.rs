@@ -25,7 +25,7 @@ impl Control<'_> {
 
     /// Why this user may not `verb` the channel, if it is another's.
     fn of_another(&self, user: u32, channel: u64, verb: &str) -> Option<String> {
-        let has = |owned: &crate::session::Owned| owned.channel.0 == channel || owned.shared == channel;
+        let has = |owned: &crate::session::Owned| owned.shared == channel;
         let owners = self.sessions.iter().filter(|session| session.channels.iter().any(has));
         let owners: Vec<u32> = owners.map(|session| session.user).collect();
         let is_free = owners.is_empty() || self.may_all(user) || owners.iter().any(|of| is_same(*of, user));

@@ -227,16 +227,12 @@ pub struct IncidentInfo {
     pub last_ns: u64,
     /// Whose frame it was, or the station that was lost; 0 when unknown.
     pub station: u16,
-    /// The channel's number on this station; 0 for none.
+    /// The channel's id, its sender's; 0 for none.
     pub channel: u64,
     /// How many events are kept.
     pub events: u64,
     /// How often the same happened again within five seconds each.
     pub more: u64,
-    /// The channel's number at its sender, by which `rota channel list` calls it at both ends; absent where
-    /// this is not known, or there is no channel.
-    #[serde(default)]
-    pub sender_channel: Option<u64>,
     /// The channels that were hit, in this order, with their counts.
     #[serde(default)]
     pub channels: Vec<IncidentChannel>,
@@ -251,11 +247,8 @@ pub struct IncidentInfo {
 /// A channel that an incident hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IncidentChannel {
-    /// Its number on this station.
+    /// Its id, its sender's.
     pub channel: u64,
-    /// Its number at its sender, as above.
-    #[serde(default)]
-    pub sender_channel: Option<u64>,
     /// How often.
     pub times: u64,
     /// The units that were late, incomplete, lost or left out.
@@ -294,15 +287,14 @@ impl IncidentInfo {
             channel: record.channel,
             events: 0,
             more: 0,
-            sender_channel: None,
             channels: Vec::new(),
             beyond: 0,
             causes: cause.into_iter().collect(),
         }
     }
 
-    /// It has happened on the channel of this event, whose number at its sender is given if it is known.
-    pub fn happened(&mut self, record: &TraceRecord<'_>, sender_channel: Option<u64>) {
+    /// It has happened on the channel of this event.
+    pub fn happened(&mut self, record: &TraceRecord<'_>) {
         self.last_ns = self.last_ns.max(record.at_ns);
         if record.verdict == TraceVerdict::Unread {
             // The newest event states how many there are.
@@ -324,7 +316,7 @@ impl IncidentInfo {
             known.times += 1;
             known.units = known.units.saturating_add(units);
         } else if self.channels.len() < INCIDENT_CHANNELS {
-            self.channels.push(IncidentChannel { channel, sender_channel, times: 1, units });
+            self.channels.push(IncidentChannel { channel, times: 1, units });
         } else {
             self.beyond += 1;
         }

@@ -151,7 +151,7 @@ pub struct TraceRecord<'a> {
     pub dst: u16,
     /// The channel's label on the wire.
     pub label: u16,
-    /// The channel's number on this station; 0 for none.
+    /// The channel's id, its sender's at both ends; 0 for none.
     pub channel: u64,
     /// The unit's number, or what the event says.
     pub number: u64,
