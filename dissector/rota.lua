@@ -145,6 +145,8 @@ field("bound", ProtoField.uint64, "Bound (ns)", base.DEC)
 field("final_unit", ProtoField.uint64, "Final unit", base.DEC)
 field("challenge", ProtoField.uint64, "Challenge", base.HEX)
 field("verdict", ProtoField.uint8, "Verdict", base.DEC, VERDICTS)
+field("silences", ProtoField.uint8, "Times it fell silent", base.DEC)
+field("left", ProtoField.uint32, "Has to wait still (ms)", base.DEC)
 field("at", ProtoField.uint64, "Made at (sender's clock, ns)", base.DEC)
 field("every", ProtoField.uint32, "Every (ms)", base.DEC)
 field("frames", ProtoField.uint64, "Frames", base.DEC)
@@ -377,6 +379,7 @@ end
 BODIES[15] = function(r)
     r:all { { "nonce", 8 }, { "challenge", 8 } }
     local verdict = r:uint("verdict", 1)
+    r:all { { "silences", 1 }, { "left", 4 } }
     return verdict and (VERDICTS[verdict] or "?")
 end
 

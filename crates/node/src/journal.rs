@@ -4,7 +4,7 @@
 use crate::log::{Level, say, tell_left_out};
 use crate::status::Facts;
 use rota_shm::control::{CauseInfo, StatusInfo};
-use rota_shm::{ChannelRow, ChannelTally, CounterReader, Mismatch, MismatchRow};
+use rota_shm::{ChannelRow, ChannelTally, CounterReader, Mismatch};
 use rota_shm::{Monitor, StationRow};
 use rota_units::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
@@ -133,10 +133,11 @@ impl Journal {
     /// Adds the stations that do not fit here to the node's status: a note for each, and fields.
     pub(crate) fn mismatches(&self, info: &mut StatusInfo) {
         let rows = self.rows.all_mismatches();
-        info.notes.extend(rows.iter().map(MismatchRow::sentence));
+        let now = self.rows.segment.written_ns;
+        info.notes.extend(rows.iter().map(|row| row.sentence_at(now)));
         let told = rows.iter().map(|row| {
             let [ours, theirs] = row.values();
-            serde_json::json!({
+            let mut told = serde_json::json!({
                 "kind": row.kind().map_or("unknown", Mismatch::word),
                 "mac": row.mac(),
                 "name": row.name(),
@@ -144,7 +145,11 @@ impl Journal {
                 "theirs": theirs,
                 "heard_ns": row.heard_ns,
                 "sentence": row.sentence(),
-            })
+            });
+            if let Some(left) = row.left(now) {
+                told["left_ns"] = left.as_nanos().into();
+            }
+            told
         });
         if let serde_json::Value::Object(extra) = &mut info.extra {
             extra.insert("mismatches".into(), told.collect());
@@ -390,6 +395,7 @@ fn late(last: &Look, look: &Look) -> Vec<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rota_shm::MismatchRow;
 
     /// The log said nothing when the timers changed.
     #[test]

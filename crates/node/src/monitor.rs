@@ -223,6 +223,10 @@ fn mismatch_row(found: &Mismatched<'_>) -> MismatchRow {
             };
             (kind, wait.as_nanos(), held.as_nanos())
         }
+        Mismatch::HeldOff { here, wait, silences } => {
+            let kind = if here { Row::HeldOffHere } else { Row::HeldOff };
+            (kind, wait.as_nanos(), u64::from(silences))
+        }
         Mismatch::Setting { what, ours, theirs } => {
             let kind = match what {
                 Setting::Cycle => Row::Cycle,

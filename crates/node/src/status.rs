@@ -27,7 +27,7 @@ pub(crate) fn refusal(mac: MacAddr, why: Verdict, here: bool) -> String {
         Verdict::Full => {
             "with one station more the reservations would break their promise; state more with --stations"
         }
-        Verdict::HeldOff => "it has stopped the ring too often, and has to wait",
+        Verdict::HeldOff => "it took more of the ring than its share, and has to wait",
         Verdict::Prove | Verdict::Behind => "it has not answered a challenge",
     };
     if here {

@@ -39,8 +39,8 @@ pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};
 #[cfg(feature = "model")]
 pub use rether::Visit;
 pub use rether::{
-    Counters, Excluded, HOLD_OFF_MAX, InForce, Member, Mismatch, ModeName, Refused, Setting, Settings,
-    SettingsError, TRT_30_HZ,
+    Counters, Excluded, HOLD_OFF_MAX, HeldOff, InForce, Member, Mismatch, ModeName, Refused, Setting,
+    Settings, SettingsError, TRT_30_HZ,
 };
 pub use rether::{ROTATION_PLACES, Rotation, Tally};
 pub use rether::{STATIONS_MAX, STATIONS_STATED, Why, WillName};

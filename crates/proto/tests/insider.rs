@@ -318,7 +318,8 @@ impl Segment {
             Kind::JoinAnswer => {
                 let verdicts =
                     [Verdict::Prove, Verdict::Full, Verdict::Settings, Verdict::HeldOff, Verdict::Behind];
-                JoinAnswer { nonce: any, challenge: any, verdict: self.dice.of(&verdicts) }.emit(into)
+                let (verdict, silences) = (self.dice.of(&verdicts), any as u8);
+                JoinAnswer { nonce: any, challenge: any, verdict, silences, left_ms: any as u32 }.emit(into)
             }
             Kind::Report => self.report().emit(into),
             Kind::TokenAck | Kind::Request | Kind::Will | Kind::Unknown(_) => 0,

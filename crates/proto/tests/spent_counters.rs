@@ -10,8 +10,8 @@ const SKIP_MAX: u64 = 500_000;
 
 /// A question of that station: the counter to exceed, and a challenge.
 fn question(rig: &Rig, from: u16, seq: u64, exceed: u64, challenge: u64) -> Vec<u8> {
-    let mut body = [0; 17];
-    JoinAnswer { nonce: exceed, challenge, verdict: Verdict::Behind }.emit(&mut body);
+    let mut body = [0; 22];
+    JoinAnswer::new(exceed, challenge, Verdict::Behind).emit(&mut body);
     let header = LinkHeader { seq, ..rig.header(from, Kind::JoinAnswer) };
     rig.frame(&header, &body, &rig.segment_key)
 }
@@ -159,8 +159,8 @@ fn a_joiner_repeats_no_challenge_that_no_master_makes() {
         rig.run(ms(200));
         let said = rig.sent.iter().rev().find(|sent| sent.header.kind == Kind::Announce);
         let nonce = Announce::parse(&said.expect("it asks").body).expect("sound").nonce;
-        let mut body = [0; 17];
-        JoinAnswer { nonce, challenge, verdict: Verdict::Prove }.emit(&mut body);
+        let mut body = [0; 22];
+        JoinAnswer::new(nonce, challenge, Verdict::Prove).emit(&mut body);
         rig.hear(1, Kind::JoinAnswer, &body);
         rig.clear();
         rig.run(ms(2_000));

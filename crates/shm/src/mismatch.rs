@@ -61,11 +61,15 @@ pub enum Mismatch {
     FrameCost,
     /// Another time to prepare a frame, ns.
     PrepareCost,
+    /// It fell silent `theirs` times, and is held off for `ours`, ns.
+    HeldOff,
+    /// The same of this station itself.
+    HeldOffHere,
 }
 
 impl Mismatch {
     /// All of them with their words, in the order of their codes, from 1.
-    const ALL: [(Self, &'static str); 27] = [
+    const ALL: [(Self, &'static str); 29] = [
         (Self::Key, "key"),
         (Self::Segment, "segment"),
         (Self::Cycle, "cycle"),
@@ -93,6 +97,8 @@ impl Mismatch {
         (Self::VisitCost, "visit-cost"),
         (Self::FrameCost, "frame-cost"),
         (Self::PrepareCost, "prepare-cost"),
+        (Self::HeldOff, "held-off"),
+        (Self::HeldOffHere, "held-off-here"),
     ];
 
     /// The word that programs use.
@@ -103,6 +109,11 @@ impl Mismatch {
     /// True if a station is left out of the token for what it did.
     pub fn is_exclusion(self) -> bool {
         matches!(self, Self::Hog | Self::Stray | Self::HogHere | Self::StrayHere)
+    }
+
+    /// True if a station has to wait because it fell silent several times.
+    pub fn is_hold_off(self) -> bool {
+        matches!(self, Self::HeldOff | Self::HeldOffHere)
     }
 
     /// The setting in which two stations differ, and these values of it as text.
@@ -207,6 +218,7 @@ impl MismatchRow {
                 format!("two stations have the node address {theirs} (--llc-address): {other} and {who}")
             }
             Some(kind) if kind.is_exclusion() => self.exclusion(kind, &who),
+            Some(kind) if kind.is_hold_off() => self.hold_off(kind, &who),
             Some(kind) if let Some((setting, [ours, theirs])) = kind.setting([ours, theirs]) => format!(
                 "station {who} does not take part: its {setting} is {theirs}, this station's is {ours}"
             ),
@@ -216,6 +228,31 @@ impl MismatchRow {
 }
 
 impl MismatchRow {
+    /// How long a station that is held off still has to wait.
+    pub fn left(&self, now_ns: u64) -> Option<rota_units::Span> {
+        let is_held = self.kind().is_some_and(Mismatch::is_hold_off);
+        let left = self.heard_ns.saturating_add(self.ours).saturating_sub(now_ns);
+        is_held.then(|| rota_units::Span::from_millis(left.div_ceil(1_000_000)))
+    }
+
+    /// [`Self::sentence`], with what is left of a wait.
+    pub fn sentence_at(&self, now_ns: u64) -> String {
+        match self.left(now_ns) {
+            Some(left) => format!("{}; {left} of it are left", self.sentence()),
+            None => self.sentence(),
+        }
+    }
+
+    fn hold_off(&self, kind: Mismatch, who: &str) -> String {
+        let (wait, silences) = (rota_units::Span::from_nanos(self.ours), self.theirs);
+        match kind {
+            Mismatch::HeldOff => {
+                format!("station {who} is held off for {wait}: it fell silent {silences} times")
+            }
+            _ => format!("this station {who} is held off for about {wait}: it fell silent {silences} times"),
+        }
+    }
+
     fn exclusion(&self, kind: Mismatch, who: &str) -> String {
         let [wait, held] = [self.ours, self.theirs].map(rota_units::Span::from_nanos);
         let kept = if self.theirs > 0 { format!(", for up to {held}") } else { String::new() };

@@ -388,9 +388,18 @@ pub struct JoinAnswer {
     pub challenge: u64,
     /// Whether it may join.
     pub verdict: Verdict,
+    /// With [`Verdict::HeldOff`], how often it fell silent; 0 where it waits for what it did otherwise.
+    pub silences: u8,
+    /// With [`Verdict::HeldOff`], how long it still has to wait, ms.
+    pub left_ms: u32,
 }
 
 impl JoinAnswer {
+    /// An answer of another verdict than [`Verdict::HeldOff`].
+    pub const fn new(nonce: u64, challenge: u64, verdict: Verdict) -> Self {
+        Self { nonce, challenge, verdict, silences: 0, left_ms: 0 }
+    }
+
     /// Reads the body.
     ///
     /// # Errors
@@ -399,14 +408,16 @@ impl JoinAnswer {
         let mut reader = Reader(body);
         let (nonce, challenge) = (reader.u64()?, reader.u64()?);
         let verdict = Verdict::from_code(reader.u8()?)?;
+        let (silences, left_ms) = (reader.u8()?, reader.u32()?);
         reader.end()?;
-        Ok(Self { nonce, challenge, verdict })
+        Ok(Self { nonce, challenge, verdict, silences, left_ms })
     }
 
     /// Writes the body and returns its length.
     pub fn emit(&self, body: &mut [u8]) -> usize {
         let mut writer = Writer::new(body);
         writer.u64(self.nonce).u64(self.challenge).u8(self.verdict.code());
+        writer.u8(self.silences).u32(self.left_ms);
         writer.written()
     }
 }

@@ -157,7 +157,8 @@ proptest! {
         reads_back!(ModeNotice, ModeNotice { mode_epoch, ring });
         let all = [Verdict::Prove, Verdict::Full, Verdict::Settings, Verdict::HeldOff, Verdict::Behind];
         for verdict in all {
-            reads_back!(JoinAnswer, JoinAnswer { nonce, challenge: rate_bps, verdict });
+            let (silences, left_ms) = (rate_bps as u8, mode_epoch);
+            reads_back!(JoinAnswer, JoinAnswer { nonce, challenge: rate_bps, verdict, silences, left_ms });
         }
     }
 

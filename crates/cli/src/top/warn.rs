@@ -3,7 +3,7 @@
 use super::picture::{Channel, Picture, Rose, Station, Warning};
 use super::rates::Rate;
 use super::watch::mac;
-use rota::{ChannelTally, Instant, Mismatch, Monitor, Span, StationRow};
+use rota::{ChannelTally, Instant, Monitor, Span, StationRow};
 use std::collections::VecDeque;
 
 /// A stranger that is heard less often is only counted: a host that has just booted asks for an address.
@@ -139,8 +139,9 @@ pub fn of_segment(rows: &Monitor, picture: &Picture) -> Vec<Warning> {
         warnings.push(warning("refused", sentence));
     }
     for row in rows.all_mismatches() {
-        let is_exclusion = row.kind().is_some_and(Mismatch::is_exclusion);
-        warnings.push(warning(if is_exclusion { "excluded" } else { "mismatch" }, row.sentence()));
+        let is_out = row.kind().is_some_and(|kind| kind.is_exclusion() || kind.is_hold_off());
+        let sentence = row.sentence_at(rows.segment.written_ns);
+        warnings.push(warning(if is_out { "excluded" } else { "mismatch" }, sentence));
     }
     for fault in picture.faults() {
         let sentence = format!("{} is {}: {}", fault.name, fault.value, fault.meaning);

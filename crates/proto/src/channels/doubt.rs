@@ -6,15 +6,20 @@
 //! that still has the channel states the contract again. A sender that has ended it repeats the end with the
 //! units of the channel, so that both ends count the same units. If no sender answers, the receiver ends the
 //! channel without that statement.
+//!
+//! A station that is outside the ring sends nothing that a sender hears: the others may hold it off for up to
+//! 64 s. Meanwhile it asks no further, and it asks again when it is let in.
 
 use super::{ChannelEvent, Channels, ENDED_MAX, Incoming, SIGNAL_INTERVAL, Sending};
 use crate::cause::CloseCause;
-use crate::rether::{ModeName, Rether};
-use rota_units::Instant;
+use crate::rether::{HOLD_OFF_MAX, ModeName, Rether};
+use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Verb};
 
 /// How often a receiver asks. A station that joins its ring again needs up to a second for it.
 const TRIES: u8 = 10;
+/// No station is held off for longer at a time. A ring that never lets this one in must not keep a program.
+const PATIENCE: Span = Span::from_millis(HOLD_OFF_MAX.as_nanos() / 1_000_000 + 6_000);
 
 /// The doubt whether an open channel goes on.
 #[derive(Clone, Copy, Debug)]
@@ -24,18 +29,26 @@ pub(super) struct Doubt {
     pub(super) tries: u8,
     /// When the receiver asks next.
     pub(super) again: Instant,
+    /// Until when a receiver outside the ring waits to be let in.
+    pub(super) patience: Instant,
+}
+
+impl Doubt {
+    fn new(now: Instant, again: Instant, cause: CloseCause) -> Self {
+        Self { cause, tries: 0, again, patience: now + PATIENCE }
+    }
 }
 
 impl Channels {
     /// The others have declared this station dead, and their channels to it are over.
     pub(super) fn doubt_at_once(&mut self, now: Instant) {
-        self.doubt(Doubt { cause: CloseCause::WasSilent, tries: 0, again: now });
+        self.doubt(Doubt::new(now, now, CloseCause::WasSilent));
     }
 
     /// Outside a ring no channel goes on. A sender that ends a channel in good order says so by itself.
     pub(super) fn on_mode_changed(&mut self, now: Instant, link: &Rether) {
         if link.mode() != ModeName::Token {
-            self.doubt(Doubt { cause: CloseCause::PeerGone, tries: 0, again: now + SIGNAL_INTERVAL });
+            self.doubt(Doubt::new(now, now + SIGNAL_INTERVAL, CloseCause::PeerGone));
         }
         self.events.push_back(ChannelEvent::ModeChanged);
     }
@@ -58,6 +71,10 @@ impl Channels {
             let ask = channel.ask_signal();
             let Some(doubt) = channel.doubt.as_mut().filter(|doubt| now >= doubt.again) else { continue };
             doubt.again = now + SIGNAL_INTERVAL;
+            // The first question waits for the token: a station that is heard again has it at once.
+            if doubt.tries > 0 && link.is_outside() && now < doubt.patience {
+                continue;
+            }
             doubt.tries += 1;
             if doubt.tries <= TRIES {
                 link.send_signal(now, channel.peer, ask);

@@ -165,7 +165,7 @@ impl Rether {
         let Some(member) = self.members.by_mac_mut(mac) else { return };
         (member.behind.challenge, member.behind.next) = (challenge, now + ASK_EVERY);
         self.counters.senders_behind += 1;
-        let answer = JoinAnswer { nonce: known, challenge, verdict: Verdict::Behind };
+        let answer = JoinAnswer::new(known, challenge, Verdict::Behind);
         self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
     }
 

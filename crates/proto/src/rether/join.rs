@@ -8,6 +8,7 @@
 
 use super::contested::Sign;
 use super::counters::newer;
+use super::held::HeldOff;
 use super::members::STATIONS_MAX;
 use super::outbox::Pending;
 use super::reserve::{LinkEvent, admission_slots};
@@ -20,7 +21,7 @@ use rota_wire::bodies::StationState;
 use rota_wire::{Announce, Generation, JoinAnswer, LinkHeader, MacAddr, Phase, StationSet, Token, Verdict};
 
 /// How often a station may stop the ring before it has to wait.
-const STRIKES: u8 = 3;
+pub(super) const STRIKES: u8 = 3;
 /// The first wait; each later one is twice as long.
 pub(super) const HOLD_OFF_MIN: Span = Span::from_millis(1_000);
 /// Nobody is held off for longer at a time.
@@ -68,6 +69,10 @@ pub(super) struct Record {
     pub(super) hogs: u8,
     pub(super) last: Instant,
     pub(super) until: Instant,
+    /// The newest wait for a death.
+    pub(super) wait: Span,
+    /// When it may be told again that it waits.
+    pub(super) answer_at: Instant,
 }
 
 /// A station that does not take part, and why.
@@ -92,6 +97,8 @@ pub(super) struct Changes {
     pub(super) revived_in: Generation,
     pub(super) records: Vec<Record>,
     pub(super) refused: Vec<Refused>,
+    /// The wait of this station, as a cycle master has stated it.
+    pub(super) held_here: Option<HeldOff>,
 }
 
 impl Changes {
@@ -167,7 +174,9 @@ impl Rether {
             // gets the answer, and nobody else: to the master of a third ring it would be a reason to ask.
             self.outbox.push_back(Pending::Proof { to: mac, challenge: answer.challenge });
         }
-        if !matches!(self.mode, Mode::Joining(_)) {
+        let joins = matches!(self.mode, Mode::Joining(_));
+        let told = (joins || self.is_outside()) && self.take_held_off(now, answer);
+        if !joins {
             return;
         }
         match answer.verdict {
@@ -192,7 +201,9 @@ impl Rether {
                 }
             }
             why => {
-                self.refuse(now, mac, why, true);
+                if !told {
+                    self.refuse(now, mac, why, true);
+                }
                 // Whoever answers runs a ring: no number of refusals proves that there is none.
                 self.ring_is_there(now);
                 if let Mode::Joining(joining) = &mut self.mode {
@@ -236,7 +247,7 @@ impl Rether {
         }
         let alive = said.answers == challenge || planted(Bug::ChallengeNotAsked);
         if !alive && self.is_master() && self.may_answer(now) {
-            let answer = JoinAnswer { nonce: said.nonce, challenge, verdict: Verdict::Prove };
+            let answer = JoinAnswer::new(said.nonce, challenge, Verdict::Prove);
             self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
         }
         self.changes.joiners.push(Joiner {
@@ -283,7 +294,10 @@ impl Rether {
         }
         let mac = self.members.get(station).map(|member| member.mac);
         let dead = self.is_dead(station) && !planted(Bug::RevivalForgotten);
-        if dead && mac.is_some_and(|mac| !self.is_held_off(now, mac)) {
+        let held_off = mac.filter(|mac| dead && self.is_held_off(now, *mac));
+        if let Some(mac) = held_off {
+            self.answer_held_off(now, mac);
+        } else if dead && mac.is_some() {
             self.changes.revived = self.changes.revived_in(self.seen.generation);
             self.changes.revived_in = self.seen.generation;
             self.changes.revived.insert(station);
@@ -310,8 +324,16 @@ impl Rether {
                     joined = true;
                 }
                 Err(verdict) => {
-                    self.refuse(now, joiner.mac, verdict, false);
-                    let answer = JoinAnswer { nonce: joiner.said.nonce, challenge: 0, verdict };
+                    let answer = match verdict {
+                        Verdict::HeldOff => self.held_off_answer(now, joiner.mac, joiner.said.nonce),
+                        _ => JoinAnswer::new(joiner.said.nonce, 0, verdict),
+                    };
+                    // Who waits because it fell silent is told of in numbers, see `held_off`.
+                    if answer.silences == 0 {
+                        self.refuse(now, joiner.mac, verdict, false);
+                    } else {
+                        self.counters.stations_refused += 1;
+                    }
                     self.outbox.push_back(Pending::JoinAnswer { to: joiner.mac, answer });
                 }
             }
@@ -438,7 +460,8 @@ impl Rether {
         }
         let at = records.iter().position(|record| record.mac == mac).unwrap_or_else(|| {
             let until = Instant::ZERO;
-            records.push(Record { mac, stalls: 0, deaths: 0, hogs: 0, last: now, until });
+            let (wait, answer_at) = (Span::ZERO, now);
+            records.push(Record { mac, stalls: 0, deaths: 0, hogs: 0, last: now, until, wait, answer_at });
             records.len() - 1
         });
         records[at].last = now;
@@ -478,6 +501,7 @@ impl Rether {
             if record.deaths >= STRIKES {
                 let wait = hold_off(HOLD_OFF_MIN, record.deaths - STRIKES);
                 record.until = record.until.max(now + wait);
+                record.wait = wait;
             }
         }
     }

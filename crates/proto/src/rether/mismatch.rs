@@ -99,6 +99,15 @@ pub enum Mismatch {
         /// The longest that it kept the token, as far as this station has seen.
         held: Span,
     },
+    /// It has to wait because it fell silent several times.
+    HeldOff {
+        /// True if this station is the one.
+        here: bool,
+        /// For how long.
+        wait: Span,
+        /// How often it fell silent.
+        silences: u8,
+    },
 }
 
 /// A station and its mismatch.
@@ -231,12 +240,26 @@ impl super::Rether {
     pub fn mismatches(&self, now: Instant) -> impl Iterator<Item = Mismatched<'_>> {
         let excluded = self.excluded(now).map(|excluded| {
             let super::Excluded { mac, why, here, held, wait, .. } = *excluded;
-            let name = self.members.by_mac(mac).map_or("", |member| member.announce.name());
-            let name = if here { &self.me.name } else { name };
             let heard = excluded.until.minus(wait);
-            Mismatched { mac, name, what: Mismatch::Excluded { why, here, wait, held }, heard }
+            Mismatched {
+                mac,
+                name: self.name_of(mac),
+                what: Mismatch::Excluded { why, here, wait, held },
+                heard,
+            }
         });
-        excluded.chain(self.mismatches.all(now))
+        let held_off = self.held_off(now).map(|held| {
+            let super::HeldOff { mac, here, silences, wait, until } = held;
+            let what = Mismatch::HeldOff { here, wait, silences };
+            Mismatched { mac, name: self.name_of(mac), what, heard: until.minus(wait) }
+        });
+        excluded.chain(held_off).chain(self.mismatches.all(now))
+    }
+
+    /// The name of a station, this one included; empty where none is known.
+    fn name_of(&self, mac: MacAddr) -> &str {
+        let other = || self.members.by_mac(mac).map_or("", |member| member.announce.name());
+        if mac == self.me.mac { &self.me.name } else { other() }
     }
 
     /// A station of this segment has announced itself: whether it takes part.

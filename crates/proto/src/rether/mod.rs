@@ -40,6 +40,7 @@ mod ended;
 mod flush;
 mod form;
 mod handle;
+mod held;
 mod hog;
 mod hold;
 mod join;
@@ -64,6 +65,7 @@ mod will;
 
 pub(crate) use contested::Sign;
 pub(crate) use handle::Arrived;
+pub use held::HeldOff;
 pub use hog::Excluded;
 pub use join::{HOLD_OFF_MAX, Refused};
 pub use members::{Member, STATIONS_MAX};

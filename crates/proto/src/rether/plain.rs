@@ -118,7 +118,7 @@ impl Rether {
         if !self.agrees_with(now, mac, said) {
             let asks = matches!(self.mode, Mode::Ring) && said.state == StationState::Joining;
             if asks && self.is_master() && self.may_answer(now) {
-                let answer = JoinAnswer { nonce: said.nonce, challenge: 0, verdict: Verdict::Settings };
+                let answer = JoinAnswer::new(said.nonce, 0, Verdict::Settings);
                 self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
             }
             return;

@@ -98,7 +98,7 @@ pub fn bodies() -> Vec<(Kind, Vec<u8>)> {
     assert!(form.push(member(1)) && form.push(member(2)), "two fit");
     form.settings = 0x5e77;
     let list = Some(token(1, false));
-    let answer = JoinAnswer { nonce: 6, challenge: 0xc4, verdict: Verdict::Prove };
+    let answer = JoinAnswer::new(6, 0xc4, Verdict::Prove);
     let grant = ClaimGrant { generation, seen: generation, seen_seq: 500, key_epoch: 1, list };
     let mut signal = Signal::new(Verb::Opened, 0x1_0000_0001, 7);
     (signal.service, signal.unit_octets_max, signal.period_ns) = (5, 6_250, 33_333_333);

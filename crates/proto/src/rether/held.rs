@@ -1,0 +1,104 @@
+//! Stations that are held off because they fell silent several times, told to people and to the stations.
+//!
+//! The rule itself is in `join.rs`: from the third silence on a station has to wait, twice as long each time.
+//! This part tells who waits, for how long, and why. The cycle master answers a station that waits, so that
+//! this one can tell it too. No action of the protocol depends on that answer, apart from the next question
+//! of a joiner.
+
+use super::join::{HOLD_OFF_MAX, Record, STRIKES};
+use super::outbox::Pending;
+use super::{Mode, Rether};
+use rota_units::{Instant, Span};
+use rota_wire::{JoinAnswer, MacAddr, Verdict};
+
+/// The shortest time between two answers to a station whose announcements show that it waits.
+const ANSWER_EVERY: Span = Span::from_millis(250);
+
+/// A station that has to wait before it may take part in the ring again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldOff {
+    /// Its address; this station's own where it is the one.
+    pub mac: MacAddr,
+    /// True if this station is the one.
+    pub here: bool,
+    /// How often it fell silent.
+    pub silences: u8,
+    /// For how long it is held off, as far as this station knows.
+    pub wait: Span,
+    /// When it may come back.
+    pub until: Instant,
+}
+
+impl Rether {
+    /// The stations that wait because they fell silent, this one included.
+    pub fn held_off(&self, now: Instant) -> impl Iterator<Item = HeldOff> {
+        let in_ring = matches!(self.mode, Mode::Ring);
+        let waits = move |record: &&Record| {
+            let number = self.number(record.mac);
+            let is_out = number == 0 || self.is_dead(number);
+            let silent = record.deaths >= STRIKES && now < record.until;
+            in_ring && is_out && silent && !self.excluded(now).any(|excluded| excluded.mac == record.mac)
+        };
+        let others = self.changes.records.iter().filter(waits).map(|record| {
+            let Record { mac, deaths: silences, wait, until, .. } = *record;
+            HeldOff { mac, here: false, silences, wait, until }
+        });
+        let own = self.changes.held_here.filter(|held| now < held.until && self.is_outside());
+        others.chain(own)
+    }
+
+    /// True if this station is in no ring although one runs: it has asked to be let in, or its ring takes it
+    /// for dead. It gets no token then, and sends no ordinary frame.
+    pub fn is_outside(&self) -> bool {
+        match &self.mode {
+            Mode::Joining(joining) => joining.ring,
+            Mode::Ring => self.is_dead(self.station),
+            _ => false,
+        }
+    }
+
+    /// The refusal of a station that is held off, with the numbers.
+    pub(super) fn held_off_answer(&self, now: Instant, mac: MacAddr, nonce: u64) -> JoinAnswer {
+        let refusal = JoinAnswer::new(nonce, 0, Verdict::HeldOff);
+        let silent = |record: &&Record| record.mac == mac && record.deaths >= STRIKES;
+        let is_excluded = self.excluded(now).any(|excluded| excluded.mac == mac);
+        let Some(record) = self.changes.records.iter().find(silent).filter(|_| !is_excluded) else {
+            return refusal;
+        };
+        let left_ms = record.until.since(now).as_nanos().div_ceil(1_000_000);
+        JoinAnswer { silences: record.deaths, left_ms: u32::try_from(left_ms).unwrap_or(u32::MAX), ..refusal }
+    }
+
+    /// A station that is held off announces itself as a member that its list calls dead. It is no joiner, and
+    /// the cycle master tells it why it stays out.
+    pub(super) fn answer_held_off(&mut self, now: Instant, mac: MacAddr) {
+        let due = |record: &&mut Record| record.mac == mac && now >= record.answer_at;
+        if !self.is_master() || !self.changes.records.iter_mut().any(|record| due(&record)) {
+            return;
+        }
+        let Some(nonce) = self.members.by_mac(mac).map(|member| member.announce.nonce) else { return };
+        if !self.may_answer(now) {
+            return;
+        }
+        if let Some(record) = self.changes.records.iter_mut().find(|record| record.mac == mac) {
+            record.answer_at = now + ANSWER_EVERY;
+        }
+        let answer = self.held_off_answer(now, mac, nonce);
+        self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
+    }
+
+    /// The cycle master says that this station has to wait. False if it says nothing of silences.
+    pub(super) fn take_held_off(&mut self, now: Instant, answer: &JoinAnswer) -> bool {
+        if answer.verdict != Verdict::HeldOff || answer.silences == 0 {
+            return false;
+        }
+        let silences = answer.silences;
+        let known = self.changes.held_here.filter(|held| held.silences == silences && now < held.until);
+        if known.is_none() {
+            let wait = Span::from_millis(u64::from(answer.left_ms)).min(HOLD_OFF_MAX);
+            let mac = self.me.mac;
+            self.changes.held_here = Some(HeldOff { mac, here: true, silences, wait, until: now + wait });
+        }
+        true
+    }
+}
