@@ -75,6 +75,7 @@ field("fragment", ProtoField.uint16, "Fragment", base.DEC, nil, 0xfff0)
 field("last", ProtoField.bool, "Last fragment", 16, nil, 0x0008)
 field("unit_version", ProtoField.uint16, "Unit header version", base.DEC, nil, 0x0007)
 field("left_out", ProtoField.uint64, "Units left out by the sending program", base.DEC)
+field("unsent", ProtoField.uint32, "Units that waited at the end and never left", base.DEC)
 field("unit_octets", ProtoField.uint32, "Unit octets", base.DEC)
 field("schedule", ProtoField.uint64, "Schedule (sender's clock, ns)", base.DEC)
 field("fragment_data", ProtoField.bytes, "Fragment")
@@ -367,7 +368,7 @@ end
 BODIES[14] = function(r, past)
     local verb = r:uint("verb", 1)
     r:all { { "code", 1 }, { "service", 2 }, { "label", 2 }, { "channel", 8 }, { "unit_octets_max", 4 } }
-    r:all { { "period", 4 }, { verb == 6 and "left_out" or "bound", 8 }, { "final_unit", 8 } }
+    r:all { { verb == 6 and "unsent" or "period", 4 }, { verb == 6 and "left_out" or "bound", 8 }, { "final_unit", 8 } }
     -- In captures of earlier versions a close-ack ends here.
     if verb == 8 or verb == 9 or verb == 7 and r.at < past then
         r:all { { "units", 8 }, { "late", 8 }, { "lost", 8 }, { "incomplete", 8 }, { "latest_by", 8 } }

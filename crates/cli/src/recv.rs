@@ -82,6 +82,8 @@ pub struct Received {
     /// The counts of all units.
     #[serde(flatten)]
     pub came: ChannelTally,
+    /// Of the lost units: those that waited at the sender when the stream ended early, and never left.
+    pub unsent: u64,
     /// Octets received.
     pub octets: u64,
     /// Evidence of host stalls.
@@ -133,13 +135,17 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     // Gaps in the numbers count also where the sender states fewer units than it numbered.
     report.came.lost = tally.lost.max(missing);
     report.came.unread = tally.unread;
+    report.unsent = source.unsent().min(report.came.lost);
     report.stalls = source.stalls();
     let failure = received.err();
     report.ended = failure.as_ref().map(|failure| failure.sentence.clone());
     // UDP has no contract: missing units are reported, and are no failure.
     let end = match args.over {
         Over::Udp => failure,
-        Over::Channel => came::end(&report.came, came::Rest::default(), None, failure),
+        Over::Channel => {
+            let rest = came::Rest { unsent: report.unsent, unknown: 0 };
+            came::end(&report.came, rest, None, failure)
+        }
     };
     report.error = end.as_ref().map(crate::json::error_of);
     let printed = print(&report, format);

@@ -142,6 +142,10 @@ pub trait UnitSource {
     fn stated(&self) -> Option<u64> {
         None
     }
+    /// Of the lost units: those that waited at the sender when the stream ended early, and never left.
+    fn unsent(&self) -> u64 {
+        0
+    }
     /// The stalls seen so far.
     fn stalls(self: Box<Self>) -> Vec<Stall>;
 }

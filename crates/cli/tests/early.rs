@@ -41,3 +41,34 @@ fn a_sender_whose_node_is_killed_keeps_what_it_was_told() {
     let json = sent(&sender.finish());
     assert!(count(&json, "units") > 30 && count(&json, "unknown") < 90, "{json}");
 }
+
+/// For a while, so that the others declare its station dead.
+fn stand_still(process: u32, time: Duration) {
+    signal(process, "STOP");
+    std::thread::sleep(time);
+    signal(process, "CONT");
+}
+
+/// `send` said that one unit had never left; for `recv` it was a broken promise, and an incident said that
+/// the wire had lost it.
+#[test]
+fn a_unit_that_never_left_is_no_loss_on_the_wire() {
+    let Some(lab) = Lab::up("early-unsent", 2) else { return };
+    let (sender, receiver) = stream(&lab, &["--overdue", "keep"]);
+    stand_still(pid(&lab.status(2)), Duration::from_secs(3));
+    let (at_sender, at_receiver) = (sender.finish(), receiver.finish());
+    let (sent, received) = (sent(&at_sender), at_receiver.json());
+    assert!(count(&sent, "unsent") > 0, "{sent}");
+    for field in ["unsent", "lost"] {
+        assert_eq!(sent[field], received[field], "{field}: {sent}{received}");
+    }
+    assert_eq!(received["stated"], count(&sent, "sent") + count(&sent, "left_out"), "{received}");
+    for ended in [&at_sender, &at_receiver] {
+        assert!(ended.err.contains(" of the lost waited at the end and never left"), "{}", ended.err);
+    }
+    let incidents = lab.rota(2, &["trace", "incident", "--json"]).well().json();
+    let accused = |incident: &Value| incident["verdict"] == "missing";
+    let lost = count(&received, "lost") > count(&received, "unsent");
+    assert!(lost || !at_receiver.err.contains("the promise was broken"), "{}", at_receiver.err);
+    assert!(lost || !incidents["incidents"].as_array().unwrap().iter().any(accused), "{incidents}");
+}

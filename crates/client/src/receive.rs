@@ -264,6 +264,12 @@ impl RecvChannel {
         self.sink.board.final_units()
     }
 
+    /// Of these: units that waited at the sender when the channel ended early, and never left it. They are
+    /// among the lost ones, and nothing was promised for them.
+    pub fn units_unsent(&self) -> u64 {
+        self.sink.board.unsent()
+    }
+
     /// The counts of the channel's units so far. `units`, `lost` and `incomplete` count the units that this
     /// program received or missed. `late` and `latest_by_ns` come from the node, which has the kernel's
     /// stamps, and so does `unread`: a program that is too slow loses units that its node had received, and

@@ -353,12 +353,17 @@ impl SendChannel {
     fn count(&self, is_over: bool) -> ChannelTally {
         let ClientSource { ring, board, .. } = &self.source;
         let (before, now, sent) = (self.before.tally, board.tally(), board.units_sent());
-        let waiting = if is_over { self.unsent() } else { 0 };
-        let never_left = ring.left_out().saturating_add(waiting);
+        let (left_out, waiting) = (ring.left_out(), if is_over { self.unsent() } else { 0 });
+        let never_left = left_out.saturating_add(waiting);
         // The report of the receiver's node has these units, unless it is an old one or the receiver died. In
         // addition it has those that the program there did not read.
         let unread = now.unread.saturating_sub(now.incomplete);
-        let lost = now.lost.max(never_left.saturating_add(unread));
+        let lost = if matches!(board.state(), ChannelState::Closed(_)) {
+            now.lost.max(never_left.saturating_add(unread))
+        } else {
+            // No node has counted the end: reports before it have none of the units that never left.
+            now.lost.max(left_out.saturating_add(unread)).saturating_add(waiting)
+        };
         let gone = (lost - never_left).saturating_add(now.incomplete);
         let others = sent.saturating_sub(gone);
         let units = if is_over { now.units.min(others) } else { others };

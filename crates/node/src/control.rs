@@ -21,7 +21,7 @@ use rota_admission::Refusal;
 use rota_driver::clock::now;
 use rota_driver::poller::{Poller, Ready, Trigger};
 use rota_driver::realtime::Realtime;
-use rota_proto::{ChannelEvent, ChannelId, CloseCause, Contract, Shortage};
+use rota_proto::{ChannelEvent, ChannelId, CloseCause, Contract, Shortage, Stated};
 use rota_shm::control::{Listener, RefusalInfo, Reply, Request};
 use rota_shm::{ChannelState, SourceShape, TraceReader};
 use rota_units::{Instant, Span};
@@ -378,7 +378,7 @@ impl Control<'_> {
                 self.on_incoming_opened(channel, peer, contract);
             }
             ChannelEvent::Closed { channel, cause, stated, listener, .. } => {
-                self.on_closed(channel, cause, stated.map(|stated| stated.units), listener);
+                self.on_closed(channel, cause, stated, listener);
             }
             ChannelEvent::Told { .. }
             | ChannelEvent::Refusal { .. }
@@ -528,9 +528,10 @@ impl Control<'_> {
         &mut self,
         channel: ChannelId,
         cause: CloseCause,
-        final_unit: Option<u64>,
+        stated: Option<Stated>,
         listener: Option<u64>,
     ) {
+        let final_unit = stated.map(|stated| stated.units);
         // Who still waits for a change of it must not wait for ever.
         for asker in self.modifiers(channel) {
             self.sessions[asker].not_there(no_channel(channel.0));
@@ -545,6 +546,7 @@ impl Control<'_> {
             return;
         }
         if let Some(board) = &owned.board {
+            board.set_unsent(stated.map_or(0, |stated| stated.unsent));
             board.set_state(ChannelState::Closed(board_cause(cause)), final_unit);
         }
         let reply = if owned.sending && !owned.told {

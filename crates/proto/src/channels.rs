@@ -556,7 +556,7 @@ impl Channels {
             let (channel, contract) = (channel.id, channel.contract);
             self.events.push_back(ChannelEvent::Probed { channel, contract });
         } else if !channel.silent {
-            let (tally, cause, stated) = (channel.final_tally(), channel.cause, Some(channel.stated()));
+            let (tally, cause, stated) = (channel.final_tally(), channel.cause, Some(channel.final_stated()));
             let channel = channel.id;
             self.events.push_back(ChannelEvent::Closed { channel, cause, stated, tally, listener: None });
         }
@@ -720,7 +720,8 @@ impl Channels {
 
     fn on_close(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
         if let Some(at) = self.incoming.iter().position(|c| c.peer == from && c.remote == signal.channel) {
-            let stated = Stated { units: signal.final_unit, left_out: signal.left_out };
+            let stated =
+                Stated { units: signal.final_unit, left_out: signal.left_out, unsent: signal.unsent.into() };
             self.end_incoming(at, CloseCause::of_sender(signal.code), Some(stated), None);
         }
         link.send_signal(now, from, self.close_ack(from, signal));
@@ -973,6 +974,7 @@ impl Outgoing {
             bound_ns: self.contract.bound.as_nanos(),
             final_unit: if verb == Verb::Connect { self.before } else { self.stated().units },
             left_out: self.stated().left_out,
+            unsent: u32::try_from(self.final_stated().unsent).unwrap_or(u32::MAX),
             ..Signal::new(verb, self.id.0, self.label)
         }
     }

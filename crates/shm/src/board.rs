@@ -14,6 +14,7 @@ use crate::raw::{ReadPages, Waited, WritePages, futex_value, futex_wait, futex_w
 const STATE: usize = offset_of!(BoardHeader, state);
 const CAUSE: usize = offset_of!(BoardHeader, cause);
 const FINAL_UNITS: usize = offset_of!(BoardHeader, final_units);
+const UNSENT: usize = offset_of!(BoardHeader, unsent);
 const EVENT: usize = offset_of!(BoardHeader, event);
 const RELEASED: usize = offset_of!(BoardHeader, tx_released);
 const UNITS_SENT: usize = offset_of!(BoardHeader, units_sent);
@@ -276,6 +277,11 @@ impl Board {
         self.notify();
     }
 
+    /// Says how many of the final units never left, before [`Board::set_state`] closes the channel.
+    pub fn set_unsent(&self, units: u64) {
+        self.pages.store(UNSENT, units);
+    }
+
     /// Says that `units` units have left completely. Call [`Board::notify`] after the last change of a turn.
     pub fn set_units_sent(&self, units: u64) {
         self.pages.store_release(UNITS_SENT, units);
@@ -372,6 +378,11 @@ impl BoardView {
             ChannelState::Closed(_) => self.pages.load(FINAL_UNITS).checked_sub(1),
             _ => None,
         }
+    }
+
+    /// How many of [`BoardView::final_units`] waited at the end and never left; 0 before it.
+    pub fn unsent(&self) -> u64 {
+        self.final_units().map_or(0, |units| self.pages.load(UNSENT).min(units))
     }
 
     /// The counts, as the receiver's node counted them.

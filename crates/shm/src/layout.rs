@@ -12,7 +12,7 @@ pub const BOARD_MAGIC: u64 = u64::from_be_bytes(*b"RotaChan");
 /// First word of a counters file: "RotaCntr".
 pub const COUNTERS_MAGIC: u64 = u64::from_be_bytes(*b"RotaCntr");
 /// Version of all layouts in this module; the two sides must agree exactly.
-pub const LAYOUT_VERSION: u64 = 6;
+pub const LAYOUT_VERSION: u64 = 7;
 /// Most octets of a unit in one fragment: an MTU of 9,000 without Rota's own 64.
 pub const FRAGMENT_OCTETS_MAX: u32 = 8_936;
 /// Most octets of a message in one slot of a socket's receive ring.
@@ -66,7 +66,9 @@ pub struct BoardHeader {
     pub final_units: u64,
     /// Futex word in the first four octets; bumped whenever anything above changed.
     pub event: u64,
-    reserved_3: [u64; 4],
+    /// How many of the final units waited at the end and never left.
+    pub unsent: u64,
+    reserved_3: [u64; 3],
     /// See [`crate::ChannelCounter`].
     pub counters: [u64; CHANNEL_COUNTERS],
     /// The counts of units, as the receiver's node counted them; see [`crate::ChannelTally`].

@@ -16,7 +16,8 @@ pub enum Verb {
     Opened,
     /// "I have noted the contract", which it repeats.
     OpenedAck,
-    /// "The channel ends; it had `final_unit` units, of which the program left out `left_out`."
+    /// "The channel ends; it had `final_unit` units, of which the program left out `left_out`, and `unsent`
+    /// never left."
     Close,
     /// "I have noted the end, and these are my counts."
     CloseAck,
@@ -127,6 +128,9 @@ pub struct Signal {
     pub final_unit: u64,
     /// How many of these the program left out; only in [`Verb::Close`], in the place of the bound.
     pub left_out: u64,
+    /// How many of these waited at the end and never left; only in [`Verb::Close`], in the place of the
+    /// period.
+    pub unsent: u32,
     /// The counts of units, in the verbs of [`Verb::has_tally`]; other verbs do not send them.
     pub tally: Tally,
 }
@@ -149,6 +153,7 @@ impl Signal {
             bound_ns: 0,
             final_unit: 0,
             left_out: 0,
+            unsent: 0,
             tally,
         }
     }
@@ -167,9 +172,11 @@ impl Signal {
         let verb = Verb::from_code(reader.u8()?);
         let code = reader.u8()?;
         let (service, label, channel) = (reader.u16()?, reader.u16()?, reader.u64()?);
-        let (unit_octets_max, period_ns) = (reader.u32()?, reader.u32()?);
+        let (unit_octets_max, pace) = (reader.u32()?, reader.u32()?);
         let (figure, final_unit) = (reader.u64()?, reader.u64()?);
-        let (bound_ns, left_out) = if verb == Verb::Close { (0, figure) } else { (figure, 0) };
+        let is_close = verb == Verb::Close;
+        let (period_ns, unsent) = if is_close { (0, pace) } else { (pace, 0) };
+        let (bound_ns, left_out) = if is_close { (0, figure) } else { (figure, 0) };
         let tally = if verb.has_tally() { Tally::parse(&mut reader)? } else { Tally::default() };
         reader.end()?;
         Ok(Self {
@@ -183,6 +190,7 @@ impl Signal {
             bound_ns,
             final_unit,
             left_out,
+            unsent,
             tally,
         })
     }
@@ -191,8 +199,10 @@ impl Signal {
     pub fn emit(&self, body: &mut [u8]) -> usize {
         let mut writer = Writer::new(body);
         writer.u8(self.verb.code()).u8(self.code).u16(self.service).u16(self.label).u64(self.channel);
-        let figure = if self.verb == Verb::Close { self.left_out } else { self.bound_ns };
-        writer.u32(self.unit_octets_max).u32(self.period_ns).u64(figure).u64(self.final_unit);
+        let is_close = self.verb == Verb::Close;
+        let pace = if is_close { self.unsent } else { self.period_ns };
+        let figure = if is_close { self.left_out } else { self.bound_ns };
+        writer.u32(self.unit_octets_max).u32(pace).u64(figure).u64(self.final_unit);
         if self.verb.has_tally() {
             self.tally.emit(&mut writer);
         }

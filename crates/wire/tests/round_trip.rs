@@ -172,7 +172,9 @@ proptest! {
         (unit_octets_max, period_ns, bound_ns, final_unit) in any::<(u32, u32, u64, u64)>(),
     ) {
         let signal = Signal {
-            verb, code, service, label, channel, unit_octets_max, period_ns, final_unit,
+            verb, code, service, label, channel, unit_octets_max, final_unit,
+            period_ns: if verb == Verb::Close { 0 } else { period_ns },
+            unsent: if verb == Verb::Close { period_ns } else { 0 },
             bound_ns: if verb == Verb::Close { 0 } else { bound_ns },
             left_out: if verb == Verb::Close { bound_ns } else { 0 },
             tally: Tally::default(),

@@ -337,6 +337,10 @@ impl UnitSource for ChannelSource {
         Some(self.stream.sent(Some(stated)))
     }
 
+    fn unsent(&self) -> u64 {
+        self.channel.as_ref().map_or(0, RecvChannel::units_unsent)
+    }
+
     fn stalls(self: Box<Self>) -> Vec<Stall> {
         self.stalls.into_stalls()
     }

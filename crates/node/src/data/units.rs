@@ -119,7 +119,7 @@ impl Source {
     /// The units that the program has handed over or left out, those included that wait.
     fn stated(&self) -> Stated {
         let (written, left_out) = self.memory.ring.stated();
-        Stated { units: written.saturating_add(left_out), left_out }
+        Stated { units: written.saturating_add(left_out), left_out, unsent: 0 }
     }
 }
 
@@ -173,7 +173,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             return;
         };
         let stated = source.stated();
-        let Stated { units, left_out } = stated;
+        let Stated { units, left_out, .. } = stated;
         self.node.state_units(channel, stated);
         let untold = source.numbers.untold(left_out);
         if untold > 0 {

@@ -105,9 +105,12 @@ impl Judge {
         self.early.cast_unsigned()
     }
 
-    /// The channel is over; its sender says how many units it had.
+    /// The channel is over; its sender says how many units it had. Those that never left it, because the
+    /// channel ended first, are none that the wire lost.
     pub(super) fn end(&mut self, sent: Option<Stated>) -> [Option<Missed>; 3] {
-        missed(&std::mem::take(&mut self.follow).end(sent))
+        let found = std::mem::take(&mut self.follow).end(sent);
+        let ((first, units), unsent) = (found.lost, sent.map_or(0, |sent| sent.unsent));
+        missed(&Followed { lost: (first, units.saturating_sub(unsent).max(found.left_out)), ..found })
     }
 }
 

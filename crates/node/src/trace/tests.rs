@@ -89,13 +89,29 @@ fn missing_and_incomplete_units_are_told_when_the_next_one_comes_or_the_channel_
     let found: Vec<_> = judged.missed.into_iter().flatten().collect();
     assert_eq!((found[0].verdict, found[0].number, found[0].octets), (TraceVerdict::Incomplete, 1, 100));
     assert_eq!((found[1].verdict, found[1].number, found[1].units), (TraceVerdict::Missing, 2, 2));
-    let end: Vec<_> = judge.end(Some(Stated { units: 7, left_out: 0 })).into_iter().flatten().collect();
+    let end: Vec<_> =
+        judge.end(Some(Stated { units: 7, ..Stated::default() })).into_iter().flatten().collect();
     assert_eq!((end[0].number, end[1].number, end[1].units), (4, 5, 2));
     assert!(Judge::new(&contract(), true).end(None).iter().all(Option::is_none), "a sender's end");
     // A channel of which nothing came at all had no incident, although all of its units counted as lost.
-    let all = Judge::new(&contract(), true).end(Some(Stated { units: 7, left_out: 0 }));
+    let all = Judge::new(&contract(), true).end(Some(Stated { units: 7, ..Stated::default() }));
     let told = all.map(|all| all.map(|all| (all.verdict, all.number, all.units)));
     assert_eq!(told, [None, Some((TraceVerdict::Missing, 0, 7)), None]);
+}
+
+/// The wire was said to have lost a unit that waited in its sender's ring when the channel ended.
+#[test]
+fn units_that_never_left_are_not_said_to_be_lost_on_the_wire() {
+    for (units, left_out, unsent, expected) in [
+        (1, 0, 1, [None, None]),
+        (4, 0, 1, [Some((TraceVerdict::Missing, 0, 3)), None]),
+        (4, 2, 1, [Some((TraceVerdict::Missing, 0, 1)), Some((TraceVerdict::LeftOut, 1, 2))]),
+        (2, 2, u64::MAX, [None, Some((TraceVerdict::LeftOut, 0, 2))]),
+    ] {
+        let [_, missing, left] = Judge::new(&contract(), true).end(Some(Stated { units, left_out, unsent }));
+        let told = [missing, left].map(|all| all.map(|all| (all.verdict, all.number, all.units)));
+        assert_eq!(told, expected);
+    }
 }
 
 #[test]

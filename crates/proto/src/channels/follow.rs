@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(found(70_041, 4_494), ((60_042, 9_999), 9_999), "beyond 2^16");
         assert_eq!(found(70_042, 40_000), ((70_042, 0), 0), "a lie");
         let all = follow.left_out;
-        let end = follow.end(Some(Stated { units: 70_050, left_out: all + 5 }));
+        let end = follow.end(Some(Stated { units: 70_050, left_out: all + 5, unsent: 0 }));
         assert_eq!((end.lost, end.left_out), ((70_043, 7), 5));
     }
 
@@ -123,7 +123,7 @@ mod tests {
     fn the_end_tells_only_of_units_left_out_since_the_last_unit() {
         let mut follow = Follow::default();
         assert_eq!(follow.fragment(&unit(3, 3), 9).left_out, 3);
-        let end = follow.end(Some(Stated { units: 8, left_out: 4 }));
+        let end = follow.end(Some(Stated { units: 8, left_out: 4, unsent: 0 }));
         assert_eq!((end.lost, end.left_out), ((4, 4), 1));
     }
 }

@@ -233,7 +233,7 @@ mod tests {
         for (unit, octets) in fragments {
             meter.fragment(unit, *octets, true, Span::from_nanos(999));
         }
-        meter.end(final_unit.map(|units| Stated { units, left_out: 0 }))
+        meter.end(final_unit.map(|units| Stated { units, ..Stated::default() }))
     }
 
     #[test]

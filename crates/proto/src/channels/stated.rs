@@ -16,6 +16,8 @@ pub struct Stated {
     pub units: u64,
     /// Of these: units that the program left out.
     pub left_out: u64,
+    /// Of these: units that waited when the channel ended, and never left. No wire has lost them.
+    pub unsent: u64,
 }
 
 impl Stated {
@@ -28,7 +30,8 @@ impl Stated {
 
     /// The larger of two statements: neither number ever falls.
     pub(super) fn or(self, other: Self) -> Self {
-        Self { units: self.units.max(other.units), left_out: self.left_out.max(other.left_out) }
+        let (units, left_out) = (self.units.max(other.units), self.left_out.max(other.left_out));
+        Self { units, left_out, unsent: self.unsent.max(other.unsent) }
     }
 }
 
@@ -66,6 +69,13 @@ impl Outgoing {
         self.offered.or(self.told)
     }
 
+    /// The units of this channel at its end.
+    pub(super) fn final_stated(&self) -> Stated {
+        let stated = self.stated();
+        let unsent = stated.units.saturating_sub(stated.left_out).saturating_sub(self.units);
+        Stated { unsent, ..stated }
+    }
+
     /// The counts so far: as the receiver reported them, and at least the units that were left out here.
     pub(super) fn tally(&self) -> Tally {
         with_lost(self.meter.tally, self.stated().left_out)
@@ -75,8 +85,14 @@ impl Outgoing {
     /// Units that left have come if the receiver's node told of the end, except for those that it reported.
     /// Where it fell silent only those have come that it had counted in its last report.
     pub(super) fn final_tally(&self) -> Tally {
-        let all = self.stated().units;
-        let tally = with_lost(self.meter.tally, all.saturating_sub(self.units));
+        let Stated { units: all, left_out, unsent } = self.final_stated();
+        let tally = if self.confirmed {
+            with_lost(self.meter.tally, left_out.saturating_add(unsent))
+        } else {
+            // Earlier reports have units that the wire lost, and none that never left.
+            let told = with_lost(self.meter.tally, left_out);
+            Tally { lost: told.lost.saturating_add(unsent), ..told }
+        };
         let others = all.saturating_sub(tally.lost).saturating_sub(tally.incomplete);
         let units = if self.confirmed { tally.units.max(others) } else { tally.units };
         Tally { units, ..tally }
@@ -116,8 +132,8 @@ mod tests {
             number += 16_000;
             stated.offered(&unit(number, (16_000 * round) as u16));
             number += 1;
-            assert_eq!(stated, Stated { units: number, left_out: 16_000 * round });
+            assert_eq!(stated, Stated { units: number, left_out: 16_000 * round, unsent: 0 });
         }
-        assert_eq!(stated.or(Stated { units: 5, left_out: u64::MAX }).left_out, u64::MAX);
+        assert_eq!(stated.or(Stated { units: 5, left_out: u64::MAX, unsent: 0 }).left_out, u64::MAX);
     }
 }

@@ -215,7 +215,7 @@ fn a_sender_repeats_an_end_that_its_receiver_could_not_hear() {
     ledger.sent();
     ledger.hear(B, Verb::Ask, sent.0);
     assert_eq!(ledger.sent(), [(B, Verb::Opened)], "it goes on");
-    ledger.channels.state(sent, Stated { units: 30, left_out: 4 });
+    ledger.channels.state(sent, Stated { units: 30, left_out: 4, unsent: 0 });
     ledger.gone(B);
     ledger.channels.on_link_event(ledger.now, LinkEvent::Released { channel: sent }, &mut ledger.link);
     assert!(ledger.channels.outgoing.is_empty(), "its program hears of it at once");
@@ -451,14 +451,14 @@ fn units_that_never_left_are_lost_at_both_ends() {
         assert_eq!(told(&mut ledger), [known]);
     }
     // Two wait in the ring, and three more were left out, when the program dies.
-    ledger.channels.state(out, Stated { units: 21, left_out: 17 });
+    ledger.channels.state(out, Stated { units: 21, left_out: 17, unsent: 0 });
     assert_eq!(told(&mut ledger), [17]);
     ledger.sent();
     ledger.channels.begin_closing(ledger.now, out, CloseCause::SenderDied, false);
     ledger.channels.tick(ledger.now, &mut ledger.link);
     let (_, close) =
         ledger.signals().into_iter().find(|(_, sent)| sent.verb == Verb::Close).expect("a close");
-    assert_eq!((close.final_unit, close.left_out), (21, 17));
+    assert_eq!((close.final_unit, close.left_out, close.unsent), (21, 17, 2));
     ledger.gone(C);
     ledger.channels.tick(ledger.now, &mut ledger.link);
     assert_eq!(told(&mut ledger), [19], "no receiver counts any more: 17 and the two that waited");
@@ -468,11 +468,36 @@ fn units_that_never_left_are_lost_at_both_ends() {
     assert_eq!(told(&mut ledger), [21], "nothing came");
 }
 
+/// A wire had lost three of five units before the receiver fell silent, and two waited in the ring.
+#[test]
+fn units_that_never_left_are_lost_beside_those_that_the_wire_had_lost() {
+    let mut ledger = Ledger::new();
+    let out = ledger.open(C);
+    for number in 0..5 {
+        ledger.channels.note_offer(out, &UnitRef { number, octets: 9, schedule_ns: 0, left_out: 0 });
+        ledger.channels.count_unit(out, 1_400);
+    }
+    let report = Signal {
+        tally: Tally { units: 2, lost: 3, ..Tally::default() },
+        ..Signal::new(Verb::Tally, out.0, 1)
+    };
+    ledger.channels.on_signal(ledger.now, C, &report, &mut ledger.link);
+    ledger.channels.state(out, Stated { units: 7, left_out: 0, unsent: 0 });
+    ledger.gone(C);
+    ledger.channels.on_link_event(ledger.now, LinkEvent::Released { channel: out }, &mut ledger.link);
+    let closed = core::iter::from_fn(|| ledger.channels.next_event()).find_map(|event| match event {
+        ChannelEvent::Closed { stated, tally, .. } => Some((stated, tally.units, tally.lost)),
+        _ => None,
+    });
+    let stated = Stated { units: 7, left_out: 0, unsent: 2 };
+    assert_eq!(closed, Some((Some(stated), 2, 5)));
+}
+
 /// The receiver of a killed program counted as lost what its sender had still in hand, and could not tell
 /// that from what the wire had lost.
 #[test]
 fn units_that_wait_when_their_program_dies_are_stated_once_their_bound_is_over() {
-    for (after_ms, stated) in [(10, 3), (11, 4)] {
+    for (after_ms, stated, unsent) in [(10, 3, 0), (11, 4, 1)] {
         let mut ledger = Ledger::new();
         let out = ledger.open(C);
         ledger.channels.outgoing[0].contract.bound = Span::from_millis(10);
@@ -482,13 +507,17 @@ fn units_that_wait_when_their_program_dies_are_stated_once_their_bound_is_over()
         ledger.channels.count_unit(out, 1_400);
         // One unit was left out; this one waits, and another one was left out behind it.
         ledger.channels.note_offer(out, &unit(2, 1));
-        ledger.channels.state(out, Stated { units: 4, left_out: 2 });
+        ledger.channels.state(out, Stated { units: 4, left_out: 2, unsent: 0 });
         ledger.sent();
         ledger.now += Span::from_millis(after_ms);
         ledger.channels.abort(ledger.now, out, &mut ledger.link);
         let close = ledger.signals().into_iter().find(|(_, sent)| sent.verb == Verb::Close);
         let (_, close) = close.expect("a close");
-        assert_eq!((close.final_unit, close.left_out), (stated, 2), "after {after_ms} ms");
+        assert_eq!(
+            (close.final_unit, close.left_out, close.unsent),
+            (stated, 2, unsent),
+            "after {after_ms} ms"
+        );
     }
 }
 

@@ -158,7 +158,7 @@ fn the_units_of_a_program_that_dies_are_stated_to_the_receiver() {
         _ => None,
     };
     let told = lan.until("it ends", |lan| lan.receiver.took(stated));
-    assert_eq!(told, rota_proto::Stated { units: 3, left_out: 3 });
+    assert_eq!(told, rota_proto::Stated { units: 3, left_out: 3, unsent: 0 });
 }
 
 #[test]
