@@ -29,6 +29,7 @@ use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
 use crate::spin;
 pub use rota_proto::llc::{TAKEN, is_socket};
 use rota_shm::control::{ContractInfo, ControlName, LlcRefusal, Reply, Request, SocketError};
+use rota_shm::layout::COMPLETIONS;
 use rota_shm::{
     ClientSocket, CloseCause, MemoryError, MessageFailure, MessageProgress, MessageRoute, Patience, Sleep,
     TryWriteError, Waited, max_slice, open_socket,
@@ -128,8 +129,8 @@ pub enum LlcError {
     /// More than were asked for at the beginning.
     #[error("{0} sockets are open, as many as were asked for; close one, or ask for more at the beginning")]
     TooManySockets(u16),
-    /// As many messages are under way as a socket may have.
-    #[error("{0} messages of this socket are under way, as many as can be; wait for one to be done")]
+    /// Every slot holds a message. A slot is free when its message and all older ones are over.
+    #[error("all {0} slots of this socket hold messages; wait for the oldest one to be over, then try again")]
     Busy(u32),
     /// Longer than a message may be.
     #[error("a message of {octets} octets is too large; at most {MESSAGE_OCTETS_MAX} can be sent")]
@@ -460,8 +461,12 @@ impl Socket {
         }
         let until = time.map_or(Instant::ZERO, |time| now() + time);
         let route = MessageRoute { socket: to.socket, node: to.node, priority, ack, tries }.pack();
-        // The word of a message on the board is used again: what it says must be known before.
+        // The word of a message on the board is used again: its outcome must be known before.
         self.harvest();
+        let before = self.memory.messages.written().checked_sub(COMPLETIONS as u64);
+        if before.is_some_and(|number| self.under_way.contains(&number)) {
+            return Err(LlcError::Busy(self.memory.messages.slots()));
+        }
         match self.memory.messages.try_write_to(packet, until, route) {
             Ok(number) => {
                 self.under_way.push_back(number);

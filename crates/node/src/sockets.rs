@@ -102,8 +102,8 @@ impl Sockets {
             }
         }
         for unit in socket.under_way.iter_mut().filter_map(Option::take) {
-            socket.memory.board.set_completion(unit.number, MessageProgress::TimedOut);
             socket.memory.messages.finish(unit.number);
+            socket.memory.board.set_completion(unit.number, MessageProgress::TimedOut);
         }
         socket.changed = true;
     }
@@ -178,8 +178,9 @@ impl Sockets {
                 if let Some(socket) = self.of(socket)
                     && socket.under_way[place(number)].take_if(|unit| unit.number == number).is_some()
                 {
-                    socket.memory.board.set_completion(number, progress(outcome));
+                    // The slot first: a program that sees the end expects room for another message.
                     socket.memory.messages.finish(number);
+                    socket.memory.board.set_completion(number, progress(outcome));
                     socket.changed = true;
                 }
             }
