@@ -28,7 +28,9 @@
 //! 9. Every frame carries a keyed tag; a ring's key depends on fresh nonces of all its members.
 //! 10. The first rotation after a switch carries no data: it flushes the buffers of switch ports, which the
 //!     paper's coaxial segment did not have.
-//! 11. Residual time is measured, not reckoned from nominal holding times (theory a.2), so that overruns eat
+//! 11. Ordinary frames that together take no longer than one full frame count as one in a visit: the paper's
+//!     one packet a visit makes five waiting small ones wait for five rounds.
+//! 12. Residual time is measured, not reckoned from nominal holding times (theory a.2), so that overruns eat
 //!     ordinary traffic of the same cycle and not the next period.
 
 mod astray;
@@ -724,13 +726,15 @@ impl Rether {
     /// to be pointless costs none.
     pub(crate) fn llc_sent(&mut self, now: Instant, level: usize, octets: u16) {
         self.tally.count_sent(Class::Llc, usize::from(octets));
-        let Some(hold) = &mut self.hold else { return };
-        if let visit::Stage::Nrt { left, sent } = &mut hold.stage {
-            self.counters.visited(*sent, visit::Sent::Others);
-            (*left, *sent) = (left.saturating_sub(1), visit::Sent::Others);
-            self.tally.count_level(level, octets);
-            self.charge_octets(now, octets);
-        }
+        let Some(visit::Stage::Nrt { left, sent }) = self.hold.as_ref().map(|hold| hold.stage) else {
+            return;
+        };
+        // One longer than its entry said ends the visit.
+        let (left, with) = self.with_frame(false, octets, left, sent).unwrap_or((0, sent));
+        self.counters.visited(sent, with);
+        self.stage(visit::Stage::Nrt { left, sent: with });
+        self.tally.count_level(level, octets);
+        self.charge_octets(now, octets);
     }
 
     /// Queues signalling of ours: at once in plain mode, at the highest level in token mode.

@@ -396,7 +396,7 @@ fn visit_hold(visit: &mut dyn Visit, hold: &Hold, cap: Span) {
             let (kind, took) = match sent {
                 Sent::Nothing => (0, Span::ZERO),
                 Sent::Signalling(took) => (1, *took),
-                Sent::Others => (2, Span::ZERO),
+                Sent::Others(took) => (2, *took),
             };
             visit.word(2 | kind << 3 | u64::from(*left) << 5);
             visit.word(took.as_nanos());

@@ -13,7 +13,7 @@
 use super::counters::next_stamp;
 use super::hold::Hold;
 use super::outbox::{Pending, Proof};
-use super::queue::{self, Entry, Origin};
+use super::queue::{self, Origin};
 use super::{Counters, Rether, Stamp};
 use crate::io::{FrameBuf, Grant, Lane, Output, StationId, UnitFate};
 use crate::planted::{Bug, planted};
@@ -43,17 +43,18 @@ pub(super) enum Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
     Nothing,
-    /// Signalling only; how long what shares the place of one frame has taken.
+    /// Signalling only; how long the frames that share one place have taken.
     Signalling(Span),
-    /// Other frames too.
-    Others,
+    /// Other frames too; how long those that share the newest place have taken.
+    Others(Span),
 }
 
 impl Counters {
     /// A visit that had sent `before` has sent `now`: its first frame counts it.
     pub(super) fn visited(&mut self, before: Sent, now: Sent) {
         self.ordinary_visits += u64::from(before == Sent::Nothing);
-        self.other_visits += u64::from(before != Sent::Others && now == Sent::Others);
+        let has_others = |sent| matches!(sent, Sent::Others(_));
+        self.other_visits += u64::from(!has_others(before) && has_others(now));
     }
 }
 
@@ -491,21 +492,29 @@ impl Rether {
         Some(Grant { port: self.port, lane: Lane::NonRealTime, budget, not_after: hold.lease_end, stamp })
     }
 
-    /// How many more frames a visit may send, and what it has sent, once `entry` has left; `None` when it may
-    /// not. Signalling that all together takes no longer than one full frame has one frame's place.
-    fn with_entry(&self, level: usize, entry: Entry, left: u32, sent: Sent) -> Option<(u32, Sent)> {
+    /// How many more frames a visit may send, and what it has sent, once a frame of so many octets has left;
+    /// `None` when it may not. Frames that together take no longer than one full frame share its place:
+    /// signalling with signalling, others with others.
+    pub(super) fn with_frame(
+        &self,
+        is_signalling: bool,
+        octets: u16,
+        left: u32,
+        sent: Sent,
+    ) -> Option<(u32, Sent)> {
         let link = &self.settings.link;
-        let takes = link.frame_cost(self.frame_time(entry.octets));
-        let is_signalling = level == usize::from(queue::SIGNALLING);
-        match sent {
-            Sent::Signalling(took) if is_signalling && took + takes <= link.frame_cost_max() => {
-                Some((left, Sent::Signalling(took + takes)))
-            }
-            Sent::Nothing | Sent::Signalling(_) if is_signalling => {
-                Some((left.checked_sub(1)?, Sent::Signalling(takes)))
-            }
-            _ => Some((left.checked_sub(1)?, Sent::Others)),
-        }
+        let takes = link.frame_cost(self.frame_time(octets));
+        let shared = match sent {
+            Sent::Signalling(took) if is_signalling => Some(took + takes),
+            Sent::Others(took) if !is_signalling => Some(took + takes),
+            _ => None,
+        };
+        let shared = shared.filter(|took| *took <= link.frame_cost_max());
+        let left = if shared.is_some() { left } else { left.checked_sub(1)? };
+        let took = shared.unwrap_or(takes);
+        // A visit that has sent others too is no visit of signalling.
+        let only_signals = is_signalling && !matches!(sent, Sent::Others(_));
+        Some((left, if only_signals { Sent::Signalling(took) } else { Sent::Others(took) }))
     }
 
     fn nrt(&mut self, now: Instant, left: u32, sent: Sent) -> Step {
@@ -513,7 +522,9 @@ impl Rether {
             return Step::Wait;
         }
         let Some((level, entry)) = self.nrt.front() else { return self.end_nrt(now, sent) };
-        let Some((left, with)) = self.with_entry(level, entry, left, sent) else {
+        let Some((left, with)) =
+            self.with_frame(level == usize::from(queue::SIGNALLING), entry.octets, left, sent)
+        else {
             return self.end_nrt(now, sent);
         };
         let Some(grant) = self.visit_grant(now) else { return Step::Wait };
