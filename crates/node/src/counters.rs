@@ -35,7 +35,7 @@ macro_rules! malformed {
 }
 
 /// All of them, in the order of the file.
-const COUNTERS: [Counter; 104] = [
+const COUNTERS: [Counter; 105] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
@@ -69,6 +69,7 @@ const COUNTERS: [Counter; 104] = [
     ("fragments_received", |v| v.link.counters().fragments_received),
     ("fragments_policed", |v| v.link.counters().fragments_policed),
     ("fragments_unknown", |v| v.link.counters().fragments_unknown),
+    ("tallies_refused", |v| v.link.counters().tallies_refused),
     ("host_frames_sent", |v| v.link.counters().host_frames_sent),
     ("ordinary_visits", |v| v.link.counters().ordinary_visits),
     ("other_visits", |v| v.link.counters().other_visits),
@@ -153,9 +154,10 @@ const COUNTERS: [Counter; 104] = [
 ];
 
 /// Counters that a healthy segment leaves at zero; each says why in [`rota_proto::Counters`].
-pub const SHOULD_BE_ZERO: [&str; 17] = [
+pub const SHOULD_BE_ZERO: [&str; 18] = [
     "frames_unproven",
     "fragments_policed",
+    "tallies_refused",
     "tokens_expired",
     "leases_expired",
     "cycles_skipped",

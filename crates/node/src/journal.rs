@@ -291,7 +291,7 @@ fn mode(code: u64) -> &'static str {
 }
 
 /// Counters of which each step is an event, with its level and its sentence.
-const EVENTS: [(&str, Level, &str); 14] = [
+const EVENTS: [(&str, Level, &str); 15] = [
     ("claims", Level::Warn, "the token was missed: this station began a claim"),
     ("tokens_regenerated", Level::Warn, "this station made a new token"),
     ("stations_declared_dead", Level::Warn, "this station declared another one dead"),
@@ -302,6 +302,7 @@ const EVENTS: [(&str, Level, &str); 14] = [
     ("wills_own", Level::Error, "a proven last will says that this station is dead, although its node runs"),
     ("jumps_refused", Level::Warn, "a token or claim with an impossible generation was refused"),
     ("fragments_policed", Level::Warn, "reserved frames came from a station without a right to send them"),
+    ("tallies_refused", Level::Warn, "a report of a channel's counts cannot be true and was refused"),
     ("units_dropped", Level::Warn, "a unit did not fit its reservation and was dropped"),
     ("link_downs", Level::Error, "the link went down"),
     ("receive_drops", Level::Warn, "the kernel dropped frames that this station did not fetch in time"),

@@ -19,6 +19,7 @@ mod meter;
 #[cfg(feature = "model")]
 mod model;
 mod probe;
+mod sound;
 mod stated;
 mod strays;
 #[cfg(test)]
@@ -593,13 +594,13 @@ impl Channels {
                 }
             }
             Verb::CloseAck => {
-                self.on_tally(from, signal);
+                self.on_tally(now, from, signal, link);
                 self.reap(|channel| {
                     let meant = channel.id.0 == signal.channel && channel.peer == from;
                     meant && channel.state == Sending::Closing
                 });
             }
-            Verb::Tally => self.on_tally(from, signal),
+            Verb::Tally => self.on_tally(now, from, signal, link),
             Verb::Ask => self.on_ask(now, from, signal, link),
             Verb::Unknown(_) => {}
         }

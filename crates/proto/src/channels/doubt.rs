@@ -89,7 +89,7 @@ impl Channels {
 
     /// A receiver asks if a channel goes on.
     pub(super) fn on_ask(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
-        self.on_tally(from, signal);
+        self.on_tally(now, from, signal, link);
         let known = self.answered(from, signal).map(|channel| match channel.state {
             Sending::Open { .. } | Sending::Draining => Some(channel.signal(Verb::Opened)),
             Sending::Closing => Some(channel.signal(Verb::Close)),

@@ -30,6 +30,9 @@ pub(super) struct Meter {
     /// The unit that waits in the sender's ring: its octets, and its schedule.
     offered: u32,
     due: Instant,
+    /// The number after the last unit that was offered, and the schedule of the first one.
+    handed: u64,
+    first_due: Option<Instant>,
 }
 
 impl Meter {
@@ -54,6 +57,18 @@ impl Meter {
     /// A unit waits in the sender's ring.
     pub(super) fn offer(&mut self, unit: &UnitRef) {
         (self.offered, self.due) = (unit.octets, Instant::from_nanos(unit.schedule_ns));
+        self.handed = self.handed.max(unit.number.saturating_add(1));
+        self.first_due.get_or_insert(self.due);
+    }
+
+    /// Units that were offered, those left out before them included.
+    pub(super) fn handed(&self) -> u64 {
+        self.handed
+    }
+
+    /// The schedule of the unit that was offered first.
+    pub(super) fn first_due(&self) -> Option<Instant> {
+        self.first_due
     }
 
     /// The schedule of the unit that was offered last.
@@ -126,8 +141,12 @@ impl Channels {
     }
 
     /// Takes the counts that a receiver reports.
-    pub(super) fn on_tally(&mut self, from: MacAddr, signal: &Signal) {
+    pub(super) fn on_tally(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
         let Some(channel) = self.answered(from, signal) else { return };
+        if !channel.may_be(now, &signal.tally) {
+            link.count_refused_tally();
+            return;
+        }
         channel.confirmed |= confirms(signal);
         // An older report, overtaken by a newer one, has smaller counts: no count of lost units falls, and
         // one of units in part falls only where they are lost then.

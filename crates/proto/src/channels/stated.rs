@@ -93,6 +93,10 @@ impl Outgoing {
             let told = with_lost(self.meter.tally, left_out);
             Tally { lost: told.lost.saturating_add(unsent), ..told }
         };
+        // What a receiver reports beyond the units that left is no reason to count a unit twice.
+        let came = tally.units.saturating_add(tally.incomplete);
+        let lost = tally.lost.min(all.saturating_sub(came)).max(self.meter.tally.lost);
+        let tally = Tally { lost, ..tally };
         let others = all.saturating_sub(tally.lost).saturating_sub(tally.incomplete);
         let units = if self.confirmed { tally.units.max(others) } else { tally.units };
         Tally { units, ..tally }

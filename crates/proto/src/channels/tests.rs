@@ -6,6 +6,8 @@ use crate::{Identity, PortId, Settings};
 use rota_units::{BitRate, Octets};
 use rota_wire::{FrameView, Key, Kind, Tally};
 
+mod refused;
+
 const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xb]);
 const C: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xc]);
 /// Reports of counts are no closer to each other.
@@ -71,6 +73,12 @@ impl Ledger {
         let signal = Signal { service: 5, ..Signal::new(verb, channel, 1) };
         self.channels.on_signal(self.now, from, &signal, &mut self.link);
         self.settle();
+    }
+
+    /// The program of the first channel sent here has handed over so many units.
+    fn hands_over(&mut self, units: u64) {
+        let unit = UnitRef { number: units - 1, octets: 9, schedule_ns: 0, left_out: 0 };
+        self.channels.outgoing[0].meter.offer(&unit);
     }
 
     /// A channel that a station has opened to here.
@@ -373,6 +381,7 @@ fn units_that_the_receiving_program_did_not_read_reach_the_sender() {
     assert_eq!(verbs, [Verb::Tally, Verb::Refuse], "the counts come before the end");
     assert_eq!((told[0].1.tally.units, told[0].1.tally.unread), (3, 7));
     // At the sender.
+    ledger.hands_over(10);
     let report = Signal { channel: out.0, ..told[0].1 };
     ledger.channels.on_signal(ledger.now, C, &report, &mut ledger.link);
     let told = std::iter::from_fn(|| ledger.channels.next_event()).find_map(|event| match event {
@@ -409,6 +418,7 @@ fn the_end_is_acknowledged_with_what_came_each_time() {
     assert_eq!(lost, [2, 2, 2]);
     // And at the sender.
     let out = ledger.open(C);
+    ledger.hands_over(3);
     ledger.hear(C, Verb::Accept, out.0);
     ledger.channels.abort(ledger.now, out, &mut ledger.link);
     ledger.channels.outgoing[0].silent = false;
@@ -445,7 +455,7 @@ fn units_that_never_left_are_lost_at_both_ends() {
     assert_eq!(told(&mut ledger), [14], "at once");
     // The receiver's report has them, or not yet.
     for (reported, known) in [(3, 14), (16, 16)] {
-        let tally = rota_wire::Tally { units: 2, lost: reported, ..rota_wire::Tally::default() };
+        let tally = rota_wire::Tally { lost: reported, ..rota_wire::Tally::default() };
         let report = Signal { tally, ..Signal::new(Verb::Tally, out.0, 1) };
         ledger.channels.on_signal(ledger.now, C, &report, &mut ledger.link);
         assert_eq!(told(&mut ledger), [known]);
@@ -672,6 +682,7 @@ fn a_unit_in_part_that_is_lost_in_the_end_is_told_as_lost() {
     let lost = told(&mut ledger).expect("it is lost now");
     assert_eq!(told(&mut ledger), None, "once");
     // At the sender, also where the reports overtake each other.
+    ledger.hands_over(10);
     for said in [in_part, lost, in_part] {
         let said = Signal { channel: out.0, ..said };
         ledger.channels.on_signal(ledger.now, C, &said, &mut ledger.link);

@@ -209,6 +209,8 @@ pub struct Counters {
     pub fragments_policed: u64,
     /// Data fragments of a channel that is not, or no longer, received here.
     pub fragments_unknown: u64,
+    /// Reports of a channel's counts that cannot be true (zero).
+    pub tallies_refused: u64,
     /// Ordinary frames sent under the token.
     pub host_frames_sent: u64,
     /// Ordinary visits that sent anything.

@@ -77,6 +77,11 @@ impl Rether {
         self.within(|budgets| budgets.refusals.take(now))
     }
 
+    /// A report states counts that a channel sent here cannot have.
+    pub(crate) fn count_refused_tally(&mut self) {
+        self.counters.tallies_refused += 1;
+    }
+
     /// A question to a sender that is behind.
     pub(super) fn may_ask(&mut self, now: Instant) -> bool {
         self.within(|budgets| budgets.questions.take(now))
