@@ -361,6 +361,12 @@ impl Control<'_> {
 
     fn on_channel(&mut self, event: ChannelEvent, peer: Option<Peer>) {
         self.log_channel(&event);
+        if let ChannelEvent::Opened { channel, .. } | ChannelEvent::IncomingOpened { channel, .. } = &event
+            && let Some((at, place)) = self.owner(*channel)
+        {
+            let owned = &self.sessions[at].channels[place];
+            self.incidents.met(owned.shared, crate::monitor::mac_word(owned.peer.mac));
+        }
         match event {
             ChannelEvent::Opened { channel, label, contract } => self.on_opened(channel, label, contract),
             ChannelEvent::Probed { channel, contract } => self.on_probed(channel, &contract),

@@ -5,6 +5,7 @@
 //! up after it, and what it keeps is bounded: [`KEPT_MAX`] files of the size of the log. `rota trace incident
 //! --save` is how one outlives its node.
 
+use crate::journal::{Beside, Journal};
 use crate::trace::STALL_KEPT_NS;
 use rota_shm::control::{CauseInfo, IncidentInfo};
 use rota_shm::layout::TRACE_SNAP_OCTETS;
@@ -23,6 +24,10 @@ const LOOK_EVERY: Span = Span::from_millis(10);
 const EXPLAINED: Span = Span::from_millis(2_500);
 /// An event that happens again within this time is counted, not kept.
 const AGAIN: Span = Span::from_millis(5_000);
+/// How long before an incident its causes are sought: of a late unit, from its schedule on.
+const BEFORE: Span = Span::from_millis(1_500);
+/// Channels whose other ends are known here.
+const PEERS_MAX: usize = 512;
 /// No incident is longer: trouble that goes on is another one.
 const LENGTH_MAX: Span = Span::from_millis(60_000);
 
@@ -44,9 +49,31 @@ struct Story {
     unit: u64,
     /// The number of the next event that is not counted yet.
     next: u64,
+    /// The time in which its cause lies, ns.
+    window: (u64, u64),
+    /// The newest standstill of this host that touches this time: its begin and its end, ns.
+    stall: Option<(u64, u64)>,
 }
 
 impl Story {
+    fn new(info: IncidentInfo, record: &TraceRecord<'_>) -> Self {
+        let is_late = record.event == TraceEvent::Missed && record.verdict == TraceVerdict::Late;
+        let schedule = record.deadline_ns.saturating_sub(record.extra[0]);
+        let before = record.at_ns.saturating_sub(BEFORE.as_nanos());
+        let from = if is_late && record.deadline_ns > 0 { schedule } else { before };
+        let window = (from, record.at_ns.max(record.noted_ns));
+        Self { next: info.index, info, unit: record.number, window, stall: None }
+    }
+
+    /// Takes an event up if it is a standstill that touches the time of its causes.
+    fn stood_still(&mut self, record: &TraceRecord<'_>) {
+        let [from, to, _] = record.extra;
+        let touches = from <= self.window.1 && to >= self.window.0;
+        if record.event == TraceEvent::Stall && touches && self.stall.is_none_or(|known| to >= known.1) {
+            self.stall = Some((from, to));
+        }
+    }
+
     /// Counts what happened to channels since it was last counted, as far as the log still has it.
     fn count(&mut self, log: &mut TraceReader) {
         let (mut into, end) = ([0; TRACE_SNAP_OCTETS], log.head());
@@ -106,17 +133,29 @@ pub(crate) struct Incidents {
     kept: VecDeque<Kept>,
     pending: Vec<Pending>,
     number: u64,
+    /// The newest channels, and the addresses of their other ends.
+    peers: VecDeque<(u64, u64)>,
 }
 
 impl Incidents {
     pub(crate) fn new(log: Option<TraceReader>) -> Self {
-        Self { log, kept: VecDeque::new(), pending: Vec::new(), number: 0 }
+        let (kept, pending, peers) = (VecDeque::new(), Vec::new(), VecDeque::new());
+        Self { log, kept, pending, number: 0, peers }
+    }
+
+    /// A channel of this id leads to, or comes from, the station with this address.
+    pub(crate) fn met(&mut self, channel: u64, peer: u64) {
+        if self.peers.len() == PEERS_MAX {
+            self.peers.pop_front();
+        }
+        self.peers.push_back((channel, peer));
     }
 
     /// Takes up an event that the data thread reports; returns an incident if it is the first of its kind
     /// lately.
     pub(crate) fn begin(&mut self, now: Instant, event: u64) -> Option<IncidentInfo> {
-        let (record, unit) = self.look(event)?;
+        let story = self.look(event)?;
+        let record = story.info.clone();
         if self.pending.iter().any(|pending| kind(&pending.story.info) == kind(&record)) {
             // Part of the one that goes on.
             return None;
@@ -131,8 +170,7 @@ impl Incidents {
             kept.story.count(log);
             return None;
         }
-        let info = record.clone();
-        self.pending.push(Pending { story: Story { info, unit, next: event }, from: now });
+        self.pending.push(Pending { story, from: now });
         Some(record)
     }
 
@@ -150,15 +188,15 @@ impl Incidents {
         if self.pending.is_empty() { Instant::FAR } else { now + LOOK_EVERY }
     }
 
-    /// An event, and the number of its unit.
-    fn look(&mut self, event: u64) -> Option<(IncidentInfo, u64)> {
+    /// An event as the begin of an incident.
+    fn look(&mut self, event: u64) -> Option<Story> {
         let log = self.log.as_mut()?;
         let mut into = [0; TRACE_SNAP_OCTETS];
         log.rewind();
         while let Some(next) = log.next(&mut into) {
             let Ok((index, record)) = next else { continue };
             if index == event {
-                return Some((IncidentInfo::about(event, &record), record.number));
+                return Some(Story::new(IncidentInfo::about(event, &record), &record));
             }
         }
         None
@@ -186,6 +224,7 @@ impl Incidents {
             copy.push(&record);
             events += 1;
             is_told |= index == story.info.index;
+            story.stood_still(&record);
             if story.is_beside(&record) && story.info.cause_of_program().is_none() {
                 story.info.causes.push(CauseInfo::beside_left_out(&record));
             }
@@ -211,16 +250,26 @@ impl Incidents {
 
     /// Adds the causes that the counters name to the incidents of the last moments. Reports of other stations
     /// come once a second.
-    pub(crate) fn explain(&mut self, now: Instant, journal: &crate::journal::Journal) {
-        let infos = self.kept.iter_mut().map(|kept| &mut kept.story.info);
-        for info in infos.filter(|info| now.as_nanos().saturating_sub(info.at_ns) < EXPLAINED.as_nanos()) {
-            info.causes.retain(CauseInfo::is_of_program);
-            let mut causes = journal.causes(Instant::from_nanos(info.at_ns));
-            if info.cause_of_program().is_some() {
-                // What happened elsewhere in the same seconds is not what this program did.
-                causes.retain(CauseInfo::is_of_this_host);
+    pub(crate) fn explain(&mut self, now: Instant, journal: &Journal) {
+        for story in self.kept.iter_mut().map(|kept| &mut kept.story) {
+            let Story { info, stall, .. } = story;
+            if now.as_nanos().saturating_sub(info.at_ns) >= EXPLAINED.as_nanos() {
+                continue;
             }
-            info.causes.extend(causes);
+            let peer =
+                self.peers.iter().rfind(|(channel, _)| *channel == info.channel).map_or(0, |met| met.1);
+            let stall = stall.map(|(from, to)| Span::from_nanos(to.saturating_sub(from)));
+            info.causes.retain(CauseInfo::is_of_program);
+            let of_program = info.cause_of_program().map(|cause| cause.kind == CauseInfo::LEFT_OUT);
+            let is_left_out = of_program == Some(true);
+            for cause in journal.causes(Instant::from_nanos(info.at_ns), &Beside { peer, stall }) {
+                // Things that happened elsewhere in the same seconds are not what this program did. But
+                // where no slot came, its units became overdue, and it had to leave them out.
+                let counts = cause.info.is_of_this_host() || (is_left_out && cause.is_silence);
+                if of_program.is_none() || counts {
+                    info.causes.push(cause.info);
+                }
+            }
         }
     }
 
@@ -421,6 +470,29 @@ mod tests {
                 "the sending program left out 30 overdue units next to it: it stood still, or its node";
             assert!(!is_beside || kept.causes[0].sentence.starts_with(cause), "{:?}", kept.causes);
         }
+    }
+
+    /// The longest stall so far was named, whenever it had been.
+    #[test]
+    fn the_newest_stall_that_touches_its_time_is_kept() {
+        let (mut file, mut incidents) = log(64);
+        let stall = |file: &mut TraceFile, from: u64, to: u64| {
+            let extra = [ms(from).as_nanos(), ms(to).as_nanos(), 0];
+            let (event, at_ns) = (TraceEvent::Stall, ms(to).as_nanos());
+            file.push(&TraceRecord { event, at_ns, extra, ..TraceRecord::default() });
+        };
+        stall(&mut file, 3_000, 3_200);
+        stall(&mut file, 4_990, 5_010);
+        stall(&mut file, 5_050, 5_060);
+        // Its schedule was at 5,000 ms.
+        let (event, verdict) = (TraceEvent::Missed, TraceVerdict::Late);
+        let late = TraceRecord { at_ns: ms(5_040).as_nanos(), event, verdict, ..TraceRecord::default() };
+        let (deadline_ns, extra) = (ms(5_020).as_nanos(), [ms(20).as_nanos(), 0, 0]);
+        let event = file.push(&TraceRecord { deadline_ns, extra, ..late });
+        incidents.begin(ms(5_040), event);
+        incidents.turn(ms(5_300));
+        let stall = incidents.kept[0].story.stall.map(|(from, to)| to - from);
+        assert_eq!(stall, Some(20_000_000));
     }
 
     #[test]

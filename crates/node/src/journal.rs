@@ -157,18 +157,39 @@ impl Journal {
     }
 
     /// The causes that the counters name for an event: counters that grew from a second before it until now.
-    pub(crate) fn causes(&self, at: Instant) -> Vec<CauseInfo> {
+    pub(crate) fn causes(&self, at: Instant, beside: &Beside) -> Vec<Cause> {
         let from = at.minus(Span::from_millis(1_000));
-        let before = self.looks.iter().rfind(|(when, _)| *when <= from).or(self.looks.front());
-        let (Some((_, before)), Some((_, after))) = (before, self.looks.back()) else { return Vec::new() };
-        causes(before, after)
+        let first = self.looks.iter().rposition(|(when, _)| *when <= from).unwrap_or(0);
+        let looks: Vec<&Look> = self.looks.iter().skip(first).map(|(_, look)| look).collect();
+        causes(&looks, beside)
     }
 }
 
-/// Counters that grew between two readings and can explain a broken promise, the gravest first.
-fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
+/// What an incident knows by which its causes are ordered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Beside {
+    /// The address of the other end of its channel; 0 where it is not known.
+    pub(crate) peer: u64,
+    /// The newest standstill of this host that its time touches.
+    pub(crate) stall: Option<Span>,
+}
+
+/// A cause, and whether no slot came because of it: a station fell silent, or the other end of the channel
+/// stood still for long.
+pub(crate) struct Cause {
+    pub(crate) info: CauseInfo,
+    pub(crate) is_silence: bool,
+}
+
+/// A stall of this length holds up units of several cycles.
+const LONG: Span = Span::from_millis(100);
+
+/// Counters that grew from the first reading to the last one and can explain a broken promise, the gravest
+/// first.
+fn causes(looks: &[&Look], beside: &Beside) -> Vec<Cause> {
+    let (Some(before), Some(after)) = (looks.first(), looks.last()) else { return Vec::new() };
     let mut causes = Vec::new();
-    let mut cause = |kind: &str, sentence| causes.push(CauseInfo { kind: kind.into(), sentence });
+    let mut cause = |kind: &str, sentence| causes.push(cause_of(kind, sentence, false));
     let foreign = after.foreign.0.saturating_sub(before.foreign.0);
     if foreign > 0 {
         let who = mac(after.foreign.1);
@@ -192,27 +213,55 @@ fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
             cause(kind, format!("{sentence} ({name} + {grown})"));
         }
     }
-    if after.stalls.0 > before.stalls.0 {
-        let longest = Span::from_nanos(after.stalls.1);
-        cause("host_stall", format!("this host stood still (longest so far: {longest})"));
-    }
-    for (address, (stalls, longest)) in &after.stalls_elsewhere {
-        let known = before.stalls_elsewhere.get(address).map_or(*stalls, |(stalls, _)| *stalls);
-        if *stalls > known {
-            let name = after.stations.get(address).map_or_else(|| mac(*address), |(_, name, _)| name.clone());
-            let longest = Span::from_nanos(*longest);
-            cause("host_stall", format!("the host of {name} stood still (longest so far: {longest})"));
-        }
-    }
-    for (address, (_, name, alive)) in &after.stations {
-        let lived = before.stations.get(address).is_some_and(|(_, _, alive)| *alive);
-        if lived && !alive {
-            cause("station_silent", format!("{name} ({}) died or fell silent", mac(*address)));
-        }
-    }
+    causes.extend(stalls(before, after, beside));
+    causes.extend(silent(looks));
     // A death or a stall is followed by claims and new tokens, which are its consequences.
-    causes.sort_by_key(|cause| GRAVEST.iter().position(|kind| *kind == cause.kind));
+    causes.sort_by_key(|cause| GRAVEST.iter().position(|kind| *kind == cause.info.kind));
     causes
+}
+
+fn cause_of(kind: &str, sentence: String, is_silence: bool) -> Cause {
+    Cause { info: CauseInfo { kind: kind.into(), sentence }, is_silence }
+}
+
+/// Hosts that stood still: first this one, if the time of the incident touches that, then the other end of
+/// the channel, then the others. Other stations tell how often, and for how long at most so far.
+fn stalls(before: &Look, after: &Look, beside: &Beside) -> Vec<Cause> {
+    let is_own = |own: Span| cause_of("host_stall", format!("this host stood still for {own}"), false);
+    let mut causes: Vec<Cause> = beside.stall.into_iter().map(is_own).collect();
+    let mut all: Vec<_> = after.stalls_elsewhere.iter().collect();
+    all.sort_by_key(|(address, _)| **address != beside.peer);
+    for (address, (stalls, longest)) in all {
+        let Some((known, longest_known)) = before.stalls_elsewhere.get(address) else { continue };
+        if stalls <= known {
+            continue;
+        }
+        let name = after.stations.get(address).map_or_else(|| mac(*address), |(_, name, _)| name.clone());
+        let (longest, is_new) = (Span::from_nanos(*longest), longest > longest_known);
+        let at_most = if is_new { "" } else { " at most, its longest standstill so far" };
+        let sentence = format!("the host of {name} stood still for {longest}{at_most}");
+        let is_silence = *address == beside.peer && is_new && longest >= LONG;
+        causes.push(cause_of("host_stall", sentence, is_silence));
+    }
+    if beside.stall.is_none() && after.stalls.0 > before.stalls.0 {
+        let longest = Span::from_nanos(after.stalls.1);
+        let sentence = format!("this host stood still at another moment, for {longest} at most");
+        causes.push(cause_of("host_stall", sentence, false));
+    }
+    causes
+}
+
+/// Stations that were there at first, and in one of the later readings were not: also those that are back.
+fn silent(looks: &[&Look]) -> Vec<Cause> {
+    let Some(before) = looks.first() else { return Vec::new() };
+    let lived = before.stations.iter().filter(|(_, (_, _, alive))| *alive);
+    let is_dead = |look: &&Look, address| look.stations.get(address).is_some_and(|(_, _, alive)| !alive);
+    let fell = lived.filter(|(address, _)| looks.iter().any(|look| is_dead(look, *address)));
+    fell.map(|(address, (_, name, _))| {
+        let sentence = format!("{name} ({}) died or fell silent", mac(*address));
+        cause_of("station_silent", sentence, true)
+    })
+    .collect()
 }
 
 /// Kinds of causes, the gravest first.
@@ -424,6 +473,47 @@ mod tests {
             (0x0200_0000_0000 + number, (*number, (*name).to_owned(), *alive))
         };
         Look { mode: 1, station: 1, stations: stations.iter().map(station).collect(), ..Look::default() }
+    }
+
+    fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
+        let all = super::causes(&[before, after], &Beside::default());
+        all.into_iter().map(|cause| cause.info).collect()
+    }
+
+    /// All standstills had equal weight, each with the longest so far.
+    #[test]
+    fn the_stalls_of_this_host_and_of_the_other_end_stand_first() {
+        let names = [(2, "n2", true), (3, "n3", true)];
+        let (mut before, mut after) = (look(&names), look(&names));
+        let address = |number: u64| 0x0200_0000_0000 + number;
+        let ms = |ms| Span::from_millis(ms).as_nanos();
+        before.stalls_elsewhere = [(address(2), (1, ms(5))), (address(3), (4, ms(900)))].into();
+        after.stalls_elsewhere = [(address(2), (2, ms(9))), (address(3), (5, ms(900)))].into();
+        (before.stalls, after.stalls) = ((1, ms(700)), (2, ms(700)));
+        let told = |beside: &Beside| -> Vec<(String, bool)> {
+            let all = super::causes(&[&before, &after], beside).into_iter();
+            all.map(|cause| (cause.info.sentence, cause.is_silence)).collect()
+        };
+        let n2 = "the host of n2 stood still for 9 ms".to_owned();
+        let n3 = "the host of n3 stood still for 900 ms at most, its longest standstill so far".to_owned();
+        let beside = Beside { peer: address(3), stall: Some(Span::from_millis(30)) };
+        let own = "this host stood still for 30 ms".to_owned();
+        assert_eq!(told(&beside), [(own, false), (n3.clone(), false), (n2.clone(), false)]);
+        let elsewhen = "this host stood still at another moment, for 700 ms at most".to_owned();
+        assert_eq!(told(&Beside::default()), [(n2, false), (n3, false), (elsewhen, false)]);
+        after.stalls_elsewhere = [(address(2), (2, ms(150)))].into();
+        let long = super::causes(&[&before, &after], &Beside { peer: address(2), stall: None });
+        assert!(long[0].is_silence, "no slot came meanwhile");
+    }
+
+    /// A station that was back within two seconds had never been away.
+    #[test]
+    fn a_station_that_fell_silent_and_came_back_is_a_cause() {
+        let (there, away) = (look(&[(2, "n2", true)]), look(&[(2, "n2", false)]));
+        let found = super::causes(&[&there, &away, &there], &Beside::default());
+        let said: Vec<_> = found.iter().map(|cause| (&*cause.info.sentence, cause.is_silence)).collect();
+        assert_eq!(said, [("n2 (02:00:00:00:00:02) died or fell silent", true)]);
+        assert!(causes(&there, &there).is_empty());
     }
 
     fn texts(last: &Look, look: &Look) -> Vec<String> {

@@ -258,6 +258,6 @@ fn flow(load: Load) -> Flow {
     Flow { frames: load.frames, octets: load.octets }
 }
 
-fn mac_word(mac: MacAddr) -> u64 {
+pub(crate) fn mac_word(mac: MacAddr) -> u64 {
     mac.0.iter().fold(0, |all, octet| all << 8 | u64::from(*octet))
 }

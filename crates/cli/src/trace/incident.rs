@@ -50,7 +50,8 @@ fn list(node: &mut Node, format: Format) -> Result<Exit, Failure> {
         let unread = info.cause_of_program().filter(|cause| cause.kind == CauseInfo::UNREAD);
         let what = unread.map(|cause| format!("channel {}: {}", info.channel, cause.sentence));
         let what = what.unwrap_or_else(|| story::headline(&about, &source.name_of(source.own())));
-        outln!("{:>3}  {time}  {what}{more}", info.number);
+        let silence = story::silence(info).map_or(String::new(), |cause| format!("; {}", cause.sentence));
+        outln!("{:>3}  {time}  {what}{more}{silence}", info.number);
     }
     Ok(Exit::Done)
 }

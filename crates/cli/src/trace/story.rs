@@ -3,6 +3,10 @@
 //! Only what was recorded is evidence, and only inside the window in which it could have done harm: for a
 //! late unit from its schedule to its arrival. What fits nothing is called unexplained, never excused.
 
+mod silence;
+
+pub use silence::silence;
+
 use super::entry::{Entry, Who};
 use super::text;
 use rota::{CauseInfo, IncidentInfo, TraceEvent, TraceRecord, TraceVerdict};
@@ -153,7 +157,11 @@ pub fn tell(info: &IncidentInfo, entries: &[Entry], station: u16, own: &str) -> 
         let stalled = scene.stall().map_or(0, Span::as_nanos) >= about.record.late_ns.unsigned_abs() / 2;
         is_late && !(stalled && cause.kind == CauseInfo::LEFT_OUT)
     });
-    if let Some(cause) = by_program {
+    if let Some(silence) = silence(info).filter(|_| is_late || assumption == Assumption::LeftOut) {
+        assumption = Assumption::of_kind(&silence.kind);
+        let sentence = &silence.sentence;
+        because = format!("The assumption that broke: {sentence}, and no slot came meanwhile.");
+    } else if let Some(cause) = by_program {
         assumption = Assumption::of_kind(&cause.kind);
         because = format!("The assumption that broke: {}.", cause.sentence);
     } else if let (Assumption::Unexplained, Some(cause)) = (assumption, info.causes.first()) {
@@ -246,7 +254,9 @@ impl Scene<'_> {
             return (Assumption::None, refused(self.about));
         }
         if record.verdict == TraceVerdict::LeftOut {
-            return (Assumption::LeftOut, self.left_out(own));
+            let silent = self.no_slot_came();
+            let silent = silent.map(|text| (Assumption::StationSilent, text));
+            return silent.unwrap_or_else(|| (Assumption::LeftOut, self.left_out(own)));
         }
         if record.verdict == TraceVerdict::Unread {
             return (Assumption::Unread, UNREAD.into());
@@ -266,7 +276,7 @@ impl Scene<'_> {
         let foreign = [TraceVerdict::Unauthentic, TraceVerdict::Malformed, TraceVerdict::Policed];
         // The last words of a dissolved ring have no key any more; they are nobody's offence.
         let strange = self.within().filter(|entry| foreign.contains(&entry.record.verdict));
-        let strange = strange.filter(|entry| entry.kind() != Some("mode")).count();
+        let strange = strange.filter(|entry| !self.is_of_dissolved_ring(entry)).count();
         if strange > 0 || self.any(&[TraceEvent::RefusedStation]) {
             let text = format!(
                 "The assumption that broke: a foreign sender. In the same time {strange} frames came that no \
@@ -476,20 +486,20 @@ fn clause(entry: &Entry, times: usize, about_ns: u64) -> String {
 mod tests {
     use super::*;
 
-    const MS: u64 = 1_000_000;
+    pub(super) const MS: u64 = 1_000_000;
 
-    fn who(station: u16) -> Who {
+    pub(super) fn who(station: u16) -> Who {
         Who { station, name: format!("n{station}"), mac: None }
     }
 
-    fn entry(index: u64, at_ms: u64, event: TraceEvent) -> Entry {
+    pub(super) fn entry(index: u64, at_ms: u64, event: TraceEvent) -> Entry {
         let at_ns = at_ms * MS;
         let record = TraceRecord { event, at_ns, noted_ns: at_ns, ..TraceRecord::default() };
         Entry { index, record, octets: vec![], src: None, dst: None, wall_ns: 0, words: String::new() }
     }
 
     /// Unit 12 of channel 7 from n1, 4 ms late on n2, with a bound of 20 ms.
-    fn late(index: u64, at_ms: u64) -> Entry {
+    pub(super) fn late(index: u64, at_ms: u64) -> Entry {
         let mut late = entry(index, at_ms, TraceEvent::Missed);
         late.record.verdict = TraceVerdict::Late;
         (late.record.channel, late.record.number, late.record.src) = (7, 12, 1);
@@ -499,7 +509,7 @@ mod tests {
         late
     }
 
-    fn frame(index: u64, at_ms: u64, from: u16, boot: u8) -> Entry {
+    pub(super) fn frame(index: u64, at_ms: u64, from: u16, boot: u8) -> Entry {
         let mut frame = entry(index, at_ms, TraceEvent::Received);
         (frame.record.kind, frame.record.length) = (5, 76);
         frame.octets = vec![boot; 76];
@@ -507,14 +517,14 @@ mod tests {
         frame
     }
 
-    fn stall(index: u64, from_ms: u64, to_ms: u64) -> Entry {
+    pub(super) fn stall(index: u64, from_ms: u64, to_ms: u64) -> Entry {
         let mut stall = entry(index, to_ms, TraceEvent::Stall);
         stall.record.extra = [from_ms * MS, to_ms * MS, 0];
         stall.record.verdict = TraceVerdict::TimerLate;
         stall
     }
 
-    fn told(entries: &[Entry], index: u64) -> Told {
+    pub(super) fn told(entries: &[Entry], index: u64) -> Told {
         let about = &entries.iter().find(|entry| entry.index == index).unwrap().record;
         let events = entries.len() as u64;
         let info = IncidentInfo { number: 1, events, ..IncidentInfo::about(index, about) };
