@@ -109,7 +109,12 @@ fn unit_octets(rate: BitRate, period: Span) -> Result<u32, Failure> {
 
 fn refused(refusal: &rota::RefusalInfo, format: Format) -> Exit {
     let error = crate::json::error(Exit::Refused.kind(), Exit::Refused as u8, &refusal.sentence);
-    say(format, json!({ "refused": refusal, "error": error }), &format!("refused: {}", refusal.sentence));
+    let text = format!("refused: {}", refusal.sentence);
+    say(format, json!({ "refused": refusal, "error": error }), &text);
+    if format == Format::Json {
+        // As with each other error, people read it beside the document.
+        crate::exit::complain(&text);
+    }
     Exit::Refused
 }
 

@@ -133,6 +133,7 @@ fn a_lab_prints_the_keys_of_the_page() {
     let refused = open("9.9mbit", "n3");
     assert_eq!(refused.code(), 3);
     assert_as_on_the_page("refused", &refused.json());
+    assert!(refused.err.starts_with("rota: refused: "), "{}", refused.err);
     assert_as_on_the_page("incidents", &lab.rota(1, &["trace", "incident", "--json"]).well().json());
     assert_as_on_the_page("contract", &open("1mbit", "n3").well().json());
     for (words, sentence) in [

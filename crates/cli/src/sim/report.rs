@@ -122,7 +122,7 @@ pub fn text(scenario: &Scenario, outcome: &Outcome) -> String {
         put(format!("  {name} (fault {rows}): {count}"));
     }
     for found in &outcome.violations {
-        put(format!("BROKEN {}: {} at {} ns", found.rule, found.what, found.at.as_nanos()));
+        put(format!("BROKEN {}: {} at {}", found.rule, found.what, found.since_start()));
     }
     put(format!(
         "{} events, {} token hops, {} broken rules, event hash {:016x}",
@@ -255,10 +255,30 @@ pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
         "listened_again": outcome.listened_again,
         "happened": happened,
         "violations": outcome.violations.iter().map(|found| json!({
-            "rule": found.rule, "what": found.what, "at_ns": found.at.as_nanos(),
+            "rule": found.rule, "what": found.what, "at_ns": found.since_start().as_nanos(),
         })).collect::<Vec<_>>(),
         "events": outcome.events,
         "hops": outcome.hops,
         "event_hash": format!("{:016x}", outcome.event_hash),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_sim::check::Violation;
+    use rota_units::Instant;
+
+    /// `sim run` counted from an origin of the world's own, `sim replay` from the start of the run.
+    #[test]
+    fn a_broken_rule_has_the_time_of_the_replay() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/crash.toml");
+        let scenario = crate::sim::file::read_any(&path).expect("a scenario");
+        let mut outcome = rota_sim::sweep::run(1, &scenario);
+        let at = Instant::from_nanos(1_005_000_000);
+        outcome.violations = vec![Violation { at, rule: "S3", what: "a unit".into() }];
+        let said = text(&scenario, &outcome);
+        assert!(said.contains("BROKEN S3: a unit at 5 ms\n"), "{said}");
+        assert_eq!(json(&scenario, &outcome)["violations"][0]["at_ns"], 5_000_000);
+    }
 }

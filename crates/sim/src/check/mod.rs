@@ -43,7 +43,7 @@ use crate::hosts::{Host, Receipt};
 use crate::media::Frame;
 use crate::world::{Flow, FlowState, Message};
 use rota_proto::Settings;
-use rota_units::Instant;
+use rota_units::{Instant, Span};
 use rota_wire::Kind;
 
 /// A rule was broken.
@@ -55,6 +55,13 @@ pub struct Violation {
     pub rule: &'static str,
     /// What was seen.
     pub what: String,
+}
+
+impl Violation {
+    /// When, from the start of the run on.
+    pub fn since_start(&self) -> Span {
+        self.at.since(crate::world::EPOCH)
+    }
 }
 
 /// Something that a checker can see.

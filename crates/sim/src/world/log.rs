@@ -29,9 +29,9 @@ impl Log {
     }
 
     /// The rules that were broken since it was last called, in every part of the run.
-    fn broken(&mut self, begin: Instant, violations: &[Violation]) {
+    fn broken(&mut self, violations: &[Violation]) {
         for found in &violations[self.told..] {
-            let at = found.at.since(begin);
+            let at = found.since_start();
             self.is_over |= !(self.sink)(&format!("!! {} {} at {at}", found.rule, found.what));
         }
         self.told = violations.len();
@@ -55,7 +55,7 @@ impl super::World {
     /// Writes the rules that were broken since it was last called.
     pub(super) fn log_broken(&mut self) {
         if let Some(log) = &mut self.log {
-            log.broken(super::EPOCH, &self.findings.violations);
+            log.broken(&self.findings.violations);
         }
     }
 }

@@ -342,7 +342,7 @@ impl Default for Losses {
 
 const SECRET: [u8; 32] = [7; 32];
 /// Worlds do not begin at zero, and no two clocks show the same.
-const EPOCH: Instant = Instant::from_nanos(1_000_000_000);
+pub(crate) const EPOCH: Instant = Instant::from_nanos(1_000_000_000);
 
 impl World {
     /// A world in which all stations have just booted.
