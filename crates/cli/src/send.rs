@@ -257,6 +257,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let closed = sink.close(played.and(logged).map(|()| units));
     (report.stalls, report.came) = (closed.stalls, closed.tally);
     (report.unsent, report.unknown) = (closed.rest.unsent, closed.rest.unknown);
+    // Turns that passed after the end of a channel are none of its units.
+    (report.sent, report.left_out) = closed.counted.unwrap_or((report.sent, report.left_out));
     report.ended = closed.failure.as_ref().map(|failure| failure.sentence.clone());
     let bound_ns = report.promise.map(|promise| promise.bound_ns);
     let end = came::end(&report.came, closed.rest, bound_ns, closed.failure);

@@ -126,6 +126,8 @@ pub struct Closed {
     pub tally: ChannelTally,
     /// The rest of the counts.
     pub rest: Rest,
+    /// Units handed over, and units left out, until the end of the channel; a socket has none.
+    pub counted: Option<(u64, u64)>,
     /// The cause of an early end.
     pub failure: Option<Failure>,
 }

@@ -72,3 +72,42 @@ fn a_unit_that_never_left_is_no_loss_on_the_wire() {
     assert!(lost || !at_receiver.err.contains("the promise was broken"), "{}", at_receiver.err);
     assert!(lost || !incidents["incidents"].as_array().unwrap().iter().any(accused), "{incidents}");
 }
+
+/// The number of units that a log line states.
+fn units_of(line: &str) -> u64 {
+    let words: Vec<&str> = line.split(' ').collect();
+    let at = words.iter().position(|word| word.starts_with("units")).unwrap_or_else(|| panic!("{line}"));
+    words[at - 1].parse().unwrap_or_else(|_| panic!("{line}"))
+}
+
+/// `send` counted units that it had left out around the end, and that stood in no node. What the receiver's
+/// node told when it was back reached nobody.
+#[test]
+fn both_ends_of_a_channel_count_the_same_units_when_the_receivers_node_stood_still() {
+    let Some(lab) = Lab::without_nodes("early-still", 2, &[]) else { return };
+    let nodes: Vec<_> = lab.all().map(|k| lab.start_node(k, &[])).collect();
+    lab.wait_for_members();
+    let (sender, receiver) = stream(&lab, &["--overdue", "drop"]);
+    stand_still(pid(&lab.status(2)), Duration::from_secs(3));
+    let (at_sender, at_receiver) = (sender.finish(), receiver.finish());
+    let (sent, received) = (sent(&at_sender), at_receiver.json());
+    let all = count(&sent, "sent") + count(&sent, "left_out");
+    assert_eq!(received["stated"], all, "{sent}{received}");
+    assert_eq!(received["unsent"], sent["unsent"], "{sent}{received}");
+    let line = |node: &Program, word: &str| {
+        eventually(PATIENCE, || node.err().lines().find(|line| line.contains(word)).map(str::to_owned))
+            .unwrap_or_else(|| panic!("'{word}' is missing: {}", node.err()))
+    };
+    let closed = line(&nodes[0], "closed: channel");
+    assert_eq!(units_of(&closed), all, "{closed} {sent}");
+    assert_eq!(units_of(&line(&nodes[1], "closed: channel")), all, "{sent}");
+    // In the end both nodes know the same.
+    let afterwards = line(&nodes[0], "afterwards: channel");
+    let lost = format!("({} lost", count(&received, "lost"));
+    assert!(units_of(&afterwards) == all && afterwards.contains(&lost), "{afterwards} {received}");
+    assert!(!afterwards.contains("unknown"), "{afterwards}");
+    for k in lab.all() {
+        let notes = lab.status(k)["notes"].to_string();
+        assert!(notes.contains(&format!(" s ago, {all} units")) && notes.contains(&lost), "n{k}: {notes}");
+    }
+}

@@ -123,6 +123,19 @@ impl SendChannel {
     pub(crate) fn go_on_for(&mut self, ended: &Self) {
         let (tally, units, left_out) = (ended.count(true), ended.handed_over(), ended.left_out());
         self.before = Before { tally, units, left_out, unknown: ended.unknown_of(tally) };
+        // The stream goes on: its units between the two channels are lost.
+        let (left_out, handed_over) = ended.beyond();
+        self.leave_out(left_out.saturating_add(handed_over));
+    }
+
+    /// Units that this program left out, and handed over, when its node had ended the channel already: they
+    /// are no units of the channel, and neither node counts them.
+    fn beyond(&self) -> (u64, u64) {
+        let ClientSource { ring, board, .. } = &self.source;
+        let all = ring.written().saturating_add(ring.left_out());
+        let beyond = board.final_units().map_or(0, |units| all.saturating_sub(units));
+        let left_out = beyond.min(ring.left_out());
+        (left_out, (beyond - left_out).min(ring.written().saturating_sub(board.units_sent())))
     }
 
     /// The channel's id.
@@ -191,9 +204,10 @@ impl SendChannel {
         self.source.ring.leave_out(units);
     }
 
-    /// Units left out so far because they were overdue, on this channel and on those that it continues.
+    /// Units left out so far because they were overdue, on this channel and on those that it continues. After
+    /// the end of the channel there is nothing to be left out.
     pub fn left_out(&self) -> u64 {
-        self.before.left_out.saturating_add(self.source.ring.left_out())
+        self.before.left_out.saturating_add(self.source.ring.left_out() - self.beyond().0)
     }
 
     /// Hands over one unit, waiting for a free buffer as long as it takes. `schedule` is when the unit is
@@ -353,7 +367,8 @@ impl SendChannel {
     fn count(&self, is_over: bool) -> ChannelTally {
         let ClientSource { ring, board, .. } = &self.source;
         let (before, now, sent) = (self.before.tally, board.tally(), board.units_sent());
-        let (left_out, waiting) = (ring.left_out(), if is_over { self.unsent() } else { 0 });
+        let left_out = ring.left_out() - self.beyond().0;
+        let waiting = if is_over { self.unsent() } else { 0 };
         let never_left = left_out.saturating_add(waiting);
         // The report of the receiver's node has these units, unless it is an old one or the receiver died. In
         // addition it has those that the program there did not read.
@@ -379,12 +394,13 @@ impl SendChannel {
 
     /// Units handed over so far, on this channel and on those that it continues.
     pub fn handed_over(&self) -> u64 {
-        self.before.units.saturating_add(self.source.ring.written())
+        self.before.units.saturating_add(self.source.ring.written() - self.beyond().1)
     }
 
     /// Units handed over of which the last frame has not left. Once the channel is over they are lost.
     pub fn unsent(&self) -> u64 {
-        self.source.ring.written().saturating_sub(self.source.board.units_sent())
+        let ClientSource { ring, board, .. } = &self.source;
+        (ring.written() - self.beyond().1).saturating_sub(board.units_sent())
     }
 
     /// Units handed over that the node has not taken yet.

@@ -1,5 +1,6 @@
 //! The control thread: connections of programs, their requests, and the news they wait for.
 
+mod ended;
 mod entrance;
 mod list;
 mod llc;
@@ -14,6 +15,7 @@ use crate::journal::Journal;
 use crate::log::{Level, say};
 use crate::session::{Asked, Listening, Owned, Session, board_cause, contract_info};
 use crate::status::{Facts, Snapshot};
+use ended::EndedChannels;
 use entrance::Entrance;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -57,6 +59,7 @@ struct Control<'a> {
     next_snapshot: Instant,
     incidents: Incidents,
     journal: Journal,
+    ended: EndedChannels,
     entrance: Entrance,
     over: bool,
 }
@@ -86,6 +89,7 @@ pub(crate) fn run(
         next_snapshot: Instant::ZERO,
         incidents,
         journal: Journal::new(facts),
+        ended: EndedChannels::default(),
         entrance: Entrance::new(listener),
         over: false,
     };
@@ -387,6 +391,7 @@ impl Control<'_> {
                 self.on_closed(channel, cause, stated, listener);
             }
             ChannelEvent::Told { .. }
+            | ChannelEvent::Afterwards { .. }
             | ChannelEvent::Refusal { .. }
             | ChannelEvent::Contested { .. }
             | ChannelEvent::Struck(_)
@@ -587,6 +592,7 @@ impl Control<'_> {
                     _ => {
                         let mut info = snapshot.info(self.facts, self.realtime);
                         info.notes.extend(self.broken_channels());
+                        info.notes.extend(self.ended.notes(now()));
                         self.journal.mismatches(&mut info);
                         Reply::Status(Box::new(info))
                     }

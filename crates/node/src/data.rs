@@ -807,7 +807,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let peer = peer.map(|mac| Peer::at(mac, self.node.link()));
             match &event {
                 ChannelEvent::Told { channel, tally } => self.tell_tally(*channel, *tally),
-                ChannelEvent::Closed { channel, tally, .. } => self.tell_final_tally(at, *channel, *tally),
+                ChannelEvent::Closed { channel, tally, stated, .. } => {
+                    self.trace_untold(at, *channel, stated.unwrap_or_default());
+                    self.tell_final_tally(at, *channel, *tally);
+                }
                 _ => {}
             }
             match &event {

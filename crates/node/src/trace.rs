@@ -515,7 +515,7 @@ impl Tracer {
                 self.reported(now, *channel, tally.unread);
                 self.closed(now, *channel, *cause, *stated);
             }
-            ChannelEvent::Contested { .. } => {}
+            ChannelEvent::Contested { .. } | ChannelEvent::Afterwards { .. } => {}
             ChannelEvent::Struck(Excluded { mac, here, .. }) => {
                 self.refused_station(now, *mac, rota_wire::Verdict::HeldOff, *here, node);
             }

@@ -248,7 +248,7 @@ pub(crate) struct Channels {
     /// The answers to the senders of the newest channels received here that have ended.
     ended: VecDeque<(MacAddr, Signal)>,
     /// The ends of the newest channels sent here that no receiver has acknowledged.
-    unheard: VecDeque<(MacAddr, Signal)>,
+    unheard: VecDeque<Outgoing>,
 }
 
 /// A sender asks for its channel's end within seconds.
@@ -595,6 +595,7 @@ impl Channels {
             }
             Verb::CloseAck => {
                 self.on_tally(now, from, signal, link);
+                self.on_late_count(now, from, signal, link);
                 self.reap(|channel| {
                     let meant = channel.id.0 == signal.channel && channel.peer == from;
                     meant && channel.state == Sending::Closing

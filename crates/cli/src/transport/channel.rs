@@ -183,7 +183,8 @@ impl UnitSink for ChannelSink {
         // If the end is not confirmed, the counts reported before it are used.
         let (tally, unknown) = (channel.tally(), channel.unknown());
         let rest = Rest { unsent: channel.unsent(), unknown };
-        Closed { stalls: stalls.into_stalls(), tally, rest, failure: closed.err() }
+        let counted = Some((channel.handed_over(), channel.left_out()));
+        Closed { stalls: stalls.into_stalls(), tally, rest, counted, failure: closed.err() }
     }
 }
 

@@ -137,7 +137,7 @@ impl UnitSink for UdpSink {
     fn close(mut self: Box<Self>, played: Result<u64, Failure>) -> Closed {
         let failure = played.and_then(|sent| self.put_end(sent)).err();
         let (tally, rest) = (ChannelTally::default(), Rest::default());
-        Closed { stalls: self.stalls.into_stalls(), tally, rest, failure }
+        Closed { stalls: self.stalls.into_stalls(), tally, rest, counted: None, failure }
     }
 }
 

@@ -29,7 +29,7 @@ impl Control<'_> {
         Some(owned.find(|owned| owned.channel == channel)?.board.as_ref()?.tally())
     }
 
-    pub(super) fn log_channel(&self, event: &ChannelEvent) {
+    pub(super) fn log_channel(&mut self, event: &ChannelEvent) {
         match event {
             ChannelEvent::Opened { channel, contract, .. }
             | ChannelEvent::IncomingOpened { channel, contract } => {
@@ -63,12 +63,20 @@ impl Control<'_> {
                 let broken = crate::tally::sentence(&counts);
                 let is_well = why.is_clean() && broken.is_none();
                 let level = if is_well { Level::Info } else { Level::Warn };
-                let broken = broken.map_or(String::new(), |broken| format!(" ({broken})"));
-                let units = stated.map_or(String::new(), |stated| format!(", {} units", stated.units));
-                let unknown = unknown(*stated, &counts);
                 let words = crate::session::why_closed(*cause);
-                let text = format!("closed: {}{units}{broken}{unknown}: {words}", self.called(*channel));
-                say(level, "closed", &text);
+                let (called, how) =
+                    (self.called(*channel), format!("{}: {words}", counted(*stated, &counts)));
+                say(level, "closed", &format!("closed: {called}{how}"));
+                let has_units = stated.is_some_and(|stated| stated.units > 0) || counts.units > 0;
+                if !is_well && has_units {
+                    self.ended.remember(now(), *channel, called, how);
+                }
+            }
+            ChannelEvent::Afterwards { channel, stated, tally } => {
+                let counts = counted(Some(*stated), &crate::tally::on_board(*tally));
+                let how = format!("{counts}: its receiver's node was silent, and has counted the end now");
+                say(Level::Info, "closed", &format!("afterwards: {}{how}", self.ended.called(*channel)));
+                self.ended.tell(*channel, how);
             }
             // The journal tells which setting it is.
             ChannelEvent::Refusal { why: rota_wire::Verdict::Settings, .. } => {}
@@ -112,6 +120,23 @@ impl Control<'_> {
     }
 }
 
+/// The units of an ended channel, in the words of `rota send`: ", 164 units, 118 sent and 46 left out (47
+/// lost, 1 of the lost waited at the end and never left), 20 unknown, as the receiver's node has told nothing
+/// of them".
+pub(super) fn counted(stated: Option<Stated>, counts: &ChannelTally) -> String {
+    let units = stated.map_or(String::new(), |Stated { units, left_out, .. }| match left_out {
+        0 => format!(", {units} units"),
+        _ => format!(", {units} units, {} sent and {left_out} left out", units.saturating_sub(left_out)),
+    });
+    let unsent = match stated.map_or(0, |stated| stated.unsent) {
+        0 => String::new(),
+        n => format!(", {n} of the lost waited at the end and never left"),
+    };
+    let broken =
+        crate::tally::sentence(counts).map_or(String::new(), |broken| format!(" ({broken}{unsent})"));
+    format!("{units}{broken}{}", unknown(stated, counts))
+}
+
 /// The units of an ended channel that stand in no count: the receiver's node fell silent.
 fn unknown(stated: Option<Stated>, tally: &ChannelTally) -> String {
     let known = tally.units.saturating_add(tally.lost).saturating_add(tally.incomplete);
@@ -134,6 +159,20 @@ fn shortened(mut notes: impl Iterator<Item = String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// It had the lost units only.
+    #[test]
+    fn the_units_of_an_ended_channel_are_stated_as_its_sender_states_them() {
+        let counts = ChannelTally { units: 97, lost: 47, ..ChannelTally::default() };
+        let stated = Stated { units: 164, left_out: 46, unsent: 1 };
+        let lost = "47 lost, 1 of the lost waited at the end and never left";
+        let unknown = "20 unknown, as the receiver's node has told nothing of them";
+        let said = format!(", 164 units, 118 sent and 46 left out ({lost}), {unknown}");
+        assert_eq!(counted(Some(stated), &counts), said);
+        let well = ChannelTally { units: 240, ..ChannelTally::default() };
+        assert_eq!(counted(Some(Stated { units: 240, ..Stated::default() }), &well), ", 240 units");
+        assert_eq!((counted(None, &counts), counted(None, &well)), (" (47 lost)".into(), String::new()));
+    }
 
     #[test]
     fn a_status_has_notes_of_32_broken_channels_and_counts_the_others() {

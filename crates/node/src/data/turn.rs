@@ -111,6 +111,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let mac = MacAddr(device.mac());
             published.publish(turned, node, mac, |node| view(node, measured, host, *own_frames, stalls));
             self.tell_reports(turned);
+            self.state_left_out();
             return now();
         }
         turned

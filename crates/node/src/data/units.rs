@@ -31,6 +31,8 @@ pub(super) struct Source {
     /// The unit that the machine knows of.
     pub(super) offered: Option<Offered>,
     numbers: Numbers,
+    /// Units left out by the program of which the machine knows at least.
+    left_out_stated: u64,
     /// The ring was empty when it was last looked at: its next unit is handed over after that.
     is_empty: bool,
     /// The opening of the channel: no unit is due before it.
@@ -104,7 +106,20 @@ impl Source {
         since: Instant,
     ) -> Self {
         let (offered, numbers, is_empty, slot_at) = (None, Numbers::default(), true, Instant::ZERO);
-        Self { channel, peer, memory, token, offered, numbers, is_empty, since, sent: 0, slots: 0, slot_at }
+        Self {
+            channel,
+            peer,
+            memory,
+            token,
+            offered,
+            numbers,
+            left_out_stated: 0,
+            is_empty,
+            since,
+            sent: 0,
+            slots: 0,
+            slot_at,
+        }
     }
 
     /// The units that this report for monitors states as come, if it is of the receiver's station and was
@@ -169,15 +184,33 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// Tells the machine all units that a program has handed over or left out: its channel is about to end.
     pub(super) fn state_units(&mut self, at: Instant, channel: ChannelId) {
-        let Some(source) = self.rings.sources.iter_mut().find(|source| source.channel == channel) else {
+        let Some(source) = self.rings.sources.iter().find(|source| source.channel == channel) else {
             return;
         };
         let stated = source.stated();
-        let Stated { units, left_out, .. } = stated;
         self.node.state_units(channel, stated);
-        let untold = source.numbers.untold(left_out);
+        self.trace_untold(at, channel, stated);
+    }
+
+    /// Notes the units that the program left out since the last unit of the ring.
+    pub(super) fn trace_untold(&mut self, at: Instant, channel: ChannelId, stated: Stated) {
+        let mut sources = self.rings.sources.iter_mut();
+        let Some(source) = sources.find(|source| source.channel == channel) else { return };
+        let untold = source.numbers.untold(stated.left_out);
         if untold > 0 {
-            self.tracer.left_out(at, channel, units.saturating_sub(untold), untold);
+            self.tracer.left_out(at, channel, stated.units.saturating_sub(untold), untold);
+        }
+    }
+
+    /// States the units of all channels that have left out some since it was last stated. Where no slot comes
+    /// no unit is taken from a ring, and its program goes on to leave out units.
+    pub(super) fn state_left_out(&mut self) {
+        for source in &mut self.rings.sources {
+            let stated = source.stated();
+            if stated.left_out > source.left_out_stated {
+                source.left_out_stated = stated.left_out;
+                self.node.state_units(source.channel, stated);
+            }
         }
     }
 

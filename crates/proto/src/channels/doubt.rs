@@ -10,6 +10,7 @@
 //! A station that is outside the ring sends nothing that a sender hears: the others may hold it off for up to
 //! 64 s. Meanwhile it asks no further, and it asks again when it is let in.
 
+use super::ended::confirms;
 use super::{ChannelEvent, Channels, ENDED_MAX, Incoming, SIGNAL_INTERVAL, Sending};
 use crate::cause::CloseCause;
 use crate::rether::{HOLD_OFF_MAX, ModeName, Rether};
@@ -95,8 +96,8 @@ impl Channels {
             Sending::Closing => Some(channel.signal(Verb::Close)),
             _ => None,
         });
-        let over = || self.unheard.iter().find(|(to, end)| *to == from && end.channel == signal.channel);
-        if let Some(answer) = known.unwrap_or_else(|| over().map(|(_, end)| *end)) {
+        let over = || self.unheard_at(from, signal).map(|at| self.unheard[at].signal(Verb::Close));
+        if let Some(answer) = known.unwrap_or_else(over) {
             link.send_signal(now, from, answer);
         }
     }
@@ -108,7 +109,27 @@ impl Channels {
             if self.unheard.len() == ENDED_MAX {
                 self.unheard.pop_front();
             }
-            self.unheard.push_back((channel.peer, channel.signal(Verb::Close)));
+            self.unheard.push_back(channel.clone());
+        }
+    }
+
+    fn unheard_at(&self, from: MacAddr, signal: &Signal) -> Option<usize> {
+        self.unheard.iter().position(|channel| channel.peer == from && channel.id.0 == signal.channel)
+    }
+
+    /// A receiver that was silent has counted an end that was repeated to it. The program has gone by then;
+    /// the parent is told the counts that both nodes have now.
+    pub(super) fn on_late_count(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+        let Some(at) = self.unheard_at(from, signal).filter(|_| confirms(signal)) else { return };
+        if !self.unheard[at].may_be(now, &signal.tally) {
+            link.count_refused_tally();
+            return;
+        }
+        let Some(mut channel) = self.unheard.remove(at) else { return };
+        channel.hear(signal);
+        if !channel.silent {
+            let (stated, tally) = (channel.final_stated(), channel.final_tally());
+            self.events.push_back(ChannelEvent::Afterwards { channel: channel.id, stated, tally });
         }
     }
 }

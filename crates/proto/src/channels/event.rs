@@ -94,6 +94,15 @@ pub enum ChannelEvent {
         /// [`crate::Node::listen_again`], or to be taken back.
         listener: Option<u64>,
     },
+    /// The receiver of a channel was silent when the channel ended, and has counted the end now.
+    Afterwards {
+        /// Which.
+        channel: ChannelId,
+        /// The units of the channel, as this node has stated them.
+        stated: Stated,
+        /// The counts of these units.
+        tally: Tally,
+    },
     /// The receiver of a channel reports its counts, because something went wrong.
     Told {
         /// Which.

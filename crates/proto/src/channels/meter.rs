@@ -147,15 +147,9 @@ impl Channels {
             link.count_refused_tally();
             return;
         }
-        channel.confirmed |= confirms(signal);
-        // An older report, overtaken by a newer one, has smaller counts: no count of lost units falls, and
-        // one of units in part falls only where they are lost then.
-        let (said, known) = (&signal.tally, &channel.meter.tally);
-        let older = said.broken() < known.broken() || said.lost < known.lost;
-        if older || signal.tally == channel.meter.tally {
+        if !channel.hear(signal) {
             return;
         }
-        channel.meter.tally = signal.tally;
         let (channel, tally) = (channel.id, channel.tally());
         self.events.push_back(ChannelEvent::Told { channel, tally });
     }
@@ -191,6 +185,20 @@ impl Incoming {
 }
 
 impl Outgoing {
+    /// Takes the counts that its receiver reports; true if they are news.
+    pub(super) fn hear(&mut self, signal: &Signal) -> bool {
+        self.confirmed |= confirms(signal);
+        // An older report, overtaken by a newer one, has smaller counts: no count of lost units falls, and
+        // one of units in part falls only where they are lost then.
+        let (said, known) = (&signal.tally, &self.meter.tally);
+        let is_older = said.broken() < known.broken() || said.lost < known.lost;
+        let is_news = !is_older && said != known;
+        if is_news {
+            self.meter.tally = signal.tally;
+        }
+        is_news
+    }
+
     fn end(&self, link: &Rether) -> ChannelReport {
         ChannelReport {
             channel: self.id.0,

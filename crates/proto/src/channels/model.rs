@@ -42,7 +42,7 @@ impl Channels {
                 visit.word(channel.taker.id);
             }
         }
-        self.unheard.iter().for_each(|(_, end)| visit.word(end.channel));
+        self.unheard.iter().for_each(|channel| visit.word(channel.id.0));
         let listeners = self.listeners.iter().chain(&self.returning);
         listeners.for_each(|listener| visit.word(listener.id));
         visit.word(self.returning.len() as u64);

@@ -4,7 +4,7 @@
 //! in the numbers is how the receiver learns of it: by the next unit, or by the end of the channel. Each unit
 //! and the end say how many were left out so far, which tells these units from those that the wire lost.
 
-use super::{ChannelEvent, Channels, Outgoing};
+use super::{ChannelEvent, Channels, Outgoing, Sending};
 use crate::io::{ChannelId, UnitRef};
 use rota_units::Instant;
 use rota_wire::Tally;
@@ -40,14 +40,21 @@ impl Channels {
     pub(crate) fn note_offer(&mut self, id: ChannelId, unit: &UnitRef) {
         let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
         channel.meter.offer(unit);
+        if channel.has_stated_its_end() {
+            return;
+        }
         let before = channel.stated().left_out;
         channel.offered.offered(unit);
         self.tell_left_out(id, before);
     }
 
     /// The program of a channel has handed over or left out so many units, those included that still wait.
+    /// Once its end was stated these are the units of the channel, and later ones are none of it.
     pub(crate) fn state(&mut self, id: ChannelId, stated: Stated) {
         let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
+        if channel.has_stated_its_end() {
+            return;
+        }
         let before = channel.stated().left_out;
         channel.told = channel.told.or(stated);
         self.tell_left_out(id, before);
@@ -64,6 +71,11 @@ impl Channels {
 }
 
 impl Outgoing {
+    /// The receiver is told of the end, or would be if it were not silent: both nodes count these units.
+    fn has_stated_its_end(&self) -> bool {
+        self.state == Sending::Closing
+    }
+
     /// The units of this channel so far.
     pub(super) fn stated(&self) -> Stated {
         self.offered.or(self.told)

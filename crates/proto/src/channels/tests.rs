@@ -238,6 +238,42 @@ fn a_sender_repeats_an_end_that_its_receiver_could_not_hear() {
     }
     ledger.hear(C, Verb::Ask, sent.0);
     assert_eq!(ledger.sent(), [], "the channel of another station");
+    // It has counted the end now: the parent learns of it, once.
+    let counted = |ledger: &mut Ledger, code| {
+        let tally = Tally { lost: 30, ..Tally::default() };
+        let told = Signal { code, tally, ..Signal::new(Verb::CloseAck, sent.0, 1) };
+        ledger.channels.on_signal(ledger.now, B, &told, &mut ledger.link);
+        let events = core::iter::from_fn(|| ledger.channels.next_event());
+        let told = events.filter_map(|event| match event {
+            ChannelEvent::Afterwards { channel, stated, tally } => Some((channel, stated, tally)),
+            _ => None,
+        });
+        told.map(|(channel, stated, tally)| (channel, stated.units, tally.units, tally.lost))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(counted(&mut ledger, CloseCause::PeerGone.code()), [], "counted without the statement");
+    assert_eq!(counted(&mut ledger, CloseCause::Closed.code()), [(sent, 30, 0, 30)]);
+    assert_eq!(counted(&mut ledger, CloseCause::Closed.code()), []);
+}
+
+/// A sender that went on without its node counted units that stood in no node.
+#[test]
+fn the_units_of_a_channel_are_those_before_its_end_was_stated() {
+    let mut ledger = Ledger::new();
+    let out = ledger.open(C);
+    let stated = |units, left_out| Stated { units, left_out, unsent: 0 };
+    ledger.channels.state(out, stated(5, 5));
+    ledger.sent();
+    ledger.channels.begin_closing(ledger.now, out, CloseCause::ReservationLost, false);
+    ledger.channels.state(out, stated(9, 8));
+    let late = UnitRef { number: 9, octets: 9, schedule_ns: 0, left_out: 8 };
+    ledger.channels.note_offer(out, &late);
+    for _ in 0..3 {
+        ledger.channels.tick(ledger.now, &mut ledger.link);
+        let closes = ledger.signals().into_iter().filter(|(_, sent)| sent.verb == Verb::Close);
+        assert!(closes.map(|(_, close)| (close.final_unit, close.left_out)).all(|end| end == (5, 5)));
+        ledger.now += SIGNAL_INTERVAL;
+    }
 }
 
 /// Reports had the late units only: a monitor at a third station showed 0 lost ones.
