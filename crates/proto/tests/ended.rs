@@ -150,3 +150,49 @@ fn a_ring_that_ends_tells_a_joiner_of_a_later_epoch_too() {
     // Two of them led beyond the wrap, where epochs are older than the ring's own.
     assert_eq!(ends_with(4_293_967_295, &[0]).1, over(4_293_967_296));
 }
+
+/// The next epoch after this one is an old one to a station at `known`.
+fn last_before_the_wrap(known: u32) -> u32 {
+    known.wrapping_add(u32::MAX - 1_000_000)
+}
+
+/// A hello of a far epoch was followed by one that others took for an old one, and missed the next switch.
+#[test]
+fn a_hello_of_an_epoch_that_leads_nowhere_is_not_adopted() {
+    let mut rig = Rig::plain();
+    let known = rig.node.link().mode_epoch();
+    let far = last_before_the_wrap(known);
+    for (said, adopted) in [(far, known), (far - 1, far - 1)] {
+        rig.mode_epoch = said;
+        rig.announce(3, StationState::Plain);
+        assert_eq!(rig.node.link().mode_epoch(), adopted);
+    }
+}
+
+/// The same of a joiner that a ring lets in.
+#[test]
+fn a_joiner_of_an_epoch_that_leads_nowhere_does_not_change_the_ring_s() {
+    for (ahead, adopts) in [(0, false), (1, true)] {
+        let (mut rig, _) = Rig::master(6_250, true);
+        rig.run(ms(2));
+        let ring = rig.node.link().mode_epoch();
+        let said = last_before_the_wrap(ring) - ahead;
+        for _ in 0..40 {
+            if rig.node.link().number(mac(9)) == 0 {
+                rig.mode_epoch = said;
+                rig.announce(9, StationState::Joining);
+                rig.mode_epoch = ring;
+            }
+            rig.run(ms(20));
+            if let Some(sent) = rig.sent.iter().rfind(|sent| sent.header.kind == Kind::Token) {
+                let to = sent.to;
+                rig.pass_back(if to == mac(3) { 3 } else { 1 }, 1, |_| ());
+            }
+            if rig.node.link().number(mac(9)) != 0 {
+                break;
+            }
+        }
+        assert_ne!(rig.node.link().number(mac(9)), 0, "it is let in");
+        assert_eq!(rig.node.link().mode_epoch(), if adopts { said } else { ring });
+    }
+}

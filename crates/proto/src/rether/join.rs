@@ -7,7 +7,7 @@
 //! Fulfils RETHER-2.4-9.
 
 use super::contested::Sign;
-use super::counters::newer;
+use super::counters::{leads_on, newer};
 use super::held::HeldOff;
 use super::members::STATIONS_MAX;
 use super::outbox::Pending;
@@ -385,8 +385,7 @@ impl Rether {
     pub(super) fn newest_epoch(&self, now: Instant) -> u32 {
         let fresh = self.changes.joiners.iter().filter(|joiner| self.is_fresh(now, joiner));
         let epochs = fresh.map(|joiner| joiner.said.mode_epoch);
-        let is_followed = |epoch: u32| newer(epoch.wrapping_add(1), self.mode_epoch);
-        let epochs = epochs.filter(|epoch| newer(*epoch, self.mode_epoch) && is_followed(*epoch));
+        let epochs = epochs.filter(|epoch| leads_on(*epoch, self.mode_epoch));
         epochs.fold(self.mode_epoch, |newest, epoch| if newer(epoch, newest) { epoch } else { newest })
     }
 
@@ -421,7 +420,7 @@ impl Rether {
         self.drop_slots(token, |slot, _| slot.station == station);
         token.dead.remove(station);
         // It may have switched alone: the ring goes on under the later epoch.
-        if newer(joiner.said.mode_epoch, self.mode_epoch) {
+        if leads_on(joiner.said.mode_epoch, self.mode_epoch) {
             self.mode_epoch = joiner.said.mode_epoch;
             token.mode_epoch = self.mode_epoch;
         }

@@ -6,7 +6,7 @@
 //! REPAIR-B9, REPAIR-B10, REPAIR-B11, REPAIR-B13.
 
 use super::contested::Sign;
-use super::counters::{GENERATION_END, JUMP_MAX, newer};
+use super::counters::{GENERATION_END, JUMP_MAX, leads_on, newer};
 use super::outbox::Pending;
 use super::reserve::LinkEvent;
 use super::will::Wills;
@@ -232,7 +232,7 @@ impl Rether {
 
     fn adopt_epoch(&mut self, said: &Announce) {
         if said.state == StationState::Plain
-            && newer(said.mode_epoch, self.mode_epoch)
+            && leads_on(said.mode_epoch, self.mode_epoch)
             && !matches!(self.mode, Mode::Ring)
         {
             self.mode_epoch = said.mode_epoch;
