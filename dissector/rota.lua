@@ -36,7 +36,7 @@ local PHASES = { [0] = "first rotation", [1] = "real-time", [2] = "non-real-time
 local MODES = { [0] = "plain Ethernet", [1] = "token mode" }
 local VERBS = {
     [1] = "connect", [2] = "accept", [3] = "refuse", [4] = "opened", [5] = "opened-ack", [6] = "close",
-    [7] = "close-ack", [8] = "tally", [9] = "ask",
+    [7] = "close-ack", [8] = "tally", [9] = "ask", [10] = "reach", [11] = "reached",
 }
 local CAUSES = {
     [0] = "closed by its sender", [1] = "peer gone", [2] = "reservation lost", [3] = "no answer",

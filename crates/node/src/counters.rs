@@ -35,7 +35,7 @@ macro_rules! malformed {
 }
 
 /// All of them, in the order of the file.
-const COUNTERS: [Counter; 105] = [
+const COUNTERS: [Counter; 106] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
@@ -101,6 +101,7 @@ const COUNTERS: [Counter; 105] = [
     ("wills_own", |v| v.link.counters().wills_own),
     ("tokens_unsound", |v| v.link.counters().tokens_unsound),
     ("addresses_contested", |v| v.link.counters().addresses_contested),
+    ("addresses_doubted", |v| v.link.counters().addresses_doubted),
     ("over_budget", |v| v.link.counters().over_budget),
     ("senders_behind", |v| v.link.counters().senders_behind),
     ("frames_malformed", |v| v.link.counters().frames_malformed),

@@ -19,6 +19,7 @@ mod meter;
 #[cfg(feature = "model")]
 mod model;
 mod probe;
+mod reach;
 mod sound;
 mod stated;
 mod strays;
@@ -205,6 +206,7 @@ struct Outgoing {
     probe: bool,
     tries: u8,
     again: Instant,
+    reach: reach::Reach,
 }
 
 #[derive(Clone, Debug)]
@@ -225,6 +227,8 @@ struct Incoming {
     since: Instant,
     meter: Meter,
     strays: Strays,
+    /// The newest question of its sender that came.
+    reached: u64,
     /// Set while it is not certain that its sender still has it.
     doubt: Option<doubt::Doubt>,
     /// The counts that were reported to its sender, and the earliest time of the next report.
@@ -374,6 +378,7 @@ impl Channels {
             probe: false,
             tries: 0,
             again: now,
+            reach: reach::Reach::default(),
         };
         self.outgoing.push(outgoing);
         self.tick(now, link);
@@ -488,7 +493,7 @@ impl Channels {
         });
         let news = self.incoming.iter().filter(|channel| channel.has_news()).map(|channel| channel.tell_at);
         let own = waits.map(|channel| channel.again).chain(news).min().unwrap_or(Instant::FAR);
-        own.min(self.silence_deadline()).min(self.doubt_deadline())
+        own.min(self.silence_deadline()).min(self.doubt_deadline()).min(self.reach_deadline())
     }
 
     /// Repeats unanswered signals, follows draining channels, and gives up on the silent.
@@ -541,6 +546,7 @@ impl Channels {
         self.ask_senders(now, link);
         self.tell_tallies(now, link);
         self.answer_silence(now, link);
+        self.ask_reach(now, link);
     }
 
     fn reap(&mut self, over: impl Fn(&Outgoing) -> bool) {
@@ -603,6 +609,8 @@ impl Channels {
             }
             Verb::Tally => self.on_tally(now, from, signal, link),
             Verb::Ask => self.on_ask(now, from, signal, link),
+            Verb::Reach => self.on_reach(now, from, signal, link),
+            Verb::Reached => self.on_reached(now, from, signal, link),
             Verb::Unknown(_) => {}
         }
     }
@@ -649,6 +657,7 @@ impl Channels {
             taker,
             meter: Meter::default(),
             strays: Strays::default(),
+            reached: 0,
             doubt: None,
             told: Tally::default(),
             tell_at: now,
@@ -881,6 +890,7 @@ impl Channels {
             LinkEvent::Contested { mac, astray } => {
                 self.events.push_back(ChannelEvent::Contested { mac, astray });
             }
+            LinkEvent::Doubted { mac } => self.on_doubted(now, mac, link),
             LinkEvent::Struck(excluded) => self.events.push_back(ChannelEvent::Struck(excluded)),
             LinkEvent::TakenForDead => self.doubt_at_once(now),
             LinkEvent::ModeChanged => self.on_mode_changed(now, link),

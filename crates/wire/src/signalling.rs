@@ -25,6 +25,11 @@ pub enum Verb {
     Tally,
     /// "Does this channel go on? These are my counts", from a receiver that its ring took for dead.
     Ask,
+    /// "Does this frame reach you?", with the question's number as `final_unit`: to the receiver's own
+    /// address, or, with code 1, again to its group address.
+    Reach,
+    /// "It does", which repeats the question.
+    Reached,
     /// A verb of a later version.
     Unknown(u8),
 }
@@ -41,6 +46,8 @@ impl Verb {
             Self::CloseAck => 7,
             Self::Tally => 8,
             Self::Ask => 9,
+            Self::Reach => 10,
+            Self::Reached => 11,
             Self::Unknown(code) => code,
         }
     }
@@ -56,6 +63,8 @@ impl Verb {
             7 => Self::CloseAck,
             8 => Self::Tally,
             9 => Self::Ask,
+            10 => Self::Reach,
+            11 => Self::Reached,
             other => Self::Unknown(other),
         }
     }
@@ -124,7 +133,7 @@ pub struct Signal {
     /// The proven bound from ready to delivered, ns.
     pub bound_ns: u64,
     /// How many units the program handed over or left out before the close; in [`Verb::Connect`] on the
-    /// channels that this one continues.
+    /// channels that this one continues; in [`Verb::Reach`] the question's number.
     pub final_unit: u64,
     /// How many of these the program left out; only in [`Verb::Close`], in the place of the bound.
     pub left_out: u64,

@@ -166,7 +166,7 @@ proptest! {
     fn signals_read_back(
         verb in prop::sample::select(vec![
             Verb::Connect, Verb::Accept, Verb::Refuse, Verb::Opened, Verb::OpenedAck, Verb::Close,
-            Verb::CloseAck, Verb::Tally, Verb::Ask, Verb::Unknown(200),
+            Verb::CloseAck, Verb::Tally, Verb::Ask, Verb::Reach, Verb::Reached, Verb::Unknown(200),
         ]),
         (code, service, label, channel) in any::<(u8, u16, u16, u64)>(),
         (unit_octets_max, period_ns, bound_ns, final_unit) in any::<(u32, u32, u64, u64)>(),

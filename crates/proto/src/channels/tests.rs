@@ -8,7 +8,7 @@ use rota_wire::{FrameView, Key, Kind, Tally};
 
 mod refused;
 
-const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xb]);
+pub(super) const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xb]);
 const C: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xc]);
 /// Reports of counts are no closer to each other.
 const TALLY_EVERY: Span = Span::from_millis(1_000);
@@ -22,15 +22,15 @@ impl Payloads for Nothing {
 }
 
 /// The ledger of station 1 and its link.
-struct Ledger {
-    now: Instant,
-    link: Rether,
-    channels: Channels,
+pub(super) struct Ledger {
+    pub(super) now: Instant,
+    pub(super) link: Rether,
+    pub(super) channels: Channels,
 }
 
 impl Ledger {
     /// A plain segment of station 1, of B with number 2 and of C with number 3.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mac = MacAddr([2, 0, 0, 0, 0, 0xa]);
         let identity = Identity { node_id: 1, boot_id: 1, mac, name: "n1".to_owned() };
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
@@ -62,7 +62,7 @@ impl Ledger {
         self.channels.on_link_event(self.now, LinkEvent::MemberGone { mac, stopped: false }, &mut self.link);
     }
 
-    fn open(&mut self, to: MacAddr) -> ChannelId {
+    pub(super) fn open(&mut self, to: MacAddr) -> ChannelId {
         let period = self.link.settings().trt;
         let (service, unit_octets_max, room_octets, to) = (5, 100, 100, Destination::Station(to));
         let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic: true };
@@ -82,7 +82,7 @@ impl Ledger {
     }
 
     /// A channel that a station has opened to here.
-    fn opened_by(&mut self, from: MacAddr, channel: u64) -> ChannelId {
+    pub(super) fn opened_by(&mut self, from: MacAddr, channel: u64) -> ChannelId {
         self.channels.listen(Listener { id: channel, service: 5, from: None });
         self.hear(from, Verb::Connect, channel);
         let id = self.channels.incoming[self.channels.incoming.len() - 1].id;
@@ -92,12 +92,12 @@ impl Ledger {
     }
 
     /// The verbs that have left since it was asked last.
-    fn sent(&mut self) -> Vec<(MacAddr, Verb)> {
+    pub(super) fn sent(&mut self) -> Vec<(MacAddr, Verb)> {
         self.signals().into_iter().map(|(to, signal)| (to, signal.verb)).collect()
     }
 
     /// The signals that have left since it was asked last.
-    fn signals(&mut self) -> Vec<(MacAddr, Signal)> {
+    pub(super) fn signals(&mut self) -> Vec<(MacAddr, Signal)> {
         let (mut bytes, mut sent) = ([0; 1_600], Vec::new());
         loop {
             let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Nothing };

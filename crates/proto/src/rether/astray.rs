@@ -3,7 +3,8 @@
 //!
 //! Only missing frames show it: units that were sent and did not come (`channels/strays.rs`), and tokens that
 //! came only when they were sent again, to the group address. One of those is a lost frame. Four, each soon
-//! after the others used the address again, are a sign.
+//! after the others used the address again, are a sign. So are four questions of a sender, which asks while
+//! it uses the group address if frames for the own address arrive (`channels/reach.rs`).
 //!
 //! While the others use the group address, nothing shows whether the stranger goes on. So the address stays
 //! contested for a minute, and for twice as long each time that the signs come back, up to ten minutes.
@@ -25,8 +26,36 @@ const SOON: u16 = 8;
 const SOON_TIME: Span = Span::from_millis(60_000);
 /// So many are a sign.
 const STRAYS: u8 = 4;
+/// The same as `SOON` of questions, of which a sender asks several a second.
+const SOON_ASKED: u16 = 4;
 /// A list or token is later than so many cycles only where the ring stands.
 const HOLE_CYCLES: u64 = 2;
+
+/// Frames of one sort that came to this station's group address only.
+#[derive(Clone, Copy)]
+struct Strays {
+    /// How many came to its own address since one went astray.
+    since: u16,
+    strays: u8,
+    /// When the newest one did.
+    last: Instant,
+}
+
+impl Strays {
+    const NONE: Self = Self { since: u16::MAX, strays: 0, last: Instant::ZERO };
+
+    fn came(&mut self) {
+        self.since = self.since.saturating_add(1);
+    }
+
+    /// One went astray, behind at most so many that came; true when so many have that it is a sign.
+    fn went(&mut self, at: Instant, soon: u16) -> bool {
+        let soon = self.since <= soon && at.since(self.last) < SOON_TIME;
+        self.strays = if soon { self.strays + 1 } else { 1 };
+        (self.since, self.last) = (0, at);
+        self.strays >= STRAYS
+    }
+}
 
 /// Frames that did not reach this station.
 #[derive(Clone)]
@@ -43,11 +72,9 @@ pub(super) struct Astray {
     pub(super) afresh: bool,
     /// The stations whose newest token came to this station's own address.
     direct: StationSet,
-    /// Tokens to this station's own address since one went astray.
-    since: u16,
-    strays: u8,
-    /// When the newest one did.
-    last: Instant,
+    tokens: Strays,
+    /// The questions of senders whether frames arrive.
+    asked: Strays,
     /// The newest token that came in time but was read too late: its repetition is no sign.
     pub(super) expired: Option<Stamp>,
 }
@@ -62,9 +89,8 @@ impl Astray {
             came_to: MacAddr::BROADCAST,
             afresh: false,
             direct: StationSet::EMPTY,
-            since: u16::MAX,
-            strays: 0,
-            last: Instant::ZERO,
+            tokens: Strays::NONE,
+            asked: Strays::NONE,
             expired: None,
         }
     }
@@ -72,7 +98,7 @@ impl Astray {
     /// A ring forms: the tokens of an earlier one say nothing about it.
     pub(super) fn forget_tokens(&mut self) {
         self.told();
-        (self.since, self.strays, self.expired) = (u16::MAX, 0, None);
+        (self.tokens, self.expired) = (Strays { last: self.tokens.last, ..Strays::NONE }, None);
     }
 
     /// The others are told to use the group address: their next tokens come there, and none went astray.
@@ -85,7 +111,7 @@ impl Astray {
     fn token(&mut self, at: Instant, from: StationId, me: MacAddr, late: bool) -> bool {
         if self.came_to == me {
             self.direct.insert(from);
-            self.since = self.since.saturating_add(1);
+            self.tokens.came();
         }
         if self.came_to != me.own_group() || !(self.afresh || self.direct.contains(from)) {
             return false;
@@ -95,10 +121,7 @@ impl Astray {
             // Its sender used the group address for another reason.
             return false;
         }
-        let soon = self.since <= SOON && at.since(self.last) < SOON_TIME;
-        self.strays = if soon { self.strays + 1 } else { 1 };
-        (self.since, self.last) = (0, at);
-        self.strays >= STRAYS
+        self.tokens.went(at, SOON)
     }
 
     /// The end of the hold that begins now, or goes on.
@@ -108,7 +131,7 @@ impl Astray {
             self.hold = if doubles { (self.hold * 2).min(HOLD_MAX) } else { HOLD_MIN };
             self.until = now + self.hold;
         }
-        self.strays = 0;
+        (self.tokens.strays, self.asked.strays) = (0, 0);
         self.until
     }
 }
@@ -173,6 +196,18 @@ impl Rether {
     pub(super) fn note_expired(&mut self, from: StationId, stamp: Stamp) {
         self.note_repeated(from);
         self.contested.astray.expired = Some(stamp);
+    }
+
+    /// A sender's question came to this station's own address.
+    pub(crate) fn note_asked(&mut self) {
+        self.contested.astray.asked.came();
+    }
+
+    /// A sender's question came to this station's group address only.
+    pub(crate) fn note_asked_again(&mut self, now: Instant) {
+        if self.contested.astray.asked.went(now, SOON_ASKED) {
+            self.contest_astray(now);
+        }
     }
 
     /// Units for this station were sent while the ring lived and did not come, or tokens came only again.

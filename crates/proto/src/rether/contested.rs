@@ -52,6 +52,8 @@ struct Rival {
     named: Instant,
     /// The same of frames that went astray.
     astray: Instant,
+    /// Until then its station says that frames go astray, or may do so.
+    doubted: Instant,
 }
 
 /// Which addresses are contested, this station's own among them.
@@ -125,7 +127,7 @@ impl Contested {
             let quietest = (0..self.rivals.len()).min_by_key(|at| self.rivals[*at].until);
             quietest.map(|at| self.rivals.swap_remove(at));
         }
-        self.rivals.push(Rival { mac, sign, until, named, astray });
+        self.rivals.push(Rival { mac, sign, until, named, astray, doubted: Instant::ZERO });
         true
     }
 }
@@ -200,6 +202,28 @@ impl Rether {
         self.contested.untold = true;
     }
 
+    /// A unit for this station did not come: the others use its group address for a while, in which its
+    /// sender finds out if frames for the own address go astray.
+    pub(crate) fn doubt_own(&mut self, now: Instant) {
+        self.counters.addresses_doubted += u64::from(self.sign_of(self.me.mac).is_none());
+        // What comes to the group address now is no further sign.
+        self.contested.doubted = self.contested.doubted.max(now + QUIET * 3);
+        self.contest_own(now, Sign::Repeated);
+    }
+
+    /// True if a station has said that frames for this address, its own, go astray or may do so.
+    pub(crate) fn is_doubted(&self, now: Instant, mac: MacAddr) -> bool {
+        self.contested.rivals.iter().any(|rival| rival.mac == mac && now < rival.doubted)
+    }
+
+    /// The doubt goes on.
+    pub(crate) fn doubt(&mut self, now: Instant, mac: MacAddr) {
+        self.contest(now, mac, Sign::Repeated);
+        if let Some(rival) = self.contested.rivals.iter_mut().find(|rival| rival.mac == mac) {
+            rival.doubted = rival.until;
+        }
+    }
+
     /// Frames for this station's own address go astray; it says so until then.
     pub(super) fn contest_own_until(&mut self, now: Instant, until: Instant) {
         self.contest_until(now, self.me.mac, Sign::Astray, until);
@@ -267,10 +291,12 @@ impl Rether {
     /// A station says of itself that others use its address.
     pub(super) fn hear_sign(&mut self, now: Instant, mac: MacAddr, answers: u64) {
         match answers {
-            USED => self.contest(now, mac, Sign::Forged),
+            USED => return self.contest(now, mac, Sign::Forged),
             ASTRAY => self.contest(now, mac, Sign::Astray),
-            DOUBTED => self.contest(now, mac, Sign::Repeated),
-            _ => {}
+            DOUBTED => {}
+            _ => return,
         }
+        self.doubt(now, mac);
+        self.event(LinkEvent::Doubted { mac });
     }
 }

@@ -235,6 +235,8 @@ pub struct Counters {
     pub tokens_unsound: u64,
     /// Addresses of stations that strangers began to use.
     pub addresses_contested: u64,
+    /// How often lost units made this station have the others use its group address for some seconds.
+    pub addresses_doubted: u64,
     /// Answers, notices and newcomers beyond the budgets of actions that others can cause.
     pub over_budget: u64,
     /// Questions to senders whose true frames may count as replays here.

@@ -11,7 +11,7 @@ use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, Claim, ClaimGrant, ETHERNET_HEADER_OCTETS, Generation, JoinAnswer, Kind, LINK_HEADER_OCTETS,
     LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Report, Signal, Switch, SwitchAck, TAG_OCTETS, Tally,
-    Token, emit_frame,
+    Token, Verb, emit_frame,
 };
 
 /// A frame to write. What depends on the moment is filled in when it is written.
@@ -168,7 +168,13 @@ impl Rether {
             }
             Pending::Signal { to, signal } => {
                 let proof = if self.in_ring() { Proof::Counted } else { Proof::Bootstrap };
-                (self.members.numbered(*to)?.mac, Kind::Signal, proof, signal.emit(body))
+                let (to, octets) = (self.members.numbered(*to)?.mac, signal.emit(body));
+                if signal.verb == Verb::Reach {
+                    // It asks for one of the two addresses.
+                    let way = if signal.code == 0 { to } else { to.own_group() };
+                    return self.seal_to(frame, way, Kind::Signal, PayloadKind::None, proof, octets);
+                }
+                (to, Kind::Signal, proof, octets)
             }
             Pending::Report => {
                 let proof = if self.in_ring() { Proof::Counted } else { Proof::Bootstrap };
@@ -186,6 +192,19 @@ impl Rether {
 
     /// Completes a frame whose body stands in the buffer. `None` when its key is gone.
     pub(super) fn seal(
+        &mut self,
+        frame: &mut FrameBuf<'_>,
+        to: MacAddr,
+        kind: Kind,
+        payload: PayloadKind,
+        proof: Proof,
+        octets: usize,
+    ) -> Option<Output> {
+        self.seal_to(frame, self.contested.way_to(to), kind, payload, proof, octets)
+    }
+
+    /// The same to this address, contested or not.
+    fn seal_to(
         &mut self,
         frame: &mut FrameBuf<'_>,
         to: MacAddr,
@@ -228,7 +247,6 @@ impl Rether {
             seq: stamp.seq,
         };
         let ether_type = self.settings.ether_type;
-        let to = self.contested.way_to(to);
         let len = emit_frame(frame.bytes, to, self.me.mac, ether_type, &header, octets, key);
         self.tally.count_sent(kind.class(), len);
         Some(Output::Transmit { port: self.port, len: len as u16 })

@@ -91,6 +91,11 @@ pub enum LinkEvent {
         /// No station hears the stranger.
         astray: bool,
     },
+    /// A station says that frames for its own address go astray, or may do so.
+    Doubted {
+        /// Which.
+        mac: MacAddr,
+    },
     /// A station is left out for what it did.
     Struck(Excluded),
     /// The others have declared this station dead.
