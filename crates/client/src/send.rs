@@ -87,6 +87,14 @@ struct Before {
     unknown: u64,
 }
 
+/// Of the units that a program left out and handed over, those behind the end of the channel, which had so
+/// many units; so many handed over ones neither left nor waited then.
+fn beyond((left_out, written): (u64, u64), units: u64, handed_over: u64) -> (u64, u64) {
+    let beyond = left_out.saturating_add(written).saturating_sub(units);
+    let handed_over = handed_over.min(beyond);
+    ((beyond - handed_over).min(left_out), handed_over)
+}
+
 /// The sending end of an admitted channel. Dropping it without [`SendChannel::close`] frees the
 /// reservation and tells the receiver that the sender died.
 pub struct SendChannel {
@@ -132,10 +140,11 @@ impl SendChannel {
     /// are no units of the channel, and neither node counts them.
     fn beyond(&self) -> (u64, u64) {
         let ClientSource { ring, board, .. } = &self.source;
-        let all = ring.written().saturating_add(ring.left_out());
-        let beyond = board.final_units().map_or(0, |units| all.saturating_sub(units));
-        let left_out = beyond.min(ring.left_out());
-        (left_out, (beyond - left_out).min(ring.written().saturating_sub(board.units_sent())))
+        board.final_units().map_or((0, 0), |units| {
+            let of_channel = board.units_sent().saturating_add(board.unsent());
+            let handed_over = ring.written().saturating_sub(of_channel);
+            beyond((ring.left_out(), ring.written()), units, handed_over)
+        })
     }
 
     /// The channel's id.
@@ -491,5 +500,22 @@ impl AsFd for SendChannel {
     /// The channel's control connection: readable when the channel or the node ends.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.session.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A channel had 8 units that left, 2 that waited and 3 left out. Units that its program handed over
+    /// behind the end made those fewer that it had left out before: each end stated another number.
+    #[test]
+    fn units_behind_the_end_are_told_apart() {
+        for (left_out, handed_over) in [(0, 0), (0, 1), (5, 0), (5, 1)] {
+            let ring = (3 + left_out, 8 + 2 + handed_over);
+            assert_eq!(beyond(ring, 13, handed_over), (left_out, handed_over));
+        }
+        assert_eq!(beyond((u64::MAX, u64::MAX), 0, u64::MAX), (0, u64::MAX));
+        assert_eq!(beyond((1, 2), u64::MAX, 2), (0, 0));
     }
 }
