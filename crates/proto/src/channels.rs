@@ -202,6 +202,8 @@ struct Outgoing {
     silent: bool,
     /// Its receiver's node has told of the end, and before that of every unit that was not as promised.
     confirmed: bool,
+    /// It has counted the end that was stated to it: its counts have the units that never left.
+    counted: bool,
     /// It asks only for the contract that would be granted, see [`Channels::probe`].
     probe: bool,
     tries: u8,
@@ -375,6 +377,7 @@ impl Channels {
             refusal: None,
             silent: false,
             confirmed: false,
+            counted: false,
             probe: false,
             tries: 0,
             again: now,

@@ -187,7 +187,8 @@ impl Incoming {
 impl Outgoing {
     /// Takes the counts that its receiver reports; true if they are news.
     pub(super) fn hear(&mut self, signal: &Signal) -> bool {
-        self.confirmed |= confirms(signal);
+        self.counted |= confirms(signal);
+        self.confirmed |= self.counted;
         // An older report, overtaken by a newer one, has smaller counts: no count of lost units falls, and
         // one of units in part falls only where they are lost then.
         let (said, known) = (&signal.tally, &self.meter.tally);

@@ -98,7 +98,7 @@ impl Outgoing {
     /// Where it fell silent only those have come that it had counted in its last report.
     pub(super) fn final_tally(&self) -> Tally {
         let Stated { units: all, left_out, unsent } = self.final_stated();
-        let tally = if self.confirmed {
+        let tally = if self.counted {
             with_lost(self.meter.tally, left_out.saturating_add(unsent))
         } else {
             // Earlier reports have units that the wire lost, and none that never left.

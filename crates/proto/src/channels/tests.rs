@@ -7,6 +7,7 @@ use rota_units::{BitRate, Octets};
 use rota_wire::{FrameView, Key, Kind, Tally};
 
 mod refused;
+mod unsent;
 
 pub(super) const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xb]);
 const C: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xc]);
