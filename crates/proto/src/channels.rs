@@ -204,6 +204,7 @@ struct Outgoing {
     confirmed: bool,
     /// It has counted the end that was stated to it: its counts have the units that never left.
     counted: bool,
+    began: Instant,
     /// It asks only for the contract that would be granted, see [`Channels::probe`].
     probe: bool,
     tries: u8,
@@ -378,6 +379,7 @@ impl Channels {
             silent: false,
             confirmed: false,
             counted: false,
+            began: now,
             probe: false,
             tries: 0,
             again: now,

@@ -30,9 +30,9 @@ pub(super) struct Meter {
     /// The unit that waits in the sender's ring: its octets, and its schedule.
     offered: u32,
     due: Instant,
-    /// The number after the last unit that was offered, and the schedule of the first one.
+    /// The number after the last unit that was offered, and the earliest and the latest schedule.
     handed: u64,
-    first_due: Option<Instant>,
+    dues: Option<(Instant, Instant)>,
 }
 
 impl Meter {
@@ -58,7 +58,8 @@ impl Meter {
     pub(super) fn offer(&mut self, unit: &UnitRef) {
         (self.offered, self.due) = (unit.octets, Instant::from_nanos(unit.schedule_ns));
         self.handed = self.handed.max(unit.number.saturating_add(1));
-        self.first_due.get_or_insert(self.due);
+        let (earliest, latest) = self.dues.unwrap_or((self.due, self.due));
+        self.dues = Some((earliest.min(self.due), latest.max(self.due)));
     }
 
     /// Units that were offered, those left out before them included.
@@ -66,9 +67,9 @@ impl Meter {
         self.handed
     }
 
-    /// The schedule of the unit that was offered first.
-    pub(super) fn first_due(&self) -> Option<Instant> {
-        self.first_due
+    /// The earliest and the latest schedule of a unit that was offered.
+    pub(super) fn dues(&self) -> Option<(Instant, Instant)> {
+        self.dues
     }
 
     /// The schedule of the unit that was offered last.

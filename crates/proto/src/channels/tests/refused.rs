@@ -40,3 +40,27 @@ fn counts_that_contradict_the_sender_are_refused() {
         |event: &ChannelEvent| matches!(event, ChannelEvent::Closed { tally, .. } if all(tally) == 10);
     assert!(told.iter().any(ended), "{told:?}");
 }
+
+/// A receiver takes the unit that left longest before its schedule for the quickest, and the others for late.
+/// Such a true report was refused.
+#[test]
+fn counts_of_units_that_left_before_their_schedules_are_believed() {
+    let second = Span::from_millis(1_000);
+    for (dues, after) in [([5, 1], 2), ([60, 60], 5)] {
+        let mut ledger = Ledger::new();
+        let out = ledger.open(B);
+        for (number, due) in dues.into_iter().enumerate() {
+            let schedule_ns = (ledger.now + second * due).as_nanos();
+            let unit = UnitRef { number: number as u64, octets: 9, schedule_ns, left_out: 0 };
+            ledger.channels.note_offer(out, &unit);
+        }
+        ledger.now += second * after;
+        let tally = Tally { units: 2, late: 1, latest_by_ns: 4_900_000_000, ..Tally::default() };
+        let told = |tally| Signal { tally, ..Signal::new(Verb::Tally, out.0, 1) };
+        ledger.channels.on_signal(ledger.now, B, &told(tally), &mut ledger.link);
+        assert_eq!(ledger.channels.outgoing[0].meter.tally, tally, "{dues:?}");
+        let lie = told(Tally { latest_by_ns: 60_000_000_000, ..tally });
+        ledger.channels.on_signal(ledger.now, B, &lie, &mut ledger.link);
+        assert_eq!(ledger.link.counters().tallies_refused, 1, "{dues:?}");
+    }
+}
