@@ -45,7 +45,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.rings.reported = at;
         for heard in self.node.reports().channels().iter().filter(|heard| heard.at >= since) {
             let channel = heard.said.channel;
-            let to = self.rings.sources.iter().find(|source| source.channel.0 == channel);
+            let to = self.rings.sources.iter_mut().find(|source| source.channel.0 == channel);
             let Some(source) = to.filter(|_| !heard.said.sending) else { continue };
             let reported = source.reported(heard, own);
             let board = &source.memory.board;

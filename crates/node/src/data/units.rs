@@ -33,6 +33,8 @@ pub(super) struct Source {
     numbers: Numbers,
     /// Units left out by the program of which the machine knows at least.
     left_out_stated: u64,
+    /// The newest report for monitors that was taken.
+    reported_at: Instant,
     /// The ring was empty when it was last looked at: its next unit is handed over after that.
     is_empty: bool,
     /// The opening of the channel: no unit is due before it.
@@ -105,7 +107,8 @@ impl Source {
         token: u64,
         since: Instant,
     ) -> Self {
-        let (offered, numbers, is_empty, slot_at) = (None, Numbers::default(), true, Instant::ZERO);
+        let (offered, numbers, is_empty) = (None, Numbers::default(), true);
+        let (slot_at, reported_at) = (Instant::ZERO, Instant::ZERO);
         Self {
             channel,
             peer,
@@ -114,6 +117,7 @@ impl Source {
             offered,
             numbers,
             left_out_stated: 0,
+            reported_at,
             is_empty,
             since,
             sent: 0,
@@ -123,12 +127,15 @@ impl Source {
     }
 
     /// The units that this report for monitors states as come, if it is of the receiver's station and was
-    /// made since the channel opened; 0 otherwise. Another station's word about this channel counts for
+    /// made since the channel opened; 0 otherwise, and where it was taken before: the receiver may have told
+    /// since that some of these units were not read. Another station's word about this channel counts for
     /// nothing.
-    pub(super) fn reported(&self, heard: &HeardChannel, own: MacAddr) -> u64 {
+    pub(super) fn reported(&mut self, heard: &HeardChannel, own: MacAddr) -> u64 {
         let is_other_end = Some(heard.mac) == self.peer && heard.peer == Some(own) && !heard.said.sending;
         let is_it = is_other_end && heard.said.channel == self.channel.0 && heard.at >= self.since;
-        if is_it { heard.said.units } else { 0 }
+        let is_new = is_it && heard.at > self.reported_at;
+        self.reported_at = if is_new { heard.at } else { self.reported_at };
+        if is_new { heard.said.units } else { 0 }
     }
 
     /// The units that the program has handed over or left out, those included that wait.
