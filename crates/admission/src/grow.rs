@@ -311,4 +311,17 @@ mod tests {
         assert!(shared > alone, "{shared} {alone}");
         assert_eq!(two.bound.minus(one.bound), shared.minus(alone));
     }
+
+    /// In a ring without periodic sessions a unit waits until the last slot of its session has come.
+    #[test]
+    fn the_bound_of_a_session_without_a_period_runs_to_its_last_slot() {
+        let params = params();
+        let slot = |station| Slot { station, tht: Span::from_millis(4), periodic: false };
+        let slots = [slot(1), slot(2), slot(3), slot(1)];
+        let asked = Request { periodic: false, ..request(5_744) };
+        let part = |index| Part { index, share: Octets::new(2_872) };
+        let bound = |parts: &[Part]| standing(&slots, parts, &asked, &params).bound;
+        assert_eq!(bound(&[part(0), part(3)]), bound(&[part(3)]));
+        assert_eq!(bound(&[part(3)]).minus(bound(&[part(0)])), Span::from_millis(12));
+    }
 }

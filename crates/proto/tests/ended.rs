@@ -196,3 +196,17 @@ fn a_joiner_of_an_epoch_that_leads_nowhere_does_not_change_the_ring_s() {
         assert_eq!(rig.node.link().mode_epoch(), if adopts { said } else { ring });
     }
 }
+
+/// Its claim comes when T_w is over, at latest, and its answers may be lost: until then its word is wrong.
+#[test]
+fn the_memory_of_an_ended_ring_lasts_until_a_station_that_missed_it_has_claimed() {
+    let (mut rig, ring) = back_in_plain();
+    let silence = rig.settings.silence(3);
+    for _ in 0..12 {
+        rig.announce(1, StationState::Plain);
+        rig.announce(3, StationState::Plain);
+        rig.run(silence.div_down(8));
+    }
+    says_ring(&mut rig, 1, ring);
+    assert_eq!(rig.state(), "plain");
+}

@@ -6,6 +6,7 @@ use crate::{Identity, PortId, Settings};
 use rota_units::{BitRate, Octets};
 use rota_wire::{FrameView, Key, Kind, Tally};
 
+mod ends;
 mod refused;
 mod unsent;
 

@@ -102,3 +102,47 @@ impl Rether {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Identity, PortId, Settings};
+    use rota_units::{BitRate, Octets};
+    use rota_wire::Key;
+
+    const SILENT: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xb]);
+
+    /// The cycle master of a ring whose list calls station 2 dead.
+    fn master(now: Instant) -> Rether {
+        let mac = MacAddr([2, 0, 0, 0, 0, 0xa]);
+        let identity = Identity { node_id: 1, boot_id: 1, mac, name: "n1".to_owned() };
+        let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+        let mut link = Rether::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
+        link.station = 1;
+        link.meet(now, 2, SILENT);
+        link.enter_ring(now);
+        let mut list = link.empty_token();
+        list.dead.insert(2);
+        link.list = Some(list);
+        link.outbox.clear();
+        link
+    }
+
+    #[test]
+    fn a_station_that_waits_is_told_the_rest_of_its_wait_four_times_a_second_at_most() {
+        let (ms, now) = (Span::from_millis, Instant::from_nanos(1));
+        let mut link = master(now);
+        let record = link.record_of(now, SILENT);
+        (record.deaths, record.wait, record.until) = (5, ms(4_000), now + ms(4_000));
+        let mut told = Vec::new();
+        for at in (0..1_000).step_by(10) {
+            link.answer_held_off(now + ms(at), SILENT);
+            while let Some(pending) = link.outbox.pop_front() {
+                let Pending::JoinAnswer { to: SILENT, answer } = pending else { panic!("{pending:?}") };
+                assert_eq!((answer.verdict, answer.silences), (Verdict::HeldOff, 5));
+                told.push((at, answer.left_ms));
+            }
+        }
+        assert_eq!(told, [(0, 4_000), (250, 3_750), (500, 3_500), (750, 3_250)]);
+    }
+}

@@ -665,3 +665,26 @@ pub(super) enum Step {
     /// The next stage may act at once.
     On,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Identity, PortId, Settings};
+    use rota_units::BitRate;
+    use rota_wire::{Key, MacAddr};
+
+    /// Of two visits signalling has one at most: one that has sent others too is none of those.
+    #[test]
+    fn a_visit_that_has_sent_others_is_none_of_signalling() {
+        let identity = Identity { node_id: 1, boot_id: 1, mac: MacAddr([2; 6]), name: "n1".to_owned() };
+        let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+        let link = Rether::new(Instant::ZERO, PortId(0), identity, &Key::new([1; 32]), settings, 1);
+        let after = |visit: &[bool]| {
+            let send = |(left, sent), is_signal: &bool| link.with_frame(*is_signal, 100, left, sent);
+            visit.iter().try_fold((3, Sent::Nothing), send)
+        };
+        assert!(matches!(after(&[true, true]), Some((2, Sent::Signalling(_)))));
+        assert!(matches!(after(&[true, false]), Some((1, Sent::Others(_)))));
+        assert!(matches!(after(&[false, true]), Some((1, Sent::Others(_)))));
+    }
+}

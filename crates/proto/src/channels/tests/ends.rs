@@ -1,0 +1,86 @@
+//! What both nodes keep of channels that end, and of intervals that have ended.
+
+use super::*;
+
+#[test]
+fn a_sender_whose_last_units_wait_answers_that_its_channel_goes_on() {
+    for state in [Sending::Open { acknowledged: true }, Sending::Draining] {
+        let mut ledger = Ledger::new();
+        let sent = ledger.open(B);
+        ledger.channels.outgoing[0].state = state;
+        ledger.sent();
+        ledger.hear(B, Verb::Ask, sent.0);
+        assert_eq!(ledger.sent(), [(B, Verb::Opened)], "{:?}", ledger.channels.outgoing[0].state);
+    }
+}
+
+/// A sender repeats its close, and takes as come what an unknown channel's receiver does not deny.
+#[test]
+fn the_counts_of_a_lossy_channel_are_kept_longer_than_those_of_whole_ones() {
+    let mut ledger = Ledger::new();
+    let lost = |ledger: &mut Ledger, channel, final_unit| {
+        ledger.sent();
+        let close = Signal { final_unit, ..Signal::new(Verb::Close, channel, 1) };
+        ledger.channels.on_signal(ledger.now, B, &close, &mut ledger.link);
+        let ack = ledger.signals().into_iter().find(|(_, sent)| sent.verb == Verb::CloseAck);
+        ack.expect("an answer").1.tally.lost
+    };
+    ledger.opened_by(B, 70);
+    assert_eq!(lost(&mut ledger, 70, 9), 9);
+    for channel in 100..=100 + ENDED_MAX as u64 {
+        ledger.opened_by(B, channel);
+        assert_eq!(lost(&mut ledger, channel, 0), 0);
+    }
+    assert_eq!(ledger.channels.ended.len(), ENDED_MAX);
+    assert_eq!(lost(&mut ledger, 70, 9), 9, "it is no whole one that made room");
+}
+
+#[test]
+fn of_more_ends_than_a_sender_can_keep_the_newest_are_repeated() {
+    let mut ledger = Ledger::new();
+    let ids: Vec<ChannelId> = (0..=ENDED_MAX).map(|_| ledger.open(B)).collect();
+    for channel in &mut ledger.channels.outgoing {
+        channel.contract.bound = Span::from_millis(40);
+        (channel.state, channel.tries) = (Sending::Closing, u8::MAX);
+    }
+    ledger.channels.remember_unheard();
+    ledger.channels.outgoing.clear();
+    let mut answers = |id: ChannelId| {
+        ledger.sent();
+        ledger.hear(B, Verb::Ask, id.0);
+        ledger.sent()
+    };
+    assert_eq!(answers(ids[0]), [], "the oldest has made room");
+    for id in &ids[1..] {
+        let [(_, Verb::Close)] = answers(*id)[..] else { panic!("{id:?} is forgotten") };
+    }
+}
+
+#[test]
+fn the_recent_delay_of_a_report_is_the_longest_of_its_interval_only() {
+    let mut ledger = Ledger::new();
+    ledger.opened_by(B, 70);
+    let mut number = 0;
+    let mut interval = |delays: &[u64]| {
+        for delay in delays {
+            let unit = crate::io::UnitDescriptor {
+                number,
+                unit_octets: 9,
+                fragment: 0,
+                fragment_offset: 0,
+                last: true,
+                schedule_ns: 1_000,
+                arrived: Some(Instant::from_nanos(1_000 + delay)),
+                left_out: 0,
+            };
+            number += 1;
+            ledger.channels.incoming[0].meter.fragment(&unit, 9, true, Span::ZERO);
+        }
+        ledger.channels.next_interval();
+        let said = ledger.channels.report_of(0, &ledger.link).expect("one end");
+        (said.delay_recent_ns, said.delay_max_ns)
+    };
+    assert_eq!(interval(&[300, 700, 500]), (700, 700));
+    assert_eq!(interval(&[200]), (200, 700));
+    assert_eq!(interval(&[]), (0, 700), "nothing came");
+}
