@@ -445,7 +445,8 @@ fn late(last: &Look, look: &Look) -> Vec<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rota_shm::MismatchRow;
+    use crate::incidents::Incidents;
+    use rota_shm::{MismatchRow, TraceEvent, TraceFile, TraceReader, TraceRecord, TraceVerdict};
 
     /// The log said nothing when the timers changed.
     #[test]
@@ -574,6 +575,30 @@ mod tests {
         stalled.stalls_elsewhere.insert(0x0200_0000_0002, (2, 60_000_000));
         assert_eq!(kinds(&calm, &stalled), ["host_stall"]);
         assert!(causes(&calm, &stalled)[0].sentence.contains("the host of n2"));
+    }
+
+    #[test]
+    fn an_incident_of_a_program_does_not_name_what_happened_elsewhere() {
+        let at = Instant::from_nanos(9_000_000_000);
+        let mut after = look(&[]);
+        after.foreign = (9_000, 0x0200_0000_0004);
+        let timers = TimersTold { configured: Span::ZERO, watch: Span::ZERO, death_ns: 0, at };
+        let looks = VecDeque::from([(Instant::ZERO, look(&[])), (at, after)]);
+        let journal = Journal { reader: None, rows: Monitor::default(), looks, next: at, timers };
+        for (verdict, kinds) in [(TraceVerdict::Late, "foreign_sender"), (TraceVerdict::LeftOut, "left_out")]
+        {
+            let mut file = TraceFile::create(8, 0, 0x88b5).unwrap();
+            let log = TraceReader::open(file.descriptor().try_clone_to_owned().unwrap()).unwrap();
+            let (event, at_ns) = (TraceEvent::Missed, at.as_nanos());
+            let none = TraceRecord { extra: [14, 0, 0], ..TraceRecord::default() };
+            let index = file.push(&TraceRecord { event, verdict, at_ns, ..none });
+            let mut incidents = Incidents::new(Some(log));
+            incidents.begin(at, index);
+            incidents.turn(at + Span::from_millis(300));
+            incidents.explain(at + Span::from_millis(300), &journal);
+            let found = incidents.list().remove(0).causes;
+            assert_eq!(found.iter().map(|cause| &*cause.kind).collect::<Vec<_>>(), [kinds]);
+        }
     }
 
     #[test]

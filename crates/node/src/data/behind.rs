@@ -96,6 +96,17 @@ mod tests {
     }
 
     #[test]
+    fn after_an_empty_queue_the_next_stall_puts_timers_off_again() {
+        let mut behind = Behind::default();
+        behind.read(Some(ms(3)), ms(1_003));
+        behind.read(Some(ms(4)), ms(1_104));
+        assert!(behind.may_judge(), "for as long as it may be");
+        behind.read_all();
+        behind.read(Some(ms(2_000)), ms(2_050));
+        assert!(!behind.may_judge(), "another stall");
+    }
+
+    #[test]
     fn frames_that_are_always_late_put_timers_off_only_once() {
         for (late, longest) in [(50, 50..=50), (5_000, 100..=101)] {
             let mut behind = Behind::default();

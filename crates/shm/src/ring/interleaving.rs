@@ -123,6 +123,9 @@ fn a_reader_overtaken_at_any_access_never_mixes_units() {
             let counts = reader.counts();
             assert_eq!(delivered + counts.lost_units, 2 + burst, "burst {burst}, access {at}: {counts:?}");
             assert_eq!(reader.expected(), 2 + burst);
+            // Each unit has two fragments, and a hole is one of them.
+            let (read, pushed) = (2 * delivered - in_part, 2 * (1 + burst));
+            assert_eq!(read + counts.overrun_fragments, pushed, "burst {burst}, access {at}: {counts:?}");
         }
     }
 }

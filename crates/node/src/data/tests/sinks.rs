@@ -15,6 +15,7 @@ struct Station {
     data: Data<InProcessDevice, NoGate>,
     control: ControlEnd,
     heard: Vec<ChannelEvent>,
+    log: TraceReader,
     /// The channel that it asked for.
     asked: Option<ChannelId>,
 }
@@ -22,14 +23,16 @@ struct Station {
 impl Station {
     fn new(name: &str, segment: &Segment, last: u8) -> Self {
         let rate = BitRate::from_mbit(100);
-        let spec = spec(name, Settings::ethernet(rate, Octets::new(150_000)));
+        let report = Span::from_millis(100);
+        let spec = spec(name, Settings { report, ..Settings::ethernet(rate, Octets::new(150_000)) });
         let device = segment.port([2, 0, 0, 0, 0, last], 1_500).expect("a timer");
         let (control, end) = Wiring::pair().expect("two ends");
         let (_, published, _) = counters::file().expect("memory");
-        let made =
-            Data::new(&spec, device, NoGate, end, Files { published, log: None, wills: Wills::default() });
-        let Ok(data) = made else { panic!("a station") };
-        Self { data, control, heard: Vec::new(), asked: None }
+        let file = TraceFile::create(64, 0, 0x88b5).expect("memory");
+        let log = TraceReader::open(file.descriptor().try_clone_to_owned().expect("a copy")).expect("a log");
+        let files = Files { published, log: Some(file), wills: Wills::default() };
+        let Ok(data) = Data::new(&spec, device, NoGate, end, files) else { panic!("a station") };
+        Self { data, control, heard: Vec::new(), log, asked: None }
     }
 
     fn turn(&mut self) {
@@ -218,4 +221,49 @@ fn of_two_stations_of_one_name_the_one_that_lives_is_meant() {
     }
     assert_eq!(meant(members, "b", |_| true).map(|member| member.mac), Some(members[0].mac));
     assert!(meant(members, "c", |_| false).is_none());
+}
+
+/// A report has the time at which its frame came, and programs may have been told of others since then.
+#[test]
+fn a_report_that_waited_before_it_was_taken_is_told_to_the_program() {
+    let mut lan = Lan::new();
+    let (there, here) = lan.comes();
+    lan.attach(here);
+    lan.until("it opens", |lan| lan.sender.took(opened));
+    let (mut program, memory) = source(SHORT);
+    program.ring.try_write(b"one", now()).expect("room");
+    lan.sender.control.say(Command::AttachSource { channel: there, memory });
+    let reported = |lan: &mut Lan| {
+        let heard = lan.sender.data.node.reports().channels().iter();
+        heard.filter(|heard| heard.said.units > 0 && !heard.said.sending).map(|heard| heard.at).next()
+    };
+    let at = lan.until("its receiver reports it", reported);
+    // On a busy machine the unit may have been late, which its receiver tells by itself.
+    lan.sender.data.rings.sources[0].memory.board.set_tally(&rota_shm::ChannelTally::default());
+    let told = at + Span::from_millis(150);
+    lan.sender.data.rings.reported = told;
+    lan.sender.data.tell_reports(told);
+    assert_eq!(program.board.tally().units, 1);
+}
+
+#[test]
+fn the_log_names_the_first_of_the_units_that_were_not_read() {
+    let mut lan = Lan::new();
+    let (_, here) = lan.comes();
+    lan.attach(here);
+    let Station { data, log, .. } = &mut lan.receiver;
+    for number in 0..u64::from(SHAPE.slots) + 2 {
+        let unit = rota_shm::UnitDescriptor { number, last: true, unit_octets: 3, ..Default::default() };
+        assert!(data.sinks[0].memory.ring.push(&unit, b"one"));
+        data.note_unread(0);
+    }
+    data.abort(now(), here);
+    let mut into = [0; TRACE_SNAP_OCTETS];
+    let told = std::iter::from_fn(|| {
+        let (_, record) = log.next(&mut into)?.ok()?;
+        Some((record.verdict, record.number, record.extra[0]))
+    });
+    let told: Vec<_> = told.filter(|(verdict, ..)| *verdict == TraceVerdict::Unread).collect();
+    let unread = |first, units| (TraceVerdict::Unread, first, units);
+    assert_eq!(told, [unread(0, 1), unread(1, 1), unread(2, 8)]);
 }
