@@ -120,6 +120,13 @@ mod tests {
         assert!(said.exit == Exit::Failed && said.sentence.contains("not confirmed: of 37 units 7 unknown"));
     }
 
+    #[test]
+    fn the_sentence_counts_each_unit_in_the_sum_of_all() {
+        let came = ChannelTally { units: 30, lost: 3, incomplete: 2, ..ChannelTally::default() };
+        let said = end(&came, Rest { unsent: 0, unknown: 5 }, None, None).unwrap();
+        assert!(said.sentence.contains(": of 40 units 3 lost, 2 "), "{said:?}");
+    }
+
     /// A station with the key may say any number: `rota send` and `rota recv` panicked.
     #[test]
     fn no_number_of_the_other_end_is_too_large() {

@@ -292,6 +292,18 @@ mod tests {
         assert_eq!(habits.stalls_lately(at(20)), 0);
     }
 
+    /// The count of before the stalls stays known as long as they are news.
+    #[test]
+    fn a_stall_after_a_long_calm_is_news_for_ten_seconds() {
+        let mut habits = Habits::default();
+        for second in 1..=30 {
+            let at = Instant::ZERO + Span::from_millis(second * 1_000);
+            habits.look(at, if second < 8 { 4 } else { 6 });
+            let lately = if (8..=18).contains(&second) { 2 } else { 0 };
+            assert_eq!(habits.stalls_lately(at), lately, "second {second}");
+        }
+    }
+
     #[test]
     fn a_late_channel_is_worse_than_one_with_little_slack() {
         let channel = Channel {
