@@ -159,6 +159,7 @@ impl Bounds {
         // Whom the others have declared dead, as after three hogged tokens, no token visits until it rejoins.
         let link = link.filter(|link| !is_left_out(view, link.station()));
         let Some((link, list)) = link.and_then(|link| Some((link, link.list()?))) else {
+            self.emptied(view, host);
             self.waits[host] = Waits::default();
             return;
         };
@@ -191,6 +192,19 @@ impl Bounds {
         let others = others.filter(|(wait, _)| !is_excused(wait));
         late(view, host, any, "an ordinary visit", findings);
         late(view, host, others, "a visit that is not for signalling alone", findings);
+    }
+
+    /// A visit in which all that waits leaves ends a wait, too.
+    fn emptied(&mut self, view: &View<'_>, host: usize) {
+        let link = view.hosts[host].node.as_ref().map(|node| node.link());
+        let link = link.filter(|link| link.mode() == ModeName::Token && link.queued_frames() == 0);
+        let (Some(wait), Some(link)) = (self.waits[host].any, link) else { return };
+        let waited = view.now.since(wait.since);
+        let is_visit = link.counters().ordinary_visits != wait.visits;
+        let excused = view.windows.excuse(wait.since, view.now, usize::MAX, usize::MAX);
+        if is_visit && !excused && waited > self.worst.access {
+            (self.worst.access, self.worst.access_bound) = (waited, wait.bound);
+        }
     }
 
     /// From the first station that wants a ring to the first that is in one; or to plain Ethernet again.
