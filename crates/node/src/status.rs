@@ -27,7 +27,9 @@ pub(crate) fn refusal(mac: MacAddr, why: Verdict, here: bool) -> String {
         Verdict::Full => {
             "with one station more the reservations would break their promise; state more with --stations"
         }
-        Verdict::HeldOff => "it took more of the ring than its share, and has to wait",
+        Verdict::HeldOff => {
+            "it took more of the ring than its share, or sent outside its slots, and has to wait"
+        }
         Verdict::Prove | Verdict::Behind => "it has not answered a challenge",
     };
     if here {

@@ -557,6 +557,7 @@ impl Channels {
     fn reap(&mut self, over: impl Fn(&Outgoing) -> bool) {
         while let Some(at) = self.outgoing.iter().position(&over) {
             let channel = self.outgoing.swap_remove(at);
+            self.hand_on_asking(channel.peer, channel.reach.due);
             self.finish(&channel);
         }
     }

@@ -33,7 +33,7 @@ pub(super) struct Reach {
     number: u64,
     asked: Asked,
     /// When it goes on; none while nothing is asked.
-    due: Option<Instant>,
+    pub(super) due: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,10 +65,25 @@ impl Channels {
 
     /// Asks the receivers whose units go to their group addresses.
     pub(super) fn ask_reach(&mut self, now: Instant, link: &mut Rether) {
-        for channel in &mut self.outgoing {
-            if channel.reach.due.is_some_and(|due| now >= due) {
+        for at in 0..self.outgoing.len() {
+            let channel = &mut self.outgoing[at];
+            let Some(due) = channel.reach.due.filter(|due| now >= *due) else { continue };
+            if channel.is_open() {
                 channel.go_on_asking(now, link);
+            } else {
+                let peer = channel.peer;
+                channel.reach = Reach::default();
+                self.hand_on_asking(peer, Some(due));
             }
+        }
+    }
+
+    /// A channel that asked has ended: another one to that station goes on.
+    pub(super) fn hand_on_asking(&mut self, peer: MacAddr, due: Option<Instant>) {
+        let Some(due) = due else { return };
+        let mut to_it = self.outgoing.iter_mut().filter(|channel| channel.peer == peer && channel.is_open());
+        if let Some(channel) = to_it.next() {
+            channel.reach.due.get_or_insert(due);
         }
     }
 
@@ -118,24 +133,23 @@ impl Outgoing {
 
     /// The next question, or the last one again.
     fn go_on_asking(&mut self, now: Instant, link: &mut Rether) {
-        let (to, is_open) = (self.peer, self.is_open());
-        let reach = &mut self.reach;
+        let (to, reach) = (self.peer, &mut self.reach);
         let code = match reach.asked {
-            Asked::Nothing if is_open && link.is_doubted(now, to) => {
+            Asked::Nothing if link.is_doubted(now, to) => {
                 (reach.number, reach.asked) = (reach.number + 1, Asked::Once);
                 0
             }
-            Asked::Once if is_open => {
+            Asked::Once => {
                 reach.asked = Asked::Again;
                 AGAIN
             }
             // It is not reached at all, which other signs tell.
-            Asked::Again if is_open => {
+            Asked::Again => {
                 (reach.asked, reach.due) = (Asked::Nothing, Some(now + interval(to, link)));
                 return;
             }
-            _ => {
-                (reach.asked, reach.due) = (Asked::Nothing, None);
+            Asked::Nothing => {
+                reach.due = None;
                 return;
             }
         };
@@ -200,6 +214,27 @@ mod tests {
         }
         assert_eq!(wait(&mut ledger, Span::from_millis(2_000)), [], "the doubt is over");
         assert_eq!(ledger.channels.reach_deadline(), Instant::FAR);
+    }
+
+    /// The channel that asks is the first; when it ended, nobody asked any more.
+    #[test]
+    fn another_channel_goes_on_asking_when_the_one_that_asked_has_ended() {
+        let mut ledger = Ledger::new();
+        for _ in 0..2 {
+            ledger.open(B);
+        }
+        for channel in &mut ledger.channels.outgoing {
+            channel.state = Sending::Open { acknowledged: true };
+        }
+        ledger.link.doubt(ledger.now, B);
+        ledger.channels.on_doubted(ledger.now, B, &ledger.link);
+        ledger.channels.outgoing[0].state = Sending::Closing;
+        assert_eq!(wait(&mut ledger, SIGNAL_INTERVAL), [(B, 0, 1)], "the second one");
+        ledger.open(B);
+        ledger.channels.outgoing[2].state = Sending::Open { acknowledged: true };
+        let asker = ledger.channels.outgoing[1].id;
+        ledger.channels.reap(|channel| channel.id == asker);
+        assert_eq!(wait(&mut ledger, SIGNAL_INTERVAL), [(B, 0, 1)], "the third one");
     }
 
     #[test]

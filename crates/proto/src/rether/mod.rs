@@ -733,8 +733,9 @@ impl Rether {
         let Some(visit::Stage::Nrt { left, sent }) = self.hold.as_ref().map(|hold| hold.stage) else {
             return;
         };
-        // One longer than its entry said ends the visit.
-        let (left, with) = self.with_frame(false, octets, left, sent).unwrap_or((0, sent));
+        // One longer than its entry said takes the last place whole.
+        let whole = visit::Sent::Others(self.settings.link.frame_cost_max());
+        let (left, with) = self.with_frame(false, octets, left, sent).unwrap_or((0, whole));
         self.counters.visited(sent, with);
         self.stage(visit::Stage::Nrt { left, sent: with });
         self.tally.count_level(level, octets);

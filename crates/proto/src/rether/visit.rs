@@ -494,7 +494,7 @@ impl Rether {
 
     /// How many more frames a visit may send, and what it has sent, once a frame of so many octets has left;
     /// `None` when it may not. Frames that together take no longer than one full frame share its place:
-    /// signalling with signalling, others with others.
+    /// signalling with signalling before others, and behind the first other frame all with each other.
     pub(super) fn with_frame(
         &self,
         is_signalling: bool,

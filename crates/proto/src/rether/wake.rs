@@ -38,7 +38,7 @@ use rota_wire::{Phase, StationSet, Token};
 /// Octets of the shortest frame, from the destination address on.
 const FRAME_OCTETS_MIN: u16 = 60;
 
-/// A visit that sends more serves a bulk flow.
+/// A visit that takes the time of more full frames serves a bulk flow.
 const FEW_FRAMES: u32 = 4;
 
 /// Requests for a token at rest: this station's own, and as cycle master those of all.
@@ -163,7 +163,7 @@ impl Rether {
         self.wakes.asked.len() * 2 > usize::from(self.live_stations(token)).max(2)
     }
 
-    /// True if the visit that ends has sent a few frames and left none.
+    /// True if the visit that ends has sent as much as a few full frames and left none.
     pub(super) fn sends_few(&self) -> bool {
         let left = match &self.hold {
             Some(Hold { stage: Stage::Nrt { left, .. }, .. }) => *left,
