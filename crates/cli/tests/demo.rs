@@ -134,19 +134,27 @@ fn marked_processes(mark: &str) -> Vec<(String, String)> {
     all.collect()
 }
 
+/// The time that the host of this machine has taken from it so far, in hundredths of a second.
+fn stolen() -> u64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    stat.split_whitespace().nth(8).and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
 #[test]
 fn of_one_too_many_five_are_admitted_and_two_get_a_counter_offer() {
     let report = std::env::temp_dir().join(format!("rota-too-many-{}.html", std::process::id()));
     let out = report.to_str().unwrap();
+    let before = stolen();
     let run = demo(&["--load", "too-many", "--mode", "reserved", "--seconds", "2", "--json", "--out", out]);
     if !has_labs(&run) {
         return;
     }
     let _ = std::fs::remove_file(&report);
     let stderr = String::from_utf8_lossy(&run.stderr);
-    // The watcher does not see each moment in which the host takes a processor away: see the allowance below.
-    let is_broken = run.status.code() == Some(4);
-    assert!(run.status.success() || is_broken || stderr.contains("unfit to judge"), "{stderr}");
+    // The watcher does not see each moment in which the host takes a processor away: where it took a tenth of
+    // a second at least, the allowance below decides.
+    let was_taken = stolen() - before >= 10 && run.status.code() == Some(4);
+    assert!(run.status.success() || was_taken || stderr.contains("unfit to judge"), "{stderr}");
     let json: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
     let run = &json["runs"][0];
     let streams = run["streams"].as_array().unwrap();
