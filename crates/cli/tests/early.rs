@@ -22,7 +22,7 @@ fn stream(lab: &Lab, more: &[&str]) -> (Program, Program) {
     (sender, receiver)
 }
 
-/// What `send` says, whose units count once each.
+/// The counts of `send`, whose units count once each.
 fn sent(ended: &Ended) -> Value {
     let json = ended.json();
     let all = count(&json, "units") + count(&json, "lost") + count(&json, "incomplete");
@@ -80,8 +80,8 @@ fn units_of(line: &str) -> u64 {
     words[at - 1].parse().unwrap_or_else(|_| panic!("{line}"))
 }
 
-/// `send` counted units that it had left out around the end, and that stood in no node. What the receiver's
-/// node told when it was back reached nobody.
+/// `send` counted units that it had left out around the end, and that stood in no node. The receiver's node
+/// told its counts when it was back, and they reached nobody.
 #[test]
 fn both_ends_of_a_channel_count_the_same_units_when_the_receivers_node_stood_still() {
     let Some(lab) = Lab::without_nodes("early-still", 2, &[]) else { return };

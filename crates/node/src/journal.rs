@@ -165,7 +165,7 @@ impl Journal {
     }
 }
 
-/// What an incident knows by which its causes are ordered.
+/// The facts of an incident by which its causes are ordered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Beside {
     /// The address of the other end of its channel; 0 where it is not known.

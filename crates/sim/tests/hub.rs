@@ -98,7 +98,7 @@ fn on_a_shared_wire_the_token_is_acknowledged_first() {
     };
     let (first, behind) = (aborts(true), aborts(false));
     assert!(behind.0 > first.0 * 4, "{first:?} when acknowledged first, {behind:?} behind");
-    // What is left are stations that ask a resting holder for the token. They do so more often since small
+    // The rest are stations that ask a resting holder for the token. They do so more often since small
     // frames share a visit: their queues are empty in one, and the token rests again.
     assert_eq!(first.1, 0, "broken rules");
 }

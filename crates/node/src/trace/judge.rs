@@ -110,7 +110,7 @@ impl Judge {
     pub(super) fn end(&mut self, sent: Option<Stated>) -> [Option<Missed>; 3] {
         let found = std::mem::take(&mut self.follow).end(sent);
         let ((first, units), unsent) = (found.lost, sent.map_or(0, |sent| sent.unsent));
-        missed(&Followed { lost: (first, units.saturating_sub(unsent).max(found.left_out)), ..found })
+        missed(&Followed { lost: (first, units.saturating_sub(unsent)), ..found })
     }
 }
 

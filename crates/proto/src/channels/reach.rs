@@ -54,13 +54,7 @@ impl Channels {
 
     /// A receiver says that frames for its own address go astray, or may do so: the sender asks from now on.
     pub(super) fn on_doubted(&mut self, now: Instant, peer: MacAddr, link: &Rether) {
-        let mut to_it = self.outgoing.iter_mut().filter(|channel| channel.peer == peer && channel.is_open());
-        let first = to_it.next();
-        if let Some(channel) = first.filter(|first| first.reach.due.is_none())
-            && to_it.all(|other| other.reach.due.is_none())
-        {
-            channel.reach.due = Some(now + interval(peer, link));
-        }
+        self.hand_on_asking(peer, Some(now + interval(peer, link)));
     }
 
     /// Asks the receivers whose units go to their group addresses.
@@ -78,12 +72,14 @@ impl Channels {
         }
     }
 
-    /// A channel that asked has ended: another one to that station goes on.
+    /// The first open channel to that station asks at that time, if none to it asks already.
     pub(super) fn hand_on_asking(&mut self, peer: MacAddr, due: Option<Instant>) {
-        let Some(due) = due else { return };
         let mut to_it = self.outgoing.iter_mut().filter(|channel| channel.peer == peer && channel.is_open());
-        if let Some(channel) = to_it.next() {
-            channel.reach.due.get_or_insert(due);
+        let first = to_it.next().filter(|first| first.reach.due.is_none());
+        if let Some(channel) = first
+            && to_it.all(|other| other.reach.due.is_none())
+        {
+            channel.reach.due = due;
         }
     }
 
@@ -92,13 +88,12 @@ impl Channels {
         let known = self.incoming.iter_mut().find(|c| c.peer == from && c.remote == signal.channel);
         let Some(Incoming { reached, .. }) = known else { return };
         if signal.code != AGAIN {
-            *reached = signal.final_unit;
             link.note_asked();
         } else if *reached != signal.final_unit {
             // Once for each question.
-            *reached = signal.final_unit;
             link.note_asked_again(now);
         }
+        *reached = signal.final_unit;
         link.send_signal(now, from, Signal { verb: Verb::Reached, ..*signal });
     }
 
@@ -183,8 +178,8 @@ mod tests {
         ledger.channels.on_signal(ledger.now, B, &signal, &mut ledger.link);
     }
 
-    #[test]
-    fn a_sender_asks_while_its_receiver_doubts_and_a_stray_prolongs_the_doubt() {
+    /// Two open channels to a station that doubts its own address.
+    fn doubted() -> Ledger {
         let mut ledger = Ledger::new();
         for _ in 0..2 {
             ledger.open(B);
@@ -193,8 +188,14 @@ mod tests {
             channel.state = Sending::Open { acknowledged: true };
         }
         ledger.link.doubt(ledger.now, B);
+        ledger.channels.on_doubted(ledger.now, B, &ledger.link);
+        ledger
+    }
+
+    #[test]
+    fn a_sender_asks_while_its_receiver_doubts_and_a_stray_prolongs_the_doubt() {
+        let mut ledger = doubted();
         let begun = ledger.now;
-        ledger.channels.on_doubted(begun, B, &ledger.link);
         ledger.channels.on_doubted(begun, B, &ledger.link);
         assert_eq!(questions(&mut ledger), []);
         // One question for both channels: to the own address, then to the group address.
@@ -219,15 +220,7 @@ mod tests {
     /// The channel that asks is the first; when it ended, nobody asked any more.
     #[test]
     fn another_channel_goes_on_asking_when_the_one_that_asked_has_ended() {
-        let mut ledger = Ledger::new();
-        for _ in 0..2 {
-            ledger.open(B);
-        }
-        for channel in &mut ledger.channels.outgoing {
-            channel.state = Sending::Open { acknowledged: true };
-        }
-        ledger.link.doubt(ledger.now, B);
-        ledger.channels.on_doubted(ledger.now, B, &ledger.link);
+        let mut ledger = doubted();
         ledger.channels.outgoing[0].state = Sending::Closing;
         assert_eq!(wait(&mut ledger, SIGNAL_INTERVAL), [(B, 0, 1)], "the second one");
         ledger.open(B);

@@ -105,7 +105,7 @@ impl Outgoing {
             let told = with_lost(self.meter.tally, left_out);
             Tally { lost: told.lost.saturating_add(unsent), ..told }
         };
-        // What a receiver reports beyond the units that left is no reason to count a unit twice.
+        // A report of more units than have left is no reason to count a unit twice.
         let came = tally.units.saturating_add(tally.incomplete);
         let lost = tally.lost.min(all.saturating_sub(came)).max(self.meter.tally.lost);
         let tally = Tally { lost, ..tally };

@@ -328,15 +328,7 @@ fn two_stations_that_swap_their_numbers_keep_their_channels() {
     assert_eq!(ledger.repeated(), [(B, Verb::Connect), (C, Verb::Connect)]);
     ledger.hear(C, Verb::Refuse, to_b.0);
     assert_eq!(ledger.closed(), [], "it was not asked");
-    let unit = UnitHeader {
-        label: 1,
-        number: 0,
-        fragment: 0,
-        last: true,
-        left_out: 0,
-        unit_octets: 9,
-        schedule_ns: 0,
-    };
+    let unit = unit(0);
     let located = |ledger: &mut Ledger, from| {
         ledger.channels.locate(from, &unit, None, (9, 1_400), true).map(|(channel, _)| channel)
     };
@@ -383,20 +375,16 @@ fn a_channel_that_opens_to_a_station_without_a_number_ends() {
     assert!(ledger.channels.outgoing.is_empty());
 }
 
+/// A unit of one frame.
+fn unit(number: u16) -> UnitHeader {
+    UnitHeader { label: 1, number, fragment: 0, last: true, left_out: 0, unit_octets: 9, schedule_ns: 0 }
+}
+
 /// They were known to the receiving program alone, and the sender's program ended with 0.
 #[test]
 fn units_that_the_receiving_program_did_not_read_reach_the_sender() {
     let mut ledger = Ledger::new();
     let (id, out) = (ledger.opened_by(B, 70), ledger.open(C));
-    let unit = |number| UnitHeader {
-        label: 1,
-        number,
-        fragment: 0,
-        last: true,
-        left_out: 0,
-        unit_octets: 9,
-        schedule_ns: 0,
-    };
     for number in 0..10 {
         ledger.channels.locate(B, &unit(number), None, (9, 1_400), true).expect("in order");
     }
@@ -657,15 +645,6 @@ fn a_receiver_that_has_not_counted_the_end_confirms_no_units() {
             _ => None,
         })
     };
-    let unit = |number| UnitHeader {
-        label: 1,
-        number,
-        fragment: 0,
-        last: true,
-        left_out: 0,
-        unit_octets: 9,
-        schedule_ns: 0,
-    };
     let knows = |units: core::ops::Range<u16>| {
         let mut receiver = Ledger::new();
         receiver.opened_by(B, 70);
@@ -695,16 +674,7 @@ fn a_unit_in_part_that_is_lost_in_the_end_is_told_as_lost() {
     let mut ledger = Ledger::new();
     let (id, out) = (ledger.opened_by(B, 70), ledger.open(C));
     for number in 0..10 {
-        let unit = UnitHeader {
-            label: 1,
-            number,
-            fragment: 0,
-            last: true,
-            left_out: 0,
-            unit_octets: 9,
-            schedule_ns: 0,
-        };
-        ledger.channels.locate(B, &unit, None, (9, 1_400), true).expect("in order");
+        ledger.channels.locate(B, &unit(number), None, (9, 1_400), true).expect("in order");
     }
     let told = |ledger: &mut Ledger| {
         ledger.signals();

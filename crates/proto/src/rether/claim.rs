@@ -17,7 +17,7 @@ use rota_wire::{Claim, ClaimGrant, Generation, MacAddr, Nack, Phase, StationSet,
 #[derive(Clone, Debug)]
 pub(super) struct ClaimRound {
     pub(super) generation: Generation,
-    /// What this station believed no older token than, before its own fence.
+    /// The fence before its own: this station believed no older token.
     pub(super) fence: Stamp,
     /// A claim of this generation has left.
     pub(super) sent: bool,

@@ -206,7 +206,7 @@ impl Rether {
     /// sender finds out if frames for the own address go astray.
     pub(crate) fn doubt_own(&mut self, now: Instant) {
         self.counters.addresses_doubted += u64::from(self.sign_of(self.me.mac).is_none());
-        // What comes to the group address now is no further sign.
+        // A frame that comes to the group address now is no further sign.
         self.contested.doubted = self.contested.doubted.max(now + QUIET * 3);
         self.contest_own(now, Sign::Repeated);
     }

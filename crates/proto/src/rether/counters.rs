@@ -29,7 +29,7 @@ pub(super) const fn newer(a: u32, b: u32) -> bool {
     }
 }
 
-/// Whether epoch `a` comes after `b`, and the one after `a` too. An epoch far ahead may be followed by one
+/// True if epoch `a` comes after `b`, and the one after `a` too. An epoch far ahead may be followed by one
 /// that a station at `b` takes for an old one: it would not hear of the next change of the mode.
 pub(super) const fn leads_on(a: u32, b: u32) -> bool {
     newer(a, b) && newer(a.wrapping_add(1), b)

@@ -328,7 +328,7 @@ impl Rether {
                         Verdict::HeldOff => self.held_off_answer(now, joiner.mac, joiner.said.nonce),
                         _ => JoinAnswer::new(joiner.said.nonce, 0, verdict),
                     };
-                    // Who waits because it fell silent is told of in numbers, see `held_off`.
+                    // A station that waits because it fell silent is told of in numbers, see `held_off`.
                     if answer.silences == 0 {
                         self.refuse(now, joiner.mac, verdict, false);
                     } else {

@@ -1,4 +1,4 @@
-//! What both nodes keep of channels that end, and of intervals that have ended.
+//! Records that both nodes keep of channels that end, and of intervals that have ended.
 
 use super::*;
 
