@@ -126,7 +126,7 @@ const PROVEN: [u64; 57] = [
 ];
 /// The same with the product's timers, bounds of ordinary access and of a cycle that did not reckon with a
 /// babbler, and one of a lost token that had been lost at a cut wire three times before.
-const PRODUCT: [u64; 48] = [
+const PRODUCT: [u64; 51] = [
     736,
     1_333,
     3_930,
@@ -166,6 +166,9 @@ const PRODUCT: [u64; 48] = [
     506_463,
     510_810,
     516_558,
+    622_252,
+    692_264,
+    730_194,
     1_000_565,
     1_001_498,
     1_006_889,

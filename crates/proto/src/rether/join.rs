@@ -240,7 +240,10 @@ impl Rether {
                 said = said.named_as(&before.said);
                 before.challenge
             }
-            None => self.challenge(),
+            None => {
+                self.doubt_other_boots(mac);
+                self.challenge()
+            }
         };
         if !self.make_room_for_joiner(now) {
             return;
@@ -260,6 +263,22 @@ impl Rether {
             challenge,
             alive,
         });
+    }
+
+    /// Another boot of a station was heard: what an earlier one has proven may not be so any more. A place
+    /// for a boot that is over costs the ring its death timer (seed 622252 of the product's timers). If the
+    /// new one is a replay, the next announcement of the living one proves it again.
+    fn doubt_other_boots(&mut self, mac: MacAddr) {
+        for joiner in self.changes.joiners.iter_mut().filter(|joiner| joiner.mac == mac) {
+            joiner.alive = false;
+        }
+    }
+
+    /// The boots that have proven that they live, and get a place when this station has the token next as
+    /// cycle master.
+    pub fn proven_joiners(&self) -> impl Iterator<Item = (MacAddr, u32)> + '_ {
+        let joiners = self.changes.joiners.iter().filter(|joiner| joiner.alive);
+        joiners.map(|joiner| (joiner.mac, joiner.incarnation))
     }
 
     /// True if this boot of a station has asked to join.

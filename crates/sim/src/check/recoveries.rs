@@ -441,7 +441,13 @@ fn is_whole(view: &View<'_>, list: (Generation, u64)) -> bool {
             let mut members = link.members().iter().filter(|member| member.station != 0);
             let stamp = link.list_stamp();
             let has_it = link.generation() == list.0.counter && stamp.0 == list.0 && stamp >= list;
-            has_it && members.all(|member| link.is_dead(member.station) || is_in(member.mac))
+            // Nor does any count on one that has died since it proved that it lives.
+            let runs = |(mac, boot)| {
+                nodes(view.hosts, view.now).any(|(of, node)| (of, node.link().incarnation()) == (mac, boot))
+            };
+            has_it
+                && members.all(|member| link.is_dead(member.station) || is_in(member.mac))
+                && link.proven_joiners().all(runs)
         })
 }
 
