@@ -375,26 +375,18 @@ impl SendChannel {
     /// The same counts. Where the channel is over, units, lost, incomplete and unknown ones are all units.
     fn count(&self, is_over: bool) -> ChannelTally {
         let ClientSource { ring, board, .. } = &self.source;
-        let (before, now, sent) = (self.before.tally, board.tally(), board.units_sent());
-        let left_out = ring.left_out() - self.beyond().0;
-        let waiting = if is_over { self.unsent() } else { 0 };
-        let never_left = left_out.saturating_add(waiting);
-        // The report of the receiver's node has these units, unless it is an old one or the receiver died. In
-        // addition it has those that the program there did not read.
-        let unread = now.unread.saturating_sub(now.incomplete);
-        let lost = if matches!(board.state(), ChannelState::Closed(_)) {
-            now.lost.max(never_left.saturating_add(unread))
-        } else {
-            // No node has counted the end: reports before it have none of the units that never left.
-            now.lost.max(left_out.saturating_add(unread)).saturating_add(waiting)
+        let here = Here {
+            sent: board.units_sent(),
+            left_out: ring.left_out() - self.beyond().0,
+            waiting: if is_over { self.unsent() } else { 0 },
+            is_closed: matches!(board.state(), ChannelState::Closed(_)),
+            is_over,
         };
-        let gone = (lost - never_left).saturating_add(now.incomplete);
-        let others = sent.saturating_sub(gone);
-        let units = if is_over { now.units.min(others) } else { others };
+        let (before, now) = (self.before.tally, here.with(board.tally()));
         ChannelTally {
-            units: before.units.saturating_add(units),
+            units: before.units.saturating_add(now.units),
             late: before.late.saturating_add(now.late),
-            lost: before.lost.saturating_add(lost),
+            lost: before.lost.saturating_add(now.lost),
             incomplete: before.incomplete.saturating_add(now.incomplete),
             latest_by_ns: before.latest_by_ns.max(now.latest_by_ns),
             unread: before.unread.saturating_add(now.unread),
@@ -503,9 +495,59 @@ impl AsFd for SendChannel {
     }
 }
 
+/// What a sender knows of its units without the receiver's node.
+struct Here {
+    /// The last frame of so many has left.
+    sent: u64,
+    left_out: u64,
+    /// Handed over and not sent, where no more will be.
+    waiting: u64,
+    /// Some node has said that the channel is over.
+    is_closed: bool,
+    is_over: bool,
+}
+
+impl Here {
+    /// The counts of one channel, of which the receiver's node has last reported `now`.
+    fn with(&self, now: ChannelTally) -> ChannelTally {
+        let never_left = self.left_out.saturating_add(self.waiting);
+        // A unit that left in part waits here, and is incomplete there: only the report counts it once.
+        let reported = now.units.saturating_add(now.lost).saturating_add(now.incomplete);
+        if self.is_closed && reported == self.sent.saturating_add(never_left) {
+            return now;
+        }
+        // The report of the receiver's node has these units, unless it is an old one or the receiver died. In
+        // addition it has those that the program there did not read.
+        let unread = now.unread.saturating_sub(now.incomplete);
+        let lost = if self.is_closed {
+            now.lost.max(never_left.saturating_add(unread))
+        } else {
+            // No node has counted the end: reports before it have none of the units that never left.
+            now.lost.max(self.left_out.saturating_add(unread)).saturating_add(self.waiting)
+        };
+        let gone = (lost - never_left).saturating_add(now.incomplete);
+        let others = self.sent.saturating_sub(gone);
+        let units = if self.is_over { now.units.min(others) } else { others };
+        ChannelTally { units, lost, ..now }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A unit had left in part when its channel ended: `send` counted it as lost and as incomplete.
+    #[test]
+    fn a_unit_that_left_in_part_counts_once() {
+        let here = Here { sent: 8, left_out: 3, waiting: 2, is_closed: true, is_over: true };
+        let now = ChannelTally { units: 7, lost: 5, incomplete: 1, late: 2, unread: 1, latest_by_ns: 9 };
+        assert_eq!(here.with(now), now, "the receiver's node has counted all 13");
+        let old = ChannelTally { units: 6, lost: 3, incomplete: 1, ..now };
+        let with = here.with(old);
+        assert_eq!((with.units, with.lost, with.incomplete), (6, 5, 1), "an older report lacks the end");
+        let open = Here { waiting: 0, is_closed: false, is_over: false, ..here };
+        assert_eq!(open.with(ChannelTally { lost: 3, ..Default::default() }).units, 8);
+    }
 
     /// A channel had 8 units that left, 2 that waited and 3 left out. Units that its program handed over
     /// behind the end made those fewer that it had left out before: each end stated another number.
