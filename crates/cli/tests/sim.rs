@@ -147,7 +147,9 @@ fn a_replay_comes_to_the_hash_and_the_verdict_of_the_run() {
         let out =
             command.args(["--seed", &seed.to_string(), "--from", "3600s"]).output().expect("rota starts");
         let text = String::from_utf8_lossy(&out.stdout).into_owned();
-        let hash = format!("event hash {}", said["event_hash"].as_str().expect("a hash"));
+        let [events, deliveries, messages] = ["event_hash", "delivery_hash", "message_hash"]
+            .map(|hash| said[hash].as_str().expect("a hash").to_owned());
+        let hash = format!("event hash {events}, deliveries {deliveries}, messages {messages}");
         assert_eq!(text.lines().last(), Some(hash.as_str()));
         assert_eq!(out.status.code(), code);
     }

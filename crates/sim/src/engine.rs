@@ -21,7 +21,7 @@ pub struct Engine<E> {
     events_to_come: Vec<Option<E>>,
     free: Vec<u32>,
     order: u64,
-    hash: u64,
+    hash: Digest,
     events: u64,
     at_once: u32,
 }
@@ -35,7 +35,7 @@ impl<E: Stamped> Engine<E> {
             events_to_come: Vec::with_capacity(1024),
             free: Vec::with_capacity(1024),
             order: 0,
-            hash: 0,
+            hash: Digest::default(),
             events: 0,
             at_once: 0,
         }
@@ -52,7 +52,7 @@ impl<E: Stamped> Engine<E> {
     }
 
     /// Differs when anything happened differently: the same seed must give the same hash.
-    pub fn event_hash(&self) -> u64 {
+    pub fn event_hash(&self) -> Digest {
         self.hash
     }
 
@@ -84,14 +84,30 @@ impl<E: Stamped> Engine<E> {
         self.at_once = if at == self.now { self.at_once + 1 } else { 0 };
         self.now = at;
         self.events += 1;
-        let word = at.as_nanos() ^ order.rotate_left(32) ^ event.stamp();
-        self.hash = (self.hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.hash.note(at.as_nanos() ^ order.rotate_left(32) ^ event.stamp());
         Some(event)
     }
 
     /// Whether time no longer moves although events happen.
     pub fn is_stuck(&self) -> bool {
         self.at_once > AT_ONCE_MAX
+    }
+}
+
+/// A hash of words in their order: the same run, the same hash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Digest(pub u64);
+
+impl std::fmt::Display for Digest {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{:016x}", self.0)
+    }
+}
+
+impl Digest {
+    /// One more word.
+    pub fn note(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 

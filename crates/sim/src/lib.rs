@@ -18,13 +18,13 @@ mod traffic;
 mod world;
 
 pub use clocks::Clock;
-pub use engine::{Engine, Stamped, Stream};
+pub use engine::{Digest, Engine, Stamped, Stream};
 pub use faults::{Aim, Draw, Fault, Happened, Mix, Moment, Select, Tally, Timed, WireFault, Wires, ports};
 pub use hosts::{Host, HostProfile, Receipt};
 pub use rota_proto::Settings;
 pub use scenario::{Change, Load, Outcome, Reservation, Run, Scenario, ScenarioError};
 pub use traffic::{Messages, Purpose, Shape, Source};
 pub use world::{
-    Custody, Flow, FlowState, Fragments, Message, MessageCounts, Opening, Plant, Topology, Wills, World,
-    WorldSpec, mac,
+    Custody, Flow, FlowState, Fragments, Hashes, Message, MessageCounts, Opening, Plant, Topology, Wills,
+    World, WorldSpec, mac,
 };

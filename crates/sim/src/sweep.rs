@@ -194,12 +194,12 @@ fn reservation(random: &mut Stream, scenario: &Scenario, unit: u32, period: Span
 /// It came to another.
 pub fn repeats(seed: u64, scenario: &Scenario, before: &Outcome) -> Result<(), Violation> {
     let again = run(seed, scenario);
-    if (again.event_hash, again.events) == (before.event_hash, before.events) {
+    if (again.hashes, again.events) == (before.hashes, before.events) {
         return Ok(());
     }
-    let (one, other) = (before.event_hash, again.event_hash);
+    let (one, other) = (before.hashes, again.hashes);
     let at = Instant::from_nanos(1_000_000_000) + before.span;
-    let what = format!("seed {seed} came to event hash {other:016x} and before to {one:016x}");
+    let what = format!("seed {seed} came to {other} and before to {one}");
     Err(Violation { at, rule: "S11", what })
 }
 

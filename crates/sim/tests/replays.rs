@@ -48,7 +48,7 @@ fn a_replay_breaks_the_rules_that_the_run_breaks_at_its_end() {
     let run = sweep::run(7, &scenario);
     assert!(!run.violations.is_empty(), "the quiet was too short for anybody to agree");
     let (again, lines) = replayed(&scenario, Span::MAX, None);
-    assert_eq!((again.event_hash, again.events), (run.event_hash, run.events));
+    assert_eq!((again.hashes, again.events), (run.hashes, run.events));
     assert_eq!(again.violations, run.violations);
     let broken = lines.iter().filter(|line| line.starts_with("!! ")).count();
     assert_eq!((broken, lines.len()), (run.violations.len(), broken));

@@ -199,7 +199,7 @@ fn the_same_seed_gives_the_same_run() {
         stream(&mut world, 0, 4);
         disturb(&mut world, 50_000);
         world.run_for(ms(1_000));
-        world.event_hash()
+        world.hashes()
     };
     assert_eq!(run(5), run(5));
     assert_ne!(run(5), run(6));

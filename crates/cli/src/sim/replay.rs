@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     match (outcome.is_cut_short, args.to) {
         (true, Some(to)) => last(&format!("stopped at {to}: rules that need the whole run were not judged")),
         (true, None) => {}
-        (false, _) => last(&format!("event hash {:016x}", outcome.event_hash)),
+        (false, _) => last(&outcome.hashes.to_string()),
     }
     // Flushed here, so that a full disk is told.
     let flushed = out.borrow_mut().flush();

@@ -125,11 +125,11 @@ pub fn text(scenario: &Scenario, outcome: &Outcome) -> String {
         put(format!("BROKEN {}: {} at {}", found.rule, found.what, found.since_start()));
     }
     put(format!(
-        "{} events, {} token hops, {} broken rules, event hash {:016x}",
+        "{} events, {} token hops, {} broken rules, {}",
         outcome.events,
         outcome.hops,
         outcome.violations.len(),
-        outcome.event_hash
+        outcome.hashes
     ));
     out.truncate(out.trim_end().len());
     out
@@ -259,7 +259,9 @@ pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
         })).collect::<Vec<_>>(),
         "events": outcome.events,
         "hops": outcome.hops,
-        "event_hash": format!("{:016x}", outcome.event_hash),
+        "event_hash": outcome.hashes.events.to_string(),
+        "delivery_hash": outcome.hashes.deliveries.to_string(),
+        "message_hash": outcome.hashes.messages.to_string(),
     })
 }
 

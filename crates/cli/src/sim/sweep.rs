@@ -8,7 +8,7 @@ use crate::signals::ENDS;
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::SigSet;
 use rota_sim::check::Recoveries;
-use rota_sim::{Outcome, Tally, sweep};
+use rota_sim::{Hashes, Outcome, Tally, sweep};
 use rota_units::{Instant, Span};
 use serde_json::json;
 use std::path::PathBuf;
@@ -64,6 +64,7 @@ struct Sum {
     excused: Span,
     recoveries: Recoveries,
     tally: Tally,
+    hashes: Hashes,
     broken: Vec<(u64, String)>,
 }
 
@@ -76,6 +77,7 @@ impl Sum {
         self.excused += outcome.excused;
         self.recoveries.add(&outcome.recoveries);
         self.tally.add(&outcome.tally);
+        self.hashes.add(outcome.seed, &outcome.hashes);
         if let Some(first) = outcome.violations.first() {
             self.broken.push((outcome.seed, format!("{} {}", first.rule, first.what)));
         }
@@ -263,6 +265,9 @@ fn print(args: &Args, format: Format, sum: &Sum, plan: &Plan, interrupted: bool)
             "excused_ns": sum.excused.as_nanos(),
             "worst_recovery_ns": super::report::recoveries(&sum.recoveries),
             "happened": happened,
+            "event_hash": sum.hashes.events.to_string(),
+            "delivery_hash": sum.hashes.deliveries.to_string(),
+            "message_hash": sum.hashes.messages.to_string(),
             "broken": sum.broken.iter().map(|(seed, what)| json!({
                 "seed": seed, "what": what, "again": again(*seed),
             })).collect::<Vec<_>>(),
@@ -281,6 +286,7 @@ fn print(args: &Args, format: Format, sum: &Sum, plan: &Plan, interrupted: bool)
         sum.broken.len()
     );
     outln!("{} simulated, {} of it within recovery windows", sum.simulated, sum.excused);
+    outln!("{}", sum.hashes);
     for (what, worst) in sum.recoveries.all() {
         outln!("worst recovery, {what}: {worst}");
     }

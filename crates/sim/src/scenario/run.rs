@@ -8,7 +8,7 @@ use crate::engine::Stream as Random;
 use crate::faults::{Fault, Tally, Timed};
 use crate::media::MediumCounters;
 use crate::traffic::{Purpose, Shape};
-use crate::world::{Flow, FlowState, Fragments, Opening, World};
+use crate::world::{Flow, FlowState, Fragments, Hashes, Opening, World};
 use rota_units::{Instant, Span};
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ pub struct Outcome {
     /// Its seed.
     pub seed: u64,
     /// The same for the same seed, always.
-    pub event_hash: u64,
+    pub hashes: Hashes,
     /// Events that happened.
     pub events: u64,
     /// Tokens that were believed.
@@ -97,7 +97,7 @@ impl Outcome {
     pub fn nothing(seed: u64) -> Self {
         Self {
             seed,
-            event_hash: 0,
+            hashes: Hashes::default(),
             events: 0,
             hops: 0,
             span: Span::ZERO,
@@ -406,7 +406,7 @@ impl<'a> Run<'a> {
         let sum = |of: fn(&Flow) -> u64| world.flows().iter().map(of).sum();
         Outcome {
             seed: self.seed,
-            event_hash: world.event_hash(),
+            hashes: world.hashes(),
             events,
             hops,
             span: now.since(Instant::from_nanos(1_000_000_000)),

@@ -18,7 +18,7 @@ pub use wills::Wills;
 
 use crate::check::{All, Blow, Checker, Findings, Recovery, Scope, Seen, View, Violation, Windows, stamp};
 use crate::clocks::Clock;
-use crate::engine::{Engine, Stamped, Stream};
+use crate::engine::{Digest, Engine, Stamped, Stream};
 use crate::faults::{Evil, Happened, Passed, Strike, Tally, Wires, is_token_for};
 use crate::hosts::{Host, HostProfile};
 use crate::media::csma_cd::{Capture, Spec};
@@ -308,6 +308,7 @@ pub struct World {
     streams: u64,
     test: Stream,
     messages: MessageCounts,
+    hashes: Hashes,
     hops: u64,
     lists: u64,
     armed: Vec<faults::Armed>,
@@ -323,6 +324,41 @@ pub struct World {
     pub(crate) remembers: bool,
     buffer: Vec<u8>,
     log: Option<log::Log>,
+}
+
+/// What two runs can be compared by. The first changes with each wake-up more; the others change only where a
+/// program gets something else, or at another time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hashes {
+    /// All events with their order.
+    pub events: Digest,
+    /// What came on channels: when, where, which octets of which unit, and whether a unit came whole.
+    pub deliveries: Digest,
+    /// The same of messages of link control, and what their senders were told.
+    pub messages: Digest,
+}
+
+impl Hashes {
+    /// Adds the hashes of one run of many. The order of the runs does not count: threads end as they will.
+    pub fn add(&mut self, seed: u64, of: &Self) {
+        let pairs = [
+            (&mut self.events, of.events),
+            (&mut self.deliveries, of.deliveries),
+            (&mut self.messages, of.messages),
+        ];
+        for (sum, one) in pairs {
+            let mut run = Digest(seed);
+            run.note(one.0);
+            sum.0 = sum.0.wrapping_add(run.0);
+        }
+    }
+}
+
+impl std::fmt::Display for Hashes {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { events, deliveries, messages } = self;
+        write!(out, "event hash {events}, deliveries {deliveries}, messages {messages}")
+    }
 }
 
 /// Control frames lost in a row.
@@ -397,6 +433,7 @@ impl World {
             streams: 0,
             test: Stream::named(seed, "test"),
             messages: MessageCounts::default(),
+            hashes: Hashes::default(),
             hops: 0,
             lists: 0,
             armed: Vec::new(),
@@ -433,9 +470,9 @@ impl World {
         self.engine.now()
     }
 
-    /// Differs when anything happened differently: the same seed must give the same hash.
-    pub fn event_hash(&self) -> u64 {
-        self.engine.event_hash()
+    /// What the run can be compared by: the same seed must give the same hashes.
+    pub fn hashes(&self) -> Hashes {
+        Hashes { events: self.engine.event_hash(), ..self.hashes }
     }
 
     /// How many events have happened, and how many tokens were accepted.
