@@ -180,8 +180,8 @@ impl Rether {
         // A token keeps its residual time when it is sent again; the list of this cycle has the true one.
         let residual = Span::from_nanos(u64::from(token.residual_ns));
         let start = at.minus(self.settings.trt.minus(residual));
-        let is_known = self.clock.known && self.clock.cycle == token.cycle && residual > Span::ZERO;
-        let late = is_known && start.since(self.clock.start) >= self.settings.hop_timeout.div_down(2);
+        let is_known = self.ring.clock.known && self.ring.clock.cycle == token.cycle && residual > Span::ZERO;
+        let late = is_known && start.since(self.ring.clock.start) >= self.settings.hop_timeout.div_down(2);
         if self.contested.astray.token(at, from, self.me.mac, late) {
             self.contest_astray(now);
         }

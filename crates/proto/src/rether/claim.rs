@@ -56,17 +56,17 @@ impl Rether {
         };
         self.counters.claims += 1;
         self.give_up_token(now);
-        let suspect = self.watch.take().map(|watch| watch.to);
-        let (best, list) = (self.list_stamp, self.list);
+        let suspect = self.ring.watch.take().map(|watch| watch.to);
+        let (best, list) = (self.ring.list_stamp, self.ring.list);
         // Our own fence: from here on every older token is refused here.
         let fence = self.seen;
         self.seen = Stamp { generation, seq: 0 };
-        self.wills.due = Instant::FAR;
+        self.ring.wills.due = Instant::FAR;
         let granted = StationSet::EMPTY;
         let (same_key, tries, asked, again) = (true, 0, now, now);
         let (drained, drain_began) = (None, None);
         let watched = suspect.is_some();
-        self.claim = Some(ClaimRound {
+        self.ring.claim = Some(ClaimRound {
             generation,
             fence,
             sent: false,
@@ -87,20 +87,20 @@ impl Rether {
 
     pub(super) fn claim_tick(&mut self, now: Instant) {
         self.take_back_claim(now);
-        let Some(claim) = &self.claim else { return };
+        let Some(claim) = &self.ring.claim else { return };
         let stood_still = now.since(claim.asked);
         if stood_still > self.drain_least() {
             // Its grants are old: another station may have claimed meanwhile, and waits this long for this
             // one before it makes a token.
             self.begin_claim(now);
         }
-        let Some(claim) = &self.claim else { return };
+        let Some(claim) = &self.ring.claim else { return };
         // Dead stations are asked too: the dead set skips token passing only.
         let asked = self.members.as_slice().iter().filter(|member| member.station != 0);
         let missed = |station| !claim.granted.contains(station) && !self.has_willed(claim, station);
         let silent = asked.filter(|member| missed(member.station)).count();
         let (repeat, heard) = (self.claim_repeat(), self.wills_heard(claim));
-        let Some(claim) = &mut self.claim else { return };
+        let Some(claim) = &mut self.ring.claim else { return };
         if (silent == 0 && now >= heard)
             || planted(Bug::NoGrants)
             || claim.drained.is_some_and(|at| now >= at)
@@ -122,7 +122,7 @@ impl Rether {
             }
             self.outbox.push_back(Pending::Claim { generation });
         }
-        if let Some(claim) = self.claim.as_mut().filter(|_| silent == 0) {
+        if let Some(claim) = self.ring.claim.as_mut().filter(|_| silent == 0) {
             claim.again = claim.again.min(heard);
         }
     }
@@ -138,14 +138,14 @@ impl Rether {
     pub(super) fn take_back_claim(&mut self, now: Instant) {
         let long =
             |claim: &ClaimRound| now.since(claim.asked) > self.silence(now, u64::from(self.ring_size()));
-        if !self.claim.as_ref().is_some_and(long) {
+        if !self.ring.claim.as_ref().is_some_and(long) {
             return;
         }
-        let Some(claim) = self.claim.take() else { return };
+        let Some(claim) = self.ring.claim.take() else { return };
         if !claim.sent && self.seen == (Stamp { generation: claim.generation, seq: 0 }) {
             self.seen = claim.fence;
         }
-        self.silence_at = now + self.silence(now, self.rank());
+        self.ring.silence_at = now + self.silence(now, self.rank());
     }
 
     /// How often it asks while it drains.
@@ -160,11 +160,11 @@ impl Rether {
     /// stations that had granted by then were fenced already, and the old token was with one of the others in
     /// that list (seed 7000023693 of the product's timers).
     pub(super) fn drain_from(&mut self, now: Instant) {
-        let Some(claim) = &self.claim else { return };
+        let Some(claim) = &self.ring.claim else { return };
         let (began, first) = claim.drain_began.unwrap_or((now, claim.granted));
         let from_now = now + self.drain_for(now, claim, &claim.granted);
         let drained = from_now.min(began + self.drain_for(now, claim, &first));
-        if let Some(claim) = &mut self.claim {
+        if let Some(claim) = &mut self.ring.claim {
             claim.drain_began = Some((began, first));
             claim.drained = Some(claim.drained.map_or(drained, |known| known.min(drained)));
         }
@@ -188,13 +188,13 @@ impl Rether {
         // from the old master, which made the edit when it closed its slot, and which is silent as well.
         let resting = claim.list.as_ref().map(|list| self.master(list));
         let may_rest = resting.is_none_or(|master| master != self.station && gone(&master));
-        self.drain(now, silent, may_rest && (silent > 0 || self.wills.fresh.is_empty()))
+        self.drain(now, silent, may_rest && (silent > 0 || self.ring.wills.fresh.is_empty()))
     }
 
     /// Everybody who could hold the old token has granted, or can hold it no longer.
     fn make_token(&mut self, now: Instant) {
-        let Some(claim) = self.claim.take() else { return };
-        assert!(self.hold.is_none(), "a claimant holds no token");
+        let Some(claim) = self.ring.claim.take() else { return };
+        assert!(self.ring.hold.is_none(), "a claimant holds no token");
         self.counters.tokens_regenerated += 1;
         let mut token = claim.list.unwrap_or_else(|| self.empty_token());
         token.mode_epoch = self.mode_epoch;
@@ -233,10 +233,10 @@ impl Rether {
         }
         let stamp = Stamp { generation: claim.generation, seq: 1 };
         self.note_deaths(now, &token.dead);
-        let tells = !self.wills.fresh.is_empty() && token.phase != Phase::First;
-        self.wills.settle(&token.dead);
-        self.list = Some(token);
-        self.list_stamp = stamp;
+        let tells = !self.ring.wills.fresh.is_empty() && token.phase != Phase::First;
+        self.ring.wills.settle(&token.dead);
+        self.ring.list = Some(token);
+        self.ring.list_stamp = stamp;
         self.take_token(now, now, stamp, &token, None);
         if tells {
             // After a will the others get the list at once; the master itself waits for the end of the cycle.
@@ -253,7 +253,7 @@ impl Rether {
     /// A live station that made the claim necessary gets a strike; with three the ring goes on without it.
     fn leave_out_who_stalls(&mut self, now: Instant, claim: &ClaimRound, token: &mut Token) {
         // No station gets a strike for a claim that a will caused.
-        let Some(station) = claim.suspect.filter(|_| self.wills.fresh.is_empty()) else { return };
+        let Some(station) = claim.suspect.filter(|_| self.ring.wills.fresh.is_empty()) else { return };
         let cut_off = self.is_station_contested(station);
         if claim.granted.contains(station) && !cut_off && self.strike(now, station) {
             token.dead.insert(station);
@@ -298,30 +298,30 @@ impl Rether {
         if !planted(Bug::GrantWithoutFence) {
             self.give_up_token(now);
         }
-        self.watch = None;
-        self.claim = None;
-        self.wills.due = Instant::FAR;
-        let seen = self.list_stamp;
+        self.ring.watch = None;
+        self.ring.claim = None;
+        self.ring.wills.due = Instant::FAR;
+        let seen = self.ring.list_stamp;
         self.seen = fresh;
-        self.granted = true;
+        self.ring.granted = true;
         // The claimant repeats itself until it has its token: silence means that it died as well.
-        self.silence_at = now + self.silence(now, self.rank());
+        self.ring.silence_at = now + self.silence(now, self.rank());
         self.outbox.push_back(Pending::ClaimGrant { to: mac, generation: claim.generation, seen });
     }
 
     pub(super) fn on_grant(&mut self, now: Instant, from: StationId, grant: &ClaimGrant) {
         let epoch = self.keys.current_epoch();
         let answers = |claim: &ClaimRound| claim.generation == grant.generation;
-        if !self.claim.as_ref().is_some_and(answers) {
+        if !self.ring.claim.as_ref().is_some_and(answers) {
             return;
         }
         // A list that cannot be is worth no more than silence: its sender is waited for.
         if self.is_jump(grant.seen) || grant.list.as_ref().is_some_and(|list| !self.is_sound(list)) {
             return;
         }
-        let Some(claim) = &mut self.claim else { return };
+        let Some(claim) = &mut self.ring.claim else { return };
         // A station that died after its grant counts as silent.
-        if !self.wills.fresh.contains(from) {
+        if !self.ring.wills.fresh.contains(from) {
             claim.granted.insert(from);
         }
         claim.same_key &= grant.key_epoch == epoch;
@@ -343,18 +343,18 @@ impl Rether {
 
     /// A greater generation lives: our claim is void, and the ring we cannot hear is asked to take us in.
     pub(super) fn on_nack(&mut self, now: Instant, nack: &Nack) {
-        let Some(claim) = &self.claim else { return };
+        let Some(claim) = &self.ring.claim else { return };
         if nack.generation <= claim.generation || self.is_jump(nack.generation) {
             return;
         }
-        self.claim = None;
+        self.ring.claim = None;
         self.seen = self.seen.max(Stamp { generation: nack.generation, seq: 0 });
-        if self.nacked || nack.mode_epoch != self.mode_epoch {
+        if self.ring.nacked || nack.mode_epoch != self.mode_epoch {
             self.join_ring(now);
         } else {
             // Perhaps only two claims that crossed: the ring is heard again soon, or the next answer decides.
-            self.nacked = true;
-            self.silence_at = now + self.silence(now, self.rank());
+            self.ring.nacked = true;
+            self.ring.silence_at = now + self.silence(now, self.rank());
         }
     }
 }

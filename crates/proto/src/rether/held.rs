@@ -123,7 +123,7 @@ mod tests {
         link.enter_ring(now);
         let mut list = link.empty_token();
         list.dead.insert(2);
-        link.list = Some(list);
+        link.ring.list = Some(list);
         link.outbox.clear();
         link
     }

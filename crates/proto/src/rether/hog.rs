@@ -253,12 +253,12 @@ impl Hogs {
 impl Rether {
     /// The excluded stations that this station knows of.
     pub fn excluded(&self, now: Instant) -> impl Iterator<Item = &Excluded> {
-        self.hogs.excluded.iter().filter(move |excluded| now < excluded.until)
+        self.ring.hogs.excluded.iter().filter(move |excluded| now < excluded.until)
     }
 
     /// True if this station waits for the end of its own exclusion: until then it does not ask.
     pub(super) fn is_out(&self, now: Instant) -> bool {
-        self.hogs.own(now).is_some()
+        self.ring.hogs.own(now).is_some()
     }
 
     // ---- watching -------------------------------------------------------------------------------------
@@ -271,10 +271,10 @@ impl Rether {
     /// By when a station that is given this token has to pass it on, as all others will see it: its slots in
     /// a row, or one ordinary visit; who comes home may rest to the end of the cycle.
     fn must_pass_by(&self, to: StationId, token: &Token, at: Instant) -> Option<Instant> {
-        if !self.clock.known || token.phase == Phase::First || token.cycle != self.clock.cycle {
+        if !self.ring.clock.known || token.phase == Phase::First || token.cycle != self.ring.clock.cycle {
             return None;
         }
-        let (begin, visit) = (self.clock.start, self.hogs.visit);
+        let (begin, visit) = (self.ring.clock.start, self.ring.hogs.visit);
         let is_master = self.master(token) == to;
         let slots = token.slots.as_slice();
         let position = usize::from(token.position).min(slots.len());
@@ -306,12 +306,12 @@ impl Rether {
     /// Where frames wait at this station's port, what it measures is not the others' doing.
     fn came_in_time(&self, token: &Token, at: Instant) -> bool {
         let spent = self.settings.trt.minus(Span::from_nanos(u64::from(token.residual_ns)));
-        token.residual_ns > 0 && at <= self.clock.start + spent + self.slack()
+        token.residual_ns > 0 && at <= self.ring.clock.start + spent + self.slack()
     }
 
     /// A newer token or list of `from` ends what it held.
     fn close_hold(&mut self, from: StationId, stamp: Stamp, cycle: u32, at: Instant) {
-        let Some(given) = self.hogs.given.take_if(|given| stamp > given.stamp) else { return };
+        let Some(given) = self.ring.hogs.given.take_if(|given| stamp > given.stamp) else { return };
         // The very next hop: what came in between may have been on its way elsewhere and back.
         let next = Stamp { seq: given.stamp.seq + 1, ..given.stamp };
         let sound = given.to == from && given.cycle == cycle && stamp == next;
@@ -320,27 +320,27 @@ impl Rether {
         let all_came = given.copies == 1 || given.mine && given.answers >= given.copies;
         let span = if all_came { given.first } else { given.last };
         if !all_came && at > given.first.1 && at <= given.last.1 {
-            self.hogs.unsure = given.mine.then_some((given, at));
+            self.ring.hogs.unsure = given.mine.then_some((given, at));
             return;
         }
-        self.hogs.note_hold(mac, span, at, self.settings.trt.div_down(4));
+        self.ring.hogs.note_hold(mac, span, at, self.settings.trt.div_down(4));
     }
 
     /// The holder of a token that this station gave says that it came.
     pub(super) fn watch_answer(&mut self, from: StationId, stamp: Stamp) {
-        let Some((given, at)) = self.hogs.answer(from, stamp) else { return };
+        let Some((given, at)) = self.ring.hogs.answer(from, stamp) else { return };
         if let Some(mac) = self.members.get(from).map(|member| member.mac) {
-            self.hogs.note_hold(mac, given.first, at, self.settings.trt.div_down(4));
+            self.ring.hogs.note_hold(mac, given.first, at, self.settings.trt.div_down(4));
         }
     }
 
     fn open_hold(&mut self, to: StationId, stamp: Stamp, token: &Token, at: Instant, mine: bool) {
         // Where tokens are lost again and again, honest stations wait for them: a claim ends all suspicion.
-        if core::mem::replace(&mut self.hogs.generation, stamp.generation) != stamp.generation {
-            self.hogs.watched.clear();
-            self.hogs.accused = None;
+        if core::mem::replace(&mut self.ring.hogs.generation, stamp.generation) != stamp.generation {
+            self.ring.hogs.watched.clear();
+            self.ring.hogs.accused = None;
         }
-        self.hogs.given = self.must_pass_by(to, token, at).map(|by| {
+        self.ring.hogs.given = self.must_pass_by(to, token, at).map(|by| {
             let (first, last, cycle) = ((at, by), (at, by), token.cycle);
             Given { to, stamp, cycle, mine, first, last, copies: 1, answers: 0 }
         });
@@ -353,9 +353,9 @@ impl Rether {
 
     /// The same token was sent to it once more.
     pub(super) fn watch_again(&mut self, now: Instant) {
-        let Some(watch) = &self.watch else { return };
+        let Some(watch) = &self.ring.watch else { return };
         if let Some(by) = self.must_pass_by(watch.to, &watch.token, now) {
-            self.hogs.repeated(watch.stamp, now, by);
+            self.ring.hogs.repeated(watch.stamp, now, by);
         }
     }
 
@@ -368,22 +368,22 @@ impl Rether {
         stamp: Stamp,
         token: &Token,
     ) {
-        let is_again = stamp == self.hogs.heard;
+        let is_again = stamp == self.ring.hogs.heard;
         let Some(at) = at.filter(|_| stamp.generation == self.seen.generation) else { return };
-        if !is_again && (stamp <= self.seen || stamp < self.hogs.heard) || !self.is_sound(token) {
+        if !is_again && (stamp <= self.seen || stamp < self.ring.hogs.heard) || !self.is_sound(token) {
             return;
         }
         let Some(to) = self.members.by_mac(to).map(|member| member.station) else { return };
         if is_again {
             if let Some(by) = self.must_pass_by(to, token, at) {
-                self.hogs.repeated(stamp, at, by);
+                self.ring.hogs.repeated(stamp, at, by);
             }
             return;
         }
-        self.hogs.heard = stamp;
-        self.hogs.news = (stamp, at);
+        self.ring.hogs.heard = stamp;
+        self.ring.hogs.news = (stamp, at);
         self.close_hold(from, stamp, token.cycle, at);
-        self.hogs.given = None;
+        self.ring.hogs.given = None;
         self.ask_to_strike(at);
         if self.came_in_time(token, at) {
             self.open_hold(to, stamp, token, at, false);
@@ -393,13 +393,13 @@ impl Rether {
     /// The token has come here. Called when its news have been taken.
     pub(super) fn watch_predecessor(&mut self, at: Instant, from: StationId, stamp: Stamp, token: &Token) {
         // Straight back it is an answer itself.
-        if let Some(given) = self.hogs.given.as_mut().filter(|given| given.to == from) {
+        if let Some(given) = self.ring.hogs.given.as_mut().filter(|given| given.to == from) {
             given.answers = given.answers.saturating_add(1);
         }
         self.close_hold(from, stamp, token.cycle, at);
-        self.hogs.given = None;
-        self.hogs.news = (stamp, at);
-        if !self.clock.known || token.cycle != self.clock.cycle {
+        self.ring.hogs.given = None;
+        self.ring.hogs.news = (stamp, at);
+        if !self.ring.clock.known || token.cycle != self.ring.clock.cycle {
             return;
         }
         let slots = token.slots.as_slice();
@@ -411,23 +411,23 @@ impl Rether {
             Phase::Home => self.settings.trt,
             Phase::First | Phase::NonRealTime => return,
         };
-        if at > self.clock.start + due + self.slack() {
-            self.hogs.note_late(token.cycle);
+        if at > self.ring.clock.start + due + self.slack() {
+            self.ring.hogs.note_late(token.cycle);
         }
     }
 
     /// A list was taken: its sender, as cycle master, begins a cycle.
     pub(super) fn watch_master(&mut self, at: Option<Instant>, from: StationId, stamp: Stamp, token: &Token) {
-        let Some(at) = at.filter(|_| self.list_stamp == stamp) else { return };
-        self.hogs.news = (stamp, at);
-        let begins = self.hogs.given.is_none_or(|given| given.cycle != token.cycle);
+        let Some(at) = at.filter(|_| self.ring.list_stamp == stamp) else { return };
+        self.ring.hogs.news = (stamp, at);
+        let begins = self.ring.hogs.given.is_none_or(|given| given.cycle != token.cycle);
         if !begins {
             // Somebody was struck from it in the middle of a hold.
             return;
         }
-        let before = self.hogs.given.map_or(token.cycle, |given| given.cycle);
+        let before = self.ring.hogs.given.map_or(token.cycle, |given| given.cycle);
         self.close_hold(from, stamp, before, at);
-        self.hogs.given = None;
+        self.ring.hogs.given = None;
         if token.audit.is_some() && token.residual_ns > 0 {
             self.open_hold(from, stamp, token, at, false);
         }
@@ -435,17 +435,17 @@ impl Rether {
 
     /// A unit of another station has come to this one.
     pub(super) fn watch_unit(&mut self, at: Option<Instant>, from: MacAddr, stamp: Stamp, unit: &UnitHeader) {
-        let (news, when) = self.hogs.news;
+        let (news, when) = self.ring.hogs.news;
         let Some(at) = at.filter(|_| stamp.generation == self.seen.generation) else { return };
         let stray =
             stamp < news && news.generation == stamp.generation && at > when + self.settings.delay_max;
-        self.hogs.note_unit(from, stamp, unit, stray, at);
+        self.ring.hogs.note_unit(from, stamp, unit, stray, at);
         self.ask_to_strike(at);
     }
 
     /// A station with enough evidence need not wait for a slot of its own.
     fn ask_to_strike(&mut self, now: Instant) {
-        if self.hogs.accused.is_some() {
+        if self.ring.hogs.accused.is_some() {
             self.ask_for_token(now);
         }
     }
@@ -454,7 +454,8 @@ impl Rether {
 
     /// A station that has seen several late tokens has this one audited.
     pub(super) fn ask_audit(&self, token: &mut Token) {
-        let suspects = self.clock.known && self.hogs.late_cycles(self.clock.cycle) >= LATE_CYCLES;
+        let suspects =
+            self.ring.clock.known && self.ring.hogs.late_cycles(self.ring.clock.cycle) >= LATE_CYCLES;
         if suspects && token.phase != Phase::First {
             token.audit.get_or_insert(self.me.mac);
         }
@@ -464,17 +465,17 @@ impl Rether {
     /// goes without, in which whoever still suspects somebody asks again.
     pub(super) fn audit_cycle(&mut self, token: &mut Token, cycle: u32) {
         // Told in two cycles: one list may be lost.
-        let told = core::mem::replace(&mut self.hogs.told, token.struck);
+        let told = core::mem::replace(&mut self.ring.hogs.told, token.struck);
         if told == token.struck {
-            (token.struck, self.hogs.told) = (None, None);
+            (token.struck, self.ring.hogs.told) = (None, None);
         }
-        match self.hogs.audit_until {
-            Some(until) if !newer(until, cycle) => (self.hogs.audit_until, token.audit) = (None, None),
+        match self.ring.hogs.audit_until {
+            Some(until) if !newer(until, cycle) => (self.ring.hogs.audit_until, token.audit) = (None, None),
             Some(_) => token.audit = Some(self.me.mac),
             None => {
                 self.ask_audit(token);
                 if token.audit.is_some() {
-                    self.hogs.audit_until = Some(cycle.wrapping_add(AUDIT_CYCLES));
+                    self.ring.hogs.audit_until = Some(cycle.wrapping_add(AUDIT_CYCLES));
                 }
             }
         }
@@ -486,15 +487,15 @@ impl Rether {
     ///
     /// True when it did: that is said before anything else.
     pub(super) fn strike_hogs(&mut self, now: Instant) -> bool {
-        let Some((mac, why, last)) = self.hogs.accused else { return false };
+        let Some((mac, why, last)) = self.ring.hogs.accused else { return false };
         let fresh = now.since(last) < self.settings.trt * FRESH_CYCLES;
         let station = self.members.numbered(mac).map(|member| member.station);
         let Some(station) = station.filter(|_| fresh && !self.is_contested(mac)) else {
-            self.hogs.accused = None;
+            self.ring.hogs.accused = None;
             return false;
         };
         let lives = |token: &Token| token.phase != Phase::First && !token.dead.contains(station);
-        let Some(mut hold) = self.hold.take_if(|hold| lives(&hold.token)) else {
+        let Some(mut hold) = self.ring.hold.take_if(|hold| lives(&hold.token)) else {
             return false;
         };
         let mut who = StationSet::EMPTY;
@@ -509,14 +510,14 @@ impl Rether {
     /// twice as long each time; every station keeps the same account, the one that is meant too.
     pub(super) fn note_strikes(&mut self, now: Instant, token: &Token) {
         let Some(Struck { station, why }) = token.struck else { return };
-        let known = self.list.as_ref().is_none_or(|list| list.dead.contains(station));
+        let known = self.ring.list.as_ref().is_none_or(|list| list.dead.contains(station));
         if known || !token.dead.contains(station) {
             return;
         }
         let here = station == self.station;
         let mac = if here { Some(self.me.mac) } else { self.members.get(station).map(|member| member.mac) };
         let Some(mac) = mac else { return };
-        let watched = self.hogs.watched.iter().find(|watched| watched.mac == mac);
+        let watched = self.ring.hogs.watched.iter().find(|watched| watched.mac == mac);
         let held = watched.map_or(Span::ZERO, |watched| watched.held);
         let record = self.record_of(now, mac);
         let wait = hold_off(HOLD_OFF_MIN * HOLD_OFFS, record.hogs);
@@ -525,7 +526,7 @@ impl Rether {
         // The others have heard of it up to D later.
         let until = now + wait + if here { self.settings.delay_max * 2 } else { Span::ZERO };
         let excluded = Excluded { mac, why, here, held, wait, until };
-        self.hogs.exclude(now, excluded);
+        self.ring.hogs.exclude(now, excluded);
         self.event(LinkEvent::Struck(excluded));
     }
 

@@ -84,7 +84,7 @@ impl Rether {
             return;
         }
         assert!(
-            self.hold.is_none() || stamp > self.seen || planted(Bug::PaperRecovery),
+            self.ring.hold.is_none() || stamp > self.seen || planted(Bug::PaperRecovery),
             "two tokens in one hand"
         );
         self.counters.tokens_accepted += 1;
@@ -93,7 +93,7 @@ impl Rether {
         self.heed_leases(Some(at), token);
         self.take_news(at, stamp, token);
         self.watch_predecessor(at, from, stamp, token);
-        self.claim = None;
+        self.ring.claim = None;
         let mut acknowledge = Some((from, stamp, at + self.settings.hop_timeout.div_down(4)));
         if self.settings.half_duplex {
             self.outbox.push_back(Pending::TokenAck { to: from, stamp });
@@ -116,11 +116,11 @@ impl Rether {
             "a holder has seen nothing newer than its token"
         );
         self.seen = stamp;
-        self.watch = None;
-        self.wills.due = Instant::FAR;
+        self.ring.watch = None;
+        self.ring.wills.due = Instant::FAR;
         // Coming from where the last one came from, the token has passed that station again since; but a
         // round that ends early comes home without passing whoever waits for this answer.
-        if let Some((to, stamp, _)) = self.owed_ack.take()
+        if let Some((to, stamp, _)) = self.ring.owed_ack.take()
             && (token.phase == Phase::Home || acknowledge.is_none_or(|(from, ..)| from != to))
         {
             self.outbox.push_back(Pending::TokenAck { to, stamp });
@@ -128,7 +128,7 @@ impl Rether {
         let lease_end = at + self.hold_of(token);
         let mut token = *token;
         self.announce_stalls(now, &mut token);
-        self.hold = Some(Hold {
+        self.ring.hold = Some(Hold {
             token,
             stamp,
             accepted: at,
@@ -146,7 +146,7 @@ impl Rether {
         let Some(generation) = self.next_generation() else { return self.renew(now) };
         let token = Token { leases: self.first_leases(), ..self.empty_token() };
         self.heed_leases(Some(now), &token);
-        self.clock.known = false;
+        self.ring.clock.known = false;
         self.take_token(now, now, Stamp { generation, seq: 1 }, &token, None);
     }
 
@@ -172,29 +172,29 @@ impl Rether {
 
     /// The newest list. Only the slots in use are copied: this happens several times a hop.
     pub(super) fn note_list(&mut self, token: &Token) {
-        match &mut self.list {
+        match &mut self.ring.list {
             Some(list) => list.copy_from(token),
-            None => self.list = Some(*token),
+            None => self.ring.list = Some(*token),
         }
     }
 
     /// What every newer token or list tells: who is reserved, when the cycle began, that the ring lives.
     fn take_news(&mut self, at: Instant, stamp: Stamp, token: &Token) {
         if stamp.generation != self.seen.generation {
-            self.other_ring = None;
+            self.ring.other_ring = None;
         }
         self.note_news(at);
         self.seen = stamp;
-        (self.nacked, self.granted) = (false, false);
+        (self.ring.nacked, self.ring.granted) = (false, false);
         self.note_strikes(at, token);
         self.note_deaths(at, &token.dead);
         self.changes.settle(&token.dead);
-        self.wills.settle(&token.dead);
-        let known = self.list.as_ref().is_some_and(|list| list.dead.contains(self.station));
+        self.ring.wills.settle(&token.dead);
+        let known = self.ring.list.as_ref().is_some_and(|list| list.dead.contains(self.station));
         self.note_list(token);
         self.heed_round(token);
-        self.list_stamp = stamp;
-        self.silence_at = at + self.silence(at, self.rank());
+        self.ring.list_stamp = stamp;
+        self.ring.silence_at = at + self.silence(at, self.rank());
         self.set_clock(at, token);
         self.settle_watch(stamp);
         if token.dead.contains(self.station) {
@@ -223,7 +223,7 @@ impl Rether {
         }
         // Somebody else's newer list: ours, if we have one, is an old token that must not live on.
         self.give_up_token(now);
-        self.claim = None;
+        self.ring.claim = None;
         self.heed_leases(at, token);
         self.take_news(at.unwrap_or(now), stamp, token);
         if self.needs_visit() {
@@ -240,40 +240,41 @@ impl Rether {
         if token.phase != Phase::First {
             self.tally.rotation.begin(at, token.cycle, self.settings.trt);
         }
-        if self.clock.known && self.clock.cycle == token.cycle && self.master(token) == self.station {
+        if self.ring.clock.known && self.ring.clock.cycle == token.cycle && self.master(token) == self.station
+        {
             return;
         }
         let age = self.settings.trt.minus(Span::from_nanos(u64::from(token.residual_ns)));
         let direct = at.minus(age);
         let strict = token.slots.is_strict();
-        let cycles = u64::from(token.cycle.wrapping_sub(self.clock.cycle));
-        let start = if self.clock.known && cycles == 0 {
+        let cycles = u64::from(token.cycle.wrapping_sub(self.ring.clock.cycle));
+        let start = if self.ring.clock.known && cycles == 0 {
             // The list came straight from the master; the token may have waited behind a frame at every hop.
-            direct.min(self.clock.start)
-        } else if strict && self.clock.known && cycles < 1_000 {
+            direct.min(self.ring.clock.start)
+        } else if strict && self.ring.clock.known && cycles < 1_000 {
             // A token that comes a little late moves nobody's slots; clocks that run apart by less than a
             // thousandth are followed. Later than a frame can be, the ring has stood still in between, and
             // who went on counting from before would see each cycle end too early to send in it.
             let passed = self.settings.trt * cycles;
-            let latest = self.clock.start + passed + passed.div_down(1024);
+            let latest = self.ring.clock.start + passed + passed.div_down(1024);
             if direct > latest + self.settings.delay_max { direct } else { direct.min(latest) }
         } else {
             direct
         };
-        self.clock = super::CycleClock { start, cycle: token.cycle, known: token.phase != Phase::First };
+        self.ring.clock = super::CycleClock { start, cycle: token.cycle, known: token.phase != Phase::First };
     }
 
     /// Time left in the cycle (paper section 2.2.3), measured.
     pub(super) fn residual(&self, now: Instant) -> Span {
-        if !self.clock.known {
+        if !self.ring.clock.known {
             return self.settings.trt;
         }
-        (self.clock.start + self.settings.trt).since(now).min(self.settings.trt)
+        (self.ring.clock.start + self.settings.trt).since(now).min(self.settings.trt)
     }
 
     /// A full round of an idle ring from one receive stamp of the token to the next: what a hop costs.
     fn measure_rotation(&mut self, at: Instant, stamp: Stamp, token: &Token) {
-        let Some((accepted, seq)) = self.last_pass.take() else { return };
+        let Some((accepted, seq)) = self.ring.last_pass.take() else { return };
         let hops = stamp.seq.saturating_sub(seq);
         if token.phase == Phase::NonRealTime && hops + 1 == u64::from(self.live_stations(token)) {
             let span = at.since(accepted);
@@ -289,7 +290,7 @@ impl Rether {
 
     /// Passes the token on: first the token, then whatever acknowledgement the predecessor still needs.
     pub(super) fn pass_token(&mut self, now: Instant, to: StationId) {
-        let Some(hold) = self.hold.take() else { return };
+        let Some(hold) = self.ring.hold.take() else { return };
         assert!(
             !hold.token.dead.contains(to),
             "nobody passes a token to the dead: no claim waits for theirs"
@@ -297,12 +298,12 @@ impl Rether {
         self.log_hold(&hold, now);
         let stamp = next_stamp(hold.stamp, self.station);
         self.note_list(&hold.token);
-        self.list_stamp = stamp;
+        self.ring.list_stamp = stamp;
         self.seen = stamp;
-        self.silence_at = now + self.silence(now, self.rank());
+        self.ring.silence_at = now + self.silence(now, self.rank());
         let once = planted(Bug::TokenNotRepeated);
         let again = if once { Instant::FAR } else { now + self.settings.hop_timeout };
-        self.watch =
+        self.ring.watch =
             Some(Watch { to, token: hold.token, stamp, written: false, passed: now, tries: 0, again });
         self.watch_successor(now, to, stamp, &hold.token);
         self.outbox.push_back(Pending::Token);
@@ -312,14 +313,14 @@ impl Rether {
         // A lap runs from stamp to stamp, so that this station's own work is part of it; a hold in which a
         // cycle began is none.
         let straight = hold.acknowledge.is_some_and(|(_, accepted, _)| accepted == hold.stamp);
-        self.last_pass = (idle_round && straight).then_some((hold.accepted, stamp.seq));
+        self.ring.last_pass = (idle_round && straight).then_some((hold.accepted, stamp.seq));
         let hop_timeout = self.settings.hop_timeout;
         // As late as is safe: on stock Linux a timer before the next tick costs more than the hop itself.
         let owed_by = hold.accepted + hop_timeout.minus(hop_timeout.div_down(5));
         match hold.acknowledge {
             // Straight back: the token itself says that it came.
             Some((from, ..)) if from == to => {}
-            Some((to, stamp, _)) if idle_round => self.owed_ack = Some((to, stamp, owed_by)),
+            Some((to, stamp, _)) if idle_round => self.ring.owed_ack = Some((to, stamp, owed_by)),
             Some((to, stamp, _)) => self.outbox.push_back(Pending::TokenAck { to, stamp }),
             None => {}
         }
@@ -331,7 +332,7 @@ impl Rether {
 
     /// Sends the acknowledgement that an idle round has not made needless in time.
     pub(super) fn owed_ack_tick(&mut self, now: Instant) {
-        if let Some((to, stamp, _)) = self.owed_ack.take_if(|(_, _, by)| now >= *by) {
+        if let Some((to, stamp, _)) = self.ring.owed_ack.take_if(|(_, _, by)| now >= *by) {
             self.outbox.push_back(Pending::TokenAck { to, stamp });
         }
     }
@@ -344,35 +345,35 @@ impl Rether {
 
     /// Lets go of the token, if it is here, without passing it on.
     pub(super) fn give_up_token(&mut self, now: Instant) {
-        if let Some(hold) = self.hold.take() {
+        if let Some(hold) = self.ring.hold.take() {
             self.log_hold(&hold, now);
         }
     }
 
     /// Any sign of a token beyond the one we passed shows that it arrived.
     pub(super) fn settle_watch(&mut self, stamp: Stamp) {
-        if self.watch.as_ref().is_some_and(|watch| stamp > watch.stamp) {
-            self.watch = None;
+        if self.ring.watch.as_ref().is_some_and(|watch| stamp > watch.stamp) {
+            self.ring.watch = None;
         }
     }
 
     pub(super) fn on_token_ack(&mut self, from: StationId, stamp: Stamp) {
         self.watch_answer(from, stamp);
-        let ours = self.watch.as_ref().is_some_and(|watch| watch.stamp == stamp && watch.to == from);
+        let ours = self.ring.watch.as_ref().is_some_and(|watch| watch.stamp == stamp && watch.to == from);
         if ours && !planted(Bug::AckIgnored) {
-            self.watch = None;
+            self.ring.watch = None;
         }
     }
 
     pub(super) fn watch_deadline(&self) -> Instant {
-        self.watch.as_ref().map_or(Instant::FAR, |watch| watch.again)
+        self.ring.watch.as_ref().map_or(Instant::FAR, |watch| watch.again)
     }
 
     /// A silent successor is sent the same token again, ever more rarely; after the death timer, and never
     /// before, a claim round decides about it (B4, B5).
     pub(super) fn watch_tick(&mut self, now: Instant) {
         let (hop_timeout, death) = (self.settings.hop_timeout, self.death_timeout(now));
-        let Some(watch) = &mut self.watch else { return };
+        let Some(watch) = &mut self.ring.watch else { return };
         if now < watch.again {
             return;
         }
@@ -400,19 +401,19 @@ impl Rether {
     /// Only where [`Bug::PaperRecovery`] is planted: the successor counts as dead, and the token that it was
     /// sent goes to the next one.
     fn paper_recovery(&mut self, now: Instant) {
-        let Some(mut watch) = self.watch.take() else { return };
+        let Some(mut watch) = self.ring.watch.take() else { return };
         watch.token.dead.insert(watch.to);
         watch.to = self.next_live(self.station, &watch.token);
         if watch.to != self.station {
             watch.again = now + self.settings.hop_timeout;
-            self.watch = Some(watch);
+            self.ring.watch = Some(watch);
             self.outbox.push_back(Pending::Token);
         }
     }
 
     /// Keeps the lease and the promised acknowledgement.
     pub(super) fn hold_tick(&mut self, now: Instant) {
-        let Some(hold) = &mut self.hold else { return };
+        let Some(hold) = &mut self.ring.hold else { return };
         if now > hold.lease_end && !self.members.as_slice().is_empty() {
             self.counters.leases_expired += 1;
             self.give_up_token(now);
@@ -446,9 +447,12 @@ impl Rether {
     /// For tests and the state name in announcements: a ring station is never plain.
     pub(super) fn assert_mode(&self) {
         debug_assert!(
-            self.hold.is_none() || matches!(self.mode, Mode::Ring),
+            self.ring.hold.is_none() || matches!(self.mode, Mode::Ring),
             "only ring stations hold tokens"
         );
-        debug_assert!(self.state() != StationState::Plain || self.hold.is_none(), "no token in plain mode");
+        debug_assert!(
+            self.state() != StationState::Plain || self.ring.hold.is_none(),
+            "no token in plain mode"
+        );
     }
 }

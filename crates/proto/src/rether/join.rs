@@ -298,7 +298,7 @@ impl Rether {
     }
 
     pub(super) fn is_master(&self) -> bool {
-        self.list.as_ref().is_some_and(|list| self.master(list) == self.station)
+        self.ring.list.as_ref().is_some_and(|list| self.master(list) == self.station)
     }
 
     pub(super) fn note_leaver(&mut self, station: StationId, mac: MacAddr) {
@@ -374,7 +374,7 @@ impl Rether {
     /// ring gives up its reservations and so ends; its stations are plain ones then, who are told of the
     /// other ring and ask to be let in.
     fn is_outranked_by(&self, generation: Generation, mac: MacAddr) -> bool {
-        let has_slots = self.list.as_ref().is_some_and(|list| !list.slots.as_slice().is_empty());
+        let has_slots = self.ring.list.as_ref().is_some_and(|list| !list.slots.as_slice().is_empty());
         has_slots && (generation, mac) > (self.seen.generation, self.me.mac)
     }
 
@@ -449,13 +449,15 @@ impl Rether {
         // It comes from a ring that got further than this one, and would take no token of ours until a
         // silence ends in a claim: this station claims as soon as it can.
         if joiner.generation > self.seen.generation && !self.is_jump(joiner.generation) {
-            self.outgrown = self.outgrown.max(Some(joiner.generation));
+            self.ring.outgrown = self.ring.outgrown.max(Some(joiner.generation));
         }
     }
 
     /// Makes a generation that is new to a station just let in as well as to this ring.
     pub(super) fn claim_if_outgrown(&mut self, now: Instant) -> bool {
-        let Some(generation) = self.outgrown.take().filter(|_| self.hold.is_some()) else { return false };
+        let Some(generation) = self.ring.outgrown.take().filter(|_| self.ring.hold.is_some()) else {
+            return false;
+        };
         self.give_up_token(now);
         self.seen = self.seen.max(Stamp { generation, seq: 0 });
         self.begin_claim(now);
@@ -500,7 +502,7 @@ impl Rether {
     ///
     /// The claimant has ended its own channels to them; those of this station end too.
     pub(super) fn note_deaths(&mut self, now: Instant, after: &StationSet) {
-        let before = self.list.as_ref().map(|list| list.dead);
+        let before = self.ring.list.as_ref().map(|list| list.dead);
         let known = before.unwrap_or(StationSet::EMPTY);
         for station in after.iter().filter(|station| !known.contains(*station)) {
             if let Some(mac) = self.members.get(station).map(|member| member.mac) {

@@ -57,6 +57,7 @@ mod patience;
 mod plain;
 mod queue;
 mod reserve;
+mod ring;
 mod settings;
 mod sound;
 mod stated;
@@ -89,7 +90,6 @@ use contested::Contested;
 use ended::Left;
 use flush::Turning;
 use form::Forming;
-use hold::{Hold, Watch};
 use join::Changes;
 use keys::KeyRing;
 use members::Members;
@@ -97,13 +97,12 @@ use outbox::Pending;
 use patience::Patience;
 use queue::{NrtQueue, Origin};
 use reserve::{Part, Session};
+use ring::Ring;
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{Class, Generation, Key, MacAddr, Report, ReportHead, Signal, Token};
 use sound::Budgets;
 use std::collections::VecDeque;
-use wake::Wakes;
 pub use will::WillName;
-use will::Wills;
 
 /// Names a token: its generation and its hop in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -285,43 +284,20 @@ pub struct Rether {
     mode_epoch: u32,
     /// The greatest (generation, sequence) ever seen: nothing below it changes state (S2).
     seen: Stamp,
-    /// The newest reservation list, and which token it came from.
-    list: Option<Token>,
-    list_stamp: Stamp,
-    clock: CycleClock,
-    hold: Option<Hold>,
-    watch: Option<Watch>,
-    /// The acknowledgement of an idle hop: to whom, for what, and when it can no longer wait.
-    owed_ack: Option<(StationId, Stamp, Instant)>,
-    claim: Option<ClaimRound>,
+    /// The ring that this station is in.
+    ring: Ring,
     /// The parts of a new ring's Form that have come.
     forming: Forming,
-    silence_at: Instant,
     next_hello: Instant,
     mode_repeats: u8,
     leaving: bool,
-    /// A claim was answered by a greater generation, and no token of it has been heard yet.
-    nacked: bool,
     /// Whether anybody has a channel to this station.
     pub(crate) receives: bool,
-    /// The last thing this station heard of the token is a claim that it granted.
-    granted: bool,
-    /// Since when a station of this ring's dead has been heard in a ring of a greater generation.
-    other_ring: Option<Instant>,
     left: Left,
-    /// Requests for a token at rest.
-    wakes: Wakes,
-    /// When the token last passed on in an idle round had come, and its sequence when it went: for the
-    /// hop time.
-    last_pass: Option<(Instant, u64)>,
     awake_until: Instant,
-    /// A station that was let in has seen this generation, newer than the ring's.
-    outgrown: Option<Generation>,
     changes: Changes,
     mismatches: mismatch::Mismatches,
     budgets: Budgets,
-    wills: Wills,
-    hogs: hog::Hogs,
     contested: Contested,
     patience: Patience,
     gate: GateOrder,
@@ -369,32 +345,17 @@ impl Rether {
             answers: 0,
             digest: settings.digest(),
             seen: Stamp::default(),
-            list: None,
-            list_stamp: Stamp::default(),
-            clock: CycleClock::default(),
-            hold: None,
-            watch: None,
-            owed_ack: None,
-            claim: None,
             forming: Forming::new(),
-            silence_at: Instant::FAR,
+            ring: Ring::new(),
             next_hello: Instant::FAR,
             mode_repeats: 0,
             leaving: false,
-            nacked: false,
             receives: false,
-            granted: false,
-            other_ring: None,
             left: Left::default(),
-            wakes: Wakes::new(),
-            last_pass: None,
             awake_until: Instant::ZERO,
-            outgrown: None,
             changes: Changes::default(),
             mismatches: mismatch::Mismatches::new(),
             budgets: Budgets::new(),
-            wills: Wills::default(),
-            hogs: Default::default(),
             contested: Contested::new(),
             patience: Patience::new(now),
             gate: GateOrder::Pass,
@@ -481,12 +442,12 @@ impl Rether {
 
     /// Whether the token skips this station.
     pub fn is_dead(&self, station: StationId) -> bool {
-        self.list.as_ref().is_some_and(|list| list.dead.contains(station))
+        self.ring.list.as_ref().is_some_and(|list| list.dead.contains(station))
     }
 
     /// The newest reservation list this station has seen, in token mode.
     pub fn list(&self) -> Option<&Token> {
-        self.list.as_ref().filter(|_| matches!(self.mode, Mode::Ring))
+        self.ring.list.as_ref().filter(|_| matches!(self.mode, Mode::Ring))
     }
 
     /// The mode as users see it.
@@ -507,8 +468,8 @@ impl Rether {
             Mode::Plain => "plain",
             Mode::Initiating(_) => "initiating",
             Mode::Yielding(_) => "yielding",
-            Mode::Ring if self.claim.is_some() => "claiming",
-            Mode::Ring if self.hold.is_some() => "holding",
+            Mode::Ring if self.ring.claim.is_some() => "claiming",
+            Mode::Ring if self.ring.hold.is_some() => "holding",
             Mode::Ring => "ring",
         }
     }
@@ -520,7 +481,7 @@ impl Rether {
 
     /// Whether this station holds a token whose lease has not ended: the right to send.
     pub fn holds_token(&self, now: Instant) -> bool {
-        matches!(self.mode, Mode::Ring) && self.hold.as_ref().is_some_and(|hold| now <= hold.lease_end)
+        matches!(self.mode, Mode::Ring) && self.ring.hold.as_ref().is_some_and(|hold| now <= hold.lease_end)
     }
 
     /// The generation counter of the newest token seen.
@@ -535,7 +496,7 @@ impl Rether {
 
     /// What the newest list or token that this station took was called.
     pub fn list_stamp(&self) -> (Generation, u64) {
-        (self.list_stamp.generation, self.list_stamp.seq)
+        (self.ring.list_stamp.generation, self.ring.list_stamp.seq)
     }
 
     /// Whether the other runs a ring of the same key: each believes what the other says in it.
@@ -592,11 +553,11 @@ impl Rether {
     }
 
     fn ring_deadline(&self) -> Instant {
-        let hold = self.hold.as_ref().map_or(Instant::FAR, |hold| self.hold_deadline(hold));
-        let claim = self.claim.as_ref().map_or(Instant::FAR, ClaimRound::deadline);
-        let watches_silence = self.hold.is_none() && self.claim.is_none();
-        let owed = self.owed_ack.map_or(Instant::FAR, |(_, _, by)| by);
-        let silence = self.silence_at.min(self.wills.due);
+        let hold = self.ring.hold.as_ref().map_or(Instant::FAR, |hold| self.hold_deadline(hold));
+        let claim = self.ring.claim.as_ref().map_or(Instant::FAR, ClaimRound::deadline);
+        let watches_silence = self.ring.hold.is_none() && self.ring.claim.is_none();
+        let owed = self.ring.owed_ack.map_or(Instant::FAR, |(_, _, by)| by);
+        let silence = self.ring.silence_at.min(self.ring.wills.due);
         hold.min(claim).min(owed).min(if watches_silence { silence } else { Instant::FAR })
     }
 
@@ -620,7 +581,10 @@ impl Rether {
         self.owed_ack_tick(now);
         self.watch_tick(now);
         self.claim_tick(now);
-        if self.hold.is_none() && self.claim.is_none() && now >= self.silence_at.min(self.wills.due) {
+        if self.ring.hold.is_none()
+            && self.ring.claim.is_none()
+            && now >= self.ring.silence_at.min(self.ring.wills.due)
+        {
             self.begin_claim(now);
         }
     }
@@ -671,7 +635,8 @@ impl Rether {
         self.nrt.push_first(level, entry);
         // In the middle of a visit nobody need be asked: a long message would ask in each of its own, have
         // the next cycle's round begin with this station, and the others never had their turn.
-        let visiting = self.hold.as_ref().is_some_and(|hold| matches!(hold.stage, visit::Stage::Nrt { .. }));
+        let visiting =
+            self.ring.hold.as_ref().is_some_and(|hold| matches!(hold.stage, visit::Stage::Nrt { .. }));
         if was_empty && self.gate == GateOrder::Divert && !visiting && !self.is_flushing() {
             self.ask_for_token(now);
         }
@@ -730,7 +695,7 @@ impl Rether {
     /// to be pointless costs none.
     pub(crate) fn llc_sent(&mut self, now: Instant, level: usize, octets: u16) {
         self.tally.count_sent(Class::Llc, usize::from(octets));
-        let Some(visit::Stage::Nrt { left, sent }) = self.hold.as_ref().map(|hold| hold.stage) else {
+        let Some(visit::Stage::Nrt { left, sent }) = self.ring.hold.as_ref().map(|hold| hold.stage) else {
             return;
         };
         // One longer than its entry said takes the last place whole.

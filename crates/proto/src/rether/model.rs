@@ -7,6 +7,7 @@ use super::behind::Behind;
 use super::ended::Ended;
 use super::hold::{Hold, Watch};
 use super::reserve::Fate;
+use super::ring::Ring;
 use super::visit::{Sent, Stage};
 use super::wake::Wakes;
 use super::{Initiating, Joining, Mode, Rether, Settings, Stamp, Yielding};
@@ -125,33 +126,36 @@ impl Rether {
             mode: _,
             mode_epoch,
             seen,
-            list,
-            list_stamp: _,
-            clock: _,
-            hold: _,
-            watch: _,
-            owed_ack: _,
-            claim: _,
+            ring:
+                Ring {
+                    list,
+                    nacked,
+                    granted,
+                    list_stamp: _,
+                    clock: _,
+                    hold: _,
+                    watch: _,
+                    owed_ack: _,
+                    claim: _,
+                    silence_at: _,
+                    other_ring: _,
+                    wakes: _,
+                    last_pass: _,
+                    outgrown: _,
+                    hogs: _,
+                    wills: _,
+                },
             forming: _,
-            silence_at: _,
             next_hello: _,
             mode_repeats,
             leaving,
-            nacked,
             receives: _,
-            granted,
-            other_ring: _,
             left,
-            wakes: _,
-            last_pass: _,
             awake_until: _,
-            outgrown: _,
             changes: _,
             mismatches: _,
             budgets: _,
             contested: _,
-            wills: _,
-            hogs: _,
             gate,
             turning: _,
             sessions: _,
@@ -180,14 +184,14 @@ impl Rether {
     }
 
     fn visit_parts(&self, visit: &mut dyn Visit) {
-        stamp(visit, self.list_stamp);
+        stamp(visit, self.ring.list_stamp);
         self.visit_wakes(visit);
         visit.until(self.awake_until);
-        visit.since(self.other_ring.unwrap_or(Instant::ZERO), self.settings.trt * 4);
-        visit_tokens(visit, self.hold.as_ref(), self.watch.as_ref(), &self.settings);
-        flag(visit, &[self.clock.known]);
-        visit.cycle(self.clock.cycle);
-        visit.since(self.clock.start, self.settings.trt * 8);
+        visit.since(self.ring.other_ring.unwrap_or(Instant::ZERO), self.settings.trt * 4);
+        visit_tokens(visit, self.ring.hold.as_ref(), self.ring.watch.as_ref(), &self.settings);
+        flag(visit, &[self.ring.clock.known]);
+        visit.cycle(self.ring.clock.cycle);
+        visit.since(self.ring.clock.start, self.settings.trt * 8);
         self.visit_mode(visit);
         self.visit_claim(visit);
         self.visit_members(visit);
@@ -196,7 +200,7 @@ impl Rether {
     }
 
     fn visit_wakes(&self, visit: &mut dyn Visit) {
-        let Wakes { request, may_rest, asked, overdue, cycle } = &self.wakes;
+        let Wakes { request, may_rest, asked, overdue, cycle } = &self.ring.wakes;
         flag(visit, &[*may_rest]);
         visit.word(request.map_or(0, |(to, _)| u64::from(to)));
         if let Some((_, at)) = request {
@@ -208,7 +212,7 @@ impl Rether {
     }
 
     fn visit_mode(&self, visit: &mut dyn Visit) {
-        answer(visit, self.owed_ack);
+        answer(visit, self.ring.owed_ack);
         visit.word(u64::from(self.left.ended.is_some()));
         if let Some(Ended { generation, mode_epoch, until }) = &self.left.ended {
             visit.stamp(*generation, 0);
@@ -242,13 +246,13 @@ impl Rether {
             }
             Mode::Ring => {
                 visit.word(106);
-                visit.until(self.silence_at);
+                visit.until(self.ring.silence_at);
             }
         }
     }
 
     fn visit_claim(&self, visit: &mut dyn Visit) {
-        let Some(claim) = &self.claim else { return visit.word(0) };
+        let Some(claim) = &self.ring.claim else { return visit.word(0) };
         visit.word(1 + u64::from(claim.same_key) + 2 * u64::from(claim.watched));
         visit.word(claim.suspect.map_or(0, u64::from));
         visit.stamp(claim.generation, 0);
@@ -324,9 +328,9 @@ impl Rether {
         }
         // In which of the last cycles the token was late, and a hold that is under way, are left out: they
         // decide by some cycles when an audit begins or ends.
-        self.hogs.words(self.clock.cycle).for_each(|word| visit.word(word));
-        set(visit, &self.wills.fresh);
-        visit.until(self.wills.due);
+        self.ring.hogs.words(self.ring.clock.cycle).for_each(|word| visit.word(word));
+        set(visit, &self.ring.wills.fresh);
+        visit.until(self.ring.wills.due);
         set(visit, &self.changes.leavers);
         set(visit, &self.changes.revived_in(self.seen.generation));
     }

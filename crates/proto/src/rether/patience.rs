@@ -208,7 +208,7 @@ impl Rether {
 
     /// How long the token in this station's hands may be held, rests apart.
     pub fn holding(&self) -> Option<Span> {
-        self.hold.as_ref().map(|hold| self.hold_of(&hold.token))
+        self.ring.hold.as_ref().map(|hold| self.hold_of(&hold.token))
     }
 
     /// True if a token's leases can be of this segment.

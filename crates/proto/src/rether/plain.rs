@@ -59,7 +59,7 @@ impl Rether {
     /// Looks for the segment as if just booted; meanwhile ordinary traffic flows.
     pub(super) fn start_over(&mut self, now: Instant) {
         // Whom the last ring thought dead is nobody's affair any more.
-        self.list = None;
+        self.ring.list = None;
         self.lose_reservations();
         self.station = 0;
         self.mode =
@@ -79,7 +79,7 @@ impl Rether {
     fn enter_plain(&mut self, now: Instant) {
         if self.seen.generation.counter >= GENERATION_END - JUMP_MAX {
             // No token of the old ring is proven any more, so the next ring may count from one again.
-            (self.seen, self.list_stamp) = (Stamp::default(), Stamp::default());
+            (self.seen, self.ring.list_stamp) = (Stamp::default(), Stamp::default());
         }
         self.mode = Mode::Plain;
         self.next_hello = now + self.settings.hello;
@@ -213,9 +213,9 @@ impl Rether {
         if !self.is_dead(station) || self.is_jump(generation) {
             return;
         }
-        let since = *self.other_ring.get_or_insert(now);
+        let since = *self.ring.other_ring.get_or_insert(now);
         if now.since(since) > self.settings.trt * 3 {
-            self.other_ring = None;
+            self.ring.other_ring = None;
             self.join_ring(now);
         }
     }
@@ -262,12 +262,12 @@ impl Rether {
     }
 
     pub(super) fn join_ring(&mut self, now: Instant) {
-        self.nacked = false;
-        self.granted = false;
-        self.hold = None;
-        self.watch = None;
-        self.claim = None;
-        self.wills = Wills::default();
+        self.ring.nacked = false;
+        self.ring.granted = false;
+        self.ring.hold = None;
+        self.ring.watch = None;
+        self.ring.claim = None;
+        self.ring.wills = Wills::default();
         let again = now + self.card_patience();
         self.mode = Mode::Joining(Joining { ring: true, card_empty: false, tries: 0, again, proved: false });
         self.divert(now);
@@ -470,10 +470,10 @@ impl Rether {
         self.changes.joiners.clear();
         self.mode = Mode::Ring;
         self.contested.astray.forget_tokens();
-        self.claim = None;
-        self.hogs.begin_ring(self.settings.params(2).nrt_hold_max());
+        self.ring.claim = None;
+        self.ring.hogs.begin_ring(self.settings.params(2).nrt_hold_max());
         self.watch_stalls(now);
-        self.silence_at = now + self.silence(now, self.rank());
+        self.ring.silence_at = now + self.silence(now, self.rank());
         self.event(LinkEvent::ModeChanged);
     }
 
@@ -509,7 +509,7 @@ impl Rether {
         // to plain mode only by its own word (`on_ring_mode`); one that has lost its token is told here.
         let asks = match &self.mode {
             // Whoever has granted a claim and heard of no token since has lost it like the claimant.
-            Mode::Ring => (self.claim.is_some() || self.granted) && known,
+            Mode::Ring => (self.ring.claim.is_some() || self.ring.granted) && known,
             Mode::Joining(joining) => joining.ring,
             _ => true,
         };
@@ -532,19 +532,19 @@ impl Rether {
     /// Back to plain Ethernet (paper section 2.2.4).
     pub(super) fn leave_ring(&mut self, now: Instant) {
         self.tally.rotation.stop();
-        self.hold = None;
-        self.granted = false;
-        self.watch = None;
-        self.claim = None;
+        self.ring.hold = None;
+        self.ring.granted = false;
+        self.ring.watch = None;
+        self.ring.claim = None;
         self.bury();
-        self.list = None;
-        self.clock.known = false;
+        self.ring.list = None;
+        self.ring.clock.known = false;
         if let Some((epoch, key)) = self.keys.current() {
             self.left.key = Some((epoch, key.clone()));
         }
         self.keys.dissolve();
         self.changes.forget_leavers();
-        self.silence_at = Instant::FAR;
+        self.ring.silence_at = Instant::FAR;
         if self.station == 0 {
             self.start_over(now);
             return;

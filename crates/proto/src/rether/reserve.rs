@@ -256,7 +256,7 @@ impl Rether {
     pub(super) fn settle_token(&mut self, now: Instant, token: &mut Token) {
         // Whatever this holder changes is newer than the list it was given: were the stamps to tie, a claim
         // could bring back the old list and undo a slot granted a moment before.
-        self.list_stamp = next_stamp(self.seen, self.station);
+        self.ring.list_stamp = next_stamp(self.seen, self.station);
         if self.is_outranked(now, token) {
             // Nothing is admitted to a ring that ends: what waits is asked for again in the other one.
             self.drop_slots(token, |_, _| true);

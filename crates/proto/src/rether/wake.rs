@@ -79,13 +79,13 @@ impl Rether {
     pub(super) fn ask_for_token(&mut self, now: Instant) {
         match self.mode {
             Mode::Plain if self.wants_ring() => self.begin_switch(now),
-            Mode::Ring if self.hold.is_none() => {
-                let Some(list) = &self.list else { return };
-                let drowsy = list.rested || self.wakes.may_rest;
+            Mode::Ring if self.ring.hold.is_none() => {
+                let Some(list) = &self.ring.list else { return };
+                let drowsy = list.rested || self.ring.wakes.may_rest;
                 let (master, trt) = (self.master(list), self.settings.trt);
                 let waits = |(to, at): (StationId, Instant)| to == master && now.since(at) < trt;
-                if drowsy && master != self.station && !self.wakes.request.is_some_and(waits) {
-                    self.wakes.request = Some((master, now));
+                if drowsy && master != self.station && !self.ring.wakes.request.is_some_and(waits) {
+                    self.ring.wakes.request = Some((master, now));
                     self.outbox.push_back(Pending::Request { to: master });
                 }
             }
@@ -100,36 +100,36 @@ impl Rether {
 
     /// A cycle that begins with a round of all visits this station before the token rests.
     pub(super) fn heed_round(&mut self, token: &Token) {
-        self.wakes.may_rest &= token.rested || token.phase != Phase::RealTime;
+        self.ring.wakes.may_rest &= token.rested || token.phase != Phase::RealTime;
     }
 
     /// A request of a member: one place for each, however many it sends.
     pub(super) fn on_request(&mut self, from: StationId) {
         self.counters.requests += 1;
-        if self.list.as_ref().is_some_and(|list| self.master(list) == self.station) {
-            self.wakes.asked.insert(from);
+        if self.ring.list.as_ref().is_some_and(|list| self.master(list) == self.station) {
+            self.ring.wakes.asked.insert(from);
         }
     }
 
     /// An ordinary visit of this station begins, which answers its request.
     pub(super) fn is_visited(&mut self) {
-        self.wakes.request = None;
+        self.ring.wakes.request = None;
     }
 
     /// True if a round of all is due at the beginning of a cycle: because a request is older than the last
     /// cycle, or because most stations ask.
     pub(super) fn requests_want_round(&mut self, token: &Token, before: u32, cycle: u32) -> bool {
         if !self.nrt.is_empty() {
-            self.wakes.asked.insert(self.station);
+            self.ring.wakes.asked.insert(self.station);
         }
         self.drop_absent(token);
         // A new master does not know the age of requests from before it became master.
-        let counted = self.wakes.cycle == before;
+        let counted = self.ring.wakes.cycle == before;
         let is_overdue = match counted {
-            true => !self.wakes.asked.within(&self.wakes.overdue).is_empty(),
-            false => !self.wakes.asked.is_empty(),
+            true => !self.ring.wakes.asked.within(&self.ring.wakes.overdue).is_empty(),
+            false => !self.ring.wakes.asked.is_empty(),
         };
-        (self.wakes.overdue, self.wakes.cycle) = (self.wakes.asked, cycle);
+        (self.ring.wakes.overdue, self.ring.wakes.cycle) = (self.ring.wakes.asked, cycle);
         is_overdue || self.most_ask(token)
     }
 
@@ -139,33 +139,33 @@ impl Rether {
             token.next_nrt = first;
         }
         token.rested = false;
-        self.wakes.answer_all();
+        self.ring.wakes.answer_all();
     }
 
     /// Drops the requests of stations that have died or left: a claim does not wait for their token.
     fn drop_absent(&mut self, token: &Token) {
         let mut absent = StationSet::EMPTY;
-        for station in self.wakes.asked.iter() {
+        for station in self.ring.wakes.asked.iter() {
             if !self.is_member(station) || token.dead.contains(station) {
                 absent.insert(station);
             }
         }
-        self.wakes.asked = self.wakes.asked.without(&absent);
+        self.ring.wakes.asked = self.ring.wakes.asked.without(&absent);
     }
 
     /// The next asker in the order of the round: no station is served twice while another waits.
     fn next_asker(&self, token: &Token) -> Option<StationId> {
-        self.wakes.asked.iter().min_by_key(|station| (*station < token.next_nrt, *station))
+        self.ring.wakes.asked.iter().min_by_key(|station| (*station < token.next_nrt, *station))
     }
 
     /// Whether single visits, two hops each, cost more than a round.
     fn most_ask(&self, token: &Token) -> bool {
-        self.wakes.asked.len() * 2 > usize::from(self.live_stations(token)).max(2)
+        self.ring.wakes.asked.len() * 2 > usize::from(self.live_stations(token)).max(2)
     }
 
     /// True if the visit that ends has sent as much as a few full frames and left none.
     pub(super) fn sends_few(&self) -> bool {
-        let left = match &self.hold {
+        let left = match &self.ring.hold {
             Some(Hold { stage: Stage::Nrt { left, .. }, .. }) => *left,
             _ => 0,
         };
@@ -177,14 +177,14 @@ impl Rether {
         if now >= until {
             return self.start_cycle(now);
         }
-        let Some(hold) = &mut self.hold else { return Step::Wait };
+        let Some(hold) = &mut self.ring.hold else { return Step::Wait };
         let mut token = hold.token;
         self.settle_token(now, &mut token);
         self.note_list(&token);
         self.drop_absent(&token);
         let over = is_over(&token);
         let elsewhere = self.master(&token) != self.station;
-        if let Some(hold) = &mut self.hold {
+        if let Some(hold) = &mut self.ring.hold {
             hold.token = token;
         }
         if over {
@@ -199,8 +199,8 @@ impl Rether {
         }
         let own = self.nrt.front().map(|(_, entry)| self.frame_time(entry.octets));
         match own.zip(self.visit_grant(now)) {
-            Some((takes, grant)) if grant.fits(now, takes) => self.wakes.asked.insert(self.station),
-            _ => self.wakes.answer(self.station),
+            Some((takes, grant)) if grant.fits(now, takes) => self.ring.wakes.asked.insert(self.station),
+            _ => self.ring.wakes.answer(self.station),
         }
         let smallest = self.frame_time(FRAME_OCTETS_MIN) + self.hop() * 2;
         let fits = self.residual(now) >= smallest;
@@ -214,8 +214,8 @@ impl Rether {
         if round {
             self.round_answers(&mut token);
         }
-        self.wakes.answer(asker);
-        if let Some(hold) = &mut self.hold {
+        self.ring.wakes.answer(asker);
+        if let Some(hold) = &mut self.ring.hold {
             hold.token = token;
         }
         if asker == station { self.enter_nrt() } else { self.stage(Stage::Leave { to: asker }) }

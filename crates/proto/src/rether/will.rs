@@ -102,7 +102,7 @@ impl Rether {
     fn begin_again(&mut self, now: Instant) {
         self.give_up_token(now);
         self.lose_reservations();
-        self.owed_ack = None;
+        self.ring.owed_ack = None;
         self.incarnation = (self.rng.next_u64() >> 32) as u32 | 1;
         self.nonce = self.rng.next_u64();
         self.frame_seq = 0;
@@ -126,10 +126,10 @@ impl Rether {
             return;
         }
         self.changes.leave(station);
-        self.wills.fresh.insert(station);
+        self.ring.wills.fresh.insert(station);
         // The dead station accepts no token: the hop to it is not repeated.
-        self.watch.take_if(|watch| watch.to == station);
-        if let Some(claim) = &mut self.claim {
+        self.ring.watch.take_if(|watch| watch.to == station);
+        if let Some(claim) = &mut self.ring.claim {
             claim.granted.remove(station);
             if claim.drained.is_some() {
                 // Its last frames may still be on their way to a silent station.
@@ -137,15 +137,15 @@ impl Rether {
                 self.drain_from(now + self.settings.delay_max);
             }
             self.claim_tick(now);
-        } else if self.hold.is_none() {
-            self.wills.due = self.wills.due.min(now + self.will_patience());
+        } else if self.ring.hold.is_none() {
+            self.ring.wills.due = self.ring.wills.due.min(now + self.will_patience());
         }
     }
 
     /// How long to listen for a token after a will. A token that was on its way reaches a station, which
     /// broadcasts a list. Without it the living station with the smallest number claims first.
     fn will_patience(&self) -> Span {
-        let gone = |station| self.is_dead(station) || self.wills.fresh.contains(station);
+        let gone = |station| self.is_dead(station) || self.ring.wills.fresh.contains(station);
         let before = |station: StationId| station != 0 && station < self.station && !gone(station);
         let rank = self.members.as_slice().iter().filter(|member| before(member.station)).count() as u64;
         self.settings.hop_timeout + self.settings.delay_max + self.settings.ack_spacing * rank
@@ -154,10 +154,10 @@ impl Rether {
     /// The token holder removes the dead stations from its token and broadcasts the list at once. In a first
     /// rotation the token itself tells the stations.
     pub(super) fn execute_wills(&mut self, now: Instant) {
-        let willed = self.wills.fresh;
+        let willed = self.ring.wills.fresh;
         let may = |hold: &mut Hold| !willed.is_empty() && hold.token.phase != Phase::First;
-        let Some(hold) = self.hold.take_if(may) else { return };
-        self.wills = Wills::default();
+        let Some(hold) = self.ring.hold.take_if(may) else { return };
+        self.ring.wills = Wills::default();
         self.leave_out(now, hold, willed);
     }
 
@@ -182,12 +182,12 @@ impl Rether {
         self.note_deaths(now, &hold.token.dead);
         hold.stamp = next_stamp(hold.stamp, self.station);
         self.note_list(&hold.token);
-        (self.seen, self.list_stamp) = (hold.stamp, hold.stamp);
-        self.silence_at = now + self.silence(now, self.rank());
+        (self.seen, self.ring.list_stamp) = (hold.stamp, hold.stamp);
+        self.ring.silence_at = now + self.silence(now, self.rank());
         if self.live_stations(&hold.token) > 1 {
             self.outbox.push_back(Pending::List);
         }
-        self.hold = Some(hold);
+        self.ring.hold = Some(hold);
     }
 
     /// Whether this station has heard the will of that boot.
@@ -201,12 +201,12 @@ impl Rether {
     pub(super) fn has_willed(&self, claim: &ClaimRound, station: StationId) -> bool {
         let is_known = |list: &rota_wire::Token| list.dead.contains(station);
         let willed = || self.members.get(station).is_some_and(|member| member.willed.is_some());
-        self.wills.fresh.contains(station) || claim.list.as_ref().is_some_and(is_known) && willed()
+        self.ring.wills.fresh.contains(station) || claim.list.as_ref().is_some_and(is_known) && willed()
     }
 
     /// When a station that lives in spite of its will has heard the will or the claim.
     pub(super) fn wills_heard(&self, claim: &ClaimRound) -> Instant {
-        if self.wills.fresh.is_empty() { claim.begun } else { claim.begun + self.settings.delay_max * 2 }
+        if self.ring.wills.fresh.is_empty() { claim.begun } else { claim.begun + self.settings.delay_max * 2 }
     }
 
     /// True if the station's will is so new that frames from it may have been sent before the will.
@@ -218,8 +218,8 @@ impl Rether {
     /// Forgets the wills of a ring that is over: in the next ring its stations' numbers belong to others.
     /// Stations that left a will and sent nothing since are gone, not only silent.
     pub(super) fn bury(&mut self) {
-        let Wills { fresh, .. } = std::mem::take(&mut self.wills);
-        let dead = self.list.as_ref().map_or(StationSet::EMPTY, |list| list.dead);
+        let Wills { fresh, .. } = std::mem::take(&mut self.ring.wills);
+        let dead = self.ring.list.as_ref().map_or(StationSet::EMPTY, |list| list.dead);
         let delay = self.settings.trt * 2;
         let lives = |member: &Member| member.willed.is_none_or(|willed| member.heard > willed + delay);
         let mut gone = Vec::new();
@@ -237,10 +237,10 @@ impl Rether {
     /// A Form names new boots: a will speaks of one boot only.
     pub(super) fn prune_wills(&mut self) {
         let lives = |station| self.members.get(station).is_none_or(|member| member.willed.is_none());
-        let void: Vec<StationId> = self.wills.fresh.iter().filter(|station| lives(*station)).collect();
-        void.into_iter().for_each(|station| self.wills.fresh.remove(station));
-        if self.wills.fresh.is_empty() {
-            self.wills.due = Instant::FAR;
+        let void: Vec<StationId> = self.ring.wills.fresh.iter().filter(|station| lives(*station)).collect();
+        void.into_iter().for_each(|station| self.ring.wills.fresh.remove(station));
+        if self.ring.wills.fresh.is_empty() {
+            self.ring.wills.due = Instant::FAR;
         }
     }
 }

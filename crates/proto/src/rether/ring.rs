@@ -1,0 +1,67 @@
+//! What lives and dies with one ring: its newest list, the token, the watch on the successor, a claim, and what
+//! was heard of its stations as parts of it. It is born with the first Form that names this station and is
+//! dropped whole, so that nothing of one ring outlives it in the next.
+
+use super::claim::ClaimRound;
+use super::hog::Hogs;
+use super::hold::{Hold, Watch};
+use super::wake::Wakes;
+use super::will::Wills;
+use super::{CycleClock, Stamp};
+use crate::io::StationId;
+use rota_units::Instant;
+use rota_wire::{Generation, Token};
+
+/// All state of one ring at this station.
+#[derive(Clone, Debug)]
+pub(super) struct Ring {
+    /// The newest reservation list, and which token it came from.
+    pub(super) list: Option<Token>,
+    pub(super) list_stamp: Stamp,
+    pub(super) clock: CycleClock,
+    pub(super) hold: Option<Hold>,
+    pub(super) watch: Option<Watch>,
+    /// The acknowledgement of an idle hop: to whom, for what, and when it can no longer wait.
+    pub(super) owed_ack: Option<(StationId, Stamp, Instant)>,
+    pub(super) claim: Option<ClaimRound>,
+    pub(super) silence_at: Instant,
+    /// A claim was answered by a greater generation, and no token of it has been heard yet.
+    pub(super) nacked: bool,
+    /// The last thing this station heard of the token is a claim that it granted.
+    pub(super) granted: bool,
+    /// Since when a station of this ring's dead has been heard in a ring of a greater generation.
+    pub(super) other_ring: Option<Instant>,
+    /// Requests for a token at rest.
+    pub(super) wakes: Wakes,
+    /// When the token last passed on in an idle round had come, and its sequence when it went: for the
+    /// hop time.
+    pub(super) last_pass: Option<(Instant, u64)>,
+    /// A station that was let in has seen this generation, newer than the ring's.
+    pub(super) outgrown: Option<Generation>,
+    pub(super) hogs: Hogs,
+    pub(super) wills: Wills,
+}
+
+impl Ring {
+    /// No ring.
+    pub(super) fn new() -> Self {
+        Self {
+            list: None,
+            list_stamp: Stamp::default(),
+            clock: CycleClock::default(),
+            hold: None,
+            watch: None,
+            owed_ack: None,
+            claim: None,
+            silence_at: Instant::FAR,
+            nacked: false,
+            granted: false,
+            other_ring: None,
+            wakes: Wakes::new(),
+            last_pass: None,
+            outgrown: None,
+            hogs: Hogs::default(),
+            wills: Wills::default(),
+        }
+    }
+}
