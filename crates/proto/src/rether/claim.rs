@@ -57,7 +57,7 @@ impl Rether {
         self.counters.claims += 1;
         self.give_up_token(now);
         let suspect = self.ring.watch.take().map(|watch| watch.to);
-        let (best, list) = (self.ring.list_stamp, self.ring.list);
+        let (best, list) = (self.list_stamp, self.ring.list);
         // Our own fence: from here on every older token is refused here.
         let fence = self.seen;
         self.seen = Stamp { generation, seq: 0 };
@@ -236,7 +236,7 @@ impl Rether {
         let tells = !self.ring.wills.fresh.is_empty() && token.phase != Phase::First;
         self.ring.wills.settle(&token.dead);
         self.ring.list = Some(token);
-        self.ring.list_stamp = stamp;
+        self.list_stamp = stamp;
         self.take_token(now, now, stamp, &token, None);
         if tells {
             // After a will the others get the list at once; the master itself waits for the end of the cycle.
@@ -301,7 +301,7 @@ impl Rether {
         self.ring.watch = None;
         self.ring.claim = None;
         self.ring.wills.due = Instant::FAR;
-        let seen = self.ring.list_stamp;
+        let seen = self.list_stamp;
         self.seen = fresh;
         self.ring.granted = true;
         // The claimant repeats itself until it has its token: silence means that it died as well.

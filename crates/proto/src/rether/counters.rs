@@ -3,7 +3,6 @@
 //! Mode epochs wrap. A sequence that runs out begins a new generation; generations or frame counters that run
 //! out begin a new incarnation, as if the station had just booted.
 
-use super::will::Wills;
 use super::{Rether, Stamp};
 use crate::planted::{Bug, planted};
 use rota_units::Instant;
@@ -90,15 +89,11 @@ impl Rether {
     /// and every counter begins anew.
     pub(super) fn renew(&mut self, now: Instant) {
         self.give_up_token(now);
-        (self.ring.watch, self.ring.claim, self.ring.list) = (None, None, None);
-        self.ring.owed_ack = None;
-        self.ring.wills = Wills::default();
-        (self.seen, self.ring.list_stamp) = (Stamp::default(), Stamp::default());
+        (self.seen, self.list_stamp) = (Stamp::default(), Stamp::default());
         self.incarnation = (self.rng.next_u64() >> 32) as u32 | 1;
         self.nonce = self.rng.next_u64();
         (self.frame_seq, self.mode_epoch) = (0, 0);
         self.keys.dissolve();
-        self.ring.clock.known = false;
         self.flush_queue();
         self.start_over(now);
     }

@@ -169,7 +169,7 @@ impl Rether {
             return;
         }
         let station = mine.map_or(0, |me| me.station);
-        self.changes.forget_leavers();
+        self.ring.changes.forget_leavers();
         self.mode_epoch = mode_epoch;
         self.station = station;
         let listed = |mac: MacAddr| members.iter().any(|member| member.mac == mac);

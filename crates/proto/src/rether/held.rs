@@ -39,11 +39,11 @@ impl Rether {
             let silent = record.deaths >= STRIKES && now < record.until;
             in_ring && is_out && silent && !self.excluded(now).any(|excluded| excluded.mac == record.mac)
         };
-        let others = self.changes.records.iter().filter(waits).map(|record| {
+        let others = self.standing.records.iter().filter(waits).map(|record| {
             let Record { mac, deaths: silences, wait, until, .. } = *record;
             HeldOff { mac, here: false, silences, wait, until }
         });
-        let own = self.changes.held_here.filter(|held| now < held.until && self.is_outside());
+        let own = self.standing.held_here.filter(|held| now < held.until && self.is_outside());
         others.chain(own)
     }
 
@@ -62,7 +62,7 @@ impl Rether {
         let refusal = JoinAnswer::new(nonce, 0, Verdict::HeldOff);
         let silent = |record: &&Record| record.mac == mac && record.deaths >= STRIKES;
         let is_excluded = self.excluded(now).any(|excluded| excluded.mac == mac);
-        let Some(record) = self.changes.records.iter().find(silent).filter(|_| !is_excluded) else {
+        let Some(record) = self.standing.records.iter().find(silent).filter(|_| !is_excluded) else {
             return refusal;
         };
         let left_ms = record.until.since(now).as_nanos().div_ceil(1_000_000);
@@ -73,14 +73,14 @@ impl Rether {
     /// the cycle master tells it why it stays out.
     pub(super) fn answer_held_off(&mut self, now: Instant, mac: MacAddr) {
         let due = |record: &&mut Record| record.mac == mac && now >= record.answer_at;
-        if !self.is_master() || !self.changes.records.iter_mut().any(|record| due(&record)) {
+        if !self.is_master() || !self.standing.records.iter_mut().any(|record| due(&record)) {
             return;
         }
         let Some(nonce) = self.members.by_mac(mac).map(|member| member.announce.nonce) else { return };
         if !self.may_answer(now) {
             return;
         }
-        if let Some(record) = self.changes.records.iter_mut().find(|record| record.mac == mac) {
+        if let Some(record) = self.standing.records.iter_mut().find(|record| record.mac == mac) {
             record.answer_at = now + ANSWER_EVERY;
         }
         let answer = self.held_off_answer(now, mac, nonce);
@@ -93,11 +93,11 @@ impl Rether {
             return false;
         }
         let silences = answer.silences;
-        let known = self.changes.held_here.filter(|held| held.silences == silences && now < held.until);
+        let known = self.standing.held_here.filter(|held| held.silences == silences && now < held.until);
         if known.is_none() {
             let wait = Span::from_millis(u64::from(answer.left_ms)).min(HOLD_OFF_MAX);
             let mac = self.me.mac;
-            self.changes.held_here = Some(HeldOff { mac, here: true, silences, wait, until: now + wait });
+            self.standing.held_here = Some(HeldOff { mac, here: true, silences, wait, until: now + wait });
         }
         true
     }

@@ -34,7 +34,7 @@ const FRESH_CYCLES: u64 = 8;
 const HOLD_OFFS: u64 = 8;
 
 /// Stations that are kept account of.
-const STATIONS: usize = 256;
+pub(super) const STATIONS: usize = 256;
 
 /// A token that another station was seen to be given.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +89,7 @@ pub struct Excluded {
 #[derive(Clone, Debug)]
 pub(super) struct Hogs {
     /// The longest ordinary visit: computed once a ring, not once a hop.
-    visit: Span,
+    pub(super) visit: Span,
     given: Option<Given>,
     /// The newest audited token that was overheard.
     heard: Stamp,
@@ -105,7 +105,6 @@ pub(super) struct Hogs {
     audit_until: Option<u32>,
     /// The accused station, the reason, and the time of the last evidence.
     accused: Option<(MacAddr, Foul, Instant)>,
-    excluded: Vec<Excluded>,
     /// The strike that the list of this cycle tells, where this station is its master.
     told: Option<Struck>,
     /// A hold of this station's successor that was too long unless a copy of the token was lost: decided when
@@ -126,7 +125,6 @@ impl Default for Hogs {
             late_cycle: 0,
             audit_until: None,
             accused: None,
-            excluded: Vec::with_capacity(STATIONS),
             told: None,
             unsure: None,
         }
@@ -144,16 +142,6 @@ impl Hogs {
             self.watched.len() - 1
         });
         &mut self.watched[at]
-    }
-
-    /// A ring begins, with ordinary visits of so much. Its cycles count from 0: nothing that was seen in an
-    /// earlier ring applies to it.
-    pub(super) fn begin_ring(&mut self, visit: Span) {
-        self.visit = visit;
-        (self.given, self.unsure, self.accused, self.told) = (None, None, None, None);
-        (self.heard, self.news) = (Stamp::default(), (Stamp::default(), Instant::ZERO));
-        (self.late, self.late_cycle, self.audit_until) = (0, 0, None);
-        self.watched.clear();
     }
 
     /// How many of the last 64 cycles were late, seen from this one.
@@ -202,20 +190,10 @@ impl Hogs {
     }
 
     /// A station is left out: it was the cause of the late cycles.
-    fn exclude(&mut self, now: Instant, excluded: Excluded) {
-        let mac = excluded.mac;
-        self.excluded.retain(|other| other.mac != mac && now < other.until);
-        if self.excluded.len() < STATIONS {
-            self.excluded.push(excluded);
-        }
+    fn exclude(&mut self, mac: MacAddr) {
         self.watched.retain(|watched| watched.mac != mac);
         self.accused.take_if(|accused| accused.0 == mac);
         (self.late, self.given, self.unsure) = (0, None, None);
-    }
-
-    /// This station's own exclusion, while it lasts.
-    fn own(&self, now: Instant) -> Option<&Excluded> {
-        self.excluded.iter().find(|excluded| excluded.here && now < excluded.until)
     }
 
     /// The same token once more, now to be passed on by `by`.
@@ -253,12 +231,12 @@ impl Hogs {
 impl Rether {
     /// The excluded stations that this station knows of.
     pub fn excluded(&self, now: Instant) -> impl Iterator<Item = &Excluded> {
-        self.ring.hogs.excluded.iter().filter(move |excluded| now < excluded.until)
+        self.standing.excluded(now)
     }
 
     /// True if this station waits for the end of its own exclusion: until then it does not ask.
     pub(super) fn is_out(&self, now: Instant) -> bool {
-        self.ring.hogs.own(now).is_some()
+        self.standing.excluded(now).any(|excluded| excluded.here)
     }
 
     // ---- watching -------------------------------------------------------------------------------------
@@ -418,7 +396,7 @@ impl Rether {
 
     /// A list was taken: its sender, as cycle master, begins a cycle.
     pub(super) fn watch_master(&mut self, at: Option<Instant>, from: StationId, stamp: Stamp, token: &Token) {
-        let Some(at) = at.filter(|_| self.ring.list_stamp == stamp) else { return };
+        let Some(at) = at.filter(|_| self.list_stamp == stamp) else { return };
         self.ring.hogs.news = (stamp, at);
         let begins = self.ring.hogs.given.is_none_or(|given| given.cycle != token.cycle);
         if !begins {
@@ -526,7 +504,8 @@ impl Rether {
         // The others have heard of it up to D later.
         let until = now + wait + if here { self.settings.delay_max * 2 } else { Span::ZERO };
         let excluded = Excluded { mac, why, here, held, wait, until };
-        self.ring.hogs.exclude(now, excluded);
+        self.standing.exclude(now, excluded);
+        self.ring.hogs.exclude(mac);
         self.event(LinkEvent::Struck(excluded));
     }
 

@@ -188,12 +188,12 @@ impl Rether {
         (self.ring.nacked, self.ring.granted) = (false, false);
         self.note_strikes(at, token);
         self.note_deaths(at, &token.dead);
-        self.changes.settle(&token.dead);
+        self.ring.changes.settle(&token.dead);
         self.ring.wills.settle(&token.dead);
         let known = self.ring.list.as_ref().is_some_and(|list| list.dead.contains(self.station));
         self.note_list(token);
         self.heed_round(token);
-        self.ring.list_stamp = stamp;
+        self.list_stamp = stamp;
         self.ring.silence_at = at + self.silence(at, self.rank());
         self.set_clock(at, token);
         self.settle_watch(stamp);
@@ -298,7 +298,7 @@ impl Rether {
         self.log_hold(&hold, now);
         let stamp = next_stamp(hold.stamp, self.station);
         self.note_list(&hold.token);
-        self.ring.list_stamp = stamp;
+        self.list_stamp = stamp;
         self.seen = stamp;
         self.ring.silence_at = now + self.silence(now, self.rank());
         let once = planted(Bug::TokenNotRepeated);

@@ -9,6 +9,7 @@
 use super::contested::Sign;
 use super::counters::{leads_on, newer};
 use super::held::HeldOff;
+use super::hog::Excluded;
 use super::members::STATIONS_MAX;
 use super::outbox::Pending;
 use super::reserve::{LinkEvent, admission_slots};
@@ -37,6 +38,8 @@ pub(super) const FORGIVEN: Span = Span::from_millis(128_000);
 const NOTICES: usize = 32;
 /// Stations whose stops are remembered; addresses can change.
 const RECORDS_MAX: usize = 512;
+/// Stations that are left out as hogs at a time.
+const EXCLUDED_MAX: usize = super::hog::STATIONS;
 /// A refusal that goes on is told again after this.
 const NOTICE_AGAIN: Span = Span::from_millis(60_000);
 
@@ -95,10 +98,37 @@ pub(super) struct Changes {
     pub(super) revived: StationSet,
     /// In which generation they were heard: a claim since then has asked them all again.
     pub(super) revived_in: Generation,
+}
+
+/// What stations have done, in whichever ring that was: a new ring forgives nothing.
+#[derive(Clone, Debug)]
+pub(super) struct Standing {
     pub(super) records: Vec<Record>,
     pub(super) refused: Vec<Refused>,
     /// The wait of this station, as a cycle master has stated it.
     pub(super) held_here: Option<HeldOff>,
+    /// The stations that are left out as hogs for a time.
+    excluded: Vec<Excluded>,
+}
+
+impl Standing {
+    pub(super) fn new() -> Self {
+        let excluded = Vec::with_capacity(EXCLUDED_MAX);
+        Self { records: Vec::new(), refused: Vec::new(), held_here: None, excluded }
+    }
+
+    /// The stations that are left out now.
+    pub(super) fn excluded(&self, now: Instant) -> impl Iterator<Item = &Excluded> {
+        self.excluded.iter().filter(move |excluded| now < excluded.until)
+    }
+
+    pub(super) fn exclude(&mut self, now: Instant, excluded: Excluded) {
+        let mac = excluded.mac;
+        self.excluded.retain(|other| other.mac != mac && now < other.until);
+        if self.excluded.len() < EXCLUDED_MAX {
+            self.excluded.push(excluded);
+        }
+    }
 }
 
 impl Changes {
@@ -129,13 +159,13 @@ impl Changes {
 impl Rether {
     /// Who does not take part, and why, as far as was heard lately.
     pub fn refused(&self) -> &[Refused] {
-        &self.changes.refused
+        &self.standing.refused
     }
 
     /// Counts a refusal and tells it, once a minute each.
     pub(super) fn refuse(&mut self, now: Instant, mac: MacAddr, why: Verdict, here: bool) {
         self.counters.stations_refused += 1;
-        let told = &mut self.changes.refused;
+        let told = &mut self.standing.refused;
         told.retain(|refused| now.since(refused.at) < NOTICE_AGAIN);
         if told.iter().any(|refused| (refused.mac, refused.why, refused.here) == (mac, why, here)) {
             return;
@@ -144,7 +174,7 @@ impl Rether {
         if !self.may_tell_refusal(now) {
             return;
         }
-        let told = &mut self.changes.refused;
+        let told = &mut self.standing.refused;
         if told.len() == NOTICES {
             told.remove(0);
         }
@@ -230,13 +260,13 @@ impl Rether {
         }
         let known = |joiner: &Joiner| joiner.mac == mac && joiner.incarnation == incarnation;
         let mut said = *said;
-        let challenge = match self.changes.joiners.iter().position(known) {
+        let challenge = match self.ring.changes.joiners.iter().position(known) {
             // A copy that came late undoes no proof.
-            Some(at) if seq <= self.changes.joiners[at].seq => return,
+            Some(at) if seq <= self.ring.changes.joiners[at].seq => return,
             Some(at) => {
                 // Our answer may not have come.
                 self.contest(now, mac, Sign::Repeated);
-                let before = self.changes.joiners.remove(at);
+                let before = self.ring.changes.joiners.remove(at);
                 said = said.named_as(&before.said);
                 before.challenge
             }
@@ -253,7 +283,7 @@ impl Rether {
             let answer = JoinAnswer::new(said.nonce, challenge, Verdict::Prove);
             self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
         }
-        self.changes.joiners.push(Joiner {
+        self.ring.changes.joiners.push(Joiner {
             mac,
             incarnation,
             said,
@@ -269,7 +299,7 @@ impl Rether {
     /// for a boot that is over costs the ring its death timer (seed 622252 of the product's timers). If the
     /// new one is a replay, the next announcement of the living one proves it again.
     fn doubt_other_boots(&mut self, mac: MacAddr) {
-        for joiner in self.changes.joiners.iter_mut().filter(|joiner| joiner.mac == mac) {
+        for joiner in self.ring.changes.joiners.iter_mut().filter(|joiner| joiner.mac == mac) {
             joiner.alive = false;
         }
     }
@@ -277,23 +307,23 @@ impl Rether {
     /// The boots that have proven that they live, and get a place when this station has the token next as
     /// cycle master.
     pub fn proven_joiners(&self) -> impl Iterator<Item = (MacAddr, u32)> + '_ {
-        let joiners = self.changes.joiners.iter().filter(|joiner| joiner.alive);
+        let joiners = self.ring.changes.joiners.iter().filter(|joiner| joiner.alive);
         joiners.map(|joiner| (joiner.mac, joiner.incarnation))
     }
 
     /// True if this boot of a station has asked to join.
     pub(super) fn is_joiner(&self, mac: MacAddr, incarnation: u32) -> bool {
-        self.changes.joiners.iter().any(|joiner| joiner.mac == mac && joiner.incarnation == incarnation)
+        self.ring.changes.joiners.iter().any(|joiner| joiner.mac == mac && joiner.incarnation == incarnation)
     }
 
     /// Drops a joiner that has not proven in time that it lives, to make room for the next one.
     fn make_room_for_joiner(&mut self, now: Instant) -> bool {
-        if self.changes.joiners.len() < usize::from(STATIONS_MAX) {
+        if self.ring.changes.joiners.len() < usize::from(STATIONS_MAX) {
             return true;
         }
         let stale = |joiner: &Joiner| !joiner.alive && !self.is_fresh(now, joiner);
-        let Some(at) = self.changes.joiners.iter().position(stale) else { return false };
-        self.changes.joiners.remove(at);
+        let Some(at) = self.ring.changes.joiners.iter().position(stale) else { return false };
+        self.ring.changes.joiners.remove(at);
         true
     }
 
@@ -302,7 +332,7 @@ impl Rether {
     }
 
     pub(super) fn note_leaver(&mut self, station: StationId, mac: MacAddr) {
-        self.changes.leave(station);
+        self.ring.changes.leave(station);
         self.event(LinkEvent::MemberGone { mac, stopped: true });
     }
 
@@ -317,9 +347,9 @@ impl Rether {
         if let Some(mac) = held_off {
             self.answer_held_off(now, mac);
         } else if dead && mac.is_some() {
-            self.changes.revived = self.changes.revived_in(self.seen.generation);
-            self.changes.revived_in = self.seen.generation;
-            self.changes.revived.insert(station);
+            self.ring.changes.revived = self.ring.changes.revived_in(self.seen.generation);
+            self.ring.changes.revived_in = self.seen.generation;
+            self.ring.changes.revived.insert(station);
         }
     }
 
@@ -330,11 +360,11 @@ impl Rether {
         if is_over(token) {
             return;
         }
-        let mut joiners = core::mem::take(&mut self.changes.joiners);
+        let mut joiners = core::mem::take(&mut self.ring.changes.joiners);
         joiners.retain(|joiner| self.is_fresh(now, joiner));
         let (alive, waiting): (Vec<_>, Vec<_>) =
             joiners.into_iter().partition(|joiner| joiner.alive && joiner.said.state != StationState::Ring);
-        self.changes.joiners = waiting;
+        self.ring.changes.joiners = waiting;
         let mut joined = false;
         for joiner in alive {
             match self.place_for(now, &joiner, token) {
@@ -384,7 +414,7 @@ impl Rether {
         if token.phase == Phase::First || self.master(token) != self.station {
             return false;
         }
-        let mut joiners = core::mem::take(&mut self.changes.joiners);
+        let mut joiners = core::mem::take(&mut self.ring.changes.joiners);
         let mut outranked = false;
         // What is proven is looked at once.
         joiners.retain(|joiner| {
@@ -393,7 +423,7 @@ impl Rether {
                 proven && self.is_fresh(now, joiner) && self.is_outranked_by(joiner.generation, joiner.mac);
             !proven
         });
-        self.changes.joiners = joiners;
+        self.ring.changes.joiners = joiners;
         outranked
     }
 
@@ -402,7 +432,7 @@ impl Rether {
     /// silent until it gave up. An epoch counts only if the notice, whose epoch is the next one, is newer to
     /// the members of this ring as well: an epoch far ahead may be followed by one that they do not believe.
     pub(super) fn newest_epoch(&self, now: Instant) -> u32 {
-        let fresh = self.changes.joiners.iter().filter(|joiner| self.is_fresh(now, joiner));
+        let fresh = self.ring.changes.joiners.iter().filter(|joiner| self.is_fresh(now, joiner));
         let epochs = fresh.map(|joiner| joiner.said.mode_epoch);
         let epochs = epochs.filter(|epoch| leads_on(*epoch, self.mode_epoch));
         epochs.fold(self.mode_epoch, |newest, epoch| if newer(epoch, newest) { epoch } else { newest })
@@ -473,7 +503,7 @@ impl Rether {
 
     /// The same by its address, this station's own included.
     pub(super) fn record_of(&mut self, now: Instant, mac: MacAddr) -> &mut Record {
-        let records = &mut self.changes.records;
+        let records = &mut self.standing.records;
         records.retain(|record| now.since(record.last) < FORGIVEN);
         if records.len() >= RECORDS_MAX && records.iter().all(|record| record.mac != mac) {
             records.remove(0);
@@ -528,7 +558,7 @@ impl Rether {
 
     /// Whether a station that stopped the ring too often has to wait before it may take part again.
     pub fn is_held_off(&self, now: Instant, mac: MacAddr) -> bool {
-        self.changes.records.iter().any(|record| record.mac == mac && now < record.until)
+        self.standing.records.iter().any(|record| record.mac == mac && now < record.until)
     }
 }
 

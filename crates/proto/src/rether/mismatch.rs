@@ -276,7 +276,7 @@ impl super::Rether {
             let taken_in = refused.mac == mac && said.state == StationState::Ring && rules;
             settings || (taken_in && !refused.here) || (refused.here && rules)
         };
-        self.changes.refused.retain(|refused| !is_over(refused));
+        self.standing.refused.retain(|refused| !is_over(refused));
         true
     }
 }

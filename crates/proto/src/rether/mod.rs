@@ -90,7 +90,7 @@ use contested::Contested;
 use ended::Left;
 use flush::Turning;
 use form::Forming;
-use join::Changes;
+use join::Standing;
 use keys::KeyRing;
 use members::Members;
 use outbox::Pending;
@@ -284,6 +284,8 @@ pub struct Rether {
     mode_epoch: u32,
     /// The greatest (generation, sequence) ever seen: nothing below it changes state (S2).
     seen: Stamp,
+    /// Which token the newest list came from, whichever ring that was: in a claim no older list counts.
+    list_stamp: Stamp,
     /// The ring that this station is in.
     ring: Ring,
     /// The parts of a new ring's Form that have come.
@@ -295,7 +297,7 @@ pub struct Rether {
     pub(crate) receives: bool,
     left: Left,
     awake_until: Instant,
-    changes: Changes,
+    standing: Standing,
     mismatches: mismatch::Mismatches,
     budgets: Budgets,
     contested: Contested,
@@ -346,6 +348,7 @@ impl Rether {
             digest: settings.digest(),
             seen: Stamp::default(),
             forming: Forming::new(),
+            list_stamp: Stamp::default(),
             ring: Ring::new(),
             next_hello: Instant::FAR,
             mode_repeats: 0,
@@ -353,7 +356,7 @@ impl Rether {
             receives: false,
             left: Left::default(),
             awake_until: Instant::ZERO,
-            changes: Changes::default(),
+            standing: Standing::new(),
             mismatches: mismatch::Mismatches::new(),
             budgets: Budgets::new(),
             contested: Contested::new(),
@@ -496,7 +499,7 @@ impl Rether {
 
     /// What the newest list or token that this station took was called.
     pub fn list_stamp(&self) -> (Generation, u64) {
-        (self.ring.list_stamp.generation, self.ring.list_stamp.seq)
+        (self.list_stamp.generation, self.list_stamp.seq)
     }
 
     /// Whether the other runs a ring of the same key: each believes what the other says in it.

@@ -126,25 +126,8 @@ impl Rether {
             mode: _,
             mode_epoch,
             seen,
-            ring:
-                Ring {
-                    list,
-                    nacked,
-                    granted,
-                    list_stamp: _,
-                    clock: _,
-                    hold: _,
-                    watch: _,
-                    owed_ack: _,
-                    claim: _,
-                    silence_at: _,
-                    other_ring: _,
-                    wakes: _,
-                    last_pass: _,
-                    outgrown: _,
-                    hogs: _,
-                    wills: _,
-                },
+            list_stamp,
+            ring,
             forming: _,
             next_hello: _,
             mode_repeats,
@@ -152,7 +135,7 @@ impl Rether {
             receives: _,
             left,
             awake_until: _,
-            changes: _,
+            standing: _,
             mismatches: _,
             budgets: _,
             contested: _,
@@ -172,19 +155,43 @@ impl Rether {
         } = self;
         assert!(outbox.is_empty() && outputs.is_empty() && events.is_empty(), "a drained machine is shown");
         stamp(visit, *seen);
+        stamp(visit, *list_stamp);
         visit.word(u64::from(*mode_repeats) << 48 | u64::from(*station) << 32 | u64::from(*mode_epoch));
         [u64::from(*incarnation), *nonce, *answers].into_iter().for_each(|name| visit.name(name));
         visit.frame_seq(me.mac, *frame_seq);
         for (epoch, key) in keys.ring.iter().flatten().chain(&left.key) {
             visit.key(*epoch, key);
         }
-        flag(visit, &[*leaving, *nacked, *granted, *gate == GateOrder::Divert, self.is_flushing()]);
-        kept_list(visit, list.as_ref());
+        flag(visit, &[*leaving, *gate == GateOrder::Divert, self.is_flushing()]);
+        self.visit_ring(ring, visit);
         self.visit_parts(visit);
     }
 
+    /// What the other functions show of it is named here too, so that a new field is not forgotten.
+    fn visit_ring(&self, ring: &Ring, visit: &mut dyn Visit) {
+        let Ring {
+            list,
+            nacked,
+            granted,
+            clock: _,
+            hold: _,
+            watch: _,
+            owed_ack: _,
+            claim: _,
+            silence_at: _,
+            other_ring: _,
+            wakes: _,
+            last_pass: _,
+            outgrown: _,
+            changes: _,
+            hogs: _,
+            wills: _,
+        } = ring;
+        flag(visit, &[*nacked, *granted]);
+        kept_list(visit, list.as_ref());
+    }
+
     fn visit_parts(&self, visit: &mut dyn Visit) {
-        stamp(visit, self.ring.list_stamp);
         self.visit_wakes(visit);
         visit.until(self.awake_until);
         visit.since(self.ring.other_ring.unwrap_or(Instant::ZERO), self.settings.trt * 4);
@@ -309,7 +316,7 @@ impl Rether {
                 visit.name(member.nonce);
             }
         }
-        for joiner in &self.changes.joiners {
+        for joiner in &self.ring.changes.joiners {
             visit.word(u64::from(joiner.said.mode_epoch) << 8 | u64::from(joiner.mac.0[5]));
             visit.name(u64::from(joiner.incarnation));
             visit.name(joiner.said.nonce);
@@ -320,7 +327,7 @@ impl Rether {
             visit.since(joiner.at, self.settings.join_interval * 5);
         }
         // When a strike was, and so when it is forgiven, is left out: two minutes are beyond every model.
-        for record in &self.changes.records {
+        for record in &self.standing.records {
             visit.word(
                 u64::from(record.mac.0[5]) << 16 | u64::from(record.stalls) << 8 | u64::from(record.deaths),
             );
@@ -331,8 +338,8 @@ impl Rether {
         self.ring.hogs.words(self.ring.clock.cycle).for_each(|word| visit.word(word));
         set(visit, &self.ring.wills.fresh);
         visit.until(self.ring.wills.due);
-        set(visit, &self.changes.leavers);
-        set(visit, &self.changes.revived_in(self.seen.generation));
+        set(visit, &self.ring.changes.leavers);
+        set(visit, &self.ring.changes.revived_in(self.seen.generation));
     }
 
     fn visit_sessions(&self, visit: &mut dyn Visit) {

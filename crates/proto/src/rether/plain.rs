@@ -9,7 +9,7 @@ use super::contested::Sign;
 use super::counters::{GENERATION_END, JUMP_MAX, leads_on, newer};
 use super::outbox::Pending;
 use super::reserve::LinkEvent;
-use super::will::Wills;
+use super::ring::Ring;
 use super::{Initiating, Joining, Mode, Rether, Stamp, Yielding};
 use crate::io::StationId;
 use crate::planted::{Bug, planted};
@@ -58,8 +58,7 @@ impl Rether {
 
     /// Looks for the segment as if just booted; meanwhile ordinary traffic flows.
     pub(super) fn start_over(&mut self, now: Instant) {
-        // Whom the last ring thought dead is nobody's affair any more.
-        self.ring.list = None;
+        self.ring = Ring::new();
         self.lose_reservations();
         self.station = 0;
         self.mode =
@@ -79,7 +78,7 @@ impl Rether {
     fn enter_plain(&mut self, now: Instant) {
         if self.seen.generation.counter >= GENERATION_END - JUMP_MAX {
             // No token of the old ring is proven any more, so the next ring may count from one again.
-            (self.seen, self.ring.list_stamp) = (Stamp::default(), Stamp::default());
+            (self.seen, self.list_stamp) = (Stamp::default(), Stamp::default());
         }
         self.mode = Mode::Plain;
         self.next_hello = now + self.settings.hello;
@@ -164,7 +163,7 @@ impl Rether {
             // What it said when it asked to be let in is over. To let it in once more would give it an old
             // nonce, and so shut it out (seed 12296 of the product's timers: a late copy, at a station that
             // had just come and did not know its frame counter yet).
-            self.changes.joiners.retain(|joiner| joiner.mac != mac);
+            self.ring.changes.joiners.retain(|joiner| joiner.mac != mac);
             self.on_ring_announce(now, station, header.generation);
             return;
         }
@@ -262,12 +261,7 @@ impl Rether {
     }
 
     pub(super) fn join_ring(&mut self, now: Instant) {
-        self.ring.nacked = false;
-        self.ring.granted = false;
-        self.ring.hold = None;
-        self.ring.watch = None;
-        self.ring.claim = None;
-        self.ring.wills = Wills::default();
+        self.ring = Ring::new();
         let again = now + self.card_patience();
         self.mode = Mode::Joining(Joining { ring: true, card_empty: false, tries: 0, again, proved: false });
         self.divert(now);
@@ -465,13 +459,12 @@ impl Rether {
     }
 
     pub(super) fn enter_ring(&mut self, now: Instant) {
-        // Who asked an earlier ring to be let in may be in this one. To let it in once more would give it an
-        // old nonce, and so shut it out (seed 294430 of the product's timers).
-        self.changes.joiners.clear();
+        // Of an earlier ring nothing is known here: a station that had asked it to be let in may be in this
+        // one, and would be shut out if it were let in once more (seed 294430 of the product's timers).
+        self.ring = Ring::new();
         self.mode = Mode::Ring;
         self.contested.astray.forget_tokens();
-        self.ring.claim = None;
-        self.ring.hogs.begin_ring(self.settings.params(2).nrt_hold_max());
+        self.ring.hogs.visit = self.settings.params(2).nrt_hold_max();
         self.watch_stalls(now);
         self.ring.silence_at = now + self.silence(now, self.rank());
         self.event(LinkEvent::ModeChanged);
@@ -532,19 +525,13 @@ impl Rether {
     /// Back to plain Ethernet (paper section 2.2.4).
     pub(super) fn leave_ring(&mut self, now: Instant) {
         self.tally.rotation.stop();
-        self.ring.hold = None;
-        self.ring.granted = false;
-        self.ring.watch = None;
-        self.ring.claim = None;
         self.bury();
-        self.ring.list = None;
-        self.ring.clock.known = false;
+        self.ring = Ring::new();
         if let Some((epoch, key)) = self.keys.current() {
             self.left.key = Some((epoch, key.clone()));
         }
         self.keys.dissolve();
-        self.changes.forget_leavers();
-        self.ring.silence_at = Instant::FAR;
+        self.ring.changes.forget_leavers();
         if self.station == 0 {
             self.start_over(now);
             return;

@@ -256,23 +256,23 @@ impl Rether {
     pub(super) fn settle_token(&mut self, now: Instant, token: &mut Token) {
         // Whatever this holder changes is newer than the list it was given: were the stamps to tie, a claim
         // could bring back the old list and undo a slot granted a moment before.
-        self.ring.list_stamp = next_stamp(self.seen, self.station);
+        self.list_stamp = next_stamp(self.seen, self.station);
         if self.is_outranked(now, token) {
             // Nothing is admitted to a ring that ends: what waits is asked for again in the other one.
             self.drop_slots(token, |_, _| true);
             return;
         }
-        for station in self.changes.leavers.iter() {
+        for station in self.ring.changes.leavers.iter() {
             token.dead.insert(station);
         }
         if self.leaving {
             token.dead.insert(self.station);
         }
-        for station in self.changes.revived_in(self.seen.generation).iter() {
+        for station in self.ring.changes.revived_in(self.seen.generation).iter() {
             token.dead.remove(station);
         }
-        self.changes.leavers = StationSet::EMPTY;
-        self.changes.revived = StationSet::EMPTY;
+        self.ring.changes.leavers = StationSet::EMPTY;
+        self.ring.changes.revived = StationSet::EMPTY;
         let kept = planted(Bug::DeadSlotKept);
         let dies = |slot: &Slot, dead: &StationSet| dead.contains(slot.station) && !kept;
         self.drop_slots(token, |slot, dead| dies(slot, dead) || !self.is_member(slot.station));
@@ -575,7 +575,7 @@ impl Rether {
         self.leaving = true;
         self.sessions.clear();
         self.parts.clear();
-        self.changes.leavers.insert(self.station);
+        self.ring.changes.leavers.insert(self.station);
         self.outbox.push_back(Pending::Leaving);
     }
 

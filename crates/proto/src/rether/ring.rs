@@ -1,10 +1,11 @@
-//! What lives and dies with one ring: its newest list, the token, the watch on the successor, a claim, and what
-//! was heard of its stations as parts of it. It is born with the first Form that names this station and is
-//! dropped whole, so that nothing of one ring outlives it in the next.
+//! What lives and dies with one ring: its newest list, the token, the watch on the successor, a claim, and
+//! what was heard of its stations as parts of it. A ring is born when a station enters it. It is dropped
+//! whole when the station leaves it or asks to be let in again, so that nothing of it is left in the next one.
 
 use super::claim::ClaimRound;
 use super::hog::Hogs;
 use super::hold::{Hold, Watch};
+use super::join::Changes;
 use super::wake::Wakes;
 use super::will::Wills;
 use super::{CycleClock, Stamp};
@@ -15,9 +16,8 @@ use rota_wire::{Generation, Token};
 /// All state of one ring at this station.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
-    /// The newest reservation list, and which token it came from.
+    /// The newest reservation list.
     pub(super) list: Option<Token>,
-    pub(super) list_stamp: Stamp,
     pub(super) clock: CycleClock,
     pub(super) hold: Option<Hold>,
     pub(super) watch: Option<Watch>,
@@ -38,6 +38,7 @@ pub(super) struct Ring {
     pub(super) last_pass: Option<(Instant, u64)>,
     /// A station that was let in has seen this generation, newer than the ring's.
     pub(super) outgrown: Option<Generation>,
+    pub(super) changes: Changes,
     pub(super) hogs: Hogs,
     pub(super) wills: Wills,
 }
@@ -47,7 +48,6 @@ impl Ring {
     pub(super) fn new() -> Self {
         Self {
             list: None,
-            list_stamp: Stamp::default(),
             clock: CycleClock::default(),
             hold: None,
             watch: None,
@@ -60,6 +60,7 @@ impl Ring {
             wakes: Wakes::new(),
             last_pass: None,
             outgrown: None,
+            changes: Changes::default(),
             hogs: Hogs::default(),
             wills: Wills::default(),
         }

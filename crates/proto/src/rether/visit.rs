@@ -260,7 +260,7 @@ impl Rether {
         hold.token.phase = Phase::RealTime;
         hold.token.position = 0;
         self.note_list(&hold.token);
-        self.ring.list_stamp = hold.stamp;
+        self.list_stamp = hold.stamp;
         self.ring.silence_at = now + self.silence(now, self.rank());
         self.ring.hold = Some(hold);
         if !alone {

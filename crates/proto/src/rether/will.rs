@@ -125,7 +125,7 @@ impl Rether {
         if self.is_dead(station) {
             return;
         }
-        self.changes.leave(station);
+        self.ring.changes.leave(station);
         self.ring.wills.fresh.insert(station);
         // The dead station accepts no token: the hop to it is not repeated.
         self.ring.watch.take_if(|watch| watch.to == station);
@@ -182,7 +182,7 @@ impl Rether {
         self.note_deaths(now, &hold.token.dead);
         hold.stamp = next_stamp(hold.stamp, self.station);
         self.note_list(&hold.token);
-        (self.seen, self.ring.list_stamp) = (hold.stamp, hold.stamp);
+        (self.seen, self.list_stamp) = (hold.stamp, hold.stamp);
         self.ring.silence_at = now + self.silence(now, self.rank());
         if self.live_stations(&hold.token) > 1 {
             self.outbox.push_back(Pending::List);
