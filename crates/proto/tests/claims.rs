@@ -6,7 +6,7 @@ use rig::{ME, Rig, ms};
 use rota_proto::Settings;
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
-use rota_wire::{ClaimGrant, Generation, Kind, Phase, Token};
+use rota_wire::{Claim, ClaimGrant, Generation, Kind, Nack, Phase, Token};
 
 /// A ring of stations 1, [`ME`] and 3 that has been silent until [`ME`] claims.
 fn claiming() -> Rig {
@@ -207,4 +207,47 @@ fn an_answer_with_an_equal_list_accuses_no_station() {
 fn only_a_stranger_that_was_heard_excuses_a_strike() {
     let (used, astray) = (u64::MAX, u64::MAX - 2);
     assert_eq!((strikes_after_answers(1, used), strikes_after_answers(1, astray)), (0, 1));
+}
+
+fn hear_nack(rig: &mut Rig, from: u16, nack: Nack) {
+    let mut body = [0; 32];
+    let length = nack.emit(&mut body);
+    rig.hear(from, Kind::Nack, &body[..length]);
+    rig.run(ms(1));
+}
+
+/// Seed 909178 of the product's timers: two of seven stations had taken the Form of a later epoch, and
+/// granted each claim of the others. No token was under a key that all had, and the ring never came back.
+#[test]
+fn a_claim_of_an_earlier_epoch_is_refused_and_delays_no_other_claim() {
+    let mut rig = Rig::ring();
+    let token = rig.token(Phase::NonRealTime, &[(1, 6_000, true)]);
+    rig.hear_token(1, 5, &token);
+    rig.clear();
+    rig.run(rig.settings.silence(3).div_down(2));
+    let generation = Generation { counter: 9, station: 3 };
+    let mut body = [0; 32];
+    let length = Claim { generation, mode_epoch: rig.mode_epoch - 1 }.emit(&mut body);
+    rig.hear(3, Kind::Claim, &body[..length]);
+    rig.run(ms(1));
+    assert_eq!((rig.count(Kind::ClaimGrant), rig.count(Kind::Nack)), (0, 1));
+    rig.run(rig.settings.silence(3).div_down(2));
+    assert_eq!(rig.state(), "claiming", "the silence was counted on");
+    assert!(rig.last(Kind::Claim).header.generation > generation, "the others believe no older token");
+}
+
+#[test]
+fn a_claimant_of_an_earlier_epoch_waits_for_the_others_and_then_asks_to_be_let_in() {
+    let mut rig = claiming();
+    rig.run(ms(1));
+    let equal = Nack { generation: Generation::default(), mode_epoch: rig.mode_epoch };
+    let later = Nack { mode_epoch: rig.mode_epoch + 1, ..equal };
+    hear_nack(&mut rig, 1, equal);
+    assert_eq!(rig.state(), "claiming", "that station is behind");
+    hear_nack(&mut rig, 1, later);
+    assert_eq!(rig.state(), "ring", "the others may claim");
+    rig.run(rig.settings.silence(3) + ms(1));
+    assert_eq!(rig.state(), "claiming");
+    hear_nack(&mut rig, 1, later);
+    assert_eq!(rig.state(), "joining a ring");
 }

@@ -42,6 +42,30 @@ fn channel(random: &mut Stream, scenario: &mut Scenario, unit: u32, open: Span, 
     scenario.reservations.push(channel);
 }
 
+/// To token mode and back while ordinary traffic to one station fills its port of the switch. The channels
+/// lead to that station.
+pub fn full_port(seed: u64) -> Scenario {
+    let (mut random, mut scenario) = world("full port", seed, (3, 5));
+    let to = random.below(scenario.world.stations as u64) as usize;
+    for turn in 0..random.between(3, 6) {
+        let open = ms(900) * turn + some_ms(&mut random, 300);
+        let close = open + ms(200) + some_ms(&mut random, 400);
+        channel(&mut random, &mut scenario, 3_000, open, Some(close));
+    }
+    // The last one stays, so that an opening which is never answered is seen.
+    scenario.reservations.last_mut().expect("a channel").close = None;
+    let stations = scenario.world.stations;
+    for channel in &mut scenario.reservations {
+        (channel.to, channel.periodic) = (to, true);
+        channel.from = if channel.from == to { (to + 1) % stations } else { channel.from };
+    }
+    for from in (0..stations).filter(|from| *from != to) {
+        let shape = Shape::Poisson { mean: Span::from_micros(random.between(800, 1_400)), octets: 1_514 };
+        scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape, messages: None });
+    }
+    scenario
+}
+
 /// As much as fits is reserved, closed and reserved again, a program may send more than its channel carries,
 /// and every station has ordinary traffic all the time. Nothing goes wrong.
 pub fn full(seed: u64) -> Scenario {

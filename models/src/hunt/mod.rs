@@ -139,4 +139,9 @@ pub const GROUNDS: &[Ground] = &[
         what: "to token mode and back all the time, with ordinary traffic in every card",
         scenario: grounds::switches,
     },
+    Ground {
+        name: "full-port",
+        what: "to token mode and back while ordinary traffic fills one port of the switch",
+        scenario: grounds::full_port,
+    },
 ];

@@ -291,6 +291,14 @@ impl Rether {
             self.outbox.push_back(Pending::Nack { to: mac });
             return;
         }
+        if newer(self.mode_epoch, claim.mode_epoch) {
+            // The ring goes on under a later epoch, and the claimant has missed its Form. Its token would be
+            // under a key that no station here has, and a grant would put off the claim of a station that
+            // has the newer one (seed 909178 of the product's timers).
+            self.ring.refused = self.ring.refused.max(claim.generation);
+            self.outbox.push_back(Pending::Nack { to: mac });
+            return;
+        }
         if claim.generation.station != from || (claim.generation == self.seen.generation && self.seen.seq > 0)
         {
             return;
@@ -343,13 +351,14 @@ impl Rether {
 
     /// A greater generation lives: our claim is void, and the ring we cannot hear is asked to take us in.
     pub(super) fn on_nack(&mut self, now: Instant, nack: &Nack) {
-        let Some(claim) = &self.ring.claim else { return };
-        if nack.generation <= claim.generation || self.is_jump(nack.generation) {
+        let Some(claimed) = self.ring.claim.as_ref().map(|claim| claim.generation) else { return };
+        let (is_greater, is_later) = (nack.generation > claimed, newer(nack.mode_epoch, self.mode_epoch));
+        if !(is_greater || is_later) || self.is_jump(nack.generation) {
             return;
         }
         self.ring.claim = None;
         self.seen = self.seen.max(Stamp { generation: nack.generation, seq: 0 });
-        if self.ring.nacked || nack.mode_epoch != self.mode_epoch {
+        if self.ring.nacked || is_greater && nack.mode_epoch != self.mode_epoch {
             self.join_ring(now);
         } else {
             // Perhaps only two claims that crossed: the ring is heard again soon, or the next answer decides.

@@ -48,8 +48,8 @@ pub(super) const fn next_stamp(stamp: Stamp, station: u16) -> Stamp {
 impl Rether {
     /// The generation that a new token of this station would have; `None` when they are used up.
     pub(super) fn next_generation(&self) -> Option<Generation> {
-        let counter =
-            self.seen.generation.counter.saturating_add(u32::from(!planted(Bug::GenerationNotRaised)));
+        let known = self.seen.generation.max(self.ring.refused);
+        let counter = known.counter.saturating_add(u32::from(!planted(Bug::GenerationNotRaised)));
         (counter < GENERATION_END).then_some(Generation { counter, station: self.station })
     }
 

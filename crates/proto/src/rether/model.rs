@@ -183,10 +183,12 @@ impl Rether {
             wakes: _,
             last_pass: _,
             outgrown: _,
+            refused,
             changes: _,
             hogs: _,
             wills: _,
         } = ring;
+        visit.stamp(*refused, 0);
         flag(visit, &[*nacked, *granted]);
         kept_list(visit, list.as_ref());
     }

@@ -1,6 +1,6 @@
 //! What lives and dies with one ring: its newest list, the token, the watch on the successor, a claim, and
 //! what was heard of its stations as parts of it. A ring is born when a station enters it. It is dropped
-//! whole when the station leaves it or asks to be let in again, so that nothing of it is left in the next one.
+//! whole when the station leaves it or asks to be let in again: the next ring inherits nothing.
 
 use super::claim::ClaimRound;
 use super::hog::Hogs;
@@ -38,6 +38,9 @@ pub(super) struct Ring {
     pub(super) last_pass: Option<(Instant, u64)>,
     /// A station that was let in has seen this generation, newer than the ring's.
     pub(super) outgrown: Option<Generation>,
+    /// The newest generation of a claim that this station has refused: the stations that granted it believe
+    /// no older token.
+    pub(super) refused: Generation,
     pub(super) changes: Changes,
     pub(super) hogs: Hogs,
     pub(super) wills: Wills,
@@ -60,6 +63,7 @@ impl Ring {
             wakes: Wakes::new(),
             last_pass: None,
             outgrown: None,
+            refused: Generation::default(),
             changes: Changes::default(),
             hogs: Hogs::default(),
             wills: Wills::default(),
