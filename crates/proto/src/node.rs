@@ -167,7 +167,7 @@ impl Node {
 
     /// The next thing to do; `None` when drained. Frames are written into `frame`.
     pub fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
-        self.link.receives = self.channels.has_incoming();
+        self.link.set_receives(self.channels.has_incoming());
         for _ in 0..SETTLE_TURNS {
             let output = self.poll_link(now, frame);
             if let Some(Output::Slot { channel, unit: Some((_, fate)), .. }) = output {

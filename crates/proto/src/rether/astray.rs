@@ -145,19 +145,20 @@ impl Rether {
     /// A sender of steady units has been silent since then: perhaps its units go astray. A frame of this
     /// station moves the switches' entries back.
     pub(crate) fn show_place(&mut self, now: Instant, since: Instant) {
-        if self.ring_lived_since() <= since && !self.leaving && self.sign_of(self.me.mac).is_none() {
+        if self.ring_lived_since() <= since && !self.tells.leaving && self.sign_of(self.own.me.mac).is_none()
+        {
             self.introduce(now);
         }
     }
 
     /// This station has heard of its ring in every cycle since then.
     pub(crate) fn ring_lived_since(&self) -> Instant {
-        if matches!(self.mode, Mode::Ring) { self.contested.astray.hole } else { Instant::FAR }
+        if matches!(self.mode, Mode::Ring) { self.others.contested.astray.hole } else { Instant::FAR }
     }
 
     /// A newer token or list came then.
     pub(super) fn note_news(&mut self, at: Instant) {
-        let astray = &mut self.contested.astray;
+        let astray = &mut self.others.contested.astray;
         if at.since(astray.news) > self.settings.trt * HOLE_CYCLES {
             astray.hole = at;
         }
@@ -173,7 +174,7 @@ impl Rether {
         stamp: Stamp,
         token: &Token,
     ) {
-        if self.contested.astray.expired == Some(stamp) {
+        if self.others.contested.astray.expired == Some(stamp) {
             self.note_repeated(from);
             return;
         }
@@ -182,37 +183,37 @@ impl Rether {
         let start = at.minus(self.settings.trt.minus(residual));
         let is_known = self.ring.clock.known && self.ring.clock.cycle == token.cycle && residual > Span::ZERO;
         let late = is_known && start.since(self.ring.clock.start) >= self.settings.hop_timeout.div_down(2);
-        if self.contested.astray.token(at, from, self.me.mac, late) {
+        if self.others.contested.astray.token(at, from, self.own.me.mac, late) {
             self.contest_astray(now);
         }
     }
 
     /// A token came again: its sender uses the group address from now on.
     pub(super) fn note_repeated(&mut self, from: StationId) {
-        self.contested.astray.direct.remove(from);
+        self.others.contested.astray.direct.remove(from);
     }
 
     /// A token came in time and was read too late.
     pub(super) fn note_expired(&mut self, from: StationId, stamp: Stamp) {
         self.note_repeated(from);
-        self.contested.astray.expired = Some(stamp);
+        self.others.contested.astray.expired = Some(stamp);
     }
 
     /// A sender's question came to this station's own address.
     pub(crate) fn note_asked(&mut self) {
-        self.contested.astray.asked.came();
+        self.others.contested.astray.asked.came();
     }
 
     /// A sender's question came to this station's group address only.
     pub(crate) fn note_asked_again(&mut self, now: Instant) {
-        if self.contested.astray.asked.went(now, SOON_ASKED) {
+        if self.others.contested.astray.asked.went(now, SOON_ASKED) {
             self.contest_astray(now);
         }
     }
 
     /// Units for this station were sent while the ring lived and did not come, or tokens came only again.
     pub(crate) fn contest_astray(&mut self, now: Instant) {
-        let until = self.contested.astray.begin(now);
+        let until = self.others.contested.astray.begin(now);
         self.contest_own_until(now, until);
     }
 }

@@ -166,7 +166,7 @@ impl Rether {
         (member.behind.challenge, member.behind.next) = (challenge, now + ASK_EVERY);
         self.counters.senders_behind += 1;
         let answer = JoinAnswer::new(known, challenge, Verdict::Behind);
-        self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
+        self.out.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
     }
 
     /// This station's frames count as replays at that one, which names the counter to exceed in the place of
@@ -202,16 +202,17 @@ impl Rether {
             }
         }
         if is_known || self.is_joiner(mac, header.incarnation) {
-            self.frame_seq += self.budgets.skips.take(now, asked.nonce.saturating_sub(self.frame_seq));
+            self.own.frame_seq +=
+                self.others.budgets.skips.take(now, asked.nonce.saturating_sub(self.own.frame_seq));
         }
-        self.outbox.push_back(Pending::Proof { to: mac, challenge: asked.challenge });
+        self.out.outbox.push_back(Pending::Proof { to: mac, challenge: asked.challenge });
     }
 
     /// Between the modes a station is silent.
     fn may_speak(&self) -> bool {
         match &self.mode {
             Mode::Joining(joining) => !joining.ring || joining.card_empty,
-            Mode::Plain | Mode::Ring => !self.leaving,
+            Mode::Plain | Mode::Ring => !self.tells.leaving,
             Mode::Initiating(_) | Mode::Yielding(_) => false,
         }
     }

@@ -57,10 +57,10 @@ impl Rether {
         self.counters.claims += 1;
         self.give_up_token(now);
         let suspect = self.ring.watch.take().map(|watch| watch.to);
-        let (best, list) = (self.list_stamp, self.ring.list);
+        let (best, list) = (self.fence.list_stamp, self.ring.list);
         // Our own fence: from here on every older token is refused here.
-        let fence = self.seen;
-        self.seen = Stamp { generation, seq: 0 };
+        let fence = self.fence.seen;
+        self.fence.seen = Stamp { generation, seq: 0 };
         self.ring.wills.due = Instant::FAR;
         let granted = StationSet::EMPTY;
         let (same_key, tries, asked, again) = (true, 0, now, now);
@@ -120,7 +120,7 @@ impl Rether {
                     return;
                 }
             }
-            self.outbox.push_back(Pending::Claim { generation });
+            self.out.outbox.push_back(Pending::Claim { generation });
         }
         if let Some(claim) = self.ring.claim.as_mut().filter(|_| silent == 0) {
             claim.again = claim.again.min(heard);
@@ -142,8 +142,8 @@ impl Rether {
             return;
         }
         let Some(claim) = self.ring.claim.take() else { return };
-        if !claim.sent && self.seen == (Stamp { generation: claim.generation, seq: 0 }) {
-            self.seen = claim.fence;
+        if !claim.sent && self.fence.seen == (Stamp { generation: claim.generation, seq: 0 }) {
+            self.fence.seen = claim.fence;
         }
         self.ring.silence_at = now + self.silence(now, self.rank());
     }
@@ -187,7 +187,7 @@ impl Rether {
         // A station may have become master by an edit that no answering station has seen. It got the token
         // from the old master, which made the edit when it closed its slot, and which is silent as well.
         let resting = claim.list.as_ref().map(|list| self.master(list));
-        let may_rest = resting.is_none_or(|master| master != self.station && gone(&master));
+        let may_rest = resting.is_none_or(|master| master != self.own.station && gone(&master));
         self.drain(now, silent, may_rest && (silent > 0 || self.ring.wills.fresh.is_empty()))
     }
 
@@ -218,7 +218,7 @@ impl Rether {
             }
         }
         (token.audit, token.struck) = (None, None);
-        token.dead.remove(self.station);
+        token.dead.remove(self.own.station);
         // In a claim by silence a station that stays silent explains it, and no station that answers.
         if claim.watched || !explained {
             self.leave_out_who_stalls(now, &claim, &mut token);
@@ -236,11 +236,11 @@ impl Rether {
         let tells = !self.ring.wills.fresh.is_empty() && token.phase != Phase::First;
         self.ring.wills.settle(&token.dead);
         self.ring.list = Some(token);
-        self.list_stamp = stamp;
+        self.fence.list_stamp = stamp;
         self.take_token(now, now, stamp, &token, None);
         if tells {
             // After a will the others get the list at once; the master itself waits for the end of the cycle.
-            self.outbox.push_back(Pending::List);
+            self.out.outbox.push_back(Pending::List);
         }
     }
 
@@ -268,7 +268,7 @@ impl Rether {
             // a switch; with an equal one a switch and a return have met, and the ring wins as for notices.
             Mode::Plain if newer(self.mode_epoch, claim.mode_epoch) => {
                 if self.may_notify(now) {
-                    self.outbox.push_back(Pending::Mode);
+                    self.out.outbox.push_back(Pending::Mode);
                 }
                 return;
             }
@@ -285,10 +285,10 @@ impl Rether {
             return;
         }
         let fresh = Stamp { generation: claim.generation, seq: 0 };
-        let behind = fresh < self.seen && claim.generation != self.seen.generation;
+        let behind = fresh < self.fence.seen && claim.generation != self.fence.seen.generation;
         if behind && !planted(Bug::LowerClaimGranted) {
             // Never ignored: a claimant that is behind must learn by how much.
-            self.outbox.push_back(Pending::Nack { to: mac });
+            self.out.outbox.push_back(Pending::Nack { to: mac });
             return;
         }
         if newer(self.mode_epoch, claim.mode_epoch) {
@@ -296,10 +296,11 @@ impl Rether {
             // under a key that no station here has, and a grant would put off the claim of a station that
             // has the newer one (seed 909178 of the product's timers).
             self.ring.refused = self.ring.refused.max(claim.generation);
-            self.outbox.push_back(Pending::Nack { to: mac });
+            self.out.outbox.push_back(Pending::Nack { to: mac });
             return;
         }
-        if claim.generation.station != from || (claim.generation == self.seen.generation && self.seen.seq > 0)
+        if claim.generation.station != from
+            || (claim.generation == self.fence.seen.generation && self.fence.seen.seq > 0)
         {
             return;
         }
@@ -309,12 +310,12 @@ impl Rether {
         self.ring.watch = None;
         self.ring.claim = None;
         self.ring.wills.due = Instant::FAR;
-        let seen = self.list_stamp;
-        self.seen = fresh;
+        let seen = self.fence.list_stamp;
+        self.fence.seen = fresh;
         self.ring.granted = true;
         // The claimant repeats itself until it has its token: silence means that it died as well.
         self.ring.silence_at = now + self.silence(now, self.rank());
-        self.outbox.push_back(Pending::ClaimGrant { to: mac, generation: claim.generation, seen });
+        self.out.outbox.push_back(Pending::ClaimGrant { to: mac, generation: claim.generation, seen });
     }
 
     pub(super) fn on_grant(&mut self, now: Instant, from: StationId, grant: &ClaimGrant) {
@@ -357,7 +358,7 @@ impl Rether {
             return;
         }
         self.ring.claim = None;
-        self.seen = self.seen.max(Stamp { generation: nack.generation, seq: 0 });
+        self.fence.seen = self.fence.seen.max(Stamp { generation: nack.generation, seq: 0 });
         if self.ring.nacked || is_greater && nack.mode_epoch != self.mode_epoch {
             self.join_ring(now);
         } else {

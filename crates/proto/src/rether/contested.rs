@@ -135,7 +135,7 @@ impl Contested {
 impl Rether {
     /// True if a stranger uses this address: a frame carried it that its station cannot have sent.
     pub fn is_contested(&self, mac: MacAddr) -> bool {
-        self.contested.sign_of(mac) == Some(Sign::Forged)
+        self.others.contested.sign_of(mac) == Some(Sign::Forged)
     }
 
     /// The same of a station by its number. Frames that only go astray may have a port to blame that drops
@@ -145,28 +145,28 @@ impl Rether {
     }
 
     pub(super) fn sign_of(&self, mac: MacAddr) -> Option<Sign> {
-        self.contested.sign_of(mac)
+        self.others.contested.sign_of(mac)
     }
 
     /// The addresses of stations of this segment that strangers use.
     pub fn contested(&self) -> impl Iterator<Item = MacAddr> + '_ {
-        self.contested.rivals.iter().filter(|rival| rival.sign > Sign::Repeated).map(|rival| rival.mac)
+        self.others.contested.rivals.iter().filter(|rival| rival.sign > Sign::Repeated).map(|rival| rival.mac)
     }
 
     /// True if this station sends frames for some other to a group address, which a switch floods.
     pub fn sends_to_groups(&self) -> bool {
-        !self.contested.rivals.is_empty()
+        !self.others.contested.rivals.is_empty()
     }
 
     /// True if a frame for this address is for this station.
     pub(super) fn is_for_us(&self, to: MacAddr) -> bool {
-        to == self.me.mac || to == MacAddr::BROADCAST || to == self.me.mac.own_group()
+        to == self.own.me.mac || to == MacAddr::BROADCAST || to == self.own.me.mac.own_group()
     }
 
     /// A frame without a valid tag, or one that was heard before, came from this address. If it is a
     /// station's address, a stranger uses it, unless this station may lack the key of the frame's tag.
     pub(super) fn on_unproven(&mut self, now: Instant, from: MacAddr, sign: Sign) {
-        if from == self.me.mac {
+        if from == self.own.me.mac {
             self.contest_own(now, sign);
         } else if self.members.by_mac(from).is_some() {
             self.contest(now, from, sign);
@@ -180,10 +180,10 @@ impl Rether {
     }
 
     fn contest_until(&mut self, now: Instant, mac: MacAddr, sign: Sign, until: Instant) {
-        if self.contested.note(now, mac, sign, until) && sign != Sign::Repeated {
+        if self.others.contested.note(now, mac, sign, until) && sign != Sign::Repeated {
             self.counters.addresses_contested += 1;
-            if self.contested.news.len() < CONTESTED_MAX {
-                self.contested.news.push((mac, sign == Sign::Astray));
+            if self.others.contested.news.len() < CONTESTED_MAX {
+                self.others.contested.news.push((mac, sign == Sign::Astray));
             }
         }
     }
@@ -198,68 +198,68 @@ impl Rether {
     /// Others use this station's own address, or it is reached at its group address only. Its next proven
     /// frame moves the switches' entries back and tells all other stations.
     pub(super) fn contest_own(&mut self, now: Instant, sign: Sign) {
-        self.contest(now, self.me.mac, sign);
-        self.contested.untold = true;
+        self.contest(now, self.own.me.mac, sign);
+        self.others.contested.untold = true;
     }
 
     /// A unit for this station did not come: the others use its group address for a while, in which its
     /// sender finds out if frames for the own address go astray.
     pub(crate) fn doubt_own(&mut self, now: Instant) {
-        self.counters.addresses_doubted += u64::from(self.sign_of(self.me.mac).is_none());
+        self.counters.addresses_doubted += u64::from(self.sign_of(self.own.me.mac).is_none());
         // A frame that comes to the group address now is no further sign.
-        self.contested.doubted = self.contested.doubted.max(now + QUIET * 3);
+        self.others.contested.doubted = self.others.contested.doubted.max(now + QUIET * 3);
         self.contest_own(now, Sign::Repeated);
     }
 
     /// True if a station has said that frames for this address, its own, go astray or may do so.
     pub(crate) fn is_doubted(&self, now: Instant, mac: MacAddr) -> bool {
-        self.contested.rivals.iter().any(|rival| rival.mac == mac && now < rival.doubted)
+        self.others.contested.rivals.iter().any(|rival| rival.mac == mac && now < rival.doubted)
     }
 
     /// The doubt goes on.
     pub(crate) fn doubt(&mut self, now: Instant, mac: MacAddr) {
         self.contest(now, mac, Sign::Repeated);
-        if let Some(rival) = self.contested.rivals.iter_mut().find(|rival| rival.mac == mac) {
+        if let Some(rival) = self.others.contested.rivals.iter_mut().find(|rival| rival.mac == mac) {
             rival.doubted = rival.until;
         }
     }
 
     /// Frames for this station's own address go astray; it says so until then.
     pub(super) fn contest_own_until(&mut self, now: Instant, until: Instant) {
-        self.contest_until(now, self.me.mac, Sign::Astray, until);
-        self.contested.untold = true;
+        self.contest_until(now, self.own.me.mac, Sign::Astray, until);
+        self.others.contested.untold = true;
     }
 
     /// Notes the parent's count of incoming frames of any kind with this station's own address.
     pub(crate) fn note_own_address(&mut self, frames: u64) {
-        let (before, rose) = self.contested.own_frames;
-        self.contested.own_frames = (frames, rose || frames > before);
+        let (before, rose) = self.others.contested.own_frames;
+        self.others.contested.own_frames = (frames, rose || frames > before);
     }
 
     /// A proven frame came to this station's group address. The others use that address until the contest is
     /// over for them: only a frame after that time is another sign.
     pub(super) fn on_group_address(&mut self, now: Instant) {
-        if now >= self.contested.doubted {
-            let again = if self.is_astray(self.me.mac) { QUIET * 2 } else { QUIET * 3 };
-            (self.contested.doubted, self.contested.astray.afresh) = (now + again, true);
+        if now >= self.others.contested.doubted {
+            let again = if self.is_astray(self.own.me.mac) { QUIET * 2 } else { QUIET * 3 };
+            (self.others.contested.doubted, self.others.contested.astray.afresh) = (now + again, true);
             self.contest_own(now, Sign::Repeated);
         }
     }
 
     /// Reports newly contested addresses, before any frame leaves.
     pub(super) fn settle_contested(&mut self, now: Instant) {
-        self.contested.expire(now);
-        if core::mem::take(&mut self.contested.own_frames.1) {
+        self.others.contested.expire(now);
+        if core::mem::take(&mut self.others.contested.own_frames.1) {
             self.contest_own(now, Sign::Forged);
         }
-        while let Some((mac, astray)) = self.contested.news.pop() {
+        while let Some((mac, astray)) = self.others.contested.news.pop() {
             self.event(LinkEvent::Contested { mac, astray });
         }
     }
 
     /// When the others are to hear that this station's address is contested.
     pub(super) fn contested_deadline(&self) -> Instant {
-        if self.contested.untold { self.contested.tells } else { Instant::FAR }
+        if self.others.contested.untold { self.others.contested.tells } else { Instant::FAR }
     }
 
     /// Tells them, once a second at most and in token mode under the token. It is the one thing that a frame
@@ -268,19 +268,19 @@ impl Rether {
         if now < self.contested_deadline() {
             return;
         }
-        (self.contested.untold, self.contested.tells) = (false, now + TELL_EVERY);
-        self.contested.astray.told();
+        (self.others.contested.untold, self.others.contested.tells) = (false, now + TELL_EVERY);
+        self.others.contested.astray.told();
         match self.mode {
-            _ if self.leaving => {}
+            _ if self.tells.leaving => {}
             Mode::Ring => self.introduce(now),
-            Mode::Plain => self.outbox.push_back(Pending::Announce),
+            Mode::Plain => self.out.outbox.push_back(Pending::Announce),
             _ => {}
         }
     }
 
     /// The sign in an announcement's answer field, which is free outside of joining.
     pub(super) fn own_sign(&self) -> Option<u64> {
-        match self.contested.sign_of(self.me.mac)? {
+        match self.others.contested.sign_of(self.own.me.mac)? {
             _ if matches!(self.mode, Mode::Joining(_)) => None,
             Sign::Forged => Some(USED),
             Sign::Astray => Some(ASTRAY),

@@ -48,14 +48,14 @@ pub(super) const fn next_stamp(stamp: Stamp, station: u16) -> Stamp {
 impl Rether {
     /// The generation that a new token of this station would have; `None` when they are used up.
     pub(super) fn next_generation(&self) -> Option<Generation> {
-        let known = self.seen.generation.max(self.ring.refused);
+        let known = self.fence.seen.generation.max(self.ring.refused);
         let counter = known.counter.saturating_add(u32::from(!planted(Bug::GenerationNotRaised)));
-        (counter < GENERATION_END).then_some(Generation { counter, station: self.station })
+        (counter < GENERATION_END).then_some(Generation { counter, station: self.own.station })
     }
 
     /// True if a generation is further ahead than any sound station's count, or is one that no station makes.
     pub(super) fn is_jump(&mut self, generation: Generation) -> bool {
-        let known = self.seen.generation.counter;
+        let known = self.fence.seen.generation.counter;
         let jumps =
             generation.counter > GENERATION_END || generation.counter.saturating_sub(known) > JUMP_MAX;
         self.counters.jumps_refused += u64::from(jumps);
@@ -67,32 +67,32 @@ impl Rether {
     pub(super) fn learn_generation(&mut self, generation: Generation) {
         // Near their end generations begin anew on plain Ethernet: an old one of another station is ignored.
         let lasts = generation.counter < GENERATION_END - JUMP_MAX;
-        let is_first = self.seen.generation == Generation::default();
-        if lasts && generation > self.seen.generation && (is_first || !self.is_jump(generation)) {
-            self.seen = Stamp { generation, seq: 0 };
+        let is_first = self.fence.seen.generation == Generation::default();
+        if lasts && generation > self.fence.seen.generation && (is_first || !self.is_jump(generation)) {
+            self.fence.seen = Stamp { generation, seq: 0 };
         }
     }
 
     /// A station that knows of no generation enters a ring with that of its Form, also near the end of all
     /// generations: any generation further ahead is a jump from then on.
     pub(super) fn learn_generation_of_ring(&mut self, generation: Generation) {
-        if self.seen.generation == Generation::default() && generation.counter <= GENERATION_END {
-            self.seen = self.seen.max(Stamp { generation, seq: 0 });
+        if self.fence.seen.generation == Generation::default() && generation.counter <= GENERATION_END {
+            self.fence.seen = self.fence.seen.max(Stamp { generation, seq: 0 });
         }
     }
 
     pub(super) const fn is_worn(&self) -> bool {
-        self.frame_seq >= SEQ_END
+        self.own.frame_seq >= SEQ_END
     }
 
     /// Goes on as a new incarnation, like a station that has just booted: nobody mistakes it for the old one,
     /// and every counter begins anew.
     pub(super) fn renew(&mut self, now: Instant) {
         self.give_up_token(now);
-        (self.seen, self.list_stamp) = (Stamp::default(), Stamp::default());
-        self.incarnation = (self.rng.next_u64() >> 32) as u32 | 1;
-        self.nonce = self.rng.next_u64();
-        (self.frame_seq, self.mode_epoch) = (0, 0);
+        (self.fence.seen, self.fence.list_stamp) = (Stamp::default(), Stamp::default());
+        self.own.incarnation = (self.rng.next_u64() >> 32) as u32 | 1;
+        self.own.nonce = self.rng.next_u64();
+        (self.own.frame_seq, self.mode_epoch) = (0, 0);
         self.keys.dissolve();
         self.flush_queue();
         self.start_over(now);
@@ -100,9 +100,9 @@ impl Rether {
 
     /// For tests: a station that has lived for so long that its counters are about to end.
     pub(crate) fn age(&mut self) {
-        self.frame_seq = SEQ_END - 40;
+        self.own.frame_seq = SEQ_END - 40;
         self.mode_epoch = u32::MAX - 1;
-        self.seen.generation.counter = GENERATION_END - 3;
+        self.fence.seen.generation.counter = GENERATION_END - 3;
     }
 }
 

@@ -37,7 +37,7 @@ impl Rether {
         // Whoever missed it claims when T_w is over, and asks several times.
         let until = now + self.silence(now, u64::from(self.ring_size())) * 2;
         self.members.note_end();
-        self.left.ended = Some(Ended { generation, mode_epoch: self.mode_epoch, until });
+        self.fence.left.ended = Some(Ended { generation, mode_epoch: self.mode_epoch, until });
     }
 
     /// True if the ring of this generation and epoch is over, whatever a station says that has missed it.
@@ -54,14 +54,14 @@ impl Rether {
     }
 
     fn ended_ring(&self, now: Instant, mode_epoch: u32) -> Option<&Ended> {
-        self.left.ended.as_ref().filter(|ended| ended.mode_epoch == mode_epoch && now < ended.until)
+        self.fence.left.ended.as_ref().filter(|ended| ended.mode_epoch == mode_epoch && now < ended.until)
     }
 
     /// A claim while this station switches: the claimant is told of the plain mode between its ring and the
     /// next one.
     pub(super) fn tell_of_end(&mut self, now: Instant, mode_epoch: u32) {
         if self.ended_ring(now, mode_epoch).is_some() && self.may_notify(now) {
-            self.outbox.push_back(Pending::ModeBefore);
+            self.out.outbox.push_back(Pending::ModeBefore);
         }
     }
 

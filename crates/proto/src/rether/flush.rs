@@ -90,36 +90,36 @@ pub(super) fn rooms(settings: &Settings) -> (Octets, Octets) {
 impl Rether {
     /// From now on ordinary frames wait for a ring's token.
     pub(super) fn divert(&mut self, now: Instant) {
-        self.turning = Turning::In { since: now };
-        self.nrt.widen();
+        self.ordinary.turning = Turning::In { since: now };
+        self.ordinary.nrt.widen();
         self.order_gate(GateOrder::Divert);
     }
 
     /// Ordinary traffic is free again: waiting frames leave first, then the gate opens.
     pub(super) fn let_flow(&mut self, now: Instant) {
-        if self.gate == GateOrder::Pass || matches!(self.turning, Turning::Out(_)) {
+        if self.ordinary.gate == GateOrder::Pass || matches!(self.ordinary.turning, Turning::Out(_)) {
             return;
         }
-        self.turning = Turning::Out(Flush::new(now, self.nrt.room(), &self.settings));
+        self.ordinary.turning = Turning::Out(Flush::new(now, self.ordinary.nrt.room(), &self.settings));
         self.open_when_empty();
     }
 
     /// Opens the gate if nothing of the host waits any more.
     fn open_when_empty(&mut self) {
-        if matches!(self.turning, Turning::Out(_)) && self.nrt.others() == 0 {
-            self.turning = Turning::No;
-            self.nrt.set_room(None);
+        if matches!(self.ordinary.turning, Turning::Out(_)) && self.ordinary.nrt.others() == 0 {
+            self.ordinary.turning = Turning::No;
+            self.ordinary.nrt.set_room(None);
             self.order_gate(GateOrder::Pass);
         }
     }
 
     pub(super) fn is_flushing(&self) -> bool {
-        matches!(self.turning, Turning::Out(_))
+        matches!(self.ordinary.turning, Turning::Out(_))
     }
 
     /// When the next frame of the queue may leave for plain mode.
     pub(super) fn flush_deadline(&self) -> Instant {
-        match &self.turning {
+        match &self.ordinary.turning {
             Turning::Out(flush) => flush.opens(self.settings.burst),
             Turning::No | Turning::In { .. } => Instant::FAR,
         }
@@ -127,13 +127,13 @@ impl Rether {
 
     /// The next frame of a queue that leaves for plain mode.
     pub(super) fn next_flushed(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
-        while let Turning::Out(flush) = self.turning {
+        while let Turning::Out(flush) = self.ordinary.turning {
             if now < flush.opens(self.settings.burst) {
                 return None;
             }
-            let Some((level, entry)) = self.nrt.pop() else { break };
+            let Some((level, entry)) = self.ordinary.nrt.pop() else { break };
             let time = self.frame_time(entry.octets);
-            if let Turning::Out(flush) = &mut self.turning {
+            if let Turning::Out(flush) = &mut self.ordinary.turning {
                 flush.charge(now, time);
             }
             self.counters.host_frames_flushed += u64::from(matches!(entry.origin, Origin::Host(_)));
@@ -144,20 +144,20 @@ impl Rether {
             }
         }
         self.open_when_empty();
-        self.outputs.pop_front()
+        self.out.outputs.pop_front()
     }
 
     /// Before a frame of the host is queued: how much room there is for it now.
     pub(super) fn set_queue_room(&mut self, now: Instant) {
-        if let Turning::Out(flush) = &self.turning {
-            self.nrt.set_room(Some(flush.room(now)));
+        if let Turning::Out(flush) = &self.ordinary.turning {
+            self.ordinary.nrt.set_room(Some(flush.room(now)));
         }
     }
 
     /// A frame of the host found no room: why. Within the time for which there is room it is the host that
     /// offers more than the link carries.
     pub(super) fn count_refused(&mut self, now: Instant) {
-        let by_switch = match &self.turning {
+        let by_switch = match &self.ordinary.turning {
             Turning::No => false,
             Turning::In { since } => {
                 !matches!(self.mode, Mode::Ring) && now.since(*since) > switch_span(&self.settings)

@@ -62,8 +62,8 @@ impl Forming {
 impl Rether {
     /// This station and the members, in rising order, as they enter the key.
     pub(super) fn form_members(&self) -> Vec<FormMember> {
-        let (station, mac) = (self.station, self.me.mac);
-        let me = FormMember { station, mac, incarnation: self.incarnation, nonce: self.nonce };
+        let (station, mac) = (self.own.station, self.own.me.mac);
+        let me = FormMember { station, mac, incarnation: self.own.incarnation, nonce: self.own.nonce };
         let others = self.members.as_slice().iter().filter(|member| member.station != 0);
         let mut all: Vec<FormMember> = others
             .map(|member| FormMember {
@@ -94,7 +94,7 @@ impl Rether {
     pub(super) fn send_form(&mut self) {
         let members = members_in(self.settings.link.framing.mtu);
         for part in 0..usize::from(self.ring_size()).div_ceil(members) as u8 {
-            self.outbox.push_back(Pending::Form { part });
+            self.out.outbox.push_back(Pending::Form { part });
         }
     }
 
@@ -118,7 +118,7 @@ impl Rether {
         generation: Generation,
         form: &Form,
     ) {
-        if matches!(self.mode, Mode::Ring) && generation < self.seen.generation {
+        if matches!(self.mode, Mode::Ring) && generation < self.fence.seen.generation {
             self.counters.frames_replayed += 1;
             return;
         }
@@ -129,7 +129,7 @@ impl Rether {
             self.counters.frames_malformed += 1;
             return;
         }
-        let same_ring = generation == self.seen.generation && form.mode_epoch == self.mode_epoch;
+        let same_ring = generation == self.fence.seen.generation && form.mode_epoch == self.mode_epoch;
         if known && same_ring && matches!(self.mode, Mode::Ring) && self.keys.is_newer_than(form.key_epoch) {
             // It comes from a member that has missed the newer key, and would throw out whoever was let in
             // under it (seed 274529 of the product's timers).
@@ -159,8 +159,9 @@ impl Rether {
         key_epoch: u8,
         members: &[FormMember],
     ) {
-        let mine = members.iter().find(|member| member.mac == self.me.mac);
-        let named = mine.is_some_and(|me| me.incarnation == self.incarnation && me.nonce == self.nonce);
+        let mine = members.iter().find(|member| member.mac == self.own.me.mac);
+        let named =
+            mine.is_some_and(|me| me.incarnation == self.own.incarnation && me.nonce == self.own.nonce);
         if !named {
             return self.on_foreign_form(now, known);
         }
@@ -171,7 +172,7 @@ impl Rether {
         let station = mine.map_or(0, |me| me.station);
         self.ring.changes.forget_leavers();
         self.mode_epoch = mode_epoch;
-        self.station = station;
+        self.own.station = station;
         let listed = |mac: MacAddr| members.iter().any(|member| member.mac == mac);
         let mut gone = Vec::new();
         self.members.retain(|member| {
@@ -182,7 +183,7 @@ impl Rether {
             listed(member.mac)
         });
         gone.into_iter().for_each(|mac| self.event(LinkEvent::MemberGone { mac, stopped: false }));
-        let own = self.me.mac;
+        let own = self.own.me.mac;
         let is_new = |member: &FormMember| {
             let known = self.members.by_mac(member.mac);
             member.mac != own && known.is_none_or(|known| known.incarnation != member.incarnation)

@@ -43,10 +43,10 @@ impl Rether {
             Err(why) => {
                 self.counters.frames_malformed += 1;
                 if let (Malformed::Version(theirs), Some(from)) = (why, source_of(data))
-                    && from != self.me.mac
+                    && from != self.own.me.mac
                 {
                     let ours = LINK_VERSION;
-                    self.mismatches.unproven(now, from, Mismatch::Link { ours, theirs });
+                    self.others.mismatches.unproven(now, from, Mismatch::Link { ours, theirs });
                 }
                 if why != Malformed::ForeignEtherType
                     && let Some(from) = source_of(data)
@@ -61,16 +61,16 @@ impl Rether {
         if header.segment != self.settings.segment {
             self.on_unproven(now, view.source_mac(), Sign::Forged);
             let what = Mismatch::Segment { ours: self.settings.segment, theirs: header.segment };
-            if introduces && view.source_mac() != self.me.mac {
-                self.mismatches.unproven(now, view.source_mac(), what);
+            if introduces && view.source_mac() != self.own.me.mac {
+                self.others.mismatches.unproven(now, view.source_mac(), what);
             }
             return Arrived::Nothing;
         }
-        if view.source_mac() == self.me.mac {
+        if view.source_mac() == self.own.me.mac {
             if header.kind == Kind::Will {
                 self.on_own_will(now, &view);
             } else {
-                self.mismatches.unproven(now, self.me.mac, Mismatch::OwnAddress);
+                self.others.mismatches.unproven(now, self.own.me.mac, Mismatch::OwnAddress);
                 self.on_own_name(now, &view);
             }
             return Arrived::Nothing;
@@ -88,8 +88,9 @@ impl Rether {
         }
         self.take_back_claim(now);
         self.tally.count_heard(header.kind.class(), data.len());
-        (self.contested.astray.came_to, self.contested.astray.afresh) = (view.destination_mac(), false);
-        if view.destination_mac() == self.me.mac.own_group() {
+        (self.others.contested.astray.came_to, self.others.contested.astray.afresh) =
+            (view.destination_mac(), false);
+        if view.destination_mac() == self.own.me.mac.own_group() {
             self.on_group_address(now);
         }
         let arrived = if header.key_epoch == 0 {
@@ -113,10 +114,10 @@ impl Rether {
         self.contest_own(now, Sign::Forged);
         let header = view.header();
         let counted = header.key_epoch == 0 || is_counted(header.kind);
-        let ahead = header.seq.saturating_sub(self.frame_seq);
-        let ours = header.incarnation == self.incarnation && (1..=u64::from(JUMP_MAX)).contains(&ahead);
+        let ahead = header.seq.saturating_sub(self.own.frame_seq);
+        let ours = header.incarnation == self.own.incarnation && (1..=u64::from(JUMP_MAX)).contains(&ahead);
         if counted && ours && self.keys.proves(view) {
-            self.frame_seq += self.budgets.skips.take(now, ahead);
+            self.own.frame_seq += self.others.budgets.skips.take(now, ahead);
         }
     }
 
@@ -125,7 +126,7 @@ impl Rether {
         let header = view.header();
         // Each station of a ring that ends sends a notice. The first notice drops the ring's key here, and
         // the later ones are not from strangers.
-        let farewell = self.left.key.as_ref().filter(|(epoch, _)| *epoch == header.key_epoch);
+        let farewell = self.fence.left.key.as_ref().filter(|(epoch, _)| *epoch == header.key_epoch);
         let known = header.kind == Kind::Mode && farewell.is_some_and(|(_, key)| verify(view, key));
         self.counters.frames_unproven += u64::from(!known);
         if !known {
@@ -134,7 +135,7 @@ impl Rether {
             self.on_unproven(now, view.source_mac(), sign);
         }
         if header.kind == Kind::Announce {
-            self.mismatches.unproven(now, view.source_mac(), Mismatch::Key);
+            self.others.mismatches.unproven(now, view.source_mac(), Mismatch::Key);
         }
     }
 
@@ -234,7 +235,7 @@ impl Rether {
             Kind::Token => {
                 let token = Token::parse(body).ok()?;
                 match token.audit {
-                    Some(to) if to != self.me.mac => self.overhear(at, header.source, to, stamp, &token),
+                    Some(to) if to != self.own.me.mac => self.overhear(at, header.source, to, stamp, &token),
                     _ => self.on_token(now, at, header.source, stamp, &token),
                 }
             }
@@ -267,7 +268,7 @@ impl Rether {
         unit: UnitHeader,
         payload: &'a [u8],
     ) -> Arrived<'a> {
-        if stamp.generation < self.seen.generation {
+        if stamp.generation < self.fence.seen.generation {
             self.counters.fragments_policed += 1;
             return Arrived::Nothing;
         }

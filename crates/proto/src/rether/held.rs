@@ -39,11 +39,11 @@ impl Rether {
             let silent = record.deaths >= STRIKES && now < record.until;
             in_ring && is_out && silent && !self.excluded(now).any(|excluded| excluded.mac == record.mac)
         };
-        let others = self.standing.records.iter().filter(waits).map(|record| {
+        let others = self.others.standing.records.iter().filter(waits).map(|record| {
             let Record { mac, deaths: silences, wait, until, .. } = *record;
             HeldOff { mac, here: false, silences, wait, until }
         });
-        let own = self.standing.held_here.filter(|held| now < held.until && self.is_outside());
+        let own = self.others.standing.held_here.filter(|held| now < held.until && self.is_outside());
         others.chain(own)
     }
 
@@ -52,7 +52,7 @@ impl Rether {
     pub fn is_outside(&self) -> bool {
         match &self.mode {
             Mode::Joining(joining) => joining.ring,
-            Mode::Ring => self.is_dead(self.station),
+            Mode::Ring => self.is_dead(self.own.station),
             _ => false,
         }
     }
@@ -62,7 +62,7 @@ impl Rether {
         let refusal = JoinAnswer::new(nonce, 0, Verdict::HeldOff);
         let silent = |record: &&Record| record.mac == mac && record.deaths >= STRIKES;
         let is_excluded = self.excluded(now).any(|excluded| excluded.mac == mac);
-        let Some(record) = self.standing.records.iter().find(silent).filter(|_| !is_excluded) else {
+        let Some(record) = self.others.standing.records.iter().find(silent).filter(|_| !is_excluded) else {
             return refusal;
         };
         let left_ms = record.until.since(now).as_nanos().div_ceil(1_000_000);
@@ -73,18 +73,18 @@ impl Rether {
     /// the cycle master tells it why it stays out.
     pub(super) fn answer_held_off(&mut self, now: Instant, mac: MacAddr) {
         let due = |record: &&mut Record| record.mac == mac && now >= record.answer_at;
-        if !self.is_master() || !self.standing.records.iter_mut().any(|record| due(&record)) {
+        if !self.is_master() || !self.others.standing.records.iter_mut().any(|record| due(&record)) {
             return;
         }
         let Some(nonce) = self.members.by_mac(mac).map(|member| member.announce.nonce) else { return };
         if !self.may_answer(now) {
             return;
         }
-        if let Some(record) = self.standing.records.iter_mut().find(|record| record.mac == mac) {
+        if let Some(record) = self.others.standing.records.iter_mut().find(|record| record.mac == mac) {
             record.answer_at = now + ANSWER_EVERY;
         }
         let answer = self.held_off_answer(now, mac, nonce);
-        self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
+        self.out.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
     }
 
     /// The cycle master says that this station has to wait. False if it says nothing of silences.
@@ -93,11 +93,13 @@ impl Rether {
             return false;
         }
         let silences = answer.silences;
-        let known = self.standing.held_here.filter(|held| held.silences == silences && now < held.until);
+        let known =
+            self.others.standing.held_here.filter(|held| held.silences == silences && now < held.until);
         if known.is_none() {
             let wait = Span::from_millis(u64::from(answer.left_ms)).min(HOLD_OFF_MAX);
-            let mac = self.me.mac;
-            self.standing.held_here = Some(HeldOff { mac, here: true, silences, wait, until: now + wait });
+            let mac = self.own.me.mac;
+            self.others.standing.held_here =
+                Some(HeldOff { mac, here: true, silences, wait, until: now + wait });
         }
         true
     }
@@ -118,13 +120,13 @@ mod tests {
         let identity = Identity { node_id: 1, boot_id: 1, mac, name: "n1".to_owned() };
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         let mut link = Rether::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
-        link.station = 1;
+        link.own.station = 1;
         link.meet(now, 2, SILENT);
         link.enter_ring(now);
         let mut list = link.empty_token();
         list.dead.insert(2);
         link.ring.list = Some(list);
-        link.outbox.clear();
+        link.out.outbox.clear();
         link
     }
 
@@ -137,7 +139,7 @@ mod tests {
         let mut told = Vec::new();
         for at in (0..1_000).step_by(10) {
             link.answer_held_off(now + ms(at), SILENT);
-            while let Some(pending) = link.outbox.pop_front() {
+            while let Some(pending) = link.out.outbox.pop_front() {
                 let Pending::JoinAnswer { to: SILENT, answer } = pending else { panic!("{pending:?}") };
                 assert_eq!((answer.verdict, answer.silences), (Verdict::HeldOff, 5));
                 told.push((at, answer.left_ms));

@@ -231,12 +231,12 @@ impl Hogs {
 impl Rether {
     /// The excluded stations that this station knows of.
     pub fn excluded(&self, now: Instant) -> impl Iterator<Item = &Excluded> {
-        self.standing.excluded(now)
+        self.others.standing.excluded(now)
     }
 
     /// True if this station waits for the end of its own exclusion: until then it does not ask.
     pub(super) fn is_out(&self, now: Instant) -> bool {
-        self.standing.excluded(now).any(|excluded| excluded.here)
+        self.others.standing.excluded(now).any(|excluded| excluded.here)
     }
 
     // ---- watching -------------------------------------------------------------------------------------
@@ -347,8 +347,8 @@ impl Rether {
         token: &Token,
     ) {
         let is_again = stamp == self.ring.hogs.heard;
-        let Some(at) = at.filter(|_| stamp.generation == self.seen.generation) else { return };
-        if !is_again && (stamp <= self.seen || stamp < self.ring.hogs.heard) || !self.is_sound(token) {
+        let Some(at) = at.filter(|_| stamp.generation == self.fence.seen.generation) else { return };
+        if !is_again && (stamp <= self.fence.seen || stamp < self.ring.hogs.heard) || !self.is_sound(token) {
             return;
         }
         let Some(to) = self.members.by_mac(to).map(|member| member.station) else { return };
@@ -396,7 +396,7 @@ impl Rether {
 
     /// A list was taken: its sender, as cycle master, begins a cycle.
     pub(super) fn watch_master(&mut self, at: Option<Instant>, from: StationId, stamp: Stamp, token: &Token) {
-        let Some(at) = at.filter(|_| self.list_stamp == stamp) else { return };
+        let Some(at) = at.filter(|_| self.fence.list_stamp == stamp) else { return };
         self.ring.hogs.news = (stamp, at);
         let begins = self.ring.hogs.given.is_none_or(|given| given.cycle != token.cycle);
         if !begins {
@@ -414,7 +414,7 @@ impl Rether {
     /// A unit of another station has come to this one.
     pub(super) fn watch_unit(&mut self, at: Option<Instant>, from: MacAddr, stamp: Stamp, unit: &UnitHeader) {
         let (news, when) = self.ring.hogs.news;
-        let Some(at) = at.filter(|_| stamp.generation == self.seen.generation) else { return };
+        let Some(at) = at.filter(|_| stamp.generation == self.fence.seen.generation) else { return };
         let stray =
             stamp < news && news.generation == stamp.generation && at > when + self.settings.delay_max;
         self.ring.hogs.note_unit(from, stamp, unit, stray, at);
@@ -435,7 +435,7 @@ impl Rether {
         let suspects =
             self.ring.clock.known && self.ring.hogs.late_cycles(self.ring.clock.cycle) >= LATE_CYCLES;
         if suspects && token.phase != Phase::First {
-            token.audit.get_or_insert(self.me.mac);
+            token.audit.get_or_insert(self.own.me.mac);
         }
     }
 
@@ -449,7 +449,7 @@ impl Rether {
         }
         match self.ring.hogs.audit_until {
             Some(until) if !newer(until, cycle) => (self.ring.hogs.audit_until, token.audit) = (None, None),
-            Some(_) => token.audit = Some(self.me.mac),
+            Some(_) => token.audit = Some(self.own.me.mac),
             None => {
                 self.ask_audit(token);
                 if token.audit.is_some() {
@@ -492,8 +492,9 @@ impl Rether {
         if known || !token.dead.contains(station) {
             return;
         }
-        let here = station == self.station;
-        let mac = if here { Some(self.me.mac) } else { self.members.get(station).map(|member| member.mac) };
+        let here = station == self.own.station;
+        let mac =
+            if here { Some(self.own.me.mac) } else { self.members.get(station).map(|member| member.mac) };
         let Some(mac) = mac else { return };
         let watched = self.ring.hogs.watched.iter().find(|watched| watched.mac == mac);
         let held = watched.map_or(Span::ZERO, |watched| watched.held);
@@ -504,7 +505,7 @@ impl Rether {
         // The others have heard of it up to D later.
         let until = now + wait + if here { self.settings.delay_max * 2 } else { Span::ZERO };
         let excluded = Excluded { mac, why, here, held, wait, until };
-        self.standing.exclude(now, excluded);
+        self.others.standing.exclude(now, excluded);
         self.ring.hogs.exclude(mac);
         self.event(LinkEvent::Struck(excluded));
     }

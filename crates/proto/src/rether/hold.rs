@@ -59,14 +59,14 @@ impl Rether {
     ) {
         // In the paper nothing in a token tells it from another.
         let believes_all = planted(Bug::StaleTokenBelieved) || planted(Bug::PaperRecovery);
-        if stamp <= self.seen && !believes_all {
+        if stamp <= self.fence.seen && !believes_all {
             self.counters.tokens_stale += 1;
             self.note_repeated(from);
-            if stamp.generation == self.seen.generation && self.may_repeat(now) {
+            if stamp.generation == self.fence.seen.generation && self.may_repeat(now) {
                 // Its sender has missed our answer. The same token again gets the same answer, at the group
                 // address: a switch may have a wrong port for the sender's own one.
                 self.contest_station(now, from, Sign::Repeated);
-                self.outbox.push_back(Pending::TokenAck { to: from, stamp });
+                self.out.outbox.push_back(Pending::TokenAck { to: from, stamp });
             }
             return;
         }
@@ -84,7 +84,7 @@ impl Rether {
             return;
         }
         assert!(
-            self.ring.hold.is_none() || stamp > self.seen || planted(Bug::PaperRecovery),
+            self.ring.hold.is_none() || stamp > self.fence.seen || planted(Bug::PaperRecovery),
             "two tokens in one hand"
         );
         self.counters.tokens_accepted += 1;
@@ -96,7 +96,7 @@ impl Rether {
         self.ring.claim = None;
         let mut acknowledge = Some((from, stamp, at + self.settings.hop_timeout.div_down(4)));
         if self.settings.half_duplex {
-            self.outbox.push_back(Pending::TokenAck { to: from, stamp });
+            self.out.outbox.push_back(Pending::TokenAck { to: from, stamp });
             acknowledge = None;
         }
         self.take_token(now, at, stamp, token, acknowledge);
@@ -112,10 +112,10 @@ impl Rether {
         acknowledge: Option<(StationId, Stamp, Instant)>,
     ) {
         assert!(
-            stamp >= self.seen || planted(Bug::PaperRecovery),
+            stamp >= self.fence.seen || planted(Bug::PaperRecovery),
             "a holder has seen nothing newer than its token"
         );
-        self.seen = stamp;
+        self.fence.seen = stamp;
         self.ring.watch = None;
         self.ring.wills.due = Instant::FAR;
         // Coming from where the last one came from, the token has passed that station again since; but a
@@ -123,7 +123,7 @@ impl Rether {
         if let Some((to, stamp, _)) = self.ring.owed_ack.take()
             && (token.phase == Phase::Home || acknowledge.is_none_or(|(from, ..)| from != to))
         {
-            self.outbox.push_back(Pending::TokenAck { to, stamp });
+            self.out.outbox.push_back(Pending::TokenAck { to, stamp });
         }
         let lease_end = at + self.hold_of(token);
         let mut token = *token;
@@ -162,7 +162,7 @@ impl Rether {
             audit: None,
             struck: None,
             position: 0,
-            next_nrt: self.station,
+            next_nrt: self.own.station,
             idle_visits: 0,
             dead: Default::default(),
             slots: rota_wire::SlotList::EMPTY,
@@ -180,31 +180,31 @@ impl Rether {
 
     /// What every newer token or list tells: who is reserved, when the cycle began, that the ring lives.
     fn take_news(&mut self, at: Instant, stamp: Stamp, token: &Token) {
-        if stamp.generation != self.seen.generation {
+        if stamp.generation != self.fence.seen.generation {
             self.ring.other_ring = None;
         }
         self.note_news(at);
-        self.seen = stamp;
+        self.fence.seen = stamp;
         (self.ring.nacked, self.ring.granted) = (false, false);
         self.note_strikes(at, token);
         self.note_deaths(at, &token.dead);
         self.ring.changes.settle(&token.dead);
         self.ring.wills.settle(&token.dead);
-        let known = self.ring.list.as_ref().is_some_and(|list| list.dead.contains(self.station));
+        let known = self.ring.list.as_ref().is_some_and(|list| list.dead.contains(self.own.station));
         self.note_list(token);
         self.heed_round(token);
-        self.list_stamp = stamp;
+        self.fence.list_stamp = stamp;
         self.ring.silence_at = at + self.silence(at, self.rank());
         self.set_clock(at, token);
         self.settle_watch(stamp);
-        if token.dead.contains(self.station) {
+        if token.dead.contains(self.own.station) {
             // Declared dead while alive: what was reserved is gone; being heard clears the mark.
             self.lose_reservations();
             if !known {
                 self.event(LinkEvent::TakenForDead);
             }
-            if !self.leaving && !self.is_out(at) {
-                self.outbox.push_back(Pending::Announce);
+            if !self.tells.leaving && !self.is_out(at) {
+                self.out.outbox.push_back(Pending::Announce);
             }
         } else {
             self.check_own_slots(token);
@@ -214,7 +214,7 @@ impl Rether {
     /// The broadcast reservation list of the cycle master.
     pub(super) fn on_list(&mut self, now: Instant, at: Option<Instant>, stamp: Stamp, token: &Token) {
         if planted(Bug::ListIgnored)
-            || stamp <= self.seen
+            || stamp <= self.fence.seen
             || token.mode_epoch != self.mode_epoch
             || self.is_jump(stamp.generation)
             || !self.is_sound(token)
@@ -240,7 +240,9 @@ impl Rether {
         if token.phase != Phase::First {
             self.tally.rotation.begin(at, token.cycle, self.settings.trt);
         }
-        if self.ring.clock.known && self.ring.clock.cycle == token.cycle && self.master(token) == self.station
+        if self.ring.clock.known
+            && self.ring.clock.cycle == token.cycle
+            && self.master(token) == self.own.station
         {
             return;
         }
@@ -278,7 +280,7 @@ impl Rether {
         let hops = stamp.seq.saturating_sub(seq);
         if token.phase == Phase::NonRealTime && hops + 1 == u64::from(self.live_stations(token)) {
             let span = at.since(accepted);
-            self.outputs.push_back(Output::Rotation { hops: hops as u16 + 1, span });
+            self.out.outputs.push_back(Output::Rotation { hops: hops as u16 + 1, span });
         }
     }
 
@@ -296,17 +298,17 @@ impl Rether {
             "nobody passes a token to the dead: no claim waits for theirs"
         );
         self.log_hold(&hold, now);
-        let stamp = next_stamp(hold.stamp, self.station);
+        let stamp = next_stamp(hold.stamp, self.own.station);
         self.note_list(&hold.token);
-        self.list_stamp = stamp;
-        self.seen = stamp;
+        self.fence.list_stamp = stamp;
+        self.fence.seen = stamp;
         self.ring.silence_at = now + self.silence(now, self.rank());
         let once = planted(Bug::TokenNotRepeated);
         let again = if once { Instant::FAR } else { now + self.settings.hop_timeout };
         self.ring.watch =
             Some(Watch { to, token: hold.token, stamp, written: false, passed: now, tries: 0, again });
         self.watch_successor(now, to, stamp, &hold.token);
-        self.outbox.push_back(Pending::Token);
+        self.out.outbox.push_back(Pending::Token);
         // In an idle round the token is usually back before the predecessor's watch runs out; its return
         // acknowledges every hop; if it is not back in time, the acknowledgement is sent after all.
         let idle_round = hold.token.phase == Phase::NonRealTime && hold.token.idle_visits > 0 && !hold.sent;
@@ -321,7 +323,7 @@ impl Rether {
             // Straight back: the token itself says that it came.
             Some((from, ..)) if from == to => {}
             Some((to, stamp, _)) if idle_round => self.ring.owed_ack = Some((to, stamp, owed_by)),
-            Some((to, stamp, _)) => self.outbox.push_back(Pending::TokenAck { to, stamp }),
+            Some((to, stamp, _)) => self.out.outbox.push_back(Pending::TokenAck { to, stamp }),
             None => {}
         }
         if self.needs_visit() {
@@ -333,14 +335,14 @@ impl Rether {
     /// Sends the acknowledgement that an idle round has not made needless in time.
     pub(super) fn owed_ack_tick(&mut self, now: Instant) {
         if let Some((to, stamp, _)) = self.ring.owed_ack.take_if(|(_, _, by)| now >= *by) {
-            self.outbox.push_back(Pending::TokenAck { to, stamp });
+            self.out.outbox.push_back(Pending::TokenAck { to, stamp });
         }
     }
 
     pub(super) fn log_hold(&mut self, hold: &Hold, now: Instant) {
         let (generation, accepted) = (hold.stamp.generation.counter, hold.taken);
         let passed = now.min(hold.lease_end).max(accepted);
-        self.outputs.push_back(Output::Hold { generation, accepted, passed });
+        self.out.outputs.push_back(Output::Hold { generation, accepted, passed });
     }
 
     /// Lets go of the token, if it is here, without passing it on.
@@ -395,7 +397,7 @@ impl Rether {
         self.contest_station(now, to, Sign::Repeated);
         // A successor that missed the ring's key could not read the token: tell it again.
         self.send_form();
-        self.outbox.push_back(Pending::Token);
+        self.out.outbox.push_back(Pending::Token);
     }
 
     /// Only where [`Bug::PaperRecovery`] is planted: the successor counts as dead, and the token that it was
@@ -403,11 +405,11 @@ impl Rether {
     fn paper_recovery(&mut self, now: Instant) {
         let Some(mut watch) = self.ring.watch.take() else { return };
         watch.token.dead.insert(watch.to);
-        watch.to = self.next_live(self.station, &watch.token);
-        if watch.to != self.station {
+        watch.to = self.next_live(self.own.station, &watch.token);
+        if watch.to != self.own.station {
             watch.again = now + self.settings.hop_timeout;
             self.ring.watch = Some(watch);
-            self.outbox.push_back(Pending::Token);
+            self.out.outbox.push_back(Pending::Token);
         }
     }
 
@@ -423,13 +425,14 @@ impl Rether {
             && now >= by
         {
             hold.acknowledge = None;
-            self.outbox.push_back(Pending::TokenAck { to, stamp });
+            self.out.outbox.push_back(Pending::TokenAck { to, stamp });
         }
     }
 
     /// Position among the known stations: of those who hear nothing the first claims first.
     pub(super) fn rank(&self) -> u64 {
-        self.members.as_slice().iter().filter(|m| m.station != 0 && m.station < self.station).count() as u64
+        self.members.as_slice().iter().filter(|m| m.station != 0 && m.station < self.own.station).count()
+            as u64
     }
 
     pub(super) fn is_awake(&self, now: Instant) -> bool {
@@ -440,8 +443,8 @@ impl Rether {
     pub(super) fn next_live(&self, station: StationId, token: &Token) -> StationId {
         let live = |s: StationId| s != 0 && (!token.dead.contains(s) || planted(Bug::DeadVisited));
         let mut others = self.members.as_slice().iter().map(|member| member.station).filter(|s| live(*s));
-        let after = others.clone().chain([self.station]).filter(|s| *s > station).min();
-        after.or_else(|| others.by_ref().chain([self.station]).min()).unwrap_or(self.station)
+        let after = others.clone().chain([self.own.station]).filter(|s| *s > station).min();
+        after.or_else(|| others.by_ref().chain([self.own.station]).min()).unwrap_or(self.own.station)
     }
 
     /// For tests and the state name in announcements: a ring station is never plain.

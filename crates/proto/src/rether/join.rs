@@ -159,13 +159,13 @@ impl Changes {
 impl Rether {
     /// Who does not take part, and why, as far as was heard lately.
     pub fn refused(&self) -> &[Refused] {
-        &self.standing.refused
+        &self.others.standing.refused
     }
 
     /// Counts a refusal and tells it, once a minute each.
     pub(super) fn refuse(&mut self, now: Instant, mac: MacAddr, why: Verdict, here: bool) {
         self.counters.stations_refused += 1;
-        let told = &mut self.standing.refused;
+        let told = &mut self.others.standing.refused;
         told.retain(|refused| now.since(refused.at) < NOTICE_AGAIN);
         if told.iter().any(|refused| (refused.mac, refused.why, refused.here) == (mac, why, here)) {
             return;
@@ -174,7 +174,7 @@ impl Rether {
         if !self.may_tell_refusal(now) {
             return;
         }
-        let told = &mut self.standing.refused;
+        let told = &mut self.others.standing.refused;
         if told.len() == NOTICES {
             told.remove(0);
         }
@@ -195,14 +195,14 @@ impl Rether {
 
     /// The cycle master of a ring has heard our announcement.
     pub(super) fn on_join_answer(&mut self, now: Instant, mac: MacAddr, answer: &JoinAnswer) {
-        if answer.nonce != self.nonce {
+        if answer.nonce != self.own.nonce {
             return;
         }
         if matches!(self.mode, Mode::Ring) && answer.verdict == Verdict::Prove && self.is_master() {
             // The master of a ring that never knew this one asks whether it lives (REPAIR-B12). Masters alone
             // are compared, or each ring might end for another station of the other. Whoever asked
             // gets the answer, and nobody else: to the master of a third ring it would be a reason to ask.
-            self.outbox.push_back(Pending::Proof { to: mac, challenge: answer.challenge });
+            self.out.outbox.push_back(Pending::Proof { to: mac, challenge: answer.challenge });
         }
         let joins = matches!(self.mode, Mode::Joining(_));
         let told = (joins || self.is_outside()) && self.take_held_off(now, answer);
@@ -216,11 +216,11 @@ impl Rether {
                 if joining.proved {
                     return;
                 }
-                self.answers = answer.challenge;
+                self.own.answers = answer.challenge;
                 // Until its card is empty a joiner is silent; its first announcement answers then.
                 if joining.card_empty {
                     joining.proved = true;
-                    self.outbox.push_back(Pending::Announce);
+                    self.out.outbox.push_back(Pending::Announce);
                 }
             }
             Verdict::Settings => {
@@ -281,7 +281,7 @@ impl Rether {
         let alive = said.answers == challenge || planted(Bug::ChallengeNotAsked);
         if !alive && self.is_master() && self.may_answer(now) {
             let answer = JoinAnswer::new(said.nonce, challenge, Verdict::Prove);
-            self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
+            self.out.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
         }
         self.ring.changes.joiners.push(Joiner {
             mac,
@@ -328,7 +328,7 @@ impl Rether {
     }
 
     pub(super) fn is_master(&self) -> bool {
-        self.ring.list.as_ref().is_some_and(|list| self.master(list) == self.station)
+        self.ring.list.as_ref().is_some_and(|list| self.master(list) == self.own.station)
     }
 
     pub(super) fn note_leaver(&mut self, station: StationId, mac: MacAddr) {
@@ -347,8 +347,8 @@ impl Rether {
         if let Some(mac) = held_off {
             self.answer_held_off(now, mac);
         } else if dead && mac.is_some() {
-            self.ring.changes.revived = self.ring.changes.revived_in(self.seen.generation);
-            self.ring.changes.revived_in = self.seen.generation;
+            self.ring.changes.revived = self.ring.changes.revived_in(self.fence.seen.generation);
+            self.ring.changes.revived_in = self.fence.seen.generation;
             self.ring.changes.revived.insert(station);
         }
     }
@@ -383,7 +383,7 @@ impl Rether {
                     } else {
                         self.counters.stations_refused += 1;
                     }
-                    self.outbox.push_back(Pending::JoinAnswer { to: joiner.mac, answer });
+                    self.out.outbox.push_back(Pending::JoinAnswer { to: joiner.mac, answer });
                 }
             }
         }
@@ -405,13 +405,13 @@ impl Rether {
     /// other ring and ask to be let in.
     fn is_outranked_by(&self, generation: Generation, mac: MacAddr) -> bool {
         let has_slots = self.ring.list.as_ref().is_some_and(|list| !list.slots.as_slice().is_empty());
-        has_slots && (generation, mac) > (self.seen.generation, self.me.mac)
+        has_slots && (generation, mac) > (self.fence.seen.generation, self.own.me.mac)
     }
 
     /// Whether this ring ends for another one that lives. In its first rotation the token has not been
     /// everywhere, and others would still reserve.
     pub(super) fn is_outranked(&mut self, now: Instant, token: &Token) -> bool {
-        if token.phase == Phase::First || self.master(token) != self.station {
+        if token.phase == Phase::First || self.master(token) != self.own.station {
             return false;
         }
         let mut joiners = core::mem::take(&mut self.ring.changes.joiners);
@@ -450,7 +450,7 @@ impl Rether {
         }
         let shared = |station: StationId| {
             let holders = self.members.as_slice().iter().filter(|member| member.station == station).count();
-            station == 0 || station == self.station || holders > 1
+            station == 0 || station == self.own.station || holders > 1
         };
         let old = self.members.by_mac(joiner.mac).map(|member| member.station).filter(|s| !shared(*s));
         if let Some(station) = old {
@@ -462,7 +462,7 @@ impl Rether {
         if self.ring_size() >= STATIONS_MAX || rota_admission::still_fits(&slots[..count], &larger).is_err() {
             return Err(Verdict::Full);
         }
-        self.members.lowest_free(self.station).ok_or(Verdict::Full)
+        self.members.lowest_free(self.own.station).ok_or(Verdict::Full)
     }
 
     fn let_in(&mut self, now: Instant, joiner: &Joiner, station: StationId, token: &mut Token) {
@@ -478,7 +478,7 @@ impl Rether {
         self.event(LinkEvent::MemberUp { station });
         // It comes from a ring that got further than this one, and would take no token of ours until a
         // silence ends in a claim: this station claims as soon as it can.
-        if joiner.generation > self.seen.generation && !self.is_jump(joiner.generation) {
+        if joiner.generation > self.fence.seen.generation && !self.is_jump(joiner.generation) {
             self.ring.outgrown = self.ring.outgrown.max(Some(joiner.generation));
         }
     }
@@ -489,7 +489,7 @@ impl Rether {
             return false;
         };
         self.give_up_token(now);
-        self.seen = self.seen.max(Stamp { generation, seq: 0 });
+        self.fence.seen = self.fence.seen.max(Stamp { generation, seq: 0 });
         self.begin_claim(now);
         true
     }
@@ -503,7 +503,7 @@ impl Rether {
 
     /// The same by its address, this station's own included.
     pub(super) fn record_of(&mut self, now: Instant, mac: MacAddr) -> &mut Record {
-        let records = &mut self.standing.records;
+        let records = &mut self.others.standing.records;
         records.retain(|record| now.since(record.last) < FORGIVEN);
         if records.len() >= RECORDS_MAX && records.iter().all(|record| record.mac != mac) {
             records.remove(0);
@@ -558,7 +558,7 @@ impl Rether {
 
     /// Whether a station that stopped the ring too often has to wait before it may take part again.
     pub fn is_held_off(&self, now: Instant, mac: MacAddr) -> bool {
-        self.standing.records.iter().any(|record| record.mac == mac && now < record.until)
+        self.others.standing.records.iter().any(|record| record.mac == mac && now < record.until)
     }
 }
 

@@ -253,22 +253,22 @@ impl super::Rether {
             let what = Mismatch::HeldOff { here, wait, silences };
             Mismatched { mac, name: self.name_of(mac), what, heard: until.minus(wait) }
         });
-        excluded.chain(held_off).chain(self.mismatches.all(now))
+        excluded.chain(held_off).chain(self.others.mismatches.all(now))
     }
 
     /// The name of a station, this one included; empty where none is known.
     fn name_of(&self, mac: MacAddr) -> &str {
         let other = || self.members.by_mac(mac).map_or("", |member| member.announce.name());
-        if mac == self.me.mac { &self.me.name } else { other() }
+        if mac == self.own.me.mac { &self.own.me.name } else { other() }
     }
 
     /// A station of this segment has announced itself: whether it takes part.
     pub(super) fn agrees_with(&mut self, now: Instant, mac: MacAddr, said: &Announce) -> bool {
         if !self.agrees(now, mac, said.settings) {
-            self.mismatches.disagrees(now, mac, said, &self.settings);
+            self.others.mismatches.disagrees(now, mac, said, &self.settings);
             return false;
         }
-        self.mismatches.agrees(mac);
+        self.others.mismatches.agrees(mac);
         let rules = matches!(self.mode, super::Mode::Ring);
         // A refusal by the ring ends when the refused station is in it.
         let is_over = |refused: &super::Refused| {
@@ -276,7 +276,7 @@ impl super::Rether {
             let taken_in = refused.mac == mac && said.state == StationState::Ring && rules;
             settings || (taken_in && !refused.here) || (refused.here && rules)
         };
-        self.standing.refused.retain(|refused| !is_over(refused));
+        self.others.standing.refused.retain(|refused| !is_over(refused));
         true
     }
 }

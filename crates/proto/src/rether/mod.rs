@@ -53,6 +53,7 @@ mod mismatch;
 #[cfg(feature = "model")]
 mod model;
 mod outbox;
+mod parts;
 mod patience;
 mod plain;
 mod queue;
@@ -79,29 +80,23 @@ pub use patience::{InForce, Why};
 pub(crate) use reserve::Asked;
 pub use reserve::LinkEvent;
 pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ};
-pub use tally::{ROTATION_PLACES, Rotation, Tally};
+pub use tally::{Counters, ROTATION_PLACES, Rotation, Tally};
 
 use crate::io::{ChannelId, FrameBuf, GateOrder, HostTag, LLC_TAGS, Output, PortId, StationId};
 use crate::node::Identity;
 use crate::planted::{Bug, planted, unseeded};
 use crate::rng::Rng;
 use claim::ClaimRound;
-use contested::Contested;
-use ended::Left;
-use flush::Turning;
 use form::Forming;
-use join::Standing;
 use keys::KeyRing;
 use members::Members;
 use outbox::Pending;
-use patience::Patience;
-use queue::{NrtQueue, Origin};
-use reserve::{Part, Session};
+use parts::{Fence, Ordinary, Others, Out, Own, Shares, Tells};
+use queue::Origin;
+use reserve::Session;
 use ring::Ring;
 use rota_units::{Instant, Octets, Span};
-use rota_wire::{Class, Generation, Key, MacAddr, Report, ReportHead, Signal, Token};
-use sound::Budgets;
-use std::collections::VecDeque;
+use rota_wire::{Class, Generation, Key, MacAddr, Report, Signal, Token};
 pub use will::WillName;
 
 /// Names a token: its generation and its hop in it.
@@ -163,95 +158,6 @@ pub enum ModeName {
     Token,
 }
 
-/// What the machine counts. Those marked (zero) must stay zero on a healthy segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Frames that were not ours to read or malformed.
-    pub frames_malformed: u64,
-    /// Frames whose tag no key of ours proves (zero).
-    pub frames_unproven: u64,
-    /// Frames seen before, or of a replaced boot.
-    pub frames_replayed: u64,
-    /// Tokens accepted.
-    pub tokens_accepted: u64,
-    /// Tokens not newer than one seen: duplicates and retransmissions.
-    pub tokens_stale: u64,
-    /// Tokens whose receive stamp was missing or older than a lease (zero).
-    pub tokens_expired: u64,
-    /// Tokens sent again because the successor was silent.
-    pub tokens_retransmitted: u64,
-    /// Holds that ended because the lease did (zero).
-    pub leases_expired: u64,
-    /// Claims begun.
-    pub claims: u64,
-    /// Tokens made anew after a claim.
-    pub tokens_regenerated: u64,
-    /// Stations declared dead.
-    pub stations_declared_dead: u64,
-    /// Cycles begun here.
-    pub cycles: u64,
-    /// Cycles that were skipped because a cycle lasted longer than its period (zero).
-    pub cycles_skipped: u64,
-    /// Rests of an idle token here.
-    pub rests: u64,
-    /// Requests that woke a resting token here.
-    pub requests: u64,
-    /// Switches to token mode.
-    pub switches: u64,
-    /// Units sent.
-    pub units_sent: u64,
-    /// Units given up.
-    pub units_dropped: u64,
-    /// Data fragments received for a channel here.
-    pub fragments_received: u64,
-    /// Data fragments of a generation or station that has no right to send (zero).
-    pub fragments_policed: u64,
-    /// Data fragments of a channel that is not, or no longer, received here.
-    pub fragments_unknown: u64,
-    /// Reports of a channel's counts that cannot be true (zero).
-    pub tallies_refused: u64,
-    /// Ordinary frames sent under the token.
-    pub host_frames_sent: u64,
-    /// Ordinary visits that sent anything.
-    pub ordinary_visits: u64,
-    /// Those of them that sent more than signalling.
-    pub other_visits: u64,
-    /// Ordinary frames that waited for the token and left in plain mode.
-    pub host_frames_flushed: u64,
-    /// Ordinary frames dropped because the queue was full.
-    pub host_frames_dropped: u64,
-    /// Ordinary frames dropped because a switch of mode took longer than the queue has room for.
-    pub host_dropped_switch: u64,
-    /// Non-real-time visits refused because the frame did not fit the cycle.
-    pub nrt_refusals: u64,
-    /// Frames and announcements of stations that do not take part.
-    pub stations_refused: u64,
-    /// Claims that a live station caused: it did not take the token up, or lost it.
-    pub strikes: u64,
-    /// Frames of generations further ahead than any honest count (zero).
-    pub jumps_refused: u64,
-    /// Tokens, lists and grants that contradict the segment's settings (zero).
-    pub tokens_unsound: u64,
-    /// Addresses of stations that strangers began to use.
-    pub addresses_contested: u64,
-    /// How often lost units made this station have the others use its group address for some seconds.
-    pub addresses_doubted: u64,
-    /// Answers, notices and newcomers beyond the budgets of actions that others can cause.
-    pub over_budget: u64,
-    /// Questions to senders whose true frames may count as replays here.
-    pub senders_behind: u64,
-    /// Stations that this one has left out because they kept the token or sent outside their slots.
-    pub hogs: u64,
-    /// Tokens that this station sent to all, because tokens were late.
-    pub tokens_audited: u64,
-    /// Last wills of stations whose process has ended.
-    pub wills: u64,
-    /// Wills under an older key, and copies of one that was known.
-    pub wills_void: u64,
-    /// Wills of this station, heard by itself (zero).
-    pub wills_own: u64,
-}
-
 /// Signals that may wait for the token.
 const SIGNALS_MAX: usize = 256;
 
@@ -270,57 +176,25 @@ pub struct Rether {
     /// The digest of the settings.
     digest: u64,
     port: PortId,
-    me: Identity,
-    station: StationId,
-    incarnation: u32,
-    nonce: u64,
-    /// The newest challenge of a cycle master, answered by every announcement.
-    answers: u64,
-    frame_seq: u64,
+    own: Own,
     rng: Rng,
     keys: KeyRing,
     members: Members,
     mode: Mode,
     mode_epoch: u32,
-    /// The greatest (generation, sequence) ever seen: nothing below it changes state (S2).
-    seen: Stamp,
-    /// Which token the newest list came from, whichever ring that was: in a claim no older list counts.
-    list_stamp: Stamp,
+    fence: Fence,
     /// The ring that this station is in.
     ring: Ring,
     /// The parts of a new ring's Form that have come.
     forming: Forming,
-    next_hello: Instant,
-    mode_repeats: u8,
-    leaving: bool,
-    /// Whether anybody has a channel to this station.
-    pub(crate) receives: bool,
-    left: Left,
+    tells: Tells,
     awake_until: Instant,
-    standing: Standing,
-    mismatches: mismatch::Mismatches,
-    budgets: Budgets,
-    contested: Contested,
-    patience: Patience,
-    gate: GateOrder,
-    turning: Turning,
-    sessions: Vec<Session>,
-    /// What each of this station's slots in the token is for, in their order.
-    parts: Vec<Part>,
-    signals: Vec<Option<(MacAddr, Signal)>>,
-    nrt: NrtQueue,
-    outbox: VecDeque<Pending>,
-    outputs: VecDeque<Output>,
-    events: VecDeque<LinkEvent>,
+    others: Others,
+    shares: Shares,
+    ordinary: Ordinary,
+    out: Out,
     counters: Counters,
     tally: Tally,
-    /// This station's next report, and whether it waits; none where it makes none.
-    report: Option<Box<(Report, bool)>>,
-}
-
-/// The report and whether it is due, for a station that reports.
-fn first_report(settings: &Settings) -> Option<Box<(Report, bool)>> {
-    (settings.report > Span::ZERO).then(|| Box::new((Report::new(ReportHead::default()), false)))
 }
 
 impl Rether {
@@ -335,66 +209,49 @@ impl Rether {
     ) -> Self {
         let mut rng = Rng::new(if planted(Bug::SeedForgotten) { seed ^ unseeded() } else { seed });
         let (incarnation, nonce) = ((rng.next_u64() >> 32) as u32 | 1, rng.next_u64());
-        let (usual, switch) = flush::rooms(&settings);
         let joining = Joining { ring: false, card_empty: false, tries: 0, again: now, proved: false };
         Self {
+            own: Own { me, station: 0, incarnation, nonce, answers: 0, frame_seq: 0 },
             keys: KeyRing::new(secret, settings.segment),
             members: Members::new(),
             mode: Mode::Joining(joining),
             mode_epoch: 0,
-            station: 0,
-            frame_seq: 0,
-            answers: 0,
-            digest: settings.digest(),
-            seen: Stamp::default(),
-            forming: Forming::new(),
-            list_stamp: Stamp::default(),
+            fence: Fence::default(),
             ring: Ring::new(),
-            next_hello: Instant::FAR,
-            mode_repeats: 0,
-            leaving: false,
-            receives: false,
-            left: Left::default(),
+            forming: Forming::new(),
+            tells: Tells::new(),
             awake_until: Instant::ZERO,
-            standing: Standing::new(),
-            mismatches: mismatch::Mismatches::new(),
-            budgets: Budgets::new(),
-            contested: Contested::new(),
-            patience: Patience::new(now),
-            gate: GateOrder::Pass,
-            turning: Turning::No,
-            sessions: Vec::with_capacity(rota_wire::MAX_SLOTS),
-            parts: Vec::with_capacity(rota_wire::MAX_SLOTS),
-            signals: Vec::with_capacity(256),
-            nrt: NrtQueue::new(usual, switch),
-            outbox: VecDeque::with_capacity(1024),
-            outputs: VecDeque::with_capacity(1024),
-            events: VecDeque::with_capacity(1024),
+            others: Others::new(now),
+            shares: Shares::new(),
+            ordinary: Ordinary::new(&settings),
+            out: Out::new(),
             counters: Counters::default(),
             tally: Tally::default(),
-            report: first_report(&settings),
+            digest: settings.digest(),
             settings,
             port,
-            me,
-            incarnation,
-            nonce,
             rng,
         }
     }
 
+    /// Whether anybody has a channel to this station.
+    pub(crate) fn set_receives(&mut self, receives: bool) {
+        self.shares.receives = receives;
+    }
+
     /// This station's place, 0 while it has none.
     pub fn station(&self) -> StationId {
-        self.station
+        self.own.station
     }
 
     /// This boot of this station, or what it has become since its counters ended.
     pub fn incarnation(&self) -> u32 {
-        self.incarnation
+        self.own.incarnation
     }
 
     /// This station's name.
     pub fn name(&self) -> &str {
-        &self.me.name
+        &self.own.me.name
     }
 
     /// The settings.
@@ -424,21 +281,21 @@ impl Rether {
 
     /// This station's address.
     pub fn mac(&self) -> MacAddr {
-        self.me.mac
+        self.own.me.mac
     }
 
     /// The number that the station of this address has now, this one included; 0 while it has none.
     pub fn number(&self, mac: MacAddr) -> StationId {
-        if mac == self.me.mac {
-            return self.station;
+        if mac == self.own.me.mac {
+            return self.own.station;
         }
         self.members.by_mac(mac).map_or(0, |member| member.station)
     }
 
     /// The address of the station that has this number now, this one included.
     pub fn address(&self, station: StationId) -> Option<MacAddr> {
-        if station == self.station && station != 0 {
-            return Some(self.me.mac);
+        if station == self.own.station && station != 0 {
+            return Some(self.own.me.mac);
         }
         self.members.get(station).map(|member| member.mac)
     }
@@ -489,17 +346,17 @@ impl Rether {
 
     /// The generation counter of the newest token seen.
     pub fn generation(&self) -> u32 {
-        self.seen.generation.counter
+        self.fence.seen.generation.counter
     }
 
     /// The newest generation that this station has seen: a token of an older one is stale to it.
     pub fn newest(&self) -> Generation {
-        self.seen.generation
+        self.fence.seen.generation
     }
 
     /// What the newest list or token that this station took was called.
     pub fn list_stamp(&self) -> (Generation, u64) {
-        (self.list_stamp.generation, self.list_stamp.seq)
+        (self.fence.list_stamp.generation, self.fence.list_stamp.seq)
     }
 
     /// Whether the other runs a ring of the same key: each believes what the other says in it.
@@ -509,7 +366,7 @@ impl Rether {
 
     /// How many ordinary frames wait for the token.
     pub fn queued_frames(&self) -> usize {
-        self.nrt.frames()
+        self.ordinary.nrt.frames()
     }
 
     /// Most octets and frames that the queue of ordinary traffic holds, a switch of mode included.
@@ -520,12 +377,12 @@ impl Rether {
 
     /// How many of those frames are the host's own.
     pub fn queued_host_frames(&self) -> usize {
-        self.nrt.host_frames()
+        self.ordinary.nrt.host_frames()
     }
 
     /// How many of them are signalling of ours.
     pub fn queued_signalling(&self) -> usize {
-        self.nrt.signalling()
+        self.ordinary.nrt.signalling()
     }
 
     /// Keeps an idle token going round until then, so that its hops can be measured.
@@ -535,18 +392,22 @@ impl Rether {
     }
 
     pub(crate) fn next_event(&mut self) -> Option<LinkEvent> {
-        self.events.pop_front()
+        self.out.events.pop_front()
     }
 
     /// When [`Self::handle_deadline`] wants to be called.
     pub(crate) fn deadline(&self) -> Instant {
-        if !self.outbox.is_empty() || !self.outputs.is_empty() || !self.events.is_empty() || self.is_worn() {
+        if !self.out.outbox.is_empty()
+            || !self.out.outputs.is_empty()
+            || !self.out.events.is_empty()
+            || self.is_worn()
+        {
             return Instant::ZERO;
         }
         let mode = match &self.mode {
             // Until the card is empty nothing of ours may follow, so no timer is due.
             Mode::Joining(joining) => joining.again,
-            Mode::Plain => self.next_hello,
+            Mode::Plain => self.tells.next_hello,
             Mode::Initiating(state) => state.again,
             Mode::Yielding(state) => state.acknowledge_at.unwrap_or(Instant::FAR).min(state.give_up),
             Mode::Ring => self.ring_deadline(),
@@ -594,34 +455,34 @@ impl Rether {
 
     /// Orders the gate and remembers what was ordered.
     fn order_gate(&mut self, order: GateOrder) {
-        if self.gate != order {
-            self.gate = order;
-            self.outputs.push_back(Output::Gate { port: self.port, order });
+        if self.ordinary.gate != order {
+            self.ordinary.gate = order;
+            self.out.outputs.push_back(Output::Gate { port: self.port, order });
         } else if order == GateOrder::Divert {
             // The parent answers each order, so that a new switch learns anew when the card is empty.
-            self.outputs.push_back(Output::Gate { port: self.port, order });
+            self.out.outputs.push_back(Output::Gate { port: self.port, order });
         }
     }
 
     /// An ordinary frame waits.
     pub(crate) fn on_host_frame(&mut self, now: Instant, tag: HostTag, octets: u16, level: u8) {
-        if self.gate == GateOrder::Pass || planted(Bug::GateNotShut) {
+        if self.ordinary.gate == GateOrder::Pass || planted(Bug::GateNotShut) {
             // It was diverted just before the gate opened.
-            self.outputs.push_back(Output::TransmitHost { port: self.port, tag });
+            self.out.outputs.push_back(Output::TransmitHost { port: self.port, tag });
             return;
         }
         self.set_queue_room(now);
         if !self.enqueue(now, level.min(7), queue::Entry { origin: Origin::Host(tag), octets }) {
             self.count_refused(now);
-            self.outputs.push_back(Output::DropHost { tag });
+            self.out.outputs.push_back(Output::DropHost { tag });
         }
     }
 
     /// Something waits behind its level; false when there is no room.
     fn enqueue(&mut self, now: Instant, level: u8, entry: queue::Entry) -> bool {
-        let was_empty = self.nrt.is_empty();
-        let taken = self.nrt.push(level, entry);
-        if taken && was_empty && self.gate == GateOrder::Divert && !self.is_flushing() {
+        let was_empty = self.ordinary.nrt.is_empty();
+        let taken = self.ordinary.nrt.push(level, entry);
+        if taken && was_empty && self.ordinary.gate == GateOrder::Divert && !self.is_flushing() {
             self.ask_for_token(now);
         }
         taken
@@ -634,34 +495,34 @@ impl Rether {
             self.enqueue(now, level, entry);
             return;
         }
-        let was_empty = self.nrt.is_empty();
-        self.nrt.push_first(level, entry);
+        let was_empty = self.ordinary.nrt.is_empty();
+        self.ordinary.nrt.push_first(level, entry);
         // In the middle of a visit nobody need be asked: a long message would ask in each of its own, have
         // the next cycle's round begin with this station, and the others never had their turn.
         let visiting =
             self.ring.hold.as_ref().is_some_and(|hold| matches!(hold.stage, visit::Stage::Nrt { .. }));
-        if was_empty && self.gate == GateOrder::Divert && !visiting && !self.is_flushing() {
+        if was_empty && self.ordinary.gate == GateOrder::Divert && !visiting && !self.is_flushing() {
             self.ask_for_token(now);
         }
     }
 
     /// One does not wait any more.
     pub(crate) fn unqueue_llc(&mut self, level: u8, slot: u16) {
-        self.nrt.unqueue(level, slot);
+        self.ordinary.nrt.unqueue(level, slot);
     }
 
     /// Those that are over do not wait any more.
     pub(crate) fn sweep_llc(&mut self, is_over: impl Fn(u16) -> bool) {
-        self.nrt.sweep(is_over);
+        self.ordinary.nrt.sweep(is_over);
     }
 
     /// In plain mode the queue holds little but frames of link control, and they leave at once; behind a
     /// gate that is still to open all leave at the link's pace.
     fn next_ungated(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
-        if self.gate == GateOrder::Divert {
+        if self.ordinary.gate == GateOrder::Divert {
             return self.next_flushed(now, frame);
         }
-        while let Some((level, entry)) = self.nrt.pop() {
+        while let Some((level, entry)) = self.ordinary.nrt.pop() {
             let output = self.let_go(level, entry.origin).or_else(|| self.write_pending(now, frame));
             if output.is_some() {
                 return output;
@@ -681,11 +542,11 @@ impl Rether {
             Origin::Announce => Pending::Announce,
             Origin::Report => Pending::Report,
             Origin::Control(index) => {
-                let (to, signal) = self.signals[usize::from(index)].take()?;
+                let (to, signal) = self.ordinary.signals[usize::from(index)].take()?;
                 Pending::Signal { to, signal }
             }
         };
-        self.outbox.push_back(pending);
+        self.out.outbox.push_back(pending);
         None
     }
 
@@ -713,22 +574,22 @@ impl Rether {
     /// Queues signalling of ours: at once in plain mode, at the highest level in token mode.
     pub(crate) fn send_signal(&mut self, now: Instant, to: MacAddr, signal: Signal) {
         if matches!(self.mode, Mode::Plain | Mode::Joining(_)) {
-            self.outbox.push_back(Pending::Signal { to, signal });
+            self.out.outbox.push_back(Pending::Signal { to, signal });
             return;
         }
-        if self.signals.contains(&Some((to, signal))) {
+        if self.ordinary.signals.contains(&Some((to, signal))) {
             return;
         }
-        let free = self.signals.iter().position(Option::is_none);
-        if free.is_none() && self.signals.len() >= SIGNALS_MAX {
+        let free = self.ordinary.signals.iter().position(Option::is_none);
+        if free.is_none() && self.ordinary.signals.len() >= SIGNALS_MAX {
             // Every signal is repeated until it is answered, so one that finds no room is only late.
             return;
         }
         let index = free.unwrap_or_else(|| {
-            self.signals.push(None);
-            self.signals.len() - 1
+            self.ordinary.signals.push(None);
+            self.ordinary.signals.len() - 1
         });
-        self.signals[index] = Some((to, signal));
+        self.ordinary.signals[index] = Some((to, signal));
         let origin = Origin::Control(index as u16);
         self.enqueue(now, queue::SIGNALLING, queue::Entry { origin, octets: outbox::signal_octets(&signal) });
     }
@@ -736,14 +597,14 @@ impl Rether {
     /// Queues this station's report, as ordinary traffic of the lowest level where the token rules. On the
     /// way between the modes nothing that can wait is sent.
     pub(crate) fn send_report(&mut self, now: Instant, report: &Report) {
-        let Some(place) = &mut self.report else { return };
+        let Some(place) = &mut self.ordinary.report else { return };
         let (waits, ring) = (place.1, matches!(self.mode, Mode::Ring));
-        if waits || self.leaving || !(ring || matches!(self.mode, Mode::Plain)) {
+        if waits || self.tells.leaving || !(ring || matches!(self.mode, Mode::Plain)) {
             return;
         }
         **place = (*report, true);
         if !ring {
-            self.outbox.push_back(Pending::Report);
+            self.out.outbox.push_back(Pending::Report);
             return;
         }
         let octets = outbox::report_octets(report);
@@ -756,7 +617,7 @@ impl Rether {
 
     /// Whether that station's clock is this one's: delays between the two can be measured.
     pub(crate) fn shares_clock(&self, mac: MacAddr) -> bool {
-        self.members.by_mac(mac).is_some_and(|member| member.announce.boot_id == self.me.boot_id)
+        self.members.by_mac(mac).is_some_and(|member| member.announce.boot_id == self.own.me.boot_id)
     }
 
     pub(crate) fn count_malformed(&mut self) {
@@ -776,7 +637,7 @@ impl Rether {
     /// In token mode nobody says hello: who joins learns names from announcements sent under the token.
     fn introduce(&mut self, now: Instant) {
         let entry = queue::Entry { origin: Origin::Announce, octets: outbox::ANNOUNCE_OCTETS };
-        if !self.nrt.levels[usize::from(queue::SIGNALLING)].contains(&entry) {
+        if !self.ordinary.nrt.levels[usize::from(queue::SIGNALLING)].contains(&entry) {
             self.enqueue(now, queue::SIGNALLING, entry);
         }
     }
@@ -791,10 +652,10 @@ impl Rether {
     }
 
     fn event(&mut self, event: LinkEvent) {
-        self.events.push_back(event);
+        self.out.events.push_back(event);
     }
 
     fn session(&mut self, channel: ChannelId) -> Option<&mut Session> {
-        self.sessions.iter_mut().find(|session| session.channel == channel)
+        self.shares.sessions.iter_mut().find(|session| session.channel == channel)
     }
 }

@@ -6,6 +6,7 @@
 use super::behind::Behind;
 use super::ended::Ended;
 use super::hold::{Hold, Watch};
+use super::parts::{Fence, Ordinary, Out, Own, Tells};
 use super::reserve::Fate;
 use super::ring::Ring;
 use super::visit::{Sent, Stage};
@@ -114,45 +115,29 @@ impl Rether {
             settings: _,
             digest: _,
             port: _,
-            me,
-            station,
-            incarnation,
-            nonce,
-            answers,
-            frame_seq,
+            own,
             rng: _,
             keys,
             members: _,
             mode: _,
             mode_epoch,
-            seen,
-            list_stamp,
+            fence,
             ring,
             forming: _,
-            next_hello: _,
-            mode_repeats,
-            leaving,
-            receives: _,
-            left,
+            tells,
             awake_until: _,
-            standing: _,
-            mismatches: _,
-            budgets: _,
-            contested: _,
-            gate,
-            turning: _,
-            sessions: _,
-            parts: _,
-            signals: _,
-            nrt: _,
-            outbox,
-            outputs,
-            events,
+            others: _,
+            shares: _,
+            ordinary,
+            out,
             counters: _,
             tally: _,
-            report: _,
-            patience: _,
         } = self;
+        let Own { me, station, incarnation, nonce, answers, frame_seq } = own;
+        let Fence { seen, list_stamp, left } = fence;
+        let Tells { mode_repeats, leaving, next_hello: _ } = tells;
+        let Ordinary { gate, turning: _, nrt: _, signals: _, report: _ } = ordinary;
+        let Out { outbox, outputs, events } = out;
         assert!(outbox.is_empty() && outputs.is_empty() && events.is_empty(), "a drained machine is shown");
         stamp(visit, *seen);
         stamp(visit, *list_stamp);
@@ -222,8 +207,8 @@ impl Rether {
 
     fn visit_mode(&self, visit: &mut dyn Visit) {
         answer(visit, self.ring.owed_ack);
-        visit.word(u64::from(self.left.ended.is_some()));
-        if let Some(Ended { generation, mode_epoch, until }) = &self.left.ended {
+        visit.word(u64::from(self.fence.left.ended.is_some()));
+        if let Some(Ended { generation, mode_epoch, until }) = &self.fence.left.ended {
             visit.stamp(*generation, 0);
             visit.word(u64::from(*mode_epoch));
             visit.until(*until);
@@ -236,7 +221,7 @@ impl Rether {
             }
             Mode::Plain => {
                 visit.word(100);
-                visit.until(self.next_hello);
+                visit.until(self.tells.next_hello);
             }
             Mode::Initiating(Initiating { card_empty, acked, tries, again }) => {
                 visit.word(102 + u64::from(*card_empty));
@@ -329,7 +314,7 @@ impl Rether {
             visit.since(joiner.at, self.settings.join_interval * 5);
         }
         // When a strike was, and so when it is forgiven, is left out: two minutes are beyond every model.
-        for record in &self.standing.records {
+        for record in &self.others.standing.records {
             visit.word(
                 u64::from(record.mac.0[5]) << 16 | u64::from(record.stalls) << 8 | u64::from(record.deaths),
             );
@@ -341,11 +326,11 @@ impl Rether {
         set(visit, &self.ring.wills.fresh);
         visit.until(self.ring.wills.due);
         set(visit, &self.ring.changes.leavers);
-        set(visit, &self.ring.changes.revived_in(self.seen.generation));
+        set(visit, &self.ring.changes.revived_in(self.fence.seen.generation));
     }
 
     fn visit_sessions(&self, visit: &mut dyn Visit) {
-        for session in &self.sessions {
+        for session in &self.shares.sessions {
             visit.word(session.channel.0);
             visit.word(u64::from(session.to.0[5]) << 16 | u64::from(session.label));
             visit.word(u64::from(session.unit_octets_max) << 4 | session.state as u64);
@@ -355,7 +340,7 @@ impl Rether {
             visit.word(session.resize.map_or(0, |(octets, _)| u64::from(octets)));
             visit.word(session.resize.and_then(|(_, behind)| behind).map_or(0, |unit| unit + 1));
         }
-        for part in &self.parts {
+        for part in &self.shares.parts {
             visit.word(part.channel.0);
             let (fate, share) = match part.fate {
                 Fate::Stays => (0, 0),
@@ -365,16 +350,16 @@ impl Rether {
             visit.word(u64::from(part.share) << 2 | fate);
             visit.word(u64::from(share));
         }
-        for (to, signal) in self.signals.iter().flatten() {
+        for (to, signal) in self.ordinary.signals.iter().flatten() {
             let mut octets = [0; 256];
             let length = signal.emit(&mut octets);
             visit.word(u64::from(to.0[5]));
             octets[..length].iter().for_each(|octet| visit.word(u64::from(*octet)));
         }
-        for entry in self.nrt.levels.iter().flatten() {
+        for entry in self.ordinary.nrt.levels.iter().flatten() {
             visit.word(u64::from(entry.octets));
         }
-        visit.word((self.nrt.frames() as u64) << 1 | u64::from(self.nrt.others_first));
+        visit.word((self.ordinary.nrt.frames() as u64) << 1 | u64::from(self.ordinary.nrt.others_first));
     }
 }
 

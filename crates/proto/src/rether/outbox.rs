@@ -107,7 +107,7 @@ pub(super) enum Proof {
 impl Rether {
     /// Writes the next waiting frame. `None` when nothing waits or what waited has become pointless.
     pub(super) fn write_pending(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
-        while let Some(pending) = self.outbox.pop_front() {
+        while let Some(pending) = self.out.outbox.pop_front() {
             if let Some(output) = self.write(now, &pending, frame) {
                 return Some(output);
             }
@@ -153,7 +153,7 @@ impl Rether {
                 (*to, Kind::ClaimGrant, Proof::Bootstrap, grant.emit(body))
             }
             Pending::Nack { to } => {
-                let nack = Nack { generation: self.seen.generation, mode_epoch: self.mode_epoch };
+                let nack = Nack { generation: self.fence.seen.generation, mode_epoch: self.mode_epoch };
                 (*to, Kind::Nack, Proof::Bootstrap, nack.emit(body))
             }
             Pending::JoinAnswer { to, answer } => {
@@ -178,7 +178,7 @@ impl Rether {
             }
             Pending::Report => {
                 let proof = if self.in_ring() { Proof::Counted } else { Proof::Bootstrap };
-                let (report, waits) = &mut **self.report.as_mut()?;
+                let (report, waits) = &mut **self.ordinary.report.as_mut()?;
                 *waits = false;
                 (all, Kind::Report, proof, report.emit(body))
             }
@@ -200,7 +200,7 @@ impl Rether {
         proof: Proof,
         octets: usize,
     ) -> Option<Output> {
-        self.seal_to(frame, self.contested.way_to(to), kind, payload, proof, octets)
+        self.seal_to(frame, self.others.contested.way_to(to), kind, payload, proof, octets)
     }
 
     /// The same to this address, contested or not.
@@ -215,20 +215,20 @@ impl Rether {
     ) -> Option<Output> {
         let (key_epoch, key, stamp) = match proof {
             Proof::Bootstrap => {
-                self.frame_seq += 1;
+                self.own.frame_seq += 1;
                 // Who runs a ring says which, for those who run another and cannot read its frames; all
                 // others say how far generations have got, for those who have forgotten.
-                let generation = self.seen.generation;
-                (0, self.keys.bootstrap(), Stamp { generation, seq: self.frame_seq })
+                let generation = self.fence.seen.generation;
+                (0, self.keys.bootstrap(), Stamp { generation, seq: self.own.frame_seq })
             }
             Proof::Counted => {
                 let (epoch, key) = self.keys.current()?;
-                self.frame_seq += 1;
+                self.own.frame_seq += 1;
                 let generation = Generation::default();
-                (epoch, key, Stamp { generation, seq: self.frame_seq })
+                (epoch, key, Stamp { generation, seq: self.own.frame_seq })
             }
             Proof::Farewell(stamp) => {
-                let (epoch, key) = self.left.key.as_ref()?;
+                let (epoch, key) = self.fence.left.key.as_ref()?;
                 (*epoch, key, stamp)
             }
             Proof::Ring(stamp) => {
@@ -240,14 +240,14 @@ impl Rether {
             kind,
             key_epoch,
             payload,
-            source: self.station,
+            source: self.own.station,
             segment: self.settings.segment,
-            incarnation: self.incarnation,
+            incarnation: self.own.incarnation,
             generation: stamp.generation,
             seq: stamp.seq,
         };
         let ether_type = self.settings.ether_type;
-        let len = emit_frame(frame.bytes, to, self.me.mac, ether_type, &header, octets, key);
+        let len = emit_frame(frame.bytes, to, self.own.me.mac, ether_type, &header, octets, key);
         self.tally.count_sent(kind.class(), len);
         Some(Output::Transmit { port: self.port, len: len as u16 })
     }
@@ -263,7 +263,7 @@ impl Rether {
             _ => {
                 let mut said = self.announcement(self.state());
                 // An announcement that proves or warns has the name, for stations that do not know it yet.
-                if said.answers == 0 && self.mismatches.states(now) {
+                if said.answers == 0 && self.others.mismatches.states(now) {
                     said.stated = Some(self.settings.stated());
                 }
                 (MacAddr::BROADCAST, said)
@@ -272,11 +272,12 @@ impl Rether {
     }
 
     fn announcement(&self, state: StationState) -> Announce {
-        let mut said = Announce::new(self.me.node_id, self.nonce, self.me.boot_id, state, &self.me.name);
+        let mut said =
+            Announce::new(self.own.me.node_id, self.own.nonce, self.own.me.boot_id, state, &self.own.me.name);
         said.mode_epoch = self.mode_epoch;
         said.trt_ns = self.settings.trt.as_nanos() as u32;
         said.rate_bps = self.settings.link.rate.as_bps();
-        (said.settings, said.answers) = (self.digest, self.own_sign().unwrap_or(self.answers));
+        (said.settings, said.answers) = (self.digest, self.own_sign().unwrap_or(self.own.answers));
         said.llc_address = self.settings.llc.address;
         said
     }
@@ -287,7 +288,7 @@ impl Rether {
         }
         Some(Switch {
             mode_epoch: self.mode_epoch,
-            nonce: self.nonce,
+            nonce: self.own.nonce,
             trt_ns: self.settings.trt.as_nanos() as u32,
             rate_bps: self.settings.link.rate.as_bps(),
             settings: self.digest,
@@ -297,7 +298,8 @@ impl Rether {
     fn switch_ack_body(&self) -> Option<(MacAddr, SwitchAck)> {
         let Mode::Yielding(state) = &self.mode else { return None };
         let to = self.members.get(state.initiator)?.mac;
-        let ack = SwitchAck { mode_epoch: self.mode_epoch, initiator: state.initiator, nonce: self.nonce };
+        let ack =
+            SwitchAck { mode_epoch: self.mode_epoch, initiator: state.initiator, nonce: self.own.nonce };
         Some((to, ack))
     }
 

@@ -194,7 +194,7 @@ impl Rether {
         if self.settings.follow_stalls {
             let leases = token.leases.unwrap_or(Leases::SAFE);
             let until = at.map_or(Instant::ZERO, |at| at + self.settings.valid());
-            self.patience.news = Some((leases, token.mode_epoch, until));
+            self.others.patience.news = Some((leases, token.mode_epoch, until));
         }
     }
 
@@ -218,7 +218,7 @@ impl Rether {
 
     /// The leases in this ring's news, while they hold.
     fn leases_at(&self, until: Instant) -> Option<Leases> {
-        let (leases, mode_epoch, valid) = self.patience.news?;
+        let (leases, mode_epoch, valid) = self.others.patience.news?;
         (mode_epoch == self.mode_epoch && until < valid).then_some(leases)
     }
 
@@ -280,21 +280,21 @@ impl Rether {
     /// This station's host stood still for so long. Outside a ring nobody waits for it.
     pub(crate) fn stood_still(&mut self, now: Instant, stall: Span) {
         if self.settings.follow_stalls && matches!(self.mode, Mode::Ring) {
-            self.patience.stalls.note(now, stall);
+            self.others.patience.stalls.note(now, stall);
         }
     }
 
     /// From now on this station is in a ring.
     pub(super) fn watch_stalls(&mut self, now: Instant) {
-        self.patience.stalls.begin(now);
+        self.others.patience.stalls.begin(now);
     }
 
     /// A token in this station's hands hears of its longest stall.
     pub(super) fn announce_stalls(&mut self, now: Instant, token: &mut Token) {
         let Some(leases) = &mut token.leases else { return };
-        let own = self.patience.stalls.announced(now, self.settings.watch());
+        let own = self.others.patience.stalls.announced(now, self.settings.watch());
         if own > leases.gathered {
-            (leases.gathered, leases.gatherer) = (own, self.station as u8);
+            (leases.gathered, leases.gatherer) = (own, self.own.station as u8);
         }
     }
 
@@ -302,7 +302,7 @@ impl Rether {
 
     /// With what the first token of a ring begins.
     pub(super) fn first_leases(&self) -> Option<Leases> {
-        let station = self.station as u8;
+        let station = self.own.station as u8;
         let (hold, gatherer) = (Leases::CONFIGURED, station);
         self.settings.follow_stalls.then_some(Leases { hold, station, gatherer, ..Leases::SAFE })
     }
@@ -321,9 +321,12 @@ impl Rether {
         if !self.settings.follow_stalls {
             return false;
         }
-        let generation = self.seen.generation;
-        let goes_on =
-            self.patience.reign.filter(|reign| reign.generation == generation && reign.cycle == before);
+        let generation = self.fence.seen.generation;
+        let goes_on = self
+            .others
+            .patience
+            .reign
+            .filter(|reign| reign.generation == generation && reign.cycle == before);
         let mut leases = token.leases.unwrap_or(Leases::SAFE);
         let mut reign = goes_on.unwrap_or(Reign { generation, cycle, drain: now, gather: now });
         reign.cycle = cycle;
@@ -341,15 +344,15 @@ impl Rether {
             leases.hold = leases.drain;
         }
         token.leases = Some(leases);
-        self.patience.reign = Some(reign);
+        self.others.patience.reign = Some(reign);
         self.heed_leases(Some(now), token);
         leases.hold < before
     }
 
     /// Longer stalls count at once, shorter ones when all have been asked.
     fn gather(&mut self, now: Instant, reign: &mut Reign, leases: &mut Leases) {
-        let own = self.patience.stalls.announced(now, self.settings.watch());
-        let me = self.station as u8;
+        let own = self.others.patience.stalls.announced(now, self.settings.watch());
+        let me = self.own.station as u8;
         if own > leases.gathered {
             (leases.gathered, leases.gatherer) = (own, me);
         }
@@ -368,7 +371,7 @@ impl Rether {
 impl Rether {
     /// The part of this state that decides the next step of the station.
     pub(super) fn visit_patience(&self, visit: &mut dyn super::Visit) {
-        let Patience { stalls, news, reign } = &self.patience;
+        let Patience { stalls, news, reign } = &self.others.patience;
         if !self.settings.follow_stalls {
             return;
         }

@@ -53,14 +53,14 @@ impl Rether {
             self.start_over(now);
             return;
         }
-        self.outbox.push_back(Pending::Announce);
+        self.out.outbox.push_back(Pending::Announce);
     }
 
     /// Looks for the segment as if just booted; meanwhile ordinary traffic flows.
     pub(super) fn start_over(&mut self, now: Instant) {
         self.ring = Ring::new();
         self.lose_reservations();
-        self.station = 0;
+        self.own.station = 0;
         self.mode =
             Mode::Joining(Joining { ring: false, card_empty: false, tries: 0, again: now, proved: false });
         self.flush_queue();
@@ -70,33 +70,33 @@ impl Rether {
 
     fn take_place(&mut self, now: Instant) {
         let Some(station) = self.members.lowest_free(0) else { return };
-        self.station = station;
+        self.own.station = station;
         self.enter_plain(now);
-        self.outbox.push_back(Pending::Announce);
+        self.out.outbox.push_back(Pending::Announce);
     }
 
     fn enter_plain(&mut self, now: Instant) {
-        if self.seen.generation.counter >= GENERATION_END - JUMP_MAX {
+        if self.fence.seen.generation.counter >= GENERATION_END - JUMP_MAX {
             // No token of the old ring is proven any more, so the next ring may count from one again.
-            (self.seen, self.list_stamp) = (Stamp::default(), Stamp::default());
+            (self.fence.seen, self.fence.list_stamp) = (Stamp::default(), Stamp::default());
         }
         self.mode = Mode::Plain;
-        self.next_hello = now + self.settings.hello;
+        self.tells.next_hello = now + self.settings.hello;
         self.let_flow(now);
         self.event(LinkEvent::ModeChanged);
     }
 
     pub(super) fn plain_tick(&mut self, now: Instant) {
-        if now < self.next_hello {
+        if now < self.tells.next_hello {
             return;
         }
         // A hundred stations say hello less often, so that saying it costs no more than with a few.
         let stretch = u64::from(self.ring_size()).div_ceil(50).max(1);
-        self.next_hello = now + self.settings.hello * stretch;
-        self.outbox.push_back(Pending::Announce);
-        if self.mode_repeats > 0 {
-            self.mode_repeats -= 1;
-            self.outbox.push_back(Pending::Mode);
+        self.tells.next_hello = now + self.settings.hello * stretch;
+        self.out.outbox.push_back(Pending::Announce);
+        if self.tells.mode_repeats > 0 {
+            self.tells.mode_repeats -= 1;
+            self.out.outbox.push_back(Pending::Mode);
         }
         let silent = self.settings.hello * stretch * 4;
         let mut gone = Vec::new();
@@ -118,7 +118,7 @@ impl Rether {
             let asks = matches!(self.mode, Mode::Ring) && said.state == StationState::Joining;
             if asks && self.is_master() && self.may_answer(now) {
                 let answer = JoinAnswer::new(said.nonce, 0, Verdict::Settings);
-                self.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
+                self.out.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
             }
             return;
         }
@@ -135,8 +135,8 @@ impl Rether {
             if said.state == StationState::Plain && self.may_notify(now) {
                 // It has lost the ring: told so, it stops sending and asks to join. It may not know this
                 // boot of ours, so it is also told who says so.
-                self.outbox.push_back(Pending::Announce);
-                self.outbox.push_back(Pending::Mode);
+                self.out.outbox.push_back(Pending::Announce);
+                self.out.outbox.push_back(Pending::Mode);
             }
             let lives = known.is_some_and(|(_, station)| station != 0 && !self.is_dead(station));
             if is_new && lives {
@@ -173,8 +173,8 @@ impl Rether {
             self.event(LinkEvent::MemberUp { station });
             // The newcomer learns of us; each answers once, in plain mode where nothing is disturbed.
             if matches!(self.mode, Mode::Plain) {
-                let wait = self.settings.ack_spacing * u64::from(self.station);
-                self.next_hello = self.next_hello.min(now + wait);
+                let wait = self.settings.ack_spacing * u64::from(self.own.station);
+                self.tells.next_hello = self.tells.next_hello.min(now + wait);
             }
         }
         if said.state == StationState::Ring && !self.is_ended(now, mac, header.generation, said.mode_epoch) {
@@ -203,8 +203,8 @@ impl Rether {
     /// has been apart. Rings with one key meet by their lists; where keys have changed apart, the ring of
     /// the smaller generation dissolves and its stations ask to be let in (REPAIR-B12).
     fn on_ring_announce(&mut self, now: Instant, station: StationId, generation: Generation) {
-        if generation <= self.seen.generation {
-            if generation == self.seen.generation {
+        if generation <= self.fence.seen.generation {
+            if generation == self.fence.seen.generation {
                 self.revive(now, station);
             }
             return;
@@ -240,13 +240,13 @@ impl Rether {
 
     /// Two stations with one number: the smaller address keeps it.
     fn resolve_conflict(&mut self, station: StationId, mac: MacAddr) {
-        if station == 0 || station != self.station || !matches!(self.mode, Mode::Plain) {
+        if station == 0 || station != self.own.station || !matches!(self.mode, Mode::Plain) {
             return;
         }
-        if mac < self.me.mac {
-            self.station = self.members.lowest_free(self.station).unwrap_or(0);
+        if mac < self.own.me.mac {
+            self.own.station = self.members.lowest_free(self.own.station).unwrap_or(0);
         }
-        self.outbox.push_back(Pending::Announce);
+        self.out.outbox.push_back(Pending::Announce);
     }
 
     /// A joining or plain station has learnt that a ring runs without it: it stops sending and asks to join.
@@ -276,9 +276,9 @@ impl Rether {
             return;
         }
         self.mode_epoch = self.mode_epoch.wrapping_add(u32::from(!planted(Bug::SwitchKeepsEpoch)));
-        self.mode_repeats = 0;
+        self.tells.mode_repeats = 0;
         self.counters.switches += 1;
-        self.nonce = self.rng.next_u64();
+        self.own.nonce = self.rng.next_u64();
         let again = now + self.card_patience();
         let acked = Vec::new();
         self.mode = Mode::Initiating(Initiating { card_empty: false, acked, tries: 0, again });
@@ -294,7 +294,7 @@ impl Rether {
     /// Our own frames have left the card.
     pub(crate) fn on_card_empty(&mut self, now: Instant) {
         let drain = self.settings.link.rate.span_of_up(self.settings.port_queue);
-        let spacing = self.settings.ack_spacing * u64::from(self.station);
+        let spacing = self.settings.ack_spacing * u64::from(self.own.station);
         match &mut self.mode {
             Mode::Initiating(state) if !state.card_empty => {
                 state.card_empty = true;
@@ -331,7 +331,7 @@ impl Rether {
         } else if now >= state.again {
             state.tries += 1;
             state.again = now + timeout;
-            self.outbox.push_back(Pending::Switch { to: MacAddr::BROADCAST });
+            self.out.outbox.push_back(Pending::Switch { to: MacAddr::BROADCAST });
         }
     }
 
@@ -343,7 +343,7 @@ impl Rether {
             // B13: the initiator has missed that a ring runs.
             Mode::Ring => {
                 if self.may_notify(now) {
-                    self.outbox.push_back(Pending::Mode);
+                    self.out.outbox.push_back(Pending::Mode);
                 }
                 return;
             }
@@ -352,7 +352,7 @@ impl Rether {
             // Several initiators: the smaller ID wins (paper section 2.2.2).
             Mode::Initiating(_) => {
                 newer(switch.mode_epoch, self.mode_epoch)
-                    || (switch.mode_epoch == self.mode_epoch && from < self.station)
+                    || (switch.mode_epoch == self.mode_epoch && from < self.own.station)
             }
             Mode::Yielding(state) => {
                 newer(switch.mode_epoch, self.mode_epoch)
@@ -364,19 +364,19 @@ impl Rether {
         {
             // Two of one number, who have not noticed yet: the smaller address keeps it, and the other asks
             // to be let in. Neither can yield to its own number.
-            if from == self.station && mac < self.me.mac {
+            if from == self.own.station && mac < self.own.me.mac {
                 self.start_over(now);
                 return;
             }
             // REPAIR-B11: whoever asks although we have asked has missed our question or not had it yet. It
             // is told who is better, by that question; unanswered, each would wait for the other. Only the
             // better one answers, so that one answer is the end of it.
-            if state.tries > 0 && (self.station, self.me.mac) < (from, mac) {
-                self.outbox.push_back(Pending::Switch { to: mac });
+            if state.tries > 0 && (self.own.station, self.own.me.mac) < (from, mac) {
+                self.out.outbox.push_back(Pending::Switch { to: mac });
             }
         }
         // A station without a place cannot be in the ring yet: it joins when the ring is formed.
-        if !yields || self.station == 0 {
+        if !yields || self.own.station == 0 {
             return;
         }
         self.yield_to(now, from, switch.mode_epoch);
@@ -385,7 +385,7 @@ impl Rether {
     fn yield_to(&mut self, now: Instant, initiator: StationId, mode_epoch: u32) {
         let settings = &self.settings;
         let patience = settings.switch_timeout(self.ring_size()) * (u64::from(settings.switch_tries) + 1)
-            + settings.silence(u64::from(self.station));
+            + settings.silence(u64::from(self.own.station));
         let (repeated, card_empty) = match &self.mode {
             Mode::Yielding(state) => (state.initiator == initiator, state.card_empty),
             _ => (false, planted(Bug::SwitchAckedEarly)),
@@ -394,10 +394,10 @@ impl Rether {
             // Our acknowledgement has not come.
             self.contest_station(now, initiator, Sign::Repeated);
         } else {
-            self.nonce = self.rng.next_u64();
+            self.own.nonce = self.rng.next_u64();
         }
         self.mode_epoch = mode_epoch;
-        let wait = self.settings.ack_spacing * u64::from(self.station);
+        let wait = self.settings.ack_spacing * u64::from(self.own.station);
         let acknowledge_at = card_empty.then_some(now + wait);
         let fresh = !matches!(self.mode, Mode::Yielding(_));
         let give_up = if planted(Bug::YieldsForEver) { Instant::FAR } else { now + patience };
@@ -412,7 +412,7 @@ impl Rether {
         let Mode::Yielding(state) = &mut self.mode else { return };
         if state.acknowledge_at.is_some_and(|at| now >= at) {
             state.acknowledge_at = None;
-            self.outbox.push_back(Pending::SwitchAck);
+            self.out.outbox.push_back(Pending::SwitchAck);
         } else if now >= state.give_up {
             // B7: the initiator died. Whoever waits longest tries itself, so that nobody
             // stays silent for ever.
@@ -422,7 +422,7 @@ impl Rether {
     }
 
     pub(super) fn on_switch_ack(&mut self, now: Instant, from: StationId, ack: &SwitchAck) {
-        let (epoch, station) = (self.mode_epoch, self.station);
+        let (epoch, station) = (self.mode_epoch, self.own.station);
         let Mode::Initiating(state) = &mut self.mode else { return };
         if ack.mode_epoch != epoch || ack.initiator != station {
             return;
@@ -440,7 +440,7 @@ impl Rether {
         let mut silent = Vec::new();
         // Two stations may have taken one number and not yet noticed: the smaller address keeps it, the other
         // is let in with a number of its own once the ring runs.
-        self.members.keep_one_of_each_number(self.station);
+        self.members.keep_one_of_each_number(self.own.station);
         self.members.retain(|member| {
             let answered = acked.iter().any(|(station, _)| *station == member.station);
             if !answered && member.station != 0 {
@@ -463,7 +463,7 @@ impl Rether {
         // one, and would be shut out if it were let in once more (seed 294430 of the product's timers).
         self.ring = Ring::new();
         self.mode = Mode::Ring;
-        self.contested.astray.forget_tokens();
+        self.others.contested.astray.forget_tokens();
         self.ring.hogs.visit = self.settings.params(2).nrt_hold_max();
         self.watch_stalls(now);
         self.ring.silence_at = now + self.silence(now, self.rank());
@@ -528,11 +528,11 @@ impl Rether {
         self.bury();
         self.ring = Ring::new();
         if let Some((epoch, key)) = self.keys.current() {
-            self.left.key = Some((epoch, key.clone()));
+            self.fence.left.key = Some((epoch, key.clone()));
         }
         self.keys.dissolve();
         self.ring.changes.forget_leavers();
-        if self.station == 0 {
+        if self.own.station == 0 {
             self.start_over(now);
             return;
         }
@@ -543,22 +543,23 @@ impl Rether {
         self.members.heard_all(now);
         if self.wants_ring() {
             // Others close too: let them settle in the new mode first.
-            self.next_hello = self.next_hello.min(now + Span::from_millis(1) * u64::from(self.station));
+            self.tells.next_hello =
+                self.tells.next_hello.min(now + Span::from_millis(1) * u64::from(self.own.station));
         }
     }
 
     /// The holder of a token without reservations destroys it and tells everybody, three times in all.
     pub(super) fn dissolve(&mut self, now: Instant) {
-        self.note_end(now, self.seen.generation);
+        self.note_end(now, self.fence.seen.generation);
         let newest = self.newest_epoch(now);
         self.mode_epoch = newest.wrapping_add(u32::from(!planted(Bug::ReturnKeepsEpoch)));
-        self.mode_repeats = 2;
+        self.tells.mode_repeats = 2;
         for _ in 0..2 {
-            self.outbox.push_back(Pending::Dissolved { stamp: self.seen });
+            self.out.outbox.push_back(Pending::Dissolved { stamp: self.fence.seen });
         }
-        self.outbox.push_back(Pending::Mode);
+        self.out.outbox.push_back(Pending::Mode);
         if planted(Bug::ReturnNotTold) {
-            (self.outbox, self.mode_repeats) = (Default::default(), 0);
+            (self.out.outbox, self.tells.mode_repeats) = (Default::default(), 0);
         }
         self.leave_ring(now);
     }
@@ -597,14 +598,14 @@ mod tests {
         assert_eq!(link.queued_frames(), 3);
         link.start_over(now);
         assert_eq!(link.queued_frames(), 1, "the host's frame leaves in its turn");
-        assert!(link.signals.iter().all(Option::is_none), "the same signal can be sent again");
+        assert!(link.ordinary.signals.iter().all(Option::is_none), "the same signal can be sent again");
         let waits =
             |pending: &Pending| matches!(pending, Pending::Signal { signal: it, .. } if *it == signal);
-        assert!(link.outbox.iter().any(waits));
+        assert!(link.out.outbox.iter().any(waits));
         // Also what comes into the queue while nothing is diverted is written, and not dropped.
-        link.signals[0] = Some((to, signal));
-        link.nrt.push(SIGNALLING, Entry { origin: Origin::Control(0), octets: 96 });
-        link.nrt.push(SIGNALLING, Entry { origin: Origin::Announce, octets: 149 });
+        link.ordinary.signals[0] = Some((to, signal));
+        link.ordinary.nrt.push(SIGNALLING, Entry { origin: Origin::Control(0), octets: 96 });
+        link.ordinary.nrt.push(SIGNALLING, Entry { origin: Origin::Announce, octets: 149 });
         let (mut bytes, mut sent) = ([0; 1_600], 0);
         let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Nothing };
         while let Some(output) = link.poll(now, &mut frame) {
@@ -612,6 +613,10 @@ mod tests {
         }
         assert_eq!(sent, 2, "two announcements; of the signals' receiver nobody has heard");
         assert_eq!(link.counters.host_frames_flushed, 1);
-        assert!(link.nrt.is_empty() && link.outbox.is_empty() && link.signals.iter().all(Option::is_none));
+        assert!(
+            link.ordinary.nrt.is_empty()
+                && link.out.outbox.is_empty()
+                && link.ordinary.signals.iter().all(Option::is_none)
+        );
     }
 }

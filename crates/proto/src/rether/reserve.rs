@@ -180,7 +180,7 @@ pub(super) struct Session {
 impl Rether {
     /// Whether a session here needs the token.
     pub(super) fn wants_ring(&self) -> bool {
-        self.sessions.iter().any(|session| session.state == SessionState::Waiting)
+        self.shares.sessions.iter().any(|session| session.state == SessionState::Waiting)
     }
 
     /// Asks for a reservation; the answer comes as an event after a token visit.
@@ -189,7 +189,7 @@ impl Rether {
         let state = SessionState::Waiting;
         let ready = VecDeque::with_capacity(READY_MAX);
         let (fragments_sent, resize) = (0, None);
-        self.sessions.push(Session {
+        self.shares.sessions.push(Session {
             channel,
             to,
             label,
@@ -216,7 +216,7 @@ impl Rether {
         session.ready.clear();
         session.fragments_sent = 0;
         if session.state == SessionState::Waiting {
-            self.sessions.retain(|session| session.channel != channel);
+            self.shares.sessions.retain(|session| session.channel != channel);
             self.event(LinkEvent::Released { channel });
         } else {
             session.state = SessionState::Closing;
@@ -246,7 +246,7 @@ impl Rether {
 
     /// Whether every unit of the channel has left.
     pub(crate) fn is_drained(&self, channel: ChannelId) -> bool {
-        self.sessions.iter().all(|session| session.channel != channel || session.ready.is_empty())
+        self.shares.sessions.iter().all(|session| session.channel != channel || session.ready.is_empty())
     }
 
     // ---- what the holder does to the token ------------------------------------------------------------
@@ -256,7 +256,7 @@ impl Rether {
     pub(super) fn settle_token(&mut self, now: Instant, token: &mut Token) {
         // Whatever this holder changes is newer than the list it was given: were the stamps to tie, a claim
         // could bring back the old list and undo a slot granted a moment before.
-        self.list_stamp = next_stamp(self.seen, self.station);
+        self.fence.list_stamp = next_stamp(self.fence.seen, self.own.station);
         if self.is_outranked(now, token) {
             // Nothing is admitted to a ring that ends: what waits is asked for again in the other one.
             self.drop_slots(token, |_, _| true);
@@ -265,10 +265,10 @@ impl Rether {
         for station in self.ring.changes.leavers.iter() {
             token.dead.insert(station);
         }
-        if self.leaving {
-            token.dead.insert(self.station);
+        if self.tells.leaving {
+            token.dead.insert(self.own.station);
         }
-        for station in self.ring.changes.revived_in(self.seen.generation).iter() {
+        for station in self.ring.changes.revived_in(self.fence.seen.generation).iter() {
             token.dead.remove(station);
         }
         self.ring.changes.leavers = StationSet::EMPTY;
@@ -281,7 +281,7 @@ impl Rether {
         self.cut_relieved(token);
         self.shrink_sessions(token);
         self.admit_sessions(token);
-        if self.master(token) == self.station {
+        if self.master(token) == self.own.station {
             self.admit_joiners(now, token);
         }
     }
@@ -302,20 +302,21 @@ impl Rether {
 
     /// Slots under our number that no session of ours owns: left over from an earlier boot.
     fn heal_own_slots(&self, token: &mut Token) {
-        while let Some(surplus) = self.own_slot(token, self.parts.len()) {
+        while let Some(surplus) = self.own_slot(token, self.shares.parts.len()) {
             self.remove_slot(token, surplus);
         }
     }
 
     /// Which slot in the list is the n-th of this station's.
     fn own_slot(&self, token: &Token, nth: usize) -> Option<usize> {
-        let mine = token.slots.as_slice().iter().enumerate().filter(|(_, slot)| slot.station == self.station);
+        let mine =
+            token.slots.as_slice().iter().enumerate().filter(|(_, slot)| slot.station == self.own.station);
         mine.map(|(at, _)| at).nth(nth)
     }
 
     fn close_sessions(&mut self, token: &mut Token) {
-        while let Some(at) = self.sessions.iter().position(|s| s.state == SessionState::Closing) {
-            let channel = self.sessions.remove(at).channel;
+        while let Some(at) = self.shares.sessions.iter().position(|s| s.state == SessionState::Closing) {
+            let channel = self.shares.sessions.remove(at).channel;
             self.close_parts(token, |part| part.channel == channel);
             self.event(LinkEvent::Released { channel });
         }
@@ -323,12 +324,13 @@ impl Rether {
 
     /// Slots that another has relieved, which has had its first turn.
     fn cut_relieved(&mut self, token: &mut Token) {
-        while let Some(nth) = self.parts.iter().position(|part| matches!(part.fate, Fate::Due(_))) {
-            let part = self.parts[nth];
+        while let Some(nth) = self.shares.parts.iter().position(|part| matches!(part.fate, Fate::Due(_))) {
+            let part = self.shares.parts[nth];
             let share = part.share_in_the_end();
             self.cut_part(token, nth, share);
-            if let Some(at) = self.sessions.iter().position(|session| session.channel == part.channel) {
-                let octets = self.sessions[at].unit_octets_max;
+            if let Some(at) = self.shares.sessions.iter().position(|session| session.channel == part.channel)
+            {
+                let octets = self.shares.sessions[at].unit_octets_max;
                 self.resized(token, at, octets);
             }
         }
@@ -336,11 +338,11 @@ impl Rether {
 
     /// A slot gets shorter, or is closed when it carries nothing more; those behind it get earlier.
     fn cut_part(&mut self, token: &mut Token, nth: usize, share: u32) {
-        let Part { channel, share: old, .. } = self.parts[nth];
+        let Part { channel, share: old, .. } = self.shares.parts[nth];
         let Some(index) = self.own_slot(token, nth) else { return };
         if share == 0 {
             self.remove_slot(token, index);
-            self.parts.remove(nth);
+            self.shares.parts.remove(nth);
             return;
         }
         let pace = self.session(channel).map_or(Pace::EVERY_CYCLE, |session| session.pace);
@@ -350,15 +352,15 @@ impl Rether {
         let saved = joined(old).minus(joined(share));
         let slot = &mut token.slots.as_mut_slice()[index];
         slot.tht_ns = Span::from_nanos(u64::from(slot.tht_ns)).minus(saved).as_nanos() as u32;
-        (self.parts[nth].share, self.parts[nth].fate) = (share, Fate::Stays);
+        (self.shares.parts[nth].share, self.shares.parts[nth].fate) = (share, Fate::Stays);
     }
 
     fn close_parts(&mut self, token: &mut Token, doomed: impl Fn(&Part) -> bool) {
-        while let Some(nth) = self.parts.iter().position(&doomed) {
+        while let Some(nth) = self.shares.parts.iter().position(&doomed) {
             if let Some(slot) = self.own_slot(token, nth) {
                 self.remove_slot(token, slot);
             }
-            self.parts.remove(nth);
+            self.shares.parts.remove(nth);
         }
     }
 
@@ -386,7 +388,7 @@ impl Rether {
     /// What a session of ours asks for, with units of so many octets.
     fn request_of(&self, session: &Session, octets: u32) -> Request {
         let unit_octets = Octets::new(u64::from(octets));
-        let (station, receives) = (self.station, self.receives);
+        let (station, receives) = (self.own.station, self.shares.receives);
         Request { station, unit_octets, pace: session.pace, periodic: session.periodic, receives }
     }
 
@@ -398,22 +400,23 @@ impl Rether {
             let is_theirs = part.channel == channel && share > Octets::ZERO;
             is_theirs.then_some((nth, rota_admission::Part { index, share }))
         };
-        self.parts.iter().enumerate().filter_map(of).unzip()
+        self.shares.parts.iter().enumerate().filter_map(of).unzip()
     }
 
     /// A session that is to change its size and can: the change before is done.
     fn resizing(&self, at: usize) -> Option<(u32, Option<u64>)> {
-        let session = &self.sessions[at];
-        let is_settled =
-            || self.parts.iter().all(|part| part.channel != session.channel || part.fate == Fate::Stays);
+        let session = &self.shares.sessions[at];
+        let is_settled = || {
+            self.shares.parts.iter().all(|part| part.channel != session.channel || part.fate == Fate::Stays)
+        };
         session.resize.filter(|_| session.state == SessionState::Reserved && is_settled())
     }
 
     fn resized(&mut self, token: &Token, at: usize, octets: u32) {
-        let channel = self.sessions[at].channel;
-        self.sessions[at].unit_octets_max = octets;
+        let channel = self.shares.sessions[at].channel;
+        self.shares.sessions[at].unit_octets_max = octets;
         let (slots, count) = admission_slots(token);
-        let request = self.request_of(&self.sessions[at], octets);
+        let request = self.request_of(&self.shares.sessions[at], octets);
         let (_, parts) = self.parts_of(token, channel);
         let params = self.settings.params(self.ring_size());
         let admitted = standing(&slots[..count], &parts, &request, &params);
@@ -423,8 +426,8 @@ impl Rether {
     /// A smaller reservation always fits. Units that were ready under the old one leave under it, also those
     /// that came after the wish: until the program hears of the new contract the old one stands.
     fn shrink_sessions(&mut self, token: &mut Token) {
-        for at in 0..self.sessions.len() {
-            let session = &self.sessions[at];
+        for at in 0..self.shares.sessions.len() {
+            let session = &self.shares.sessions[at];
             let fits = |(octets, behind): &(u32, Option<u64>)| {
                 let front = session.ready.front().map(|unit| unit.number);
                 let have_left = front.is_none_or(|front| behind.is_none_or(|behind| front > behind));
@@ -441,7 +444,7 @@ impl Rether {
                 let share = shrunk(&parts, of, &request, &params);
                 self.cut_part(token, nth, share.get() as u32);
             }
-            self.sessions[at].resize = None;
+            self.shares.sessions[at].resize = None;
             self.resized(token, at, octets);
         }
     }
@@ -450,8 +453,8 @@ impl Rether {
     /// are still ahead, so that the new slot has its turn in this cycle too and no unit waits for longer than
     /// one of the old slots would have let it.
     pub(super) fn grow_sessions(&mut self, token: &mut Token) {
-        for at in 0..self.sessions.len() {
-            let session = &self.sessions[at];
+        for at in 0..self.shares.sessions.len() {
+            let session = &self.shares.sessions[at];
             let larger = |(octets, _): &(u32, Option<u64>)| *octets > session.unit_octets_max;
             let Some((octets, _)) = self.resizing(at).filter(larger) else { continue };
             let channel = session.channel;
@@ -461,15 +464,15 @@ impl Rether {
             let (slots, count) = admission_slots(token);
             let (nths, parts) = self.parts_of(token, channel);
             let (Some(last), Some(&nth)) = (parts.last(), nths.last()) else { continue };
-            self.sessions[at].resize = None;
+            self.shares.sessions[at].resize = None;
             match grow(&slots[..count], &parts, from, &request, &params) {
                 Ok(Growth::Nothing) => {}
                 Ok(Growth::Widened { share, tht }) => {
                     token.slots.as_mut_slice()[last.index].tht_ns = tht.as_nanos() as u32;
-                    self.parts[nth].share = share.get() as u32;
+                    self.shares.parts[nth].share = share.get() as u32;
                 }
                 Ok(Growth::Added { share, tht, kept }) => {
-                    self.parts[nth].fate = Fate::Relieved(kept.get() as u32);
+                    self.shares.parts[nth].fate = Fate::Relieved(kept.get() as u32);
                     self.append(token, channel, share, tht, periodic);
                 }
                 Err(refusal) => {
@@ -483,16 +486,16 @@ impl Rether {
 
     /// A slot at the end of the list, behind which nobody is.
     fn append(&mut self, token: &mut Token, channel: ChannelId, share: Octets, tht: Span, periodic: bool) {
-        let slot = Slot { station: self.station, tht_ns: tht.as_nanos() as u32, periodic };
+        let slot = Slot { station: self.own.station, tht_ns: tht.as_nanos() as u32, periodic };
         assert!(token.slots.push(slot), "admission counts slots");
-        self.parts.push(Part { channel, share: share.get() as u32, fate: Fate::Stays });
+        self.shares.parts.push(Part { channel, share: share.get() as u32, fate: Fate::Stays });
     }
 
     /// A slot has had its turn: the one that it relieves can be cut.
     pub(super) fn relieved(&mut self, nth: usize) {
-        let Some(&Part { channel, fate: Fate::Stays, .. }) = self.parts.get(nth) else { return };
-        let is_newest = self.parts.iter().rposition(|part| part.channel == channel) == Some(nth);
-        for part in self.parts.iter_mut().filter(|part| part.channel == channel && is_newest) {
+        let Some(&Part { channel, fate: Fate::Stays, .. }) = self.shares.parts.get(nth) else { return };
+        let is_newest = self.shares.parts.iter().rposition(|part| part.channel == channel) == Some(nth);
+        for part in self.shares.parts.iter_mut().filter(|part| part.channel == channel && is_newest) {
             if let Fate::Relieved(share) = part.fate {
                 part.fate = Fate::Due(share);
             }
@@ -501,13 +504,13 @@ impl Rether {
 
     /// The admission test of the paper's equation 3, with the reservations that stand in the token.
     fn admit_sessions(&mut self, token: &mut Token) {
-        for at in 0..self.sessions.len() {
-            if self.sessions[at].state != SessionState::Waiting {
+        for at in 0..self.shares.sessions.len() {
+            if self.shares.sessions[at].state != SessionState::Waiting {
                 continue;
             }
             let (slots, count) = admission_slots(token);
             let count = if planted(Bug::ReservationsForgotten) { 0 } else { count };
-            let session = &self.sessions[at];
+            let session = &self.shares.sessions[at];
             let request = self.request_of(session, session.unit_octets_max);
             let mut params = self.settings.params(self.ring_size());
             if planted(Bug::NrtFloorDropped) {
@@ -523,19 +526,19 @@ impl Rether {
                     if planted(Bug::SlotInFront) {
                         token.slots.as_mut_slice().rotate_right(1);
                     }
-                    self.sessions[at].state = SessionState::Reserved;
+                    self.shares.sessions[at].state = SessionState::Reserved;
                     self.event(LinkEvent::Reserved { channel, admitted });
                 }
                 Err(refusal) => self.event(LinkEvent::Refused { channel, refusal }),
             }
         }
-        self.sessions.retain(|session| session.state != SessionState::Waiting);
+        self.shares.sessions.retain(|session| session.state != SessionState::Waiting);
     }
 
     /// After a newer list: have others taken our slots away?
     pub(super) fn check_own_slots(&mut self, token: &Token) {
-        let slots = token.slots.as_slice().iter().filter(|slot| slot.station == self.station).count();
-        if slots < self.parts.len() {
+        let slots = token.slots.as_slice().iter().filter(|slot| slot.station == self.own.station).count();
+        if slots < self.shares.parts.len() {
             self.lose_reservations();
         }
     }
@@ -543,13 +546,13 @@ impl Rether {
     /// Every reservation of this station is gone.
     pub(super) fn lose_reservations(&mut self) {
         let mut lost = Vec::new();
-        self.sessions.retain(|session| {
+        self.shares.sessions.retain(|session| {
             if session.state != SessionState::Waiting {
                 lost.push((session.channel, session.state));
             }
             session.state == SessionState::Waiting
         });
-        self.parts.clear();
+        self.shares.parts.clear();
         for (channel, state) in lost {
             self.event(match state {
                 SessionState::Closing => LinkEvent::Released { channel },
@@ -563,40 +566,40 @@ impl Rether {
     /// First live slot (A2); without slots the maker of the token.
     pub(super) fn master(&self, token: &Token) -> StationId {
         let live = |slot: &&Slot| !token.dead.contains(slot.station) && self.is_member(slot.station);
-        token.slots.as_slice().iter().find(live).map_or(self.station, |slot| slot.station)
+        token.slots.as_slice().iter().find(live).map_or(self.own.station, |slot| slot.station)
     }
 
     pub(super) fn is_member(&self, station: StationId) -> bool {
-        station == self.station || self.members.get(station).is_some()
+        station == self.own.station || self.members.get(station).is_some()
     }
 
     /// Leaves the segment in good order: tells everybody; a token in hand is passed on.
     pub(crate) fn leave(&mut self, _now: Instant) {
-        self.leaving = true;
-        self.sessions.clear();
-        self.parts.clear();
-        self.ring.changes.leavers.insert(self.station);
-        self.outbox.push_back(Pending::Leaving);
+        self.tells.leaving = true;
+        self.shares.sessions.clear();
+        self.shares.parts.clear();
+        self.ring.changes.leavers.insert(self.own.station);
+        self.out.outbox.push_back(Pending::Leaving);
     }
 
     /// Sends the signalling that waits in the queue: the medium is free for all again. The host's frames
     /// leave at the link's pace (`flush.rs`). Link control's frames leave when they are asked for, because
     /// their messages may end before.
     pub(super) fn flush_queue(&mut self) {
-        while let Some(entry) = self.nrt.pop_own() {
+        while let Some(entry) = self.ordinary.nrt.pop_own() {
             if let Some(output) = self.let_go(0, entry.origin) {
-                self.outputs.push_back(output);
+                self.out.outputs.push_back(output);
             }
         }
     }
 
     /// Gives up the unit at the head of a session's queue.
     pub(super) fn drop_unit(&mut self, index: usize, at: Instant) {
-        let session = &mut self.sessions[index];
+        let session = &mut self.shares.sessions[index];
         session.fragments_sent = 0;
         let unit = session.ready.pop_front().map(|unit| (unit.number, UnitFate::Dropped));
         self.counters.units_dropped += 1;
-        self.outputs.push_back(Output::Slot { channel: session.channel, at, unit });
+        self.out.outputs.push_back(Output::Slot { channel: session.channel, at, unit });
     }
 }
 

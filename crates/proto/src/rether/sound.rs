@@ -103,7 +103,7 @@ impl Rether {
     }
 
     fn within(&mut self, take: impl FnOnce(&mut Budgets) -> bool) -> bool {
-        let taken = take(&mut self.budgets);
+        let taken = take(&mut self.others.budgets);
         self.counters.over_budget += u64::from(!taken);
         taken
     }

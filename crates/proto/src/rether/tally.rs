@@ -82,6 +82,95 @@ impl Tally {
     }
 }
 
+/// What the machine counts. Those marked (zero) must stay zero on a healthy segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that were not ours to read or malformed.
+    pub frames_malformed: u64,
+    /// Frames whose tag no key of ours proves (zero).
+    pub frames_unproven: u64,
+    /// Frames seen before, or of a replaced boot.
+    pub frames_replayed: u64,
+    /// Tokens accepted.
+    pub tokens_accepted: u64,
+    /// Tokens not newer than one seen: duplicates and retransmissions.
+    pub tokens_stale: u64,
+    /// Tokens whose receive stamp was missing or older than a lease (zero).
+    pub tokens_expired: u64,
+    /// Tokens sent again because the successor was silent.
+    pub tokens_retransmitted: u64,
+    /// Holds that ended because the lease did (zero).
+    pub leases_expired: u64,
+    /// Claims begun.
+    pub claims: u64,
+    /// Tokens made anew after a claim.
+    pub tokens_regenerated: u64,
+    /// Stations declared dead.
+    pub stations_declared_dead: u64,
+    /// Cycles begun here.
+    pub cycles: u64,
+    /// Cycles that were skipped because a cycle lasted longer than its period (zero).
+    pub cycles_skipped: u64,
+    /// Rests of an idle token here.
+    pub rests: u64,
+    /// Requests that woke a resting token here.
+    pub requests: u64,
+    /// Switches to token mode.
+    pub switches: u64,
+    /// Units sent.
+    pub units_sent: u64,
+    /// Units given up.
+    pub units_dropped: u64,
+    /// Data fragments received for a channel here.
+    pub fragments_received: u64,
+    /// Data fragments of a generation or station that has no right to send (zero).
+    pub fragments_policed: u64,
+    /// Data fragments of a channel that is not, or no longer, received here.
+    pub fragments_unknown: u64,
+    /// Reports of a channel's counts that cannot be true (zero).
+    pub tallies_refused: u64,
+    /// Ordinary frames sent under the token.
+    pub host_frames_sent: u64,
+    /// Ordinary visits that sent anything.
+    pub ordinary_visits: u64,
+    /// Those of them that sent more than signalling.
+    pub other_visits: u64,
+    /// Ordinary frames that waited for the token and left in plain mode.
+    pub host_frames_flushed: u64,
+    /// Ordinary frames dropped because the queue was full.
+    pub host_frames_dropped: u64,
+    /// Ordinary frames dropped because a switch of mode took longer than the queue has room for.
+    pub host_dropped_switch: u64,
+    /// Non-real-time visits refused because the frame did not fit the cycle.
+    pub nrt_refusals: u64,
+    /// Frames and announcements of stations that do not take part.
+    pub stations_refused: u64,
+    /// Claims that a live station caused: it did not take the token up, or lost it.
+    pub strikes: u64,
+    /// Frames of generations further ahead than any honest count (zero).
+    pub jumps_refused: u64,
+    /// Tokens, lists and grants that contradict the segment's settings (zero).
+    pub tokens_unsound: u64,
+    /// Addresses of stations that strangers began to use.
+    pub addresses_contested: u64,
+    /// How often lost units made this station have the others use its group address for some seconds.
+    pub addresses_doubted: u64,
+    /// Answers, notices and newcomers beyond the budgets of actions that others can cause.
+    pub over_budget: u64,
+    /// Questions to senders whose true frames may count as replays here.
+    pub senders_behind: u64,
+    /// Stations that this one has left out because they kept the token or sent outside their slots.
+    pub hogs: u64,
+    /// Tokens that this station sent to all, because tokens were late.
+    pub tokens_audited: u64,
+    /// Last wills of stations whose process has ended.
+    pub wills: u64,
+    /// Wills under an older key, and copies of one that was known.
+    pub wills_void: u64,
+    /// Wills of this station, heard by itself (zero).
+    pub wills_own: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

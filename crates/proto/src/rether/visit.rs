@@ -69,7 +69,7 @@ impl Rether {
     pub(crate) fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         self.assert_mode();
         self.settle_contested(now);
-        if let Some(output) = self.outputs.pop_front() {
+        if let Some(output) = self.out.outputs.pop_front() {
             return Some(output);
         }
         if let Some(output) = self.write_pending(now, frame) {
@@ -86,12 +86,12 @@ impl Rether {
     fn work(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         for _ in 0..1_000 {
             if self.claim_if_outgrown(now) {
-                return self.outputs.pop_front();
+                return self.out.outputs.pop_front();
             }
             let hold = self.ring.hold.as_ref()?;
             if now > hold.lease_end && !self.members.as_slice().is_empty() {
                 self.hold_tick(now);
-                return self.outputs.pop_front();
+                return self.out.outputs.pop_front();
             }
             self.execute_wills(now);
             if self.strike_hogs(now)
@@ -111,10 +111,10 @@ impl Rether {
             };
             match step {
                 Step::Send(output) => return Some(output),
-                Step::Wait => return self.outputs.pop_front().or_else(|| self.write_pending(now, frame)),
+                Step::Wait => return self.out.outputs.pop_front().or_else(|| self.write_pending(now, frame)),
                 Step::On => {}
             }
-            if let Some(output) = self.outputs.pop_front() {
+            if let Some(output) = self.out.outputs.pop_front() {
                 return Some(output);
             }
             if let Some(output) = self.write_pending(now, frame) {
@@ -141,8 +141,8 @@ impl Rether {
         self.note_list(&hold.token);
         let (phase, unreserved) = (hold.token.phase, is_over(&hold.token));
         let fresh = hold.stamp.seq == 1;
-        let mine = hold.stamp.generation.station == self.station;
-        let next = (phase == Phase::First).then(|| self.next_live(self.station, &hold.token));
+        let mine = hold.stamp.generation.station == self.own.station;
+        let next = (phase == Phase::First).then(|| self.next_live(self.own.station, &hold.token));
         self.ring.hold = Some(hold);
         if unreserved && phase != Phase::First {
             return self.destroy_token(now);
@@ -150,7 +150,7 @@ impl Rether {
         match phase {
             Phase::First if mine && !fresh => self.end_first_rotation(now),
             Phase::First => match next {
-                Some(next) if next != self.station => self.stage(Stage::Leave { to: next }),
+                Some(next) if next != self.own.station => self.stage(Stage::Leave { to: next }),
                 _ => self.end_first_rotation(now),
             },
             Phase::RealTime => self.enter_slot(now),
@@ -185,7 +185,7 @@ impl Rether {
         let (strict, rested) = (hold.token.slots.is_strict(), hold.token.rested);
         let Some(Hold { token, .. }) = &self.ring.hold else { return Step::Wait };
         let master = self.master(token);
-        if master != self.station {
+        if master != self.own.station {
             return self.stage(Stage::Leave { to: master });
         }
         let until = self.ring.clock.start + self.settings.trt;
@@ -253,22 +253,22 @@ impl Rether {
         } else if must_go || !hold.token.rested {
             self.round_answers(&mut hold.token);
         }
-        hold.stamp = next_stamp(hold.stamp, self.station);
-        self.seen = hold.stamp;
+        hold.stamp = next_stamp(hold.stamp, self.own.station);
+        self.fence.seen = hold.stamp;
         hold.token.cycle = self.ring.clock.cycle;
         self.audit_cycle(&mut hold.token, cycle);
         hold.token.phase = Phase::RealTime;
         hold.token.position = 0;
         self.note_list(&hold.token);
-        self.list_stamp = hold.stamp;
+        self.fence.list_stamp = hold.stamp;
         self.ring.silence_at = now + self.silence(now, self.rank());
         self.ring.hold = Some(hold);
         if !alone {
-            self.outbox.push_back(Pending::List);
+            self.out.outbox.push_back(Pending::List);
         }
         // Who is called dead may live; and on the wire there may be a ring that never knew this one.
         if passes(Timers::CALL_CYCLES) {
-            self.outbox.push_back(Pending::Announce);
+            self.out.outbox.push_back(Pending::Announce);
         }
         self.enter_slot(now)
     }
@@ -282,7 +282,7 @@ impl Rether {
         let index = usize::from(token.position);
         let slots = token.slots.as_slice();
         let Some(slot) = slots.get(index) else { return self.start_round(now, card_free) };
-        if slot.station != self.station {
+        if slot.station != self.own.station {
             return self.stage(Stage::Leave { to: slot.station });
         }
         let strict = token.slots.is_strict();
@@ -296,13 +296,13 @@ impl Rether {
     fn nth_own_slot(&self, index: usize) -> Option<usize> {
         let token = &self.ring.hold.as_ref()?.token;
         let before = token.slots.as_slice().get(..index)?;
-        Some(before.iter().filter(|slot| slot.station == self.station).count())
+        Some(before.iter().filter(|slot| slot.station == self.own.station).count())
     }
 
     /// The session that this slot is for, and what of each of its units the slot carries.
     fn session_of_slot(&self, index: usize) -> Option<(usize, Octets)> {
-        let part = self.parts.get(self.nth_own_slot(index)?)?;
-        let session = self.sessions.iter().position(|session| session.channel == part.channel)?;
+        let part = self.shares.parts.get(self.nth_own_slot(index)?)?;
+        let session = self.shares.sessions.iter().position(|session| session.channel == part.channel)?;
         Some((session, Octets::new(u64::from(part.share))))
     }
 
@@ -319,11 +319,11 @@ impl Rether {
         }
         let (used, units) = carried;
         let Some((session, share)) = self.session_of_slot(index) else { return self.end_slot(now, index) };
-        let channel = self.sessions[session].channel;
+        let channel = self.shares.sessions[session].channel;
         let Some(grant) = self.slot_grant(session, share, used) else { return self.end_slot(now, index) };
-        if self.sessions[session].ready.is_empty() {
+        if self.shares.sessions[session].ready.is_empty() {
             if units == 0 {
-                self.outputs.push_back(Output::Slot { channel, at: opens, unit: None });
+                self.out.outputs.push_back(Output::Slot { channel, at: opens, unit: None });
             }
             return self.end_slot(now, index);
         }
@@ -338,13 +338,13 @@ impl Rether {
         };
         let used = used + self.settings.link.framing.wire_octets(next);
         if last {
-            let state = &mut self.sessions[session];
+            let state = &mut self.shares.sessions[session];
             state.fragments_sent = 0;
             let again = state.ready.front().copied().filter(|_| planted(Bug::UnitRepeated));
             let unit = again.or_else(|| state.ready.pop_front()).map(|unit| (unit.number, UnitFate::Sent));
             let is_over = units + 1 >= state.pace.units();
             self.counters.units_sent += 1;
-            self.outputs.push_back(Output::Slot { channel, at: opens, unit });
+            self.out.outputs.push_back(Output::Slot { channel, at: opens, unit });
             if is_over {
                 self.end_slot(now, index);
                 return Step::Send(output);
@@ -359,7 +359,8 @@ impl Rether {
         let hold = self.ring.hold.as_ref()?;
         let link = &self.settings.link;
         let more = if planted(Bug::FragmentTooMany) { link.framing.frame_wire_octets_max().get() } else { 0 };
-        let all = link.framing.unit_wire_octets(share).get() * self.sessions[session].pace.units() + more;
+        let all =
+            link.framing.unit_wire_octets(share).get() * self.shares.sessions[session].pace.units() + more;
         let budget = link.rate.span_of_up(Octets::new(all.saturating_sub(used.get())));
         let stamp = (hold.stamp.generation, hold.stamp.seq);
         let (port, not_after) = (self.port, hold.lease_end);
@@ -368,7 +369,7 @@ impl Rether {
 
     /// Octets of the next fragment of a session's first ready unit.
     fn fragment_octets(&self, session: usize) -> u32 {
-        let state = &self.sessions[session];
+        let state = &self.shares.sessions[session];
         let payload_max = self.settings.link.framing.unit_payload_max() as u32;
         let sent = u32::from(state.fragments_sent) * payload_max;
         state.ready.front().map_or(0, |unit| (unit.octets - sent.min(unit.octets)).min(payload_max))
@@ -383,7 +384,7 @@ impl Rether {
         grant: &Grant,
     ) -> Option<(Output, bool)> {
         let octets = self.fragment_octets(session);
-        let state = &self.sessions[session];
+        let state = &self.shares.sessions[session];
         let unit = *state.ready.front()?;
         let payload_max = self.settings.link.framing.unit_payload_max() as u32;
         let fragment = state.fragments_sent;
@@ -408,7 +409,7 @@ impl Rether {
         let stamp = Stamp { generation: grant.stamp.0, seq: grant.stamp.1 };
         let body = UNIT_HEADER_OCTETS + octets as usize;
         let output = self.seal(frame, mac, Kind::Data, PayloadKind::Unit, Proof::Ring(stamp), body)?;
-        self.sessions[session].fragments_sent = fragment + 1;
+        self.shares.sessions[session].fragments_sent = fragment + 1;
         self.charge(now, &output);
         Some((output, last))
     }
@@ -430,13 +431,13 @@ impl Rether {
     fn start_round(&mut self, now: Instant, card_free: Instant) -> Step {
         let awake = self.is_awake(now);
         let Some(hold) = &mut self.ring.hold else { return Step::Wait };
-        if hold.token.rested && !awake && self.nrt.is_empty() {
+        if hold.token.rested && !awake && self.ordinary.nrt.is_empty() {
             return self.go_home_when_free(now, card_free);
         }
         hold.token.idle_visits = 0;
         hold.token.phase = Phase::NonRealTime;
         if hold.token.rested && !awake {
-            hold.token.next_nrt = self.station;
+            hold.token.next_nrt = self.own.station;
             return self.enter_nrt();
         }
         hold.token.rested = false;
@@ -448,7 +449,7 @@ impl Rether {
         if let Some(hold) = &mut self.ring.hold {
             hold.token = token;
         }
-        if next == self.station { self.enter_nrt() } else { self.pass_in_round(now, next) }
+        if next == self.own.station { self.enter_nrt() } else { self.pass_in_round(now, next) }
     }
 
     /// To the next station of the round if it and the way home fit, else home (A1).
@@ -521,7 +522,7 @@ impl Rether {
         if !self.card_has_room(now) {
             return Step::Wait;
         }
-        let Some((level, entry)) = self.nrt.front() else { return self.end_nrt(now, sent) };
+        let Some((level, entry)) = self.ordinary.nrt.front() else { return self.end_nrt(now, sent) };
         let Some((left, with)) =
             self.with_frame(level == usize::from(queue::SIGNALLING), entry.octets, left, sent)
         else {
@@ -534,14 +535,14 @@ impl Rether {
             }
             self.counters.nrt_refusals += 1;
             self.ring.wakes.may_rest = false;
-            let station = self.station;
+            let station = self.own.station;
             if let Some(hold) = &mut self.ring.hold {
                 hold.token.next_nrt = station;
                 hold.token.rested = false;
             }
             return self.go_home_when_free(now, self.card_free());
         }
-        self.nrt.pop();
+        self.ordinary.nrt.pop();
         if let Origin::Llc(_) = entry.origin {
             // Its own machine writes it, and says so: see `llc_sent`.
             return self.let_go(level, entry.origin).map_or(Step::On, Step::Send);
@@ -557,10 +558,10 @@ impl Rether {
     }
 
     fn end_nrt(&mut self, now: Instant, sent: Sent) -> Step {
-        self.nrt.others_first = matches!(sent, Sent::Signalling(_));
+        self.ordinary.nrt.others_first = matches!(sent, Sent::Signalling(_));
         let sent = sent != Sent::Nothing;
         let awake = self.is_awake(now);
-        let (station, few) = (self.station, self.sends_few());
+        let (station, few) = (self.own.station, self.sends_few());
         let Some(hold) = &mut self.ring.hold else { return Step::Wait };
         // A token that was woken for this station alone rests on when there is no more here.
         let alone_woken = hold.token.rested && few;
@@ -617,7 +618,7 @@ impl Rether {
         hold.token.phase = Phase::Home;
         let Some(Hold { token, .. }) = &self.ring.hold else { return Step::Wait };
         let master = self.master(token);
-        if master == self.station {
+        if master == self.own.station {
             return self.go_home(now.max(card_free).min(now));
         }
         self.stage(Stage::Leave { to: master })
@@ -628,7 +629,7 @@ impl Rether {
         if now < self.card_free() {
             return Step::Wait;
         }
-        if to == self.station || !self.is_member(to) {
+        if to == self.own.station || !self.is_member(to) {
             return self.stage(Stage::Begin);
         }
         self.pass_token(now, to);

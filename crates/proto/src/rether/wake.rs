@@ -84,9 +84,9 @@ impl Rether {
                 let drowsy = list.rested || self.ring.wakes.may_rest;
                 let (master, trt) = (self.master(list), self.settings.trt);
                 let waits = |(to, at): (StationId, Instant)| to == master && now.since(at) < trt;
-                if drowsy && master != self.station && !self.ring.wakes.request.is_some_and(waits) {
+                if drowsy && master != self.own.station && !self.ring.wakes.request.is_some_and(waits) {
                     self.ring.wakes.request = Some((master, now));
-                    self.outbox.push_back(Pending::Request { to: master });
+                    self.out.outbox.push_back(Pending::Request { to: master });
                 }
             }
             _ => {}
@@ -95,7 +95,7 @@ impl Rether {
 
     /// Whether anything here waits for a visit that no slot of this station brings.
     pub(super) fn needs_visit(&self) -> bool {
-        !self.nrt.is_empty() || self.wants_ring()
+        !self.ordinary.nrt.is_empty() || self.wants_ring()
     }
 
     /// A cycle that begins with a round of all visits this station before the token rests.
@@ -106,7 +106,7 @@ impl Rether {
     /// A request of a member: one place for each, however many it sends.
     pub(super) fn on_request(&mut self, from: StationId) {
         self.counters.requests += 1;
-        if self.ring.list.as_ref().is_some_and(|list| self.master(list) == self.station) {
+        if self.ring.list.as_ref().is_some_and(|list| self.master(list) == self.own.station) {
             self.ring.wakes.asked.insert(from);
         }
     }
@@ -119,8 +119,8 @@ impl Rether {
     /// True if a round of all is due at the beginning of a cycle: because a request is older than the last
     /// cycle, or because most stations ask.
     pub(super) fn requests_want_round(&mut self, token: &Token, before: u32, cycle: u32) -> bool {
-        if !self.nrt.is_empty() {
-            self.ring.wakes.asked.insert(self.station);
+        if !self.ordinary.nrt.is_empty() {
+            self.ring.wakes.asked.insert(self.own.station);
         }
         self.drop_absent(token);
         // A new master does not know the age of requests from before it became master.
@@ -169,7 +169,7 @@ impl Rether {
             Some(Hold { stage: Stage::Nrt { left, .. }, .. }) => *left,
             _ => 0,
         };
-        self.nrt.is_empty() && self.frames_of_visit().saturating_sub(left) <= FEW_FRAMES
+        self.ordinary.nrt.is_empty() && self.frames_of_visit().saturating_sub(left) <= FEW_FRAMES
     }
 
     /// The token rests with its master until the next cycle or a request.
@@ -183,7 +183,7 @@ impl Rether {
         self.note_list(&token);
         self.drop_absent(&token);
         let over = is_over(&token);
-        let elsewhere = self.master(&token) != self.station;
+        let elsewhere = self.master(&token) != self.own.station;
         if let Some(hold) = &mut self.ring.hold {
             hold.token = token;
         }
@@ -197,17 +197,17 @@ impl Rether {
         if !token.rested {
             return Step::Wait;
         }
-        let own = self.nrt.front().map(|(_, entry)| self.frame_time(entry.octets));
+        let own = self.ordinary.nrt.front().map(|(_, entry)| self.frame_time(entry.octets));
         match own.zip(self.visit_grant(now)) {
-            Some((takes, grant)) if grant.fits(now, takes) => self.ring.wakes.asked.insert(self.station),
-            _ => self.ring.wakes.answer(self.station),
+            Some((takes, grant)) if grant.fits(now, takes) => self.ring.wakes.asked.insert(self.own.station),
+            _ => self.ring.wakes.answer(self.own.station),
         }
         let smallest = self.frame_time(FRAME_OCTETS_MIN) + self.hop() * 2;
         let fits = self.residual(now) >= smallest;
-        let Some(asker) = self.next_asker(&token).filter(|asker| fits || *asker == self.station) else {
+        let Some(asker) = self.next_asker(&token).filter(|asker| fits || *asker == self.own.station) else {
             return Step::Wait;
         };
-        let (round, station) = (self.most_ask(&token), self.station);
+        let (round, station) = (self.most_ask(&token), self.own.station);
         token.phase = Phase::NonRealTime;
         token.idle_visits = 0;
         token.next_nrt = asker;

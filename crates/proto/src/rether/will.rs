@@ -61,9 +61,9 @@ impl Rether {
     /// The name of the will that this station would leave if it died now. `None` outside a ring, where no
     /// station waits for it, and for a station that leaves in good order, which it has announced.
     pub fn will_name(&self) -> Option<WillName> {
-        let ring = matches!(self.mode, Mode::Ring) && !self.leaving && self.station != 0;
+        let ring = matches!(self.mode, Mode::Ring) && !self.tells.leaving && self.own.station != 0;
         let keys = self.keys.taken();
-        ring.then_some(WillName { keys, incarnation: self.incarnation, station: self.station })
+        ring.then_some(WillName { keys, incarnation: self.own.incarnation, station: self.own.station })
     }
 
     /// Writes the frame of [`Self::will_name`] and returns its length; `None` while there is none.
@@ -74,20 +74,20 @@ impl Rether {
             kind: Kind::Will,
             key_epoch,
             payload: PayloadKind::None,
-            source: self.station,
+            source: self.own.station,
             segment: self.settings.segment,
-            incarnation: self.incarnation,
+            incarnation: self.own.incarnation,
             generation: Generation::default(),
             seq: 0,
         };
-        let (to, from, ether_type) = (MacAddr::BROADCAST, self.me.mac, self.settings.ether_type);
+        let (to, from, ether_type) = (MacAddr::BROADCAST, self.own.me.mac, self.settings.ether_type);
         Some(emit_frame(frame, to, from, ether_type, &header, 0, key))
     }
 
     /// Handles a will in this station's own name.
     pub(super) fn on_own_will(&mut self, now: Instant, view: &FrameView<'_>) {
         let header = view.header();
-        let meant = header.segment == self.settings.segment && header.incarnation == self.incarnation;
+        let meant = header.segment == self.settings.segment && header.incarnation == self.own.incarnation;
         if !matches!(self.mode, Mode::Ring) || !meant {
             self.counters.frames_replayed += 1;
         } else if !self.keys.proves_now(view) {
@@ -103,9 +103,9 @@ impl Rether {
         self.give_up_token(now);
         self.lose_reservations();
         self.ring.owed_ack = None;
-        self.incarnation = (self.rng.next_u64() >> 32) as u32 | 1;
-        self.nonce = self.rng.next_u64();
-        self.frame_seq = 0;
+        self.own.incarnation = (self.rng.next_u64() >> 32) as u32 | 1;
+        self.own.nonce = self.rng.next_u64();
+        self.own.frame_seq = 0;
         self.join_ring(now);
     }
 
@@ -146,7 +146,7 @@ impl Rether {
     /// broadcasts a list. Without it the living station with the smallest number claims first.
     fn will_patience(&self) -> Span {
         let gone = |station| self.is_dead(station) || self.ring.wills.fresh.contains(station);
-        let before = |station: StationId| station != 0 && station < self.station && !gone(station);
+        let before = |station: StationId| station != 0 && station < self.own.station && !gone(station);
         let rank = self.members.as_slice().iter().filter(|member| before(member.station)).count() as u64;
         self.settings.hop_timeout + self.settings.delay_max + self.settings.ack_spacing * rank
     }
@@ -180,12 +180,12 @@ impl Rether {
         self.drop_slots(&mut hold.token, |slot, _| who.contains(slot.station));
         self.note_strikes(now, &hold.token);
         self.note_deaths(now, &hold.token.dead);
-        hold.stamp = next_stamp(hold.stamp, self.station);
+        hold.stamp = next_stamp(hold.stamp, self.own.station);
         self.note_list(&hold.token);
-        (self.seen, self.list_stamp) = (hold.stamp, hold.stamp);
+        (self.fence.seen, self.fence.list_stamp) = (hold.stamp, hold.stamp);
         self.ring.silence_at = now + self.silence(now, self.rank());
         if self.live_stations(&hold.token) > 1 {
-            self.outbox.push_back(Pending::List);
+            self.out.outbox.push_back(Pending::List);
         }
         self.ring.hold = Some(hold);
     }
