@@ -93,7 +93,7 @@ impl Channels {
         self.on_tally(now, from, signal, link);
         let known = self.answered(from, signal).map(|channel| match channel.state {
             Sending::Open { .. } | Sending::Draining => Some(channel.signal(Verb::Opened)),
-            Sending::Closing => Some(channel.signal(Verb::Close)),
+            Sending::Closing | Sending::Over => Some(channel.signal(Verb::Close)),
             _ => None,
         });
         let over = || self.unheard_at(from, signal).map(|at| self.unheard[at].signal(Verb::Close));
@@ -137,7 +137,7 @@ impl Channels {
 impl super::Outgoing {
     /// No answer to its end is waited for any more.
     pub(super) fn is_given_up(&self) -> bool {
-        self.state == Sending::Closing && self.tries > 5
+        self.state == Sending::Over
     }
 }
 

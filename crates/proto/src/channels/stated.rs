@@ -73,7 +73,7 @@ impl Channels {
 impl Outgoing {
     /// The receiver is told of the end, or would be if it were not silent: both nodes count these units.
     fn has_stated_its_end(&self) -> bool {
-        self.state == Sending::Closing
+        matches!(self.state, Sending::Closing | Sending::Over)
     }
 
     /// The units of this channel so far.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::io::{FrameBuf, Output, Payloads, UnitRef};
 use crate::{Identity, PortId, Settings};
+use rota_admission::Admitted;
 use rota_units::{BitRate, Octets};
 use rota_wire::{FrameView, Key, Kind, Tally};
 

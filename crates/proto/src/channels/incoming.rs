@@ -1,0 +1,36 @@
+//! A channel whose receiver is here.
+
+use super::doubt::Doubt;
+use super::meter::Meter;
+use super::strays::Strays;
+use super::{Contract, Listener};
+use crate::io::ChannelId;
+use rota_units::Instant;
+use rota_wire::{MacAddr, Tally};
+
+#[derive(Clone, Debug)]
+pub(super) struct Incoming {
+    pub(super) id: ChannelId,
+    pub(super) peer: MacAddr,
+    pub(super) remote: u64,
+    pub(super) label: u16,
+    pub(super) last_number: u64,
+    /// The newest fragment: what does not exceed it is a double or a replay.
+    pub(super) newest: Option<(u64, u16)>,
+    pub(super) contract: Contract,
+    /// The parent is ready for its units: the sender may be told.
+    pub(super) accepted: bool,
+    pub(super) opened: bool,
+    /// Who listened, and does so again when it never opens.
+    pub(super) taker: Listener,
+    pub(super) since: Instant,
+    pub(super) meter: Meter,
+    pub(super) strays: Strays,
+    /// The newest question of its sender that came.
+    pub(super) reached: u64,
+    /// Set while it is not certain that its sender still has it.
+    pub(super) doubt: Option<Doubt>,
+    /// The counts that were reported to its sender, and the earliest time of the next report.
+    pub(super) told: Tally,
+    pub(super) tell_at: Instant,
+}

@@ -1,0 +1,87 @@
+//! A channel whose sender is here.
+
+use super::meter::Meter;
+use super::reach::Reach;
+use super::{Contract, OpenRequest, Stated};
+use crate::cause::CloseCause;
+use crate::io::ChannelId;
+use crate::rether::Rether;
+use rota_admission::{Admitted, Pace, Refusal};
+use rota_units::Instant;
+use rota_wire::{MacAddr, Signal, Verb};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sending {
+    Connecting,
+    Reserving,
+    Open {
+        acknowledged: bool,
+    },
+    Draining,
+    Releasing,
+    Closing,
+    /// Nothing more is said: the next look forgets it.
+    Over,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Outgoing {
+    pub(super) id: ChannelId,
+    /// By its address: numbers change while rings form.
+    pub(super) peer: MacAddr,
+    pub(super) label: u16,
+    pub(super) request: OpenRequest,
+    /// Units of the channels that this one continues.
+    pub(super) before: u64,
+    pub(super) pace: Pace,
+    pub(super) state: Sending,
+    pub(super) contract: Contract,
+    pub(super) units: u64,
+    /// The units that were offered, and those that its node was told of.
+    pub(super) offered: Stated,
+    pub(super) told: Stated,
+    pub(super) meter: Meter,
+    pub(super) cause: CloseCause,
+    pub(super) refusal: Option<Refusal>,
+    pub(super) silent: bool,
+    /// Its receiver's node has told of the end, and before that of every unit that was not as promised.
+    pub(super) confirmed: bool,
+    /// It has counted the end that was stated to it: its counts have the units that never left.
+    pub(super) counted: bool,
+    pub(super) began: Instant,
+    /// It asks only for the contract that would be granted, see [`Channels::probe`].
+    pub(super) probe: bool,
+    pub(super) tries: u8,
+    pub(super) again: Instant,
+    pub(super) reach: Reach,
+}
+
+impl Outgoing {
+    pub(super) fn promise(&mut self, admitted: &Admitted, link: &Rether) {
+        self.contract = Contract {
+            unit_octets_max: self.request.unit_octets_max,
+            period: self.request.period,
+            bound: admitted.bound,
+            offset: admitted.offset,
+            tht: admitted.tht,
+            cycle: link.settings().trt,
+            buffers: self.pace.buffers(),
+        };
+    }
+
+    pub(super) fn signal(&self, verb: Verb) -> Signal {
+        // Who is asked to listen makes room for what the channel may grow to.
+        let OpenRequest { unit_octets_max, room_octets, .. } = self.request;
+        Signal {
+            code: self.cause.code(),
+            service: self.request.service,
+            unit_octets_max: if verb == Verb::Connect { room_octets } else { unit_octets_max },
+            period_ns: self.request.period.as_nanos() as u32,
+            bound_ns: self.contract.bound.as_nanos(),
+            final_unit: if verb == Verb::Connect { self.before } else { self.stated().units },
+            left_out: self.stated().left_out,
+            unsent: u32::try_from(self.final_stated().unsent).unwrap_or(u32::MAX),
+            ..Signal::new(verb, self.id.0, self.label)
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What the other station of a channel says, and what it is answered.
+
+use super::incoming::Incoming;
+use super::meter::Meter;
+use super::outgoing::{Outgoing, Sending};
+use super::strays::Strays;
+use super::{CHANNELS_MAX, ChannelEvent, Channels, Contract, Listener, OpenRequest, Stated};
+use crate::cause::CloseCause;
+use crate::io::ChannelId;
+use crate::rether::{Asked, Rether, Sign};
+use rota_admission::Pace;
+use rota_units::{Instant, Span};
+use rota_wire::{MacAddr, Signal, Tally, Verb};
+
+impl Channels {
+    pub(crate) fn on_signal(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+        match signal.verb {
+            Verb::Connect => self.on_connect(now, from, signal, link),
+            Verb::Opened => self.on_opened(now, from, signal, link),
+            Verb::Close => self.on_close(now, from, signal, link),
+            // A ring may form without a station that has no number. It is asked again, and answers again.
+            Verb::Accept if link.number(from) == 0 => {}
+            Verb::Accept => {
+                let channel = self.answered(from, signal);
+                if let Some(channel) = channel.filter(|c| c.state == Sending::Connecting) {
+                    channel.state = Sending::Reserving;
+                    let OpenRequest { unit_octets_max, periodic, .. } = channel.request;
+                    let (label, pace) = (channel.label, channel.pace);
+                    let asked = Asked { to: from, label, unit_octets_max, pace, periodic };
+                    link.reserve(now, channel.id, &asked);
+                }
+            }
+            Verb::Refuse => self.on_refuse(now, from, signal, link),
+            Verb::OpenedAck => {
+                let channel = self.answered(from, signal);
+                // An answer to an older word does not stand for one to the newest.
+                let is_answer = |channel: &&mut Outgoing| channel.signal(Verb::Opened).is_answered_by(signal);
+                if let Some(Outgoing { state: Sending::Open { acknowledged }, .. }) =
+                    channel.filter(is_answer)
+                {
+                    *acknowledged = true;
+                }
+            }
+            Verb::CloseAck => {
+                self.on_tally(now, from, signal, link);
+                self.on_late_count(now, from, signal, link);
+                self.reap(|channel| {
+                    let meant = channel.id.0 == signal.channel && channel.peer == from;
+                    meant && matches!(channel.state, Sending::Closing | Sending::Over)
+                });
+            }
+            Verb::Tally => self.on_tally(now, from, signal, link),
+            Verb::Ask => self.on_ask(now, from, signal, link),
+            Verb::Reach => self.on_reach(now, from, signal, link),
+            Verb::Reached => self.on_reached(now, from, signal, link),
+            Verb::Unknown(_) => {}
+        }
+    }
+
+    pub(super) fn on_connect(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+        let answer = Signal::new(Verb::Accept, signal.channel, signal.label);
+        if let Some(known) = self.incoming.iter().find(|c| c.peer == from && c.remote == signal.channel) {
+            if known.accepted {
+                link.contest(now, from, Sign::Repeated);
+                link.send_signal(now, from, answer);
+            }
+            return;
+        }
+        let at = match self.listener_for(from, signal.service, link) {
+            Ok(at) => at,
+            Err(None) => return,
+            Err(Some(cause)) => {
+                let code = cause.code();
+                link.send_signal(now, from, Signal { verb: Verb::Refuse, code, ..answer });
+                return;
+            }
+        };
+        // One listener takes one channel; a program that wants more listens again.
+        let taker = self.listeners.swap_remove(at);
+        let listener = taker.id;
+        let id = self.next_id();
+        let contract = contract_of(signal, link);
+        let (remote, label) = (signal.channel, signal.label);
+        // An old channel under the same label is over: its sender would not use the label again.
+        while let Some(old) = self.incoming.iter().position(|c| c.peer == from && c.label == label) {
+            self.end_incoming(old, CloseCause::PeerGone, None, None);
+        }
+        self.incoming.push(Incoming {
+            id,
+            peer: from,
+            remote,
+            label,
+            last_number: 0,
+            newest: None,
+            since: now,
+            contract,
+            accepted: false,
+            opened: false,
+            taker,
+            meter: Meter::default(),
+            strays: Strays::default(),
+            reached: 0,
+            doubt: None,
+            told: Tally::default(),
+            tell_at: now,
+        });
+        self.events.push_back(ChannelEvent::Incoming {
+            channel: id,
+            remote,
+            label,
+            listener,
+            from,
+            contract,
+            before: signal.final_unit,
+        });
+    }
+
+    /// The parent has room for the units of an incoming channel: now its sender may reserve. False when the
+    /// channel has ended meanwhile.
+    pub(crate) fn accept(&mut self, now: Instant, id: ChannelId, link: &mut Rether) -> bool {
+        let Some(channel) = self.incoming.iter_mut().find(|channel| channel.id == id) else { return false };
+        if !channel.accepted {
+            channel.accepted = true;
+            link.send_signal(now, channel.peer, Signal::new(Verb::Accept, channel.remote, channel.label));
+        }
+        true
+    }
+
+    /// Who takes a channel from that station: rather a program that waits for just this one. No cause where
+    /// one is about to listen again.
+    pub(super) fn listener_for(
+        &self,
+        from: MacAddr,
+        service: u16,
+        link: &Rether,
+    ) -> Result<usize, Option<CloseCause>> {
+        if self.incoming.len() >= CHANNELS_MAX {
+            return Err(Some(CloseCause::NoListener));
+        }
+        let sender = link.member_at(from);
+        let rank = |listener: &Listener| match &listener.from {
+            _ if listener.service != service => None,
+            None => Some(1),
+            Some(name) => sender.is_some_and(|sender| sender.is_called(name)).then_some(2),
+        };
+        let ranked =
+            self.listeners.iter().enumerate().filter_map(|(at, listener)| Some((rank(listener)?, at)));
+        ranked.max().map(|(_, at)| at).ok_or_else(|| {
+            let is_listened_to = self.listeners.iter().any(|listener| listener.service == service);
+            match self.returning.iter().any(|listener| rank(listener).is_some()) {
+                true => None,
+                false if is_listened_to => Some(CloseCause::NotForYou),
+                false => Some(CloseCause::NoListener),
+            }
+        })
+    }
+
+    pub(super) fn on_opened(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+        let Some(channel) = self.incoming.iter_mut().find(|c| c.peer == from && c.remote == signal.channel)
+        else {
+            // The sender was thought dead between our answer and its reservation: it would send to nobody.
+            let gone = Signal::new(Verb::Refuse, signal.channel, signal.label);
+            link.send_signal(now, from, Signal { code: CloseCause::PeerGone.code(), ..gone });
+            return;
+        };
+        let contract = contract_of(signal, link);
+        let is_news = channel.contract != contract;
+        (channel.contract, channel.doubt) = (contract, None);
+        let id = channel.id;
+        if !channel.opened {
+            channel.opened = true;
+            self.events.push_back(ChannelEvent::IncomingOpened { channel: id, contract });
+        } else if is_news {
+            self.events.push_back(ChannelEvent::Changed { channel: id, contract });
+        }
+        link.send_signal(now, from, Signal { verb: Verb::OpenedAck, ..*signal });
+    }
+
+    pub(super) fn on_close(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+        if let Some(at) = self.incoming.iter().position(|c| c.peer == from && c.remote == signal.channel) {
+            let stated =
+                Stated { units: signal.final_unit, left_out: signal.left_out, unsent: signal.unsent.into() };
+            self.end_incoming(at, CloseCause::of_sender(signal.code), Some(stated), None);
+        }
+        link.send_signal(now, from, self.close_ack(from, signal));
+    }
+
+    pub(super) fn on_refuse(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+        let Some(channel) = self.answered(from, signal) else { return };
+        match channel.state {
+            Sending::Connecting => {
+                channel.cause = CloseCause::from_code(signal.code);
+                let id = channel.id;
+                self.tell_shortage(signal);
+                self.reap(|channel| channel.id == id);
+            }
+            // The receiver went away while we were sending.
+            Sending::Open { .. } | Sending::Draining | Sending::Reserving => {
+                channel.state = Sending::Releasing;
+                channel.cause = CloseCause::of_receiver(signal.code);
+                // A receiver that knows nothing of the channel refuses it as gone.
+                channel.confirmed = channel.cause != CloseCause::PeerGone;
+                let id = channel.id;
+                link.release(now, id);
+            }
+            Sending::Releasing | Sending::Closing | Sending::Over => {}
+        }
+    }
+
+    /// Ends a channel that is received here; reports the counts to its sender, if there is one and something
+    /// went wrong.
+    pub(super) fn end_incoming(
+        &mut self,
+        at: usize,
+        cause: CloseCause,
+        stated: Option<Stated>,
+        tell: Option<(Instant, &mut Rether)>,
+    ) {
+        let mut ended = self.incoming.swap_remove(at);
+        let counted = stated.filter(|stated| ended.opened || stated.units == 0);
+        let tally = ended.meter.end(counted);
+        self.remember_end(&ended, counted.is_some());
+        if let Some((now, link)) = tell.filter(|_| tally.broken() > 0) {
+            link.send_signal(now, ended.peer, ended.tally_signal());
+        }
+        let Incoming { id: channel, opened, taker, .. } = ended;
+        let listener = (!opened).then_some(taker.id);
+        if !opened {
+            // The parent will listen again, which takes it a while; whoever was refused may ask for less at
+            // once, and is not to hear that nobody listens.
+            self.returning.push(taker);
+        }
+        self.events.push_back(ChannelEvent::Closed { channel, cause, stated, tally, listener });
+    }
+}
+
+pub(super) fn contract_of(signal: &Signal, link: &Rether) -> Contract {
+    let (period, cycle) = (Span::from_nanos(u64::from(signal.period_ns)), link.settings().trt);
+    Contract {
+        unit_octets_max: signal.unit_octets_max,
+        period,
+        bound: Span::from_nanos(signal.bound_ns),
+        cycle,
+        buffers: Pace::of(period, cycle).unwrap_or(Pace::EVERY_CYCLE).buffers(),
+        ..Contract::default()
+    }
+}
