@@ -13,6 +13,7 @@ use std::time::Instant;
 /// Packages that only compute.
 const COMPUTE: &[&str] = &[
     "rota-admission",
+    "rota-answer",
     "rota-models",
     "rota-proto",
     "rota-rundir",

@@ -9,8 +9,7 @@ mod sim;
 pub mod stage;
 mod tcp;
 
-use crate::Format;
-use crate::exit::{Exit, Failure};
+use rota_answer::{Exit, Failure, Format};
 
 /// Arguments of `rota bench`.
 #[derive(clap::Args)]

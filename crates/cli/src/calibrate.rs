@@ -7,14 +7,13 @@ mod measure;
 mod report;
 mod station;
 
-use crate::Format;
-use crate::exit::{Exit, Failure};
 use crate::link_rate::link_rate;
 use crate::node::{driver_rate, only_interface};
 use file::{About, Calibration, Medium};
 use fit::Spread;
 use measure::{Bench, Effort};
 use rota_admission::SegmentParams;
+use rota_answer::{Exit, Failure, Format};
 use rota_driver::clock::Sandwich;
 use rota_driver::realtime::{Realtime, Wish};
 use rota_units::{BitRate, Instant, Span, parse_span};

@@ -1,7 +1,7 @@
 //! The counts of a channel's units: the same fields and the same words at both ends.
 
-use crate::exit::{Exit, Failure};
 use rota::{ChannelTally, Span};
+use rota_answer::{Exit, Failure};
 
 /// The rest of the counts, which only a sender has: its document and its sentence state the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

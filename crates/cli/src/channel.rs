@@ -1,9 +1,8 @@
 //! `rota channel`: channels by hand.
 
-use crate::Format;
-use crate::exit::{Exit, Failure};
 use crate::status::connect;
 use rota::{OpenError, OpenRequest, TallyInfo};
+use rota_answer::{Exit, Failure, Format, outln};
 use rota_units::{BitRate, Span, parse_rate, parse_span};
 use serde_json::json;
 
@@ -94,7 +93,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 
 fn say(format: Format, json: serde_json::Value, text: &str) {
     match format {
-        Format::Json => outln!("{}", crate::json::document(&json)),
+        Format::Json => outln!("{}", rota_answer::json::document(&json)),
         Format::Text => outln!("{text}"),
     }
 }
@@ -108,12 +107,12 @@ fn unit_octets(rate: BitRate, period: Span) -> Result<u32, Failure> {
 }
 
 fn refused(refusal: &rota::RefusalInfo, format: Format) -> Exit {
-    let error = crate::json::error(Exit::Refused.kind(), Exit::Refused as u8, &refusal.sentence);
+    let error = rota_answer::json::error(Exit::Refused.kind(), Exit::Refused as u8, &refusal.sentence);
     let text = format!("refused: {}", refusal.sentence);
     say(format, json!({ "refused": refusal, "error": error }), &text);
     if format == Format::Json {
         // As with each other error, people read it beside the document.
-        crate::exit::complain(&text);
+        rota_answer::complain(&text);
     }
     Exit::Refused
 }
@@ -157,7 +156,7 @@ fn open(request: &OpenRequest, probe: bool, format: Format) -> Result<Exit, Fail
 fn list(format: Format) -> Result<Exit, Failure> {
     let channels = connect()?.channels()?;
     if format == Format::Json {
-        outln!("{}", crate::json::document(&json!({ "channels": channels })));
+        outln!("{}", rota_answer::json::document(&json!({ "channels": channels })));
         return Ok(Exit::Done);
     }
     if channels.is_empty() {

@@ -9,18 +9,15 @@ mod run;
 pub mod text;
 pub mod worker;
 
-use crate::Format;
-use crate::exit::{Exit, Failure};
 use crate::lab::{Isolation, LabError, LabSpec, enter_isolation};
 use crate::link_rate::link_rate;
-use crate::output::Output;
 use crate::report;
-use crate::signals::Ends;
 use ground::Ground;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use outcome::{DemoOutcome, Verdict};
 use plan::{Load, Mode, RECEIVER, RunPlan};
 use progress::Progress;
+use rota_answer::{Ends, Exit, Failure, Format, Output};
 use rota_units::BitRate;
 use run::Stage;
 use std::fs::File;
@@ -111,7 +108,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
             let wrong = |e: serde_json::Error| Failure::failed(e.to_string());
             let told: serde_json::Value =
                 serde_json::from_str(&outcome::to_json(&outcome).map_err(wrong)?).map_err(wrong)?;
-            crate::json::document(&told) + "\n"
+            rota_answer::json::document(&told) + "\n"
         }
         Format::Text if outcome.runs.is_empty() => format!("{}\n", text::verdict_with_first(&outcome)),
         Format::Text => format!("{}Report: {}\n", text::describe(&outcome), args.out.display()),

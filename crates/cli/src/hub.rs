@@ -6,10 +6,10 @@ mod segment;
 
 pub use report::Report;
 
-use crate::exit::{Exit, Failure};
 use crate::lab::default_port_queue;
-use crate::{Format, sim};
+use crate::sim;
 use ports::Hub;
+use rota_answer::{Exit, Failure, Format, outln};
 use rota_driver::realtime::{PRIORITY_DEFAULT, Realtime, Wish};
 use rota_sim::{Scenario, Settings, Topology, WireFault, WorldSpec};
 use rota_units::{BitRate, Instant, Octets, Span};
@@ -113,7 +113,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let report = hub.run(end, reread)?;
     match format {
         Format::Text => outln!("{}", report.text()),
-        Format::Json => outln!("{}", crate::json::document(&report)),
+        Format::Json => outln!("{}", rota_answer::json::document(&report)),
     }
     Ok(Exit::Done)
 }

@@ -4,14 +4,12 @@ mod send;
 pub mod times;
 pub mod trip;
 
-use crate::Format;
-use crate::exit::{Exit, Failure};
-use crate::signals::Ends;
 use rota::llc::{
     Address, BROADCAST, Llc, LlcError, MESSAGE_OCTETS_MAX, Received, Socket, TAKEN, TransmitOptions,
     is_socket,
 };
-use rota::{ControlName, Instant, LlcPeer, NodeError, SocketError, now};
+use rota::{ControlName, Instant, LlcPeer, now};
+use rota_answer::{Ends, Exit, Failure, Format, outln};
 use rota_units::{Span, parse_span};
 use serde_json::json;
 use std::io::Write;
@@ -143,22 +141,6 @@ fn address(text: &str) -> Result<Address, String> {
     Ok(Address { socket, node: node.ok_or_else(wrong)? })
 }
 
-impl From<LlcError> for Failure {
-    fn from(error: LlcError) -> Self {
-        match error {
-            LlcError::Node(NodeError::Socket(SocketError::Gone)) => gone(),
-            LlcError::Node(error) => error.into(),
-            LlcError::NotReserved(error) => error.into(),
-            LlcError::NoStation(_) => Self { exit: Exit::NotThere, sentence: error.to_string() },
-            LlcError::ReservationEnded { .. }
-            | LlcError::System(_)
-            | LlcError::Busy(_)
-            | LlcError::Memory(_) => Self::failed(error.to_string()),
-            _ => Self::wrong_use(error.to_string()),
-        }
-    }
-}
-
 fn open(number: u8) -> Result<Socket, Failure> {
     Ok(Llc::connect(&ControlName::default(), 1)?.open(number)?)
 }
@@ -182,10 +164,6 @@ fn bind(near: bool, socket: &Socket) -> Result<(), Failure> {
         return Err(Failure::failed(format!("--near is not possible: {why}; leave it out")));
     }
     Ok(())
-}
-
-fn gone() -> Failure {
-    Failure::failed("the node of this station is gone; 'rota node' starts it again")
 }
 
 /// Runs the command.
@@ -212,7 +190,7 @@ fn recv(args: &RecvArgs, format: Format) -> Result<Exit, Failure> {
         let Some(received) = socket.receive(&mut room)? else {
             let idle_until = args.timeout.map_or(Instant::FAR, |timeout| last + timeout);
             if !socket.is_alive() {
-                return Err(gone());
+                return Err(Failure::node_gone());
             }
             if now() >= idle_until {
                 let lost = socket.lost();
@@ -240,7 +218,7 @@ fn recv(args: &RecvArgs, format: Format) -> Result<Exit, Failure> {
         if format == Format::Json {
             let Received { octets, reserved, .. } = received;
             let line = json!({ "from": from, "octets": octets, "text": text, "reserved": reserved });
-            outln!("{}", crate::json::document(&line));
+            outln!("{}", rota_answer::json::document(&line));
         } else {
             outln!("{from} {text}");
         }
@@ -251,7 +229,7 @@ fn recv(args: &RecvArgs, format: Format) -> Result<Exit, Failure> {
         let lost = socket.lost();
         let told = json!({ "received": count, "lost": lost, "elapsed_ns": nanos });
         match format {
-            Format::Json => outln!("{}", crate::json::document(&told)),
+            Format::Json => outln!("{}", rota_answer::json::document(&told)),
             Format::Text => outln!("{count} messages received, {lost} lost, in {}", Span::from_nanos(nanos)),
         }
     } else if args.count.is_none_or(|wanted| count < wanted) {
@@ -281,11 +259,11 @@ fn echo(args: &EchoArgs, format: Format) -> Result<Exit, Failure> {
     match format {
         Format::Json => {
             let told = json!({ "answered": answered, "not_answered": refused });
-            outln!("{}", crate::json::document(&told));
+            outln!("{}", rota_answer::json::document(&told));
         }
         Format::Text => outln!("{answered} messages answered, {refused} not"),
     }
-    if ended { Ok(Exit::Done) } else { Err(gone()) }
+    if ended { Ok(Exit::Done) } else { Err(Failure::node_gone()) }
 }
 
 /// Numbers a question as far as it has room, so that a late answer is not taken for the next one's.
@@ -357,7 +335,7 @@ fn ping(args: &PingArgs, format: Format) -> Result<Exit, Failure> {
         if udp.is_some() {
             told["udp"] = bare.json();
         }
-        outln!("{}", crate::json::document(&told));
+        outln!("{}", rota_answer::json::document(&told));
     } else {
         outln!("{}", ours.sentence());
         if udp.is_some() {
@@ -389,17 +367,5 @@ mod tests {
         assert!(said(2).contains("by 24@2 (3 asked): station n2 is there, but no program answers at"));
         assert!(said(9).contains("by 24@9 (3 asked): perhaps no program"));
         assert!(said(BROADCAST).contains("24@all") && said(2).contains("'rota llc echo --socket 24'"));
-    }
-
-    /// All of them ended with 1.
-    #[test]
-    fn a_missing_station_or_node_is_not_there_and_a_taken_socket_is_wrong_use() {
-        let exit = |error: LlcError| Failure::from(error).exit;
-        let no_node = NodeError::Socket(SocketError::NoNode("control".into()));
-        assert_eq!(exit(LlcError::Node(no_node)), Exit::NotThere);
-        assert_eq!(exit(LlcError::NoStation(9)), Exit::NotThere);
-        assert_eq!(exit(LlcError::DuplicateSocket(4)), Exit::WrongUse);
-        assert_eq!(exit(LlcError::InvalidSocket(5)), Exit::WrongUse);
-        assert_eq!(exit(LlcError::Node(NodeError::Socket(SocketError::Gone))), Exit::Failed);
     }
 }

@@ -5,9 +5,8 @@ mod source;
 
 pub use sink::Goodput;
 
-use crate::Format;
-use crate::exit::{Exit, Failure};
 use crate::transport::udp::address;
+use rota_answer::{Exit, Failure, Format};
 use rota_units::{BitRate, parse_rate};
 use std::net::SocketAddr;
 

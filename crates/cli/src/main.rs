@@ -1,37 +1,24 @@
 //! The program `rota`: real-time channels with a proven bound on ordinary Ethernet.
 #![forbid(unsafe_code)]
 
-/// As `println!`, but a reader that has gone away (`rota status | head`) is no reason to panic, and any other
-/// error ends the program: what was asked for was not written.
-macro_rules! outln {
-    ($($words:tt)*) => {{
-        use std::io::Write;
-        crate::output::written(writeln!(std::io::stdout(), $($words)*));
-    }};
-}
-
 mod bench;
 mod calibrate;
 mod came;
 mod channel;
 mod clock;
 mod demo;
-mod exit;
 mod figure;
 mod filter;
 mod hub;
-mod json;
 mod lab;
 mod link_rate;
 mod llc;
 mod load;
 mod measure;
 mod node;
-mod output;
 mod recv;
 mod report;
 mod send;
-mod signals;
 mod sim;
 mod stall;
 mod status;
@@ -40,17 +27,8 @@ mod trace;
 mod transport;
 mod video;
 
-use clap::{Parser, Subcommand, ValueEnum};
-use exit::{Exit, Failure};
-
-/// How a command prints its result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people.
-    Text,
-    /// For programs: one JSON document on standard output; messages go to standard error.
-    Json,
-}
+use clap::{Parser, Subcommand};
+use rota_answer::{Exit, Failure, Format, json, outln};
 
 #[derive(Parser)]
 #[command(name = "rota", version, after_help = EXIT_CODES, max_term_width = 100)]
@@ -169,7 +147,7 @@ fn main() -> std::process::ExitCode {
             if is_json && let Some(document) = json::of_failure(&failure) {
                 outln!("{document}");
             }
-            exit::complain(&failure.sentence);
+            rota_answer::complain(&failure.sentence);
             failure.exit.code()
         }
     }

@@ -2,10 +2,10 @@
 
 mod guardian;
 
-use crate::exit::{Exit, Failure};
+use crate::calibrate;
 use crate::link_rate::link_rate;
-use crate::{Format, calibrate};
 use rota_admission::NrtPolicy;
+use rota_answer::{Exit, Failure, Format};
 use rota_driver::gate::{EgressGate, ROTA_MARK};
 use rota_driver::packet::{OpenError, PacketDevice, PacketOptions, ethernet_mtu};
 use rota_node::log::{LevelFilter, Log};

@@ -1,14 +1,12 @@
 //! `rota recv`: what a channel carries, to a file or to standard output, until the sender closes.
 
-use crate::Format;
 use crate::came;
 use crate::clock;
-use crate::exit::{Exit, Failure};
-use crate::output::Output;
 use crate::stall::Stall;
 use crate::transport::udp::UdpSource;
 use crate::transport::{Arrival, Event, Over, UnitSource, channel};
 use rota::ChannelTally;
+use rota_answer::{Exit, Failure, Format, Output};
 use rota_units::{Span, parse_span};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -147,7 +145,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
             came::end(&report.came, rest, None, failure)
         }
     };
-    report.error = end.as_ref().map(crate::json::error_of);
+    report.error = end.as_ref().map(rota_answer::json::error_of);
     let printed = print(&report, format);
     end.map_or(printed.map(|()| Exit::Done), Err)
 }
@@ -157,7 +155,7 @@ fn print(report: &Received, format: Format) -> Result<(), Failure> {
         eprintln!("{}", summary(report));
         return Ok(());
     }
-    let text = crate::json::document(report);
+    let text = rota_answer::json::document(report);
     Output::open(Path::new("-"))?.put(format!("{text}\n").as_bytes())
 }
 

@@ -1,17 +1,14 @@
 //! `rota send`: a video or standard input, one unit each period.
 
-use crate::Format;
 use crate::came;
 use crate::clock;
-use crate::exit::{Exit, Failure};
-use crate::json;
-use crate::output::Output;
 use crate::stall::Stall;
 use crate::transport::channel::{self, ChannelRequest, OpenError};
 use crate::transport::udp::{UdpSink, resolve};
 use crate::transport::{Over, Promise, Refusal, UnitSink};
 use crate::video::{FrameRate, Video};
 use rota::{ChannelTally, Overdue};
+use rota_answer::{Exit, Failure, Format, Output, json};
 use rota_units::{BitRate, Instant, Span, parse_rate, parse_span};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

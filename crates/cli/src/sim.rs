@@ -10,8 +10,8 @@ mod sweep;
 pub use file::script::read as read_script;
 pub use quantity::parse_share;
 
-use crate::exit::{Exit, Failure};
-use crate::{Format, figure};
+use crate::figure;
+use rota_answer::{Exit, Failure, Format, outln};
 use rota_sim::Scenario;
 use rota_sim::sweep::Campaign;
 use std::path::PathBuf;
@@ -116,7 +116,7 @@ fn one(args: &OneArgs, format: Format) -> Result<Exit, Failure> {
     let outcome = rota_sim::sweep::run(args.seed, &scenario);
     match format {
         Format::Text => outln!("{}", report::text(&scenario, &outcome)),
-        Format::Json => outln!("{}", crate::json::document(&report::json(&scenario, &outcome))),
+        Format::Json => outln!("{}", rota_answer::json::document(&report::json(&scenario, &outcome))),
     }
     Ok(if outcome.violations.is_empty() { Exit::Done } else { Exit::Broken })
 }

@@ -1,8 +1,7 @@
 //! `rota status`: mode, members and reservations of this station.
 
-use crate::Format;
-use crate::exit::{Exit, Failure};
 use rota::{ControlName, CounterReader, Node};
+use rota_answer::{Exit, Failure, Format, outln};
 use rota_units::{BitRate, Span, parse_span};
 use std::io::Write;
 
@@ -33,7 +32,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     }
     let status = connect()?.status()?;
     if format == Format::Json {
-        outln!("{}", crate::json::document(&status));
+        outln!("{}", rota_answer::json::document(&status));
         return Ok(Exit::Done);
     }
     let station = status.station.map_or("none yet".into(), |station| station.to_string());
@@ -85,7 +84,7 @@ fn counters(every: Option<Span>, format: Format) -> Result<Exit, Failure> {
         let text = match format {
             Format::Json => {
                 let named = counters.iter().map(|(name, value)| (name.to_owned(), value.into()));
-                crate::json::document(&serde_json::Value::Object(named.collect()))
+                rota_answer::json::document(&serde_json::Value::Object(named.collect()))
             }
             Format::Text => table(&counters),
         };

@@ -7,11 +7,10 @@ mod pcapng;
 mod story;
 mod text;
 
-use crate::exit::{Exit, Failure};
 use crate::filter::Filter;
-use crate::signals::Ends;
-use crate::{Format, clock, status};
+use crate::{clock, status};
 use entry::{Entry, Source};
+use rota_answer::{Ends, Exit, Failure, Format, outln};
 use rota_units::Span;
 use std::io::Write;
 use std::path::PathBuf;
@@ -122,7 +121,7 @@ fn show(args: &Show, format: Format) -> Result<Exit, Failure> {
     if format == Format::Json {
         let events: Vec<_> = entries.iter().map(text::json).collect();
         let document = serde_json::json!({ "events": events, "lost": lost, "station": source.own() });
-        outln!("{}", crate::json::document(&document));
+        outln!("{}", rota_answer::json::document(&document));
         return Ok(Exit::Done);
     }
     say_lost(lost);
@@ -154,10 +153,10 @@ fn follow(args: &Follow, format: Format) -> Result<Exit, Failure> {
             let is_event = next.is_ok();
             let line = match next {
                 Ok(entry) if !filter.matches(&entry.fields()) => continue,
-                Ok(entry) if format == Format::Json => crate::json::document(&text::json(&entry)),
+                Ok(entry) if format == Format::Json => rota_answer::json::document(&text::json(&entry)),
                 Ok(entry) => text::line(&entry),
                 Err(lost) if format == Format::Json => {
-                    crate::json::document(&serde_json::json!({ "lost": lost }))
+                    rota_answer::json::document(&serde_json::json!({ "lost": lost }))
                 }
                 Err(lost) => format!("-- lost {lost} events: they came faster than they were read --"),
             };
@@ -188,7 +187,7 @@ fn save(args: &Save, format: Format) -> Result<Exit, Failure> {
     let others = entries.len() - frames;
     if format == Format::Json && args.file.as_os_str() != "-" {
         let told = serde_json::json!({ "frames": frames, "other_events": others, "lost": lost });
-        outln!("{}", crate::json::document(&told));
+        outln!("{}", rota_answer::json::document(&told));
     } else {
         eprintln!("{frames} frames in {}, {others} other events in their comments", args.file.display());
     }

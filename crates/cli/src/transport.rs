@@ -9,9 +9,9 @@ mod stream;
 pub mod udp;
 
 use crate::came::Rest;
-use crate::exit::Failure;
 use crate::stall::Stall;
 use rota::ChannelTally;
+use rota_answer::Failure;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
 //! The one door to the kernel: frame devices, the egress gate, network namespaces, netlink, the operating
-//! system's clock, real-time scheduling, and evidence of the host's stalls.
+//! system's clock, signals, real-time scheduling, and evidence of the host's stalls.
 #![deny(unsafe_code)]
 
 pub mod bare_ring;
@@ -22,6 +22,7 @@ pub mod poller;
 pub mod port;
 pub mod realtime;
 pub mod shape;
+pub mod signals;
 pub mod stall;
 #[allow(unsafe_code)]
 pub mod sys;

@@ -17,8 +17,7 @@ use crate::session::{Asked, Listening, Owned, Session, board_cause, contract_inf
 use crate::status::{Facts, Snapshot};
 use ended::EndedChannels;
 use entrance::Entrance;
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signalfd::SignalFd;
 use rota_admission::Refusal;
 use rota_driver::clock::now;
 use rota_driver::poller::{Poller, Ready, Trigger};
@@ -40,11 +39,7 @@ const SNAPSHOT_EVERY: Span = Span::from_millis(5);
 
 /// Takes SIGINT and SIGTERM over for this process: they arrive as readable events.
 pub(crate) fn block_signals() -> io::Result<SignalFd> {
-    let mut set = SigSet::empty();
-    set.add(Signal::SIGINT);
-    set.add(Signal::SIGTERM);
-    set.thread_block()?;
-    Ok(SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
+    Ok(rota_driver::signals::catch(&rota_driver::signals::ENDS)?)
 }
 
 struct Control<'a> {

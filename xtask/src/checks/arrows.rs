@@ -15,7 +15,12 @@ pub const ROOMS: &[(&str, &str, &[&str])] = &[
     ("driver", "rota-driver", &["proto", "rundir", "wire", "units"]),
     ("client", "rota", &["shm", "proto", "admission", "units"]),
     ("node", "rota-node", &["driver", "shm", "proto", "rundir", "admission", "wire", "units"]),
-    ("cli", "rota-cli", &["client", "node", "sim", "driver", "rundir", "admission", "wire", "units"]),
+    ("answer", "rota-answer", &["client", "driver"]),
+    (
+        "cli",
+        "rota-cli",
+        &["answer", "client", "node", "sim", "driver", "rundir", "admission", "wire", "units"],
+    ),
 ];
 
 /// What stands beside the rooms and names some of them; no room may name it.
@@ -31,7 +36,7 @@ const PURE_CODE: &[&str] = &["blake3", "thiserror", "zerocopy"];
 const PURE_TESTS: &[&str] = &["allocation-counter", "proptest", "serde_json"];
 /// Heavy crates, and the only rooms that may name them.
 const HEAVY: &[&str] = &["clap", "h264-reader", "hdrhistogram", "indicatif", "plotters", "re_mp4"];
-const HEAVY_ROOMS: &[&str] = &["driver", "node", "cli"];
+const HEAVY_ROOMS: &[&str] = &["driver", "node", "answer", "cli"];
 
 /// The rooms without clock, I/O, thread and unsafe.
 pub const PURE: &[&str] = &["units", "wire", "admission", "proto", "sim"];

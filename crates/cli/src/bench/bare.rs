@@ -1,7 +1,7 @@
 //! One station of the bare ring, as a process of its own: same scheduling class and CPU as a node asks for.
 
-use crate::exit::Failure;
 use hdrhistogram::Histogram;
+use rota_answer::{Failure, outln};
 use rota_driver::bare_ring::bare_ring_station;
 use rota_driver::realtime::{Realtime, Wish};
 use serde::{Deserialize, Serialize};

@@ -4,10 +4,9 @@
 use super::bare::BareHop;
 use super::median;
 use super::stage::{Nodes, Stage};
-use crate::Format;
 use crate::clock;
 use crate::demo::worker::Worker;
-use crate::exit::Failure;
+use rota_answer::{Failure, Format, outln};
 use rota_units::{BitRate, Span};
 use serde::Serialize;
 use serde_json::Value;
@@ -103,7 +102,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     outcome.scheduling = note.unwrap_or_default().trim_start_matches("real-time: ").to_owned();
     outcome.tokens_retransmitted = status.iter().map(|s| s.token.retransmitted).sum();
     match format {
-        Format::Json => outln!("{}", crate::json::document(&outcome)),
+        Format::Json => outln!("{}", rota_answer::json::document(&outcome)),
         Format::Text => print(&outcome),
     }
     Ok(())

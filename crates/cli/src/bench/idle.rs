@@ -2,10 +2,9 @@
 
 use super::median;
 use super::stage::{Nodes, Stage};
-use crate::Format;
 use crate::clock;
-use crate::exit::Failure;
 use crate::link_rate::link_rate;
+use rota_answer::{Failure, Format, outln};
 use rota_units::{BitRate, Span};
 use serde::Serialize;
 use std::fs;
@@ -69,7 +68,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let link_bps = args.rate.as_bps();
     let outcome = Outcome { nodes: STATIONS, seconds: args.seconds, link_bps, plain, token, units_sent };
     match format {
-        Format::Json => outln!("{}", crate::json::document(&outcome)),
+        Format::Json => outln!("{}", rota_answer::json::document(&outcome)),
         Format::Text => print(&outcome),
     }
     Ok(())

@@ -3,13 +3,12 @@
 
 use super::median;
 use super::stage::{Nodes, Stage, failed};
-use crate::Format;
 use crate::clock;
 use crate::demo::worker::Worker;
-use crate::exit::Failure;
 use crate::lab::address;
 use crate::link_rate::link_rate;
 use hdrhistogram::Histogram;
+use rota_answer::{Failure, Format, outln};
 use rota_units::{BitRate, Span};
 use serde::Serialize;
 use std::io::{ErrorKind, Read, Write};
@@ -114,7 +113,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         virtual_wire: true,
     };
     match format {
-        Format::Json => outln!("{}", crate::json::document(&outcome)),
+        Format::Json => outln!("{}", rota_answer::json::document(&outcome)),
         Format::Text => print(&outcome),
     }
     Ok(())

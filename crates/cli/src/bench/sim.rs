@@ -1,8 +1,7 @@
 //! `rota bench sim`: how fast the simulator is with all its checkers, on one core.
 
-use crate::Format;
 use crate::clock;
-use crate::exit::Failure;
+use rota_answer::{Failure, Format, outln};
 use rota_sim::{Load, Reservation, Run, Scenario, Settings, Shape};
 use rota_units::{BitRate, Octets, Span};
 use serde_json::json;
@@ -73,7 +72,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
                     "times_real_time": real_time,
                     "violations": outcome.violations.len(),
                 });
-                outln!("{}", crate::json::document(&told));
+                outln!("{}", rota_answer::json::document(&told));
             }
             Format::Text => outln!(
                 "{}: {} stations, {hops:.0} hops/s, {events:.0} events/s, {real_time:.0} x real, {} broken",

@@ -2,12 +2,11 @@
 
 use super::median;
 use super::stage::{Stage, failed};
-use crate::Format;
 use crate::clock;
 use crate::demo::worker::Worker;
-use crate::exit::Failure;
 use crate::link_rate::link_rate;
 use crate::load::Goodput;
+use rota_answer::{Failure, Format, outln};
 use rota_units::{BitRate, Span};
 use serde::Serialize;
 
@@ -96,7 +95,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         virtual_wire: true,
     };
     match format {
-        Format::Json => outln!("{}", crate::json::document(&outcome)),
+        Format::Json => outln!("{}", rota_answer::json::document(&outcome)),
         Format::Text => print(&outcome),
     }
     Ok(())

@@ -1,10 +1,10 @@
 //! The file of `rota calibrate`: TOML, every number with its unit, every error with line and field.
 
 use super::fit::Spread;
-use crate::exit::Failure;
 use crate::sim::file::{line_of, syntax};
 use crate::sim::quantity::{Rate, Time};
 use rota_admission::LinkModel;
+use rota_answer::Failure;
 use rota_sim::HostProfile;
 use rota_units::{BitRate, Span};
 use serde::Deserialize;

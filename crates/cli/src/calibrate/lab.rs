@@ -3,9 +3,9 @@
 use super::{Args, default_place};
 use crate::bench::hop::turn_of_nodes;
 use crate::bench::stage::Stage;
+use crate::clock;
 use crate::demo::worker::Worker;
-use crate::exit::{Exit, Failure};
-use crate::{Format, clock};
+use rota_answer::{Exit, Failure, Format, outln};
 use rota_units::{BitRate, Span};
 
 /// As many as in the paper's testbed.

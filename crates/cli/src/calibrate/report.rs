@@ -1,8 +1,7 @@
 //! What `rota calibrate` prints.
 
 use super::file::{Calibration, Medium, Part};
-use crate::Format;
-use crate::exit::Failure;
+use rota_answer::{Failure, Format, outln};
 use rota_units::Span;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -27,7 +26,7 @@ fn words(part: Part) -> &'static str {
 pub fn print(calibration: &Calibration, out: &Path, format: Format) -> Result<(), Failure> {
     match format {
         Format::Text => text(calibration, out),
-        Format::Json => outln!("{}", crate::json::document(&document(calibration, out))),
+        Format::Json => outln!("{}", rota_answer::json::document(&document(calibration, out))),
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! One end of a calibration: a device as a node opens it, and frames that cost what a node's frames cost.
 
 use crate::clock;
-use crate::exit::Failure;
 use rota_admission::Framing;
+use rota_answer::Failure;
 use rota_driver::device::{DeviceError, FrameDevice, Transmit};
 use rota_driver::packet::{PacketDevice, PacketOptions};
 use rota_driver::poller::{Poller, Trigger};

@@ -1,9 +1,8 @@
 //! The bar that shows how far the demo is; nothing where standard error is no terminal.
 
 use crate::clock;
-use crate::exit::Failure;
-use crate::signals::Ends;
 use indicatif::{ProgressBar, ProgressStyle};
+use rota_answer::{Ends, Failure};
 use rota_units::{Instant, Span};
 
 const TICK: Span = Span::from_millis(100);

@@ -1,7 +1,7 @@
 //! A child process of the demo: its output is read while it runs, and it never outlives its owner.
 
 use crate::clock;
-use crate::exit::Failure;
+use rota_answer::Failure;
 use rota_units::{Instant, Span};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};

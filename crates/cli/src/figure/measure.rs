@@ -3,7 +3,7 @@
 use super::measured::{Access, AccessPoint};
 use crate::bench::stage::{Channel, Nodes, Stage};
 use crate::clock;
-use crate::exit::Failure;
+use rota_answer::Failure;
 use rota_sim::paper::profile::{MPEG_I, TRT};
 use rota_units::{BitRate, Span};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Points that a machine measured, read from a directory; without them a figure says "not measured".
 
 use crate::calibrate::{self, file::Calibration};
-use crate::exit::Failure;
+use rota_answer::Failure;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::Path;

@@ -12,11 +12,10 @@ mod share;
 mod shipnet;
 mod tables;
 
-use crate::Format;
-use crate::exit::{Exit, Failure};
 use chart::Figure;
 use clap::ValueEnum;
 use measured::Measured;
+use rota_answer::{Exit, Failure, Format, outln};
 use rota_units::{Span, parse_span};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -153,7 +152,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         }
     }
     if format == Format::Json {
-        outln!("{}", crate::json::document(&serde_json::json!({ "figures": written })));
+        outln!("{}", rota_answer::json::document(&serde_json::json!({ "figures": written })));
     }
     Ok(Exit::Done)
 }

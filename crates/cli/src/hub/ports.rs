@@ -3,9 +3,9 @@
 use super::report::{PortLine, Report};
 use super::segment::{Outcome, Plan, Segment};
 use crate::clock;
-use crate::exit::Failure;
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
+use rota_answer::Failure;
 use rota_driver::device::DeviceError;
 use rota_driver::poller::{Poller, Trigger};
 use rota_driver::port::Port;
@@ -45,7 +45,7 @@ impl Hub {
     /// # Errors
     /// One sentence: which interface cannot be a port, and why.
     pub fn open(names: &[String], plan: Plan) -> Result<Self, Failure> {
-        let signals = crate::signals::catch(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])
+        let signals = rota_driver::signals::catch(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])
             .map_err(|error| failed("could not wait for signals", error.desc()))?;
         let ports = names.iter().map(|name| Port::open(name).map_err(|e| Failure::failed(e.to_string())));
         let ports = ports.collect::<Result<Vec<_>, _>>()?;

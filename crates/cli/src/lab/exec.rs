@@ -2,13 +2,13 @@
 
 use super::build::{environment, forget_control_path};
 use super::registry::{About, Answer, Connection, Place, Request};
-use crate::exit::Failure;
-use crate::signals;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
+use rota_answer::Failure;
 use rota_driver::netns::{Door, clear_out};
+use rota_driver::signals;
 use rota_driver::sys::enter_on_exec;
 use rota_units::{BitRate, Octets};
 use std::ffi::OsString;
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(station_number("n3", &about()).unwrap(), 3);
         for bad in ["n0", "n4", "n03", "3", "n", "", "n-1", "n256", "N1"] {
             let failure = station_number(bad, &about()).unwrap_err();
-            assert_eq!(failure.exit, crate::exit::Exit::NotThere);
+            assert_eq!(failure.exit, rota_answer::Exit::NotThere);
             assert!(failure.sentence.ends_with("it has n1, n2, n3"), "{}", failure.sentence);
         }
     }

@@ -6,12 +6,12 @@ use super::nodes::Nodes;
 use super::registry::{About, Answer, Connection, Counted, Place, Request};
 use super::spec::{Isolation, LabSpec};
 use crate::hub::Report;
-use crate::signals;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
 use rota_driver::netns;
+use rota_driver::signals;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 

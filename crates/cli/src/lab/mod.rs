@@ -14,11 +14,10 @@ pub use build::{Lab, address, enter_isolation, mac};
 pub use spec::default_port_queue;
 pub use spec::{Isolation, LabError, LabSpec, PriorityMatch, PrioritySpec};
 
-use crate::Format;
-use crate::exit::{Exit, Failure};
 use clap::Subcommand;
 use registry::{Counted, Place, Request};
 use rota_admission::Framing;
+use rota_answer::{Exit, Failure, Format, outln};
 use rota_units::{BitRate, Octets, Span, parse_span};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -147,7 +146,7 @@ fn take_down(name: &str, format: Format) -> Result<Exit, Failure> {
         }
         Format::Json => {
             let told = serde_json::json!({ "name": name, "down": true, "hub": hub });
-            outln!("{}", crate::json::document(&told));
+            outln!("{}", rota_answer::json::document(&told));
         }
     }
     Ok(Exit::Done)

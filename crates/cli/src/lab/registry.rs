@@ -3,7 +3,6 @@
 //! An abstract name leaves no file, and ends with its keeper. It carries the user's number, because anybody
 //! may bind any name; both sides check who is at the other end.
 
-use crate::exit::Failure;
 use crate::hub::Report;
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::PeerCredentials;
@@ -11,6 +10,7 @@ use nix::sys::socket::{
     AddressFamily, Backlog, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, bind, connect,
     getsockopt, listen, sendmsg, socket,
 };
+use rota_answer::Failure;
 use rota_driver::sys::receive_with_fds;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::io::IoSlice;

@@ -5,8 +5,8 @@ use super::keeper::{Keeper, Orders};
 use super::registry::{About, Place};
 use super::spec::{LabSpec, default_port_queue};
 use super::{Up, exec};
-use crate::exit::{Exit, Failure};
-use crate::{Format, sim};
+use crate::sim;
+use rota_answer::{Exit, Failure, Format, outln};
 use rota_sim::{Settings, WorldSpec};
 use rota_units::{BitRate, Octets};
 use serde::{Deserialize, Serialize};
@@ -66,7 +66,9 @@ pub fn up(up: &Up, format: Format) -> Result<Exit, Failure> {
         if let Some(report) = keeper.run().map_err(Failure::failed)? {
             match format {
                 Format::Text => outln!("{}", report.text()),
-                Format::Json => outln!("{}", crate::json::document(&serde_json::json!({ "hub": report }))),
+                Format::Json => {
+                    outln!("{}", rota_answer::json::document(&serde_json::json!({ "hub": report })))
+                }
             }
         }
         return Ok(Exit::Done);
@@ -158,7 +160,7 @@ fn announce(about: &About, format: Format, foreground: bool) {
             .collect();
         let mut document = serde_json::json!(about);
         document["stations"] = stations.into();
-        outln!("{}", crate::json::document(&document));
+        outln!("{}", rota_answer::json::document(&document));
         return;
     }
     let rate = BitRate::new(about.rate_bps).map_or_else(String::new, |rate| rate.to_string());

@@ -1,13 +1,11 @@
 //! `rota llc send`: one message, or many, and what became of them.
 
-use super::{address, check, gone, open, size, socket};
-use crate::Format;
-use crate::exit::{Exit, Failure};
-use crate::signals::Ends;
+use super::{address, check, open, size, socket};
 use crate::status;
 use rota::llc::Failure as MessageFailure;
 use rota::llc::{Address, LlcError, MESSAGE_OCTETS_MAX, Outcome, Socket, TransmitOptions};
 use rota::{CounterReader, Node, now};
+use rota_answer::{Ends, Exit, Failure, Format, outln};
 use rota_units::{Span, parse_span};
 use serde_json::json;
 use std::io::Read;
@@ -161,7 +159,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
             break;
         }
         if !socket.is_alive() {
-            return Err(gone());
+            return Err(Failure::node_gone());
         }
         socket.wait(now() + slice);
     }
@@ -185,7 +183,7 @@ fn tell(
             "why": why_not, "elapsed_ns": nanos, "frames_without_room": no_room,
             "bound_ns": bound_ns,
         });
-        outln!("{}", crate::json::document(&told));
+        outln!("{}", rota_answer::json::document(&told));
     } else if args.count > 1 {
         let rate = u128::from(done) * 1_000_000_000 / u128::from(nanos.max(1));
         outln!("{sent} sent, {acknowledged} acknowledged, {failed} failed, {timed_out} timed out: {rate}/s");

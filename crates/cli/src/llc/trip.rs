@@ -1,11 +1,11 @@
 //! Round trips, by LLC and by bare UDP, and what sends back: `rota llc ping` and `echo`, and the SHIPNET
 //! benchmark.
 
-use super::{SLICE, gone};
+use super::SLICE;
 use crate::clock;
-use crate::exit::Failure;
 use rota::llc::Failure as MessageFailure;
 use rota::llc::{Address, LlcError, MESSAGE_OCTETS_MAX, Outcome, Received, Socket, TransmitOptions};
+use rota_answer::Failure;
 use rota_units::Span;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -80,7 +80,7 @@ pub fn llc(
             return Ok(None);
         }
         if !socket.is_alive() {
-            return Err(gone());
+            return Err(Failure::node_gone());
         }
     }
 }

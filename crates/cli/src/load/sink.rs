@@ -1,12 +1,10 @@
 //! The receiving side of cross traffic, which knows what really came.
 
 use super::Window;
-use crate::Format;
 use crate::clock;
-use crate::exit::Failure;
-use crate::output::Output;
-use crate::signals::ENDS;
 use nix::sys::signal::SigSet;
+use rota_answer::{Failure, Format, Output};
+use rota_driver::signals::ENDS;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 use std::io::{ErrorKind, Read};
@@ -82,7 +80,7 @@ pub(super) fn run(port: u16, window: Window, format: Format) -> Result<(), Failu
         window_ns: window.as_nanos(),
     };
     let text = match format {
-        Format::Json => crate::json::document(&goodput),
+        Format::Json => rota_answer::json::document(&goodput),
         Format::Text => format!(
             "TCP {:.3} Mbit/s, UDP {:.3} Mbit/s of payload in {window}",
             goodput.tcp_bps as f64 / 1e6,

@@ -2,7 +2,7 @@
 
 use super::Window;
 use crate::clock;
-use crate::exit::Failure;
+use rota_answer::Failure;
 use rota_units::{BitRate, Instant, Octets, Span};
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};

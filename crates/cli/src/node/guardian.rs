@@ -1,7 +1,7 @@
 //! `rota node --role guardian`: the process that sends a node's last will. The node starts it.
 
 use super::Args;
-use crate::exit::{Exit, Failure, complain};
+use rota_answer::{Exit, Failure, complain};
 use rota_driver::gate::ROTA_MARK;
 use rota_driver::guardian::{Spoken, Ward, watch, will_socket};
 use rota_node::GuardianSpec;

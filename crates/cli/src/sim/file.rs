@@ -8,10 +8,10 @@ mod sense;
 
 use super::quantity::{Rate, Share, Size, Time};
 use crate::calibrate;
-use crate::exit::Failure;
 use crate::video::Video;
 use faults::FaultTable;
 use rota_admission::shared_buffer;
+use rota_answer::Failure;
 use rota_sim::media::csma_cd::Capture;
 use rota_sim::scenario::{check_stations, schedule};
 use rota_sim::{

@@ -1,6 +1,6 @@
 //! The ledger of long sweeps: a line for each, so that the next one goes on where the last one stopped.
 
-use crate::exit::Failure;
+use rota_answer::Failure;
 use rota_sim::check::Recoveries;
 use std::io::Write as _;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! `rota sim replay`: a run once more, every event as a line of text.
 
 use super::report;
-use crate::exit::{Exit, Failure};
+use rota_answer::{Exit, Failure};
 use rota_sim::sweep;
 use rota_units::{Span, parse_span};
 use std::cell::RefCell;
@@ -52,6 +52,6 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     }
     // Flushed here, so that a full disk is told.
     let flushed = out.borrow_mut().flush();
-    crate::output::written(flushed);
+    rota_answer::written(flushed);
     Ok(if outcome.violations.is_empty() { Exit::Done } else { Exit::Broken })
 }

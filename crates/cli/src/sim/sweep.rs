@@ -1,12 +1,11 @@
 //! `rota sim sweep`: many seeds on all cores, up to the first broken rule.
 
 use super::ledger;
-use crate::Format;
 use crate::clock;
-use crate::exit::{Exit, Failure};
-use crate::signals::ENDS;
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::SigSet;
+use rota_answer::{Exit, Failure, Format, outln};
+use rota_driver::signals::ENDS;
 use rota_sim::check::Recoveries;
 use rota_sim::{Hashes, Outcome, Tally, sweep};
 use rota_units::{Instant, Span};
@@ -272,7 +271,7 @@ fn print(args: &Args, format: Format, sum: &Sum, plan: &Plan, interrupted: bool)
                 "seed": seed, "what": what, "again": again(*seed),
             })).collect::<Vec<_>>(),
         });
-        outln!("{}", crate::json::document(&told));
+        outln!("{}", rota_answer::json::document(&told));
         return;
     }
     for (name, rows, count) in sum.tally.iter().filter(|(.., count)| *count > 0) {

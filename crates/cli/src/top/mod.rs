@@ -21,12 +21,11 @@ mod warn;
 mod watch;
 mod web;
 
-use crate::Format;
-use crate::exit::{Exit, Failure};
 use lookout::{Absent, Lookout};
 use narrow::Narrow;
 use picture::Picture;
 use rota::Span;
+use rota_answer::{Exit, Failure, Format, outln};
 use screen::Shown;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -133,7 +132,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     match format {
         Format::Text if args.svg.is_some() => {}
         Format::Json => {
-            outln!("{}", crate::json::document(&picture));
+            outln!("{}", rota_answer::json::document(&picture));
         }
         Format::Text => outln!("{}", text::page(&picture)),
     }

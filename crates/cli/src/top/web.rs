@@ -4,8 +4,8 @@
 use super::lookout::{Absent, Lookout};
 use super::narrow::Narrow;
 use super::picture::Picture;
-use crate::exit::{Exit, Failure};
 use rota::Span;
+use rota_answer::{Exit, Failure};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,7 +62,7 @@ pub fn run(address: &str, force: bool, every: Span, filter: Narrow) -> Result<Ex
 }
 
 fn json(picture: &Picture) -> String {
-    crate::json::document(picture)
+    rota_answer::json::document(picture)
 }
 
 fn look_for_ever(every: Span, filter: Narrow, newest: &Mutex<Arc<str>>) {

@@ -2,10 +2,9 @@
 
 use super::entry::{Entry, Source};
 use super::{pcapng, story, text};
-use crate::exit::{Exit, Failure};
-use crate::output::Output;
-use crate::{Format, status};
+use crate::status;
 use rota::{CauseInfo, IncidentInfo, Node};
+use rota_answer::{Exit, Failure, Format, Output, outln};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `rota trace incident`.
@@ -35,7 +34,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 fn list(node: &mut Node, format: Format) -> Result<Exit, Failure> {
     let incidents = node.incidents()?;
     if format == Format::Json {
-        outln!("{}", crate::json::document(&serde_json::json!({ "incidents": incidents })));
+        outln!("{}", rota_answer::json::document(&serde_json::json!({ "incidents": incidents })));
         return Ok(Exit::Done);
     }
     if incidents.is_empty() {
@@ -92,7 +91,7 @@ fn tell(node: &mut Node, number: u64, save: Option<&Path>, format: Format) -> Re
             let assumption = told.assumption.key();
             outln!(
                 "{}",
-                crate::json::document(&serde_json::json!({
+                rota_answer::json::document(&serde_json::json!({
                     "incident": info, "text": told.text, "assumption": assumption, "events": events,
                 }))
             );

@@ -5,9 +5,8 @@
 
 use super::entry::{Entry, Who};
 use super::text;
-use crate::exit::Failure;
-use crate::output::Output;
 use rota::{TRACE_SNAP_OCTETS, TraceEvent, TraceVerdict};
+use rota_answer::{Failure, Output};
 use std::path::Path;
 
 const SECTION: u32 = 0x0a0d_0d0a;

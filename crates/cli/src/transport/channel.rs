@@ -5,12 +5,12 @@ use super::stream::Stream;
 use super::{Arrival, Closed, Event, Promise, Refusal, Turn, UnitSink, UnitSource};
 use crate::came::Rest;
 use crate::clock;
-use crate::exit::{Failure, complain};
 use crate::stall::{Stall, StallKind, StallLog};
 use rota::{
     AcceptError, ChannelTally, CloseError, ControlName, Listener, Node, OpenRequest, Overdue, Pacer,
     Received, RecvChannel, RecvError, SendChannel, SendError, WaitError,
 };
+use rota_answer::{Failure, complain};
 use rota_units::{Instant, Span};
 
 /// How long the first slot of an admitted channel may take: a mode switch and a first rotation.
@@ -344,14 +344,5 @@ impl UnitSource for ChannelSource {
 
     fn stalls(self: Box<Self>) -> Vec<Stall> {
         self.stalls.into_stalls()
-    }
-}
-
-impl From<WaitError> for Failure {
-    fn from(error: WaitError) -> Self {
-        match error {
-            WaitError::Closed(cause) => cause.into(),
-            other => Self::failed(other.to_string()),
-        }
     }
 }

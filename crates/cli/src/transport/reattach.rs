@@ -1,7 +1,7 @@
 //! `--reattach`: the change from a channel that the end of a node has ended to the next one, and its time.
 
-use crate::exit::{Failure, complain};
 use rota::{CloseCause, OpenError};
+use rota_answer::{Failure, complain};
 use rota_units::{Instant, Span};
 
 /// True if a node has ended at one end, so that the channel can be opened again at the next node.
@@ -74,7 +74,7 @@ pub(super) fn turns_between(last: Instant, next: Instant, period: Span) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Exit;
+    use rota_answer::Exit;
 
     #[test]
     fn the_time_of_a_change_is_spent_once() {

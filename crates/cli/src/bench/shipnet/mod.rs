@@ -8,14 +8,13 @@ mod print;
 mod transmit;
 
 use super::stage::{Nodes, Stage, failed};
-use crate::Format;
 use crate::clock;
 use crate::demo::worker::Worker;
-use crate::exit::Failure;
 use crate::llc::trip::udp_end;
 use latency::{Latency, Loaded};
 use rota::ControlName;
 use rota::llc::{Address, Llc, MESSAGE_OCTETS_MAX, Socket};
+use rota_answer::{Failure, Format, outln};
 use rota_sim::paper::shipnet::LENGTHS;
 use rota_units::{BitRate, Span};
 use serde::Serialize;
@@ -146,14 +145,14 @@ fn start_peer(stage: &Stage, more: &[&str]) -> Result<(Worker, bool), Failure> {
 /// Runs the benchmark.
 pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     if args.only_loaded {
-        outln!("{}", crate::json::document(&beside_tcp(args)?));
+        outln!("{}", rota_answer::json::document(&beside_tcp(args)?));
         return Ok(());
     }
     let loaded = beside_tcp_in_a_lab_of_its_own(args)?;
     let (latency, directed, broadcast, batches) = quiet(args)?;
     let outcome = Outcome { virtual_wire: true, latency, directed, broadcast, batches, loaded };
     match format {
-        Format::Json => outln!("{}", crate::json::document(&outcome)),
+        Format::Json => outln!("{}", rota_answer::json::document(&outcome)),
         Format::Text => print::print(&outcome),
     }
     Ok(())

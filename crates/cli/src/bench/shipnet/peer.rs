@@ -2,10 +2,10 @@
 //! echoes, by LLC and by UDP alike, and counts what comes to its sink.
 
 use super::latency::run_before_tcp;
-use crate::exit::Failure;
 use crate::llc::trip::{serve, udp_echo};
 use rota::ControlName;
 use rota::llc::{Llc, LlcError, Received, Socket, TransmitOptions};
+use rota_answer::Failure;
 
 /// Sends every message back.
 pub const ECHO: u8 = 8;

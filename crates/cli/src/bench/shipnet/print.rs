@@ -3,6 +3,7 @@
 use super::Outcome;
 use crate::llc::times::Times;
 use crate::llc::trip::TURN;
+use rota_answer::outln;
 use rota_sim::paper::shipnet::{HOSTS, Host};
 
 /// The fastest host of 1988.

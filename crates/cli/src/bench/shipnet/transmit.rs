@@ -6,9 +6,9 @@ use super::latency::ANSWER_WITHIN;
 use super::peer::{QUESTION_OCTETS, SINK};
 use crate::bench::idle::cost;
 use crate::clock;
-use crate::exit::Failure;
 use hdrhistogram::Histogram;
 use rota::llc::{Address, TransmitOptions};
+use rota_answer::Failure;
 use rota_units::Span;
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! Scripts of `rota hub`: the `[[fault]]` tables of a scenario file, for a segment whose stations are real.
 
 use super::{FaultTable, placed, read_text, syntax, wrong};
-use crate::exit::Failure;
+use rota_answer::Failure;
 use rota_sim::{Scenario, Timed, WorldSpec};
 use rota_units::Span;
 use serde::Deserialize;

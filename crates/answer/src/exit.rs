@@ -1,6 +1,7 @@
 //! How a command ends: one of seven exit codes and, when it failed, one sentence.
 
-use rota::{CloseCause, NodeError, OpenError, SocketError};
+use rota::llc::LlcError;
+use rota::{CloseCause, NodeError, OpenError, SocketError, WaitError};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
@@ -88,6 +89,11 @@ impl Failure {
         Self { exit: Exit::NotThere, sentence: sentence.into() }
     }
 
+    /// The node ended while the command used it (exit code 1).
+    pub fn node_gone() -> Self {
+        Self::failed("the node of this station is gone; 'rota node' starts it again")
+    }
+
     /// Admission said no (exit code 3), and why.
     pub fn refused(why: &str) -> Self {
         Self { exit: Exit::Refused, sentence: format!("refused: {why}") }
@@ -124,5 +130,47 @@ impl From<OpenError> for Failure {
             }
             OpenError::Node(error) => error.into(),
         }
+    }
+}
+
+impl From<WaitError> for Failure {
+    fn from(error: WaitError) -> Self {
+        match error {
+            WaitError::Closed(cause) => cause.into(),
+            other => Self::failed(other.to_string()),
+        }
+    }
+}
+
+impl From<LlcError> for Failure {
+    fn from(error: LlcError) -> Self {
+        match error {
+            LlcError::Node(NodeError::Socket(SocketError::Gone)) => Self::node_gone(),
+            LlcError::Node(error) => error.into(),
+            LlcError::NotReserved(error) => error.into(),
+            LlcError::NoStation(_) => Self { exit: Exit::NotThere, sentence: error.to_string() },
+            LlcError::ReservationEnded { .. }
+            | LlcError::System(_)
+            | LlcError::Busy(_)
+            | LlcError::Memory(_) => Self::failed(error.to_string()),
+            _ => Self::wrong_use(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All of them ended with 1.
+    #[test]
+    fn a_missing_station_or_node_is_not_there_and_a_taken_socket_is_wrong_use() {
+        let exit = |error: LlcError| Failure::from(error).exit;
+        let no_node = NodeError::Socket(SocketError::NoNode("control".into()));
+        assert_eq!(exit(LlcError::Node(no_node)), Exit::NotThere);
+        assert_eq!(exit(LlcError::NoStation(9)), Exit::NotThere);
+        assert_eq!(exit(LlcError::DuplicateSocket(4)), Exit::WrongUse);
+        assert_eq!(exit(LlcError::InvalidSocket(5)), Exit::WrongUse);
+        assert_eq!(exit(LlcError::Node(NodeError::Socket(SocketError::Gone))), Exit::Failed);
     }
 }
