@@ -7,7 +7,6 @@ mod measure;
 mod report;
 mod station;
 
-use crate::link_rate::link_rate;
 use crate::node::{driver_rate, only_interface};
 use file::{About, Calibration, Medium};
 use fit::Spread;
@@ -16,6 +15,7 @@ use rota_admission::SegmentParams;
 use rota_answer::{Exit, Failure, Format};
 use rota_driver::clock::Sandwich;
 use rota_driver::realtime::{Realtime, Wish};
+use rota_lab::link_rate;
 use rota_units::{BitRate, Instant, Span, parse_span};
 use rota_wire::{Kind, MacAddr};
 use station::Station;

@@ -9,8 +9,6 @@ mod run;
 pub mod text;
 pub mod worker;
 
-use crate::lab::{Isolation, LabError, LabSpec, enter_isolation};
-use crate::link_rate::link_rate;
 use crate::report;
 use ground::Ground;
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -18,6 +16,7 @@ use outcome::{DemoOutcome, Verdict};
 use plan::{Load, Mode, RECEIVER, RunPlan};
 use progress::Progress;
 use rota_answer::{Ends, Exit, Failure, Format, Output};
+use rota_lab::{Isolation, LabError, LabSpec, enter_isolation, link_rate};
 use rota_units::BitRate;
 use run::Stage;
 use std::fs::File;

@@ -1,19 +1,12 @@
 //! `rota hub`: an Ethernet segment in user space between interfaces, with the simulator's medium and faults.
 
-mod ports;
-mod report;
-mod segment;
-
-pub use report::Report;
-
-use crate::lab::default_port_queue;
 use crate::sim;
-use ports::Hub;
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_driver::realtime::{PRIORITY_DEFAULT, Realtime, Wish};
+use rota_lab::hub::{Hub, Plan};
+use rota_lab::{default_port_queue, link_rate};
 use rota_sim::{Scenario, Settings, Topology, WireFault, WorldSpec};
 use rota_units::{BitRate, Instant, Octets, Span};
-use segment::Plan;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -46,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "IF,IF,…", value_delimiter = ',', required = true)]
     ports: Vec<String>,
     /// Wire rate of both directions of every port
-    #[arg(long, default_value = "1gbit", value_parser = crate::link_rate::link_rate)]
+    #[arg(long, default_value = "1gbit", value_parser = link_rate)]
     rate: BitRate,
     /// The size of a port's queue; frames beyond it are dropped [default: 150kB, 1MB from 1gbit on]
     #[arg(long, value_name = "SIZE", value_parser = rota_units::parse_octets)]
@@ -93,7 +86,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     };
     let script = read()?;
     // First what was asked for, so that an output that breaks off still says what it was.
-    let mut hub = Hub::open(&args.ports, plan.clone())?;
+    let mut hub = Hub::open(&args.ports, plan.clone()).map_err(Failure::failed)?;
     // The wire must not wait for those whom it joins.
     let wish = Wish { fifo: Some(PRIORITY_DEFAULT + 1), cpu: None, lock: false };
     let realtime = Realtime::ask(wish);
@@ -110,7 +103,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
             None
         }
     };
-    let report = hub.run(end, reread)?;
+    let report = hub.run(end, reread).map_err(Failure::failed)?;
     match format {
         Format::Text => outln!("{}", report.text()),
         Format::Json => outln!("{}", rota_answer::json::document(&report)),
@@ -162,6 +155,3 @@ fn world(args: &Args) -> Result<WorldSpec, Failure> {
     scenario.check_shared().map_err(|error| Failure::wrong_use(error.sentence))?;
     Ok(world)
 }
-
-#[cfg(test)]
-mod tests;

@@ -11,7 +11,6 @@ mod figure;
 mod filter;
 mod hub;
 mod lab;
-mod link_rate;
 mod llc;
 mod load;
 mod measure;

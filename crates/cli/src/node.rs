@@ -3,11 +3,11 @@
 mod guardian;
 
 use crate::calibrate;
-use crate::link_rate::link_rate;
 use rota_admission::NrtPolicy;
 use rota_answer::{Exit, Failure, Format};
 use rota_driver::gate::{EgressGate, ROTA_MARK};
 use rota_driver::packet::{OpenError, PacketDevice, PacketOptions, ethernet_mtu};
+use rota_lab::link_rate;
 use rota_node::log::{LevelFilter, Log};
 use rota_node::{Guests, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};

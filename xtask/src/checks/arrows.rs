@@ -15,11 +15,12 @@ pub const ROOMS: &[(&str, &str, &[&str])] = &[
     ("driver", "rota-driver", &["proto", "rundir", "wire", "units"]),
     ("client", "rota", &["shm", "proto", "admission", "units"]),
     ("node", "rota-node", &["driver", "shm", "proto", "rundir", "admission", "wire", "units"]),
+    ("lab", "rota-lab", &["sim", "driver", "rundir", "admission", "wire", "units"]),
     ("answer", "rota-answer", &["client", "driver"]),
     (
         "cli",
         "rota-cli",
-        &["answer", "client", "node", "sim", "driver", "rundir", "admission", "wire", "units"],
+        &["answer", "lab", "client", "node", "sim", "driver", "rundir", "admission", "wire", "units"],
     ),
 ];
 

@@ -3,8 +3,8 @@
 use super::median;
 use super::stage::{Nodes, Stage};
 use crate::clock;
-use crate::link_rate::link_rate;
 use rota_answer::{Failure, Format, outln};
+use rota_lab::link_rate;
 use rota_units::{BitRate, Span};
 use serde::Serialize;
 use std::fs;

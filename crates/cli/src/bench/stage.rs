@@ -2,11 +2,11 @@
 
 use crate::clock;
 use crate::demo::worker::Worker;
-use crate::lab::{Lab, LabSpec, enter_isolation};
 use rota::{
     ControlName, Listener, Node, OpenRequest, Received, RecvChannel, RunMode, SendChannel, StatusInfo,
 };
 use rota_answer::Failure;
+use rota_lab::{Lab, LabSpec, enter_isolation};
 use rota_units::{BitRate, Span};
 use std::path::PathBuf;
 use std::process::Command;

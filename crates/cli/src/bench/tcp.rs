@@ -4,9 +4,9 @@ use super::median;
 use super::stage::{Stage, failed};
 use crate::clock;
 use crate::demo::worker::Worker;
-use crate::link_rate::link_rate;
 use crate::load::Goodput;
 use rota_answer::{Failure, Format, outln};
+use rota_lab::link_rate;
 use rota_units::{BitRate, Span};
 use serde::Serialize;
 

@@ -1,10 +1,10 @@
 //! What the demo's stations stand on: network namespaces, or, where the host allows none, threads of this
 //! process on an in-process switch. The streams' programs are the same processes either way.
 
-use crate::lab::{Lab, LabSpec, PrioritySpec, mac};
 use rota::ControlName;
 use rota_answer::Failure;
 use rota_driver::in_process::{Segment, SegmentSpec};
+use rota_lab::{Lab, LabSpec, PrioritySpec, mac};
 use rota_node::{NoGate, NodeSpec, Quota, SegmentKey, Settings};
 use std::path::Path;
 use std::process::Command;

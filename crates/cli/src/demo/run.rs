@@ -6,7 +6,6 @@ use super::plan::{Mode, PERIOD, RECEIVER, RunPlan, SENDERS, StreamPlan, repeat_u
 use super::progress::Progress;
 use super::worker::{Finished, Worker};
 use crate::clock;
-use crate::lab::{PriorityMatch, PrioritySpec};
 use crate::load::Goodput;
 use crate::measure;
 use crate::recv::{Received, UnitRecord};
@@ -15,6 +14,7 @@ use crate::stall::witness::StallWatch;
 use crate::stall::{Stall, StallKind};
 use rota::StatusInfo;
 use rota_answer::{Exit, Failure};
+use rota_lab::{PriorityMatch, PrioritySpec};
 use rota_units::{BitRate, Instant, Octets, Span};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

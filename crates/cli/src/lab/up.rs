@@ -1,12 +1,9 @@
 //! `rota lab up`: starts the keeper and says when the LAN is ready.
 
-use super::hub::HubOrders;
-use super::keeper::{Keeper, Orders};
-use super::registry::{About, Place};
-use super::spec::{LabSpec, default_port_queue};
-use super::{Up, exec};
+use super::Up;
 use crate::sim;
 use rota_answer::{Exit, Failure, Format, outln};
+use rota_lab::{About, HubOrders, Keeper, LabSpec, Orders, Place, default_port_queue};
 use rota_sim::{Settings, WorldSpec};
 use rota_units::{BitRate, Octets};
 use serde::{Deserialize, Serialize};
@@ -154,7 +151,7 @@ fn announce(about: &About, format: Format, foreground: bool) {
     if format == Format::Json {
         let stations: Vec<_> = (1..=about.stations)
             .map(|k| {
-                let address = super::build::address(k).to_string();
+                let address = rota_lab::address(k).to_string();
                 serde_json::json!({ "name": format!("n{k}"), "address": address })
             })
             .collect();
@@ -167,7 +164,7 @@ fn announce(about: &About, format: Format, foreground: bool) {
     outln!(
         "The lab '{}' is up: {} at {rate}, port queues of {} (isolation: {}).",
         about.name,
-        exec::list(about.stations),
+        rota_lab::list(about.stations),
         Octets::new(about.port_queue_octets),
         about.isolation
     );

@@ -247,7 +247,7 @@ fn udp_times(bench: &Bench<'_>, seconds: u64) -> Result<Times, Failure> {
     let there = bench.stage.lab.host(PEER).run(|| UdpSocket::bind(("0.0.0.0", UDP_ONE_WAY)));
     let there = there.map_err(failed)?.map_err(failed)?;
     there.set_read_timeout(Some(Duration::from_nanos(PACE.as_nanos()))).map_err(failed)?;
-    let to = (crate::lab::address(PEER), UDP_ONE_WAY);
+    let to = (rota_lab::address(PEER), UDP_ONE_WAY);
     let here = bench.stage.lab.host(1).run(|| UdpSocket::bind(("0.0.0.0", 0)));
     let here = here.map_err(failed)?.map_err(failed)?;
     let messages = seconds * 1_000_000_000 / PACE.as_nanos();

@@ -1,8 +1,9 @@
 //! The `rota hub` that joins the stations of a lab in the bridge's place.
 
-use super::build::Lab;
-use super::kept::{Kept, PAUSE, end_all};
+use crate::build::Lab;
 use crate::hub::Report;
+use crate::kept::{Kept, PAUSE, end_all};
+use rota_driver::clock;
 use rota_units::Span;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -42,13 +43,13 @@ impl HubProcess {
         }
         command.stdout(Stdio::piped());
         let mut hub = Self(Kept::start("the hub".to_owned(), command)?);
-        let deadline = rota::now() + READY_WITHIN;
+        let deadline = clock::now() + READY_WITHIN;
         while !hub.0.said("rota hub: ") {
             hub.0.look(aloud);
             if let Some(sentence) = hub.0.sentence() {
                 return Err(sentence);
             }
-            if rota::now() > deadline {
+            if clock::now() > deadline {
                 return Err("the hub runs, but has not said that it carries frames".to_owned());
             }
             std::thread::sleep(PAUSE);

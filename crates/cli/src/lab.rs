@@ -1,23 +1,11 @@
-//! `rota lab`: a LAN of network namespaces on one machine, and the library side that the demo uses too.
+//! `rota lab`: a LAN of network namespaces on one machine, kept for experiments.
 
-mod build;
-mod exec;
-mod hub;
-mod keeper;
-mod kept;
-mod nodes;
-mod registry;
-mod spec;
 mod up;
 
-pub use build::{Lab, address, enter_isolation, mac};
-pub use spec::default_port_queue;
-pub use spec::{Isolation, LabError, LabSpec, PriorityMatch, PrioritySpec};
-
 use clap::Subcommand;
-use registry::{Counted, Place, Request};
 use rota_admission::Framing;
 use rota_answer::{Exit, Failure, Format, outln};
+use rota_lab::{AskError, LabSpec, Place, link_rate};
 use rota_units::{BitRate, Octets, Span, parse_span};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -53,7 +41,7 @@ struct Up {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = stations())]
     nodes: u8,
     /// Wire rate of both directions of every port
-    #[arg(long, default_value = "10mbit", value_parser = crate::link_rate::link_rate)]
+    #[arg(long, default_value = "10mbit", value_parser = link_rate)]
     rate: BitRate,
     /// The size of a port's queue; frames beyond it are dropped [default: 150kB, 1MB from 1gbit on]
     #[arg(long, value_name = "SIZE", value_parser = rota_units::parse_octets)]
@@ -121,7 +109,11 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         Command::Keep(up) => up::keep(up),
         Command::Exec(exec) => {
             let place = Place::of(&exec.name).map_err(Failure::wrong_use)?;
-            let code = exec::exec(&place, &exec.station, &exec.words)?;
+            let (program, arguments) = exec
+                .words
+                .split_first()
+                .ok_or_else(|| Failure::wrong_use("say what to run: rota lab exec n2 -- COMMAND"))?;
+            let code = rota_lab::exec(&place, &exec.station, program, arguments).map_err(failure)?;
             // The program's own code, which may be none of ours.
             std::process::exit(i32::from(code))
         }
@@ -129,16 +121,16 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     }
 }
 
+fn failure(error: AskError) -> Failure {
+    match error {
+        AskError::NotThere(sentence) => Failure::not_there(sentence),
+        AskError::Failed(sentence) => Failure::failed(sentence),
+    }
+}
+
 fn take_down(name: &str, format: Format) -> Result<Exit, Failure> {
     let place = Place::of(name).map_err(Failure::wrong_use)?;
-    let keeper = place.connect()?;
-    keeper.ask(&Request::Down).map_err(Failure::failed)?;
-    let mut counted = None;
-    // The connection closes as the keeper's last act.
-    while let Ok(Some((last, _))) = keeper.receive::<serde_json::Value>() {
-        counted = serde_json::from_value::<Counted>(last).ok();
-    }
-    let hub = counted.map(|counted| counted.hub);
+    let hub = place.take_down().map_err(failure)?;
     match format {
         Format::Text => {
             hub.iter().for_each(|hub| outln!("{}", hub.text()));

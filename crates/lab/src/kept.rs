@@ -4,6 +4,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rota_driver::clock;
 use rota_units::Span;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -127,8 +128,8 @@ impl Kept {
 /// Ends all of them: politely first, then without asking.
 pub fn end_all(all: &mut [&mut Kept]) {
     all.iter().for_each(|kept| kept.ask_to_end());
-    let deadline = rota::now() + GONE_WITHIN;
-    while all.iter().any(|kept| !kept.has_ended()) && rota::now() < deadline {
+    let deadline = clock::now() + GONE_WITHIN;
+    while all.iter().any(|kept| !kept.has_ended()) && clock::now() < deadline {
         all.iter_mut().for_each(|kept| kept.look(false));
         std::thread::sleep(PAUSE);
     }
@@ -146,8 +147,8 @@ mod tests {
         let mut shell = Command::new("sh");
         shell.args(["-c", script]);
         let mut kept = Kept::start("it".into(), shell).expect("there is a shell");
-        let until = rota::now() + Span::from_millis(10_000);
-        while !kept.has_ended() && rota::now() < until {
+        let until = clock::now() + Span::from_millis(10_000);
+        while !kept.has_ended() && clock::now() < until {
             kept.look(false);
             std::thread::sleep(PAUSE);
         }

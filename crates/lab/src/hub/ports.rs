@@ -2,13 +2,13 @@
 
 use super::report::{PortLine, Report};
 use super::segment::{Outcome, Plan, Segment};
-use crate::clock;
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
-use rota_answer::Failure;
+use rota_driver::clock;
 use rota_driver::device::DeviceError;
 use rota_driver::poller::{Poller, Trigger};
 use rota_driver::port::Port;
+use rota_driver::signals;
 use rota_sim::Timed;
 use rota_units::Instant;
 use std::os::fd::AsFd;
@@ -35,8 +35,8 @@ pub struct Hub {
     outcomes: Vec<Outcome>,
 }
 
-fn failed(what: &str, error: impl std::fmt::Display) -> Failure {
-    Failure::failed(format!("{what}: {error}"))
+fn failed(what: &str, error: impl std::fmt::Display) -> String {
+    format!("{what}: {error}")
 }
 
 impl Hub {
@@ -44,10 +44,10 @@ impl Hub {
     ///
     /// # Errors
     /// One sentence: which interface cannot be a port, and why.
-    pub fn open(names: &[String], plan: Plan) -> Result<Self, Failure> {
-        let signals = rota_driver::signals::catch(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])
+    pub fn open(names: &[String], plan: Plan) -> Result<Self, String> {
+        let signals = signals::catch(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])
             .map_err(|error| failed("could not wait for signals", error.desc()))?;
-        let ports = names.iter().map(|name| Port::open(name).map_err(|e| Failure::failed(e.to_string())));
+        let ports = names.iter().map(|name| Port::open(name).map_err(|error| error.to_string()));
         let ports = ports.collect::<Result<Vec<_>, _>>()?;
         let poller = Poller::new(READY_MAX).map_err(|error| failed("could not wait for frames", error))?;
         let watch = |fd, token| poller.add(fd, token, Trigger::Level);
@@ -84,12 +84,12 @@ impl Hub {
     /// Carries frames until `end` or a signal. `reread` is asked for a script at each SIGHUP.
     ///
     /// # Errors
-    /// The kernel no longer says what happens.
+    /// One sentence: the kernel no longer says what happens.
     pub fn run(
         &mut self,
         end: Instant,
         mut reread: impl FnMut() -> Option<Vec<Timed>>,
-    ) -> Result<Report, Failure> {
+    ) -> Result<Report, String> {
         let mut frame = Vec::new();
         let mut ready = Vec::with_capacity(READY_MAX);
         loop {

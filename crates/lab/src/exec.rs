@@ -1,17 +1,16 @@
 //! `rota lab exec`: a program inside a station.
 
-use super::build::{environment, forget_control_path};
-use super::registry::{About, Answer, Connection, Place, Request};
+use crate::build::{environment, forget_control_path};
+use crate::registry::{About, Answer, AskError, Connection, Place, Request};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
-use rota_answer::Failure;
 use rota_driver::netns::{Door, clear_out};
 use rota_driver::signals;
 use rota_driver::sys::enter_on_exec;
 use rota_units::{BitRate, Octets};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -19,47 +18,47 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Runs `words` in station `station` of the lab at `place`; returns its exit code, as a shell would.
-pub fn exec(place: &Place, station: &str, words: &[OsString]) -> Result<u8, Failure> {
+/// Runs `program` in station `station` of the lab at `place`; returns its exit code, as a shell would.
+///
+/// # Errors
+/// No such lab, station or program, or the lab ended before the program.
+pub fn exec(place: &Place, station: &str, program: &OsStr, arguments: &[OsString]) -> Result<u8, AskError> {
     let keeper = place.connect()?;
-    let about = keeper.about().map_err(Failure::failed)?;
+    let about = keeper.about()?;
     let number = station_number(station, &about)?;
-    let (answer, fds) = keeper.ask(&Request::Join { station: number }).map_err(Failure::failed)?;
+    let (answer, fds) = keeper.ask(&Request::Join { station: number })?;
     if let Answer::Door { warning: Some(warning) } = answer {
         eprintln!("rota: {warning}");
     }
-    let (program, arguments) = words
-        .split_first()
-        .ok_or_else(|| Failure::wrong_use("say what to run: rota lab exec n2 -- COMMAND"))?;
     // Inside the lab `rota` is this program, wherever it lies and however it was called.
     let own = std::env::current_exe().ok().filter(|_| program == "rota");
-    let mut command = Command::new(own.as_deref().map_or(program.as_os_str(), Path::as_os_str));
+    let mut command = Command::new(own.as_deref().map_or(program, Path::as_os_str));
     let rate = BitRate::new(about.rate_bps).unwrap_or(BitRate::from_mbit(10));
     command.args(arguments).envs(environment(rate, Octets::new(about.port_queue_octets)));
     forget_control_path(&mut command);
     let door = Arc::new(Door::new(fds));
     enter_on_exec(&mut command, Arc::clone(&door));
-    let signals = signals::catch(&signals::SUPERVISED)
-        .map_err(|e| Failure::failed(format!("could not wait for signals: {e}")))?;
-    let mut child = command.spawn().map_err(|error| {
-        Failure::failed(format!("could not run '{}' in {station}: {error}", program.to_string_lossy()))
-    })?;
+    let signals =
+        signals::catch(&signals::SUPERVISED).map_err(|e| format!("could not wait for signals: {e}"))?;
+    let mut child = command
+        .spawn()
+        .map_err(|error| format!("could not run '{}' in {station}: {error}", program.to_string_lossy()))?;
     let status = supervise(&mut child, &keeper, &signals)
-        .map_err(|error| Failure::failed(format!("lost sight of the program: {error}")))?;
+        .map_err(|error| format!("lost sight of the program: {error}"))?;
     status.map(shell_code).ok_or_else(|| {
         // What the program had started in turn would hold the station's namespaces.
         clear_out(|| door.processes(), Duration::ZERO);
-        Failure::failed(format!("the lab '{}' ended, and what ran in {station} with it", about.name))
+        AskError::Failed(format!("the lab '{}' ended, and what ran in {station} with it", about.name))
     })
 }
 
 /// The number in a station's name.
-fn station_number(station: &str, about: &About) -> Result<u8, Failure> {
+fn station_number(station: &str, about: &About) -> Result<u8, AskError> {
     let number = station.strip_prefix('n').and_then(|digits| digits.parse().ok());
     // "n02" would parse too, and is nobody's name.
     match number {
         Some(k) if (1..=about.stations).contains(&k) && station == format!("n{k}") => Ok(k),
-        _ => Err(Failure::not_there(format!(
+        _ => Err(AskError::NotThere(format!(
             "'{station}' is no station of the lab '{}': it has {}",
             about.name,
             list(about.stations)
@@ -138,9 +137,11 @@ mod tests {
     fn only_the_names_of_stations_are_stations() {
         assert_eq!(station_number("n3", &about()).unwrap(), 3);
         for bad in ["n0", "n4", "n03", "3", "n", "", "n-1", "n256", "N1"] {
-            let failure = station_number(bad, &about()).unwrap_err();
-            assert_eq!(failure.exit, rota_answer::Exit::NotThere);
-            assert!(failure.sentence.ends_with("it has n1, n2, n3"), "{}", failure.sentence);
+            let error = station_number(bad, &about()).unwrap_err();
+            assert!(
+                matches!(&error, AskError::NotThere(said) if said.ends_with("it has n1, n2, n3")),
+                "{error}"
+            );
         }
     }
 }

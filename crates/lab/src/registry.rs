@@ -10,7 +10,6 @@ use nix::sys::socket::{
     AddressFamily, Backlog, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, bind, connect,
     getsockopt, listen, sendmsg, socket,
 };
-use rota_answer::Failure;
 use rota_driver::sys::receive_with_fds;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::io::IoSlice;
@@ -81,6 +80,23 @@ pub struct About {
     pub warnings: Vec<String>,
 }
 
+/// Why a running lab did not do what was asked of it; one sentence each.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// No such lab is up, or it has no such station.
+    #[error("{0}")]
+    NotThere(String),
+    /// It could not.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<String> for AskError {
+    fn from(sentence: String) -> Self {
+        Self::Failed(sentence)
+    }
+}
+
 /// Where the keeper of one lab listens.
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -133,23 +149,37 @@ impl Place {
     /// Connects to the keeper.
     ///
     /// # Errors
-    /// Exit code 5 if no such lab is up.
-    pub fn connect(&self) -> Result<Connection, Failure> {
+    /// No such lab is up, or it is another user's.
+    pub(crate) fn connect(&self) -> Result<Connection, AskError> {
         let name = &self.lab;
-        let fd =
-            seqpacket().map_err(|e| Failure::failed(format!("could not make a socket: {}", e.desc())))?;
+        let fd = seqpacket().map_err(|e| format!("could not make a socket: {}", e.desc()))?;
         connect(fd.as_raw_fd(), &self.address).map_err(|errno| match errno {
-            Errno::ECONNREFUSED => Failure::not_there(format!(
+            Errno::ECONNREFUSED => AskError::NotThere(format!(
                 "no lab named '{name}' of this user is up: start one with 'rota lab up --name {name}'"
             )),
-            errno => Failure::failed(format!("could not reach the lab '{name}': {}", errno.desc())),
+            errno => AskError::Failed(format!("could not reach the lab '{name}': {}", errno.desc())),
         })?;
-        let keeper = getsockopt(&fd, PeerCredentials).map_err(|e| Failure::failed(e.desc()))?.uid();
+        let keeper = getsockopt(&fd, PeerCredentials).map_err(|e| e.desc().to_owned())?.uid();
         if keeper != self.uid {
             let sentence = format!("the lab '{name}' belongs to user {keeper}, not to user {}", self.uid);
-            return Err(Failure::failed(sentence));
+            return Err(AskError::Failed(sentence));
         }
         Ok(Connection { fd })
+    }
+
+    /// Ends the lab and waits until all of it is gone; returns what its hub counted.
+    ///
+    /// # Errors
+    /// No such lab is up, or its keeper ended before it answered.
+    pub fn take_down(&self) -> Result<Option<Report>, AskError> {
+        let keeper = self.connect()?;
+        keeper.ask(&Request::Down)?;
+        let mut counted = None;
+        // The connection closes as the keeper's last act.
+        while let Ok(Some((last, _))) = keeper.receive::<serde_json::Value>() {
+            counted = serde_json::from_value::<Counted>(last).ok();
+        }
+        Ok(counted.map(|counted| counted.hub))
     }
 }
 

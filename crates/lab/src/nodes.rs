@@ -1,8 +1,12 @@
 //! The `rota node` processes that a keeper starts, one in every station.
 
-use super::build::Lab;
-use super::kept::{Kept, PAUSE, end_all};
+use crate::build::Lab;
+use crate::kept::{Kept, PAUSE, end_all};
+use rota_driver::clock;
+use rota_sim::STATIONS_STATED;
 use rota_units::Span;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::process::Stdio;
@@ -41,7 +45,7 @@ impl Nodes {
                 command.args(["--trt", &format!("{}ns", trt.as_nanos())]);
             }
             // A lab states its own size where that is more than a segment is taken to have.
-            if u16::from(lab.spec().stations) > rota_node::STATIONS_STATED {
+            if u16::from(lab.spec().stations) > STATIONS_STATED {
                 command.args(["--stations", &lab.spec().stations.to_string()]);
             }
             command.stdout(Stdio::null());
@@ -57,7 +61,7 @@ impl Nodes {
 
     /// Waits for the control sockets; a node without one after a while is worth a warning, not an end.
     fn wait_until_ready(&mut self, lab: &Lab) -> Result<Vec<String>, String> {
-        let deadline = rota::now() + READY_WITHIN;
+        let deadline = clock::now() + READY_WITHIN;
         loop {
             self.look();
             if let Some(sentence) = self.all.iter().find_map(|node| node.process.sentence()) {
@@ -68,7 +72,7 @@ impl Nodes {
             if waiting.is_empty() {
                 return Ok(Vec::new());
             }
-            if rota::now() > deadline {
+            if clock::now() > deadline {
                 let late = |k| format!("the node of n{k} runs, but has opened no control socket");
                 return Ok(waiting.into_iter().map(late).collect());
             }
@@ -79,7 +83,7 @@ impl Nodes {
     /// Waits until every station has found all others, so that the first command of a new lab does not come
     /// too early.
     fn wait_until_met(&mut self, lab: &Lab, program: &Path) -> Vec<String> {
-        let deadline = rota::now() + READY_WITHIN;
+        let deadline = clock::now() + READY_WITHIN;
         let all = self.all.len();
         loop {
             let strangers: Vec<u8> = self
@@ -91,7 +95,7 @@ impl Nodes {
             if strangers.is_empty() {
                 return Vec::new();
             }
-            if rota::now() > deadline {
+            if clock::now() > deadline {
                 let late = |k| format!("n{k} has not found all other stations yet");
                 return strangers.into_iter().map(late).collect();
             }
@@ -117,11 +121,16 @@ impl Nodes {
     }
 }
 
+/// What a lab asks of a node's status.
+#[derive(Deserialize)]
+struct Status {
+    members: Vec<IgnoredAny>,
+}
+
 /// How many stations the node of station `station` knows, itself included.
 fn members(lab: &Lab, station: u8, program: &Path) -> usize {
     let output = lab.command(station, program).args(["status", "--json"]).stderr(Stdio::null()).output();
-    let status =
-        output.ok().and_then(|output| serde_json::from_slice::<rota::StatusInfo>(&output.stdout).ok());
+    let status = output.ok().and_then(|output| serde_json::from_slice::<Status>(&output.stdout).ok());
     status.map_or(0, |status| status.members.len())
 }
 

@@ -36,7 +36,7 @@ pub struct LabSpec {
 
 impl LabSpec {
     /// The last octet of 10.77.0.K names the station, and 254 is the last host of a /24.
-    pub const STATIONS_MAX: u8 = rota_node::STATIONS_MAX as u8;
+    pub const STATIONS_MAX: u8 = rota_sim::scenario::STATIONS_MAX as u8;
 
     /// A lab called `name` with the port queue that suits `rate`.
     pub fn new(name: impl Into<String>, stations: u8, rate: BitRate) -> Self {

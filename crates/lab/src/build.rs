@@ -8,7 +8,7 @@
 //! Both queues sit on the switch's side, where no frame of a station can pass beside them. A lab for
 //! `rota hub` has the ports alone: the hub joins them, and its queues are the simulator's.
 
-use super::{Isolation, LabError, LabSpec, PrioritySpec};
+use crate::{Isolation, LabError, LabSpec, PrioritySpec};
 use rota_driver::netlink::{Link, LinkIndex, Route, Veth};
 use rota_driver::netns::{self, Door, Host, NamesNs, NsError};
 use rota_driver::shape::{PortShape, Shaper};

@@ -1,11 +1,11 @@
 //! The process that holds a lab: when it ends, by whatever signal, so does the lab.
 
-use super::build::Lab;
-use super::hub::{HubOrders, HubProcess};
-use super::nodes::Nodes;
-use super::registry::{About, Answer, Connection, Counted, Place, Request};
-use super::spec::{Isolation, LabSpec};
+use crate::build::Lab;
 use crate::hub::Report;
+use crate::hub_process::{HubOrders, HubProcess};
+use crate::nodes::Nodes;
+use crate::registry::{About, Answer, Connection, Counted, Place, Request};
+use crate::spec::{Isolation, LabSpec};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
