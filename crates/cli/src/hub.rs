@@ -1,6 +1,5 @@
 //! `rota hub`: an Ethernet segment in user space between interfaces, with the simulator's medium and faults.
 
-use crate::sim;
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_driver::realtime::{PRIORITY_DEFAULT, Realtime, Wish};
 use rota_lab::hub::{Hub, Plan};
@@ -51,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = rota_units::parse_span)]
     jitter: Option<Span>,
     /// How many of all frames vanish, such as 1% or 50ppm
-    #[arg(long, value_name = "SHARE", value_parser = sim::parse_share)]
+    #[arg(long, value_name = "SHARE", value_parser = rota_study::quantity::parse_share)]
     loss: Option<u32>,
     /// The faults and their times: a TOML file of [[fault]] tables
     #[arg(long, value_name = "FILE")]
@@ -81,7 +80,7 @@ enum Medium {
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let plan = plan(args)?;
     let read = || match &args.script {
-        Some(path) => sim::read_script(path, &plan.world),
+        Some(path) => rota_study::scenario::script::read(path, &plan.world),
         None => Ok(Vec::new()),
     };
     let script = read()?;

@@ -1,8 +1,6 @@
 //! `rota llc`: messages between sockets, for shells and tests.
 
 mod send;
-pub mod times;
-pub mod trip;
 
 use rota::llc::{
     Address, BROADCAST, Llc, LlcError, MESSAGE_OCTETS_MAX, Received, Socket, TAKEN, TransmitOptions,
@@ -10,14 +8,12 @@ use rota::llc::{
 };
 use rota::{ControlName, Instant, LlcPeer, now};
 use rota_answer::{Ends, Exit, Failure, Format, outln};
+use rota_study::times::Record;
+use rota_study::trip::{self, SLICE};
 use rota_units::{Span, parse_span};
 use serde_json::json;
 use std::io::Write;
 use std::net::SocketAddr;
-use times::Record;
-
-/// A signal is seen within this.
-const SLICE: Span = Span::from_millis(100);
 
 /// For so long a ping waits for its first answer.
 const GIVE_UP: Span = Span::from_millis(3_000);

@@ -1,33 +1,22 @@
 //! The program `rota`: real-time channels with a proven bound on ordinary Ethernet.
 #![forbid(unsafe_code)]
 
-mod bench;
-mod calibrate;
-mod came;
 mod channel;
-mod clock;
-mod demo;
-mod figure;
 mod filter;
 mod hub;
 mod lab;
 mod llc;
-mod load;
-mod measure;
 mod node;
 mod recv;
-mod report;
 mod send;
 mod sim;
-mod stall;
 mod status;
 mod top;
 mod trace;
-mod transport;
-mod video;
 
 use clap::{Parser, Subcommand};
 use rota_answer::{Exit, Failure, Format, json, outln};
+use rota_study::{bench, calibrate, demo, load};
 
 #[derive(Parser)]
 #[command(name = "rota", version, after_help = EXIT_CODES, max_term_width = 100)]

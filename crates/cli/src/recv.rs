@@ -1,15 +1,12 @@
 //! `rota recv`: what a channel carries, to a file or to standard output, until the sender closes.
 
-use crate::came;
-use crate::clock;
-use crate::stall::Stall;
-use crate::transport::udp::UdpSource;
-use crate::transport::{Arrival, Event, Over, UnitSource, channel};
-use rota::ChannelTally;
 use rota_answer::{Exit, Failure, Format, Output};
+use rota_study::came;
+use rota_study::clock;
+use rota_study::record::{Received, UnitRecord};
+use rota_study::transport::udp::UdpSource;
+use rota_study::transport::{Event, Over, UnitSource, channel};
 use rota_units::{Span, parse_span};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Before the first unit a receiver waits for as long as it takes.
@@ -41,56 +38,6 @@ pub struct Args {
     /// How long a sender that has begun may be silent before it counts as vanished
     #[arg(long, value_parser = parse_span, default_value = "5s", value_name = "TIME")]
     silence: Span,
-}
-
-/// One line of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnitRecord {
-    /// Its number, from 0.
-    pub unit: u64,
-    /// Did every octet come?
-    pub complete: bool,
-    /// When the sender meant it to leave.
-    pub schedule_ns: u64,
-    /// When its last octet came.
-    pub arrived_ns: u64,
-    /// When this program had it.
-    pub dequeued_ns: u64,
-}
-
-impl From<Arrival> for UnitRecord {
-    fn from(a: Arrival) -> Self {
-        Self {
-            unit: a.number,
-            complete: a.complete,
-            schedule_ns: a.schedule.as_nanos(),
-            arrived_ns: a.arrived.as_nanos(),
-            dequeued_ns: a.dequeued.as_nanos(),
-        }
-    }
-}
-
-/// The document of `rota recv --json`.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Received {
-    /// Units of the stream, sent or left out, as the sender states at its end; unknown when it vanished.
-    pub stated: Option<u64>,
-    /// Units that came whole.
-    pub complete: u64,
-    /// The counts of all units.
-    #[serde(flatten)]
-    pub came: ChannelTally,
-    /// Of the lost units: those that waited at the sender when the stream ended early, and never left.
-    pub unsent: u64,
-    /// Octets received.
-    pub octets: u64,
-    /// Evidence of host stalls.
-    pub stalls: Vec<Stall>,
-    /// The cause of an early end.
-    pub ended: Option<String>,
-    /// Why the exit code is not 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Value>,
 }
 
 /// Runs the command.

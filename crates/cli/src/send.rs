@@ -1,17 +1,15 @@
 //! `rota send`: a video or standard input, one unit each period.
 
-use crate::came;
-use crate::clock;
-use crate::stall::Stall;
-use crate::transport::channel::{self, ChannelRequest, OpenError};
-use crate::transport::udp::{UdpSink, resolve};
-use crate::transport::{Over, Promise, Refusal, UnitSink};
-use crate::video::{FrameRate, Video};
 use rota::{ChannelTally, Overdue};
 use rota_answer::{Exit, Failure, Format, Output, json};
+use rota_study::came;
+use rota_study::clock;
+use rota_study::record::{OverduePolicy, Sent, SentRecord};
+use rota_study::transport::channel::{self, ChannelRequest, OpenError};
+use rota_study::transport::udp::{UdpSink, resolve};
+use rota_study::transport::{Over, UnitSink};
+use rota_study::video::{FrameRate, Video};
 use rota_units::{BitRate, Instant, Span, parse_rate, parse_span};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
@@ -75,16 +73,6 @@ pub struct Args {
     log: Option<PathBuf>,
 }
 
-/// The policy for overdue units, whose turn has passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OverduePolicy {
-    /// Left out, and counted as lost
-    Drop,
-    /// Sent later, and nothing is lost
-    Keep,
-}
-
 impl Args {
     /// Octets of a pipe cannot be left out unasked; a datagram waits for no slot.
     fn overdue(&self) -> OverduePolicy {
@@ -92,52 +80,6 @@ impl Args {
         let usual = if self.live || is_media { OverduePolicy::Drop } else { OverduePolicy::Keep };
         self.overdue.unwrap_or(usual)
     }
-}
-
-/// One line of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SentRecord {
-    /// The unit's number, from 0; units that were left out have numbers too.
-    pub unit: u64,
-    /// The frame of the source that it carries.
-    pub frame: u64,
-    /// When it was due, on this host's monotonic clock.
-    pub schedule_ns: u64,
-}
-
-/// The document of `rota send --json`.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Sent {
-    /// The transport of the units.
-    pub over: Over,
-    /// The largest unit offered.
-    pub unit_octets: u64,
-    /// The time between units.
-    pub period_ns: u64,
-    /// The promise of admission; nothing over UDP.
-    pub promise: Option<Promise>,
-    /// Why admission said no; nothing was sent then.
-    pub refused: Option<Refusal>,
-    /// The policy for overdue units.
-    pub overdue: OverduePolicy,
-    /// Units sent.
-    pub sent: u64,
-    /// Units left out because their turn had passed; they count as lost.
-    pub left_out: u64,
-    /// The counts of these units, as the receiver's node counted them.
-    #[serde(flatten)]
-    pub came: ChannelTally,
-    /// Of the lost units: those that waited when the stream ended early, and never left.
-    pub unsent: u64,
-    /// Units that left, but of which the receiver's node has reported nothing.
-    pub unknown: u64,
-    /// Evidence of host stalls.
-    pub stalls: Vec<Stall>,
-    /// The cause of an early end.
-    pub ended: Option<String>,
-    /// Why the exit code is not 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Value>,
 }
 
 /// The source of the units.
@@ -175,7 +117,7 @@ impl Supply {
     /// Units in one playing; input plays until it ends.
     fn len(&self) -> u64 {
         match self {
-            Self::Clip { video, .. } => video.len() as u64,
+            Self::Clip { video, .. } => video.unit_count() as u64,
             Self::Input { .. } => u64::MAX,
         }
     }

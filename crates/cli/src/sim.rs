@@ -1,19 +1,14 @@
 //! `rota sim`: the shipping machines in virtual time, under every fault that a scenario file names.
 
-pub mod file;
 mod ledger;
-pub mod quantity;
 mod replay;
 mod report;
 mod sweep;
 
-pub use file::script::read as read_script;
-pub use quantity::parse_share;
-
-use crate::figure;
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_sim::Scenario;
 use rota_sim::sweep::Campaign;
+use rota_study::{figure, scenario};
 use std::path::PathBuf;
 
 /// Arguments of `rota sim`.
@@ -63,7 +58,7 @@ impl Source {
 
     /// The scenario of the file, if there is one.
     fn read(&self) -> Result<Option<Scenario>, Failure> {
-        self.file.as_deref().map(file::read_any).transpose()
+        self.file.as_deref().map(scenario::read_any).transpose()
     }
 
     /// The scenario of the file, or what this seed draws.

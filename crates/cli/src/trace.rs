@@ -8,9 +8,10 @@ mod story;
 mod text;
 
 use crate::filter::Filter;
-use crate::{clock, status};
+use crate::status;
 use entry::{Entry, Source};
 use rota_answer::{Ends, Exit, Failure, Format, outln};
+use rota_study::clock;
 use rota_units::Span;
 use std::io::Write;
 use std::path::PathBuf;

@@ -18,9 +18,14 @@ pub const ROOMS: &[(&str, &str, &[&str])] = &[
     ("lab", "rota-lab", &["sim", "driver", "rundir", "admission", "wire", "units"]),
     ("answer", "rota-answer", &["client", "driver"]),
     (
+        "study",
+        "rota-study",
+        &["answer", "lab", "client", "node", "sim", "driver", "admission", "wire", "units"],
+    ),
+    (
         "cli",
         "rota-cli",
-        &["answer", "lab", "client", "node", "sim", "driver", "rundir", "admission", "wire", "units"],
+        &["study", "answer", "lab", "client", "node", "sim", "driver", "admission", "wire", "units"],
     ),
 ];
 
@@ -37,7 +42,7 @@ const PURE_CODE: &[&str] = &["blake3", "thiserror", "zerocopy"];
 const PURE_TESTS: &[&str] = &["allocation-counter", "proptest", "serde_json"];
 /// Heavy crates, and the only rooms that may name them.
 const HEAVY: &[&str] = &["clap", "h264-reader", "hdrhistogram", "indicatif", "plotters", "re_mp4"];
-const HEAVY_ROOMS: &[&str] = &["driver", "node", "answer", "cli"];
+const HEAVY_ROOMS: &[&str] = &["driver", "node", "answer", "study", "cli"];
 
 /// The rooms without clock, I/O, thread and unsafe.
 pub const PURE: &[&str] = &["units", "wire", "admission", "proto", "sim"];

@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_complete_set_passes() {
         assert_eq!(faults(&[FUNCTION, LIBRARY, CORPUS_FILE, TARGET, REPLAY]), [""; 0]);
-        let program = ("crates/cli/src/video.rs", "pub fn fuzz_frame(data: &[u8]) {}");
+        let program = ("crates/cli/src/filter.rs", "pub fn fuzz_frame(data: &[u8]) {}");
         assert_eq!(
             faults(&[program, CORPUS_FILE, REPLAY]),
             [""; 0],

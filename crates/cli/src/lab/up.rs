@@ -1,7 +1,6 @@
 //! `rota lab up`: starts the keeper and says when the LAN is ready.
 
 use super::Up;
-use crate::sim;
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_lab::{About, HubOrders, Keeper, LabSpec, Orders, Place, default_port_queue};
 use rota_sim::{Settings, WorldSpec};
@@ -41,7 +40,7 @@ fn orders(up: &Up) -> Result<Orders, Failure> {
     if let Some(Some(script)) = &up.hub {
         let settings = Settings::ethernet(up.rate, port_queue);
         let world = WorldSpec { strangers: 1, ..WorldSpec::with(usize::from(up.nodes), settings) };
-        sim::read_script(script, &world)?;
+        rota_study::scenario::script::read(script, &world)?;
     }
     let hub = up.hub.clone().map(|script| HubOrders { script, seed: up.hub_seed });
     Ok(Orders { spec, hub, nodes: !up.no_nodes, aloud: up.foreground })
@@ -50,7 +49,7 @@ fn orders(up: &Up) -> Result<Orders, Failure> {
 /// A path that holds in whatever directory a node is started; the file is read now, so that a wrong one is
 /// said once and not by each node.
 pub fn whole_path(file: &Path) -> Result<PathBuf, Failure> {
-    crate::calibrate::file::read(file)?;
+    rota_study::calibrate::file::read(file)?;
     std::path::absolute(file).map_err(|error| Failure::failed(format!("{}: {error}", file.display())))
 }
 

@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn a_broken_rule_has_the_time_of_the_replay() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/crash.toml");
-        let scenario = crate::sim::file::read_any(&path).expect("a scenario");
+        let scenario = rota_study::scenario::read_any(&path).expect("a scenario");
         let mut outcome = rota_sim::sweep::run(1, &scenario);
         let at = Instant::from_nanos(1_005_000_000);
         outcome.violations = vec![Violation { at, rule: "S3", what: "a unit".into() }];

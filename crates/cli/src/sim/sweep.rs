@@ -1,13 +1,13 @@
 //! `rota sim sweep`: many seeds on all cores, up to the first broken rule.
 
 use super::ledger;
-use crate::clock;
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::SigSet;
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_driver::signals::ENDS;
 use rota_sim::check::Recoveries;
 use rota_sim::{Hashes, Outcome, Tally, sweep};
+use rota_study::clock;
 use rota_units::{Instant, Span};
 use serde_json::json;
 use std::path::PathBuf;

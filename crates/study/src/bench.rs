@@ -1,0 +1,73 @@
+//! `rota bench`: what this machine and this program can do. Each benchmark prints; none of them judges.
+
+mod bare;
+pub(crate) mod hop;
+mod idle;
+mod interactive;
+mod shipnet;
+mod sim;
+pub(crate) mod stage;
+mod tcp;
+
+use rota_answer::{Exit, Failure, Format};
+
+/// Arguments of `rota bench`.
+#[derive(clap::Args)]
+#[command(after_help = "Example: rota bench hop --json")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// A token hop among unmodified nodes against the hop of a bare AF_PACKET ring
+    Hop(hop::Args),
+    /// The rate of ordinary TCP: without Rota, in plain mode, in token mode with a tenth reserved
+    Tcp(tcp::Args),
+    /// The processor time of an idle station
+    Idle(idle::Args),
+    /// TCP request and response of two bystanders: plain mode, an idle ring, beside a flow
+    Interactive(interactive::Args),
+    /// How fast the simulator is, with all its checkers, on one core
+    Sim(sim::Args),
+    /// The SHIPNET paper's measurements: delay, load, broadcast, idle time, beside UDP and beside TCP
+    Shipnet(shipnet::Args),
+    /// The answering station of the SHIPNET measurements
+    #[command(hide = true)]
+    ShipnetPeer(shipnet::peer::Args),
+    /// One station of the bare ring
+    #[command(hide = true)]
+    Bare(bare::Args),
+}
+
+/// Runs the command.
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    match &args.what {
+        What::Hop(args) => hop::run(args, format)?,
+        What::Tcp(args) => tcp::run(args, format)?,
+        What::Idle(args) => idle::run(args, format)?,
+        What::Interactive(args) => interactive::run(args, format)?,
+        What::Sim(args) => sim::run(args, format)?,
+        What::Shipnet(args) => shipnet::run(args, format)?,
+        What::ShipnetPeer(args) => shipnet::peer::run(args)?,
+        What::Bare(args) => bare::run(args)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// The middle one; of an even number the lower of the two.
+pub(crate) fn median(mut values: Vec<u64>) -> u64 {
+    values.sort_unstable();
+    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn the_median_is_a_measured_value() {
+        assert_eq!([vec![], vec![7], vec![9, 1], vec![3, 1, 2]].map(median), [0, 7, 1, 2]);
+    }
+}

@@ -1,0 +1,113 @@
+//! What the programs at the ends of a stream report, and what a study reads of it.
+
+use crate::stall::Stall;
+use crate::transport::{Arrival, Over, Promise, Refusal};
+use rota::ChannelTally;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The policy for overdue units, whose turn has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OverduePolicy {
+    /// Left out, and counted as lost
+    Drop,
+    /// Sent later, and nothing is lost
+    Keep,
+}
+
+/// One line of the log of `rota send`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentRecord {
+    /// The unit's number, from 0; units that were left out have numbers too.
+    pub unit: u64,
+    /// The frame of the source that it carries.
+    pub frame: u64,
+    /// When it was due, on this host's monotonic clock.
+    pub schedule_ns: u64,
+}
+
+/// The document of `rota send --json`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Sent {
+    /// The transport of the units.
+    pub over: Over,
+    /// The largest unit offered.
+    pub unit_octets: u64,
+    /// The time between units.
+    pub period_ns: u64,
+    /// The promise of admission; nothing over UDP.
+    pub promise: Option<Promise>,
+    /// Why admission said no; nothing was sent then.
+    pub refused: Option<Refusal>,
+    /// The policy for overdue units.
+    pub overdue: OverduePolicy,
+    /// Units sent.
+    pub sent: u64,
+    /// Units left out because their turn had passed; they count as lost.
+    pub left_out: u64,
+    /// The counts of these units, as the receiver's node counted them.
+    #[serde(flatten)]
+    pub came: ChannelTally,
+    /// Of the lost units: those that waited when the stream ended early, and never left.
+    pub unsent: u64,
+    /// Units that left, but of which the receiver's node has reported nothing.
+    pub unknown: u64,
+    /// Evidence of host stalls.
+    pub stalls: Vec<Stall>,
+    /// The cause of an early end.
+    pub ended: Option<String>,
+    /// Why the exit code is not 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Value>,
+}
+
+/// One line of the log of `rota recv`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnitRecord {
+    /// Its number, from 0.
+    pub unit: u64,
+    /// Did every octet come?
+    pub complete: bool,
+    /// When the sender meant it to leave.
+    pub schedule_ns: u64,
+    /// When its last octet came.
+    pub arrived_ns: u64,
+    /// When this program had it.
+    pub dequeued_ns: u64,
+}
+
+impl From<Arrival> for UnitRecord {
+    fn from(a: Arrival) -> Self {
+        Self {
+            unit: a.number,
+            complete: a.complete,
+            schedule_ns: a.schedule.as_nanos(),
+            arrived_ns: a.arrived.as_nanos(),
+            dequeued_ns: a.dequeued.as_nanos(),
+        }
+    }
+}
+
+/// The document of `rota recv --json`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Received {
+    /// Units of the stream, sent or left out, as the sender states at its end; unknown when it vanished.
+    pub stated: Option<u64>,
+    /// Units that came whole.
+    pub complete: u64,
+    /// The counts of all units.
+    #[serde(flatten)]
+    pub came: ChannelTally,
+    /// Of the lost units: those that waited at the sender when the stream ended early, and never left.
+    pub unsent: u64,
+    /// Octets received.
+    pub octets: u64,
+    /// Evidence of host stalls.
+    pub stalls: Vec<Stall>,
+    /// The cause of an early end.
+    pub ended: Option<String>,
+    /// Why the exit code is not 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Value>,
+}
