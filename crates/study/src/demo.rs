@@ -5,11 +5,11 @@ mod ground;
 pub(crate) mod outcome;
 pub(crate) mod plan;
 mod progress;
+mod report;
 mod run;
 pub(crate) mod text;
 pub(crate) mod worker;
 
-use crate::report;
 use ground::Ground;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use outcome::{DemoOutcome, Verdict};

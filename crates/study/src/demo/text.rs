@@ -283,7 +283,8 @@ mod tests {
         let words = verdict_with_first(&outcome);
         assert_eq!(words, "Interrupted: 1 of 6 runs had ended. Of these: No contract was broken.");
         assert!(
-            crate::report::html(&outcome).contains(&words) && describe(&outcome).contains("Interrupted: 1")
+            crate::demo::report::html(&outcome).contains(&words)
+                && describe(&outcome).contains("Interrupted: 1")
         );
         assert!(crate::demo::outcome::to_json(&outcome).unwrap().contains("\"interrupted\":true"));
         outcome.runs.clear();

@@ -1,9 +1,10 @@
 //! Figure 9, and what lies beyond the paper: faster links, faster hosts, more stations.
 
-use super::chart::{Axis, Figure, Limit, Look, Panel, Printed, Series};
+use super::chart::Figure;
 use super::measured::Measured;
 use super::ms;
 use super::share::{self, How, Kept};
+use crate::plot::{Axis, Limit, Look, Panel, Printed, Series};
 use rota_sim::paper::modern::{Case, Host, Load, Measure, Sessions, Share};
 use rota_sim::paper::profile::{MPEG_I, Machine, Reading, TRT};
 use rota_sim::paper::ring::{Ring, Rules, Traffic};

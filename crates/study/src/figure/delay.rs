@@ -1,8 +1,9 @@
 //! Figures 4 to 8: the switch, and how long ordinary traffic waits.
 
-use super::chart::{Axis, Figure, Limit, Look, Panel, Printed, Series};
+use super::chart::Figure;
 use super::measured::{Access, AccessPoint, Measured};
 use super::{Effort, ms};
+use crate::plot::{Axis, Limit, Look, Panel, Printed, Series};
 use rota_admission::{Framing, LinkModel};
 use rota_sim::paper::ours::{self, Scene};
 use rota_sim::paper::profile::{HOP, KB, MPEG_I, Machine, TRT, mean_gap, reservable};

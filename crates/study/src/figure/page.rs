@@ -1,7 +1,7 @@
 //! All figures on one HTML page that needs nothing else.
 
 use super::chart::Figure;
-use crate::report::escape;
+use crate::plot::escape;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("page.css");

@@ -1,6 +1,7 @@
 //! Figures 2 to 8 of the SHIPNET paper (1988): its hosts in simulated time beside its printed points.
 
-use super::chart::{Axis, Figure, Look, Panel, Printed, Series};
+use super::chart::Figure;
+use crate::plot::{Axis, Look, Panel, Printed, Series};
 use rota_sim::paper::shipnet::{HOSTS, Host, LENGTHS, Run};
 
 /// Messages behind each point; the model is exact, so more change nothing.

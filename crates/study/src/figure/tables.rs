@@ -1,8 +1,9 @@
 //! Tables 1 and 2.
 
-use super::chart::{Axis, Figure, Look, Panel, Series};
+use super::chart::Figure;
 use super::measured::{Hop, Measured};
 use super::{Effort, ms};
+use crate::plot::{Axis, Look, Panel, Series};
 use rota_sim::paper::profile::TABLE_2;
 use rota_sim::paper::table1::{FRAME, LATE, PRINTED, Phases, Run, middle};
 

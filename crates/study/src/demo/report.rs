@@ -2,12 +2,12 @@
 
 mod machine;
 mod plot;
-pub mod scale;
 mod tables;
 
 use crate::demo::outcome::{self, DemoOutcome, RunOutcome, Verdict};
 use crate::demo::plan::{Load, Mode};
 use crate::demo::text::{conclusion, load_words, mbit, mode_words, short_pct, verdict_with_first};
+use crate::plot::escape;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("report/style.css");
@@ -18,11 +18,6 @@ pub fn html(outcome: &DemoOutcome) -> String {
     // Writing to a string cannot fail.
     let _ = write_page(&mut page, outcome);
     page
-}
-
-/// Text as HTML shows it.
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 fn write_page(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {

@@ -1,10 +1,10 @@
 //! The report's tables.
 
-use super::escape;
 use crate::demo::outcome::{DemoOutcome, RunOutcome, StreamOutcome};
 use crate::demo::plan::Mode;
 use crate::demo::text::{cause_words, load_words, mbit, mode_words, ms};
 use crate::measure::Percentiles;
+use crate::plot::escape;
 use std::fmt::Write;
 
 /// Late frames that are listed one by one for each run.
