@@ -8,7 +8,6 @@ mod progress;
 mod report;
 mod run;
 pub(crate) mod text;
-pub(crate) mod worker;
 
 use ground::Ground;
 use nix::sys::memfd::{MFdFlags, memfd_create};

@@ -21,3 +21,4 @@ pub mod times;
 pub mod transport;
 pub mod trip;
 pub mod video;
+mod worker;

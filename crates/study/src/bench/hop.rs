@@ -5,7 +5,7 @@ use super::bare::BareHop;
 use super::median;
 use super::stage::{Nodes, Stage};
 use crate::clock;
-use crate::demo::worker::Worker;
+use crate::worker::Worker;
 use rota_answer::{Failure, Format, outln};
 use rota_units::{BitRate, Span};
 use serde::Serialize;

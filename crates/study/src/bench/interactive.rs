@@ -4,7 +4,7 @@
 use super::median;
 use super::stage::{Nodes, Stage, failed};
 use crate::clock;
-use crate::demo::worker::Worker;
+use crate::worker::Worker;
 use hdrhistogram::Histogram;
 use rota_answer::{Failure, Format, outln};
 use rota_lab::{address, link_rate};

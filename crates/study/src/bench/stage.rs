@@ -1,7 +1,7 @@
 //! The LAN that the benchmarks run on: the same lab, nodes and channels that a user would start.
 
 use crate::clock;
-use crate::demo::worker::Worker;
+use crate::worker::Worker;
 use rota::{
     ControlName, Listener, Node, OpenRequest, Received, RecvChannel, RunMode, SendChannel, StatusInfo,
 };

@@ -3,8 +3,8 @@
 use super::median;
 use super::stage::{Stage, failed};
 use crate::clock;
-use crate::demo::worker::Worker;
 use crate::load::Goodput;
+use crate::worker::Worker;
 use rota_answer::{Failure, Format, outln};
 use rota_lab::link_rate;
 use rota_units::{BitRate, Span};

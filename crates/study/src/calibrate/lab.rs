@@ -4,7 +4,7 @@ use super::{Args, default_place};
 use crate::bench::hop::turn_of_nodes;
 use crate::bench::stage::Stage;
 use crate::clock;
-use crate::demo::worker::Worker;
+use crate::worker::Worker;
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_units::{BitRate, Span};
 

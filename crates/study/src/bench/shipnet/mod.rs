@@ -9,8 +9,8 @@ mod transmit;
 
 use super::stage::{Nodes, Stage, failed};
 use crate::clock;
-use crate::demo::worker::Worker;
 use crate::trip::udp_end;
+use crate::worker::Worker;
 use latency::{Latency, Loaded};
 use rota::ControlName;
 use rota::llc::{Address, Llc, MESSAGE_OCTETS_MAX, Socket};

@@ -1,4 +1,4 @@
-//! A child process of the demo: its output is read while it runs, and it never outlives its owner.
+//! A child process of a study: its output is read while it runs, and it never outlives its owner.
 
 use crate::clock;
 use rota_answer::Failure;
