@@ -3,69 +3,24 @@
 
 #[path = "common/stand.rs"]
 mod stand;
+#[path = "common/station.rs"]
+mod station;
 
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
+use nix::sys::socket::{UnixAddr, connect};
 use rota::{ControlName, Node, OpenError, OpenRequest, Span};
-use rota_driver::in_process::{Segment, SegmentSpec};
-use rota_node::{NoGate, NodeSpec, Quota, SegmentKey, Settings};
-use rota_units::{BitRate, Octets};
+use rota_driver::in_process::Segment;
+use rota_node::Quota;
 use stand::Stand;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use station::{read, segment, soon, station_with, unconnected};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-const PATIENCE: usize = 1_500;
 const CONNECTIONS: usize = 6;
 const SERVICE: u16 = 5;
-/// Some tests use up the descriptors of this process.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn station(segment: &Segment, test: &str, nth: u8, memory: u64) -> Stand {
     let quota = Quota { channels: 64, connections: CONNECTIONS, memory, user_memory: memory / 2 };
     station_with(segment, test, nth, quota)
-}
-
-fn station_with(segment: &Segment, test: &str, nth: u8, quota: Quota) -> Stand {
-    let name = ControlName::named(&format!("test-{}-{test}-{nth}", std::process::id())).unwrap();
-    let device = segment.port([2, 0, 0, 0, 0, nth], 1_500).unwrap();
-    let spec = NodeSpec {
-        interface: "in-process".into(),
-        name: format!("n{nth}"),
-        settings: Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000)),
-        key: SegmentKey::lab(),
-        control: name.clone(),
-        guests: None,
-        quota,
-        realtime: false,
-        trace_events: 0,
-        guardian: None,
-        hold_log: None,
-        confine: false,
-    };
-    let (tell, ready) = std::sync::mpsc::channel();
-    std::thread::spawn(move || rota_node::run(spec, device, NoGate, |_| tell.send(()).unwrap()));
-    ready.recv_timeout(Duration::from_secs(10)).expect("the node starts");
-    Stand(name)
-}
-
-fn segment() -> Segment {
-    Segment::new(SegmentSpec { rate: None, port_queue: Octets::new(150_000) })
-}
-
-/// Tries for a while.
-fn soon<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..PATIENCE {
-        if let Some(done) = attempt() {
-            return done;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("{what}: never");
 }
 
 fn counter(node: &mut Node, name: &str) -> u64 {
@@ -80,7 +35,6 @@ fn request(buffers: u16, room_octets: u32) -> OpenRequest {
 /// One octet a cycle with room for 5 MB and 50 buffers took 250 MB here and 130 MB there.
 #[test]
 fn a_channel_is_refused_by_memory_at_either_end_and_what_it_took_is_given_back() {
-    let _turn = turn();
     let segment = segment();
     let (here, there) =
         (station(&segment, "memory", 1, 200_000_000), station(&segment, "memory", 2, 16_000_000));
@@ -125,7 +79,6 @@ fn a_channel_is_refused_by_memory_at_either_end_and_what_it_took_is_given_back()
 #[test]
 fn a_list_of_many_channels_with_the_longest_names_reaches_everybody() {
     const CHANNELS: usize = 40;
-    let _turn = turn();
     let segment = segment();
     let quota = Quota { channels: 64, connections: 64, memory: 64_000_000, user_memory: 64_000_000 };
     let [here, there] = [1, 2].map(|nth| station_with(&segment, "names", nth, quota));
@@ -159,7 +112,6 @@ fn a_list_of_many_channels_with_the_longest_names_reaches_everybody() {
 
 #[test]
 fn whoever_has_used_up_his_connections_can_still_ask() {
-    let _turn = turn();
     let name = station(&segment(), "asking", 1, 16_000_000);
     let _held: Vec<Node> = (0..CONNECTIONS).map(|_| Node::connect(&name).unwrap()).collect();
     let mut asking = Node::connect(&name).unwrap();
@@ -172,26 +124,15 @@ fn whoever_has_used_up_his_connections_can_still_ask() {
     assert_eq!(status.extra["counters"]["refused_connections"].as_u64().map(|count| count > 0), Some(true));
 }
 
-fn unconnected() -> OwnedFd {
-    socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).unwrap()
-}
-
 fn connect_to(name: &ControlName, raw: &OwnedFd) {
     let places = name.places().unwrap();
     let served = places.iter().find(|place| place.exists()).expect("the node has its socket");
     connect(raw.as_raw_fd(), &UnixAddr::new(served).unwrap()).unwrap();
 }
 
-fn read(raw: &OwnedFd) -> String {
-    let mut answer = [0; 4_096];
-    let octets = nix::unistd::read(raw, &mut answer).unwrap();
-    String::from_utf8_lossy(&answer[..octets]).into_owned()
-}
-
 /// 128 connections that never said a word kept everybody else out for ever.
 #[test]
 fn a_connection_that_never_says_hello_is_closed() {
-    let _turn = turn();
     let name = station(&segment(), "silent", 1, 16_000_000);
     let silent: Vec<OwnedFd> = (0..CONNECTIONS).map(|_| unconnected()).collect();
     silent.iter().for_each(|raw| connect_to(&name, raw));
@@ -204,39 +145,9 @@ fn a_connection_that_never_says_hello_is_closed() {
     assert_eq!(counter(&mut node, "connections_silent"), CONNECTIONS as u64);
 }
 
-/// One waiting connection kept the control thread busy for ever, at 100 % of a processor.
-#[test]
-fn without_descriptors_a_program_is_told_and_those_that_are_there_go_on() {
-    let _turn = turn();
-    let name = station(&segment(), "descriptors", 1, 16_000_000);
-    let mut node = Node::connect(&name).unwrap();
-    let (first, second) = (unconnected(), unconnected());
-    let socket_path = name.places().unwrap().into_iter().find(|place| place.exists()).unwrap();
-    let address = UnixAddr::new(&socket_path).unwrap();
-    let limit = nix::sys::resource::Resource::RLIMIT_NOFILE;
-    let (soft, hard) = nix::sys::resource::getrlimit(limit).unwrap();
-    nix::sys::resource::setrlimit(limit, soft.min(1_024), hard).unwrap();
-    let mut taken = Vec::new();
-    while let Ok(copy) = first.as_fd().try_clone_to_owned() {
-        taken.push(copy);
-    }
-    for raw in [&first, &second] {
-        connect(raw.as_raw_fd(), &address).unwrap();
-        let said = read(raw);
-        assert!(said.contains("no descriptor left"), "{said}");
-    }
-    // A new channel's files cannot be made either; the refusal is a sentence, and the node continues.
-    let status = node.status().unwrap();
-    assert_eq!(status.extra["counters"]["refused_descriptors"].as_u64(), Some(2));
-    drop(taken);
-    nix::sys::resource::setrlimit(limit, soft, hard).unwrap();
-    soon("it lets programs in again", || Node::connect(&name).ok());
-}
-
 /// With 20 descriptors it ended without a word, as if it had been asked to.
 #[test]
 fn a_node_that_may_open_too_few_files_says_so() {
-    let _turn = turn();
     let rota = env!("CARGO_BIN_EXE_rota");
     let limited = Command::new("prlimit").args(["--nofile=20:20", rota, "node", "--iface", "lo"]).output();
     let Ok(limited) = limited else { return eprintln!("skipped: there is no prlimit") };
