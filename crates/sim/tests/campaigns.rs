@@ -193,7 +193,14 @@ fn seeds_that_once_broke_a_rule_keep_it() {
 
 /// Broken when this was written, and not mended: `verify/README.md` says which and what is known. A seed that
 /// keeps every rule has no business here.
-const OPEN: [(Campaign, u64); 0] = [];
+const OPEN: [(Campaign, u64); 6] = [
+    (Campaign::Product, 2_023_486),
+    (Campaign::Product, 2_026_364),
+    (Campaign::Product, 2_040_028),
+    (Campaign::Product, 2_056_396),
+    (Campaign::Product, 2_059_799),
+    (Campaign::Product, 2_134_619),
+];
 
 #[test]
 fn what_is_open_is_said_and_still_broken() {
