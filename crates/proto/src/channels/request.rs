@@ -15,7 +15,8 @@ pub struct OpenRequest {
     pub unit_octets_max: u32,
     /// The largest unit that it may ever grow to, for which both ends keep memory; at least the former.
     pub room_octets: u32,
-    /// One unit every so long; a multiple or a whole part of the TRT reserves no more (see [`Pace`]).
+    /// One unit every so long; a multiple or a whole part of the TRT reserves no more
+    /// (see [`rota_admission::Pace`]).
     pub period: Span,
     /// Whether the sender needs the strict period.
     pub periodic: bool,
