@@ -4,7 +4,7 @@ use rota_admission::{NrtPolicy, NrtRing, SegmentParams, Slot};
 use rota_sim::check::bounds::switch;
 use rota_sim::check::{Recoveries, Recovery};
 use rota_sim::media::End;
-use rota_sim::{Outcome, Scenario, Topology};
+use rota_sim::{Hashes, Outcome, Scenario, Tally, Topology};
 use rota_units::Span;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -229,9 +229,7 @@ pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
             "missed": units.missed,
         })
     });
-    let happened: serde_json::Map<String, Value> =
-        outcome.tally.iter().map(|(name, _, count)| (name.replace(' ', "_"), json!(count))).collect();
-    json!({
+    let mut told = json!({
         "scenario": scenario.name,
         "seed": outcome.seed,
         "stations": scenario.world.stations,
@@ -253,16 +251,27 @@ pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
         "streams": streams.collect::<Vec<_>>(),
         "changes": { "asked": outcome.changes.0, "refused": outcome.changes.1 },
         "listened_again": outcome.listened_again,
-        "happened": happened,
+        "happened": happened(&outcome.tally),
         "violations": outcome.violations.iter().map(|found| json!({
             "rule": found.rule, "what": found.what, "at_ns": found.since_start().as_nanos(),
         })).collect::<Vec<_>>(),
         "events": outcome.events,
         "hops": outcome.hops,
-        "event_hash": outcome.hashes.events.to_string(),
-        "delivery_hash": outcome.hashes.deliveries.to_string(),
-        "message_hash": outcome.hashes.messages.to_string(),
-    })
+    });
+    put_hashes(&mut told, &outcome.hashes);
+    told
+}
+
+/// How often each kind of fault happened.
+pub fn happened(tally: &Tally) -> Value {
+    tally.iter().map(|(name, _, count)| (name.replace(' ', "_"), json!(count))).collect()
+}
+
+/// Adds the hashes of a run, or of many, to what is told of it.
+pub fn put_hashes(told: &mut Value, hashes: &Hashes) {
+    for (key, hash) in hashes.named() {
+        told[key] = hash.to_string().into();
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::ledger;
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::SigSet;
-use rota_answer::{Exit, Failure, Format, outln};
+use rota_answer::{Ends, Exit, Failure, Format, outln};
 use rota_driver::signals::ENDS;
 use rota_sim::check::Recoveries;
 use rota_sim::{Hashes, Outcome, Tally, sweep};
@@ -145,9 +145,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         None => sweep::run(seed, &campaign.scenario(seed)),
     };
     let bar = plan.bar();
-    // Blocked in all threads, so that the one that waits for it may end the sweep in good order.
-    let interrupt = SigSet::from_iter(ENDS);
-    interrupt.thread_block().map_err(|error| Failure::failed(error.to_string()))?;
+    // In all threads, so that the one that looks for it may end the sweep in good order.
+    let ends = Ends::catch()?;
     let interrupted = AtomicBool::new(false);
     let (stop, interrupted, sum) = (&stop, &interrupted, &sum);
     // A machine that panics is reported as a broken rule; its words would only tear the bar.
@@ -156,7 +155,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         for _ in 0..threads.max(1) {
             scope.spawn(|| work(&one, &next, plan.seeds.end, stop, sum, &bar, args.keep_going));
         }
-        watch_interrupt(&interrupt, stop, interrupted, &next, &plan, sum);
+        watch_interrupt(&ends, stop, interrupted, &next, &plan, sum);
     });
     let _ = std::panic::take_hook();
     bar.finish_and_clear();
@@ -168,7 +167,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 
 /// Waits until the sweep is over or somebody presses Ctrl-C, or ends it otherwise.
 fn watch_interrupt(
-    signals: &SigSet,
+    ends: &Ends,
     stop: &AtomicBool,
     interrupted: &AtomicBool,
     next: &AtomicU64,
@@ -187,19 +186,13 @@ fn watch_interrupt(
             return;
         }
         clock::sleep_until(clock::now() + Span::from_millis(50));
-        if is_pending(signals) {
+        if ends.came() {
             interrupted.store(true, Ordering::Relaxed);
             stop.store(true, Ordering::Relaxed);
-            // Whoever presses it again does not want to wait for the runs that are under way.
-            let _ = signals.thread_unblock();
+            // A second request ends the sweep at once, without the runs that are under way.
+            let _ = SigSet::from_iter(ENDS).thread_unblock();
         }
     }
-}
-
-fn is_pending(signals: &SigSet) -> bool {
-    let flags = nix::sys::signalfd::SfdFlags::SFD_NONBLOCK;
-    nix::sys::signalfd::SignalFd::with_flags(signals, flags)
-        .is_ok_and(|descriptor| matches!(descriptor.read_signal(), Ok(Some(_))))
 }
 
 fn work(
@@ -248,9 +241,7 @@ fn print(args: &Args, format: Format, sum: &Sum, plan: &Plan, interrupted: bool)
     let (seeds, next) = (&plan.seeds, plan.seeds.start + sum.runs);
     let again = |seed: u64| format!("rota sim run {}--seed {seed}", args.source.words());
     if format == Format::Json {
-        let happened: serde_json::Map<_, _> =
-            sum.tally.iter().map(|(name, _, count)| (name.replace(' ', "_"), json!(count))).collect();
-        let told = json!({
+        let mut told = json!({
             "file": file,
             "seeds": [seeds.start, seeds.end],
             "runs": sum.runs,
@@ -263,14 +254,12 @@ fn print(args: &Args, format: Format, sum: &Sum, plan: &Plan, interrupted: bool)
             "simulated_ns": sum.simulated.as_nanos(),
             "excused_ns": sum.excused.as_nanos(),
             "worst_recovery_ns": super::report::recoveries(&sum.recoveries),
-            "happened": happened,
-            "event_hash": sum.hashes.events.to_string(),
-            "delivery_hash": sum.hashes.deliveries.to_string(),
-            "message_hash": sum.hashes.messages.to_string(),
+            "happened": super::report::happened(&sum.tally),
             "broken": sum.broken.iter().map(|(seed, what)| json!({
                 "seed": seed, "what": what, "again": again(*seed),
             })).collect::<Vec<_>>(),
         });
+        super::report::put_hashes(&mut told, &sum.hashes);
         outln!("{}", rota_answer::json::document(&told));
         return;
     }

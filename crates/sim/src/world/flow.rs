@@ -376,8 +376,7 @@ impl World {
     /// A unit has come as far as it will.
     pub(super) fn flow_receipt(&mut self, host: usize, channel: ChannelId, mut receipt: Receipt) {
         let known = self.hosts[host].incoming.get(&channel).copied();
-        let verdict = u64::from(receipt.complete) << 1 | u64::from(receipt.intact);
-        self.hashes.deliveries.note(receipt.at.as_nanos() ^ verdict << 56);
+        self.hashes.unit(&receipt);
         if let Some(flow) = known {
             let ready = self.flows[flow].take_ready(receipt.number);
             receipt.delay = ready.map_or(receipt.delay, |ready| receipt.at.since(ready));

@@ -92,13 +92,7 @@ impl World {
         while let Some(event) = self.hosts[host].node.as_mut().and_then(Node::next_llc_event) {
             let counts = &mut self.messages;
             if let LlcEvent::Done { number, outcome, .. } = event {
-                let told = match outcome {
-                    LlcOutcome::Sent => 1,
-                    LlcOutcome::Acknowledged => 2,
-                    LlcOutcome::Failed(_) => 3,
-                    LlcOutcome::TimedOut => 4,
-                };
-                self.hashes.messages.note(self.engine.now().as_nanos() ^ number << 32 ^ told << 60);
+                self.hashes.outcome(self.engine.now(), number, outcome);
             }
             match event {
                 LlcEvent::Begun { .. } => {}

@@ -2,8 +2,10 @@
 
 mod act;
 mod custody;
+mod event;
 mod faults;
 mod flow;
+mod hashes;
 mod log;
 mod messages;
 mod station;
@@ -11,6 +13,7 @@ mod wills;
 
 pub use custody::{Custody, Fragments};
 pub use flow::{Flow, FlowState, Opening};
+pub use hashes::Hashes;
 pub(crate) use messages::level_of;
 pub use messages::{Message, MessageCounts};
 pub(crate) use wills::WILL_LASTS;
@@ -18,18 +21,18 @@ pub use wills::Wills;
 
 use crate::check::{All, Blow, Checker, Findings, Recovery, Scope, Seen, View, Violation, Windows, stamp};
 use crate::clocks::Clock;
-use crate::engine::{Digest, Engine, Stamped, Stream};
+use crate::engine::{Engine, Stream};
 use crate::faults::{Evil, Happened, Passed, Strike, Tally, Wires, is_token_for};
 use crate::hosts::{Host, HostProfile};
 use crate::media::csma_cd::{Capture, Spec};
-use crate::media::{End, Frame, Link, Medium, MediumEvent, Shared, Step, Steps, Switch};
+use crate::media::{End, Frame, Link, Medium, Shared, Step, Steps, Switch};
 use crate::traffic::{Purpose, Source};
+use event::Event;
 use rota_admission::shared_buffer;
 use rota_proto::{Identity, ModeName, Node, Settings};
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{FrameView, Generation, Key, Kind, MacAddr};
 use std::collections::VecDeque;
-use wills::Will;
 
 /// What joins the stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,122 +154,6 @@ impl WorldSpec {
     }
 }
 
-#[derive(Debug)]
-enum Event {
-    Medium(MediumEvent),
-    Arrive {
-        to: usize,
-        from: usize,
-        frame: Frame,
-    },
-    /// A frame that the wires held back.
-    Late {
-        to: usize,
-        frame: Frame,
-        lie: bool,
-    },
-    /// The processor has finished with a frame, which goes to the card.
-    Hand {
-        from: usize,
-        frame: Frame,
-    },
-    /// The processor takes the next frame out of the queue.
-    Serve {
-        host: usize,
-    },
-    Wake {
-        host: usize,
-    },
-    CardEmpty {
-        host: usize,
-    },
-    Resume {
-        host: usize,
-    },
-    Emit {
-        source: usize,
-    },
-    Start {
-        host: usize,
-    },
-    /// A guardian looks whether its station's card is empty, and speaks.
-    Will {
-        host: usize,
-        will: Will,
-    },
-    /// A will should have been heard by now.
-    WillHeard {
-        host: usize,
-        will: Will,
-    },
-    /// The thread that knows the programs has heard that a channel never opened.
-    ListenAgain {
-        host: usize,
-        boot: u32,
-        listener: u64,
-    },
-}
-
-impl Stamped for Event {
-    fn stamp(&self) -> u64 {
-        let mark = |frame: &Frame| frame.len() as u64 ^ frame.last().map_or(0, |last| u64::from(*last) << 16);
-        match self {
-            Self::Medium(MediumEvent::AtSwitch { from, frame }) => {
-                1 << 56 ^ (*from as u64) << 32 ^ mark(frame)
-            }
-            Self::Medium(MediumEvent::PortFree { port }) => 2 << 56 ^ *port as u64,
-            Self::Medium(MediumEvent::Carrier) => 12 << 56,
-            Self::Arrive { to, frame, .. } => 3 << 56 ^ (*to as u64) << 32 ^ mark(frame),
-            Self::Late { to, frame, .. } => 4 << 56 ^ (*to as u64) << 32 ^ mark(frame),
-            Self::Hand { from, frame } => 5 << 56 ^ (*from as u64) << 32 ^ mark(frame),
-            Self::Serve { host } => 6 << 56 ^ *host as u64,
-            Self::Wake { host } => 7 << 56 ^ *host as u64,
-            Self::CardEmpty { host } => 8 << 56 ^ *host as u64,
-            Self::Resume { host } => 9 << 56 ^ *host as u64,
-            Self::Emit { source } => 10 << 56 ^ *source as u64,
-            Self::Start { host } => 11 << 56 ^ *host as u64,
-            Self::Will { host, .. } => 14 << 56 ^ *host as u64,
-            Self::WillHeard { host, .. } => 15 << 56 ^ *host as u64,
-            Self::ListenAgain { host, listener, .. } => 13 << 56 ^ (*host as u64) << 32 ^ *listener,
-        }
-    }
-}
-
-impl Event {
-    /// The event in words, for a log.
-    fn line(&self, settings: &Settings) -> String {
-        let named = |frame: &Frame| match FrameView::parse(frame, settings.ether_type) {
-            Ok(view) => {
-                let header = view.header();
-                let (generation, of) = (header.generation.counter, header.generation.station);
-                format!("{:?} from {} ({generation}.{of}, {})", header.kind, header.source, header.seq)
-            }
-            Err(_) => format!("ordinary frame of {} octets", frame.len()),
-        };
-        match self {
-            Self::Medium(MediumEvent::AtSwitch { from, frame }) => {
-                format!("port {from}: the switch has {}", named(frame))
-            }
-            Self::Medium(MediumEvent::PortFree { port }) => format!("port {port} is free"),
-            Self::Medium(MediumEvent::Carrier) => "the carrier".to_owned(),
-            Self::Arrive { to, frame, .. } => format!("host {to} <- {}", named(frame)),
-            Self::Late { to, frame, lie } => {
-                format!("host {to} <- late {}{}", named(frame), if *lie { ", which is a lie" } else { "" })
-            }
-            Self::Hand { from, frame } => format!("host {from} hands over {}", named(frame)),
-            Self::Serve { host } => format!("host {host} looks at its queue"),
-            Self::Wake { host } => format!("host {host} wakes"),
-            Self::CardEmpty { host } => format!("host {host}: card empty"),
-            Self::Resume { host } => format!("host {host} goes on"),
-            Self::Emit { source } => format!("source {source}"),
-            Self::Start { host } => format!("host {host} is started"),
-            Self::Will { host, .. } => format!("host {host}: its guardian"),
-            Self::WillHeard { host, .. } => format!("host {host}: its will is heard"),
-            Self::ListenAgain { host, listener, .. } => format!("host {host}: {listener} listens again"),
-        }
-    }
-}
-
 /// The world.
 pub struct World {
     /// The stations, from 0; their numbers on the segment are their own affair.
@@ -324,41 +211,6 @@ pub struct World {
     pub(crate) remembers: bool,
     buffer: Vec<u8>,
     log: Option<log::Log>,
-}
-
-/// What two runs can be compared by. The first changes with each wake-up more; the others change only where a
-/// program gets something else, or at another time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hashes {
-    /// All events with their order.
-    pub events: Digest,
-    /// What came on channels: when, where, which octets of which unit, and whether a unit came whole.
-    pub deliveries: Digest,
-    /// The same of messages of link control, and what their senders were told.
-    pub messages: Digest,
-}
-
-impl Hashes {
-    /// Adds the hashes of one run of many. The order of the runs does not count: threads end as they will.
-    pub fn add(&mut self, seed: u64, of: &Self) {
-        let pairs = [
-            (&mut self.events, of.events),
-            (&mut self.deliveries, of.deliveries),
-            (&mut self.messages, of.messages),
-        ];
-        for (sum, one) in pairs {
-            let mut run = Digest(seed);
-            run.note(one.0);
-            sum.0 = sum.0.wrapping_add(run.0);
-        }
-    }
-}
-
-impl std::fmt::Display for Hashes {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { events, deliveries, messages } = self;
-        write!(out, "event hash {events}, deliveries {deliveries}, messages {messages}")
-    }
 }
 
 /// Control frames lost in a row.
@@ -470,7 +322,7 @@ impl World {
         self.engine.now()
     }
 
-    /// What the run can be compared by: the same seed must give the same hashes.
+    /// The hashes by which runs are compared: the same seed must give the same ones.
     pub fn hashes(&self) -> Hashes {
         Hashes { events: self.engine.event_hash(), ..self.hashes }
     }

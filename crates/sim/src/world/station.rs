@@ -160,8 +160,7 @@ impl World {
             Some(Received::Fragment(delivery)) => Some(delivery),
             Some(Received::Message(message)) => {
                 self.messages.received += 1;
-                let what = u64::from(message.octets) << 32 | u64::from(message.socket);
-                self.hashes.messages.note(self.engine.now().as_nanos() ^ (to as u64) << 56 ^ what);
+                self.hashes.message(self.engine.now(), to, &message);
                 None
             }
             None => None,
@@ -180,11 +179,8 @@ impl World {
             let host = &mut self.hosts[to];
             let begin = usize::from(delivery.offset);
             let payload = &frame[begin..begin + usize::from(delivery.octets)];
-            let of = delivery.descriptor;
-            let what = u64::from(delivery.octets) << 32 | u64::from(of.fragment_offset);
-            self.hashes.deliveries.note(self.engine.now().as_nanos() ^ (to as u64) << 56);
-            let flow = host.incoming.get(&delivery.channel).map_or(u64::MAX, |flow| *flow as u64);
-            self.hashes.deliveries.note(what ^ flow.rotate_right(8) ^ of.number << 40);
+            let flow = host.incoming.get(&delivery.channel).copied();
+            self.hashes.fragment(self.engine.now(), to, flow, &delivery);
             if let Some(receipt) = host.deliver(at, &delivery, payload) {
                 self.flow_receipt(to, delivery.channel, receipt);
             }

@@ -1,0 +1,124 @@
+//! The events of a world: what is hashed of each, and its words in a log.
+
+use super::wills::Will;
+use crate::engine::Stamped;
+use crate::media::{Frame, MediumEvent};
+use rota_proto::Settings;
+use rota_wire::FrameView;
+
+/// Something that happens at an instant.
+#[derive(Debug)]
+pub(super) enum Event {
+    Medium(MediumEvent),
+    Arrive {
+        to: usize,
+        from: usize,
+        frame: Frame,
+    },
+    /// A frame that the wires held back.
+    Late {
+        to: usize,
+        frame: Frame,
+        lie: bool,
+    },
+    /// The processor has finished with a frame, which goes to the card.
+    Hand {
+        from: usize,
+        frame: Frame,
+    },
+    /// The processor takes the next frame out of the queue.
+    Serve {
+        host: usize,
+    },
+    Wake {
+        host: usize,
+    },
+    CardEmpty {
+        host: usize,
+    },
+    Resume {
+        host: usize,
+    },
+    Emit {
+        source: usize,
+    },
+    Start {
+        host: usize,
+    },
+    /// A guardian looks whether its station's card is empty, and speaks.
+    Will {
+        host: usize,
+        will: Will,
+    },
+    /// A will should have been heard by now.
+    WillHeard {
+        host: usize,
+        will: Will,
+    },
+    /// The thread that knows the programs has heard that a channel never opened.
+    ListenAgain {
+        host: usize,
+        boot: u32,
+        listener: u64,
+    },
+}
+
+impl Stamped for Event {
+    fn stamp(&self) -> u64 {
+        let mark = |frame: &Frame| frame.len() as u64 ^ frame.last().map_or(0, |last| u64::from(*last) << 16);
+        match self {
+            Self::Medium(MediumEvent::AtSwitch { from, frame }) => {
+                1 << 56 ^ (*from as u64) << 32 ^ mark(frame)
+            }
+            Self::Medium(MediumEvent::PortFree { port }) => 2 << 56 ^ *port as u64,
+            Self::Medium(MediumEvent::Carrier) => 12 << 56,
+            Self::Arrive { to, frame, .. } => 3 << 56 ^ (*to as u64) << 32 ^ mark(frame),
+            Self::Late { to, frame, .. } => 4 << 56 ^ (*to as u64) << 32 ^ mark(frame),
+            Self::Hand { from, frame } => 5 << 56 ^ (*from as u64) << 32 ^ mark(frame),
+            Self::Serve { host } => 6 << 56 ^ *host as u64,
+            Self::Wake { host } => 7 << 56 ^ *host as u64,
+            Self::CardEmpty { host } => 8 << 56 ^ *host as u64,
+            Self::Resume { host } => 9 << 56 ^ *host as u64,
+            Self::Emit { source } => 10 << 56 ^ *source as u64,
+            Self::Start { host } => 11 << 56 ^ *host as u64,
+            Self::Will { host, .. } => 14 << 56 ^ *host as u64,
+            Self::WillHeard { host, .. } => 15 << 56 ^ *host as u64,
+            Self::ListenAgain { host, listener, .. } => 13 << 56 ^ (*host as u64) << 32 ^ *listener,
+        }
+    }
+}
+
+impl Event {
+    /// The event in words, for a log.
+    pub(super) fn line(&self, settings: &Settings) -> String {
+        let named = |frame: &Frame| match FrameView::parse(frame, settings.ether_type) {
+            Ok(view) => {
+                let header = view.header();
+                let (generation, of) = (header.generation.counter, header.generation.station);
+                format!("{:?} from {} ({generation}.{of}, {})", header.kind, header.source, header.seq)
+            }
+            Err(_) => format!("ordinary frame of {} octets", frame.len()),
+        };
+        match self {
+            Self::Medium(MediumEvent::AtSwitch { from, frame }) => {
+                format!("port {from}: the switch has {}", named(frame))
+            }
+            Self::Medium(MediumEvent::PortFree { port }) => format!("port {port} is free"),
+            Self::Medium(MediumEvent::Carrier) => "the carrier".to_owned(),
+            Self::Arrive { to, frame, .. } => format!("host {to} <- {}", named(frame)),
+            Self::Late { to, frame, lie } => {
+                format!("host {to} <- late {}{}", named(frame), if *lie { ", which is a lie" } else { "" })
+            }
+            Self::Hand { from, frame } => format!("host {from} hands over {}", named(frame)),
+            Self::Serve { host } => format!("host {host} looks at its queue"),
+            Self::Wake { host } => format!("host {host} wakes"),
+            Self::CardEmpty { host } => format!("host {host}: card empty"),
+            Self::Resume { host } => format!("host {host} goes on"),
+            Self::Emit { source } => format!("source {source}"),
+            Self::Start { host } => format!("host {host} is started"),
+            Self::Will { host, .. } => format!("host {host}: its guardian"),
+            Self::WillHeard { host, .. } => format!("host {host}: its will is heard"),
+            Self::ListenAgain { host, listener, .. } => format!("host {host}: {listener} listens again"),
+        }
+    }
+}
