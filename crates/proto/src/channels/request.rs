@@ -1,4 +1,4 @@
-//! What programs ask for, and what they are promised or told instead.
+//! Requests of programs, and the contracts and refusals that answer them.
 
 use crate::io::{ChannelId, Destination};
 use rota_units::Span;

@@ -1,4 +1,4 @@
-//! What the other station of a channel says, and what it is answered.
+//! The signals of the other station of a channel, and the answers to them.
 
 use super::incoming::Incoming;
 use super::meter::Meter;
@@ -46,7 +46,7 @@ impl Channels {
                 self.on_late_count(now, from, signal, link);
                 self.reap(|channel| {
                     let meant = channel.id.0 == signal.channel && channel.peer == from;
-                    meant && matches!(channel.state, Sending::Closing | Sending::Over)
+                    meant && channel.has_stated_its_end()
                 });
             }
             Verb::Tally => self.on_tally(now, from, signal, link),

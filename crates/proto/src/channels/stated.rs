@@ -72,7 +72,7 @@ impl Channels {
 
 impl Outgoing {
     /// The receiver is told of the end, or would be if it were not silent: both nodes count these units.
-    fn has_stated_its_end(&self) -> bool {
+    pub(super) fn has_stated_its_end(&self) -> bool {
         matches!(self.state, Sending::Closing | Sending::Over)
     }
 

@@ -3,7 +3,6 @@
 use super::*;
 use crate::io::{FrameBuf, Output, Payloads, UnitRef};
 use crate::{Identity, PortId, Settings};
-use rota_admission::Admitted;
 use rota_units::{BitRate, Octets};
 use rota_wire::{FrameView, Key, Kind, Tally};
 
@@ -351,29 +350,6 @@ fn of_two_stations_that_share_a_number_the_one_that_was_meant_is_asked() {
     assert_eq!(ledger.sent(), [(C, Verb::Connect)]);
     ledger.hear(B, Verb::Accept, ledger.channels.outgoing[0].id.0);
     assert_eq!(ledger.channels.outgoing[0].state, Sending::Connecting);
-}
-
-/// Who is forgotten because it shares its number is called gone by nobody: the word that the channel is open
-/// was sent to no station, and after the last time it counted as acknowledged, and its slot was kept.
-#[test]
-fn a_channel_that_opens_to_a_station_without_a_number_ends() {
-    let mut ledger = Ledger::new();
-    let id = ledger.open(B);
-    ledger.hear(B, Verb::Accept, id.0);
-    ledger.number(0, B);
-    let [tht, offset, bound, t_nrt, gap, spare] = [Span::from_millis(1); 6];
-    let admitted = Admitted { tht, offset, bound, t_nrt, gap, spare };
-    ledger.channels.on_link_event(
-        ledger.now,
-        LinkEvent::Reserved { channel: id, admitted },
-        &mut ledger.link,
-    );
-    for _ in 0..300 {
-        assert_eq!(ledger.repeated(), []);
-        ledger.settle();
-    }
-    assert_eq!(ledger.closed(), [(id, CloseCause::PeerGone)]);
-    assert!(ledger.channels.outgoing.is_empty());
 }
 
 /// A unit of one frame.

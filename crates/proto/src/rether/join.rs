@@ -100,7 +100,7 @@ pub(super) struct Changes {
     pub(super) revived_in: Generation,
 }
 
-/// What stations have done, in whichever ring that was: a new ring forgives nothing.
+/// The conduct of stations in all rings: a new ring forgives nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Standing {
     pub(super) records: Vec<Record>,

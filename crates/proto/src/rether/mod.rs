@@ -234,7 +234,7 @@ impl Rether {
         }
     }
 
-    /// Whether anybody has a channel to this station.
+    /// Is told if a station has a channel to this one.
     pub(crate) fn set_receives(&mut self, receives: bool) {
         self.shares.receives = receives;
     }

@@ -152,7 +152,7 @@ impl Rether {
         self.visit_parts(visit);
     }
 
-    /// What the other functions show of it is named here too, so that a new field is not forgotten.
+    /// The fields that the other functions show are named here too, so that a new one is not forgotten.
     fn visit_ring(&self, ring: &Ring, visit: &mut dyn Visit) {
         let Ring {
             list,

@@ -13,7 +13,7 @@ use super::sound::Budgets;
 use super::{Settings, Stamp, flush};
 use crate::io::{GateOrder, Output, StationId};
 use crate::node::Identity;
-use rota_units::{Instant, Octets, Span};
+use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Report, ReportHead, Signal};
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ pub(super) struct Own {
     pub(super) frame_seq: u64,
 }
 
-/// What no later ring undoes.
+/// The memory that no later ring undoes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fence {
     /// The greatest (generation, sequence) ever seen: nothing below it changes state (S2).
@@ -41,7 +41,7 @@ pub(super) struct Fence {
     pub(super) left: Left,
 }
 
-/// What it still has to say of itself and of the mode.
+/// Its announcements of itself and of the mode that are still to come.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tells {
     pub(super) next_hello: Instant,
@@ -55,7 +55,7 @@ impl Tells {
     }
 }
 
-/// What it knows of the conduct of others, and of strangers.
+/// Its knowledge of the conduct of others, and of strangers.
 #[derive(Clone, Debug)]
 pub(super) struct Others {
     pub(super) standing: Standing,
@@ -83,7 +83,7 @@ pub(super) struct Shares {
     pub(super) sessions: Vec<Session>,
     /// What each of this station's slots in the token is for, in their order.
     pub(super) parts: Vec<Part>,
-    /// Whether anybody has a channel to this station.
+    /// True if a station has a channel to this one.
     pub(super) receives: bool,
 }
 
@@ -107,19 +107,19 @@ pub(super) struct Ordinary {
 
 impl Ordinary {
     pub(super) fn new(settings: &Settings) -> Self {
-        let (usual, switch): (Octets, Octets) = flush::rooms(settings);
+        let (usual, switch) = flush::rooms(settings);
         let reports = settings.report > Span::ZERO;
         Self {
             gate: GateOrder::Pass,
             turning: Turning::No,
             nrt: NrtQueue::new(usual, switch),
-            signals: Vec::with_capacity(256),
+            signals: Vec::with_capacity(super::SIGNALS_MAX),
             report: reports.then(|| Box::new((Report::new(ReportHead::default()), false))),
         }
     }
 }
 
-/// What is to leave: frames to be written, orders to the parent, events for the channels.
+/// Its outputs: frames to be written, orders to the parent, events for the channels.
 #[derive(Clone, Debug)]
 pub(super) struct Out {
     pub(super) outbox: VecDeque<Pending>,

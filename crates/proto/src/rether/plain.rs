@@ -531,7 +531,6 @@ impl Rether {
             self.fence.left.key = Some((epoch, key.clone()));
         }
         self.keys.dissolve();
-        self.ring.changes.forget_leavers();
         if self.own.station == 0 {
             self.start_over(now);
             return;

@@ -1,5 +1,5 @@
-//! What lives and dies with one ring: its newest list, the token, the watch on the successor, a claim, and
-//! what was heard of its stations as parts of it. A ring is born when a station enters it. It is dropped
+//! The state of one ring at a station: its newest list, the token, the watch on the successor, a claim, and
+//! the evidence about its stations as parts of it. A ring is born when a station enters it. It is dropped
 //! whole when the station leaves it or asks to be let in again: the next ring inherits nothing.
 
 use super::claim::ClaimRound;

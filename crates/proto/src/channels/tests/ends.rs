@@ -1,6 +1,7 @@
 //! Records that both nodes keep of channels that end, and of intervals that have ended.
 
 use super::*;
+use rota_admission::Admitted;
 
 #[test]
 fn a_sender_whose_last_units_wait_answers_that_its_channel_goes_on() {
@@ -83,4 +84,28 @@ fn the_recent_delay_of_a_report_is_the_longest_of_its_interval_only() {
     assert_eq!(interval(&[300, 700, 500]), (700, 700));
     assert_eq!(interval(&[200]), (200, 700));
     assert_eq!(interval(&[]), (0, 700), "nothing came");
+}
+
+/// A station that was forgotten because it shared its number is called gone by nobody. The word that the
+/// channel is open was sent to no station; after the last time it counted as acknowledged, and its slot was
+/// kept.
+#[test]
+fn a_channel_that_opens_to_a_station_without_a_number_ends() {
+    let mut ledger = Ledger::new();
+    let id = ledger.open(B);
+    ledger.hear(B, Verb::Accept, id.0);
+    ledger.number(0, B);
+    let [tht, offset, bound, t_nrt, gap, spare] = [Span::from_millis(1); 6];
+    let admitted = Admitted { tht, offset, bound, t_nrt, gap, spare };
+    ledger.channels.on_link_event(
+        ledger.now,
+        LinkEvent::Reserved { channel: id, admitted },
+        &mut ledger.link,
+    );
+    for _ in 0..300 {
+        assert_eq!(ledger.repeated(), []);
+        ledger.settle();
+    }
+    assert_eq!(ledger.closed(), [(id, CloseCause::PeerGone)]);
+    assert!(ledger.channels.outgoing.is_empty());
 }
