@@ -495,7 +495,7 @@ impl AsFd for SendChannel {
     }
 }
 
-/// What a sender knows of its units without the receiver's node.
+/// The units of a sender as far as it knows of them without the receiver's node.
 struct Here {
     /// The last frame of so many has left.
     sent: u64,

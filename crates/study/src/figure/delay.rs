@@ -277,19 +277,8 @@ pub fn fig8(effort: &Effort) -> Figure {
     let few = [5usize, 10, 15, 20, 25];
     let node = |mbit: u64| {
         move |n: usize| {
-            let sessions = vec![MPEG_I.get() as u32; 2];
-            let scene = Scene {
-                stations: n,
-                rate: rate(mbit),
-                sessions,
-                exchanged: None,
-                strict: true,
-                queued: ours::ONE,
-                everybody: false,
-                latency: ours::LATENCY,
-                costs: ours::Costs::DEFAULT,
-                rotations: effort.rotations,
-            };
+            let common = scene(2, 2 * MPEG_I.get(), effort);
+            let scene = Scene { stations: n, rate: rate(mbit), exchanged: None, ..common };
             ours::access(&scene, 1).map(|seen| ms(seen.mean_gap))
         }
     };
