@@ -4,7 +4,7 @@ mod rig;
 
 use rig::{ME, Rig, TRT, mac, ms};
 use rota_admission::{NrtPolicy, Pace, Request, admit};
-use rota_proto::{ChannelEvent, ChannelId, ResizeError, Settings};
+use rota_proto::{ChannelEvent, ChannelId, Output, ResizeError, Settings};
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{Kind, Phase, Token, UnitHeader, Verb};
@@ -217,6 +217,25 @@ fn whoever_holds_on_acknowledges_in_time_for_the_watch_behind_it() {
     rig.run(ms(4));
     let ack = rig.last(Kind::TokenAck);
     assert!(ack.at.since(heard) < rig.settings.hop_timeout, "{}", ack.at.since(heard));
+}
+
+/// Seed 2056396 of the product's timers: at 10 Mbit/s it waited behind two frames of 1.2 ms in the card. The
+/// token was sent again, and units to that address left at all ports for five seconds more, again and again.
+#[test]
+fn the_promised_acknowledgement_waits_behind_no_frame_that_makes_it_late() {
+    let mut rig = policed(NrtPolicy::AsManyAsFit, BitRate::from_mbit(10));
+    (0..4).for_each(|tag| rig.host_frame(tag, 1_514, 0));
+    let token = nrt_token(&rig);
+    rig.hear_token(1, 5, &token);
+    rig.run(ms(8));
+    let left = rig.outputs.iter().filter_map(|(_, output)| match output {
+        Output::TransmitHost { .. } => Some("ordinary"),
+        Output::Transmit { .. } => Some("ours"),
+        _ => None,
+    });
+    let left: Vec<&str> = left.collect();
+    assert_eq!(left[..3], ["ordinary", "ours", "ordinary"], "{left:?}");
+    assert_eq!(rig.sent[0].header.kind, Kind::TokenAck);
 }
 
 // ---- ordinary traffic ---------------------------------------------------------------------------------

@@ -153,11 +153,6 @@ impl Rether {
         self.others.contested.rivals.iter().filter(|rival| rival.sign > Sign::Repeated).map(|rival| rival.mac)
     }
 
-    /// True if this station sends frames for some other to a group address, which a switch floods.
-    pub fn sends_to_groups(&self) -> bool {
-        !self.others.contested.rivals.is_empty()
-    }
-
     /// True if a frame for this address is for this station.
     pub(super) fn is_for_us(&self, to: MacAddr) -> bool {
         to == self.own.me.mac || to == MacAddr::BROADCAST || to == self.own.me.mac.own_group()

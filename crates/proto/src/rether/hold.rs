@@ -25,7 +25,8 @@ pub(super) struct Hold {
     pub(super) taken: Instant,
     /// From the kernel's receive stamp on: behind it nothing may be sent, whatever happened in between.
     pub(super) lease_end: Instant,
-    /// The acknowledgement that the predecessor may need: to whom, for what, by when.
+    /// The acknowledgement that the predecessor may need: to whom, for what, and when it has to be on the
+    /// wire.
     pub(super) acknowledge: Option<(StationId, Stamp, Instant)>,
     pub(super) stage: Stage,
     /// When everything handed to the card will have left it at the link's rate.
@@ -421,12 +422,21 @@ impl Rether {
             self.give_up_token(now);
             return;
         }
-        if let Some((to, stamp, by)) = hold.acknowledge
-            && now >= by
-        {
-            hold.acknowledge = None;
+        let is_due = |(.., by): &mut (StationId, Stamp, Instant)| now >= *by;
+        if let Some((to, stamp, _)) = hold.acknowledge.take_if(is_due) {
             self.out.outbox.push_back(Pending::TokenAck { to, stamp });
         }
+    }
+
+    /// True if the promised acknowledgement leaves now, since it would wait too long behind the card's frames
+    /// and one more that takes so long.
+    pub(super) fn answers_before(&mut self, now: Instant, frame: Span) -> bool {
+        let Some(hold) = &mut self.ring.hold else { return false };
+        let behind = hold.card_free.max(now) + frame;
+        let is_late = |(.., by): &mut (StationId, Stamp, Instant)| behind > *by;
+        let Some((to, stamp, _)) = hold.acknowledge.take_if(is_late) else { return false };
+        self.out.outbox.push_back(Pending::TokenAck { to, stamp });
+        true
     }
 
     /// Position among the known stations: of those who hear nothing the first claims first.

@@ -332,6 +332,9 @@ impl Rether {
             // The rest of the unit waits for the session's next slot.
             return self.end_slot(now, index);
         }
+        if self.answers_before(now, self.payload_time(next)) {
+            return Step::On;
+        }
         let Some((output, last)) = self.write_fragment(now, frame, session, &grant) else {
             self.drop_unit(session, opens);
             return self.end_slot(now, index);
@@ -541,6 +544,9 @@ impl Rether {
                 hold.token.rested = false;
             }
             return self.go_home_when_free(now, self.card_free());
+        }
+        if self.answers_before(now, self.frame_time(entry.octets)) {
+            return Step::On;
         }
         self.ordinary.nrt.pop();
         if let Origin::Llc(_) = entry.origin {

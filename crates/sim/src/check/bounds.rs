@@ -41,13 +41,10 @@ fn late(view: &View<'_>, host: usize, ended: Option<(Wait, Span)>, what: &str, f
     findings.add(view.now, "L2", format!("host {host} waited {waited} for {what}; {bound} is the bound"));
 }
 
-/// The time that the slots of a cycle take more while an address is contested: their frames leave at all
-/// ports of a switch, and the token behind them waits at its own port for the last of them (decision 014).
-fn flooded(view: &View<'_>, slots: usize) -> Span {
-    let mut links = view.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| node.link());
-    let contested = links.any(|link| link.sends_to_groups());
-    let frame = view.settings.link.frame_span_max();
-    if contested { frame * u64::try_from(slots).unwrap_or(u64::MAX) } else { Span::ZERO }
+/// The time that the slots of a cycle take more if units have left at all ports since then.
+fn flooded(view: &View<'_>, since: Instant, slots: usize) -> Span {
+    let of_cycle = view.settings.link.frame_span_max() * u64::try_from(slots).unwrap_or(u64::MAX);
+    of_cycle.min(view.windows.flooded(since, view.now, view.settings.trt, of_cycle))
 }
 
 fn is_left_out(view: &View<'_>, station: u16) -> bool {
@@ -172,7 +169,7 @@ impl Bounds {
         let since = self.waits[host].any.map_or(view.now, |wait| wait.since);
         // A babbler takes as if it had reserved; where it leaves a cycle no room for a frame, nothing is
         // promised.
-        let reserved = reserved + view.windows.burden_of(since, view.now) + flooded(view, slots.len());
+        let reserved = reserved + view.windows.burden_of(since, view.now) + flooded(view, since, slots.len());
         let Some(bounds) = self.bounds(view, live, reserved, strict) else {
             self.waits[host] = Waits::default();
             return;

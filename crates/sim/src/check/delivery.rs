@@ -58,6 +58,14 @@ struct Pending {
     there: bool,
 }
 
+impl Pending {
+    /// When it must be there, or later because slots before its own, or its own, took longer than they are
+    /// charged.
+    fn allowed(&self, view: &View<'_>) -> Instant {
+        self.due + flooded(view, self.ready, self.due)
+    }
+}
+
 /// Watches every flow.
 #[derive(Debug, Default)]
 pub struct Deliveries {
@@ -91,6 +99,11 @@ impl Deliveries {
             let excuse = |begin| view.windows.excuse(begin, due, channel.from, channel.to);
             // It is judged at the later time that it was given, or will be given: see `unit_left`.
             if unit.due > due || (!unit.there && !ended && unit.behind.is_some_and(excuse)) {
+                continue;
+            }
+            let allowed = unit.allowed(view);
+            if !unit.there && allowed > due {
+                self.due.push(Reverse((allowed, flow, ready, number)));
                 continue;
             }
             watch.pending.remove(at);
@@ -136,7 +149,7 @@ impl Checker for Deliveries {
                     watch.report.whole += 1;
                     let unit = watch.pending.iter_mut().find(|unit| unit.number == receipt.number);
                     let bound = unit.as_ref().map_or(watch.report.bound, |unit| unit.bound);
-                    let in_time = unit.as_ref().is_some_and(|unit| receipt.at <= unit.due);
+                    let in_time = unit.as_ref().is_some_and(|unit| receipt.at <= unit.allowed(view));
                     if receipt.delay > bound && !in_time {
                         continue;
                     }
@@ -227,12 +240,18 @@ impl Deliveries {
         // A session that has just grown ends its units in a slot further back, at most at the list's end.
         let grows = size.0 > before.0 || size.1 > before.1;
         let bound = if grows { bound + rota_admission::reserved(&slots) } else { bound };
-        let slack = params.link.host_slack + params.transit();
+        let slack = params.link.host_slack + params.transit() + flooded(view, last, began);
         if gap > bound + slack {
             let what = format!("slots of flow {flow} began {gap} apart; {bound} is the bound");
             findings.add(view.now, "R4", what);
         }
     }
+}
+
+/// How much later than at most a slot may come, or a unit, because slots take longer than they are charged.
+fn flooded(view: &View<'_>, begin: Instant, end: Instant) -> Span {
+    let settings = view.settings;
+    view.windows.flooded(begin, end, settings.trt, settings.link.frame_span_max())
 }
 
 /// S5, row 11: a sender learns that its receiver is gone. A dead station without a slot is noticed when the

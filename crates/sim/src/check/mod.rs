@@ -5,6 +5,7 @@ mod announced;
 pub mod bounds;
 mod cycles;
 mod delivery;
+mod flooded;
 mod holders;
 mod isolation;
 mod ledger;
@@ -22,6 +23,7 @@ mod windows;
 
 pub use cycles::Cycles;
 pub use delivery::{Deliveries, FlowReport};
+pub use flooded::Flooded;
 pub use holders::OneHolder;
 pub use isolation::Got;
 pub use ledger::Ledgers;

@@ -3,6 +3,7 @@
 //! The system has no say in it. The bounds are those of theory a.6 with this segment's timers; two faults
 //! at once may take twice the longer (row 51 of the fault table).
 
+use super::Flooded;
 use crate::world::WILL_LASTS;
 use rota_admission::Timers;
 use rota_proto::Settings;
@@ -133,6 +134,8 @@ pub struct Windows {
     pairs: Vec<(Instant, Instant, usize, usize)>,
     /// What nobody asked admission for: from, to, and how much of each cycle it takes.
     burdens: Vec<(Instant, Instant, Span)>,
+    /// The slots that take longer than they are charged.
+    pub(crate) flooded: Flooded,
     /// Until when stations may be in two rings that have not noticed each other.
     pub(crate) merging_until: Instant,
     longest: Span,
@@ -189,6 +192,13 @@ impl Windows {
     pub fn burden_of(&self, begin: Instant, end: Instant) -> Span {
         let meets = |of: &&(Instant, Instant, Span)| of.0 <= end && begin <= of.1;
         self.burdens.iter().filter(meets).map(|of| of.2).sum()
+    }
+
+    /// How much later the slots whose units leave at all ports make what happens from `begin` to `end`: by so
+    /// long a frame each. The cycle of `trt` before that counts too, since a cycle that ends late begins the
+    /// next one late.
+    pub fn flooded(&self, begin: Instant, end: Instant, trt: Span, frame: Span) -> Span {
+        frame * self.flooded.between(begin.minus(trt), end)
     }
 
     /// Whether anything excuses what happened from `begin` to `end` between two hosts.

@@ -366,6 +366,7 @@ impl World {
             let what = format!("host {from} says that its card is empty, and it is not");
             self.findings.add(now, "R7", what);
         }
+        self.windows.flooded.sent(now, from, &frame, kind);
         self.seen.push(Seen::Sent { host: from, frame: frame.clone(), kind, holding });
         let late = host.units_late;
         if kind == Some(Kind::Data) && late > Span::ZERO {
