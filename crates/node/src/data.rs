@@ -25,7 +25,7 @@ use crate::pool::Pool;
 use crate::sockets::Sockets;
 use crate::status::{MemberCopy, Snapshot};
 use crate::tally::on_board;
-use crate::trace::{Tracer, counted};
+use crate::trace::Tracer;
 use ease::Ease;
 use hdrhistogram::Histogram;
 use host::{GateOpening, VLAN_TAG};
@@ -34,8 +34,8 @@ use rota_driver::device::{DeviceError, ETHERNET_HEADER, FrameDevice, Stamp, Tran
 use rota_driver::poller::{Poller, Trigger};
 use rota_driver::stall::StallLog;
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, FrameBuf, Identity, Input, Listener, Member, Node, OpenRequest,
-    Output, Payloads, PortId, Received,
+    ChannelEvent, ChannelId, Destination, Disposition, FrameBuf, Identity, Input, Listener, Member, Node,
+    OpenRequest, Output, Payloads, PortId, Received,
 };
 use rota_shm::control::{LlcInfo, LlcPeer};
 use rota_shm::{ChannelCounter, TraceFile, UnitDescriptor, Unread};
@@ -418,17 +418,15 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// A frame: for the machines, for the log, and for the program that it is for. When it was handled.
     fn arrived(&mut self, at: Option<Instant>, dequeued: Instant, octets: &[u8]) -> Option<Instant> {
-        // Only the log asks what this one frame changed.
-        let before = self.tracer.is_on().then(|| counted(self.node.link().counters()));
-        let received = self.node.handle(dequeued, Input::Frame { port: PortId(0), at, data: octets });
+        let Disposition { verdict, received } =
+            self.node.handle(dequeued, Input::Frame { port: PortId(0), at, data: octets });
         let handled = self.tick();
         let fragment = match &received {
             Some(Received::Fragment(fragment)) => Some(fragment),
             _ => None,
         };
-        let before = before.filter(|before| !self.is_of_a_flood(dequeued, before));
-        if let Some(before) = &before {
-            self.tracer.received(at.unwrap_or(dequeued), dequeued, octets, before, &self.node, fragment);
+        if self.tracer.is_on() && !(verdict.is_invalid() && self.garbage.is_logged_enough(dequeued)) {
+            self.tracer.received(at.unwrap_or(dequeued), dequeued, octets, verdict, &self.node, fragment);
         }
         self.take(received, octets);
         handled

@@ -11,7 +11,7 @@ mod tests;
 use judge::Judge;
 use rota_driver::stall::{StallEvent, StallKind, StallLog};
 use rota_proto::{
-    ChannelEvent, ChannelId, Contract, Counters, Delivery, Excluded, ModeName, Node, Stated, StationId,
+    ChannelEvent, ChannelId, Contract, Delivery, Excluded, FrameVerdict, ModeName, Node, Stated, StationId,
 };
 use rota_shm::{TraceEvent, TraceFile, TraceRecord, TraceVerdict};
 use rota_units::{Instant, Span};
@@ -168,13 +168,13 @@ impl Tracer {
         self.file.is_some()
     }
 
-    /// A frame that the machine has handled, where there is a log; `before` is what was [`counted`] before.
+    /// A frame that the machine has handled, where there is a log, and its verdict on it.
     pub(crate) fn received(
         &mut self,
         at: Instant,
         dequeued: Instant,
         frame: &[u8],
-        before: &[u64; VERDICTS.len()],
+        verdict: FrameVerdict,
         node: &Node,
         delivery: Option<&Delivery>,
     ) {
@@ -182,11 +182,10 @@ impl Tracer {
             self.link_down = false;
             self.plain_event(TraceEvent::LinkUp, dequeued);
         }
-        let verdict = verdict(before, &counted(node.link().counters()));
         let mut record = self.frame(TraceEvent::Received, frame);
         (record.at_ns, record.noted_ns) = (at.as_nanos(), dequeued.as_nanos());
-        record.verdict = verdict;
-        let believed = !is_invalid(verdict);
+        record.verdict = logged(verdict);
+        let believed = !verdict.is_invalid();
         // Its number was drawn after it was last looked who there is.
         let is_new = record.src != 0 && record.src != self.seen.station && !self.alive.contains(record.src);
         if believed && is_new && dequeued >= self.look_again {
@@ -606,45 +605,20 @@ fn is_among(mac: [u8; 6], stations: &[([u8; 6], StationId)], alive: &StationSet)
     found.is_ok_and(|at| alive.contains(stations[at].1))
 }
 
-/// The counters that tell the verdict on a frame, each with its verdict. All counters together are many times
-/// as long, and these are copied for each frame.
-macro_rules! verdicts {
-    ($($counter:ident => $verdict:ident,)*) => {
-        pub(crate) const VERDICTS: [TraceVerdict; [$(stringify!($counter)),*].len()] =
-            [$(TraceVerdict::$verdict),*];
-
-        /// The counters of [`VERDICTS`].
-        pub(crate) fn counted(counters: &Counters) -> [u64; VERDICTS.len()] {
-            [$(counters.$counter),*]
-        }
-    };
-}
-
-verdicts! {
-    tokens_accepted => Accepted,
-    tokens_stale => Stale,
-    tokens_expired => Expired,
-    frames_unproven => Unauthentic,
-    frames_malformed => Malformed,
-    frames_replayed => Replayed,
-    fragments_policed => Policed,
-    fragments_unknown => UnknownChannel,
-    jumps_refused => Jump,
-}
-
-/// True if one of these counters says that a frame has no valid content.
-pub(crate) fn has_invalid(before: &[u64; VERDICTS.len()], node: &Node) -> bool {
-    is_invalid(verdict(before, &counted(node.link().counters())))
-}
-
-fn is_invalid(verdict: TraceVerdict) -> bool {
-    matches!(verdict, TraceVerdict::Unauthentic | TraceVerdict::Malformed | TraceVerdict::Replayed)
-}
-
-/// The machine's verdict on a frame: the first counter that the frame moved.
-fn verdict(before: &[u64; VERDICTS.len()], after: &[u64; VERDICTS.len()]) -> TraceVerdict {
-    let moved = before.iter().zip(after).position(|(before, after)| before != after);
-    moved.map_or(TraceVerdict::None, |at| VERDICTS[at])
+/// The verdict as the log has it.
+fn logged(verdict: FrameVerdict) -> TraceVerdict {
+    match verdict {
+        FrameVerdict::Accepted => TraceVerdict::Accepted,
+        FrameVerdict::Stale => TraceVerdict::Stale,
+        FrameVerdict::Expired => TraceVerdict::Expired,
+        FrameVerdict::Unproven => TraceVerdict::Unauthentic,
+        FrameVerdict::Malformed => TraceVerdict::Malformed,
+        FrameVerdict::Replayed => TraceVerdict::Replayed,
+        FrameVerdict::Policed => TraceVerdict::Policed,
+        FrameVerdict::UnknownChannel => TraceVerdict::UnknownChannel,
+        FrameVerdict::Jump => TraceVerdict::Jump,
+        _ => TraceVerdict::None,
+    }
 }
 
 /// Octets of a frame; zeros where it ends before.

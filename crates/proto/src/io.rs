@@ -198,6 +198,51 @@ pub enum Output {
 
 const _: () = assert!(size_of::<Output>() <= 48, "outputs are moved once per frame");
 
+/// The result of [`crate::Node::handle`]: the verdict on a frame, and what was in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Disposition {
+    /// The verdict on a frame; [`FrameVerdict::Taken`] for an input of another kind.
+    pub verdict: FrameVerdict,
+    /// What was in it for a program of this host, to be copied out before the next call.
+    pub received: Option<Received>,
+}
+
+/// What the link found about a frame. Each but the first two has a counter of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FrameVerdict {
+    /// It was read, and nothing was wrong with it.
+    #[default]
+    Taken,
+    /// It is for another station or another segment.
+    Foreign,
+    /// A token that was believed.
+    Accepted,
+    /// A token that is not newer than what was seen, or of another mode epoch.
+    Stale,
+    /// A token whose lease was over when it was read.
+    Expired,
+    /// No key of this station proves it.
+    Unproven,
+    /// It is not what its kind promises.
+    Malformed,
+    /// It was heard before, or is of another ring or boot.
+    Replayed,
+    /// A fragment of an older generation.
+    Policed,
+    /// A fragment of a channel that is not received here.
+    UnknownChannel,
+    /// Its generation is further ahead than any sound station's count.
+    Jump,
+}
+
+impl FrameVerdict {
+    /// True if the frame has no valid content: it may be a stranger's.
+    pub const fn is_invalid(self) -> bool {
+        matches!(self, Self::Unproven | Self::Malformed | Self::Replayed)
+    }
+}
+
 /// What a received frame carried for a program of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {

@@ -27,8 +27,8 @@ pub use channels::{
     ChannelEvent, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread,
 };
 pub use io::{
-    ChannelId, Delivery, Destination, FrameBuf, GateOrder, Grant, HostTag, Input, Lane, Output, Payloads,
-    PortId, Received, StationId, UnitDescriptor, UnitFate, UnitRef,
+    ChannelId, Delivery, Destination, Disposition, FrameBuf, FrameVerdict, GateOrder, Grant, HostTag, Input,
+    Lane, Output, Payloads, PortId, Received, StationId, UnitDescriptor, UnitFate, UnitRef,
 };
 pub use llc::{
     LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcFailure, LlcOutcome, LlcRequest,

@@ -4,7 +4,8 @@ use crate::channels::{
     ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread,
 };
 use crate::io::{
-    ChannelId, Delivery, FrameBuf, HostTag, Input, LLC_TAGS, Output, PortId, Received, StationId, UnitFate,
+    ChannelId, Delivery, Disposition, FrameBuf, FrameVerdict, HostTag, Input, LLC_TAGS, Output, PortId,
+    Received, StationId, UnitFate,
 };
 use crate::llc::{Llc, LlcBusy, LlcEvent, LlcRequest};
 use crate::report::{HostSigns, Reports};
@@ -85,15 +86,19 @@ impl Node {
         Self { link: Rether::new(now, PortId(0), identity, secret, settings, seed), channels, llc, reports }
     }
 
-    /// One frame, request or indication. What is for a program of this host comes back, to be copied out
-    /// before the next call.
-    pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Option<Received> {
-        let delivery = match input {
+    /// One frame, request or indication.
+    pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Disposition {
+        let mut verdict = FrameVerdict::Taken;
+        let received = match input {
             Input::Frame { data, .. } if is_llc(data) => {
                 self.link.llc_heard(data.len());
                 self.llc.on_frame(now, data, &mut self.link).map(Received::Message)
             }
-            Input::Frame { at, data, .. } => self.on_frame(now, at, data).map(Received::Fragment),
+            Input::Frame { at, data, .. } => {
+                let received = self.on_frame(now, at, data).map(Received::Fragment);
+                verdict = self.link.take_verdict();
+                received
+            }
             Input::CardEmpty { .. } => {
                 self.link.on_card_empty(now);
                 None
@@ -109,7 +114,7 @@ impl Node {
             }
         };
         self.settle(now);
-        delivery
+        Disposition { verdict, received }
     }
 
     fn on_frame(&mut self, now: Instant, at: Option<Instant>, data: &[u8]) -> Option<Delivery> {
@@ -122,7 +127,7 @@ impl Node {
             Arrived::Report(from, body) => {
                 match Report::parse(body) {
                     Ok(report) => self.reports.take(now, from, &report, &self.link),
-                    Err(_) => self.link.count_malformed(),
+                    Err(_) => self.link.judge(FrameVerdict::Malformed),
                 }
                 None
             }
@@ -132,7 +137,7 @@ impl Node {
                 let octets = (payload.len(), payload_max);
                 let located = self.channels.locate(from, &unit, at, octets, one_clock);
                 let Some((channel, descriptor)) = located else {
-                    self.link.count_unknown_fragment();
+                    self.link.judge(FrameVerdict::UnknownChannel);
                     return None;
                 };
                 self.link.count_fragment();

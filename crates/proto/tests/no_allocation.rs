@@ -98,7 +98,7 @@ impl Pair {
                     let inbox = &self.inboxes[k];
                     let data = &inbox.frames[at][..inbox.lengths[at]];
                     let input = Input::Frame { port: PortId(0), at: Some(self.now), data };
-                    self.received += u64::from(self.nodes[k].handle(self.now, input).is_some());
+                    self.received += u64::from(self.nodes[k].handle(self.now, input).received.is_some());
                 }
                 self.inboxes[k].count = 0;
                 if self.nodes[k].deadline() <= self.now {

@@ -4,10 +4,10 @@ mod rig;
 
 use rig::{ME, Rig, TRT, mac, ms};
 use rota_admission::{NrtPolicy, Pace, Request, admit};
-use rota_proto::{ChannelEvent, ChannelId, Output, ResizeError, Settings};
+use rota_proto::{ChannelEvent, ChannelId, FrameVerdict, Output, ResizeError, Settings};
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::bodies::StationState;
-use rota_wire::{Kind, Phase, Token, UnitHeader, Verb};
+use rota_wire::{Kind, Phase, Token, UNIT_HEADER_OCTETS, UnitHeader, Verb};
 
 const SLOT: (u16, u32, bool) = (1, 6_000, true);
 
@@ -53,6 +53,50 @@ fn a_stale_or_doubled_token_is_acknowledged_and_changes_nothing() {
         assert_eq!((rig.state(), rig.count(Kind::Token)), ("ring", 0));
     }
     assert_eq!(rig.node.link().counters().tokens_stale, 2);
+}
+
+/// The log and the simulator read the verdict; they compared counters before and after.
+#[test]
+fn each_frame_has_its_verdict() {
+    let mut rig = Rig::ring();
+    let token = nrt_token(&rig);
+    let mut body = [0; 100];
+    let length = token.emit(&mut body);
+    rig.hear_token(1, 5, &token);
+    assert_eq!(rig.verdict, FrameVerdict::Accepted);
+    rig.run(ms(1));
+    let stamp = rig.stamp;
+    rig.hear_ring(1, Kind::Token, stamp, &body[..length]);
+    assert_eq!(rig.verdict, FrameVerdict::Stale);
+    rig.hear_ring(1, Kind::Token, (stamp.0 + 2_000_000, 1, 1), &body[..length]);
+    assert_eq!(rig.verdict, FrameVerdict::Jump);
+    let newer = rig.ring_frame(1, Kind::Token, (stamp.0, stamp.1, stamp.2 + 1), &body[..length]);
+    rig.hear_raw(None, &newer);
+    assert_eq!(rig.verdict, FrameVerdict::Expired);
+    let unit = UnitHeader { label: 9, last: true, unit_octets: 1, ..UnitHeader::default() };
+    let mut data = [0; UNIT_HEADER_OCTETS + 1];
+    unit.emit(&mut data);
+    rig.hear_ring(1, Kind::Data, stamp, &data);
+    assert_eq!(rig.verdict, FrameVerdict::UnknownChannel);
+    rig.hear_ring(1, Kind::Data, (stamp.0 - 1, stamp.1, 9), &data);
+    assert_eq!(rig.verdict, FrameVerdict::Policed);
+    let unheard = rig.ring_frame(9, Kind::Data, stamp, &data);
+    rig.hear_raw(Some(rig.now), &unheard);
+    assert_eq!(rig.verdict, FrameVerdict::Replayed, "of no member");
+    let mut altered = newer.clone();
+    altered[50] ^= 1;
+    rig.hear_raw(Some(rig.now), &altered);
+    assert_eq!(rig.verdict, FrameVerdict::Unproven);
+    rig.hear_raw(Some(rig.now), &newer[..30]);
+    assert_eq!(rig.verdict, FrameVerdict::Malformed);
+    rig.announce(3, StationState::Ring);
+    assert_eq!(rig.verdict, FrameVerdict::Taken);
+    rig.settings.segment += 1;
+    rig.announce(3, StationState::Ring);
+    assert_eq!(rig.verdict, FrameVerdict::Foreign);
+    let counters = rig.node.link().counters();
+    let judged = [counters.tokens_stale, counters.jumps_refused, counters.fragments_unknown];
+    assert_eq!(judged, [1; 3], "each is counted once, by its verdict");
 }
 
 /// Any station on the wire can replay an old token: each was answered, as fast as it came.

@@ -2,7 +2,6 @@
 
 use super::{Data, Stopped};
 use crate::gate::Egress;
-use crate::trace::{VERDICTS, has_invalid};
 use rota_driver::device::FrameDevice;
 use rota_proto::Node;
 use rota_units::Instant;
@@ -13,12 +12,6 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn unproven(&self) -> u64 {
         let counters = self.node.link().counters();
         counters.frames_unproven + counters.frames_malformed + counters.frames_replayed
-    }
-
-    /// True for a frame without valid content beyond those that the event log keeps. A flood of them would
-    /// overwrite what came before it. `before` is what was counted.
-    pub(super) fn is_of_a_flood(&self, now: Instant, before: &[u64; VERDICTS.len()]) -> bool {
-        self.garbage.is_logged_enough(now) && has_invalid(before, &self.node)
     }
 
     /// Counts a frame without valid content. If a source sends many, the kernel drops its later frames. If

@@ -19,6 +19,7 @@ use super::leaps::Leaps;
 use super::members::{Heard, Member, Members};
 use super::outbox::Pending;
 use super::{Mode, Rether};
+use crate::io::FrameVerdict;
 use core::cmp::Ordering;
 use rota_units::{Instant, Span};
 use rota_wire::{Announce, FrameView, JoinAnswer, Kind, LinkHeader, MacAddr, Verdict};
@@ -133,7 +134,7 @@ impl Rether {
                     if is_well_asked(&asked) {
                         self.on_asked_behind(now, Heard::Replay, mac, header, &asked);
                     } else {
-                        self.counters.frames_malformed += 1;
+                        self.judge(FrameVerdict::Malformed);
                     }
                     // Its sender is behind here, or somebody plays it again.
                 }

@@ -4,6 +4,7 @@
 //! out begin a new incarnation, as if the station had just booted.
 
 use super::{Rether, Stamp};
+use crate::io::FrameVerdict;
 use crate::planted::{Bug, planted};
 use rota_units::Instant;
 use rota_wire::Generation;
@@ -53,12 +54,42 @@ impl Rether {
         (counter < GENERATION_END).then_some(Generation { counter, station: self.own.station })
     }
 
+    /// Counts what was found about a frame; what is found first is the frame's verdict.
+    pub(crate) fn judge(&mut self, verdict: FrameVerdict) {
+        let counters = &mut self.counters;
+        let counter = match verdict {
+            FrameVerdict::Taken | FrameVerdict::Foreign => None,
+            FrameVerdict::Accepted => Some(&mut counters.tokens_accepted),
+            FrameVerdict::Stale => Some(&mut counters.tokens_stale),
+            FrameVerdict::Expired => Some(&mut counters.tokens_expired),
+            FrameVerdict::Unproven => Some(&mut counters.frames_unproven),
+            FrameVerdict::Malformed => Some(&mut counters.frames_malformed),
+            FrameVerdict::Replayed => Some(&mut counters.frames_replayed),
+            FrameVerdict::Policed => Some(&mut counters.fragments_policed),
+            FrameVerdict::UnknownChannel => Some(&mut counters.fragments_unknown),
+            FrameVerdict::Jump => Some(&mut counters.jumps_refused),
+        };
+        if let Some(counter) = counter {
+            *counter += 1;
+        }
+        if self.out.verdict == FrameVerdict::Taken {
+            self.out.verdict = verdict;
+        }
+    }
+
+    /// The newest frame's verdict; the next frame begins with none.
+    pub(crate) fn take_verdict(&mut self) -> FrameVerdict {
+        core::mem::take(&mut self.out.verdict)
+    }
+
     /// True if a generation is further ahead than any sound station's count, or is one that no station makes.
     pub(super) fn is_jump(&mut self, generation: Generation) -> bool {
         let known = self.fence.seen.generation.counter;
         let jumps =
             generation.counter > GENERATION_END || generation.counter.saturating_sub(known) > JUMP_MAX;
-        self.counters.jumps_refused += u64::from(jumps);
+        if jumps {
+            self.judge(FrameVerdict::Jump);
+        }
         jumps
     }
 

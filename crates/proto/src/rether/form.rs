@@ -6,7 +6,7 @@ use super::counters::newer;
 use super::outbox::Pending;
 use super::reserve::LinkEvent;
 use super::{Mode, Rether};
-use crate::io::StationId;
+use crate::io::{FrameVerdict, StationId};
 use rota_admission::Framing;
 use rota_units::Instant;
 use rota_wire::bodies::FORM_MEMBERS_MAX;
@@ -119,14 +119,14 @@ impl Rether {
         form: &Form,
     ) {
         if matches!(self.mode, Mode::Ring) && generation < self.fence.seen.generation {
-            self.counters.frames_replayed += 1;
+            self.judge(FrameVerdict::Replayed);
             return;
         }
         if !self.agrees(now, from, form.settings) || newer(self.mode_epoch, form.mode_epoch) {
             return;
         }
         if form.parts > PARTS_MAX {
-            self.counters.frames_malformed += 1;
+            self.judge(FrameVerdict::Malformed);
             return;
         }
         let same_ring = generation == self.fence.seen.generation && form.mode_epoch == self.mode_epoch;

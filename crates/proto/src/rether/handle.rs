@@ -5,7 +5,7 @@ use super::contested::Sign;
 use super::counters::JUMP_MAX;
 use super::members::Heard;
 use super::{Mismatch, Mode, Rether, Stamp};
-use crate::io::StationId;
+use crate::io::{FrameVerdict, StationId};
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
@@ -38,21 +38,11 @@ pub(crate) enum Arrived<'a> {
 impl Rether {
     /// One frame. Bad ones are counted, never an error.
     pub(crate) fn on_frame<'a>(&mut self, now: Instant, at: Option<Instant>, data: &'a [u8]) -> Arrived<'a> {
+        self.take_verdict();
         let view = match FrameView::parse(data, self.settings.ether_type) {
             Ok(view) => view,
             Err(why) => {
-                self.counters.frames_malformed += 1;
-                if let (Malformed::Version(theirs), Some(from)) = (why, source_of(data))
-                    && from != self.own.me.mac
-                {
-                    let ours = LINK_VERSION;
-                    self.others.mismatches.unproven(now, from, Mismatch::Link { ours, theirs });
-                }
-                if why != Malformed::ForeignEtherType
-                    && let Some(from) = source_of(data)
-                {
-                    self.on_unproven(now, from, Sign::Forged);
-                }
+                self.on_malformed(now, why, data);
                 return Arrived::Nothing;
             }
         };
@@ -64,6 +54,7 @@ impl Rether {
             if introduces && view.source_mac() != self.own.me.mac {
                 self.others.mismatches.unproven(now, view.source_mac(), what);
             }
+            self.judge(FrameVerdict::Foreign);
             return Arrived::Nothing;
         }
         if view.source_mac() == self.own.me.mac {
@@ -76,10 +67,11 @@ impl Rether {
             return Arrived::Nothing;
         }
         if !self.is_for_us(view.destination_mac()) {
+            self.judge(FrameVerdict::Foreign);
             return Arrived::Nothing;
         }
         if header.source > MAX_STATIONS {
-            self.counters.frames_malformed += 1;
+            self.judge(FrameVerdict::Malformed);
             return Arrived::Nothing;
         }
         if !self.keys.proves(&view) {
@@ -102,9 +94,24 @@ impl Rether {
             self.on_ring_frame(now, at, &view, data.len())
         };
         arrived.unwrap_or_else(|| {
-            self.counters.frames_malformed += 1;
+            self.judge(FrameVerdict::Malformed);
             Arrived::Nothing
         })
+    }
+
+    /// A frame that cannot be read.
+    fn on_malformed(&mut self, now: Instant, why: Malformed, data: &[u8]) {
+        self.judge(FrameVerdict::Malformed);
+        let Some(from) = source_of(data) else { return };
+        if let Malformed::Version(theirs) = why
+            && from != self.own.me.mac
+        {
+            let ours = LINK_VERSION;
+            self.others.mismatches.unproven(now, from, Mismatch::Link { ours, theirs });
+        }
+        if why != Malformed::ForeignEtherType {
+            self.on_unproven(now, from, Sign::Forged);
+        }
     }
 
     /// A frame from another sender with this station's address. If the frame is proven, its sender has the
@@ -128,8 +135,8 @@ impl Rether {
         // the later ones are not from strangers.
         let farewell = self.fence.left.key.as_ref().filter(|(epoch, _)| *epoch == header.key_epoch);
         let known = header.kind == Kind::Mode && farewell.is_some_and(|(_, key)| verify(view, key));
-        self.counters.frames_unproven += u64::from(!known);
         if !known {
+            self.judge(FrameVerdict::Unproven);
             // Under a ring's key it may be one that this station has missed.
             let sign = if header.key_epoch == 0 { Sign::Forged } else { Sign::Repeated };
             self.on_unproven(now, view.source_mac(), sign);
@@ -148,7 +155,7 @@ impl Rether {
         }
         match heard {
             Heard::Replay => {
-                self.counters.frames_replayed += 1;
+                self.judge(FrameVerdict::Replayed);
                 return Some(Arrived::Nothing);
             }
             // Of a stranger only what introduces it, or names us with our own fresh nonce, is believed.
@@ -188,7 +195,7 @@ impl Rether {
             }
             Kind::Signal => return Some(Arrived::Signal(mac, Signal::parse(body).ok()?)),
             Kind::Report => return Some(Arrived::Report(mac, body)),
-            _ => self.counters.frames_malformed += 1,
+            _ => self.judge(FrameVerdict::Malformed),
         }
         Some(Arrived::Nothing)
     }
@@ -219,7 +226,7 @@ impl Rether {
             member.mac == mac && member.incarnation == header.incarnation
         });
         if !genuine || !matches!(self.mode, Mode::Ring) {
-            self.counters.frames_replayed += 1;
+            self.judge(FrameVerdict::Replayed);
             return Some(Arrived::Nothing);
         }
         // What no token orders has the sender's own counter, strictly rising like that of its other frames.
@@ -227,7 +234,7 @@ impl Rether {
             && self.members.heard(now, mac, header.incarnation, header.seq) == Heard::Replay
         {
             self.on_refused(now, mac, header.incarnation, header.seq);
-            self.counters.frames_replayed += 1;
+            self.judge(FrameVerdict::Replayed);
             return Some(Arrived::Nothing);
         }
         let stamp = Stamp { generation: header.generation, seq: header.seq };
@@ -255,7 +262,7 @@ impl Rether {
             }
             Kind::Signal => return Some(Arrived::Signal(mac, Signal::parse(body).ok()?)),
             Kind::Report => return Some(Arrived::Report(mac, body)),
-            _ => self.counters.frames_malformed += 1,
+            _ => self.judge(FrameVerdict::Malformed),
         }
         Some(Arrived::Nothing)
     }
@@ -269,7 +276,7 @@ impl Rether {
         payload: &'a [u8],
     ) -> Arrived<'a> {
         if stamp.generation < self.fence.seen.generation {
-            self.counters.fragments_policed += 1;
+            self.judge(FrameVerdict::Policed);
             return Arrived::Nothing;
         }
         self.settle_watch(stamp);

@@ -8,7 +8,7 @@ use super::counters::next_stamp;
 use super::outbox::Pending;
 use super::visit::Stage;
 use super::{LinkEvent, Mode, Rether, Stamp};
-use crate::io::{Output, StationId};
+use crate::io::{FrameVerdict, Output, StationId};
 use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
@@ -61,7 +61,7 @@ impl Rether {
         // In the paper nothing in a token tells it from another.
         let believes_all = planted(Bug::StaleTokenBelieved) || planted(Bug::PaperRecovery);
         if stamp <= self.fence.seen && !believes_all {
-            self.counters.tokens_stale += 1;
+            self.judge(FrameVerdict::Stale);
             self.note_repeated(from);
             if stamp.generation == self.fence.seen.generation && self.may_repeat(now) {
                 // Its sender has missed our answer. The same token again gets the same answer, at the group
@@ -73,12 +73,12 @@ impl Rether {
         }
         let at = if planted(Bug::LeaseAtDequeue) { Some(now) } else { at };
         let Some(at) = at.filter(|at| now.since(*at) < self.hold_of(token)) else {
-            self.counters.tokens_expired += 1;
+            self.judge(FrameVerdict::Expired);
             self.note_expired(from, stamp);
             return;
         };
         if token.mode_epoch != self.mode_epoch {
-            self.counters.tokens_stale += 1;
+            self.judge(FrameVerdict::Stale);
             return;
         }
         if self.is_jump(stamp.generation) || !self.is_sound(token) {
@@ -88,7 +88,7 @@ impl Rether {
             self.ring.hold.is_none() || stamp > self.fence.seen || planted(Bug::PaperRecovery),
             "two tokens in one hand"
         );
-        self.counters.tokens_accepted += 1;
+        self.judge(FrameVerdict::Accepted);
         self.note_way(now, at, from, stamp, token);
         self.measure_rotation(at, stamp, token);
         self.heed_leases(Some(at), token);

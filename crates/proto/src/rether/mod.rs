@@ -620,18 +620,9 @@ impl Rether {
         self.members.by_mac(mac).is_some_and(|member| member.announce.boot_id == self.own.me.boot_id)
     }
 
-    pub(crate) fn count_malformed(&mut self) {
-        self.counters.frames_malformed += 1;
-    }
-
     /// A fragment found its channel here.
     pub(crate) fn count_fragment(&mut self) {
         self.counters.fragments_received += 1;
-    }
-
-    /// A fragment found no channel here.
-    pub(crate) fn count_unknown_fragment(&mut self) {
-        self.counters.fragments_unknown += 1;
     }
 
     /// In token mode nobody says hello: who joins learns names from announcements sent under the token.

@@ -137,7 +137,7 @@ impl Rether {
         let Fence { seen, list_stamp, left } = fence;
         let Tells { mode_repeats, leaving, next_hello: _ } = tells;
         let Ordinary { gate, turning: _, nrt: _, signals: _, report: _ } = ordinary;
-        let Out { outbox, outputs, events } = out;
+        let Out { outbox, outputs, events, verdict: _ } = out;
         assert!(outbox.is_empty() && outputs.is_empty() && events.is_empty(), "a drained machine is shown");
         stamp(visit, *seen);
         stamp(visit, *list_stamp);

@@ -11,7 +11,7 @@ use super::queue::NrtQueue;
 use super::reserve::{LinkEvent, Part, Session};
 use super::sound::Budgets;
 use super::{Settings, Stamp, flush};
-use crate::io::{GateOrder, Output, StationId};
+use crate::io::{FrameVerdict, GateOrder, Output, StationId};
 use crate::node::Identity;
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Report, ReportHead, Signal};
@@ -125,6 +125,8 @@ pub(super) struct Out {
     pub(super) outbox: VecDeque<Pending>,
     pub(super) outputs: VecDeque<Output>,
     pub(super) events: VecDeque<LinkEvent>,
+    /// What was found first about the newest frame.
+    pub(super) verdict: FrameVerdict,
 }
 
 impl Out {
@@ -133,6 +135,7 @@ impl Out {
             outbox: VecDeque::with_capacity(1024),
             outputs: VecDeque::with_capacity(1024),
             events: VecDeque::with_capacity(1024),
+            verdict: FrameVerdict::Taken,
         }
     }
 }

@@ -11,7 +11,7 @@ use super::outbox::Pending;
 use super::reserve::LinkEvent;
 use super::ring::Ring;
 use super::{Initiating, Joining, Mode, Rether, Stamp, Yielding};
-use crate::io::StationId;
+use crate::io::{FrameVerdict, StationId};
 use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
@@ -142,7 +142,7 @@ impl Rether {
             if is_new && lives {
                 // Perhaps a frame of an earlier boot, replayed. A station that did boot again does not answer
                 // the token, is declared dead soon, and asks again.
-                self.counters.frames_replayed += 1;
+                self.judge(FrameVerdict::Replayed);
                 return;
             }
             // A joiner stays a stranger until the cycle master forms the ring anew with it.

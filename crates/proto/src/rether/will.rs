@@ -15,7 +15,7 @@ use super::members::Member;
 use super::outbox::Pending;
 use super::visit::Stage;
 use super::{ClaimRound, LinkEvent, Mode, Rether};
-use crate::io::StationId;
+use crate::io::{FrameVerdict, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::{
     FrameView, Generation, Kind, LinkHeader, MacAddr, PayloadKind, Phase, StationSet, emit_frame,
@@ -89,9 +89,9 @@ impl Rether {
         let header = view.header();
         let meant = header.segment == self.settings.segment && header.incarnation == self.own.incarnation;
         if !matches!(self.mode, Mode::Ring) || !meant {
-            self.counters.frames_replayed += 1;
+            self.judge(FrameVerdict::Replayed);
         } else if !self.keys.proves_now(view) {
-            self.counters.frames_unproven += 1;
+            self.judge(FrameVerdict::Unproven);
         } else {
             self.counters.wills_own += 1;
             self.begin_again(now);

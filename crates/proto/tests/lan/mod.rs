@@ -232,7 +232,7 @@ impl Lan {
             return;
         }
         let input = Input::Frame { port: PortId(0), at: Some(self.now), data: frame };
-        if let Some(Received::Message(message)) = self.nodes[k].handle(self.now, input) {
+        if let Some(Received::Message(message)) = self.nodes[k].handle(self.now, input).received {
             let octets = usize::from(message.octets);
             let payload = match message.place {
                 MessagePlace::Frame(at) => &frame[usize::from(at)..usize::from(at) + octets],

@@ -4,8 +4,8 @@
 pub mod hogs;
 
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest,
-    Output, Payloads, PortId, Received, Settings, UnitRef,
+    ChannelEvent, ChannelId, Destination, Disposition, FrameBuf, FrameVerdict, GateOrder, HostTag, Identity,
+    Input, Node, OpenRequest, Output, Payloads, PortId, Received, Settings, UnitRef,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::bodies::StationState;
@@ -63,6 +63,8 @@ pub struct Rig {
     /// Whether the card is empty as soon as the gate is closed.
     pub card_empties: bool,
     pub settings: Settings,
+    /// Of the newest frame.
+    pub verdict: FrameVerdict,
     /// The challenge that the played stations answer.
     pub answers: u64,
     pub segment_key: Key,
@@ -96,6 +98,7 @@ impl Rig {
             mode_epoch,
             card_empties,
             settings,
+            verdict: FrameVerdict::Taken,
             answers: 0,
             segment_key,
             ring_key,
@@ -252,12 +255,14 @@ impl Rig {
     }
 
     pub fn hear_raw(&mut self, at: Option<Instant>, frame: &[u8]) {
-        let delivery = self.node.handle(self.now, Input::Frame { port: PortId(0), at, data: frame });
+        let input = Input::Frame { port: PortId(0), at, data: frame };
+        let Disposition { verdict, received } = self.node.handle(self.now, input);
+        self.verdict = verdict;
         let fits = |received| match received {
             Received::Fragment(delivery) => usize::from(delivery.offset) < frame.len(),
             Received::Message(message) => usize::from(message.octets) <= frame.len(),
         };
-        assert!(delivery.is_none_or(fits));
+        assert!(received.is_none_or(fits));
         self.drain();
     }
 

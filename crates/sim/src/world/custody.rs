@@ -4,7 +4,7 @@
 
 use super::World;
 use crate::media::{End, Frame};
-use rota_proto::Node;
+use rota_proto::FrameVerdict;
 use rota_wire::{FrameView, Kind, UnitHeader};
 use std::collections::BTreeMap;
 
@@ -88,16 +88,6 @@ fn label(frame: &[u8], ether_type: u16) -> Option<u16> {
     UnitHeader::parse(view.body()).ok().map(|(unit, _)| unit.label)
 }
 
-/// What a node has counted about frames that it did not take.
-pub(super) fn refusals(node: &Node) -> u64 {
-    let counters = node.link().counters();
-    counters.frames_malformed
-        + counters.frames_unproven
-        + counters.frames_replayed
-        + counters.fragments_policed
-        + counters.fragments_unknown
-}
-
 impl World {
     /// The books of fragments.
     pub fn custody(&self) -> &Custody {
@@ -140,18 +130,22 @@ impl World {
     }
 
     /// A node has looked at a frame: it took it for a channel, or `refused` says that it counted why not.
-    pub(super) fn fragment_looked_at(&mut self, host: usize, frame: &[u8], taken: bool, refused: bool) {
+    pub(super) fn fragment_looked_at(
+        &mut self,
+        host: usize,
+        frame: &[u8],
+        taken: bool,
+        verdict: FrameVerdict,
+    ) {
         let Some(flow) = self.custody.flow(frame) else { return };
-        let foreign = self.hosts[host].settings.is_some();
         if taken {
             self.custody.book(flow).delivered += 1;
         } else {
             self.custody.book(flow).ended[End::Refused as usize] += 1;
         }
-        // A host with settings of its own may live on another segment, whose frames it does not count.
-        if !taken && !refused && !foreign {
+        if !taken && verdict == FrameVerdict::Taken {
             let now = self.now();
-            let what = format!("host {host} swallowed a fragment of flow {flow} without counting it");
+            let what = format!("host {host} swallowed a fragment of flow {flow} without a verdict");
             self.findings.add(now, "S10", what);
         }
         self.audit(flow);

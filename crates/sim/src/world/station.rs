@@ -1,12 +1,14 @@
 //! One station's part of an event: taking frames, waking up, and doing what the node says.
 
-use super::custody::refusals;
 use super::{Event, Plant, World};
 use crate::check::{Scope, Seen};
 use crate::faults::{Happened, is_token_for, kind_of};
 use crate::hosts::{INBOX_MAX, Pattern};
 use crate::media::{End, Frame};
-use rota_proto::{ChannelEvent, FrameBuf, GateOrder, Input, ModeName, Node, Output, PortId, Received};
+use rota_proto::{
+    ChannelEvent, Disposition, FrameBuf, FrameVerdict, GateOrder, Input, ModeName, Node, Output, PortId,
+    Received,
+};
 use rota_units::{Instant, Span};
 use rota_wire::Kind;
 use rota_wire::llc::is_llc;
@@ -153,10 +155,9 @@ impl World {
         };
         let now = host.clock.read(self.engine.now());
         let Some(node) = &mut host.node else { return };
-        let refused = refusals(node);
-        let hops = node.link().counters().tokens_accepted;
         let input = Input::Frame { port: PortId(0), at: (!host.stampless).then_some(stamp), data: frame };
-        let delivery = match node.handle(now, input) {
+        let Disposition { verdict, received } = node.handle(now, input);
+        let delivery = match received {
             Some(Received::Fragment(delivery)) => Some(delivery),
             Some(Received::Message(message)) => {
                 self.messages.received += 1;
@@ -165,8 +166,7 @@ impl World {
             }
             None => None,
         };
-        let accepted = node.link().counters().tokens_accepted > hops;
-        let refused = refusals(node) > refused;
+        let accepted = verdict == FrameVerdict::Accepted;
         self.hops += u64::from(accepted);
         // A process that began anew knows no ring: a token sent to it is lost like one sent to the dead.
         let stranger = host.boots > 1 && node.link().mode() != ModeName::Token;
@@ -174,7 +174,7 @@ impl World {
         if self.remembers {
             self.evil.remember(to, frame);
         }
-        self.fragment_looked_at(to, frame, delivery.is_some(), refused);
+        self.fragment_looked_at(to, frame, delivery.is_some(), verdict);
         if let Some(delivery) = delivery {
             let host = &mut self.hosts[to];
             let begin = usize::from(delivery.offset);
