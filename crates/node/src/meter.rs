@@ -2,6 +2,7 @@
 //! is on the wire. A thread of its own asks the kernel a few times a second and leaves numbers behind; the
 //! data thread only loads them.
 
+use nix::errno::Errno;
 use rota_driver::outsiders::{Outsiders, interface_dropped, interface_sent};
 use rota_driver::packet::interface_mtu;
 use rota_proto::HostSigns;
@@ -70,7 +71,16 @@ impl Meter {
     }
 }
 
-/// Asks until the other end of `stop` is gone. Where the kernel does not answer, numbers stay unknown.
+/// The difference from a count at the start. Only if there is one the kernel is asked: each question opens a
+/// file and reads a table of all interfaces.
+fn since(base: Option<(u64, u64)>, now: impl FnOnce() -> Option<(u64, u64)>) -> Option<(u64, u64)> {
+    let (frames_0, octets_0) = base?;
+    let (frames, octets) = now()?;
+    Some((frames.saturating_sub(frames_0), octets.saturating_sub(octets_0)))
+}
+
+/// Asks until the other end of `stop` is gone. Where the kernel does not answer, numbers stay unknown. Of an
+/// interface that it does not know at the start (a device inside the process) it is asked nothing again.
 pub(crate) fn run(
     meter: &Meter,
     (interface, gate): (&str, Option<&str>),
@@ -80,13 +90,14 @@ pub(crate) fn run(
 ) {
     let reader = counters.descriptor().try_clone_to_owned().ok().and_then(|f| CounterReader::open(f).ok());
     let base = interface_sent(interface);
+    let has_mtu = interface_mtu(interface) != Err(Errno::ENODEV);
     let (mut seen, mut known, mut ruled) = (Monitor::default(), Vec::new(), false);
     while stop.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-        if let (Some((frames_0, octets_0)), Some((frames, octets))) = (base, interface_sent(interface)) {
-            meter.sent_frames.store(frames.saturating_sub(frames_0), Ordering::Relaxed);
-            meter.sent_octets.store(octets.saturating_sub(octets_0), Ordering::Relaxed);
+        if let Some((frames, octets)) = since(base, || interface_sent(interface)) {
+            meter.sent_frames.store(frames, Ordering::Relaxed);
+            meter.sent_octets.store(octets, Ordering::Relaxed);
         }
-        if let Ok(mtu) = interface_mtu(interface) {
+        if has_mtu && let Ok(mtu) = interface_mtu(interface) {
             meter.mtu.store(u64::from(mtu), Ordering::Relaxed);
         }
         if let Some(lost) = gate.and_then(interface_dropped) {
@@ -129,4 +140,18 @@ fn members(seen: &Monitor) -> Vec<[u8; 6]> {
         .collect();
     members.sort_unstable();
     members
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of all interfaces was read in each interval, also where nothing was there to subtract.
+    #[test]
+    fn without_a_count_at_the_start_the_kernel_is_not_asked() {
+        assert_eq!(since(None, || panic!("asked")), None);
+        assert_eq!(since(Some((3, 300)), || None), None);
+        assert_eq!(since(Some((3, 300)), || Some((5, 900))), Some((2, 600)));
+        assert_eq!(since(Some((3, 300)), || Some((0, 0))), Some((0, 0)), "a count that began anew");
+    }
 }
