@@ -22,7 +22,8 @@ const PAUSE: Span = Span::from_millis(200);
 
 /// The state of the listener.
 pub(super) struct Entrance {
-    /// A descriptor that is released to accept a program and send it the refusal.
+    /// A descriptor that is released to accept a program and send it the refusal. Another thread may take it
+    /// meanwhile: then there is none until a descriptor is free again.
     reserve: Option<OwnedFd>,
     /// The end of a pause.
     paused: Option<Instant>,
@@ -30,12 +31,24 @@ pub(super) struct Entrance {
 
 impl Entrance {
     pub(super) fn new(listener: &Listener) -> Self {
-        Self { reserve: listener.as_fd().try_clone_to_owned().ok(), paused: None }
+        let mut new = Self { reserve: None, paused: None };
+        new.keep_reserve(listener);
+        new
+    }
+
+    /// Takes the reserved descriptor again if it is lost and one is free. To be called in each turn, after
+    /// sessions have ended, and before a program is let in: that one must not take the last descriptor.
+    fn keep_reserve(&mut self, listener: &impl AsFd) -> bool {
+        if self.reserve.is_none() {
+            self.reserve = listener.as_fd().try_clone_to_owned().ok();
+        }
+        self.reserve.is_some()
     }
 }
 
 impl Control<'_> {
-    /// Ends silent connections and listens again after a pause. When to look next.
+    /// Ends silent connections, takes back the reserved descriptor and listens again after a pause. When to
+    /// look next.
     pub(super) fn attend(&mut self, poller: &Poller, listener: &Listener, now: Instant) -> Instant {
         let mut next = Instant::FAR;
         while let Some(at) = self.sessions.iter().position(|session| silent_until(session) <= now) {
@@ -46,6 +59,7 @@ impl Control<'_> {
             }
             self.bury(poller, at);
         }
+        self.entrance.keep_reserve(listener);
         next = self.sessions.iter().map(silent_until).fold(next, Instant::min);
         if let Some(until) = self.entrance.paused {
             if now < until {
@@ -60,6 +74,7 @@ impl Control<'_> {
 
     pub(super) fn accept(&mut self, poller: &Poller, listener: &Listener) {
         loop {
+            self.entrance.keep_reserve(listener);
             match listener.accept() {
                 Ok(Some(connection)) => self.let_in(poller, connection),
                 Ok(None) => return,
@@ -155,8 +170,7 @@ impl Control<'_> {
                 waits.send_reply(&Reply::Error { sentence, wrong_use: false }, &[]).is_ok()
             })
         });
-        self.entrance.reserve = listener.as_fd().try_clone_to_owned().ok();
-        if told && self.entrance.reserve.is_some() {
+        if self.entrance.keep_reserve(listener) && told {
             return;
         }
         let _ = poller.remove(listener.as_fd());
