@@ -1,10 +1,10 @@
 //! `rota channel`: channels by hand.
 
 use crate::status::connect;
-use rota::{OpenError, OpenRequest, TallyInfo};
+use rota::{ChannelInfo, OpenError, OpenRequest, TallyInfo};
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_units::{BitRate, Span, parse_rate, parse_span};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// One unit each cycle of a 30 Hz segment.
 const PERIOD: &str = "33333333ns";
@@ -156,26 +156,37 @@ fn open(request: &OpenRequest, probe: bool, format: Format) -> Result<Exit, Fail
 fn list(format: Format) -> Result<Exit, Failure> {
     let channels = connect()?.channels()?;
     if format == Format::Json {
-        outln!("{}", rota_answer::json::document(&json!({ "channels": channels })));
+        let entries: Vec<Value> = channels.iter().map(entry).collect();
+        outln!("{}", rota_answer::json::document(&json!({ "channels": entries })));
         return Ok(Exit::Done);
     }
     if channels.is_empty() {
         outln!("no channels; 'rota send' and 'rota channel open' make some");
     }
     for channel in channels {
-        let way = if channel.sending { "to" } else { "from" };
+        let (way, counted) = if channel.sending { ("to", "sent") } else { ("from", "came") };
         let broken = broken(&channel.tally);
         outln!(
-            "{}  {way} {}  service {}  {}  units of {} octets within {}{broken}",
+            "{}  {way} {}  service {}  {}  units of {} octets within {}  {} {counted}{broken}",
             channel.channel,
             channel.peer_name,
             channel.service,
             channel.state,
             channel.contract.unit_octets_max,
-            Span::from_nanos(channel.contract.bound_ns)
+            Span::from_nanos(channel.contract.bound_ns),
+            channel.units
         );
     }
     Ok(Exit::Done)
+}
+
+/// A channel of the list. What this end counts has its own name at each end: a sender's node does not know how
+/// many units came.
+fn entry(channel: &ChannelInfo) -> Value {
+    let mut entry = json!(channel);
+    entry["sent"] = json!(channel.sent());
+    entry["came"] = json!(channel.came());
+    entry
 }
 
 /// The units that broke the promise; nothing where all kept it.

@@ -112,14 +112,21 @@ fn a_lab_prints_the_keys_of_the_page() {
         lab.start(1, &["send", "--to", "n3", "--service", "4", "--video", CLIP, "--frames", "240", "--json"]);
     let counted = common::eventually(common::PATIENCE, || {
         let list = lab.rota(1, &["channel", "list", "--json"]).well().json();
-        (list["channels"][0]["units"].as_u64() > Some(10)).then_some(list)
+        (list["channels"][0]["sent"].as_u64() > Some(10)).then_some(list)
     });
     let list = counted.expect("units that count");
     assert_as_on_the_page("channels", &list);
     let id = list["channels"][0]["channel"].as_str().expect("ids are strings").to_owned();
     let other = lab.rota(3, &["channel", "list", "--json"]).well().json();
     assert_eq!(other["channels"][0]["channel"].as_str(), Some(id.as_str()), "one id at both ends: {other}");
-    assert!(other["channels"][0]["units"].as_u64() > Some(5), "{other}");
+    assert_eq!([&list["channels"][0]["came"], &other["channels"][0]["sent"]], [&Value::Null; 2]);
+    for (list, named) in [(&list, "sent"), (&other, "came")] {
+        let channel = &list["channels"][0];
+        assert!(channel[named].as_u64() > Some(5), "{list}");
+        assert_eq!(channel["units"], channel[named], "the same under the older name");
+    }
+    let text = |k| lab.rota(k, &["channel", "list"]).well().out;
+    assert!(text(1).contains(" sent") && text(3).contains(" came"), "{} {}", text(1), text(3));
     assert_as_on_the_page("status", &lab.rota(2, &["status", "--json"]).well().json());
     assert_as_on_the_page("top", &lab.rota(2, &["top", "--json"]).well().json());
     assert_as_on_the_page("events", &lab.rota(2, &["trace", "show", "--last", "9", "--json"]).well().json());

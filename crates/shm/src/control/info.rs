@@ -116,11 +116,24 @@ pub struct ChannelInfo {
     pub state: String,
     /// What was promised.
     pub contract: ContractInfo,
-    /// Units sent or received so far.
+    /// Units so far: see [`ChannelInfo::sent`] and [`ChannelInfo::came`].
     pub units: u64,
     /// The units that broke the promise, as the receiver's node counted them.
     #[serde(flatten)]
     pub tally: TallyInfo,
+}
+
+impl ChannelInfo {
+    /// On the sender's station: units of which the last frame has left. This node alone counts them, whatever
+    /// becomes of them.
+    pub fn sent(&self) -> Option<u64> {
+        self.sending.then_some(self.units)
+    }
+
+    /// On the receiver's station: units that came whole, without those that the program did not read in time.
+    pub fn came(&self) -> Option<u64> {
+        (!self.sending).then_some(self.units)
+    }
 }
 
 /// Counts of units that broke the promise; at the sender as last reported by its receiver.
