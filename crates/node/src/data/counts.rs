@@ -1,10 +1,8 @@
 //! The counts of a channel on the board that its program reads: they outlive the node there.
 
-use super::Data;
-use crate::gate::Egress;
+use super::rings::Rings;
 use crate::tally::on_board;
-use rota_driver::device::FrameDevice;
-use rota_proto::ChannelId;
+use rota_proto::{ChannelId, Node};
 use rota_shm::ChannelTally;
 use rota_units::{Instant, Span};
 use rota_wire::Tally;
@@ -20,11 +18,11 @@ fn after(told: ChannelTally, known: &ChannelTally) -> ChannelTally {
     ChannelTally { units, ..told }
 }
 
-impl<D: FrameDevice, G: Egress> Data<D, G> {
+impl Rings {
     /// Writes the counts of a channel that goes on.
     pub(super) fn tell_tally(&mut self, channel: ChannelId, tally: Tally) {
         let counts = on_board(tally);
-        if let Some(source) = self.rings.sources.iter().find(|source| source.channel == channel) {
+        if let Some(source) = self.sources.iter().find(|source| source.channel == channel) {
             let board = &source.memory.board;
             board.set_tally(&after(counts, &board.tally()));
         } else if let Some(sink) = self.sinks.iter().find(|sink| sink.channel == channel) {
@@ -33,19 +31,19 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     /// Writes the last counts of a channel, before its program learns of the end.
-    pub(super) fn tell_final_tally(&mut self, at: Instant, channel: ChannelId, tally: Tally) {
-        self.tell_reports(at);
+    pub(super) fn tell_final_tally(&mut self, at: Instant, channel: ChannelId, tally: Tally, node: &Node) {
+        self.tell_reports(at, node);
         self.tell_tally(channel, tally);
     }
 
     /// Writes the units that receivers' stations have reported for monitors since this was done last. If this
     /// node dies, its programs know of them.
-    pub(super) fn tell_reports(&mut self, at: Instant) {
-        let (own, since) = (self.node.link().mac(), self.rings.reported.minus(WAITED_MAX));
-        self.rings.reported = at;
-        for heard in self.node.reports().channels().iter().filter(|heard| heard.at >= since) {
+    pub(super) fn tell_reports(&mut self, at: Instant, node: &Node) {
+        let (own, since) = (node.link().mac(), self.reported.minus(WAITED_MAX));
+        self.reported = at;
+        for heard in node.reports().channels().iter().filter(|heard| heard.at >= since) {
             let channel = heard.said.channel;
-            let to = self.rings.sources.iter_mut().find(|source| source.channel.0 == channel);
+            let to = self.sources.iter_mut().find(|source| source.channel.0 == channel);
             let Some(source) = to.filter(|_| !heard.said.sending) else { continue };
             let reported = source.reported(heard, own);
             let board = &source.memory.board;

@@ -1,17 +1,27 @@
 //! The host's ordinary frames: from the gate to the queue, from the queue to the card. Each that comes in
 //! leaves, waits, or is dropped under a name that says why.
 
-use super::{Data, GATE, HOST_FRAMES_A_TURN, Stopped, system};
+use super::turn::Limits;
+use super::waits::{GATE, Waits};
+use super::{Data, Stopped, system};
 use crate::gate::Egress;
+use crate::pool::Pool;
+use crate::trace::Tracer;
 use rota_driver::clock::now;
 use rota_driver::device::{Backlog, DeviceError, ETHERNET_HEADER, FrameDevice, Transmit};
 use rota_driver::poller::Trigger;
-use rota_proto::{GateOrder, HostTag, Input, PortId};
+use rota_proto::{GateOrder, HostTag, Input, Node, PortId};
 use rota_units::{Instant, Span};
 use rota_wire::host_level;
 
+/// Fewer than those of the wire, because the token may arrive meanwhile.
+const HOST_FRAMES_A_TURN: usize = 16;
+/// Frames of the host that are kept at most, on the fastest links.
+const FRAMES_KEPT_MAX: usize = 16_384;
+/// After the diversion the card is looked at so often.
+const BACKLOG_AGAIN: Span = Span::from_micros(500);
 /// Octets that a VLAN tag adds to a frame.
-pub(super) const VLAN_TAG: usize = 4;
+const VLAN_TAG: usize = 4;
 /// While the gate is to open it is looked at so often.
 const OPENING_AGAIN: Span = Span::from_micros(50);
 /// A host that has sent nothing for so long is between two bursts: none of its frames is on its way through
@@ -61,15 +71,166 @@ impl HostFrames {
 
 /// The machine lets traffic flow, and the gate opens at the host's next pause.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct GateOpening {
+struct GateOpening {
     until: Instant,
     heard: Instant,
 }
 
-impl GateOpening {
-    /// When to look again.
-    pub(super) fn again(now: Instant) -> Instant {
-        now + OPENING_AGAIN
+/// What became of a look at the gate.
+enum Read {
+    Nothing,
+    /// A frame was dropped.
+    Dropped,
+    /// A frame is kept under that tag.
+    Kept {
+        tag: HostTag,
+        octets: u16,
+        level: u8,
+    },
+}
+
+/// The way of the host's frames, from the gate to the card.
+pub(super) struct HostWay<G> {
+    pub(super) gate: G,
+    gate_watched: bool,
+    /// The host's frames come to this node.
+    pub(super) diverted: bool,
+    /// The machine waits until the frames that left before the diversion have left the card too.
+    card_wanted: bool,
+    opening: Option<GateOpening>,
+    pool: Pool,
+    counts: HostFrames,
+    /// One frame of the host, and one octet more.
+    buffer: Box<[u8]>,
+}
+
+impl<G: Egress> HostWay<G> {
+    /// One place for each frame that the machine's queue can hold, and some for those on their way.
+    pub(super) fn new(gate: G, node: &Node, mtu: u16) -> Self {
+        let (room, frames) = node.link().queue_room();
+        let frames = frames.clamp(64, FRAMES_KEPT_MAX);
+        let longest = longest(mtu);
+        Self {
+            gate,
+            gate_watched: false,
+            diverted: false,
+            card_wanted: false,
+            opening: None,
+            pool: Pool::new(frames, room.get(), longest),
+            counts: HostFrames::default(),
+            buffer: vec![0; longest + 1].into_boxed_slice(),
+        }
+    }
+
+    /// Takes one frame from the gate, if there is one.
+    fn read(&mut self, at: Instant, tracer: &mut Tracer) -> Read {
+        let Some(octets) = self.gate.recv(&mut self.buffer) else { return Read::Nothing };
+        if let Some(opening) = &mut self.opening {
+            opening.heard = at;
+        }
+        self.counts.taken += 1;
+        // One octet more than the longest frame is read, so that a longer one is seen to be one.
+        let frame = &self.buffer[..octets.min(self.buffer.len())];
+        let longest = self.buffer.len() - 1 - if is_tagged(frame) { 0 } else { VLAN_TAG };
+        if octets < ETHERNET_HEADER {
+            self.counts.malformed += 1;
+            return Read::Dropped;
+        }
+        if octets > longest {
+            self.counts.too_long += 1;
+            return Read::Dropped;
+        }
+        let level = host_level(frame);
+        let Some(tag) = self.pool.put(frame) else {
+            self.counts.pool += 1;
+            tracer.dropped(at, frame);
+            return Read::Dropped;
+        };
+        Read::Kept { tag, octets: octets as u16, level }
+    }
+
+    /// Does what the machine orders.
+    pub(super) fn order_gate(&mut self, order: GateOrder, waits: &Waits) -> Result<(), Stopped> {
+        match order {
+            GateOrder::Divert => {
+                self.opening = None;
+                if !self.diverted {
+                    self.gate.divert().map_err(Stopped::Gate)?;
+                    self.diverted = true;
+                }
+                if !self.gate_watched
+                    && let Some(fd) = self.gate.wait_fd()
+                {
+                    let added = waits.all.add(fd, GATE, Trigger::Level);
+                    added.map_err(system("the gate cannot be waited on"))?;
+                    self.gate_watched = true;
+                }
+                self.card_wanted = true;
+            }
+            GateOrder::Pass => {
+                self.card_wanted = false;
+                let at = now();
+                self.opening = self.diverted.then_some(GateOpening { until: at + QUIET_WITHIN, heard: at });
+            }
+        }
+        Ok(())
+    }
+
+    /// From now on the host's frames do not come to this node.
+    fn pass(&mut self) -> Result<(), Stopped> {
+        self.gate.pass().map_err(Stopped::Gate)?;
+        (self.diverted, self.opening) = (false, None);
+        Ok(())
+    }
+
+    /// After the diversion: have the frames that left before it also left the card?
+    pub(super) fn look_at_card<D: FrameDevice>(&mut self, at: Instant, device: &mut D, node: &mut Node) {
+        if self.card_wanted && matches!(device.backlog(), Backlog::Empty { .. }) {
+            self.card_wanted = false;
+            node.handle(at, Input::CardEmpty { port: PortId(0) });
+        }
+    }
+
+    /// When to look at the card or at the gate again.
+    pub(super) fn due(&self) -> Instant {
+        let card = if self.card_wanted { now() + BACKLOG_AGAIN } else { Instant::FAR };
+        let gate = self.opening.map_or(Instant::FAR, |_| now() + OPENING_AGAIN);
+        card.min(gate)
+    }
+
+    /// Hands a frame to the card.
+    pub(super) fn transmit<D: FrameDevice>(
+        &mut self,
+        at: Instant,
+        tag: HostTag,
+        device: &mut D,
+        tracer: &mut Tracer,
+    ) -> Result<(), Stopped> {
+        let sent = device.transmit(self.pool.frame(tag));
+        tracer.sent(at, self.pool.frame(tag), matches!(sent, Ok(Transmit::Sent)));
+        self.pool.give_back(tag);
+        *match sent {
+            Ok(Transmit::Sent) => &mut self.counts.left,
+            Ok(Transmit::NoRoom) => &mut self.counts.no_room,
+            Err(DeviceError::Gone) => return Err(Stopped::Device(DeviceError::Gone)),
+            Err(DeviceError::LinkDown) => &mut self.counts.link_down,
+            Err(DeviceError::FrameTooLong { .. }) => &mut self.counts.too_long,
+            Err(DeviceError::FrameTooShort { .. }) => &mut self.counts.malformed,
+            Err(DeviceError::Truncated { .. } | DeviceError::Os { .. }) => &mut self.counts.failed,
+        } += 1;
+        Ok(())
+    }
+
+    /// The machine had no room for a frame.
+    pub(super) fn drop(&mut self, at: Instant, tag: HostTag, tracer: &mut Tracer) {
+        self.counts.refused += 1;
+        tracer.dropped(at, self.pool.frame(tag));
+        self.pool.give_back(tag);
+    }
+
+    /// Frames that the card has taken so far.
+    pub(super) fn left(&self) -> u64 {
+        self.counts.left
     }
 }
 
@@ -88,66 +249,23 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// One frame, if there is one.
     fn take_host_frame(&mut self, at: Instant) -> Result<bool, Stopped> {
-        let Some(octets) = self.gate.recv(&mut self.host_buffer) else { return Ok(false) };
-        if let Some(opening) = &mut self.opening {
-            opening.heard = at;
+        match self.host.read(at, &mut self.told.tracer) {
+            Read::Nothing => return Ok(false),
+            Read::Dropped => {}
+            Read::Kept { tag, octets, level } => {
+                self.node.handle(at, Input::HostFrame { port: PortId(0), tag, octets, level });
+                self.drain()?;
+            }
         }
-        self.host.taken += 1;
-        // One octet more than the longest frame is read, so that a longer one is seen to be one.
-        let frame = &self.host_buffer[..octets.min(self.host_buffer.len())];
-        let longest = self.host_buffer.len() - 1 - if is_tagged(frame) { 0 } else { VLAN_TAG };
-        if octets < ETHERNET_HEADER {
-            self.host.malformed += 1;
-            return Ok(true);
-        }
-        if octets > longest {
-            self.host.too_long += 1;
-            return Ok(true);
-        }
-        let level = host_level(frame);
-        let Some(tag) = self.pool.put(frame) else {
-            self.host.pool += 1;
-            self.tracer.dropped(at, frame);
-            return Ok(true);
-        };
-        self.node.handle(at, Input::HostFrame { port: PortId(0), tag, octets: octets as u16, level });
-        self.drain()?;
         Ok(true)
-    }
-
-    pub(super) fn order_gate(&mut self, order: GateOrder) -> Result<(), Stopped> {
-        match order {
-            GateOrder::Divert => {
-                self.opening = None;
-                if !self.diverted {
-                    self.gate.divert().map_err(Stopped::Gate)?;
-                    self.diverted = true;
-                }
-                if !self.gate_watched
-                    && let Some(fd) = self.gate.wait_fd()
-                {
-                    self.poller
-                        .add(fd, GATE, Trigger::Level)
-                        .map_err(system("the gate cannot be waited on"))?;
-                    self.gate_watched = true;
-                }
-                self.card_wanted = true;
-            }
-            GateOrder::Pass => {
-                self.card_wanted = false;
-                let at = now();
-                self.opening = self.diverted.then_some(GateOpening { until: at + QUIET_WITHIN, heard: at });
-            }
-        }
-        Ok(())
     }
 
     /// Opens the gate as soon as no frame can overtake another: the diverted frames have left, and the host
     /// pauses.
     pub(super) fn open_gate(&mut self) -> Result<(), Stopped> {
-        let Some(opening) = self.opening else { return Ok(()) };
+        let Some(opening) = self.host.opening else { return Ok(()) };
         // Frames that were read and not sent yet go first.
-        if self.has_more {
+        if self.work.has_more {
             return Ok(());
         }
         let at = now();
@@ -155,10 +273,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         if at < opening.until && (self.take_host_frame(at)? || at.since(opening.heard) < QUIET) {
             return Ok(());
         }
-        self.gate.pass().map_err(Stopped::Gate)?;
-        (self.diverted, self.opening) = (false, None);
+        self.host.pass()?;
         // Frames read now must leave in this turn without a limit: later frames do not pass through the gate.
-        (self.turn_frames, self.turn_until) = (u64::MAX, Instant::FAR);
+        self.work.limits = Limits::NONE;
         for _ in 0..IN_THE_GATE {
             if !self.take_host_frame(now())? {
                 break;
@@ -168,43 +285,19 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         Ok(())
     }
 
-    /// After the diversion: have the frames that left before it also left the card?
-    pub(super) fn look_at_card(&mut self, at: Instant) {
-        if self.card_wanted && matches!(self.device.backlog(), Backlog::Empty { .. }) {
-            self.card_wanted = false;
-            self.node.handle(at, Input::CardEmpty { port: PortId(0) });
-        }
-    }
-
-    pub(super) fn transmit_host(&mut self, at: Instant, tag: HostTag) -> Result<(), Stopped> {
-        let sent = self.device.transmit(self.pool.frame(tag));
-        self.tracer.sent(at, self.pool.frame(tag), matches!(sent, Ok(Transmit::Sent)));
-        self.pool.give_back(tag);
-        *match sent {
-            Ok(Transmit::Sent) => &mut self.host.left,
-            Ok(Transmit::NoRoom) => &mut self.host.no_room,
-            Err(DeviceError::Gone) => return Err(Stopped::Device(DeviceError::Gone)),
-            Err(DeviceError::LinkDown) => &mut self.host.link_down,
-            Err(DeviceError::FrameTooLong { .. }) => &mut self.host.too_long,
-            Err(DeviceError::FrameTooShort { .. }) => &mut self.host.malformed,
-            Err(DeviceError::Truncated { .. } | DeviceError::Os { .. }) => &mut self.host.failed,
-        } += 1;
-        Ok(())
-    }
-
-    pub(super) fn drop_host(&mut self, at: Instant, tag: HostTag) {
-        self.host.refused += 1;
-        self.tracer.dropped(at, self.pool.frame(tag));
-        self.pool.give_back(tag);
-    }
-
     /// Counts of the host's frames so far.
     pub(super) fn host_frames(&self) -> HostFrames {
-        HostFrames { waiting: self.pool.used() as u64, gate: self.published.gate_lost(), ..self.host }
+        let HostWay { pool, counts, .. } = &self.host;
+        HostFrames { waiting: pool.used() as u64, gate: self.told.published.gate_lost(), ..*counts }
     }
 }
 
+/// The longest frame of a host, with a VLAN tag, on an interface of that MTU.
+pub(super) fn longest(mtu: u16) -> usize {
+    usize::from(mtu) + ETHERNET_HEADER + VLAN_TAG
+}
+
 /// Whether a frame has a VLAN tag, which the MTU does not count.
-pub(super) fn is_tagged(frame: &[u8]) -> bool {
+fn is_tagged(frame: &[u8]) -> bool {
     matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]))
 }

@@ -1,45 +1,39 @@
 //! Limits the time that the data thread spends on frames of strangers.
 
-use super::{Data, Stopped};
-use crate::gate::Egress;
+use super::Stopped;
+use super::wire::Wire;
 use rota_driver::device::FrameDevice;
 use rota_proto::Node;
 use rota_units::Instant;
 use rota_wire::MacAddr;
 
-impl<D: FrameDevice, G: Egress> Data<D, G> {
-    /// Number of frames without valid content so far: unproven, malformed or replayed.
-    pub(super) fn unproven(&self) -> u64 {
-        let counters = self.node.link().counters();
-        counters.frames_unproven + counters.frames_malformed + counters.frames_replayed
-    }
-
+impl<D: FrameDevice> Wire<D> {
     /// Counts a frame without valid content. If a source sends many, the kernel drops its later frames. If
     /// all sources together send too many, the kernel drops the frames of all strangers.
-    pub(super) fn note_unproven(&mut self, now: Instant, frame: &[u8]) -> Result<(), Stopped> {
+    pub(super) fn note_unproven(&mut self, now: Instant, frame: &[u8], node: &Node) -> Result<(), Stopped> {
         let Some(source) = frame.get(6..12).and_then(|octets| octets.try_into().ok()).map(MacAddr) else {
             return Ok(());
         };
-        let station = self.node.link().member_at(source).map(|member| member.incarnation);
+        let station = node.link().member_at(source).map(|member| member.incarnation);
         if self.garbage.count(now, source, station) {
-            self.shut_door()?;
+            self.shut_door(node)?;
         }
         Ok(())
     }
 
     /// Accepts sources again whose time is over, and new stations at once.
-    pub(super) fn hear_again(&mut self, now: Instant) -> Result<(), Stopped> {
+    pub(super) fn hear_again(&mut self, now: Instant, node: &Node) -> Result<(), Stopped> {
         if self.garbage.is_quiet() {
             return Ok(());
         }
-        if self.garbage.release(now) || self.garbage.is_stale(known(&self.node)) {
-            self.shut_door()?;
+        if self.garbage.release(now) || self.garbage.is_stale(known(node)) {
+            self.shut_door(node)?;
         }
         Ok(())
     }
 
-    fn shut_door(&mut self) -> Result<(), Stopped> {
-        let (sources, known) = self.garbage.door(known(&self.node));
+    fn shut_door(&mut self, node: &Node) -> Result<(), Stopped> {
+        let (sources, known) = self.garbage.door(known(node));
         self.device.shut_out(sources, known).map_err(Stopped::Device)
     }
 }

@@ -5,20 +5,24 @@ mod ease;
 mod host;
 mod sinks;
 
+use super::commands::{COMMANDS_A_TURN, listen, meant, open};
+use super::turn::{FRAMES_OUT_A_TURN, Leaving};
 use super::*;
-use crate::commands::{Remains, SocketMemory, SourceMemory, Wiring};
+use crate::commands::{Command, Note, Opening, Remains, SocketMemory, SourceMemory, Wiring};
+use crate::counters;
 use crate::gate::NoGate;
-use rota_driver::device::{Backlog, Evidence, Received as FromDevice};
-use rota_proto::{HeardChannel, Settings, UnitFate};
+use rota_driver::device::{Backlog, Evidence, Received as FromDevice, Transmit};
+use rota_driver::poller::Trigger;
+use rota_proto::{ChannelEvent, ChannelId, HeardChannel, Listener, Settings, UnitFate};
 use rota_shm::control::ControlName;
 use rota_shm::layout::TRACE_SNAP_OCTETS;
 use rota_shm::{
     ClientSocket, ClientSource, MessageRoute, NodeSocket, NodeSource, SocketShape, SourceShape, TraceReader,
     TraceVerdict, open_socket, open_source,
 };
-use rota_units::{BitRate, Octets};
+use rota_units::{BitRate, Octets, Span};
 use rota_wire::ChannelReport;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// Takes everything, unless it is full, and hears nothing.
 #[derive(Default)]
@@ -113,7 +117,7 @@ fn program(data: &mut Data<Sink, NoGate>, socket: u8, token: u64, messages: u16)
     let files = files.iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
     let program = open_socket(files).expect("the client's side");
     memory.mapped().expect("sealed");
-    assert!(data.poller.add(memory.doorbell.as_fd(), token, Trigger::Edge).is_ok());
+    assert!(data.waits.all.add(memory.doorbell.as_fd(), token, Trigger::Edge).is_ok());
     data.rings.sockets.attach(socket, token, SocketMemory::new(memory, token, None));
     data.node.llc_open(socket);
     program
@@ -183,7 +187,7 @@ fn the_memory_of_a_socket_that_cannot_be_watched_goes_to_the_control_thread() {
     let memory = NodeSocket::create(shape).expect("memory");
     let charge = ledger.charge(0, 4_096).expect("room");
     // The kernel watches nothing twice.
-    data.poller.add(memory.doorbell.as_fd(), SOCKET, Trigger::Edge).expect("once");
+    data.waits.all.add(memory.doorbell.as_fd(), SOCKET, Trigger::Edge).expect("once");
     data.attach_socket(7, 2, SocketMemory::new(memory, 7, Some(charge)));
     let notes: Vec<Note> = std::iter::from_fn(|| control.heard()).collect();
     let last = &notes[notes.len() - 2..];
@@ -209,14 +213,21 @@ fn what_programs_hand_over_is_sent_in_turns_and_not_all_at_once() {
     for _ in 0..64 {
         program.messages.try_write_to(&[7; 16_000], Instant::ZERO, route.pack()).expect("room");
     }
-    let before = data.own_frames;
+    let before = data.wire.own_frames;
     let mut turns = 0;
-    while data.own_frames < before + 64 * 11 {
-        let sent = data.own_frames;
+    while data.wire.own_frames < before + 64 * 11 {
+        let sent = data.wire.own_frames;
         data.begin_turn(now());
         assert!(data.look_at_rings(now(), &[SOCKET]).is_ok() && data.drain().is_ok());
-        assert!(data.own_frames - sent <= FRAMES_OUT_A_TURN as u64, "in one go: {}", data.own_frames - sent);
-        assert!(data.due() == Instant::ZERO || data.own_frames == before + 64 * 11, "the rest is not left");
+        assert!(
+            data.wire.own_frames - sent <= FRAMES_OUT_A_TURN as u64,
+            "in one go: {}",
+            data.wire.own_frames - sent
+        );
+        assert!(
+            data.due() == Instant::ZERO || data.wire.own_frames == before + 64 * 11,
+            "the rest is not left"
+        );
         turns += 1;
     }
     assert!(turns >= 10, "{turns}");

@@ -4,12 +4,10 @@
 //! time after which no frame is sent. The remaining work waits for the next turn, which looks at the device
 //! first, and which waits a moment where the work is not for the wire. Another thread unmaps memory.
 
-use super::ease::PAUSE;
-use super::host::GateOpening;
-use super::{
-    BACKLOG_AGAIN, COMMANDS, DEVICE, DOORBELL, Data, FRAMES_OUT_A_TURN, GATE, LEAVE_WAIT, LLC, Measured,
-    READY_MAX, Stopped, behind, system, view,
-};
+use super::ease::{Ease, PAUSE};
+use super::measures::Measured;
+use super::waits::{COMMANDS, DEVICE, DOORBELL, GATE, LLC, READY_MAX};
+use super::{Data, Stopped, behind, system};
 use crate::commands::Note;
 use crate::gate::Egress;
 use rota_driver::clock::now;
@@ -19,6 +17,68 @@ use rota_wire::MacAddr;
 
 /// After this time a turn sends no more frames: the next turn looks at the device and the token first.
 const TURN_WORK: Span = Span::from_micros(200);
+/// Frames that are sent before the turn goes on: programs may have handed over thousands of frames, and the
+/// token's own, which may have come meanwhile, must not wait for all of them.
+pub(super) const FRAMES_OUT_A_TURN: usize = 64;
+/// A node that leaves goes on for so long.
+const LEAVE_WAIT: Span = Span::from_millis(150);
+
+/// How much a turn may still send.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Frames of ours handed to the device by then, of all turns.
+    frames: u64,
+    until: Instant,
+}
+
+impl Limits {
+    pub(super) const NONE: Self = Self { frames: u64::MAX, until: Instant::FAR };
+}
+
+/// The node ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaving {
+    until: Instant,
+    /// The interface's MTU, if the node ends because it is another one.
+    mtu: Option<u16>,
+}
+
+impl Leaving {
+    #[cfg(test)]
+    pub(super) fn at(until: Instant) -> Self {
+        Self { until, mtu: None }
+    }
+}
+
+/// The work of a turn: how much of it there may be, and what is left of it.
+pub(super) struct Work {
+    pub(super) limits: Limits,
+    /// The machines have more to send than one turn does.
+    pub(super) has_more: bool,
+    /// The control thread has sent more commands than one turn takes.
+    pub(super) has_commands: bool,
+    pub(super) ease: Ease,
+    pub(super) leaving: Option<Leaving>,
+}
+
+impl Work {
+    pub(super) fn new() -> Self {
+        let (limits, ease) = (Limits::NONE, Ease::default());
+        Self { limits, has_more: false, has_commands: false, ease, leaving: None }
+    }
+
+    /// True if the turn may send no more: so many frames of ours were handed to the device by now.
+    pub(super) fn is_done(&mut self, own_frames: u64, at: Instant) -> bool {
+        self.has_more = own_frames >= self.limits.frames || at >= self.limits.until;
+        self.has_more
+    }
+
+    /// The node ends soon: it was told to, or the interface has another MTU.
+    pub(super) fn leave(&mut self, at: Instant, mtu: Option<u16>) {
+        let mtu = mtu.or(self.leaving.and_then(|leaving| leaving.mtu));
+        self.leaving = Some(Leaving { until: at + LEAVE_WAIT, mtu });
+    }
+}
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn turns(&mut self) -> Result<(), Stopped> {
@@ -26,8 +86,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         while let Some(turned) = self.turn(at)? {
             at = turned;
         }
-        let was = self.device.mtu();
-        self.mtu_changed.map_or(Ok(()), |is| Err(Stopped::Mtu { was, is }))
+        let was = self.wire.device.mtu();
+        let is = self.work.leaving.and_then(|leaving| leaving.mtu);
+        is.map_or(Ok(()), |is| Err(Stopped::Mtu { was, is }))
     }
 
     /// One turn: a look at the device, and a bounded amount of other work. `at` is the end of the turn
@@ -39,29 +100,29 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let mut ready = [0; READY_MAX];
         let mut count = 0;
         for (place, event) in
-            ready.iter_mut().zip(self.poller.wait_from(armed, due).map_err(system("epoll"))?)
+            ready.iter_mut().zip(self.waits.all.wait_from(armed, due).map_err(system("epoll"))?)
         {
             *place = event.token;
             count += 1;
         }
         let ready = &ready[..count];
         let woke = now();
-        self.ease.waited(armed, woke);
-        self.ease.heard(ready.iter().any(|token| *token >= DOORBELL));
+        self.work.ease.waited(armed, woke);
+        self.work.ease.heard(ready.iter().any(|token| *token >= DOORBELL));
         // Only a timer that was set for later can be late; one that was due already says nothing.
         if due > armed && due < woke {
-            self.stalls.on_timer(due, woke);
+            self.measures.stalls.on_timer(due, woke);
         }
         self.begin_turn(woke);
-        self.hear_again(woke)?;
+        self.wire.hear_again(woke, &self.node)?;
         // The token first: other ready work can wait for it, but the ring must not wait for that work. A
         // process that was stopped wakes without being told of the frames that wait.
         if ready.contains(&DEVICE) || behind::overslept(due.max(armed), woke) {
             self.receive()?;
         } else {
-            self.behind.read_all();
+            self.wire.behind.read_all();
         }
-        if self.has_commands || ready.contains(&COMMANDS) {
+        if self.work.has_commands || ready.contains(&COMMANDS) {
             self.commands(woke)?;
         }
         for token in ready {
@@ -71,47 +132,48 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 _ => {}
             }
         }
-        self.llc_streams = ready.contains(&LLC);
+        self.wire.llc_streams = ready.contains(&LLC);
         self.look_at_rings(woke, ready)?;
         self.rings.looked = at;
-        self.look_at_card(woke);
+        self.host.look_at_card(woke, &mut self.wire.device, &mut self.node);
         self.open_gate()?;
-        if self.node.deadline() <= woke && self.behind.may_judge() {
+        if self.node.deadline() <= woke && self.wire.behind.may_judge() {
             self.node.handle_deadline(woke);
         }
-        self.wake_receivers();
-        self.wills.renew(&self.node);
+        self.rings.wake_receivers(&mut self.node);
+        self.told.wills.renew(&self.node);
         let turned = self.end_turn(woke);
-        Ok(self.leaving.is_none_or(|until| woke < until).then_some(turned))
+        Ok(self.work.leaving.is_none_or(|leaving| woke < leaving.until).then_some(turned))
     }
 
     pub(super) fn begin_turn(&mut self, at: Instant) {
-        self.turn_frames = self.own_frames + FRAMES_OUT_A_TURN as u64;
-        self.turn_until = at + TURN_WORK;
-        self.ease.begin_turn(self.frames_left());
+        let frames = self.wire.own_frames + FRAMES_OUT_A_TURN as u64;
+        self.work.limits = Limits { frames, until: at + TURN_WORK };
+        self.work.ease.begin_turn(self.frames_left());
     }
 
     /// Notes what the turn took. Returns its end.
     fn end_turn(&mut self, woke: Instant) -> Instant {
         let turned = now();
-        self.measured.turn_longest = self.measured.turn_longest.max(turned.since(woke));
+        let counts = &mut self.measures.counts;
+        counts.turn_longest = counts.turn_longest.max(turned.since(woke));
         // A turn takes microseconds: one of more than a millisecond was taken off its CPU.
-        self.stalls.on_timer(woke, turned);
-        self.announce_stall(turned);
-        self.measured.turns += 1;
-        self.tracer.turn(turned, &self.node, &self.stalls);
-        while let Some(event) = self.tracer.incident(turned) {
+        self.measures.stalls.on_timer(woke, turned);
+        self.measures.announce_stall(turned, &mut self.node);
+        self.measures.counts.turns += 1;
+        self.told.tracer.turn(turned, &self.node, &self.measures.stalls);
+        while let Some(event) = self.told.tracer.incident(turned) {
             self.control.say(Note::Incident { event });
         }
-        if self.published.is_due(turned) {
+        if self.told.published.is_due(turned) {
             self.look_at_mtu(turned);
-            self.measured.refused = self.control.refusals().read();
+            self.measures.counts.refused = self.control.refusals().read();
             let host = self.host_frames();
-            let Self { node, device, measured, own_frames, stalls, published, .. } = self;
-            let mac = MacAddr(device.mac());
-            published.publish(turned, node, mac, |node| view(node, measured, host, *own_frames, stalls));
-            self.tell_reports(turned);
-            self.state_left_out();
+            let Self { node, wire, measures, told, .. } = self;
+            let (mac, own_frames) = (MacAddr(wire.device.mac()), wire.own_frames);
+            told.published.publish(turned, node, mac, |node| measures.view(node, host, own_frames));
+            self.rings.tell_reports(turned, &self.node);
+            self.rings.state_left_out(&mut self.node);
             return now();
         }
         turned
@@ -120,11 +182,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// With another MTU this station is another one to its segment: it leaves in good order, and its node
     /// ends with the reason.
     fn look_at_mtu(&mut self, at: Instant) {
-        let other = self.published.mtu().filter(|mtu| *mtu != self.device.mtu());
-        if self.leaving.is_none() && other.is_some() {
-            self.mtu_changed = other;
+        let other = self.told.published.mtu().filter(|mtu| *mtu != self.wire.device.mtu());
+        if self.work.leaving.is_none() && other.is_some() {
             self.node.leave(at);
-            self.leaving = Some(at + LEAVE_WAIT);
+            self.work.leave(at, other);
         }
     }
 
@@ -132,39 +193,38 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// Returns the end of the wait, or `at` if there was none.
     pub(super) fn pause(&mut self, at: Instant) -> Result<Instant, Stopped> {
         let serves = self.rings.sockets.has_more();
-        let is_due =
-            self.ease.owes(at, serves) || self.ease.sent_nothing(self.frames_left(), self.leaves_work());
+        let is_due = self.work.ease.owes(at, serves)
+            || self.work.ease.sent_nothing(self.frames_left(), self.leaves_work());
         if !is_due || self.node.link().holds_token(at) {
             return Ok(at);
         }
         let until = self.node.deadline().min(at + PAUSE);
-        let _frames = self.wire.wait_from(at, until).map_err(system("epoll"))?;
+        let _frames = self.waits.wire.wait_from(at, until).map_err(system("epoll"))?;
         let woke = now();
-        self.ease.waited(at, woke);
+        self.work.ease.waited(at, woke);
         #[cfg(test)]
         {
-            self.ease.pauses += 1;
+            self.work.ease.pauses += 1;
         }
         Ok(woke)
     }
 
     /// Frames of this station and of its host that the card has taken so far.
     pub(super) fn frames_left(&self) -> u64 {
-        let Measured { no_room, send_failed, .. } = self.measured;
-        self.own_frames.saturating_sub(no_room + send_failed) + self.host.left
+        let Measured { no_room, send_failed, .. } = self.measures.counts;
+        self.wire.own_frames.saturating_sub(no_room + send_failed) + self.host.left()
     }
 
     /// True if the machines or the sockets have work that the turn had no time for.
     fn leaves_work(&self) -> bool {
-        self.has_more || self.rings.sockets.has_more()
+        self.work.has_more || self.rings.sockets.has_more()
     }
 
     pub(super) fn due(&self) -> Instant {
-        if self.has_commands || self.leaves_work() {
+        if self.work.has_commands || self.leaves_work() {
             return Instant::ZERO;
         }
-        let card = if self.card_wanted { now() + BACKLOG_AGAIN } else { Instant::FAR };
-        let gate = self.opening.map_or(Instant::FAR, |_| GateOpening::again(now()));
-        self.node.deadline().min(card).min(gate).min(self.leaving.unwrap_or(Instant::FAR))
+        let end = self.work.leaving.map_or(Instant::FAR, |leaving| leaving.until);
+        self.node.deadline().min(self.host.due()).min(end)
     }
 }

@@ -1,11 +1,13 @@
 //! Units from programs: their numbers on the wire, and what became of each.
 
 use super::Data;
+use super::rings::Rings;
 use crate::commands::{Note, SourceMemory};
 use crate::gate::Egress;
+use crate::trace::Tracer;
 use rota_driver::clock::now;
 use rota_driver::device::FrameDevice;
-use rota_proto::{ChannelId, HeardChannel, Input, Stated, UnitFate};
+use rota_proto::{ChannelId, HeardChannel, Input, Node, Stated, UnitFate};
 use rota_shm::{ChannelCounter, SlotMark, UnitRef};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
@@ -145,6 +147,52 @@ impl Source {
     }
 }
 
+impl Rings {
+    /// Tells the machine all units that a program has handed over or left out: its channel is about to end.
+    pub(super) fn state_units(
+        &mut self,
+        at: Instant,
+        channel: ChannelId,
+        node: &mut Node,
+        tracer: &mut Tracer,
+    ) {
+        let Some(source) = self.sources.iter().find(|source| source.channel == channel) else {
+            return;
+        };
+        let stated = source.stated();
+        node.state_units(channel, stated);
+        self.trace_untold(at, channel, stated, tracer);
+    }
+
+    /// Notes the units that the program left out since the last unit of the ring.
+    pub(super) fn trace_untold(
+        &mut self,
+        at: Instant,
+        channel: ChannelId,
+        stated: Stated,
+        tracer: &mut Tracer,
+    ) {
+        let mut sources = self.sources.iter_mut();
+        let Some(source) = sources.find(|source| source.channel == channel) else { return };
+        let untold = source.numbers.untold(stated.left_out);
+        if untold > 0 {
+            tracer.left_out(at, channel, stated.units.saturating_sub(untold), untold);
+        }
+    }
+
+    /// States the units of all channels that have left out some since it was last stated. Where no slot comes
+    /// no unit is taken from a ring, and its program goes on to leave out units.
+    pub(super) fn state_left_out(&mut self, node: &mut Node) {
+        for source in &mut self.sources {
+            let stated = source.stated();
+            if stated.left_out > source.left_out_stated {
+                source.left_out_stated = stated.left_out;
+                node.state_units(source.channel, stated);
+            }
+        }
+    }
+}
+
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// Offers the machine the oldest unit of a ring.
     pub(super) fn offer(&mut self, at: Instant, index: usize) {
@@ -162,7 +210,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 // Until the ring was last looked at the program had not handed it over.
                 let late = if source.is_empty { self.rings.looked.since(schedule) } else { Span::ZERO };
                 source.is_empty = false;
-                self.tracer.handed_over(channel, number, late);
+                self.told.tracer.handed_over(channel, number, late);
                 let described = rota_proto::UnitRef {
                     number,
                     octets: unit.octets,
@@ -171,7 +219,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 };
                 source.offered = Some(Offered { unit, number });
                 if left_out > 0 {
-                    self.tracer.left_out(at, channel, own.saturating_sub(left_out), left_out);
+                    self.told.tracer.left_out(at, channel, own.saturating_sub(left_out), left_out);
                 }
                 // An end that the machine finds itself counts the units that wait, too.
                 self.node.state_units(channel, stated);
@@ -186,39 +234,16 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     fn end_hostile(&mut self, at: Instant, channel: ChannelId, why: &str) {
         self.control.say(Note::Hostile { channel, why: why.to_owned() });
         self.node.abort(at, channel);
-        self.forget(channel);
+        self.rings.forget(channel, &self.waits, &self.control);
     }
 
-    /// Tells the machine all units that a program has handed over or left out: its channel is about to end.
-    pub(super) fn state_units(&mut self, at: Instant, channel: ChannelId) {
-        let Some(source) = self.rings.sources.iter().find(|source| source.channel == channel) else {
-            return;
-        };
-        let stated = source.stated();
-        self.node.state_units(channel, stated);
-        self.trace_untold(at, channel, stated);
-    }
-
-    /// Notes the units that the program left out since the last unit of the ring.
-    pub(super) fn trace_untold(&mut self, at: Instant, channel: ChannelId, stated: Stated) {
-        let mut sources = self.rings.sources.iter_mut();
-        let Some(source) = sources.find(|source| source.channel == channel) else { return };
-        let untold = source.numbers.untold(stated.left_out);
-        if untold > 0 {
-            self.tracer.left_out(at, channel, stated.units.saturating_sub(untold), untold);
-        }
-    }
-
-    /// States the units of all channels that have left out some since it was last stated. Where no slot comes
-    /// no unit is taken from a ring, and its program goes on to leave out units.
-    pub(super) fn state_left_out(&mut self) {
-        for source in &mut self.rings.sources {
-            let stated = source.stated();
-            if stated.left_out > source.left_out_stated {
-                source.left_out_stated = stated.left_out;
-                self.node.state_units(source.channel, stated);
-            }
-        }
+    /// The program of a channel is gone, at either end.
+    pub(super) fn abort(&mut self, at: Instant, channel: ChannelId) {
+        let tracer = &mut self.told.tracer;
+        self.rings.state_units(at, channel, &mut self.node, tracer);
+        self.rings.abandon(channel, &mut self.node, tracer);
+        self.node.abort(at, channel);
+        self.rings.forget(channel, &self.waits, &self.control);
     }
 
     /// A slot of a channel is over.

@@ -15,7 +15,7 @@ fn home(socket: u8) -> u64 {
 
 /// A turn of a station that is to have something to do.
 fn turn(data: &mut Data<Sink, NoGate>) {
-    data.leaving.get_or_insert_with(|| now() + Span::from_millis(60_000));
+    data.work.leaving.get_or_insert_with(|| Leaving::at(now() + Span::from_millis(60_000)));
     let goes_on = data.turn(now());
     assert!(matches!(goes_on, Ok(Some(_))), "it sleeps, and not all is done");
 }

@@ -17,10 +17,10 @@ fn to(socket: u8, node: u8) -> u64 {
 fn flooded(full: bool, pauses: u64) -> u64 {
     let (mut data, mut flooder) = station();
     let mut sender = program(&mut data, 4, SOCKET + 1, 64);
-    data.device.full = full;
-    data.leaving = Some(now() + PATIENCE * 6);
+    data.wire.device.full = full;
+    data.work.leaving = Some(Leaving::at(now() + PATIENCE * 6));
     let (begin, mut turns) = (now(), 0);
-    while data.ease.pauses < pauses && now().since(begin) < PATIENCE {
+    while data.work.ease.pauses < pauses && now().since(begin) < PATIENCE {
         let _ = sender.messages.try_write_to(&[7; 40], Instant::ZERO, to(4, 255));
         while flooder.messages.try_write_to(&[7; 16_000], Instant::ZERO, to(2, 1)).is_ok() {}
         sender.ring_doorbell();
@@ -28,7 +28,7 @@ fn flooded(full: bool, pauses: u64) -> u64 {
         assert!(matches!(data.turn(now()), Ok(Some(_))), "it goes on");
         turns += 1;
     }
-    assert!(data.ease.pauses >= pauses, "{} pauses in {turns} turns", data.ease.pauses);
+    assert!(data.work.ease.pauses >= pauses, "{} pauses in {turns} turns", data.work.ease.pauses);
     turns
 }
 
@@ -36,10 +36,11 @@ fn flooded(full: bool, pauses: u64) -> u64 {
 fn a_frame_that_the_card_did_not_take_has_not_left() {
     let (mut data, _program) = station();
     for (full, left) in [(false, 1), (true, 0)] {
-        let (own, before) = (data.own_frames, data.frames_left());
-        data.device.full = full;
-        assert!(data.transmit_own(now(), 64).is_ok());
-        assert_eq!((data.own_frames - own, data.frames_left() - before), (1, left), "full: {full}");
+        let (own, before) = (data.wire.own_frames, data.frames_left());
+        data.wire.device.full = full;
+        let Data { wire, told, measures, .. } = &mut data;
+        assert!(wire.transmit(now(), 64, &mut told.tracer, &mut measures.counts).is_ok());
+        assert_eq!((data.wire.own_frames - own, data.frames_left() - before), (1, left), "full: {full}");
     }
 }
 
@@ -66,7 +67,7 @@ fn on_cpu() -> Span {
 /// Takes turns while another thread rings, until in one window the pauses made a twentieth of the time on the
 /// CPU. A window in which the machine had no CPU for one of the threads says little, so there are others.
 fn leaves_a_share_while(mut ring: impl FnMut() + Send, data: &mut Data<Sink, NoGate>) {
-    data.leaving = Some(now() + PATIENCE * 6);
+    data.work.leaving = Some(Leaving::at(now() + PATIENCE * 6));
     let (over, mut goes_on) = (AtomicBool::new(false), true);
     let seen = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -76,11 +77,11 @@ fn leaves_a_share_while(mut ring: impl FnMut() + Send, data: &mut Data<Sink, NoG
         });
         let (begin, mut seen) = (now(), Vec::new());
         while seen.len() < 3 || now().since(begin) < PATIENCE {
-            let (window, worked, paused) = (now(), on_cpu(), data.ease.pauses);
+            let (window, worked, paused) = (now(), on_cpu(), data.work.ease.pauses);
             while now().since(window) < Span::from_millis(200) {
                 goes_on &= matches!(data.turn(now()), Ok(Some(_)));
             }
-            let (pauses, worked) = (data.ease.pauses - paused, on_cpu().minus(worked));
+            let (pauses, worked) = (data.work.ease.pauses - paused, on_cpu().minus(worked));
             seen.push((pauses, worked));
             if pauses > 0 && PAUSE * pauses * 20 >= worked {
                 seen.clear();
@@ -114,11 +115,11 @@ fn a_program_that_writes_from_another_thread_leaves_a_share_of_the_cpu() {
 #[test]
 fn a_program_that_only_rings_leaves_a_share_of_the_cpu() {
     let (mut data, ringer) = station();
-    data.leaving = Some(now() + PATIENCE * 6);
+    data.work.leaving = Some(Leaving::at(now() + PATIENCE * 6));
     let begin = now();
-    while data.ease.pauses < 3 && now().since(begin) < PATIENCE {
+    while data.work.ease.pauses < 3 && now().since(begin) < PATIENCE {
         ringer.ring_doorbell();
         assert!(matches!(data.turn(now()), Ok(Some(_))), "it goes on");
     }
-    assert!(data.ease.pauses >= 3, "{} pauses", data.ease.pauses);
+    assert!(data.work.ease.pauses >= 3, "{} pauses", data.work.ease.pauses);
 }

@@ -142,7 +142,7 @@ impl Station {
         let data = &mut self.data;
         data.begin_turn(now());
         assert!(data.receive().is_ok() && data.take_host_frames(now()).is_ok());
-        data.look_at_card(now());
+        data.host.look_at_card(now(), &mut data.wire.device, &mut data.node);
         assert!(data.drain().is_ok() && data.open_gate().is_ok());
         if data.node.deadline() <= now() {
             data.node.handle_deadline(now());
@@ -210,7 +210,7 @@ fn open(lan: &mut (Station, Station)) -> ChannelId {
     let period = lan.0.data.node.link().settings().trt;
     let request =
         Opening { before: 0, probe: false, unit_octets_max: 100, room_octets: 100, period, periodic: true };
-    let Ok((channel, _)) = lan.0.data.open(now(), "b", SERVICE, &request) else {
+    let Ok((channel, _)) = commands::open(&mut lan.0.data.node, now(), "b", SERVICE, &request) else {
         panic!("the station is known")
     };
     channel
@@ -244,7 +244,7 @@ fn a_switch_of_mode_loses_and_reorders_nothing_of_the_host() {
             if now().since(closed) < PATIENCE.div_down(2) {
                 lan.0.offer(&mut share);
             }
-            lan.0.mode() == ModeName::Plain && !lan.0.data.diverted
+            lan.0.mode() == ModeName::Plain && !lan.0.data.host.diverted
         });
         let begin = now();
         until(&mut lan, "plain mode again", |lan| {
@@ -265,7 +265,7 @@ fn a_switch_of_mode_loses_and_reorders_nothing_of_the_host() {
 fn each_frame_that_is_dropped_is_counted_under_its_reason() {
     let mut lan = lan();
     let _ = open(&mut lan);
-    until(&mut lan, "the gate is shut", |lan| lan.0.data.diverted);
+    until(&mut lan, "the gate is shut", |lan| lan.0.data.host.diverted);
     let send = |lan: &(Station, Station), octets: &[usize]| {
         octets.iter().for_each(|octets| lan.0.host.0.borrow_mut().send(*octets));
     };
@@ -293,11 +293,11 @@ fn each_frame_that_is_dropped_is_counted_under_its_reason() {
         refused > 0 && lan.0.data.host_frames().refused == refused
     });
     // The queue may be empty again by now: more frames find the card full, if the gate is still shut.
-    lan.0.data.device.full = true;
+    lan.0.data.wire.device.full = true;
     until(&mut lan, "all have ended", |lan| {
         let have_ended = lan.0.host.0.borrow().behind.is_empty() && lan.0.data.host_frames().waiting == 0;
         let found = lan.0.data.host_frames().no_room > 0;
-        if have_ended && !found && lan.0.data.diverted {
+        if have_ended && !found && lan.0.data.host.diverted {
             send(lan, &[FRAME; 4]);
         }
         have_ended && found
@@ -315,15 +315,15 @@ fn a_turn_that_left_work_for_programs_waits_for_frames_alone() {
         // A frame that came already would end all of them.
         lan.0.turn();
         until(&mut lan, "nothing is due", |lan| {
-            lan.0.data.node.deadline() > now() + Span::from_millis(20) && !lan.0.data.has_more
+            lan.0.data.node.deadline() > now() + Span::from_millis(20) && !lan.0.data.work.has_more
         });
         let data = &mut lan.0.data;
-        data.has_more = true;
+        data.work.has_more = true;
         data.begin_turn(now());
         let begin = now();
         assert!(data.pause(begin).is_ok());
         waits += u32::from(now().since(begin) >= PAUSE);
-        data.has_more = false;
+        data.work.has_more = false;
     }
     assert!(waits >= 5, "{waits} of 20");
 }

@@ -37,7 +37,7 @@ impl Station {
 
     fn turn(&mut self) {
         assert!(self.data.receive().is_ok() && self.data.commands(now()).is_ok());
-        self.data.look_at_card(now());
+        self.data.host.look_at_card(now(), &mut self.data.wire.device, &mut self.data.node);
         if self.data.node.deadline() <= now() {
             self.data.node.handle_deadline(now());
         }
@@ -137,12 +137,12 @@ fn a_channel_is_accepted_when_its_receiver_has_memory_which_goes_with_the_channe
     lan.until("time passes", |_| (now().since(begin) > Span::from_millis(150)).then_some(()));
     assert!(lan.sender.took(opened).is_none(), "its first units would have come to nobody");
     lan.attach(here);
-    let held: Vec<ChannelId> = lan.receiver.data.sinks.iter().map(|sink| sink.channel).collect();
+    let held: Vec<ChannelId> = lan.receiver.data.rings.sinks.iter().map(|sink| sink.channel).collect();
     assert_eq!(held, [here]);
     assert_eq!(lan.until("it opens", |lan| lan.sender.took(opened)), there);
     lan.sender.control.say(Command::Abort { channel: there });
     assert_eq!(lan.until("it ends", |lan| lan.receiver.took(closed)), here);
-    assert!(lan.receiver.data.sinks.is_empty(), "nobody would take it away later");
+    assert!(lan.receiver.data.rings.sinks.is_empty(), "nobody would take it away later");
 }
 
 /// Nothing of these units ever leaves, and its program tells of them no more.
@@ -171,7 +171,7 @@ fn memory_that_comes_when_its_channel_has_ended_is_not_kept() {
     lan.sender.control.say(Command::Abort { channel: there });
     assert_eq!(lan.until("it ends", |lan| lan.receiver.took(closed)), here);
     lan.attach(here);
-    assert!(lan.receiver.data.sinks.is_empty(), "nobody would take it away later");
+    assert!(lan.receiver.data.rings.sinks.is_empty(), "nobody would take it away later");
 }
 
 /// Who is meant by a number is meant still when another station has that number; and what the control thread
@@ -183,19 +183,19 @@ fn a_station_that_was_named_by_its_number_is_kept_by_its_address() {
     let number = lan.until("it has a number", numbered);
     let mac = lan.receiver.data.node.link().mac();
     let request = lan.sender.opening();
-    let opened = lan.sender.data.open(now(), &number.to_string(), SERVICE, &request);
+    let opened = open(&mut lan.sender.data.node, now(), &number.to_string(), SERVICE, &request);
     let Ok((channel, peer)) = opened else { panic!("the station is known") };
     assert_eq!((peer.mac, peer.name.as_str()), (mac, "b"));
     assert_eq!(lan.sender.data.node.peer(channel), Some(mac));
     assert_eq!(lan.sender.data.snapshot().number_of(mac), number);
     let listener = |from: &str| Listener { id: 1, service: SERVICE, from: Some(from.into()) };
     let mut by_number = listener(&number.to_string());
-    assert!(lan.sender.data.listen(&mut by_number).is_ok());
+    assert!(listen(&mut lan.sender.data.node, &mut by_number).is_ok());
     assert_eq!(by_number.from, Some(mac.to_string()));
     let mut by_name = listener("b");
-    assert!(lan.sender.data.listen(&mut by_name).is_ok());
+    assert!(listen(&mut lan.sender.data.node, &mut by_name).is_ok());
     assert_eq!(by_name.from.as_deref(), Some("b"), "another machine may take its place");
-    assert!(lan.sender.data.listen(&mut listener("99")).is_err());
+    assert!(listen(&mut lan.sender.data.node, &mut listener("99")).is_err());
 }
 
 /// In a ring the dead stay members: a machine that had come back under another address was not found while
@@ -242,7 +242,8 @@ fn a_report_that_waited_before_it_was_taken_is_told_to_the_program() {
     lan.sender.data.rings.sources[0].memory.board.set_tally(&rota_shm::ChannelTally::default());
     let told = at + Span::from_millis(150);
     lan.sender.data.rings.reported = told;
-    lan.sender.data.tell_reports(told);
+    let Data { rings, node, .. } = &mut lan.sender.data;
+    rings.tell_reports(told, node);
     assert_eq!(program.board.tally().units, 1);
 }
 
@@ -254,8 +255,8 @@ fn the_log_names_the_first_of_the_units_that_were_not_read() {
     let Station { data, log, .. } = &mut lan.receiver;
     for number in 0..u64::from(SHAPE.slots) + 2 {
         let unit = rota_shm::UnitDescriptor { number, last: true, unit_octets: 3, ..Default::default() };
-        assert!(data.sinks[0].memory.ring.push(&unit, b"one"));
-        data.note_unread(0);
+        assert!(data.rings.sinks[0].memory.ring.push(&unit, b"one"));
+        data.rings.note_unread(0, &mut data.node, &mut data.told.tracer);
     }
     data.abort(now(), here);
     let mut into = [0; TRACE_SNAP_OCTETS];

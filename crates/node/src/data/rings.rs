@@ -1,0 +1,126 @@
+//! What this host's programs have mapped: rings that units and messages are copied from, and rings that they
+//! are copied to.
+
+use super::units::Source;
+use super::waits::Waits;
+use crate::commands::{DataEnd, Note, Remains, SinkMemory};
+use crate::sockets::Sockets;
+use crate::tally::on_board;
+use rota_proto::{ChannelId, Delivery, Node, Payloads};
+use rota_shm::{ChannelCounter, UnitDescriptor, Unread};
+use rota_units::Instant;
+use std::os::fd::AsFd;
+
+/// The ring of a channel that comes.
+pub(super) struct Sink {
+    pub(super) channel: ChannelId,
+    pub(super) memory: SinkMemory,
+    /// Fragments were written since its program was last woken.
+    pushed: bool,
+    /// The units of which the machine knows that they were not read.
+    pub(super) unread: Unread,
+}
+
+impl Sink {
+    pub(super) fn new(channel: ChannelId, memory: SinkMemory) -> Self {
+        Self { channel, memory, pushed: false, unread: Unread::default() }
+    }
+}
+
+/// All rings of this host's programs.
+pub(super) struct Rings {
+    pub(super) sources: Vec<Source>,
+    pub(super) sinks: Vec<Sink>,
+    pub(super) sockets: Sockets,
+    /// Until then every unit handed over has been seen.
+    pub(super) looked: Instant,
+    /// When the reports of other stations were last looked at.
+    pub(super) reported: Instant,
+}
+
+impl Payloads for Rings {
+    fn copy_unit(&mut self, channel: ChannelId, number: u64, offset: u32, into: &mut [u8]) -> bool {
+        let source = self.sources.iter().find(|source| source.channel == channel);
+        source.is_some_and(|source| {
+            let offered = source.offered.as_ref().filter(|offered| offered.number == number);
+            offered.is_some_and(|offered| source.memory.ring.copy(&offered.unit, offset, into))
+        })
+    }
+
+    fn copy_message(&mut self, socket: u8, number: u64, offset: u32, into: &mut [u8]) -> bool {
+        self.sockets.copy(socket, number, offset, into)
+    }
+}
+
+impl Rings {
+    pub(super) fn new() -> Self {
+        Self {
+            sources: Vec::with_capacity(256),
+            sinks: Vec::with_capacity(256),
+            sockets: Sockets::new(),
+            looked: Instant::ZERO,
+            reported: Instant::ZERO,
+        }
+    }
+
+    /// Writes a fragment that came to its receiver's ring. Returns the place of the ring.
+    pub(super) fn deliver(
+        &mut self,
+        delivery: &Delivery,
+        frame: &[u8],
+        dequeued_at: Instant,
+    ) -> Option<usize> {
+        let index = self.sinks.iter().position(|sink| sink.channel == delivery.channel)?;
+        let sink = &mut self.sinks[index];
+        let start = usize::from(delivery.offset);
+        let payload = frame.get(start..start + usize::from(delivery.octets))?;
+        let unit = &delivery.descriptor;
+        let descriptor = UnitDescriptor {
+            number: unit.number,
+            fragment: unit.fragment,
+            last: unit.last,
+            unit_octets: unit.unit_octets,
+            offset: unit.fragment_offset,
+            schedule_ns: unit.schedule_ns,
+            arrived_at: unit.arrived,
+            dequeued_at,
+            route: 0,
+        };
+        let counter = if sink.memory.ring.push(&descriptor, payload) {
+            sink.pushed = true;
+            ChannelCounter::Fragments
+        } else {
+            ChannelCounter::FragmentsBad
+        };
+        sink.memory.board.count(counter, 1);
+        sink.memory.board.count(ChannelCounter::Octets, payload.len() as u64);
+        Some(index)
+    }
+
+    /// Receivers are woken once a turn, however many frames came.
+    pub(super) fn wake_receivers(&mut self, node: &mut Node) {
+        self.sockets.wake();
+        for sink in self.sinks.iter_mut().filter(|sink| sink.pushed) {
+            sink.pushed = false;
+            sink.memory.board.count(ChannelCounter::Wakes, 1);
+            if let Some(tally) = node.received(sink.channel) {
+                sink.memory.board.set_tally(&on_board(tally));
+            }
+            sink.memory.board.notify();
+        }
+    }
+
+    /// Lets the memory of a channel go. Unmapping takes milliseconds, and the token would wait: the control
+    /// thread does it.
+    pub(super) fn forget(&mut self, channel: ChannelId, waits: &Waits, control: &DataEnd) {
+        if let Some(at) = self.sources.iter().position(|source| source.channel == channel) {
+            let Source { memory, .. } = self.sources.swap_remove(at);
+            let _ = waits.all.remove(memory.doorbell.as_fd());
+            control.say(Note::Remains(Remains::Source(memory)));
+        }
+        if let Some(at) = self.sinks.iter().position(|sink| sink.channel == channel) {
+            let Sink { memory, .. } = self.sinks.swap_remove(at);
+            control.say(Note::Remains(Remains::Sink(memory)));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The picture of a node that the control thread asks for.
+
+use super::Data;
+use crate::counters;
+use crate::gate::Egress;
+use crate::status::{MemberCopy, Snapshot};
+use rota_driver::clock::now;
+use rota_driver::device::FrameDevice;
+use rota_proto::Node;
+use rota_proto::rether::Rether;
+use rota_shm::control::{LlcInfo, LlcPeer};
+use rota_wire::MacAddr;
+
+impl<D: FrameDevice, G: Egress> Data<D, G> {
+    pub(super) fn snapshot(&mut self) -> Snapshot {
+        self.measures.counts.receive_drops = self.wire.device.counters().receive_drops;
+        self.measures.counts.refused = self.control.refusals().read();
+        let (link, host) = (self.node.link(), self.host_frames());
+        Snapshot {
+            status: self.node.status(),
+            timers: link.timers_in_force(now()),
+            members: members(link),
+            hops: self.measures.hops.clone(),
+            rounds: self.measures.rounds.clone(),
+            measured: self.measures.counts,
+            counters: counters::all(&self.measures.view(&self.node, host, self.wire.own_frames)),
+            stalls: self.measures.stalls.recent().copied().collect(),
+            llc: llc_info(&self.node),
+            shut_out: self.wire.garbage.shut_out().iter().map(|source| MacAddr(source.mac)).collect(),
+            many_strangers: self.wire.garbage.was_closed(now()),
+            units: self.node.own_channels().map(|said| (said.channel, said.sending, said.units)).collect(),
+        }
+    }
+}
+
+/// The stations of the ring, this one among them.
+fn members(link: &Rether) -> Vec<MemberCopy> {
+    let mut members = Vec::with_capacity(link.members().len() + 1);
+    if link.station() != 0 {
+        let (name, mac) = (link.name().to_owned(), link.mac());
+        members.push(MemberCopy { station: link.station(), name, mac, alive: true });
+    }
+    for member in link.members().iter().filter(|member| member.station != 0) {
+        members.push(MemberCopy {
+            station: member.station,
+            name: member.announce.name().to_owned(),
+            mac: member.mac,
+            alive: !link.is_dead(member.station),
+        });
+    }
+    members.sort_by_key(|member| member.station);
+    members
+}
+
+fn llc_info(node: &Node) -> LlcInfo {
+    let (llc, link) = (node.llc(), node.link());
+    let members = link.members().iter().filter(|member| member.announce.llc_address != 0);
+    let named = members.map(|member| LlcPeer {
+        node: member.announce.llc_address,
+        station: member.station,
+        name: member.announce.name().to_owned(),
+        mac: member.mac.to_string(),
+    });
+    let peers = link.settings().llc.peers.iter().map(|(node, mac)| {
+        let mac = mac.to_string();
+        LlcPeer { node: *node, station: 0, name: mac.clone(), mac }
+    });
+    LlcInfo {
+        node: llc.address(),
+        private: link.settings().llc.private_segment,
+        sockets: llc.open_sockets().collect(),
+        peers: named.chain(peers).collect(),
+    }
+}

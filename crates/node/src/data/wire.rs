@@ -1,0 +1,196 @@
+//! The device: frames that come, and frames of this station that leave.
+
+use super::behind::Behind;
+use super::{Data, Stopped, host, measures::Measured};
+use crate::garbage::Garbage;
+use crate::gate::Egress;
+use crate::trace::Tracer;
+use rota_driver::clock::now;
+use rota_driver::device::{DeviceError, FrameDevice, Stamp, Transmit};
+use rota_proto::{Disposition, FrameVerdict, Input, PortId, Received};
+use rota_units::Instant;
+
+const FRAMES_A_TURN: usize = 64;
+/// Frames of ours may be longer than an interface's MTU allows; such a one is then refused and counted.
+const BUFFER_OCTETS: usize = 2_048;
+
+/// The device, and what is known of the frames that come from it.
+pub(super) struct Wire<D> {
+    pub(super) device: D,
+    receive_buffer: Box<[u8]>,
+    pub(super) transmit_buffer: Box<[u8]>,
+    /// Frames of ours handed to the device so far.
+    pub(super) own_frames: u64,
+    pub(super) behind: Behind,
+    /// The turn before had frames of link control too.
+    pub(super) llc_streams: bool,
+    pub(super) garbage: Garbage,
+}
+
+impl<D: FrameDevice> Wire<D> {
+    pub(super) fn new(device: D) -> Self {
+        let buffer = host::longest(device.mtu()).max(BUFFER_OCTETS);
+        Self {
+            device,
+            receive_buffer: vec![0; buffer].into_boxed_slice(),
+            transmit_buffer: vec![0; buffer].into_boxed_slice(),
+            own_frames: 0,
+            behind: Behind::default(),
+            llc_streams: false,
+            garbage: Garbage::new(),
+        }
+    }
+
+    /// Hands the frame in the buffer to the device.
+    pub(super) fn transmit(
+        &mut self,
+        at: Instant,
+        len: usize,
+        tracer: &mut Tracer,
+        counts: &mut Measured,
+    ) -> Result<(), Stopped> {
+        self.own_frames += 1;
+        let sent = self.device.transmit(&self.transmit_buffer[..len]);
+        tracer.sent(at, &self.transmit_buffer[..len], matches!(sent, Ok(Transmit::Sent)));
+        match sent {
+            Ok(Transmit::Sent) => Ok(()),
+            Err(DeviceError::Gone) => Err(Stopped::Device(DeviceError::Gone)),
+            // A frame that could not leave is a lost frame, which the protocol repairs.
+            Ok(Transmit::NoRoom) => {
+                counts.no_room += 1;
+                Ok(())
+            }
+            Err(_) => {
+                counts.send_failed += 1;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl<D: FrameDevice, G: Egress> Data<D, G> {
+    pub(super) fn receive(&mut self) -> Result<(), Stopped> {
+        let mut buffer = std::mem::take(&mut self.wire.receive_buffer);
+        let received = self.receive_into(&mut buffer);
+        self.wire.receive_buffer = buffer;
+        received
+    }
+
+    fn receive_into(&mut self, buffer: &mut [u8]) -> Result<(), Stopped> {
+        // Frames without valid content bring only announcements forward; those can wait for the next turn.
+        let mut due = None;
+        for _ in 0..FRAMES_A_TURN {
+            self.measures.on_frame();
+            let begin = self.measures.tick();
+            let received = match self.wire.device.receive(buffer) {
+                Ok(Some(received)) => received,
+                Ok(None) => {
+                    self.wire.behind.read_all();
+                    break;
+                }
+                // The link will come back; what was lost is seen by the protocol.
+                Err(DeviceError::LinkDown) => {
+                    self.measures.counts.link_downs += u64::from(self.told.tracer.link_down(now()));
+                    continue;
+                }
+                Err(DeviceError::Truncated { .. }) => {
+                    self.measures.counts.receive_too_long += 1;
+                    continue;
+                }
+                Err(error) => return Err(Stopped::Device(error)),
+            };
+            let at = (received.stamp == Stamp::Kernel).then_some(received.at);
+            if let Some(at) = at {
+                self.measures.stalls.on_dequeue(at, received.dequeued);
+            }
+            self.wire.behind.read(at, received.dequeued);
+            let taken = self.measures.tick();
+            let (verdict, handled) = self.arrived(at, received.dequeued, &buffer[..received.len]);
+            if verdict.is_invalid() {
+                self.wire.note_unproven(received.dequeued, &buffer[..received.len], &self.node)?;
+                // The frame has changed no state from which a frame to send could follow.
+                let due = *due.get_or_insert_with(|| self.node.deadline());
+                if !self.work.has_more && due > received.dequeued {
+                    continue;
+                }
+            }
+            if let Some(begin) = begin {
+                self.measures.on_handled(begin, taken, handled);
+            }
+            let sent_before = self.wire.own_frames;
+            due = None;
+            self.drain_from(received.dequeued)?;
+            // A station that has just answered waits for the answer's answer: a look at the empty socket
+            // first would delay the next station. If more has come, the level-triggered wait returns at once.
+            if self.wire.own_frames != sent_before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Frames of link control that do not come with the others.
+    pub(super) fn receive_llc(&mut self) -> Result<(), Stopped> {
+        let mut buffer = std::mem::take(&mut self.wire.receive_buffer);
+        let received = self.receive_llc_into(&mut buffer);
+        self.wire.receive_buffer = buffer;
+        received
+    }
+
+    fn receive_llc_into(&mut self, buffer: &mut [u8]) -> Result<(), Stopped> {
+        // One that comes alone is answered before the next: a look at the empty queue would only delay
+        // whoever waits for it. Of a stream many are taken at once; the level-triggered wait forgets none.
+        let frames = if self.wire.llc_streams { FRAMES_A_TURN } else { 1 };
+        for nth in 0..frames {
+            let len = match self.wire.device.receive_llc(buffer) {
+                Ok(Some(len)) => len,
+                Ok(None) => break,
+                Err(DeviceError::LinkDown) => continue,
+                Err(DeviceError::Truncated { .. }) => {
+                    self.measures.counts.receive_too_long += 1;
+                    continue;
+                }
+                Err(error) => return Err(Stopped::Device(error)),
+            };
+            self.arrived(None, now(), &buffer[..len]);
+            if nth == 0 {
+                // Of many that come together the others are told at the end of the turn.
+                self.drain()?;
+                self.rings.sockets.wake();
+            }
+        }
+        self.drain().map(|_| ())
+    }
+
+    /// A frame: for the machines, for the log, and for the program that it is for. The verdict on it, and when
+    /// it was handled.
+    fn arrived(
+        &mut self,
+        at: Option<Instant>,
+        dequeued: Instant,
+        octets: &[u8],
+    ) -> (FrameVerdict, Option<Instant>) {
+        let tracer = &mut self.told.tracer;
+        let input = Input::Frame { port: PortId(0), at, data: octets };
+        let Disposition { verdict, received } = self.node.handle(dequeued, input);
+        let handled = self.measures.tick();
+        let fragment = match &received {
+            Some(Received::Fragment(fragment)) => Some(fragment),
+            _ => None,
+        };
+        // A flood of frames without valid content would overwrite what came before it.
+        if tracer.is_on() && !(verdict.is_invalid() && self.wire.garbage.is_logged_enough(dequeued)) {
+            tracer.received(at.unwrap_or(dequeued), dequeued, octets, verdict, &self.node, fragment);
+        }
+        match &received {
+            Some(Received::Fragment(delivery)) => {
+                if let Some(index) = self.rings.deliver(delivery, octets, dequeued) {
+                    self.rings.note_unread(index, &mut self.node, tracer);
+                }
+            }
+            Some(Received::Message(message)) => self.rings.sockets.deliver(message, octets, &self.node),
+            None => {}
+        }
+        (verdict, handled)
+    }
+}
