@@ -6,7 +6,7 @@ use crate::media::Frame;
 use crate::world::FlowState;
 use rota_admission::Pace;
 use rota_units::{Octets, Span};
-use rota_wire::{ETHERNET_HEADER_OCTETS, FrameView, Generation, Kind};
+use rota_wire::{ETHERNET_HEADER_OCTETS, FrameView, Generation, Kind, Token};
 
 /// A boot, and the token's name: where all have forgotten everything, generations begin anew.
 type Visit = (u32, Generation, u64);
@@ -28,6 +28,7 @@ impl Checker for Slots {
                 Seen::Sent { host, frame, kind: Some(Kind::Data), .. } => {
                     self.count(view, *host, frame, findings)
                 }
+                Seen::Sent { host, frame, kind: Some(Kind::List), .. } => self.note_list(view, *host, frame),
                 Seen::Flow { flow, state: FlowState::Open } => check_length(view, *flow, findings),
                 _ => {}
             }
@@ -45,6 +46,15 @@ fn own_slots<'a>(view: &'a View<'_>, host: usize) -> impl Iterator<Item = Span> 
 }
 
 impl Slots {
+    /// A cycle master may grow a slot, use it and end its ring in one event: its list tells the slot.
+    fn note_list(&mut self, view: &View<'_>, host: usize, frame: &Frame) {
+        let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { return };
+        let (station, Ok(list)) = (frame.header().source, Token::parse(frame.body())) else { return };
+        let own = list.slots.as_slice().iter().filter(|slot| slot.station == station);
+        let reserved: Span = own.map(|slot| Span::from_nanos(slot.tht_ns.into())).sum();
+        self.reserved[host] = self.reserved[host].max(reserved);
+    }
+
     fn count(&mut self, view: &View<'_>, host: usize, frame: &Frame, findings: &mut Findings) {
         let Ok(parsed) = FrameView::parse(frame, view.settings.ether_type) else { return };
         let stamp = (view.hosts[host].boots, parsed.header().generation, parsed.header().seq);
