@@ -33,7 +33,8 @@ typedef enum rota_status {
     ROTA_DUPLICATE_SOCKET = 13,
     ROTA_TOO_MANY_SOCKETS = 14,
     ROTA_BUSY = 15,           /* no room in the socket's queue, or the circuit's last message is on its way */
-    ROTA_IN_DOUBT = 16        /* circuit: the receiver began anew; the message was taken once or not at all */
+    ROTA_IN_DOUBT = 16,       /* circuit: the receiver began anew; the message was taken once or not at all */
+    ROTA_LEFT_OUT = 17        /* the unit was overdue: it is lost, and the channel goes on */
 } rota_status;
 
 /* Why this thread's last call that failed did; valid until its next failure. */
@@ -92,11 +93,14 @@ typedef struct rota_tally {
     uint64_t unread;        /* of the lost and incomplete: they came, and the receiving program did not read them in time */
 } rota_tally;
 
-/* `refusal` may be NULL; it is filled where ROTA_REFUSED is returned. */
+/* `refusal` may be NULL; it is filled where ROTA_REFUSED is returned. Overdue units of the channel are left out, as live
+ * media want, until rota_channel_drop_overdue says otherwise. */
 int rota_channel_open(const char *control, const rota_request *request, rota_channel **channel,
                       rota_refusal *refusal);
 int rota_channel_modify(rota_channel *channel, uint32_t unit_octets_max, rota_refusal *refusal);
-/* `schedule_ns` 0: now. `timeout_ns` 0: never waits; UINT64_MAX: as long as it takes. */
+/* `schedule_ns` 0: now. `timeout_ns` 0: never waits; UINT64_MAX: as long as it takes. ROTA_LEFT_OUT, at once whatever
+ * `timeout_ns` is: the unit before still waits for its slot, so that this one would be late. It counts as lost: go on with
+ * the next one, and do not hand it over again. */
 int rota_channel_send(rota_channel *channel, const void *unit, size_t octets, uint64_t schedule_ns,
                       uint64_t timeout_ns);
 uint64_t rota_channel_bound_ns(const rota_channel *channel);
@@ -116,10 +120,10 @@ int rota_listener_reattach(rota_listener *listener, uint64_t timeout_ns);
 int rota_channel_fd(const rota_channel *channel);
 /* Waits until all units have left, at most `drain_ns`; `units_sent` may be NULL. */
 int rota_channel_close(rota_channel *channel, uint64_t drain_ns, uint64_t *units_sent);
-/* The policy for overdue units; they are kept until this is called, because a program without a clock to follow would
-   lose most of its units. Live media want `drop`.
-   `drop` other than 0: a unit is left out, and counts as lost at both ends, while the one before it still waits for its slot
-   (ROTA_WOULD_BLOCK). Otherwise it queues, and is late. */
+/* The policy for overdue units. `drop` other than 0, the default: a unit is left out, and counts as lost at both ends, while
+ * the one before it still waits for its slot (ROTA_LEFT_OUT); after a stall the channel is in time again by itself. 0: it
+ * queues, and is late, as are all after it until the program pauses. A program that must lose no unit, or that hands over
+ * units without a clock to follow (a file), calls this with 0 after opening. */
 int rota_channel_drop_overdue(rota_channel *channel, int drop);
 /* The counts of the units so far, as the receiver's node counted them. That node reports once a second if something
    went wrong, and at the end. */

@@ -34,7 +34,8 @@ impl From<SendError> for Fault {
     fn from(error: SendError) -> Self {
         let status = match error {
             SendError::TooLong { .. } => Status::TooLong,
-            SendError::WouldBlock | SendError::LeftOut => Status::WouldBlock,
+            SendError::WouldBlock => Status::WouldBlock,
+            SendError::LeftOut => Status::LeftOut,
             SendError::TimedOut => Status::TimedOut,
             SendError::Closed(_) => Status::Broken,
             SendError::NodeGone => Status::NodeGone,
@@ -179,7 +180,7 @@ pub extern "C" fn rota_now() -> u64 {
 }
 
 export! {
-    /// Opens a sending channel.
+    /// Opens a sending channel. Overdue units are left out unless rota_channel_drop_overdue says otherwise.
     fn rota_channel_open(
         control: *const c_char,
         request: Option<&Request>,
@@ -403,4 +404,18 @@ pub extern "C" fn rota_channel_fd(channel: Option<&SendChannel>) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn rota_listener_fd(listener: Option<&Listener>) -> c_int {
     listener.map_or(-1, |listener| listener.as_fd().as_raw_fd())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::face::guard;
+
+    /// Both were "would block", so that a program offered a unit again that was lost, and lost it twice.
+    #[test]
+    fn a_unit_left_out_is_told_from_full_buffers() {
+        let [left_out, full] =
+            [SendError::LeftOut, SendError::WouldBlock].map(|why| guard(|| Err(why.into())));
+        assert_eq!([left_out, full], [Status::LeftOut as c_int, Status::WouldBlock as c_int]);
+    }
 }

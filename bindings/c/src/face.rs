@@ -27,6 +27,7 @@ pub enum Status {
     TooManySockets = 14,
     Busy = 15,
     InDoubt = 16,
+    LeftOut = 17,
 }
 
 /// Why a call was not done.

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Lab, PATIENCE, Program, ROTA, eventually};
-use rota::{ControlName, Node, OpenRequest, Received, RecvError, SendError, Span};
+use rota::{ControlName, Node, OpenRequest, Overdue, Received, RecvError, SendError, Span};
 use serde_json::Value;
 
 const SERVICE: u16 = 5;
@@ -25,7 +25,9 @@ fn node() -> Node {
 #[test]
 #[ignore = "is run by another test"]
 fn a_sender() {
+    // Nothing but the channel paces it.
     let request = OpenRequest::new("n2", SERVICE, 100, Span::from_nanos(33_333_333));
+    let request = OpenRequest { overdue: Overdue::Keep, ..request };
     let mut channel = node().open(&request).unwrap();
     eprintln!("sender: open");
     let mut sent = 0;

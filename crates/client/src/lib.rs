@@ -17,6 +17,9 @@
 //! Each channel and each listener has a connection of its own to the node, so that dropping it, or the
 //! death of the program, frees what was reserved. A program that polls can watch that connection's
 //! descriptor for the end of a channel; a descriptor that becomes readable with each unit is not built yet.
+//!
+//! After a stall a channel is in time again by itself: units that are overdue are left out, and `send` says
+//! so ([`SendError::LeftOut`]). A program that must lose none asks for [`Overdue::Keep`].
 #![forbid(unsafe_code)]
 
 pub mod circuit;

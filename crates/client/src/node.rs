@@ -90,17 +90,17 @@ pub struct OpenRequest {
     pub name: Option<String>,
     /// How long admission may take.
     pub timeout: Span,
-    /// The policy for overdue units, whose turn has passed: kept unless this says otherwise.
+    /// The policy for overdue units, whose turn has passed: left out unless this says otherwise.
     pub overdue: Overdue,
 }
 
 impl OpenRequest {
     /// A periodic channel with four buffers, no room to grow, no name, and ten seconds for admission. Overdue
-    /// units are kept; live media want [`Overdue::Drop`].
+    /// units are left out, as live media want; a program that must lose none asks for [`Overdue::Keep`].
     pub fn new(to: &str, service: u16, unit_octets_max: u32, period: Span) -> Self {
         let (buffers, timeout) = (4, Span::from_millis(10_000));
         let (to, room_octets, name) = (to.to_owned(), unit_octets_max, None);
-        let (periodic, overdue) = (true, Overdue::Keep);
+        let (periodic, overdue) = (true, Overdue::default());
         Self { to, service, unit_octets_max, room_octets, period, buffers, periodic, name, timeout, overdue }
     }
 

@@ -7,18 +7,21 @@ use rota_units::{Instant, Span};
 /// The policy for a unit that is handed over while units before it still wait for their slots.
 ///
 /// A reservation has no rate to catch up with. A unit that queues behind a late one is late too, and so is
-/// every one after it.
+/// every one after it. Where slots come more often than units there is some room: a unit that can still leave
+/// in its own slot is not overdue.
 ///
-/// The default of this library is to keep: a program that hands over units without a clock to follow, as a
-/// file, would otherwise lose most of them. Live media want [`Overdue::Drop`], which `rota send` takes for a
-/// video. The policy is stated when the channel is opened ([`crate::OpenRequest::overdue`]).
+/// The default is to drop, which suits live media: after a stall the channel is in time again by itself. No
+/// unit is lost in silence: its `send` answers [`crate::SendError::LeftOut`]. A program that must lose none,
+/// or that hands over units without a clock to follow, as a file, states [`Overdue::Keep`] when it opens the
+/// channel ([`crate::OpenRequest::overdue`]). `rota send` does so for all that is no video.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overdue {
     /// It queues: no unit is left out, and each late unit is counted. A sender without a clock to follow (a
-    /// file, a pipe) is in time again after a pause of one period; see [`crate::SendChannel::is_behind`].
-    #[default]
+    /// file, a pipe) is in time again after a pause of one period; see [`crate::SendChannel::is_behind`]. One
+    /// that never pauses stays as late as its longest stall.
     Keep,
     /// It is left out, as a camera does, and counts as lost at both ends. The next unit is in time again.
+    #[default]
     Drop,
 }
 
@@ -138,6 +141,13 @@ mod tests {
                 assert_eq!(left_out, 0, "period {period}, offset {offset}, jitter {jitter:?}");
             }
         }
+    }
+
+    /// After one stall every later unit was late, for as long as the program did not pause.
+    #[test]
+    fn a_channel_recovers_by_itself_unless_it_was_asked_to_keep_all() {
+        assert_eq!(Overdue::default(), Overdue::Drop);
+        assert_eq!(crate::OpenRequest::new("n2", 1, 100, Span::from_nanos(CYCLE)).overdue, Overdue::Drop);
     }
 
     #[test]

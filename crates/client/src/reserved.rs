@@ -25,6 +25,7 @@ use rota_units::{Instant, Span};
 use crate::llc::{Address, LlcError, Received};
 use crate::node::{Node, OpenError, OpenRequest};
 use crate::now;
+use crate::overdue::Overdue;
 use crate::receive::{self, RecvChannel, RecvError};
 use crate::send::{SendChannel, SendError};
 use door::{Bell, Door, ring_for, system, watch};
@@ -95,6 +96,8 @@ impl Reservation {
         let request = OpenRequest {
             buffers: BUFFERS,
             name: Some(name),
+            // Messages wait for their slots, and their program is told when there is no room.
+            overdue: Overdue::Keep,
             ..OpenRequest::new(&station, reserved_service(to.socket), octets_max + header, period)
         };
         let channel = node.open(&request).map_err(|error| match error {

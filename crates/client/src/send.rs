@@ -32,7 +32,10 @@ pub enum SendError {
     #[error("all buffers of the channel stayed full until the time was over")]
     TimedOut,
     /// The channel leaves out what is overdue ([`Overdue::Drop`]): the unit before still waits for its slot.
-    #[error("the unit was left out: the one before it still waits for its slot")]
+    #[error(
+        "the unit was left out and is lost: the one before it still waits for its slot; a program that must \
+         lose none keeps overdue units"
+    )]
     LeftOut,
     /// The channel has ended.
     #[error("the channel has ended: {}", .0.sentence())]
@@ -223,8 +226,12 @@ impl SendChannel {
     /// due by the sender's own plan; it travels with the unit. Returns the unit's number: how many units of
     /// this channel were handed over or left out before it.
     ///
+    /// Unless overdue units are kept ([`Overdue::Keep`]), it does not wait behind units that are late: then
+    /// this unit is left out.
+    ///
     /// # Errors
-    /// [`SendError::TooLong`], [`SendError::Closed`] or [`SendError::NodeGone`].
+    /// [`SendError::TooLong`], [`SendError::Closed`], [`SendError::NodeGone`] or [`SendError::LeftOut`]: the
+    /// unit counts as lost and must not be handed over again, and the channel goes on.
     pub fn send(&mut self, unit: &[u8], schedule: Instant) -> Result<u64, SendError> {
         self.send_timeout(unit, schedule, Span::MAX)
     }

@@ -10,8 +10,13 @@ use rota::{
 
 const SERVICE: u16 = 7;
 
-fn request(unit_octets_max: u32) -> OpenRequest {
+fn live(unit_octets_max: u32) -> OpenRequest {
     OpenRequest::new("n1", SERVICE, unit_octets_max, Span::from_nanos(33_333_333))
+}
+
+/// Of a program that has no clock to follow.
+fn request(unit_octets_max: u32) -> OpenRequest {
+    OpenRequest { overdue: Overdue::Keep, ..live(unit_octets_max) }
 }
 
 /// A node, a channel through it, and both its ends.
@@ -165,10 +170,9 @@ fn full_buffers_block_or_say_so() {
 
 /// After a stall everything that followed was as late as the stall was long.
 #[test]
-fn what_is_overdue_is_left_out_where_asked_for_and_counts_as_lost() {
+fn what_is_overdue_is_left_out_unless_kept_and_counts_as_lost() {
     let stuck = Behaviour { drains: false, ..Behaviour::default() };
-    let asked = OpenRequest { overdue: Overdue::Drop, ..request(100) };
-    let (fake, _node, mut sender, mut receiver) = pair(stuck, &asked);
+    let (fake, _node, mut sender, mut receiver) = pair(stuck, &live(100));
     assert_eq!(sender.send(b"first", schedule(0)), Ok(0));
     assert!(sender.is_behind());
     assert_eq!(sender.send(b"overdue", schedule(1)), Err(SendError::LeftOut), "it neither queues nor waits");

@@ -3,7 +3,8 @@
 use crate::clock;
 use crate::worker::Worker;
 use rota::{
-    ControlName, Listener, Node, OpenRequest, Received, RecvChannel, RunMode, SendChannel, StatusInfo,
+    ControlName, Listener, Node, OpenRequest, Overdue, Received, RecvChannel, RunMode, SendChannel,
+    StatusInfo,
 };
 use rota_answer::Failure;
 use rota_lab::{Lab, LabSpec, enter_isolation};
@@ -131,6 +132,8 @@ impl Nodes<'_> {
         let mut listener = listener.map_err(failed)?.map_err(failed)?;
         let mut request = OpenRequest::new(&format!("n{last}"), SERVICE, unit_octets, period);
         request.periodic = periodic;
+        // Its units have no clock to follow: the next one waits in a full ring.
+        request.overdue = Overdue::Keep;
         let (sender, receiver) = std::thread::scope(|scope| {
             let accept = scope.spawn(|| listener.accept(PATIENCE).map_err(failed));
             let opened = stage.lab.host(1).run(|| self.links[0].open(&request));
