@@ -21,18 +21,19 @@
 //! Nothing here blocks but [`Socket::wait`]. Many messages may be under way at once; each has a number, and
 //! its [`Outcome`] comes in [`Socket::completion`]. A socket is closed when it is dropped.
 
+mod error;
+mod wait;
+
 use crate::near::bind_to;
-use crate::node::{NodeError, OpenError};
+use crate::node::NodeError;
 use crate::now;
 use crate::reserved::{ANSWER_MAX, DRAIN_MAX, Reserved};
 use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
-use crate::spin;
 pub use rota_proto::llc::{TAKEN, is_socket};
 use rota_shm::control::{ContractInfo, ControlName, LlcRefusal, Reply, Request, SocketError};
 use rota_shm::layout::COMPLETIONS;
 use rota_shm::{
-    ClientSocket, CloseCause, MemoryError, MessageFailure, MessageProgress, MessageRoute, Patience, Sleep,
-    TryWriteError, Waited, max_slice, open_socket,
+    ClientSocket, MessageFailure, MessageProgress, MessageRoute, Patience, TryWriteError, open_socket,
 };
 use rota_units::{Instant, Span};
 use std::cell::Cell;
@@ -42,6 +43,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 pub use crate::reserved::Reservation;
+pub use error::LlcError;
 pub use rota_proto::llc::reserved::{RESERVED_HEADER_OCTETS, reserved_service};
 pub use rota_proto::{LLC_BROADCAST as BROADCAST, MESSAGE_OCTETS_MAX};
 pub use rota_shm::MessageFailure as Failure;
@@ -113,84 +115,6 @@ pub struct Received {
     pub priority: u8,
     /// Whether it came on a channel that its sender has reserved.
     pub reserved: bool,
-}
-
-/// Why an operation was not accepted.
-#[derive(Debug, thiserror::Error)]
-pub enum LlcError {
-    /// Odd, zero, taken by others on real networks, or SNAP's.
-    #[error(
-        "socket {0} cannot be used; sockets are even numbers from 2 to 254 without 66, 170, 224, 240, 254"
-    )]
-    InvalidSocket(u8),
-    /// Somebody on this station has it open.
-    #[error("socket {0} is open already on this station")]
-    DuplicateSocket(u8),
-    /// More than were asked for at the beginning.
-    #[error("{0} sockets are open, as many as were asked for; close one, or ask for more at the beginning")]
-    TooManySockets(u16),
-    /// Every slot holds a message. A slot is free when its message and all older ones are over.
-    #[error("all {0} slots of this socket hold messages; wait for the oldest one to be over, then try again")]
-    Busy(u32),
-    /// Longer than a message may be.
-    #[error("a message of {octets} octets is too large; at most {MESSAGE_OCTETS_MAX} can be sent")]
-    PacketTooLarge {
-        /// Its length.
-        octets: usize,
-    },
-    /// Longer than the channel that is reserved to there carries.
-    #[error("a message of {octets} octets is too large; the channel reserved to there carries {octets_max}")]
-    LargerThanReserved {
-        /// Its length.
-        octets: usize,
-        /// What was reserved.
-        octets_max: u32,
-    },
-    /// Admission did not accept the channel, or there is nobody to take it.
-    #[error(transparent)]
-    NotReserved(#[from] OpenError),
-    /// No station of this segment, or none with a name, has the node address.
-    #[error("no other station that the node of this one knows has the node address {0}")]
-    NoStation(u8),
-    /// A channel leads from one station to another one.
-    #[error("a channel leads to one other station; node address {0} is {which}", which = reached(*.0))]
-    NotOneStation(u8),
-    /// To there this socket has a channel already.
-    #[error("this socket has a channel to {}@{} already; release it first", .0.socket, .0.node)]
-    ReservedAlready(Address),
-    /// Admission was not asked for it, or has not accepted it.
-    #[error("there is no channel to {}@{} yet; admission must accept it first", .0.socket, .0.node)]
-    NotAccepted(Address),
-    /// The channel was asked for by another socket, whose number its messages would bear.
-    #[error("the reservation belongs to socket {0}")]
-    OtherSocket(u8),
-    /// What a channel carries is not acknowledged.
-    #[error("a message on a reserved channel is not acknowledged; send it without, or release the channel")]
-    AckOnReserved,
-    /// The channel has ended, and what would go on it goes nowhere until it is released.
-    #[error("the channel to {}@{} has ended: {}; release it", .to.socket, .to.node, .cause.sentence())]
-    ReservationEnded {
-        /// Where it led.
-        to: Address,
-        /// Why.
-        cause: CloseCause,
-    },
-    /// The operating system gives no descriptor or thread.
-    #[error("the system refuses what a reserved channel needs: {0}")]
-    System(std::io::Error),
-    /// A priority above 7.
-    #[error("priority {0} does not exist; 0 to 7 do")]
-    Priority(u8),
-    /// The node of this station: not there, gone, or of another version.
-    #[error(transparent)]
-    Node(#[from] NodeError),
-    /// The socket's memory.
-    #[error(transparent)]
-    Memory(#[from] MemoryError),
-}
-
-fn reached(node: u8) -> &'static str {
-    if node == BROADCAST { "all of them" } else { "this one" }
 }
 
 /// Link control of this station, for one program.
@@ -573,96 +497,13 @@ impl Socket {
         self.lost.saturating_add(self.reserved.as_ref().map_or(0, |reserved| reserved.lost()))
     }
 
-    /// Sleeps until something was received or sent, or until then; returns at once when there is something to
-    /// take already. Who was told [`LlcError::Busy`] by a reserved channel is also woken when it has room
-    /// again. A node that has died ends it too. Whether there is something to take, or room.
-    ///
-    /// Where the last waits were all short it looks for up to 0.2 ms before it sleeps, and lets others run
-    /// meanwhile: being woken costs more than the message (decision 012).
-    pub fn wait(&mut self, until: Instant) -> bool {
-        self.sleep(until, Sleep::ForNews)
-    }
-
-    /// As [`Socket::wait`], but only until a message was received: what becomes of own messages wakes nobody.
-    pub fn wait_message(&mut self, until: Instant) -> bool {
-        self.sleep(until, Sleep::ForMessages)
-    }
-
-    fn sleep(&mut self, until: Instant, how: Sleep) -> bool {
-        let wants_room = how == Sleep::ForNews;
-        let on_all =
-            |reserved: &Reserved| reserved.is_listening() || wants_room && reserved.room_within().is_some();
-        if self.reserved.as_deref().is_some_and(on_all) {
-            return self.sleep_on_all(until, how);
-        }
-        if self.has_news(how) {
-            return true;
-        }
-        let began = now();
-        let mut patience = self.patience;
-        let has_news =
-            spin::look(&mut patience, until, || self.has_news(how)) || self.sleep_on_board(until, how);
-        patience.waited(now().since(began), has_news);
-        self.patience = patience;
-        has_news
-    }
-
-    /// Whether there is what somebody waits for; channels apart.
-    fn has_news(&mut self, how: Sleep) -> bool {
-        if how == Sleep::ForNews {
-            self.harvest();
-        }
-        self.memory.received.has_next() || how == Sleep::ForNews && !self.done.is_empty()
-    }
-
-    fn sleep_on_board(&mut self, until: Instant, how: Sleep) -> bool {
-        loop {
-            let seen = self.memory.board.event();
-            if self.has_news(how) {
-                return true;
-            }
-            let left = until.since(now());
-            if left == Span::ZERO {
-                return false;
-            }
-            let waited = self.memory.sleep(how, seen, left.min(max_slice()));
-            if waited == Waited::TimedOut && self.session.is_gone() {
-                return false;
-            }
-        }
-    }
-
-    /// As [`Socket::sleep`], but not on the board alone: channels have boards of their own.
-    fn sleep_on_all(&mut self, until: Instant, how: Sleep) -> bool {
-        loop {
-            let octets = self.memory.arm_bell();
-            if how == Sleep::ForNews {
-                self.harvest();
-            }
-            let Some(reserved) = &mut self.reserved else {
-                return false;
-            };
-            let has_message = reserved.has_next() || self.memory.received.has_next();
-            if has_message || how == Sleep::ForNews && (!self.done.is_empty() || reserved.has_room_again()) {
-                return true;
-            }
-            self.memory.hush(octets);
-            let left = until.since(now());
-            if left == Span::ZERO || self.session.is_gone() {
-                return false;
-            }
-            let room = reserved.room_within().filter(|_| how == Sleep::ForNews).unwrap_or(Span::MAX);
-            reserved.wait(left.min(max_slice()).min(room));
-        }
-    }
-
     /// Binds the calling thread, and those that it starts later, to the CPU of its node. False where the node
     /// is bound to none (it has no real-time rights) or the thread may not run there; then nothing changes.
     ///
     /// A thread that exchanges short messages one at a time and its node never work at the same time: each
     /// waits for the other. On two CPUs each word between them wakes one that has gone to sleep, which costs
-    /// more than all of the work; on one it is a switch between threads. Who sends many messages at a time,
-    /// or computes for long between them, is better off on a CPU of its own.
+    /// more than all of the work; on one it is a switch between threads. A thread that sends many messages at
+    /// a time, or computes for long between them, is better off on a CPU of its own.
     pub fn stay_near_node(&self) -> bool {
         self.cpu.is_some_and(bind_to)
     }
