@@ -1,4 +1,4 @@
-//! The paper's own recovery rule (paper 000, section 2.4), small: the predecessor watches for the
+//! The paper's own recovery rule (RETHER, section 2.4), small: the predecessor watches for the
 //! successor's forward, which is multicast and so acknowledges; when its timer runs out it marks the
 //! successor dead and sends the token on by itself. Time runs in ticks.
 //!

@@ -1,9 +1,9 @@
 //! A session that stands and asks for more, or for less (`RETHER-2.3-13`).
 //!
-//! It keeps what it has. What is missing becomes a new slot at the end of the list (foundation), in whole
-//! fragments; if its last slot ends the list already, that slot is widened. No slot that stands moves to the
-//! right, so nobody's promise is touched. The bound needs only that the session's slots carry its share
-//! together (see `rether.rs`), so its own units stay in time through the change too.
+//! It keeps what it has. What is missing becomes a new slot at the end of the list (theory.md §2.4), in
+//! whole fragments; if its last slot ends the list already, that slot is widened. No slot moves to the right,
+//! so no promise is touched. The bound needs only that the session's slots carry its share together (see
+//! `rether.rs`), so its own units stay in time through the change too.
 
 use crate::rether::{
     Admitted, Failure, Request, SegmentParams, bound, fit, gap_strict, largest, refusal, share_of, tht_shared,

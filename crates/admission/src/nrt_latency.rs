@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_floor_with_the_papers_numbers() {
-        // theory a.4, hole A3: 2.48 ms at 10 Mbit/s with a = 140, b = 650, h = 247 us and bare frames.
+        // theory.md §4.1: 2.48 ms at 10 Mbit/s with a = 140, b = 650, h = 247 us and bare frames.
         let mut params = SegmentParams::new(BitRate::from_mbit(10), 5);
         params.link.framing.overhead_octets = 0;
         params.link.per_frame = Span::from_micros(140);

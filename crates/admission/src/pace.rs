@@ -124,7 +124,7 @@ impl Pace {
         unit.min(Octets::new(fragments.saturating_mul(framing.unit_payload_max())))
     }
 
-    /// Buffers that are exactly enough at the sender: two for a unit a cycle or less (theory a.3), else
+    /// Buffers that are exactly enough at the sender: two for a unit a cycle or less (theory.md §3.3), else
     /// those of two cycles, one being filled while the other waits for its slot.
     pub const fn buffers(self) -> u16 {
         2 * self.units

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_formulas_of_the_foundation() {
+    fn the_formulas_of_the_recovery_timers() {
         let timers = Timers::new(model());
         assert_eq!(timers.ack(), Span::from_micros(2_100));
         assert_eq!(timers.silence(0), Span::from_micros(33_333 + 6_000 + 1_000 + 3 * 2_100 + 100));

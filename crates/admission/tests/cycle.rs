@@ -1,4 +1,4 @@
-//! A small token ring, cycle by cycle, against every bound that admission promises (theory a.3, a.4).
+//! A small token ring, cycle by cycle, against every bound that admission promises (theory.md §3, §4).
 //!
 //! Times are plain ticks. Sessions and stations behave as badly as their contracts allow: idle in one
 //! cycle, full in the next, frames of any length.

@@ -1,5 +1,5 @@
 //! `rota trace`: the last events of this station, live or as a capture, and what its flight recorder kept
-//! (paper 004, section 2: SHIPNET-2-27, SHIPNET-2-29).
+//! (SHIPNET, section 2: SHIPNET-2-27, SHIPNET-2-29).
 
 mod entry;
 mod incident;

@@ -1,4 +1,4 @@
-//! Messages between sockets of stations: IEEE 802.2 logical link control (SHIPNET 1988, paper 004).
+//! Messages between sockets of stations: IEEE 802.2 logical link control (SHIPNET, 1988).
 //!
 //! ```no_run
 //! use rota::llc::{Address, Llc, TransmitOptions};

@@ -1,4 +1,4 @@
-//! The bounds of theory a.3–a.6 as admission computes them: kept in healthy runs at full load, and broken
+//! The bounds of theory.md §3–§6 as admission computes them: kept in healthy runs at full load, and broken
 //! where a bug is planted.
 
 mod support;

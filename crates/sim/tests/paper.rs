@@ -1,5 +1,5 @@
 //! The numbers that the RETHER paper printed, under the readings that produce them and under those that do
-//! not (theory a.1).
+//! not (theory.md §1.4).
 
 use rota_sim::paper::modern::{Case, Host, Load, Measure, Sessions, TOLERANCE};
 use rota_sim::paper::profile::{
@@ -18,7 +18,7 @@ fn printed(nodes: usize, slots: Vec<Span>, traffic: Traffic) -> Ring {
     Ring { trt: TRT, hop: HOP, slots, nodes, traffic, rules: Rules::AsPrinted }
 }
 
-/// Two nodes that always have 100 octets: theory a.1's load of Figure 5.
+/// Two nodes that always have 100 octets: the load of Figure 5 (theory.md §1.4).
 fn two_small() -> Traffic {
     Traffic::TwoNodes { visit: Machine::TESTBED.visit(Octets::new(100)) }
 }
@@ -66,8 +66,8 @@ fn forty_streams_need_the_whole_of_eq_7_divided() {
     assert_eq!(whole.sessions_max(MPEG_I), 40, "the printed number");
     assert_eq!(fast(Reading::Pipelined).sessions_max(MPEG_I), 37);
     assert_eq!(fast(Reading::WireOnly).sessions_max(MPEG_I), 21);
-    // Theory a.1 says 8 for the pipelined fast link on the slow bus; that charges the last packet of 250
-    // octets as a full one. Its own size gives 9.
+    // The pipelined fast link on the slow bus: 9 with the last packet's own 250 octets, and 8 with a full
+    // last packet (theory.md §1.4).
     assert_eq!(slow_bus(Reading::Pipelined).sessions_max(MPEG_I), 9);
     let full_packets = slow_bus(Reading::Pipelined).visit(Octets::new(5 * MTU));
     assert_eq!(TRT.count_down(full_packets), 8);

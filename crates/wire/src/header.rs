@@ -353,7 +353,7 @@ impl<'a> FrameView<'a> {
     }
 }
 
-/// In front of each fragment of a unit: RMTP's header (theory b.4), with the label and the sender's schedule.
+/// In front of each fragment of a unit (theory.md §7.1): RMTP's header, the label and the sender's schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnitHeader {
     /// The channel's label on this hop.

@@ -1,10 +1,14 @@
-//! The pages a stranger reads first exist, list what exists, and link to what exists.
+//! The pages a stranger reads first exist, list what exists, and link to what exists. Citations of the page
+//! of theory name its sections.
 
 use super::requirements::{backticked, cells};
 use crate::tree::{Report, Tree, has_extension, room};
 use std::collections::BTreeSet;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
+const THEORY: &str = "docs/theory.md";
+/// How a section of that page is cited, also with the page's path in front.
+const CITATION: &str = "theory.md §";
 const README_COMMANDS: &[&str] = &["cargo run --release -- demo", "cargo test --workspace"];
 const PAGES: &[&str] = &["README.md", ARCHITECTURE, "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
@@ -22,6 +26,7 @@ pub fn check(tree: &Tree, report: &mut Report) {
         }
     }
     check_rooms(tree, report);
+    check_citations(tree, report);
     for (path, text) in tree.texts.iter().filter(|(path, _)| has_extension(path, "md")) {
         for (i, line) in text.lines().enumerate() {
             for target in links(line) {
@@ -58,6 +63,29 @@ fn check_rooms(tree: &Tree, report: &mut Report) {
         let sentence = format!("the table of rooms names `{room}` with `{name}`, which does not exist");
         report.violation(ARCHITECTURE, 0, sentence);
     }
+}
+
+/// Each cited section of the page of theory is one of its headings.
+fn check_citations(tree: &Tree, report: &mut Report) {
+    let page = tree.texts.get(THEORY).map_or("", String::as_str);
+    let headings: BTreeSet<&str> =
+        page.lines().filter(|line| line.starts_with('#')).filter_map(|line| line.split(' ').nth(1)).collect();
+    for (path, text) in &tree.texts {
+        for (i, line) in text.lines().enumerate() {
+            for section in line.split(CITATION).skip(1).map(section) {
+                if !section.is_empty() && !headings.contains(section) {
+                    let sentence = format!("cites section {section} of {THEORY}, which does not exist");
+                    report.violation(path, i + 1, sentence);
+                }
+            }
+        }
+    }
+}
+
+/// The number of a section at the front of a text.
+fn section(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    text[..end].trim_end_matches('.')
 }
 
 /// The relative targets of the links in a line.
@@ -122,5 +150,15 @@ mod tests {
         let extra = ROOMS.replace("\n\n## Next", "\n| `util` | `rota-util` | x |\n\n## Next");
         assert!(faults(README, &extra, "")[0].contains("names `util`"));
         assert!(faults(README, ROOMS, "[x](gone.md)")[0].contains("links to gone.md"));
+    }
+
+    #[test]
+    fn a_citation_names_a_section_of_the_page_of_theory() {
+        let cited = format!("// see {CITATION}1.1, and {CITATION}2.");
+        let mut tree = Tree::planted(&[(THEORY, "# T\n\n## 1 A\n\n### 1.1 B\n"), ("a.rs", &cited)]);
+        let found = |tree: &Tree| Report::sentences(check_citations, tree);
+        assert_eq!(found(&tree), ["cites section 2 of docs/theory.md, which does not exist"]);
+        tree.add(THEORY, "## 2 C\n### 1.1 B");
+        assert_eq!(found(&tree), [""; 0]);
     }
 }

@@ -34,7 +34,7 @@ pub fn head(scenario: &Scenario, seed: u64) -> String {
     )
 }
 
-/// The policies of theory a.4 by name.
+/// The policies of theory.md §4.2 by name.
 fn policies(params: &SegmentParams) -> [(&'static str, NrtPolicy); 3] {
     let frames = params.nrt_policy.frames_max().unwrap_or(1);
     [

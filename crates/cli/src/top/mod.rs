@@ -1,5 +1,5 @@
 //! `rota top`: who uses the wire, what is reserved, and how much slack is left; of the whole segment, from
-//! any station (paper 004, section 2: the monitor).
+//! any station (SHIPNET, section 2: the monitor).
 //!
 //! Fulfils SHIPNET-2-26, SHIPNET-2-28.
 //!

@@ -1,4 +1,4 @@
-//! Logical link control: datagrams between sockets (IEEE 802.2 types 1 and 3; SHIPNET 1988, paper 004).
+//! Logical link control: datagrams between sockets (IEEE 802.2 types 1 and 3; `specs/shipnet.md`).
 //!
 //! ```text
 //!  send ─► queued ─────────────────► sent to the MAC                     (no acknowledgement wanted)

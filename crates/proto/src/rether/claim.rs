@@ -1,4 +1,4 @@
-//! The claim round: how a new token is made when the old one is lost (reliability 1.2; theory a.6).
+//! The claim round: how a new token is made when the old one is lost (theory.md §6.2).
 //!
 //! The claimant fences itself with a generation of its own, asks everybody, dead or alive, and makes a token
 //! only when all have granted or the silent ones can no longer hold the old one.

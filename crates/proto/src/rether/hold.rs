@@ -49,7 +49,7 @@ pub(super) struct Watch {
 
 impl Rether {
     /// A token arrives. `at` is the kernel's receive stamp: the lease runs from there, so that a token that
-    /// waited in a stopped process's queue gives no right (reliability 1.2 f).
+    /// waited in a stopped process's queue gives no right (theory.md §6.2 f).
     pub(super) fn on_token(
         &mut self,
         now: Instant,

@@ -2,7 +2,7 @@
 //! leave room, and who has not stopped the ring too often.
 //!
 //! Only the cycle master lets stations in. Before it changes anything it asks the joiner to answer a fresh
-//! challenge, so that a recorded announcement of an earlier boot is worth nothing (reliability section 3).
+//! challenge, so that a recorded announcement of an earlier boot is worth nothing (theory.md §6.7).
 //!
 //! Fulfils RETHER-2.4-9.
 

@@ -1,4 +1,4 @@
-//! RETHER: a timed token over plain Ethernet (Venkatramani and Chiueh 1995, paper 000), repaired.
+//! RETHER: a timed token over plain Ethernet (Venkatramani and Chiueh 1995, `specs/rether.md`), repaired.
 //!
 //! ```text
 //!            open, or SWITCH heard                FORM names us
@@ -14,10 +14,10 @@
 //! # Departures from the paper, each with its reason
 //! 1. Recovery (2.4). A predecessor never makes a token by itself: one lost acknowledgement would make two.
 //!    It sends the *same* token again; after the death timer a claim round with grants decides
-//!    (`claim.rs`; theory a.6, B1–B6).
+//!    (`claim.rs`; theory.md §6.2, B1–B6).
 //! 2. Tokens carry (generation, sequence) and are believed only when strictly newer than all seen (B6).
-//! 3. Hops are unicast, acknowledged after forwarding, not by a multicast forward (foundation).
-//! 4. A station is visited once a cycle for all its sessions (foundation); the paper visits once a session.
+//! 3. Hops are unicast, acknowledged after forwarding, not by a multicast forward (theory.md §6.2).
+//! 4. A station is visited once a cycle for all its sessions (theory.md §2.4), not once a session.
 //! 5. A non-real-time frame leaves only if it *and* the way home fit (A1); T_NRT has a floor (A3); the first
 //!    live slot is the cycle master (A2); admission runs at any visit (A5).
 //! 6. A ring with a periodic session keeps the strict period: cycle k+1 begins at c_k + TRT exactly.
@@ -30,8 +30,8 @@
 //!     paper's coaxial segment did not have.
 //! 11. Ordinary frames that together take no longer than one full frame count as one in a visit: the paper's
 //!     one packet a visit makes five waiting small ones wait for five rounds.
-//! 12. Residual time is measured, not reckoned from nominal holding times (theory a.2), so that overruns eat
-//!     ordinary traffic of the same cycle and not the next period.
+//! 12. Residual time is measured, not computed from nominal holding times (theory.md §2.2), so that overruns
+//!     take ordinary time of the same cycle and not of the next period.
 
 mod astray;
 mod behind;

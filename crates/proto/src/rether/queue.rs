@@ -38,8 +38,8 @@ pub(super) struct Entry {
     pub(super) octets: u16,
 }
 
-/// Frames waiting for the token. Holds at most a configured time of the link (foundation: 50 ms), because the
-/// diversion releases TCP's back-pressure and this queue must give it instead.
+/// Frames waiting for the token. Holds at most a configured time of the link (50 ms), because the
+/// diversion releases TCP's back-pressure and this queue must give it instead (theory.md §4.4).
 #[derive(Clone, Debug)]
 pub(super) struct NrtQueue {
     pub(super) levels: [VecDeque<Entry>; SIGNALLING as usize + 1],

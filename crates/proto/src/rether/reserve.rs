@@ -251,7 +251,7 @@ impl Rether {
 
     // ---- what the holder does to the token ------------------------------------------------------------
 
-    /// Runs at every visit: membership changes that wait, then closes, then admissions (theory A5:
+    /// Runs at every visit: membership changes that wait, then closes, then admissions (REPAIR-A5:
     /// any visit).
     pub(super) fn settle_token(&mut self, now: Instant, token: &mut Token) {
         // Whatever this holder changes is newer than the list it was given: were the stamps to tie, a claim

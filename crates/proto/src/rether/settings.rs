@@ -283,10 +283,10 @@ impl Settings {
         RecoveryModel::lease_min(self.trt, self.delay_max).max(self.delay_max * LEASE_DELAYS)
     }
 
-    /// The same with the timers whose bounds are proven (theory a.6), for hosts that never stall: tokens are
-    /// sent again after 2D + g, a silent successor is claimed about after three times that, and nobody
-    /// holds a token for more than two fifths of a cycle, rests apart (or three delays of a control frame,
-    /// where cycles are that short).
+    /// The same with the timers whose bounds are proven (theory.md §6.3), for hosts that never stall: tokens
+    /// are sent again after 2D + g, a silent successor is claimed about after three times that, and no
+    /// station holds a token for more than two fifths of a cycle, rests apart (or three delays of a control
+    /// frame, where cycles are that short).
     #[must_use]
     pub fn proven(mut self) -> Self {
         self.delay_max = self.link.one_way();
@@ -451,7 +451,7 @@ impl Settings {
         self.timers(stations).switch_timeout()
     }
 
-    /// T_w: how long a station of this rank hears nothing before it claims (foundation, "The token ring").
+    /// T_w: how long a station of this rank hears nothing before it claims (theory.md §6.3).
     pub fn silence(&self, rank: u64) -> Span {
         self.timers(0).silence(u16::try_from(rank).unwrap_or(u16::MAX))
     }

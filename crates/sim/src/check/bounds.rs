@@ -1,5 +1,5 @@
-//! The bounds that admission computes for this very segment, held to: L2 and theory a.4, how long a station
-//! with ordinary frames waits from visit to visit; theory a.5, how long the switch to token mode takes.
+//! The bounds that admission computes for this very segment, held to: L2 (theory.md §4.2), how long a station
+//! with ordinary frames waits from visit to visit; A5 (§5.1), how long the switch to token mode takes.
 
 use super::{Checker, Findings, View};
 use rota_admission::{NrtRing, SegmentParams};
@@ -12,7 +12,7 @@ fn exactly(settings: &Settings, stations: u64) -> SegmentParams {
     SegmentParams { stations, ..settings.params(stations) }
 }
 
-/// Theory a.4 for `stations` stations and `reserved` in slots; `None` when ordinary traffic may starve.
+/// Access by theory.md §4.2, with `reserved` in slots; `None` when ordinary traffic may starve.
 ///
 /// From visit to visit, and before it two cycles until a resting ring is woken: a station asks at most once a
 /// cycle, and what it may not ask at once it asks at the next list. A host may be late.
@@ -25,7 +25,7 @@ fn woken(params: &SegmentParams) -> Span {
     params.trt * 2 + params.link.host_slack + params.transit()
 }
 
-/// Theory a.5 with this segment's timers: T_switch ≤ Q/C + (r+1)·T_to + h, Q the initiator's own card.
+/// T_switch of theory.md §5.1 with this segment's timers; Q is the queue of the initiator's own card.
 pub fn switch(settings: &Settings, stations: u64) -> Span {
     let stations = u16::try_from(stations).unwrap_or(u16::MAX);
     let card = settings.link.rate.span_of_up(settings.port_queue);

@@ -1,6 +1,6 @@
 //! When a broken promise is excused: from a fault that was injected until the recovery from it must be over.
 //!
-//! The system has no say in it. The bounds are those of theory a.6 with this segment's timers; two faults
+//! The system has no say in it. The bounds are those of theory.md §6.5 with this segment's timers; two faults
 //! at once may take twice the longer (row 51 of the fault table).
 
 use super::Flooded;

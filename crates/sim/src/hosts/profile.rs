@@ -44,7 +44,7 @@ impl HostProfile {
         ..Self::IDEAL
     };
 
-    /// The paper's faster bus: token copies take a seventh (theory a.1).
+    /// The paper's faster bus: token copies take a seventh (theory.md §1.4).
     pub const FAST_BUS: Self = Self {
         receive: Span::from_micros(13),
         send_control: Span::from_micros(13),

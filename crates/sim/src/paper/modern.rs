@@ -2,7 +2,7 @@
 //! within 10 ms, at 10 Mbit/s to 10 Gbit/s and with up to 200 stations.
 //!
 //! The paper's measure is the *mean* time between two ordinary visits of a node while two nodes exchange
-//! packets. A guarantee is another thing: the worst gap of theory a.4, which admission computes. Both are
+//! packets. A guarantee is another thing: the worst gap of theory.md §4.2, which admission computes. Both are
 //! here, because they differ by what a cycle reserves in one piece.
 
 use super::profile::{MPEG_I, TRT, mean_gap};
@@ -14,7 +14,7 @@ use rota_units::{BitRate, Octets, Span};
 pub const TOLERANCE: Span = Span::from_millis(10);
 /// Slots that fit into a token of one frame.
 const SLOTS_MAX: u64 = 200;
-/// Payload of the packets that the two exchanging nodes send, as in theory a.1's calibration of Figure 5.
+/// Payload of the packets that the two exchanging nodes send, as in Figure 5's calibration (theory.md §1.4).
 const EXCHANGED: u64 = 100;
 
 /// What a host adds.
@@ -42,7 +42,7 @@ impl Host {
         per_visit: LinkModel::PER_VISIT,
         overlapped: false,
     };
-    /// Theory c.3's assumed modern host: a = 1 µs, b = 3 µs, 10 µs of processing a hop.
+    /// The assumed modern host (theory.md §1.5): a = 1 µs, b = 3 µs, 10 µs of processing a hop.
     pub const ASSUMED: Self = Self {
         name: "assumed modern host",
         processing: Span::from_micros(10),
@@ -72,7 +72,7 @@ pub enum Sessions {
 pub enum Measure {
     /// The paper's: the mean time between visits.
     Mean,
-    /// Theory a.4's: no gap is ever longer.
+    /// The bound of theory.md §4.2: no gap is ever longer.
     Worst,
 }
 
@@ -260,7 +260,7 @@ pub struct Share {
     pub round: Span,
     /// No more than this is the mean time between two visits of a station.
     pub mean: Span,
-    /// The worst such time, whoever sends whatever frames (theory a.4).
+    /// The worst such time, whoever sends whatever frames (theory.md §4.2).
     pub worst: Span,
     exchanged: Span,
     full: Span,

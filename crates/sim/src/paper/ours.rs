@@ -15,7 +15,7 @@ use rota_units::{BitRate, Octets, Span};
 pub const LATENCY: Span = Span::from_micros(20);
 /// How often the experiment looks whether the talkers still have something to send.
 const LOOK: Span = Span::from_micros(250);
-/// Frames that a talker keeps queued: one a visit, the 2 x 100 octets a rotation of theory a.1.
+/// Frames that a talker keeps queued: one a visit, the 2 x 100 octets a rotation of theory.md §1.4.
 pub const ONE: usize = 1;
 /// The same where a talker always has more than a visit may send.
 pub const SATURATED: usize = 100;

@@ -55,7 +55,7 @@ pub fn copy_to_nic(octets: u64) -> Span {
     Span::from_nanos(ns)
 }
 
-/// How section 5.2's factors are applied; the paper says too little to choose (theory a.1).
+/// How section 5.2's factors are applied; the paper says too little to choose (theory.md §1.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reading {
     /// The whole of eq. 7 is divided by the link's factor, a and b too; the bus shortens the token's copies.

@@ -244,8 +244,8 @@ impl World {
     }
 
     /// A unit of a flow is ready at its sender. The program makes none when its last one left late and more
-    /// wait behind it: what a recovery ate is skipped, not queued (theory a.6), or every later unit would
-    /// be one rotation late for ever.
+    /// wait behind it: what a recovery ate is skipped, not queued (theory.md §3.4); else each later unit
+    /// would be one rotation late for ever.
     pub fn flow_unit(&mut self, flow: usize, octets: u32) {
         let now = self.now();
         let params = self.spec.settings.params(self.spec.stations as u16);

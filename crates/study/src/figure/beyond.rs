@@ -268,7 +268,7 @@ pub fn worst() -> Figure {
         title: "Beyond the paper: the same with every station saturated, and as a guarantee".into(),
         subtitle:
             "20 stations, four sessions; everybody sends one full frame at each ordinary visit; bounds of \
-                   theory a.4, assumed modern host, a frame prepared while one is sent"
+                   docs/theory.md §4.2, assumed modern host, a frame prepared while one is sent"
                 .into(),
         panels: vec![panel],
         verdict: format!(

@@ -16,14 +16,14 @@ const TEN_MS: Span = Span::from_millis(10);
 const GIVEN_UP: Span = Span::from_millis(2_000);
 /// Cycles of a curve's point.
 const CYCLES: u64 = 3_000;
-/// Ethernet header and check sequence around the 100 octets of theory a.1.
+/// Ethernet header and check sequence around the 100 octets of theory.md §1.4.
 const EXCHANGED_FRAME: u16 = 118;
 
 fn rate(mbit: u64) -> BitRate {
     BitRate::from_mbit(mbit)
 }
 
-/// Two nodes that exchange 100 octets continuously: the load with which theory a.1 meets the printed points.
+/// Two nodes that exchange 100 octets continuously: the load that meets the printed points (theory.md §1.4).
 fn exchange() -> Traffic {
     Traffic::TwoNodes { visit: Machine::TESTBED.visit(Octets::new(100)) }
 }
