@@ -10,7 +10,8 @@ const THEORY: &str = "docs/theory.md";
 /// How a section of that page is cited, also with the page's path in front.
 const CITATION: &str = "theory.md §";
 const README_COMMANDS: &[&str] = &["cargo run --release -- demo", "cargo test --workspace"];
-const PAGES: &[&str] = &["README.md", ARCHITECTURE, "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
+const PAGES: &[&str] =
+    &["README.md", ARCHITECTURE, "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
 /// Checks the pages, the list of rooms and all relative links.
 pub fn check(tree: &Tree, report: &mut Report) {
@@ -126,6 +127,7 @@ mod tests {
         let mut tree = Tree::planted(&[
             ("README.md", readme),
             (ARCHITECTURE, architecture),
+            ("CONTRIBUTING.md", "x"),
             ("CHANGELOG.md", "x"),
             ("LICENSE-APACHE", "x"),
             ("LICENSE-MIT", "x"),
