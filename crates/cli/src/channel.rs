@@ -180,8 +180,8 @@ fn list(format: Format) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// A channel of the list. What this end counts has its own name at each end: a sender's node does not know how
-/// many units came.
+/// A channel of the list. What this end counts has its own name at each end: a sender's node does not know
+/// how many units came.
 fn entry(channel: &ChannelInfo) -> Value {
     let mut entry = json!(channel);
     entry["sent"] = json!(channel.sent());

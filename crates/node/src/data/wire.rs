@@ -162,8 +162,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.drain().map(|_| ())
     }
 
-    /// A frame: for the machines, for the log, and for the program that it is for. The verdict on it, and when
-    /// it was handled.
+    /// A frame: for the machines, for the log, and for the program that it is for. Returns the verdict on it,
+    /// and when it was handled.
     fn arrived(
         &mut self,
         at: Option<Instant>,
