@@ -1,16 +1,20 @@
 //! Stations that run the shipping [`Node`], a network that delays, loses and doubles, and time in ticks.
 
-use crate::canon::{Canon, Items, quick};
+mod actions;
+mod fingerprint;
+mod invariants;
+
+use crate::canon::Items;
 use crate::frame::Frame;
 use crate::planted::{Bug, Incoming};
 use rota_admission::NrtPolicy;
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, ModeName, Node,
-    OpenRequest, Output, Payloads, PortId, Settings,
+    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest,
+    Output, Payloads, PortId, Settings,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 use std::sync::Arc;
 
 /// One tick.
@@ -294,90 +298,6 @@ impl World {
         all.filter_map(|(index, station)| station.node.as_deref().map(|node| (index, node)))
     }
 
-    // ---- what may happen ------------------------------------------------------------------------------
-
-    /// Everything that may happen next.
-    pub fn actions(&self, spec: &Spec, actions: &mut Vec<Action>) {
-        if self.violation.is_some() || self.is_over() {
-            return;
-        }
-        let waits = |flight: &Flight| !flight.late && flight.due <= self.now;
-        if !self.net.iter().any(waits) && self.next_moment() < Instant::FAR {
-            actions.push(Action::Tick);
-        }
-        for (at, flight) in self.net.iter().enumerate() {
-            let same = |other: &Flight| other.from == flight.from && other.to == flight.to && !other.late;
-            let first = flight.late || !self.net[..at].iter().any(same);
-            if !first || (!flight.late && spec.delays == Delays::Exact && flight.due > self.now) {
-                continue;
-            }
-            let at = at as u8;
-            actions.push(Action::Deliver(at));
-            if !flight.late && self.budget.loss > 0 {
-                actions.push(Action::Lose(at));
-            }
-            if !flight.late && self.budget.dup > 0 {
-                actions.push(Action::Double(at));
-            }
-        }
-        self.faults_of_stations(actions);
-    }
-
-    fn faults_of_stations(&self, actions: &mut Vec<Action>) {
-        for (index, station) in self.stations.iter().enumerate() {
-            let at = index as u8;
-            if self.budget.will > 0 && station.will.is_some() {
-                actions.push(Action::Will(at));
-            }
-            let would = |node: &Arc<Node>| node.link().will_name().is_some();
-            if self.budget.early > 0 && station.node.as_ref().is_some_and(would) {
-                actions.push(Action::Will(at));
-            }
-            if station.node.is_none() {
-                if self.budget.restart > 0 {
-                    actions.push(Action::Restart(at));
-                }
-                continue;
-            }
-            if station.paused {
-                actions.push(Action::Resume(at));
-            } else if self.budget.pause > 0 {
-                actions.push(Action::Pause(at));
-            }
-            if self.budget.crash > 0 {
-                actions.push(Action::Crash(at));
-            }
-        }
-        if self.cut != 0 {
-            actions.push(Action::Merge);
-        } else if self.budget.split > 0 {
-            // Each division into two once: the part without station 0 is named.
-            let sets = 1u8 << (self.stations.len() - 1);
-            actions.extend((1..sets).map(|set| Action::Split(set << 1)));
-        }
-    }
-
-    /// All are back on plain Ethernet and nothing is on its way: there is no token to speak of.
-    pub fn is_over(&self) -> bool {
-        self.net.is_empty()
-            && self.cut == 0
-            && self.stations.iter().all(|station| !station.paused)
-            && self.nodes().all(|(_, node)| node.link().mode() == ModeName::Plain)
-    }
-
-    /// When the next timer or frame is due, on the grid of ticks.
-    fn next_moment(&self) -> Instant {
-        let running = self.stations.iter().filter(|station| !station.paused);
-        let timers = running.filter_map(|station| station.node.as_ref()).map(|node| node.deadline());
-        let next = timers.chain(self.net.iter().map(|flight| flight.due)).min().unwrap_or(Instant::FAR);
-        if next == Instant::FAR {
-            return next;
-        }
-        let tick = TICK.as_nanos();
-        let next = Instant::from_nanos(next.as_nanos().div_ceil(tick) * tick);
-        next.max(self.now + TICK)
-    }
-
     /// Makes it happen.
     pub fn step(&mut self, spec: &Spec, action: Action) {
         match action {
@@ -622,95 +542,6 @@ impl World {
             let (from, to, due) = (from as u8, to as u8, self.now + TICK);
             self.net.push(Flight { from, to, due, late: false, frame: Arc::clone(&frame) });
         }
-    }
-
-    // ---- what must hold -------------------------------------------------------------------------------
-
-    fn violates(&mut self, sentence: String) {
-        self.violation.get_or_insert(sentence);
-    }
-
-    /// Who holds a token whose lease has not ended: index and generation.
-    pub fn holders(&self) -> Vec<usize> {
-        let holds = self.nodes().filter(|(_, node)| node.link().holds_token(self.now));
-        holds.map(|(index, _)| index).collect()
-    }
-
-    fn check(&mut self, spec: &Spec) {
-        let holders = self.holders();
-        let fresh = self.merged.is_some_and(|at| self.now.since(at) <= settings().trt * MERGE_TRT);
-        for (at, one) in holders.iter().enumerate() {
-            for other in &holders[at + 1..] {
-                let joined = (self.cut >> one & 1) == (self.cut >> other & 1);
-                let generation = |index: usize| self.seen(index).map(|(generation, _)| generation);
-                // R1 and S1: two rings that have just met may both hold, each its own generation.
-                if joined && (!fresh || generation(*one) == generation(*other)) {
-                    let (one, other) = (one + 1, other + 1);
-                    self.violates(format!("S1: stations {one} and {other} hold the token at once"));
-                    return;
-                }
-            }
-        }
-        self.check_quiet(spec);
-    }
-
-    /// Nobody claims before anything went wrong, nor after one lost frame.
-    fn check_quiet(&mut self, spec: &Spec) {
-        let (given, left) = (spec.budget, self.budget);
-        let one_loss = Budget { loss: given.loss.saturating_sub(1), ..given };
-        if left != given && left != one_loss {
-            return;
-        }
-        let claimed = self.nodes().any(|(_, node)| node.link().counters().claims > 0);
-        let repeats = self.nodes().map(|(_, node)| node.link().counters().tokens_retransmitted).sum::<u64>();
-        if claimed {
-            let why = if left == given { "without a fault" } else { "after one lost frame" };
-            self.violates(format!("R9: a claim {why}"));
-        } else if left == given && repeats > self.repeats {
-            self.violates("R9: a token sent again without a fault".to_owned());
-        }
-    }
-
-    /// One number for worlds that are the same.
-    pub fn fingerprint(&self) -> u64 {
-        let stations = self.stations.iter().map(|station| &*station.items);
-        let waiting = self.stations.iter().flat_map(|station| &station.inbox).map(|(_, frame)| frame);
-        let wills = self.stations.iter().filter_map(|station| station.will.as_ref());
-        let frames = self.net.iter().map(|flight| &flight.frame).chain(waiting).chain(wills);
-        let frames = frames.map(|frame| &frame.items);
-        let canon = Canon::learn(self.now, stations, frames);
-        let mut hasher = quick();
-        (self.budget, self.cut, &self.violation).hash(&mut hasher);
-        let since = self.merged.map(|at| self.now.since(at).min(settings().trt * (MERGE_TRT + 1)));
-        since.map(Span::as_nanos).hash(&mut hasher);
-        for station in &self.stations {
-            let node = station.node.as_ref();
-            let cycle = node.and_then(|node| node.link().list()).map(|list| list.cycle);
-            (node.is_some(), station.paused, station.boots, station.memory).hash(&mut hasher);
-            if let Some(will) = &station.will {
-                canon.hash(&will.items, &mut hasher);
-            }
-            (cycle == Some(station.fed)).hash(&mut hasher);
-            canon.hash(&station.items, &mut hasher);
-            for (at, frame) in &station.inbox {
-                self.now.since(*at).min(settings().lease).as_nanos().hash(&mut hasher);
-                canon.hash(&frame.items, &mut hasher);
-            }
-        }
-        let mut flights: Vec<(u8, u8, bool, u64)> = self
-            .net
-            .iter()
-            .map(|flight| {
-                let mut hasher = quick();
-                flight.due.since(self.now).as_nanos().hash(&mut hasher);
-                canon.hash(&flight.frame.items, &mut hasher);
-                (flight.from, flight.to, flight.late, hasher.finish())
-            })
-            .collect();
-        // Between two stations the order counts; late copies have none.
-        flights.sort_by_key(|(from, to, late, hash)| (*from, *to, *late, if *late { *hash } else { 0 }));
-        flights.hash(&mut hasher);
-        hasher.finish()
     }
 }
 
