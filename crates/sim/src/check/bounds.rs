@@ -41,10 +41,11 @@ fn late(view: &View<'_>, host: usize, ended: Option<(Wait, Span)>, what: &str, f
     findings.add(view.now, "L2", format!("host {host} waited {waited} for {what}; {bound} is the bound"));
 }
 
-/// The time that the slots of a cycle take more if units have left at all ports since then.
+/// The time that the slots of a cycle take more if units have left at all ports since the cycle before then.
 fn flooded(view: &View<'_>, since: Instant, slots: usize) -> Span {
     let of_cycle = view.settings.link.frame_span_max() * u64::try_from(slots).unwrap_or(u64::MAX);
-    of_cycle.min(view.windows.flooded(since, view.now, view.settings.trt, of_cycle))
+    let is_flooded = view.windows.flooded_between(since.minus(view.settings.trt), view.now) > 0;
+    if is_flooded { of_cycle } else { Span::ZERO }
 }
 
 fn is_left_out(view: &View<'_>, station: u16) -> bool {

@@ -18,6 +18,8 @@ struct Begun {
     at: Instant,
     /// The same by the master's clock.
     by_clock: Instant,
+    /// The slots of its list.
+    reserved: Span,
 }
 
 /// The newest cycle that was begun, and the first of those that nothing has disturbed since.
@@ -39,7 +41,9 @@ impl Checker for Cycles {
             let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { continue };
             let Ok(list) = Token::parse(frame.body()) else { continue };
             let by_clock = view.hosts[*host].clock.read(view.now);
-            let begun = Begun { host: *host, cycle: list.cycle, at: view.now, by_clock };
+            let slots = list.slots.as_slice().iter();
+            let reserved = slots.map(|slot| Span::from_nanos(slot.tht_ns.into())).sum();
+            let begun = Begun { host: *host, cycle: list.cycle, at: view.now, by_clock, reserved };
             let now = list.slots.is_strict().then_some(begun);
             let last = std::mem::replace(&mut self.last, now);
             let first = std::mem::replace(&mut self.first, now);
@@ -54,23 +58,22 @@ impl Checker for Cycles {
             let burden = view.windows.burden_of(last.at, view.now);
             let frame = view.settings.link.frame_span_max();
             // What is late already is made up for in the time of the cycle that is not reserved.
-            let slots = list.slots.as_slice().iter();
-            let reserved: Span = slots.map(|slot| Span::from_nanos(slot.tht_ns.into())).sum();
-            let flooded = frame * view.windows.flooded.between(last.at, view.now);
-            self.late = flooded + late.minus(trt.minus(reserved + frame));
-            let late = undisturbed(view, *host) + burden.min(frame * 2) + self.late;
+            let flooded = frame * view.windows.flooded_between(last.at, view.now);
+            self.late = flooded + late.minus(trt.minus(last.reserved + frame));
+            let late = undisturbed(view, *host) + burden.min(frame * 2);
             let is_excused = view.windows.excuse(last.at, view.now, usize::MAX, usize::MAX);
             if burden >= trt || is_excused {
                 continue;
             }
             self.first = Some(first);
             let lasted = now.at.since(last.at);
-            if lasted > trt + trt.div_down(1_000) + late {
+            if lasted > trt + trt.div_down(1_000) + late + flooded {
                 let cycle = last.cycle;
                 findings.add(view.now, "R4", format!("cycle {cycle} of host {host} lasted {lasted}"));
             }
             let cycles = now.cycle.wrapping_sub(first.cycle);
             let behind = now.by_clock.since(first.by_clock + trt * u64::from(cycles));
+            let late = late + self.late;
             if behind > late {
                 self.first = Some(now);
                 let what =

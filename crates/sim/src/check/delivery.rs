@@ -56,13 +56,33 @@ struct Pending {
     behind: Option<Instant>,
     /// It is there already.
     there: bool,
+    /// It has been judged, and leaves the list behind those before it.
+    judged: bool,
+}
+
+impl Watch {
+    /// A unit that is not judged yet. Its program numbers its units in the order in which they are ready; a
+    /// thousand of them may wait at once, so none is looked for from the front.
+    fn unit(&mut self, number: u64) -> Option<&mut Pending> {
+        let at = self.pending.binary_search_by_key(&number, |unit| unit.number).ok()?;
+        self.pending.get_mut(at).filter(|unit| !unit.judged)
+    }
+
+    fn judged(&mut self, number: u64) {
+        if let Some(unit) = self.unit(number) {
+            unit.judged = true;
+        }
+        while self.pending.front().is_some_and(|unit| unit.judged) {
+            self.pending.pop_front();
+        }
+    }
 }
 
 impl Pending {
     /// When it must be there, or later because slots before its own, or its own, took longer than they are
     /// charged.
     fn allowed(&self, view: &View<'_>) -> Instant {
-        self.due + flooded(view, self.ready, self.due)
+        self.due + flooded(view, self.due)
     }
 }
 
@@ -87,8 +107,7 @@ impl Deliveries {
             }
             self.due.pop();
             let watch = &mut self.flows[flow];
-            let Some(at) = watch.pending.iter().position(|unit| unit.number == number) else { continue };
-            let unit = watch.pending[at];
+            let Some(unit) = watch.unit(number).copied() else { continue };
             let channel = &view.flows[flow];
             // What was on its way when its channel ended is judged by how the channel ended.
             let ended = channel.state != FlowState::Open && channel.since <= due;
@@ -106,7 +125,7 @@ impl Deliveries {
                 self.due.push(Reverse((allowed, flow, ready, number)));
                 continue;
             }
-            watch.pending.remove(at);
+            watch.judged(number);
             if unit.there {
                 continue;
             }
@@ -147,8 +166,9 @@ impl Checker for Deliveries {
                         continue;
                     }
                     watch.report.whole += 1;
-                    let unit = watch.pending.iter_mut().find(|unit| unit.number == receipt.number);
-                    let bound = unit.as_ref().map_or(watch.report.bound, |unit| unit.bound);
+                    let promised = watch.report.bound;
+                    let unit = watch.unit(receipt.number);
+                    let bound = unit.as_ref().map_or(promised, |unit| unit.bound);
                     let in_time = unit.as_ref().is_some_and(|unit| receipt.at <= unit.allowed(view));
                     if receipt.delay > bound && !in_time {
                         continue;
@@ -189,7 +209,7 @@ impl Deliveries {
         }
         let waits = before.filter(|before| contract.period > contract.cycle && Some(before.0) > watch.left);
         let (due, behind) = (ready + bound, waits.map(|before| before.1));
-        watch.pending.push_back(Pending { number, ready, bound, due, behind, there: false });
+        watch.pending.push_back(Pending { number, ready, bound, due, behind, there: false, judged: false });
         self.due.push(Reverse((due, flow, ready, number)));
     }
 
@@ -200,7 +220,7 @@ impl Deliveries {
     fn unit_left(&mut self, view: &View<'_>, flow: usize, number: u64, began: Instant) {
         let (watch, channel) = (&mut self.flows[flow], &view.flows[flow]);
         watch.left = watch.left.max(Some(number));
-        let Some(next) = watch.pending.iter_mut().find(|unit| unit.number == number + 1) else { return };
+        let Some(next) = watch.unit(number + 1) else { return };
         let Some(ready) = next.behind.take() else { return };
         if view.windows.excuse(ready, began, channel.from, channel.to) {
             next.due = next.due.max(began + next.bound);
@@ -240,7 +260,7 @@ impl Deliveries {
         // A session that has just grown ends its units in a slot further back, at most at the list's end.
         let grows = size.0 > before.0 || size.1 > before.1;
         let bound = if grows { bound + rota_admission::reserved(&slots) } else { bound };
-        let slack = params.link.host_slack + params.transit() + flooded(view, last, began);
+        let slack = params.link.host_slack + params.transit() + flooded(view, began);
         if gap > bound + slack {
             let what = format!("slots of flow {flow} began {gap} apart; {bound} is the bound");
             findings.add(view.now, "R4", what);
@@ -248,10 +268,11 @@ impl Deliveries {
     }
 }
 
-/// How much later than at most a slot may come, or a unit, because slots take longer than they are charged.
-fn flooded(view: &View<'_>, begin: Instant, end: Instant) -> Span {
-    let settings = view.settings;
-    view.windows.flooded(begin, end, settings.trt, settings.link.frame_span_max())
+/// How much later a slot or a unit may come by then, because slots took longer than they are charged: those of
+/// its own cycle, and those of the cycle before, which began it late.
+fn flooded(view: &View<'_>, by: Instant) -> Span {
+    let (trt, frame) = (view.settings.trt, view.settings.link.frame_span_max());
+    frame * view.windows.flooded_between(by.minus(trt * 2), by)
 }
 
 /// S5, row 11: a sender learns that its receiver is gone. A dead station without a slot is noticed when the

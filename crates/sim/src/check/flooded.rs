@@ -30,12 +30,10 @@ impl Flooded {
         self.last = slot;
     }
 
-    /// How many began from `begin` to `end`.
-    pub fn between(&self, begin: Instant, end: Instant) -> u64 {
-        let before = |at: Instant, with: bool| {
-            self.slots.partition_point(|slot| *slot < at || (with && *slot == at)) as u64
-        };
-        before(end, true).saturating_sub(before(begin, false))
+    /// How many began from `begin` on and before `end`: the first slot of a cycle begins with the cycle's list.
+    pub(super) fn between(&self, begin: Instant, end: Instant) -> u64 {
+        let before = |at: Instant| self.slots.partition_point(|slot| *slot < at) as u64;
+        before(end).saturating_sub(before(begin))
     }
 }
 
@@ -51,13 +49,18 @@ mod tests {
         let mut flooded = Flooded::default();
         let mut sent = |now: u64, host, to: u8, unit| {
             flooded.sent(at(now), host, &[to, 0, 0, 0, 0, unit, 0], Some(Kind::Data));
-            flooded.between(at(0), at(now))
+            flooded.between(at(0), at(now + 1))
         };
         assert_eq!((sent(1, 0, 2, 1), sent(2, 0, 3, 1), sent(3, 0, 3, 1)), (0, 1, 1), "own, group, group");
         assert_eq!((sent(4, 1, 3, 1), sent(5, 1, 3, 2), sent(6, 1, 2, 2), sent(7, 1, 3, 2)), (2, 3, 3, 4));
         flooded.sent(at(8), 2, &[0xFF; 14], Some(Kind::List));
         flooded.sent(at(9), 1, &[3, 0, 0, 0, 0, 2, 0], Some(Kind::Data));
-        assert_eq!((flooded.between(at(0), at(9)), flooded.between(at(4), at(5))), (5, 2));
-        assert_eq!((flooded.between(at(6), at(6)), flooded.between(at(8), at(4))), (0, 0));
+        assert_eq!((flooded.between(at(0), at(10)), flooded.between(at(4), at(6))), (5, 2));
+        assert_eq!(
+            (flooded.between(at(2), at(4)), flooded.between(at(4), at(5))),
+            (1, 1),
+            "each in one cycle"
+        );
+        assert_eq!((flooded.between(at(6), at(7)), flooded.between(at(8), at(4))), (0, 0));
     }
 }

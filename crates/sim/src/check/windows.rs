@@ -1,6 +1,7 @@
 //! When a broken promise is excused: from a fault that was injected until the recovery from it must be over.
 //!
-//! The system has no say in it. The bounds are those of theory.md §6.5 with this segment's timers; two faults
+//! The system has no say in it, but for one thing: how many slots it sent to all ports of a switch, because an
+//! address was contested ([`super::Flooded`]). The bounds are those of theory.md §6.5 with this segment's timers; two faults
 //! at once may take twice the longer (row 51 of the fault table).
 
 use super::Flooded;
@@ -194,11 +195,9 @@ impl Windows {
         self.burdens.iter().filter(meets).map(|of| of.2).sum()
     }
 
-    /// How much later the slots whose units leave at all ports make what happens from `begin` to `end`: by so
-    /// long a frame each. The cycle of `trt` before that counts too, since a cycle that ends late begins the
-    /// next one late.
-    pub fn flooded(&self, begin: Instant, end: Instant, trt: Span, frame: Span) -> Span {
-        frame * self.flooded.between(begin.minus(trt), end)
+    /// How many slots whose units leave at all ports began from `begin` on and before `end`.
+    pub fn flooded_between(&self, begin: Instant, end: Instant) -> u64 {
+        if self.closed { 0 } else { self.flooded.between(begin, end) }
     }
 
     /// Whether anything excuses what happened from `begin` to `end` between two hosts.

@@ -129,7 +129,7 @@ impl World {
         }
     }
 
-    /// A node has looked at a frame: it took it for a channel, or `refused` says that it counted why not.
+    /// A node has looked at a frame: it took it for a channel, or its verdict says why not.
     pub(super) fn fragment_looked_at(
         &mut self,
         host: usize,
@@ -143,7 +143,9 @@ impl World {
         } else {
             self.custody.book(flow).ended[End::Refused as usize] += 1;
         }
-        if !taken && verdict == FrameVerdict::Taken {
+        // Only a host with settings of its own may live on another segment.
+        let elsewhere = verdict == FrameVerdict::Foreign && self.hosts[host].settings.is_some();
+        if !taken && !elsewhere && matches!(verdict, FrameVerdict::Taken | FrameVerdict::Foreign) {
             let now = self.now();
             let what = format!("host {host} swallowed a fragment of flow {flow} without a verdict");
             self.findings.add(now, "S10", what);
