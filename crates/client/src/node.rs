@@ -41,6 +41,17 @@ pub enum NodeError {
     /// A station, a channel, a listener or an incident is not there, or not yet.
     #[error("{0}")]
     NotThere(String),
+    /// The node has been asked for a channel, and nothing came of it in time.
+    #[error(
+        "the channel to {to} is neither open nor refused after {within}: the node waits for the token, or \
+         for {to} to answer; 'rota status' shows the mode and the stations"
+    )]
+    NotOpened {
+        /// The other station, as it was called.
+        to: String,
+        /// How long the program waited.
+        within: Span,
+    },
     /// The node answered something else than it was asked.
     #[error("the node's answer does not fit the request")]
     Confused,
@@ -330,7 +341,13 @@ fn ask(
         before,
         probe,
     };
-    session.request(&open, timeout).map_err(OpenError::Node)
+    session.request(&open, timeout).map_err(|error| match error {
+        // The node has said hello a moment ago: it is not the socket that takes so long.
+        NodeError::Socket(SocketError::TimedOut(within)) => {
+            NodeError::NotOpened { to: to.clone(), within }.into()
+        }
+        other => other.into(),
+    })
 }
 
 /// The error that an answer to a request for a channel means.

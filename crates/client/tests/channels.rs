@@ -2,7 +2,7 @@
 
 mod fake_node;
 
-use fake_node::{Behaviour, FakeNode, ROOM_OCTETS, ms, schedule, unit_octets};
+use fake_node::{Behaviour, FakeNode, ROOM_OCTETS, SILENT, ms, schedule, unit_octets};
 use rota::{
     AcceptError, ChannelTally, CloseCause, ControlName, End, Node, NodeError, OpenError, OpenRequest,
     Overdue, Received, RecvChannel, RecvError, SendChannel, SendError, SocketError, Span, Unit, WaitError,
@@ -212,6 +212,23 @@ fn a_channel_that_is_made_again_keeps_its_policy_and_its_losses() {
     assert_eq!(sender.send(b"first again", schedule(2)), Ok(0));
     assert_eq!(sender.send(b"overdue", schedule(3)), Err(SendError::LeftOut));
     assert_eq!((sender.left_out(), sender.tally().lost), (2, 3));
+}
+
+/// The sentence was of the control socket, which had answered all the while.
+#[test]
+fn a_channel_that_does_not_open_in_time_is_not_the_control_sockets_fault() {
+    let fake = FakeNode::start(Behaviour::default());
+    let node = Node::connect(&fake.name).unwrap();
+    let request = OpenRequest { to: SILENT.into(), timeout: ms(100), ..request(100) };
+    let told = [node.open(&request).err(), node.probe(&request).err()];
+    for error in told.into_iter().map(|error| error.expect("nobody answers")) {
+        assert!(matches!(&error, OpenError::Node(NodeError::NotOpened { .. })), "{error:?}");
+        assert_eq!(
+            error.to_string(),
+            "the channel to n8 is neither open nor refused after 100 ms: the node waits for the token, or \
+             for n8 to answer; 'rota status' shows the mode and the stations"
+        );
+    }
 }
 
 /// Connecting took five seconds and asking ten, even with a shorter timeout.

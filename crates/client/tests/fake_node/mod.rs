@@ -66,6 +66,9 @@ pub struct FakeNode {
     thread: Option<JoinHandle<()>>,
 }
 
+/// A station that is there and never answers.
+pub const SILENT: &str = "n8";
+
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 impl FakeNode {
@@ -247,6 +250,9 @@ impl World {
         let Request::Open { to, service, unit_octets_max, period_ns, buffers, before, .. } = request else {
             unreachable!()
         };
+        if to == SILENT {
+            return;
+        }
         let connection = &self.clients[index].as_ref().unwrap().connection;
         let refuse = |reply: Reply| connection.send_reply(&reply, &[]).unwrap();
         // Its own name, or one of the twins by what tells them apart.
