@@ -134,6 +134,18 @@ pub(super) struct Joining {
     /// A challenge has been answered since the last try: a ring whose list is empty has many who challenge,
     /// and if each answer met all their challenges again, nothing else would find room on the wire.
     proved: bool,
+    /// Until when the ring has to be heard, where nothing but a notice says that it runs.
+    proof_by: Instant,
+    /// It was in plain mode before, and goes back there if it does not hear the ring.
+    from_plain: bool,
+}
+
+impl Joining {
+    /// Looks for the segment as if just booted.
+    fn afresh(now: Instant) -> Self {
+        let (ring, card_empty, tries, proved, from_plain) = (false, false, 0, false, false);
+        Self { ring, card_empty, tries, again: now, proved, proof_by: Instant::FAR, from_plain }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -209,12 +221,11 @@ impl Rether {
     ) -> Self {
         let mut rng = Rng::new(if planted(Bug::SeedForgotten) { seed ^ unseeded() } else { seed });
         let (incarnation, nonce) = ((rng.next_u64() >> 32) as u32 | 1, rng.next_u64());
-        let joining = Joining { ring: false, card_empty: false, tries: 0, again: now, proved: false };
         Self {
             own: Own { me, station: 0, incarnation, nonce, answers: 0, frame_seq: 0 },
             keys: KeyRing::new(secret, settings.segment),
             members: Members::new(),
-            mode: Mode::Joining(joining),
+            mode: Mode::Joining(Joining::afresh(now)),
             mode_epoch: 0,
             fence: Fence::default(),
             ring: Ring::new(),

@@ -214,10 +214,11 @@ impl Rether {
             visit.until(*until);
         }
         match &self.mode {
-            Mode::Joining(Joining { ring, card_empty, tries, again, proved }) => {
-                flag(visit, &[true, *ring, *card_empty, *proved]);
+            Mode::Joining(Joining { ring, card_empty, tries, again, proved, proof_by, from_plain }) => {
+                flag(visit, &[true, *ring, *card_empty, *proved, *from_plain]);
                 visit.word(u64::from(*tries));
                 visit.until(*again);
+                visit.until(*proof_by);
             }
             Mode::Plain => {
                 visit.word(100);

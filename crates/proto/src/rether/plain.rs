@@ -53,7 +53,36 @@ impl Rether {
             self.start_over(now);
             return;
         }
+        if joining.ring && now >= joining.proof_by {
+            self.give_ring_up(now, silence);
+            return;
+        }
         self.out.outbox.push_back(Pending::Announce);
+    }
+
+    /// No station of a ring has been heard for T_w, in which one asks for the token at the latest: the word
+    /// that it runs was wrong, or the ring is over.
+    fn give_ring_up(&mut self, now: Instant, silence: u8) {
+        if matches!(&self.mode, Mode::Joining(joining) if joining.from_plain) && self.own.station != 0 {
+            self.flush_queue();
+            self.enter_plain(now);
+            self.out.outbox.push_back(Pending::Announce);
+            self.switch_soon(now);
+            return;
+        }
+        self.start_over(now);
+        if let Mode::Joining(joining) = &mut self.mode {
+            // The silence that proves a plain segment is over already.
+            joining.tries = silence;
+        }
+    }
+
+    /// A reservation waits for a ring. Others have come to plain mode too: let them settle in it first.
+    fn switch_soon(&mut self, now: Instant) {
+        if self.wants_ring() {
+            let wait = Span::from_millis(1) * u64::from(self.own.station);
+            self.tells.next_hello = self.tells.next_hello.min(now + wait);
+        }
     }
 
     /// Looks for the segment as if just booted; meanwhile ordinary traffic flows.
@@ -61,8 +90,7 @@ impl Rether {
         self.ring = Ring::new();
         self.lose_reservations();
         self.own.station = 0;
-        self.mode =
-            Mode::Joining(Joining { ring: false, card_empty: false, tries: 0, again: now, proved: false });
+        self.mode = Mode::Joining(Joining::afresh(now));
         self.flush_queue();
         self.let_flow(now);
         self.event(LinkEvent::ModeChanged);
@@ -251,21 +279,30 @@ impl Rether {
 
     /// A joining or plain station has learnt that a ring runs without it: it stops sending and asks to join.
     pub(super) fn ring_is_there(&mut self, now: Instant) {
-        if matches!(&self.mode, Mode::Joining(joining) if joining.ring) || matches!(self.mode, Mode::Ring) {
-            return;
+        match &mut self.mode {
+            Mode::Joining(joining) if joining.ring => joining.proof_by = Instant::FAR,
+            Mode::Plain | Mode::Joining(_) => self.join_ring(now),
+            Mode::Initiating(_) | Mode::Yielding(_) | Mode::Ring => {}
         }
-        if matches!(self.mode, Mode::Initiating(_) | Mode::Yielding(_)) {
-            return;
-        }
-        self.join_ring(now);
     }
 
     pub(super) fn join_ring(&mut self, now: Instant) {
         self.ring = Ring::new();
         let again = now + self.card_patience();
-        self.mode = Mode::Joining(Joining { ring: true, card_empty: false, tries: 0, again, proved: false });
+        let from_plain = matches!(self.mode, Mode::Plain | Mode::Initiating(_) | Mode::Yielding(_));
+        self.mode = Mode::Joining(Joining { ring: true, again, from_plain, ..Joining::afresh(now) });
         self.divert(now);
         self.event(LinkEvent::ModeChanged);
+    }
+
+    /// Nothing but a notice says that a ring runs, and a holder of the key may lie. A ring that runs is heard
+    /// within T_w: its master answers who asks to be let in and calls, and who misses the token claims it.
+    fn join_told_ring(&mut self, now: Instant) {
+        self.join_ring(now);
+        let proof_by = now + self.settings.silence(u64::from(self.ring_size()));
+        if let Mode::Joining(joining) = &mut self.mode {
+            joining.proof_by = proof_by;
+        }
     }
 
     // ---- Switch-to-RETHER -----------------------------------------------------------------------------
@@ -487,11 +524,11 @@ impl Rether {
         if notice.ring {
             // A ring that runs outweighs any epoch that a station reached alone; its master takes over the
             // greater of both.
-            match self.mode {
-                Mode::Initiating(_) | Mode::Yielding(_) => self.join_ring(now),
-                Mode::Plain if known => self.join_ring(now),
-                Mode::Joining(_) => self.ring_is_there(now),
-                Mode::Plain | Mode::Ring => {}
+            match &self.mode {
+                Mode::Initiating(_) | Mode::Yielding(_) => self.join_told_ring(now),
+                Mode::Plain if known => self.join_told_ring(now),
+                Mode::Joining(joining) if !joining.ring => self.join_told_ring(now),
+                Mode::Joining(_) | Mode::Plain | Mode::Ring => {}
             }
             return;
         }
@@ -540,11 +577,7 @@ impl Rether {
         self.lose_reservations();
         // In token mode nobody says hello: silence counts from here.
         self.members.heard_all(now);
-        if self.wants_ring() {
-            // Others close too: let them settle in the new mode first.
-            self.tells.next_hello =
-                self.tells.next_hello.min(now + Span::from_millis(1) * u64::from(self.own.station));
-        }
+        self.switch_soon(now);
     }
 
     /// The holder of a token without reservations destroys it and tells everybody, three times in all.
