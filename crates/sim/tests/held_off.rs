@@ -52,7 +52,7 @@ fn a_receiver_that_is_held_off_says_so_and_learns_the_units_of_its_channel_after
         world.flow_unit(flow, 1_000);
         world.run_for(ms(34));
     }
-    world.hosts[SLEEPER].events.clear();
+    world.hosts[SLEEPER].programs.events.clear();
     // An idle ring visits a station without a slot about once a second.
     world.pause(SLEEPER, ms(2_000));
     for _ in 0..62 {
@@ -69,7 +69,7 @@ fn a_receiver_that_is_held_off_says_so_and_learns_the_units_of_its_channel_after
         assert!(wait.contains(&held.wait), "station {by}: {held:?}");
     }
     let ends = |world: &World| {
-        let events = world.hosts[SLEEPER].events.iter();
+        let events = world.hosts[SLEEPER].programs.events.iter();
         let ends = events.filter_map(|event| match event {
             ChannelEvent::Closed { cause, stated, tally, .. } => Some((*cause, *stated, *tally)),
             _ => None,

@@ -87,12 +87,12 @@ fn on_a_shared_wire_the_token_is_acknowledged_first() {
             world.load(4, 0, shape, Instant::FAR);
             let flows = [0, 1, 2].map(|from| world.open_flow(from, 4, 3_000, true).expect("sound"));
             world.run_for(ms(2_000));
-            let before = world.ring_aborts;
+            let before = world.counts.ring_aborts;
             for _ in 0..60 {
                 flows.iter().for_each(|flow| world.flow_unit(*flow, 3_000));
                 world.run_for(TRT);
             }
-            of_all = (of_all.0 + world.ring_aborts - before, of_all.1 + world.violations().len());
+            of_all = (of_all.0 + world.counts.ring_aborts - before, of_all.1 + world.violations().len());
         }
         of_all
     };

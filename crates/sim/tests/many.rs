@@ -40,7 +40,7 @@ fn a_hundred_stations_form_one_ring_and_go_back_to_plain_ethernet() {
             world.run_for(ms(34));
         }
         world.run_for(ms(500));
-        let received: usize = world.hosts[99].receipts.values().map(Vec::len).sum();
+        let received: usize = world.hosts[99].programs.receipts.values().map(Vec::len).sum();
         assert_eq!(received, 30, "loss {loss_ppm}");
         assert_eq!(world.hosts[70].ordinary_received, 30, "loss {loss_ppm}");
         assert_eq!(world.violations(), [], "loss {loss_ppm}");

@@ -42,7 +42,7 @@ fn a_station_with_other_settings_never_enters_the_ring_and_the_others_go_on() {
         );
         assert_eq!((link.counters().claims, link.counters().tokens_regenerated), (0, 0));
     }
-    assert_eq!(world.hosts[3].receipts.values().map(Vec::len).sum::<usize>(), 3);
+    assert_eq!(world.hosts[3].programs.receipts.values().map(Vec::len).sum::<usize>(), 3);
     assert_eq!(world.violations(), []);
 }
 
@@ -86,7 +86,7 @@ fn a_joiner_for_whom_the_reservations_leave_no_room_is_refused_with_the_reason()
 fn a_station_that_stalls_the_ring_again_and_again_waits_ever_longer() {
     let mut world = booted(74);
     stream(&mut world, 0, 4).expect("fits");
-    world.hosts[2].stampless = true;
+    world.hosts[2].flaws.stampless = true;
     let claims = |world: &World| -> u64 {
         let nodes = world.hosts.iter().filter_map(|host| host.node.as_ref());
         nodes.map(|node| node.link().counters().tokens_regenerated).sum()
@@ -104,7 +104,7 @@ fn a_station_that_stalls_the_ring_again_and_again_waits_ever_longer() {
     // Its stalls are late tokens to everybody else, which no window excuses; but never two holders.
     assert!(world.violations().iter().all(|found| !found.rule.starts_with('S')));
     // Healed, it is taken back when its time has come.
-    world.hosts[2].stampless = false;
+    world.hosts[2].flaws.stampless = false;
     world.run_for(ms(70_000));
     let station = world.station(2);
     let node = world.hosts[0].node.as_ref().expect("alive");

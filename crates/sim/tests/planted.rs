@@ -440,8 +440,8 @@ fn a_strict_ring_does_not_drift_over_a_thousand_cycles() {
         world.run_for(TRT);
     }
     world.run_for(ms(200));
-    assert_eq!(world.hosts[4].receipts.len(), 2);
-    for units in world.hosts[4].receipts.values() {
+    assert_eq!(world.hosts[4].programs.receipts.len(), 2);
+    for units in world.hosts[4].programs.receipts.values() {
         assert_eq!(units.len(), 1_000);
         let first: Instant = units[0].at;
         for unit in units {

@@ -131,7 +131,7 @@ fn reports_take_nothing_from_a_reservation() {
     busy(&mut world, 120);
     let longest = |flow: usize| world.flows()[flow].contract.bound;
     let bounds = longest(0).max(longest(1));
-    for receipts in [&world.hosts[4].receipts, &world.hosts[3].receipts] {
+    for receipts in [&world.hosts[4].programs.receipts, &world.hosts[3].programs.receipts] {
         for unit in receipts.values().flatten() {
             assert!(unit.complete && unit.delay <= bounds, "{} of {bounds}", unit.delay);
         }

@@ -62,7 +62,7 @@ fn five_streams_fit_at_10_mbit_the_sixth_is_refused_and_none_is_late() {
     world.run_for(ms(200));
     let bounds: Vec<Span> =
         channels.iter().map(|(from, id)| world.hosts[*from].opened(*id).flatten().expect("open")).collect();
-    let receipts = &world.hosts[4].receipts;
+    let receipts = &world.hosts[4].programs.receipts;
     assert_eq!(receipts.len(), 5);
     let longest = bounds.iter().max().copied().expect("five bounds");
     for units in receipts.values() {
@@ -215,7 +215,11 @@ fn rings_of_long_and_short_cycles_rest_recover_and_end() {
         world.run_for(ms(2_000) + trt * 6);
         let channel = world.open(0, 4, octets).expect("the request is sound");
         world.run_for(ms(1_500) + trt * 6);
-        assert!(world.hosts[0].opened(channel).flatten().is_some(), "{trt}: {:?}", world.hosts[0].events);
+        assert!(
+            world.hosts[0].opened(channel).flatten().is_some(),
+            "{trt}: {:?}",
+            world.hosts[0].programs.events
+        );
         for _ in 0..8 {
             world.unit(0, channel, octets);
             world.ordinary(1, 3, 1_514);
@@ -224,7 +228,7 @@ fn rings_of_long_and_short_cycles_rest_recover_and_end() {
         // Nobody has data: the token rests, and its lease must outlast that.
         world.run_for(ms(3_000) + trt * 12);
         assert_eq!(world.agreed_mode(), Some(ModeName::Token), "{trt}");
-        let received: usize = world.hosts[4].receipts.values().map(Vec::len).sum();
+        let received: usize = world.hosts[4].programs.receipts.values().map(Vec::len).sum();
         assert_eq!(received, 8, "{trt}");
         for host in &world.hosts {
             let counters = *host.node.as_ref().expect("alive").link().counters();
@@ -257,7 +261,7 @@ fn a_claim_is_repeated_sooner_than_a_short_lease_ends() {
     world.run_for(ms(2_000));
     let channel = world.open(0, 4, 500).expect("the request is sound");
     world.run_for(ms(1_000));
-    assert!(world.hosts[0].opened(channel).flatten().is_some(), "{:?}", world.hosts[0].events);
+    assert!(world.hosts[0].opened(channel).flatten().is_some(), "{:?}", world.hosts[0].programs.events);
     world.kill(2);
     world.ordinary(1, 3, 1_514);
     world.run_for(ms(500));

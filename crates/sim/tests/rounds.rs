@@ -79,7 +79,7 @@ fn whoever_was_refused_finds_the_same_listener_again() {
     let opening = |octets| Opening { octets, room: octets, period: TRT, periodic: true };
     let refused = world.open_flow_as(0, 1, &opening(100_000)).expect("a sound request");
     world.run_for(ms(1_500));
-    assert_eq!((world.flows()[refused].state, world.listened_again), (FlowState::Refused, 1));
+    assert_eq!((world.flows()[refused].state, world.counts.listened_again), (FlowState::Refused, 1));
     let again = world.open_flow_again(refused, &opening(6_250)).expect("a sound request");
     assert_eq!(world.flows()[again].service, world.flows()[refused].service);
     world.run_for(ms(1_500));
@@ -118,7 +118,7 @@ fn two_initiators_of_which_one_missed_the_other_are_soon_one_ring() {
 
 /// How a channel ended at its sender; `None` while it is open.
 fn ends(world: &World, host: usize, channel: ChannelId) -> Vec<CloseCause> {
-    let told = world.hosts[host].events.iter().filter_map(|event| match event {
+    let told = world.hosts[host].programs.events.iter().filter_map(|event| match event {
         ChannelEvent::Closed { channel: closed, cause, .. } if *closed == channel => Some(*cause),
         _ => None,
     });

@@ -38,7 +38,7 @@ fn longest_gap(world: &mut World, span: Span) -> Span {
         world.unit(0, rota_proto::ChannelId(channel), 6_250);
         world.run_for(TRT);
     }
-    let came = world.hosts[4].receipts.values().flatten().filter(|unit| unit.at >= begin);
+    let came = world.hosts[4].programs.receipts.values().flatten().filter(|unit| unit.at >= begin);
     let times: Vec<_> = came.map(|unit| unit.at).collect();
     let longest = times.windows(2).map(|pair| pair[1].since(pair[0])).max().unwrap_or(Span::ZERO);
     longest.max(world.now().since(*times.last().expect("units came"))).minus(TRT)
@@ -110,7 +110,7 @@ fn a_receiver_that_stood_still_learns_that_its_channel_is_over_and_counts_its_un
         units(&mut world, 5);
         world.run_for(ms(stall + 600));
         let closed = |index: usize| {
-            world.hosts[index].events.iter().find_map(|event| match event {
+            world.hosts[index].programs.events.iter().find_map(|event| match event {
                 ChannelEvent::Closed { cause, stated, tally, .. } => Some((*cause, *stated, *tally)),
                 _ => None,
             })

@@ -21,7 +21,7 @@ impl Got {
         let to = world.flows()[flow].to;
         let host = &world.hosts[to];
         let channels = host.incoming().filter(|(_, of)| *of == flow).map(|(channel, _)| channel);
-        let receipts = channels.filter_map(|channel| host.receipts.get(&channel)).flatten();
+        let receipts = channels.filter_map(|channel| host.programs.receipts.get(&channel)).flatten();
         receipts.filter(|receipt| receipt.complete && receipt.intact).fold(
             Self::default(),
             |mut got, unit| {

@@ -45,6 +45,76 @@ pub struct Keeps {
     pub tokens: u32,
 }
 
+/// What is wrong with a host.
+#[derive(Debug, Default)]
+pub struct Flaws {
+    /// How it keeps tokens for longer than its slots.
+    pub keeps: Option<Keeps>,
+    /// How much later than it hands them over its units leave its card.
+    pub units_late: Span,
+    /// It never says that it stands still.
+    pub hides_stalls: bool,
+    /// Its kernel gives no receive stamps.
+    pub stampless: bool,
+}
+
+/// What the programs behind a process saw.
+#[derive(Debug, Default)]
+pub struct Programs {
+    /// What happened to its channels, oldest first.
+    pub events: Vec<ChannelEvent>,
+    /// Units received, by channel.
+    pub receipts: BTreeMap<ChannelId, Vec<Receipt>>,
+    /// Which flow of the world a received channel is.
+    pub(crate) incoming: BTreeMap<ChannelId, usize>,
+    /// Listeners of programs whose channel never opened, which listen again.
+    pub(crate) waiting: BTreeSet<u64>,
+    assembling: BTreeMap<(ChannelId, u64), Assembly>,
+}
+
+/// How a process runs, and what waits for it. The node is beside it: a host without one may be stopped.
+#[derive(Debug)]
+pub(crate) struct Process {
+    /// Until when the process is stopped.
+    pub(crate) paused_until: Instant,
+    /// For how long it stood still since it was last told.
+    pub(crate) stood: Span,
+    pub(crate) inbox: VecDeque<(Instant, Instant, Frame)>,
+    /// Whether an event will come when the processor is free.
+    pub(crate) serving: bool,
+    /// When the earliest wake-up that is still to come will come.
+    pub(crate) alarm: Instant,
+    pub(crate) gated: bool,
+    /// Ordinary frames that the node keeps, by their tags.
+    pub(crate) host_frames: BTreeMap<u32, Frame>,
+    /// Ordinary frames that this process was told to drop.
+    pub(crate) dropped: u64,
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        Self {
+            paused_until: Instant::ZERO,
+            stood: Span::ZERO,
+            inbox: VecDeque::new(),
+            serving: false,
+            alarm: Instant::FAR,
+            gated: false,
+            host_frames: BTreeMap::new(),
+            dropped: 0,
+        }
+    }
+}
+
+/// The processor, which outlives the processes.
+#[derive(Debug)]
+pub(crate) struct Processor {
+    /// Until when it is busy.
+    pub(crate) busy_until: Instant,
+    /// Until when data frames follow the last without a new start.
+    card_warm_until: Instant,
+}
+
 /// One host.
 #[derive(Debug)]
 pub struct Host {
@@ -56,55 +126,26 @@ pub struct Host {
     pub boots: u32,
     /// When its last process ended.
     pub died: Instant,
-    /// Until when the process is stopped.
-    pub paused_until: Instant,
-    /// How it keeps tokens for longer than its slots.
-    pub keeps: Option<Keeps>,
-    /// How much later than it hands them over its units leave its card.
-    pub units_late: Span,
-    /// For how long it stood still since it was last told.
-    pub(crate) stood: Span,
-    /// It never says that it stands still.
-    pub hides_stalls: bool,
     /// Its monotonic clock.
     pub clock: Clock,
     /// What its processor costs.
     pub profile: HostProfile,
-    /// Settings of its own, if it is to differ from the others.
     /// Its own settings, where they are not everybody's: a mistake.
     pub settings: Option<Settings>,
-    /// A fault: its kernel gives no receive stamps.
-    pub stampless: bool,
-    /// What happened to its channels, oldest first.
-    pub events: Vec<ChannelEvent>,
-    /// Units received, by channel.
-    pub receipts: BTreeMap<ChannelId, Vec<Receipt>>,
+    /// What is wrong with it.
+    pub flaws: Flaws,
+    /// What its programs saw; it is forgotten with the process.
+    pub programs: Programs,
     /// Ordinary frames received.
     pub ordinary_received: u64,
     /// Frames that a stopped, dead or busy process lost.
     pub inbox_drops: u64,
-    pub(crate) inbox: VecDeque<(Instant, Instant, Frame)>,
-    pub(crate) gated: bool,
+    pub(crate) process: Process,
+    pub(crate) processor: Processor,
     /// Until when ordinary frames that its gate let pass are in its card.
     pub(crate) ordinary_until: Instant,
-    pub(crate) host_frames: BTreeMap<u32, Frame>,
     pub(crate) next_tag: u32,
-    /// Ordinary frames that this process was told to drop.
-    pub(crate) dropped: u64,
-    /// When the earliest wake-up that is still to come will come.
-    pub(crate) alarm: Instant,
-    /// Until when the processor is busy.
-    pub(crate) busy_until: Instant,
-    /// Whether an event will come when the processor is free.
-    pub(crate) serving: bool,
-    /// Until when data frames follow the last without a new start.
-    pub(crate) card_warm_until: Instant,
     pub(crate) random: Stream,
-    /// Which flow of the world a received channel is.
-    pub(crate) incoming: BTreeMap<ChannelId, usize>,
-    /// Listeners of programs whose channel never opened, which listen again.
-    pub(crate) waiting: BTreeSet<u64>,
-    assembling: BTreeMap<(ChannelId, u64), Assembly>,
 }
 
 /// Frames that a socket keeps for a process that does not look.
@@ -119,7 +160,7 @@ impl Host {
     /// A frame waits for the process, with the stamp that the kernel gave it: the clock may change its rate
     /// before it is read.
     pub(crate) fn queue(&mut self, at: Instant, frame: Frame) {
-        self.inbox.push_back((at, self.clock.read(at), frame));
+        self.process.inbox.push_back((at, self.clock.read(at), frame));
     }
 
     pub(crate) fn new(mac: MacAddr, clock: Clock, profile: HostProfile, random: Stream) -> Self {
@@ -128,52 +169,26 @@ impl Host {
             mac,
             boots: 0,
             died: Instant::ZERO,
-            paused_until: Instant::ZERO,
-            keeps: None,
-            units_late: Span::ZERO,
-            stood: Span::ZERO,
-            hides_stalls: false,
             clock,
             profile,
             settings: None,
-            stampless: false,
-            events: Vec::new(),
-            receipts: BTreeMap::new(),
+            flaws: Flaws::default(),
+            programs: Programs::default(),
             ordinary_received: 0,
             inbox_drops: 0,
-            inbox: VecDeque::new(),
-            gated: false,
+            process: Process::default(),
+            processor: Processor { busy_until: Instant::ZERO, card_warm_until: Instant::ZERO },
             ordinary_until: Instant::ZERO,
-            host_frames: BTreeMap::new(),
             next_tag: 0,
-            dropped: 0,
-            alarm: Instant::FAR,
-            busy_until: Instant::ZERO,
-            serving: false,
-            card_warm_until: Instant::ZERO,
             random,
-            incoming: BTreeMap::new(),
-            waiting: BTreeSet::new(),
-            assembling: BTreeMap::new(),
         }
     }
 
     /// The process is gone, and with it all that it knew; the card, the clock and the wires stay.
     pub(crate) fn lose_process(&mut self) {
         self.node = None;
-        self.gated = false;
-        self.inbox.clear();
-        self.host_frames.clear();
-        self.dropped = 0;
-        self.events.clear();
-        self.receipts.clear();
-        self.incoming.clear();
-        self.waiting.clear();
-        self.serving = false;
-        self.alarm = Instant::FAR;
-        self.assembling.clear();
-        self.paused_until = Instant::ZERO;
-        self.stood = Span::ZERO;
+        self.process = Process::default();
+        self.programs = Programs::default();
     }
 
     /// True if the card takes a frame: for its own address, its own group address, or everybody.
@@ -184,21 +199,34 @@ impl Host {
 
     /// The channels that it receives, and which flow of the world each is.
     pub fn incoming(&self) -> impl Iterator<Item = (ChannelId, usize)> + '_ {
-        self.incoming.iter().map(|(channel, flow)| (*channel, *flow))
+        self.programs.incoming.iter().map(|(channel, flow)| (*channel, *flow))
     }
 
     /// True if it keeps this token, which has just come.
     pub(crate) fn keeps_this(&mut self) -> bool {
-        let Some(keeps) = &mut self.keeps else { return false };
+        let Some(keeps) = &mut self.flaws.keeps else { return false };
         keeps.tokens += 1;
         keeps.tokens % keeps.nth == 0
     }
 
     /// Whether its process can run at `now`.
     pub fn is_running(&self, now: Instant) -> bool {
-        self.node.is_some() && now >= self.paused_until
+        self.node.is_some() && now >= self.process.paused_until
     }
 
+    /// The last event that says how opening a channel ended: its bound, or `None` when it was refused.
+    pub fn opened(&self, channel: ChannelId) -> Option<Option<Span>> {
+        self.programs.events.iter().rev().find_map(|event| match event {
+            ChannelEvent::Opened { channel: id, contract, .. } if *id == channel => {
+                Some(Some(contract.bound))
+            }
+            ChannelEvent::Refused { channel: id, .. } if *id == channel => Some(None),
+            _ => None,
+        })
+    }
+}
+
+impl Programs {
     /// A fragment arrived; returns what became of its unit when it was the last.
     pub(crate) fn deliver(&mut self, at: Instant, delivery: &Delivery, payload: &[u8]) -> Option<Receipt> {
         let unit = &delivery.descriptor;
@@ -226,17 +254,6 @@ impl Host {
             intact: assembly.intact,
         };
         Some(receipt)
-    }
-
-    /// The last event that says how opening a channel ended: its bound, or `None` when it was refused.
-    pub fn opened(&self, channel: ChannelId) -> Option<Option<Span>> {
-        self.events.iter().rev().find_map(|event| match event {
-            ChannelEvent::Opened { channel: id, contract, .. } if *id == channel => {
-                Some(Some(contract.bound))
-            }
-            ChannelEvent::Refused { channel: id, .. } if *id == channel => Some(None),
-            _ => None,
-        })
     }
 }
 
@@ -281,15 +298,15 @@ impl Host {
             return Span::ZERO;
         }
         let late = Span::from_nanos(self.random.below(self.profile.late_max.as_nanos() + 1));
-        self.stood = self.stood.max(late);
+        self.process.stood = self.process.stood.max(late);
         late
     }
 
     /// The process runs again, and knows for how long it did not.
     pub(crate) fn tell_stall(&mut self, now: Instant) {
-        let stood = std::mem::take(&mut self.stood);
+        let stood = std::mem::take(&mut self.process.stood);
         let now = self.clock.read(now);
-        if let Some(node) = self.node.as_mut().filter(|_| stood > Span::ZERO && !self.hides_stalls) {
+        if let Some(node) = self.node.as_mut().filter(|_| stood > Span::ZERO && !self.flaws.hides_stalls) {
             node.stood_still(now, stood);
         }
     }
@@ -302,13 +319,13 @@ impl Host {
         };
         let profile = &self.profile;
         let mut cost = if data { profile.send_data } else { profile.send_control };
-        if data && now > self.card_warm_until {
+        if data && now > self.processor.card_warm_until {
             cost += profile.first_data;
         }
-        self.busy_until = self.busy_until.max(now) + cost;
+        self.processor.busy_until = self.processor.busy_until.max(now) + cost;
         if data {
-            self.card_warm_until = self.busy_until + profile.first_data;
+            self.processor.card_warm_until = self.processor.busy_until + profile.first_data;
         }
-        self.busy_until
+        self.processor.busy_until
     }
 }

@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
             faults.extend(mix.draw(&mut random, stations, settings, scenario.duration));
         }
         let evil = |timed: &Timed| matches!(timed.fault, Fault::Replay { .. } | Fault::Forge { .. });
-        world.remembers = faults.iter().any(evil);
+        world.mischief.remembers = faults.iter().any(evil);
         let begin = world.now() + scenario.settle;
         let end = begin + scenario.duration;
         let count = scenario.reservations.len();
@@ -414,7 +414,7 @@ impl<'a> Run<'a> {
             violations: world.violations().to_vec(),
             streams: self.streams,
             changes: (sum(|flow| flow.asked), sum(|flow| flow.kept)),
-            listened_again: world.listened_again,
+            listened_again: world.counts.listened_again,
             excused: world.windows.total(now),
             worst_silence: world.checks().visits().worst_silence,
             recoveries: *world.checks().recoveries(),
@@ -422,7 +422,7 @@ impl<'a> Run<'a> {
             measured: *world.checks().measured(),
             medium: *world.medium.counters(),
             fragments: world.custody().total(),
-            ring_aborts: world.ring_aborts,
+            ring_aborts: world.counts.ring_aborts,
             is_cut_short: world.is_cut_short(),
         }
     }

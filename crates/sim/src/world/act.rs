@@ -31,12 +31,12 @@ impl World {
     /// As [`Node::open`].
     pub fn open(&mut self, from: usize, to: usize, octets: u32) -> Result<ChannelId, OpenError> {
         let flow = self.open_flow(from, to, octets, true)?;
-        Ok(self.flows[flow].channel)
+        Ok(self.traffic.flows[flow].channel)
     }
 
     /// A unit of a channel is ready at its sender.
     pub fn unit(&mut self, from: usize, channel: ChannelId, octets: u32) {
-        let flow = self.flows.iter().rposition(|flow| (flow.from, flow.channel) == (from, channel));
+        let flow = self.traffic.flows.iter().rposition(|flow| (flow.from, flow.channel) == (from, channel));
         if let Some(flow) = flow {
             self.flow_unit(flow, octets);
             self.check();
@@ -61,7 +61,7 @@ impl World {
     }
 
     fn host_sends(&mut self, from: usize, frame: Frame) {
-        if !self.hosts[from].gated {
+        if !self.hosts[from].process.gated {
             // Nobody regulates a host whose process is dead: one that sends without a pause fills the ports
             // through which the token goes, as a babbler does (row 26).
             let host = &self.hosts[from];
@@ -78,7 +78,7 @@ impl World {
         host.next_tag += 1;
         let octets = frame.len() as u16;
         let level = rota_wire::host_level(&frame);
-        host.host_frames.insert(tag.0, frame);
+        host.process.host_frames.insert(tag.0, frame);
         let now = host.clock.read(self.engine.now());
         let input = Input::HostFrame { port: PortId(0), tag, octets, level };
         host.node.as_mut().map(|node| node.handle(now, input));
@@ -88,18 +88,19 @@ impl World {
     /// A TCP-like source hears that its segment came; the acknowledgement takes the way back.
     pub(super) fn ordinary_arrived(&mut self, to: usize, frame: &Frame) {
         let word = |at: usize| frame.get(at..at + 8).and_then(|octets| octets.try_into().ok());
-        let Some(index) = word(34).map(u64::from_be_bytes).filter(|at| *at < self.sources.len() as u64)
+        let Some(index) =
+            word(34).map(u64::from_be_bytes).filter(|at| *at < self.traffic.sources.len() as u64)
         else {
             return;
         };
         let index = index as usize;
-        let Shape::Tcp { window, .. } = self.sources[index].shape else { return };
-        let Purpose::Ordinary { from, to: receiver } = self.sources[index].purpose else { return };
+        let Shape::Tcp { window, .. } = self.traffic.sources[index].shape else { return };
+        let Purpose::Ordinary { from, to: receiver } = self.traffic.sources[index].purpose else { return };
         if to == receiver {
             self.ordinary_of(receiver, from, 60, index, 0);
         } else if to == from {
             let now = self.engine.now();
-            self.sources[index].window.acknowledge(now, window);
+            self.traffic.sources[index].window.acknowledge(now, window);
             self.engine.schedule(now, Event::Emit { source: index });
         }
     }
@@ -112,8 +113,8 @@ impl World {
     /// Adds a source that begins now.
     pub fn feed(&mut self, purpose: Purpose, shape: Shape, until: Instant) {
         let random = self.stream("source");
-        self.sources.push(Source::new(shape, purpose, until, random));
-        let source = self.sources.len() - 1;
+        self.traffic.sources.push(Source::new(shape, purpose, until, random));
+        let source = self.traffic.sources.len() - 1;
         self.engine.schedule(self.engine.now(), Event::Emit { source });
     }
 
@@ -130,7 +131,7 @@ impl World {
         }
         if self.hosts[index].node.is_some() {
             // Whoever is started while it runs falls silent as what it was.
-            self.seen.push(Seen::Struck { blow: Blow::Death });
+            self.judge.seen.push(Seen::Struck { blow: Blow::Death });
         }
         self.fragments_die(index);
         self.hosts[index].lose_process();
@@ -169,8 +170,8 @@ impl World {
         let span = if switching { self.recovery.switch_crash(dead) } else { self.recovery.crash(dead) };
         let span = span + self.recovery.slot();
         self.windows.open(self.engine.now(), span, Scope::All);
-        self.seen.push(Seen::Struck { blow: Blow::Death });
-        self.seen.push(Seen::Acted { host: index });
+        self.judge.seen.push(Seen::Struck { blow: Blow::Death });
+        self.judge.seen.push(Seen::Acted { host: index });
         self.check();
     }
 
@@ -190,15 +191,15 @@ impl World {
         let recovery = if long { self.recovery.crash(1) } else { Span::ZERO };
         self.windows.open(now, span + recovery + self.recovery.slot(), Scope::All);
         let blow = if long { Blow::Death } else { Blow::Other { ends: until, silent: 1 } };
-        self.seen.push(Seen::Struck { blow });
-        self.hosts[index].paused_until = until;
-        self.hosts[index].stood = self.hosts[index].stood.max(span);
+        self.judge.seen.push(Seen::Struck { blow });
+        self.hosts[index].process.paused_until = until;
+        self.hosts[index].process.stood = self.hosts[index].process.stood.max(span);
         self.engine.schedule(until, Event::Resume { host: index });
     }
 
     /// Gives the checkers something to see that did not happen: a test's way to plant what no machine does.
     pub fn pretend(&mut self, seen: Seen) {
-        self.seen.push(seen);
+        self.judge.seen.push(seen);
         self.check();
     }
 

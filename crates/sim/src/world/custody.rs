@@ -91,7 +91,7 @@ fn label(frame: &[u8], ether_type: u16) -> Option<u16> {
 impl World {
     /// The books of fragments.
     pub fn custody(&self) -> &Custody {
-        &self.custody
+        &self.traffic.custody
     }
 
     /// A station gives a frame to its card.
@@ -99,32 +99,34 @@ impl World {
         let Some(label) = label(frame, self.spec().settings.ether_type) else { return };
         let of = |flow: &super::Flow| flow.from == from && flow.label == Some(label);
         // A channel that the world did not open is nobody's here.
-        let Some(flow) = self.flows.iter().rposition(of) else { return };
-        self.custody.track(frame, flow);
-        self.custody.book(flow).sent += 1;
+        let Some(flow) = self.traffic.flows.iter().rposition(of) else { return };
+        self.traffic.custody.track(frame, flow);
+        self.traffic.custody.book(flow).sent += 1;
     }
 
     /// A wire has put another frame in a frame's place: the same fragment, or a lie, which is nobody's.
     pub(super) fn fragment_changed(&mut self, sent: &Frame, now: &Frame, lie: bool) {
-        let Some(flow) = self.custody.flow(sent).filter(|_| place(sent) != place(now)) else { return };
+        let Some(flow) = self.traffic.custody.flow(sent).filter(|_| place(sent) != place(now)) else {
+            return;
+        };
         if lie {
             self.fragment_ends(sent, End::Altered);
         } else {
-            self.custody.track(now, flow);
+            self.traffic.custody.track(now, flow);
         }
     }
 
     /// There are more copies of a frame now; fewer are told by [`Self::fragment_ends`].
     pub(super) fn fragment_copied(&mut self, frame: &[u8], more: u64) {
-        if let Some(flow) = self.custody.flow(frame) {
-            self.custody.book(flow).copied += more;
+        if let Some(flow) = self.traffic.custody.flow(frame) {
+            self.traffic.custody.book(flow).copied += more;
         }
     }
 
     /// A copy of a frame ends here.
     pub(super) fn fragment_ends(&mut self, frame: &[u8], end: End) {
-        if let Some(flow) = self.custody.flow(frame) {
-            self.custody.book(flow).ended[end as usize] += 1;
+        if let Some(flow) = self.traffic.custody.flow(frame) {
+            self.traffic.custody.book(flow).ended[end as usize] += 1;
             self.audit(flow);
         }
     }
@@ -137,29 +139,29 @@ impl World {
         taken: bool,
         verdict: FrameVerdict,
     ) {
-        let Some(flow) = self.custody.flow(frame) else { return };
+        let Some(flow) = self.traffic.custody.flow(frame) else { return };
         if taken {
-            self.custody.book(flow).delivered += 1;
+            self.traffic.custody.book(flow).delivered += 1;
         } else {
-            self.custody.book(flow).ended[End::Refused as usize] += 1;
+            self.traffic.custody.book(flow).ended[End::Refused as usize] += 1;
         }
         // Only a host with settings of its own may live on another segment.
         let elsewhere = verdict == FrameVerdict::Foreign && self.hosts[host].settings.is_some();
         if !taken && !elsewhere && matches!(verdict, FrameVerdict::Taken | FrameVerdict::Foreign) {
             let now = self.now();
             let what = format!("host {host} swallowed a fragment of flow {flow} without a verdict");
-            self.findings.add(now, "S10", what);
+            self.judge.findings.add(now, "S10", what);
         }
         self.audit(flow);
     }
 
     pub(super) fn is_fragment(&self, frame: &[u8]) -> bool {
-        self.custody.flow(frame).is_some()
+        self.traffic.custody.flow(frame).is_some()
     }
 
     /// What a process had not looked at ends with it.
     pub(super) fn fragments_die(&mut self, host: usize) {
-        let inbox = std::mem::take(&mut self.hosts[host].inbox);
+        let inbox = std::mem::take(&mut self.hosts[host].process.inbox);
         for (.., frame) in inbox {
             self.fragment_ends(&frame, End::Silent);
         }
@@ -167,11 +169,15 @@ impl World {
 
     /// No copy arrives or ends twice.
     fn audit(&mut self, flow: usize) {
-        let fragments = self.custody.of(flow);
-        if fragments.on_their_way() < 0 && self.custody.overdrawn != Some(flow) {
-            self.custody.overdrawn = Some(flow);
+        let fragments = self.traffic.custody.of(flow);
+        if fragments.on_their_way() < 0 && self.traffic.custody.overdrawn != Some(flow) {
+            self.traffic.custody.overdrawn = Some(flow);
             let now = self.now();
-            self.findings.add(now, "S10", format!("more of flow {flow} ended than was sent: {fragments:?}"));
+            self.judge.findings.add(
+                now,
+                "S10",
+                format!("more of flow {flow} ended than was sent: {fragments:?}"),
+            );
         }
     }
 
@@ -182,18 +188,21 @@ impl World {
         let Some(node) = &host.node else { return };
         let (link, counters) = (node.link(), node.link().counters());
         let named = counters.host_frames_dropped + counters.host_dropped_switch;
-        let (queued, kept) = (link.queued_host_frames(), host.host_frames.len());
+        let (queued, kept) = (link.queued_host_frames(), host.process.host_frames.len());
         let what = if queued != kept {
             format!("host {index}: {kept} ordinary frames are kept and {queued} wait")
-        } else if named != host.dropped {
-            format!("host {index}: {} ordinary frames were dropped, {named} under a name", host.dropped)
-        } else if kept > 0 && !host.gated {
+        } else if named != host.process.dropped {
+            format!(
+                "host {index}: {} ordinary frames were dropped, {named} under a name",
+                host.process.dropped
+            )
+        } else if kept > 0 && !host.process.gated {
             format!("host {index}: the gate is open, and {kept} ordinary frames wait")
         } else {
             return;
         };
         let now = self.now();
-        self.findings.add(now, "S10", what);
+        self.judge.findings.add(now, "S10", what);
     }
 
     /// S10 when everything is at rest: nothing is on its way any more.
@@ -201,9 +210,9 @@ impl World {
     /// # Errors
     /// The first flow whose books do not balance.
     pub fn balance(&self) -> Result<(), String> {
-        let unbalanced = self.custody.flows.iter().position(|flow| flow.on_their_way() != 0);
+        let unbalanced = self.traffic.custody.flows.iter().position(|flow| flow.on_their_way() != 0);
         unbalanced.map_or(Ok(()), |flow| {
-            let books = self.custody.of(flow);
+            let books = self.traffic.custody.of(flow);
             Err(format!("{} fragments of flow {flow} vanished: {books:?}", books.on_their_way()))
         })
     }

@@ -3,7 +3,7 @@
 use super::{EPOCH, SECRET, World, mac};
 use crate::check::{Blow, Scope, Seen, are_strangers};
 use crate::engine::Stream;
-use crate::faults::{Aim, Evil, Fault, Happened, Injected, Moment};
+use crate::faults::{Aim, Fault, Happened, Injected, Moment};
 use crate::hosts::{HostProfile, Keeps};
 use crate::media::wire_time;
 use rota_units::{Instant, Span};
@@ -39,7 +39,7 @@ impl World {
         let now = self.now();
         let (lasts, stations) = (until.since(now), self.hosts.len() as u64);
         let slot = self.recovery.slot();
-        let random = Stream::named(self.seed, &format!("fault {index}"));
+        let random = Stream::named(self.chance.seed, &format!("fault {index}"));
         match fault {
             Fault::Wire { .. } | Fault::Boundary { .. } => self.begin_on_wires(fault, until, &random),
             Fault::Crash { host, moment, down } => {
@@ -80,15 +80,15 @@ impl World {
                 self.arm(*host, Moment::In("holding"), Strike::Pause(span), *times, until);
             }
             Fault::Keep { host, hold, nth } => {
-                self.hosts[*host].keeps = Some(Keeps { hold: *hold, nth: (*nth).max(1), tokens: 0 });
+                self.hosts[*host].flaws.keeps = Some(Keeps { hold: *hold, nth: (*nth).max(1), tokens: 0 });
             }
-            Fault::Stray { host, late } => self.hosts[*host].units_late = *late,
+            Fault::Stray { host, late } => self.hosts[*host].flaws.units_late = *late,
             Fault::Partition { .. } | Fault::OneWay { .. } => self.cut(fault, until, &random),
             _ => self.begin_evil(fault, lasts),
         }
         // What strikes by itself says so when it does.
         if let Some(blow) = self.blow_of(fault, until) {
-            self.seen.push(Seen::Struck { blow });
+            self.judge.seen.push(Seen::Struck { blow });
             self.check();
         }
     }
@@ -221,7 +221,7 @@ impl World {
         self.tally.count(Happened::CrashLoop);
         let mut at = self.now();
         while at < until {
-            self.armed.push(Armed {
+            self.mischief.armed.push(Armed {
                 host,
                 state: "",
                 by: at,
@@ -237,7 +237,7 @@ impl World {
             Moment::Now => ("", self.now()),
             Moment::In(state) => (state, until.max(self.now() + Span::from_millis(500))),
         };
-        self.armed.push(Armed { host, state, by, what, left });
+        self.mischief.armed.push(Armed { host, state, by, what, left });
         self.fire();
     }
 
@@ -245,8 +245,8 @@ impl World {
     pub(super) fn fire(&mut self) {
         let now = self.now();
         let mut at = 0;
-        while at < self.armed.len() {
-            let armed = self.armed[at];
+        while at < self.mischief.armed.len() {
+            let armed = self.mischief.armed[at];
             let node = self.hosts[armed.host].node.as_ref();
             let reached =
                 !armed.state.is_empty() && node.is_some_and(|node| node.link().state_name() == armed.state);
@@ -255,10 +255,10 @@ impl World {
                 continue;
             }
             if armed.left > 1 && reached {
-                self.armed[at].left -= 1;
+                self.mischief.armed[at].left -= 1;
                 at += 1;
             } else {
-                self.armed.remove(at);
+                self.mischief.armed.remove(at);
             }
             match armed.what {
                 Strike::Kill { down } => {
@@ -277,7 +277,7 @@ impl World {
         let now = self.now();
         let settings = self.spec.settings.clone();
         let macs: Vec<MacAddr> = self.hosts.iter().map(|host| host.mac).collect();
-        let injected = self.evil.inject(fault, &settings, &macs, &mut self.evil_random);
+        let injected = self.mischief.evil.inject(fault, &settings, &macs, &mut self.mischief.random);
         injected.iter().for_each(|(what, _)| self.tally.count(*what));
         match injected.map(|(_, injected)| injected) {
             Some(Injected::Sent { from, frame }) => self.send(from, frame),
@@ -294,15 +294,16 @@ impl World {
                 self.tally.count(if *wrap { Happened::Wrapped } else { Happened::Insider });
                 let stranger = MacAddr([2, 0x45, 0x56, 0x49, 0x4c, index as u8]);
                 let station = self.hosts.len() as u16 + 1;
-                let frame = self.evil.insider(&settings, &Key::new(SECRET), station, stranger, *wrap);
+                let frame =
+                    self.mischief.evil.insider(&settings, &Key::new(SECRET), station, stranger, *wrap);
                 (0..self.hosts.len()).for_each(|host| self.arrive(host, frame.clone()));
             }
             Fault::Flap { host, period } => {
                 self.tally.count(Happened::Flapped);
-                self.flaps ^= 1 << (index % 64);
-                if self.flaps >> (index % 64) & 1 == 1 {
+                self.mischief.flaps ^= 1 << (index % 64);
+                if self.mischief.flaps >> (index % 64) & 1 == 1 {
                     let until = now + period.div_down(2);
-                    self.wires.unplug(*host, until, &Stream::named(self.seed, "flap"));
+                    self.wires.unplug(*host, until, &Stream::named(self.chance.seed, "flap"));
                     self.parts_meet(until);
                 }
             }
@@ -318,13 +319,13 @@ impl World {
                 let clean = self.spec.profile;
                 self.hosts[*host].profile = clean;
             }
-            Fault::Keep { host, .. } => self.hosts[*host].keeps = None,
-            Fault::Stray { host, .. } => self.hosts[*host].units_late = Span::ZERO,
+            Fault::Keep { host, .. } => self.hosts[*host].flaws.keeps = None,
+            Fault::Stray { host, .. } => self.hosts[*host].flaws.units_late = Span::ZERO,
             Fault::Drift { host, .. } => self.set_clock(*host, 1_000_000_000),
             Fault::Partition { .. } => {
                 self.tally.count(Happened::Merged);
                 self.parts_meet(self.now());
-                self.seen.push(Seen::Struck { blow: Blow::Meeting });
+                self.judge.seen.push(Seen::Struck { blow: Blow::Meeting });
                 self.check();
             }
             Fault::Clone { host, .. } | Fault::Skew { host } => self.replace(*host),
@@ -343,17 +344,17 @@ impl World {
     fn set_clock(&mut self, host: usize, rate: u64) {
         let now = self.now();
         self.hosts[host].clock.set_rate(now, rate);
-        self.hosts[host].alarm = Instant::FAR;
+        self.hosts[host].process.alarm = Instant::FAR;
         self.settle(host);
     }
 
     /// Ends everything that is wrong, and starts whoever is down.
     pub fn heal_all(&mut self) {
         self.wires.heal();
-        self.armed.clear();
+        self.mischief.armed.clear();
         let now = self.now();
         for host in 0..self.hosts.len() {
-            (self.hosts[host].keeps, self.hosts[host].units_late) = (None, Span::ZERO);
+            (self.hosts[host].flaws.keeps, self.hosts[host].flaws.units_late) = (None, Span::ZERO);
             if self.hosts[host].boots > 0 && self.hosts[host].node.is_none() {
                 self.start(host);
             }
@@ -362,9 +363,5 @@ impl World {
             self.windows.open(now, self.merge(), Scope::All);
         }
         debug_assert!(now >= EPOCH, "time begins there");
-    }
-
-    pub(super) fn evil(seed: u64) -> Evil {
-        Evil::new(Stream::named(seed, "evil"))
     }
 }

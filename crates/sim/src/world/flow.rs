@@ -129,7 +129,7 @@ impl World {
     /// # Errors
     /// As [`rota_proto::Node::open`].
     pub fn open_flow_as(&mut self, from: usize, to: usize, opening: &Opening) -> Result<usize, OpenError> {
-        let service = self.flows.len() as u16 + 1;
+        let service = self.traffic.flows.len() as u16 + 1;
         self.with(to, |node, _| node.listen(service));
         self.open_flow_to(from, to, service, opening)
     }
@@ -140,8 +140,8 @@ impl World {
     /// # Errors
     /// As [`rota_proto::Node::open`].
     pub fn open_flow_again(&mut self, before: usize, opening: &Opening) -> Result<usize, OpenError> {
-        let Flow { from, to, service, .. } = self.flows[before];
-        if self.hosts[to].waiting.contains(&u64::from(service)) {
+        let Flow { from, to, service, .. } = self.traffic.flows[before];
+        if self.hosts[to].programs.waiting.contains(&u64::from(service)) {
             self.open_flow_to(from, to, service, opening)
         } else {
             self.open_flow_as(from, to, opening)
@@ -156,7 +156,7 @@ impl World {
         opening: &Opening,
     ) -> Result<usize, OpenError> {
         let Opening { octets, room, period, periodic } = *opening;
-        let flow = self.flows.len();
+        let flow = self.traffic.flows.len();
         let request = OpenRequest {
             to: Destination::Station(mac(to)),
             service,
@@ -170,7 +170,7 @@ impl World {
         let channel = match channel {
             Ok(channel) => channel,
             Err(error) => {
-                self.hosts[to].waiting.remove(&u64::from(service));
+                self.hosts[to].programs.waiting.remove(&u64::from(service));
                 self.with(to, |node, _| node.unlisten(u64::from(service)));
                 return Err(error);
             }
@@ -178,7 +178,7 @@ impl World {
         let (since, contract) = (self.now(), Contract::default());
         let (state, next, skipped) = (FlowState::Asked, 0, 0);
         let (ready, unsent) = (VecDeque::new(), VecDeque::new());
-        self.flows.push(Flow {
+        self.traffic.flows.push(Flow {
             from,
             to,
             channel,
@@ -204,12 +204,12 @@ impl World {
 
     /// The channels.
     pub fn flows(&self) -> &[Flow] {
-        &self.flows
+        &self.traffic.flows
     }
 
     /// Closes a channel in good order.
     pub fn close_flow(&mut self, flow: usize) {
-        let (from, channel) = (self.flows[flow].from, self.flows[flow].channel);
+        let (from, channel) = (self.traffic.flows[flow].from, self.traffic.flows[flow].channel);
         self.flow_is(flow, FlowState::Ended);
         self.with(from, |node, now| node.close(now, channel));
     }
@@ -219,8 +219,8 @@ impl World {
     /// # Errors
     /// As [`rota_proto::Node::resize`].
     pub fn resize_flow(&mut self, flow: usize, octets: u32) -> Result<(), ResizeError> {
-        let (from, channel) = (self.flows[flow].from, self.flows[flow].channel);
-        self.flows[flow].asked += 1;
+        let (from, channel) = (self.traffic.flows[flow].from, self.traffic.flows[flow].channel);
+        self.traffic.flows[flow].asked += 1;
         let asked = self.with(from, |node, now| node.resize(now, channel, octets));
         asked.unwrap_or(Err(ResizeError::NoChannel(channel)))
     }
@@ -228,7 +228,7 @@ impl World {
     /// The program of a flow sends units of at most this size from now on, and none that its contract does
     /// not carry.
     pub fn wish(&mut self, flow: usize, octets: u32) {
-        let flow = &mut self.flows[flow];
+        let flow = &mut self.traffic.flows[flow];
         let first = match flow.wish {
             Some((before, first)) if before <= octets => first,
             _ => flow.next,
@@ -238,7 +238,7 @@ impl World {
 
     /// Whether units wait at the sender that are larger than what its program wishes now.
     pub fn keeps_larger(&self, flow: usize) -> bool {
-        let Flow { wish, unsent, .. } = &self.flows[flow];
+        let Flow { wish, unsent, .. } = &self.traffic.flows[flow];
         let first = wish.map_or(0, |(_, first)| first);
         unsent.front().is_some_and(|(number, _)| *number < first)
     }
@@ -249,7 +249,7 @@ impl World {
     pub fn flow_unit(&mut self, flow: usize, octets: u32) {
         let now = self.now();
         let params = self.spec.settings.params(self.spec.stations as u16);
-        let state = &mut self.flows[flow];
+        let state = &mut self.traffic.flows[flow];
         let patience = state.patience(&params);
         let (from, channel, number) = (state.from, state.channel, state.next);
         let carried = state.wish.map_or(octets, |(wish, _)| wish.min(state.contract.unit_octets_max));
@@ -275,7 +275,7 @@ impl World {
         let host = &mut self.hosts[from];
         let local = host.clock.read(now);
         let Some(node) = &mut host.node else { return };
-        self.seen.push(Seen::Ready { flow, number, octets });
+        self.judge.seen.push(Seen::Ready { flow, number, octets });
         let unit = UnitRef { number, octets, schedule_ns: local.as_nanos(), left_out: 0 };
         node.handle(local, Input::UnitReady { channel, unit });
         self.settle(from);
@@ -290,10 +290,11 @@ impl World {
         unit: Option<(u64, UnitFate)>,
     ) {
         let of = |flow: &Flow| flow.from == host && flow.channel == channel && flow.state == FlowState::Open;
-        let Some(flow) = self.flows.iter().rposition(of) else { return };
-        let patience = self.flows[flow].patience(&self.spec.settings.params(self.spec.stations as u16));
-        self.flows[flow].begun = true;
-        let unsent = &mut self.flows[flow].unsent;
+        let Some(flow) = self.traffic.flows.iter().rposition(of) else { return };
+        let patience =
+            self.traffic.flows[flow].patience(&self.spec.settings.params(self.spec.stations as u16));
+        self.traffic.flows[flow].begun = true;
+        let unsent = &mut self.traffic.flows[flow].unsent;
         if let Some((number, _)) = unit {
             let mut late = false;
             while let Some((first, ready)) = unsent.front().copied()
@@ -302,19 +303,19 @@ impl World {
                 late = began.since(ready) > patience;
                 unsent.pop_front();
             }
-            let this = &mut self.flows[flow];
+            let this = &mut self.traffic.flows[flow];
             let pace = Pace::of(this.contract.period, this.contract.cycle).unwrap_or(Pace::EVERY_CYCLE);
             this.late = if late { pace.units() } else { this.late.saturating_sub(1) };
         }
-        self.seen.push(Seen::Slot { flow, began, unit: unit.map(|(number, _)| number) });
+        self.judge.seen.push(Seen::Slot { flow, began, unit: unit.map(|(number, _)| number) });
     }
 
     pub(super) fn flow_is(&mut self, flow: usize, state: FlowState) {
         let now = self.now();
-        let this = &mut self.flows[flow];
+        let this = &mut self.traffic.flows[flow];
         if this.state != state {
             (this.state, this.since) = (state, now);
-            self.seen.push(Seen::Flow { flow, state });
+            self.judge.seen.push(Seen::Flow { flow, state });
         }
     }
 
@@ -327,37 +328,37 @@ impl World {
         };
         match event {
             ChannelEvent::Opened { channel, contract, label } => {
-                if let Some(flow) = of(&self.flows, channel) {
-                    self.flows[flow].label = Some(*label);
-                    self.flows[flow].contract = *contract;
+                if let Some(flow) = of(&self.traffic.flows, channel) {
+                    self.traffic.flows[flow].label = Some(*label);
+                    self.traffic.flows[flow].contract = *contract;
                     self.flow_is(flow, FlowState::Open);
                 }
             }
             ChannelEvent::Changed { channel, contract } => {
-                if let Some(flow) = of(&self.flows, channel) {
-                    self.flows[flow].contract = *contract;
+                if let Some(flow) = of(&self.traffic.flows, channel) {
+                    self.traffic.flows[flow].contract = *contract;
                 }
             }
             ChannelEvent::NotChanged { channel, .. } => {
-                if let Some(flow) = of(&self.flows, channel) {
-                    self.flows[flow].kept += 1;
+                if let Some(flow) = of(&self.traffic.flows, channel) {
+                    self.traffic.flows[flow].kept += 1;
                 }
             }
             ChannelEvent::Refused { channel, .. } => {
-                if let Some(flow) = of(&self.flows, channel) {
+                if let Some(flow) = of(&self.traffic.flows, channel) {
                     self.flow_is(flow, FlowState::Refused);
                 }
             }
             ChannelEvent::Closed { channel, .. } => {
-                if let Some(flow) = of(&self.flows, channel) {
+                if let Some(flow) = of(&self.traffic.flows, channel) {
                     self.flow_is(flow, FlowState::Ended);
                 }
             }
             ChannelEvent::Incoming { channel, listener, .. } => {
-                self.hosts[host].waiting.remove(listener);
+                self.hosts[host].programs.waiting.remove(listener);
                 let of = |flow: &Flow| flow.to == host && u64::from(flow.service) == *listener;
-                if let Some(flow) = self.flows.iter().rposition(of) {
-                    self.hosts[host].incoming.insert(*channel, flow);
+                if let Some(flow) = self.traffic.flows.iter().rposition(of) {
+                    self.hosts[host].programs.incoming.insert(*channel, flow);
                 }
             }
             _ => {}
@@ -366,8 +367,8 @@ impl World {
 
     /// What a dead process sent on is over.
     pub(super) fn end_flows_of(&mut self, host: usize) {
-        for flow in 0..self.flows.len() {
-            if self.flows[flow].from == host {
+        for flow in 0..self.traffic.flows.len() {
+            if self.traffic.flows[flow].from == host {
                 self.flow_is(flow, FlowState::Ended);
             }
         }
@@ -375,13 +376,13 @@ impl World {
 
     /// A unit has come as far as it will.
     pub(super) fn flow_receipt(&mut self, host: usize, channel: ChannelId, mut receipt: Receipt) {
-        let known = self.hosts[host].incoming.get(&channel).copied();
+        let known = self.hosts[host].programs.incoming.get(&channel).copied();
         self.hashes.unit(&receipt);
         if let Some(flow) = known {
-            let ready = self.flows[flow].take_ready(receipt.number);
+            let ready = self.traffic.flows[flow].take_ready(receipt.number);
             receipt.delay = ready.map_or(receipt.delay, |ready| receipt.at.since(ready));
-            self.seen.push(Seen::Delivered { flow, receipt });
+            self.judge.seen.push(Seen::Delivered { flow, receipt });
         }
-        self.hosts[host].receipts.entry(channel).or_default().push(receipt);
+        self.hosts[host].programs.receipts.entry(channel).or_default().push(receipt);
     }
 }

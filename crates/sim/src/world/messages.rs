@@ -62,10 +62,10 @@ impl World {
         let Messages { from, to, level, ack } = *about;
         let socket = socket_of(level);
         let node = to.map_or(LLC_BROADCAST, address_of);
-        self.messages.handed += 1;
+        self.traffic.messages.handed += 1;
         let request = LlcRequest {
             socket,
-            number: self.messages.handed,
+            number: self.traffic.messages.handed,
             octets,
             to: LlcAddress { socket, node },
             level: if self.spec.plant == Some(Plant::OneLevel) { 0 } else { level },
@@ -77,11 +77,11 @@ impl World {
         let now = host.clock.read(self.engine.now());
         let Some(node) = &mut host.node else { return };
         let taken = node.llc_send(now, &request).is_ok();
-        self.messages.failed += u64::from(!taken);
+        self.traffic.messages.failed += u64::from(!taken);
         // A message to nobody is over before it waits for anything.
         if taken && !self.message_events(from) {
             let cut = octets as usize > information_max(self.spec.settings.link.framing.mtu);
-            self.seen.push(Seen::Message(Message { from, level, ack, to, cut }));
+            self.judge.seen.push(Seen::Message(Message { from, level, ack, to, cut }));
         }
         self.settle(from);
     }
@@ -90,7 +90,7 @@ impl World {
     pub(super) fn message_events(&mut self, host: usize) -> bool {
         let mut failed = false;
         while let Some(event) = self.hosts[host].node.as_mut().and_then(Node::next_llc_event) {
-            let counts = &mut self.messages;
+            let counts = &mut self.traffic.messages;
             if let LlcEvent::Done { number, outcome, .. } = event {
                 self.hashes.outcome(self.engine.now(), number, outcome);
             }
@@ -110,6 +110,6 @@ impl World {
 
     /// What became of the messages so far.
     pub fn messages(&self) -> MessageCounts {
-        self.messages
+        self.traffic.messages
     }
 }

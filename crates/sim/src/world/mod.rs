@@ -8,6 +8,7 @@ mod flow;
 mod hashes;
 mod log;
 mod messages;
+mod spec;
 mod station;
 mod wills;
 
@@ -16,6 +17,7 @@ pub use flow::{Flow, FlowState, Opening};
 pub use hashes::Hashes;
 pub(crate) use messages::level_of;
 pub use messages::{Message, MessageCounts};
+pub use spec::{Plant, Topology, WorldSpec};
 pub(crate) use wills::WILL_LASTS;
 pub use wills::Wills;
 
@@ -23,136 +25,14 @@ use crate::check::{All, Blow, Checker, Findings, Recovery, Scope, Seen, View, Vi
 use crate::clocks::Clock;
 use crate::engine::{Engine, Stream};
 use crate::faults::{Evil, Happened, Passed, Strike, Tally, Wires, is_token_for};
-use crate::hosts::{Host, HostProfile};
-use crate::media::csma_cd::{Capture, Spec};
-use crate::media::{End, Frame, Link, Medium, Shared, Step, Steps, Switch};
+use crate::hosts::Host;
+use crate::media::{End, Frame, Medium, Step, Steps};
 use crate::traffic::{Purpose, Source};
 use event::Event;
-use rota_admission::shared_buffer;
-use rota_proto::{Identity, ModeName, Node, Settings};
-use rota_units::{BitRate, Instant, Octets, Span};
+use rota_proto::{Identity, ModeName, Node};
+use rota_units::{Instant, Span};
 use rota_wire::{FrameView, Generation, Key, Kind, MacAddr};
 use std::collections::VecDeque;
-
-/// What joins the stations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topology {
-    /// A full-duplex learning switch.
-    Switch,
-    /// A full-duplex link; two stations.
-    Link {
-        /// From the last bit sent to the last bit received.
-        delay: Span,
-    },
-    /// One half-duplex segment with CSMA/CD.
-    CsmaCd {
-        /// From any station to any other.
-        propagation: Span,
-        /// Whether the winner of a collision tends to win the next.
-        capture: Capture,
-    },
-}
-
-/// A bug that a test plants beside the node, so that a checker can be seen to fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plant {
-    /// Frames are stamped when the process takes them out of its queue: a lease that runs from there lives
-    /// again after a pause.
-    StampAtDequeue,
-    /// No fault excuses anything.
-    NoExcuse,
-    /// The wires swallow every fourth fragment and tell nobody.
-    Swallow,
-    /// The wires bring every fragment twice and tell nobody.
-    Double,
-    /// All messages of link control wait at the lowest level, whatever their programs say.
-    OneLevel,
-}
-
-/// What a world is made of.
-#[derive(Clone, Debug)]
-pub struct WorldSpec {
-    /// How many stations.
-    pub stations: usize,
-    /// Settings of all of them.
-    pub settings: Settings,
-    /// What joins them.
-    pub topology: Topology,
-    /// What a card's queue holds.
-    pub card_queue: Octets,
-    /// From the wire to the process.
-    pub latency: Span,
-    /// What a processor costs.
-    pub profile: HostProfile,
-    /// How much a clock may be off at most, either way, in parts per million.
-    pub drift_ppm: u32,
-    /// Ports of the medium behind the stations', for whoever does not belong.
-    pub strangers: usize,
-    /// Which of those that die leave a last will.
-    pub wills: Wills,
-    /// The host that never says how long it stood still.
-    pub hides_stalls: Option<usize>,
-    /// A bug.
-    pub plant: Option<Plant>,
-}
-
-impl WorldSpec {
-    /// Stations on a healthy 10 Mbit/s switch with 150 kB at each port.
-    pub fn new(stations: usize) -> Self {
-        Self::with(stations, Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000)))
-    }
-
-    /// Ideal stations with these settings on a healthy switch.
-    pub fn with(stations: usize, settings: Settings) -> Self {
-        Self {
-            stations,
-            card_queue: settings.port_queue,
-            settings,
-            topology: Topology::Switch,
-            latency: Span::from_micros(20),
-            profile: HostProfile::IDEAL,
-            drift_ppm: 0,
-            strangers: 0,
-            wills: Wills::Never,
-            hides_stalls: None,
-            plant: None,
-        }
-    }
-
-    /// Ideal stations on one half-duplex segment of `rate` with cards of `card_queue`, and timers to match.
-    pub fn csma_cd(stations: usize, rate: BitRate, card_queue: Octets) -> Self {
-        let mut settings = Settings::ethernet(rate, shared_buffer(rate, stations as u64, card_queue));
-        settings.half_duplex = true;
-        let (propagation, capture) = (Self::CABLE, Capture::Standard);
-        let topology = Topology::CsmaCd { propagation, capture };
-        Self { topology, card_queue, ..Self::with(stations, settings) }
-    }
-
-    /// From one end of a laboratory's cable to the other.
-    pub const CABLE: Span = Span::from_micros(5);
-    /// What a card of that time holds, some ten full frames.
-    pub const CARD_OF_ITS_TIME: Octets = Octets::new(16_000);
-
-    /// The medium that joins the stations.
-    pub fn medium(&self, seed: u64) -> Medium {
-        let (rate, cards) = (self.settings.link.rate, self.card_queue);
-        match self.topology {
-            Topology::Switch => Medium::Switch(Switch::new(
-                self.stations + self.strangers,
-                rate,
-                cards,
-                self.settings.port_queue,
-                self.latency,
-            )),
-            Topology::Link { delay } => Medium::Link(Link::new(rate, cards, delay + self.latency)),
-            Topology::CsmaCd { propagation, capture } => {
-                let spec = Spec::ethernet(rate, propagation, capture, seed);
-                let ports = self.stations + self.strangers;
-                Medium::Shared(Shared::new(ports, spec, cards, self.latency))
-            }
-        }
-    }
-}
 
 /// The world.
 pub struct World {
@@ -166,51 +46,125 @@ pub struct World {
     pub tally: Tally,
     /// What is excused.
     pub windows: Windows,
+    /// How long recovery may take.
+    pub recovery: Recovery,
+    /// What else was counted.
+    pub counts: Counts,
+    /// Every frame of ours that a station has sent, where a test wants to play them again.
+    pub tape: Option<Vec<Frame>>,
+    /// Whether time stops with the first rule that is broken: a search for one need not watch the rest.
+    pub stops_when_broken: bool,
+    spec: WorldSpec,
+    engine: Engine<Event>,
+    judge: Judge,
+    losses: Losses,
+    chance: Chance,
+    traffic: Traffic,
+    pub(crate) mischief: Mischief,
+    hashes: Hashes,
+    log: Option<log::Log>,
+    spare: Spare,
+}
+
+/// Counts of what a run took.
+#[derive(Debug, Default)]
+pub struct Counts {
     /// Transmissions that a collision cut short while all stations agreed that the token rules.
     pub ring_aborts: u64,
     /// All that were cut short so far.
     aborts: u64,
     /// How often a program whose incoming channel never opened listened again.
     pub listened_again: u64,
-    /// How long the threads beside those of the nodes take.
-    threads: Stream,
-    /// Draws the stations that leave a will, and the time until it is sent.
-    guardians: Stream,
-    /// How long recovery may take.
-    pub recovery: Recovery,
-    spec: WorldSpec,
-    seed: u64,
-    engine: Engine<Event>,
+    /// Tokens that were accepted.
+    hops: u64,
+    /// Lists that masters sent.
+    lists: u64,
+}
+
+/// The rules, what has happened since they were last looked at, and what they found.
+#[derive(Default)]
+struct Judge {
     checks: All,
     checkers: Vec<Box<dyn Checker>>,
     findings: Findings,
     seen: Vec<Seen>,
-    steps: Steps,
-    passed: Vec<Passed>,
-    strikes: Vec<Strike>,
-    losses: Losses,
+}
+
+/// All randomness of a world that is not a host's own.
+struct Chance {
+    seed: u64,
+    /// Streams that parts were given.
+    streams: u64,
+    /// How long the threads beside those of the nodes take.
+    threads: Stream,
+    /// Draws the stations that leave a will, and the time until it is sent.
+    guardians: Stream,
+    test: Stream,
+}
+
+impl Chance {
+    fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            streams: 0,
+            threads: Stream::named(seed, "threads"),
+            guardians: Stream::named(seed, "guardians"),
+            test: Stream::named(seed, "test"),
+        }
+    }
+}
+
+/// What the programs of all hosts send.
+#[derive(Default)]
+struct Traffic {
     sources: Vec<Source>,
     flows: Vec<Flow>,
     custody: Custody,
-    streams: u64,
-    test: Stream,
     messages: MessageCounts,
-    hashes: Hashes,
-    hops: u64,
-    lists: u64,
+}
+
+/// Faults that strike by themselves, and those who mean ill.
+pub(crate) struct Mischief {
     armed: Vec<faults::Armed>,
     evil: Evil,
-    evil_random: Stream,
+    /// Draws the victims.
+    random: Stream,
+    /// Which plugs are out, one bit for each fault.
     flaps: u64,
-    /// Every frame of ours that a station has sent, where a test wants to play them again.
-    pub tape: Option<Vec<Frame>>,
-    /// Whether time stops with the first rule that is broken: who only wants to know whether one is need not
-    /// watch the rest.
-    pub stops_when_broken: bool,
     /// Whether old frames are kept, to be played again.
     pub(crate) remembers: bool,
+}
+
+impl Mischief {
+    fn new(seed: u64) -> Self {
+        Self {
+            armed: Vec::new(),
+            evil: Evil::new(Stream::named(seed, "evil")),
+            random: Stream::named(seed, "evil targets"),
+            flaps: 0,
+            remembers: false,
+        }
+    }
+}
+
+/// Memory that each event uses again.
+struct Spare {
+    steps: Steps,
+    passed: Vec<Passed>,
+    strikes: Vec<Strike>,
+    /// One frame.
     buffer: Vec<u8>,
-    log: Option<log::Log>,
+}
+
+impl Spare {
+    fn new(mtu: u16) -> Self {
+        Self {
+            steps: Steps::with_capacity(64),
+            passed: Vec::with_capacity(8),
+            strikes: Vec::with_capacity(8),
+            buffer: vec![0; usize::from(mtu).max(2_240) + 64],
+        }
+    }
 }
 
 /// Control frames lost in a row.
@@ -251,7 +205,7 @@ impl World {
             clock.set_rate(EPOCH, 1_000_000_000 - drift + clocks.below(2 * drift + 1));
             let random = Stream::named(seed, &format!("host {index}"));
             let mut host = Host::new(mac(index), clock, spec.profile, random);
-            host.hides_stalls = spec.hides_stalls == Some(index);
+            host.flaws.hides_stalls = spec.hides_stalls == Some(index);
             host
         };
         Self {
@@ -262,54 +216,33 @@ impl World {
                 spec.settings.delay_max.minus(spec.settings.link.hop),
             ),
             tally: Tally::default(),
-            seed,
-            engine: Engine::new(EPOCH),
-            checks: All::default(),
-            checkers: Vec::new(),
-            ring_aborts: 0,
-            aborts: 0,
-            listened_again: 0,
-            threads: Stream::named(seed, "threads"),
-            guardians: Stream::named(seed, "guardians"),
             windows: Windows::new(spec.plant == Some(Plant::NoExcuse)),
             recovery: Recovery::new(&spec.settings, spec.stations),
-            strikes: Vec::with_capacity(8),
-            losses: Losses::default(),
-            findings: Findings::default(),
-            seen: Vec::with_capacity(64),
-            steps: Steps::with_capacity(64),
-            passed: Vec::with_capacity(8),
-            sources: Vec::new(),
-            flows: Vec::new(),
-            custody: Custody::default(),
-            streams: 0,
-            test: Stream::named(seed, "test"),
-            messages: MessageCounts::default(),
-            hashes: Hashes::default(),
-            hops: 0,
-            lists: 0,
-            armed: Vec::new(),
-            evil: Self::evil(seed),
-            evil_random: Stream::named(seed, "evil targets"),
-            flaps: 0,
+            counts: Counts::default(),
             tape: None,
             stops_when_broken: false,
-            remembers: false,
-            buffer: vec![0; usize::from(spec.settings.link.framing.mtu).max(2_240) + 64],
+            engine: Engine::new(EPOCH),
+            judge: Judge::default(),
+            losses: Losses::default(),
+            chance: Chance::new(seed),
+            traffic: Traffic::default(),
+            mischief: Mischief::new(seed),
+            hashes: Hashes::default(),
             log: None,
+            spare: Spare::new(spec.settings.link.framing.mtu),
             spec,
         }
     }
 
     /// A stream of randomness for a part that is added; each call gives another.
     pub fn stream(&mut self, name: &str) -> Stream {
-        self.streams += 1;
-        Stream::named(self.seed, &format!("{name} {}", self.streams))
+        self.chance.streams += 1;
+        Stream::named(self.chance.seed, &format!("{name} {}", self.chance.streams))
     }
 
     /// A number below `n` for a test, from the world's own seed.
     pub fn below(&mut self, n: u64) -> u64 {
-        self.test.below(n)
+        self.chance.test.below(n)
     }
 
     /// What the world was made of.
@@ -329,39 +262,39 @@ impl World {
 
     /// How many events have happened, and how many tokens were accepted.
     pub fn speed(&self) -> (u64, u64) {
-        (self.engine.events(), self.hops)
+        (self.engine.events(), self.counts.hops)
     }
 
     /// How many cycles have begun, by the lists that their masters sent.
     pub fn lists(&self) -> u64 {
-        self.lists
+        self.counts.lists
     }
 
     /// The rules that were broken, oldest first.
     pub fn violations(&self) -> &[Violation] {
-        &self.findings.violations
+        &self.judge.findings.violations
     }
 
     /// What the standing checkers measured.
     pub fn checks(&self) -> &All {
-        &self.checks
+        &self.judge.checks
     }
 
     /// Whether time stands still: a rule was broken, or the log wants no more.
     pub fn is_stopped(&self) -> bool {
-        self.stops_when_broken && self.findings.count > 0 || self.is_cut_short()
+        self.stops_when_broken && self.judge.findings.count > 0 || self.is_cut_short()
     }
 
     /// A rule that is judged from outside was broken.
     pub fn broke(&mut self, rule: &'static str, what: String) {
         let now = self.now();
-        self.findings.add(now, rule, what);
+        self.judge.findings.add(now, rule, what);
         self.log_broken();
     }
 
     /// Adds a checker.
     pub fn watch(&mut self, checker: Box<dyn Checker>) {
-        self.checkers.push(checker);
+        self.judge.checkers.push(checker);
     }
 
     /// Runs so long, checking the rules after each event.
@@ -387,7 +320,7 @@ impl World {
         let Some(event) = self.engine.next(until) else { return false };
         if self.engine.is_stuck() {
             let now = self.now();
-            self.findings.add(now, "S7", format!("time stands still at {event:?}"));
+            self.judge.findings.add(now, "S7", format!("time stands still at {event:?}"));
             return false;
         }
         let now = self.engine.now();
@@ -398,7 +331,7 @@ impl World {
         }
         self.happen(event);
         self.check();
-        if !self.armed.is_empty() {
+        if !self.mischief.armed.is_empty() {
             self.fire();
         }
         self.log_broken();
@@ -406,7 +339,7 @@ impl World {
     }
 
     fn check(&mut self) {
-        if !self.seen.is_empty() {
+        if !self.judge.seen.is_empty() {
             self.look();
         }
     }
@@ -416,24 +349,24 @@ impl World {
             now: self.engine.now(),
             settings: &self.spec.settings,
             hosts: &self.hosts,
-            flows: &self.flows,
+            flows: &self.traffic.flows,
             wires: &self.wires,
             windows: &self.windows,
             recovery: &self.recovery,
-            seen: &self.seen,
+            seen: &self.judge.seen,
         };
-        self.checks.after(&view, &mut self.findings);
-        for checker in &mut self.checkers {
-            checker.after(&view, &mut self.findings);
+        self.judge.checks.after(&view, &mut self.judge.findings);
+        for checker in &mut self.judge.checkers {
+            checker.after(&view, &mut self.judge.findings);
         }
-        self.seen.clear();
+        self.judge.seen.clear();
     }
 
     fn happen(&mut self, event: Event) {
         let now = self.now();
         match event {
             Event::Medium(event) => {
-                self.medium.happen(now, event, &mut self.steps);
+                self.medium.happen(now, event, &mut self.spare.steps);
                 self.follow();
             }
             Event::Arrive { to, from, frame } => self.pass(to, from, frame),
@@ -458,7 +391,7 @@ impl World {
     /// Schedules what the medium wants.
     fn follow(&mut self) {
         let shared = self.medium.is_shared();
-        let mut steps = std::mem::take(&mut self.steps);
+        let mut steps = std::mem::take(&mut self.spare.steps);
         for (at, step) in steps.drain(..) {
             let event = match step {
                 Step::Later(event) => Event::Medium(event),
@@ -482,12 +415,12 @@ impl World {
             };
             self.engine.schedule(at, event);
         }
-        self.steps = steps;
+        self.spare.steps = steps;
         let aborts = self.medium.counters().aborted;
-        if aborts > self.aborts {
-            let more = aborts - std::mem::replace(&mut self.aborts, aborts);
+        if aborts > self.counts.aborts {
+            let more = aborts - std::mem::replace(&mut self.counts.aborts, aborts);
             if self.agreed_mode() == Some(ModeName::Token) {
-                self.ring_aborts += more;
+                self.counts.ring_aborts += more;
                 // Whoever collides backs off, and nothing under the token bounds for how long.
                 let span = self.token_lost() + self.recovery.slot();
                 self.windows.open(self.now(), span, Scope::All);
@@ -499,7 +432,7 @@ impl World {
         if let Some(tape) = &mut self.tape {
             tape.push(frame.clone());
         }
-        self.medium.send(self.engine.now(), from, frame, &mut self.steps);
+        self.medium.send(self.engine.now(), from, frame, &mut self.spare.steps);
         self.follow();
     }
 
@@ -511,7 +444,7 @@ impl World {
             return;
         }
         match self.spec.plant {
-            Some(Plant::Swallow) if self.is_fragment(&frame) && self.test.below(4) == 0 => return,
+            Some(Plant::Swallow) if self.is_fragment(&frame) && self.chance.test.below(4) == 0 => return,
             Some(Plant::Double) if self.is_fragment(&frame) => self.arrive(to, frame.clone()),
             _ => {}
         }
@@ -520,8 +453,8 @@ impl World {
             return;
         }
         let now = self.now();
-        let mut passed = std::mem::take(&mut self.passed);
-        let mut strikes = std::mem::take(&mut self.strikes);
+        let mut passed = std::mem::take(&mut self.spare.passed);
+        let mut strikes = std::mem::take(&mut self.spare.strikes);
         let view = FrameView::parse(&frame, self.spec.settings.ether_type);
         let token = view.ok().map_or_else(Default::default, |view| stamp(&view));
         let sent = frame.clone();
@@ -551,7 +484,7 @@ impl World {
                 self.engine.schedule(now + late, Event::Late { to, frame, lie });
             }
         }
-        (self.passed, self.strikes) = (passed, strikes);
+        (self.spare.passed, self.spare.strikes) = (passed, strikes);
     }
 
     pub(super) fn arrive_or_lie(&mut self, to: usize, frame: Frame, lie: bool) {
@@ -604,7 +537,7 @@ impl World {
         let alone = !self.losses.cut.contains(&token);
         let is_lost_token = kind == Kind::Token && late == Span::ZERO && alone;
         let blow = if is_lost_token { Blow::TokenLost(token) } else { other };
-        self.seen.push(Seen::Struck { blow });
+        self.judge.seen.push(Seen::Struck { blow });
     }
 
     /// How long it may take until what a control frame was for happens after all. Losses close together are
@@ -620,19 +553,19 @@ impl World {
 
     fn emit(&mut self, index: usize) {
         let now = self.now();
-        if now >= self.sources[index].until {
+        if now >= self.traffic.sources[index].until {
             return;
         }
-        let waiting = match self.sources[index].purpose {
+        let waiting = match self.traffic.sources[index].purpose {
             Purpose::Ordinary { from, .. } => {
                 // A socket that is written to as fast as it takes: it takes what its card has room for.
-                let size = u64::from(self.sources[index].shape.octets_max().max(60));
+                let size = u64::from(self.traffic.sources[index].shape.octets_max().max(60));
                 let in_card = self.medium.backlog(now, from).get() / size;
-                self.hosts[from].host_frames.len() + in_card as usize
+                self.hosts[from].process.host_frames.len() + in_card as usize
             }
             Purpose::Units { .. } | Purpose::Messages(_) => 0,
         };
-        let source = &mut self.sources[index];
+        let source = &mut self.traffic.sources[index];
         let first = source.sent;
         let (count, octets, wait) = source.emit(now, waiting);
         let purpose = source.purpose;

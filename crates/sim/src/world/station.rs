@@ -37,7 +37,7 @@ impl World {
             self.ordinary_arrived(to, &frame);
             return;
         }
-        if host.node.is_none() || host.inbox.len() >= INBOX_MAX {
+        if host.node.is_none() || host.process.inbox.len() >= INBOX_MAX {
             host.inbox_drops += 1;
             self.fragment_ends(&frame, End::Silent);
             let known = self.now().since(self.hosts[to].died);
@@ -48,17 +48,18 @@ impl World {
             }
             return;
         }
-        if now >= host.paused_until && is_token_for(&frame, host.mac, ether_type) && host.keeps_this() {
-            let hold = host.keeps.map_or(Span::ZERO, |keeps| keeps.hold);
+        if now >= host.process.paused_until && is_token_for(&frame, host.mac, ether_type) && host.keeps_this()
+        {
+            let hold = host.flaws.keeps.map_or(Span::ZERO, |keeps| keeps.hold);
             host.queue(now, frame);
             self.tally.count(Happened::Kept);
             self.pause(to, hold);
             return;
         }
-        if now < host.paused_until {
+        if now < host.process.paused_until {
             host.queue(now, frame.clone());
             self.lost_on_silent(to, &frame);
-        } else if host.serving {
+        } else if host.process.serving {
             host.queue(now, frame);
         } else if host.profile.is_ideal() {
             let stamp = host.clock.read(now);
@@ -67,9 +68,9 @@ impl World {
         } else {
             let late = host.lateness();
             let host = &mut self.hosts[to];
-            let start = (now + host.profile.wake + late).max(host.busy_until);
+            let start = (now + host.profile.wake + late).max(host.processor.busy_until);
             host.queue(now, frame);
-            host.serving = true;
+            host.process.serving = true;
             self.engine.schedule(start + host.profile.receive, Event::Serve { host: to });
         }
     }
@@ -106,7 +107,11 @@ impl World {
         if before != after && self.hosts[to].profile.is_ideal() {
             let now = self.engine.now();
             let what = changed(before.as_deref().unwrap_or(""), after.as_deref().unwrap_or(""));
-            self.findings.add(now, "S12", format!("host {to} believed a frame that nobody made: {what}"));
+            self.judge.findings.add(
+                now,
+                "S12",
+                format!("host {to} believed a frame that nobody made: {what}"),
+            );
         }
         self.check();
     }
@@ -122,13 +127,13 @@ impl World {
     pub(super) fn serve(&mut self, index: usize) {
         let now = self.engine.now();
         let host = &mut self.hosts[index];
-        if host.node.is_none() || now < host.paused_until {
-            host.serving = false;
+        if host.node.is_none() || now < host.process.paused_until {
+            host.process.serving = false;
             return;
         }
         host.tell_stall(now);
-        let Some((at, stamp, frame)) = host.inbox.pop_front() else {
-            host.serving = false;
+        let Some((at, stamp, frame)) = host.process.inbox.pop_front() else {
+            host.process.serving = false;
             self.wake_now(index);
             return;
         };
@@ -136,11 +141,11 @@ impl World {
         self.drain(index);
         let host = &mut self.hosts[index];
         // One frame at a time, as a process dequeues them: what it does in between can be seen.
-        let next = match host.inbox.is_empty() {
+        let next = match host.process.inbox.is_empty() {
             true => Span::ZERO,
             false => host.profile.receive.max(DEQUEUE),
         };
-        let at = host.busy_until.max(now) + next;
+        let at = host.processor.busy_until.max(now) + next;
         self.engine.schedule(at, Event::Serve { host: index });
     }
 
@@ -155,33 +160,34 @@ impl World {
         };
         let now = host.clock.read(self.engine.now());
         let Some(node) = &mut host.node else { return };
-        let input = Input::Frame { port: PortId(0), at: (!host.stampless).then_some(stamp), data: frame };
+        let input =
+            Input::Frame { port: PortId(0), at: (!host.flaws.stampless).then_some(stamp), data: frame };
         let Disposition { verdict, received } = node.handle(now, input);
         let delivery = match received {
             Some(Received::Fragment(delivery)) => Some(delivery),
             Some(Received::Message(message)) => {
-                self.messages.received += 1;
+                self.traffic.messages.received += 1;
                 self.hashes.message(self.engine.now(), to, &message);
                 None
             }
             None => None,
         };
         let accepted = verdict == FrameVerdict::Accepted;
-        self.hops += u64::from(accepted);
+        self.counts.hops += u64::from(accepted);
         // A process that began anew knows no ring: a token sent to it is lost like one sent to the dead.
         let stranger = host.boots > 1 && node.link().mode() != ModeName::Token;
-        self.seen.push(Seen::Took { host: to, frame: frame.clone(), accepted });
-        if self.remembers {
-            self.evil.remember(to, frame);
+        self.judge.seen.push(Seen::Took { host: to, frame: frame.clone(), accepted });
+        if self.mischief.remembers {
+            self.mischief.evil.remember(to, frame);
         }
         self.fragment_looked_at(to, frame, delivery.is_some(), verdict);
         if let Some(delivery) = delivery {
             let host = &mut self.hosts[to];
             let begin = usize::from(delivery.offset);
             let payload = &frame[begin..begin + usize::from(delivery.octets)];
-            let flow = host.incoming.get(&delivery.channel).copied();
+            let flow = host.programs.incoming.get(&delivery.channel).copied();
             self.hashes.fragment(self.engine.now(), to, flow, &delivery);
-            if let Some(receipt) = host.deliver(at, &delivery, payload) {
+            if let Some(receipt) = host.programs.deliver(at, &delivery, payload) {
                 self.flow_receipt(to, delivery.channel, receipt);
             }
         }
@@ -193,17 +199,17 @@ impl World {
     pub(super) fn wake(&mut self, index: usize) {
         let now = self.engine.now();
         let host = &mut self.hosts[index];
-        if host.alarm != now {
+        if host.process.alarm != now {
             return;
         }
-        host.alarm = Instant::FAR;
-        if now < host.paused_until || host.serving {
+        host.process.alarm = Instant::FAR;
+        if now < host.process.paused_until || host.process.serving {
             // Whoever goes on looks at the timers then.
             return;
         }
-        if now < host.busy_until {
-            host.alarm = host.busy_until;
-            let at = host.alarm;
+        if now < host.processor.busy_until {
+            host.process.alarm = host.processor.busy_until;
+            let at = host.process.alarm;
             self.engine.schedule(at, Event::Wake { host: index });
             return;
         }
@@ -233,12 +239,12 @@ impl World {
     /// A stopped process goes on: first with what has come meanwhile.
     pub(super) fn resume(&mut self, index: usize) {
         let host = &mut self.hosts[index];
-        if self.engine.now() < host.paused_until || host.serving {
+        if self.engine.now() < host.process.paused_until || host.process.serving {
             return;
         }
-        host.serving = true;
+        host.process.serving = true;
         self.serve(index);
-        self.seen.push(Seen::Acted { host: index });
+        self.judge.seen.push(Seen::Acted { host: index });
     }
 
     /// Polls a node until it is drained and sets its alarm.
@@ -248,23 +254,23 @@ impl World {
         let host = &mut self.hosts[index];
         let Some(node) = &host.node else { return };
         let mut due = host.clock.when(node.deadline()).max(now);
-        if due < host.alarm {
+        if due < host.process.alarm {
             if due < Instant::FAR && due > now && host.profile.late_ppm > 0 {
                 due += host.lateness();
             }
-            host.alarm = due;
+            host.process.alarm = due;
             self.engine.schedule(due, Event::Wake { host: index });
         }
     }
 
     pub(super) fn drain(&mut self, index: usize) {
-        self.seen.push(Seen::Acted { host: index });
+        self.judge.seen.push(Seen::Acted { host: index });
         let world_now = self.engine.now();
-        if world_now < self.hosts[index].paused_until {
+        if world_now < self.hosts[index].process.paused_until {
             return;
         }
         let now = self.hosts[index].clock.read(world_now);
-        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut buffer = std::mem::take(&mut self.spare.buffer);
         let mut outputs = 0;
         while let Some(node) = &mut self.hosts[index].node {
             let mut frame = FrameBuf { bytes: &mut buffer[..], payloads: &mut Pattern };
@@ -272,11 +278,11 @@ impl World {
             self.perform(index, output, &buffer[..]);
             outputs += 1;
             if outputs > OUTPUTS_MAX {
-                self.findings.add(world_now, "S7", format!("host {index} never drains"));
+                self.judge.findings.add(world_now, "S7", format!("host {index} never drains"));
                 break;
             }
         }
-        self.buffer = buffer;
+        self.spare.buffer = buffer;
         if outputs > 0 {
             self.count_ordinary(index);
         }
@@ -289,15 +295,16 @@ impl World {
         if host.boots != boot {
             return;
         }
-        if now < host.paused_until {
+        if now < host.process.paused_until {
             // All its threads stand still.
-            self.engine.schedule(host.paused_until, Event::ListenAgain { host: index, boot, listener });
+            self.engine
+                .schedule(host.process.paused_until, Event::ListenAgain { host: index, boot, listener });
             return;
         }
         if let Some(node) = &mut host.node {
             node.listen_again(listener);
-            host.waiting.insert(listener);
-            self.listened_again += 1;
+            host.programs.waiting.insert(listener);
+            self.counts.listened_again += 1;
             self.settle(index);
         }
     }
@@ -310,18 +317,18 @@ impl World {
                 self.transmit(index, frame);
             }
             Output::TransmitHost { tag, .. } => {
-                if let Some(frame) = self.hosts[index].host_frames.remove(&tag.0) {
+                if let Some(frame) = self.hosts[index].process.host_frames.remove(&tag.0) {
                     self.transmit(index, frame);
                 }
             }
             Output::DropHost { tag } => {
                 let host = &mut self.hosts[index];
-                host.dropped += u64::from(host.host_frames.remove(&tag.0).is_some());
+                host.process.dropped += u64::from(host.process.host_frames.remove(&tag.0).is_some());
             }
             Output::Gate { order, .. } => {
-                self.hosts[index].gated = order == GateOrder::Divert;
+                self.hosts[index].process.gated = order == GateOrder::Divert;
                 if order == GateOrder::Divert {
-                    self.medium.watch_card(self.engine.now(), index, &mut self.steps);
+                    self.medium.watch_card(self.engine.now(), index, &mut self.spare.steps);
                     self.follow();
                 }
             }
@@ -336,10 +343,10 @@ impl World {
                     }
                     if let ChannelEvent::Closed { listener: Some(listener), .. } = event {
                         let boot = self.hosts[index].boots;
-                        let at = world_now + Span::from_nanos(self.threads.below(HEARD.as_nanos()));
+                        let at = world_now + Span::from_nanos(self.chance.threads.below(HEARD.as_nanos()));
                         self.engine.schedule(at, Event::ListenAgain { host: index, boot, listener });
                     }
-                    self.hosts[index].events.push(event);
+                    self.hosts[index].programs.events.push(event);
                 }
             }
             Output::Slot { channel, at, unit } => {
@@ -361,14 +368,14 @@ impl World {
         }
         let host = &mut self.hosts[from];
         let holding = host.node.as_ref().is_some_and(|node| node.link().holds_token(local));
-        self.lists += u64::from(kind == Some(Kind::List));
+        self.counts.lists += u64::from(kind == Some(Kind::List));
         if host.ordinary_until > now && kind == Some(Kind::SwitchAck) {
             let what = format!("host {from} says that its card is empty, and it is not");
-            self.findings.add(now, "R7", what);
+            self.judge.findings.add(now, "R7", what);
         }
         self.windows.flooded.sent(now, from, &frame, kind);
-        self.seen.push(Seen::Sent { host: from, frame: frame.clone(), kind, holding });
-        let late = host.units_late;
+        self.judge.seen.push(Seen::Sent { host: from, frame: frame.clone(), kind, holding });
+        let late = host.flaws.units_late;
         if kind == Some(Kind::Data) && late > Span::ZERO {
             // It leaves when another station has the token, and takes its time.
             self.tally.count(Happened::Strayed);

@@ -52,7 +52,7 @@ impl World {
         let leaves = match self.spec.wills {
             Wills::Never => false,
             Wills::Always => true,
-            Wills::Drawn => self.guardians.below(4) > 0,
+            Wills::Drawn => self.chance.guardians.below(4) > 0,
         };
         let link = self.hosts[host].node.as_ref().map(|node| node.link());
         let mut octets = vec![0; 128];
@@ -65,7 +65,7 @@ impl World {
         octets.truncate(len);
         let (mac, incarnation, died) = (self.hosts[host].mac, link.incarnation(), self.engine.now());
         let will = Will { frame: octets.into(), mac, incarnation, died, first: Instant::FAR, copies: COPIES };
-        let wait = GUARDIAN_MIN + Span::from_nanos(self.guardians.below(GUARDIAN.as_nanos()));
+        let wait = GUARDIAN_MIN + Span::from_nanos(self.chance.guardians.below(GUARDIAN.as_nanos()));
         self.engine.schedule(died + wait, Event::Will { host, will });
     }
 
@@ -99,7 +99,7 @@ impl World {
         let knows = rings
             .all(|link| link.mode() == ModeName::Token && link.has_heard_will(will.mac, will.incarnation));
         if knows && self.hosts[host].node.is_none() && self.hosts[host].died == will.died {
-            self.seen.push(Seen::Willed { died: will.died, first: will.first });
+            self.judge.seen.push(Seen::Willed { died: will.died, first: will.first });
             self.check();
         }
     }

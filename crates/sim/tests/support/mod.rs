@@ -23,6 +23,6 @@ pub fn stream(world: &mut World, from: usize, to: usize) -> Option<ChannelId> {
     match world.hosts[from].opened(channel) {
         Some(Some(_)) => Some(channel),
         Some(None) => None,
-        None => panic!("undecided: {:?} {:?}", world.hosts[from].events, world.agreed_mode()),
+        None => panic!("undecided: {:?} {:?}", world.hosts[from].programs.events, world.agreed_mode()),
     }
 }
