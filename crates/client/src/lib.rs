@@ -14,6 +14,8 @@
 //! # }
 //! ```
 //!
+//! The folder `examples` of this crate has a sender, a receiver and a sender of messages to run.
+//!
 //! Each channel and each listener has a connection of its own to the node, so that dropping it, or the
 //! death of the program, frees what was reserved. A program that polls can watch that connection's
 //! descriptor for the end of a channel; a descriptor that becomes readable with each unit is not built yet.

@@ -1,0 +1,89 @@
+//! The examples of the library, between nodes in namespaces.
+
+mod common;
+
+use common::{Ended, Lab, Program, ROTA, text};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The built example. `cargo test --workspace` has built it; a test of this package alone builds it here.
+fn example(name: &str) -> PathBuf {
+    let folder = Path::new(ROTA).parent().unwrap();
+    let built = folder.join("examples").join(name);
+    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("../client");
+    let newest = newest_in(&client.join("src")).max(newest_in(&client.join("examples")));
+    if changed(&built).is_none_or(|at| Some(at) < newest) {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--locked", "--package", "rota", "--example", name]);
+        cargo.arg("--target-dir").arg(folder.parent().unwrap());
+        cargo.args(folder.ends_with("release").then_some("--release"));
+        let out = cargo.output().unwrap();
+        assert!(out.status.success(), "{}", text(&out.stderr));
+    }
+    built
+}
+
+/// When a file was last changed, in seconds and nanoseconds.
+fn changed(path: &Path) -> Option<(i64, i64)> {
+    path.metadata().ok().map(|about| (about.mtime(), about.mtime_nsec()))
+}
+
+fn newest_in(folder: &Path) -> Option<(i64, i64)> {
+    folder.read_dir().unwrap().filter_map(|entry| changed(&entry.unwrap().path())).max()
+}
+
+fn start(lab: &Lab, k: u8, name: &str, words: &[&str]) -> Program {
+    Program::start(lab.exec(k, &[&[example(name).to_str().unwrap()], words].concat()))
+}
+
+/// On a machine that is busy with other things some units may be late, which the examples tell with 4.
+#[track_caller]
+fn carried(ended: &Ended) {
+    assert!(matches!(ended.code(), 0 | 4), "{}: {}{}", ended.status, ended.out, ended.err);
+}
+
+#[test]
+fn a_stream_takes_the_counter_offer_and_both_ends_count_its_units() {
+    let Some(lab) = Lab::up("examples", 2) else { return };
+    for (octets, refusals) in [("60000", 1), ("1500", 0)] {
+        let receiver = start(&lab, 2, "receive", &["7"]);
+        receiver.wait_for_word("listening");
+        let sent = start(&lab, 1, "send", &["n2", "7", octets]).finish();
+        let received = receiver.finish();
+        carried(&sent);
+        carried(&received);
+        assert_eq!(sent.out.matches("refused: ").count(), refusals, "{}", sent.out);
+        assert_eq!(sent.out.matches("octets instead").count(), refusals, "{}", sent.out);
+        assert!(sent.out.contains("accepted: each unit arrives within "), "{}", sent.out);
+        assert!(sent.out.contains("\n60 units sent; "), "{}", sent.out);
+        assert!(received.out.starts_with("a channel from n1\n"), "{}", received.out);
+        assert_eq!(sent.out.lines().last(), received.out.lines().last(), "{}{}", sent.out, received.out);
+    }
+}
+
+#[test]
+fn a_receiver_is_told_how_the_stream_of_a_killed_sender_ended() {
+    let Some(lab) = Lab::up("examples-killed", 2) else { return };
+    let receiver = start(&lab, 2, "receive", &["7"]);
+    receiver.wait_for_word("listening");
+    let mut sender = start(&lab, 1, "send", &["n2", "7"]);
+    common::eventually(common::PATIENCE, || receiver.out().contains("a channel from n1").then_some(()));
+    sender.kill();
+    let ended = receiver.finish();
+    assert_eq!(ended.code(), 1, "{}{}", ended.out, ended.err);
+    assert!(ended.err.contains("ended without closing the channel"), "{}", ended.err);
+}
+
+#[test]
+fn messages_come_and_are_acknowledged() {
+    let Some(lab) = Lab::without_nodes("examples-llc", 2, &[]) else { return };
+    let address = |k| if k == 1 { "5" } else { "100" };
+    let lab = lab.with_nodes(|_, k| vec!["--llc-address".into(), address(k).into()]);
+    let receiver = start(&lab, 2, "messages", &["receive", "18", "10"]);
+    receiver.wait_for_word("listening");
+    let sent = start(&lab, 1, "messages", &["send", "18", "100", "10"]).finish().well();
+    let received = receiver.finish().well();
+    assert_eq!(sent.out, "10 messages acknowledged\n");
+    assert_eq!(received.out, format!("{}10 messages\n", "8 octets from node 5\n".repeat(10)));
+}
