@@ -40,6 +40,7 @@ impl From<SendError> for Fault {
             SendError::TimedOut => Status::TimedOut,
             SendError::Closed(_) => Status::Broken,
             SendError::NodeGone => Status::NodeGone,
+            _ => Status::Failed,
         };
         Self::new(status, error)
     }
@@ -51,6 +52,7 @@ impl From<RecvError> for Fault {
             RecvError::TimedOut => Status::TimedOut,
             RecvError::Broken(_) => Status::Broken,
             RecvError::NodeGone => Status::NodeGone,
+            _ => Status::Failed,
         };
         Self::new(status, error)
     }
@@ -159,6 +161,7 @@ pub fn opened(error: OpenError, refusal: Out<'_, Refusal>) -> Fault {
         OpenError::NoSuchStation(why) => Fault::new(Status::NoSuchStation, why),
         OpenError::NoListener(why) => Fault::new(Status::NoListener, why),
         OpenError::Node(error) => error.into(),
+        other => Fault::new(Status::Failed, other),
     }
 }
 

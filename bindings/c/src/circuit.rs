@@ -19,7 +19,7 @@ impl From<CircuitError> for Fault {
             CircuitError::InDoubt(_) => Status::InDoubt,
             CircuitError::TooLarge(_) => Status::TooLong,
             CircuitError::NodeGone => Status::NodeGone,
-            CircuitError::Disagreed { .. } | CircuitError::Random(_) => Status::Failed,
+            _ => Status::Failed,
         };
         Self::new(status, error)
     }

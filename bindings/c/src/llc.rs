@@ -27,7 +27,7 @@ impl From<LlcError> for Fault {
                 Status::WrongUse
             }
             LlcError::NotAccepted(_) | LlcError::OtherSocket(_) => Status::WrongUse,
-            LlcError::Memory(_) | LlcError::System(_) => Status::Failed,
+            _ => Status::Failed,
         };
         Self::new(status, error)
     }
@@ -85,7 +85,7 @@ fn transmit(socket: &mut Socket, message: &Message, options: &TransmitOptions) -
 fn receive(socket: &mut Socket, message: &mut Message) -> Done {
     let room = octets_mut(message.packet, message.octets, "packet")?;
     let received = socket.receive(room)?.ok_or_else(Fault::idle)?;
-    let Received { from, octets, truncated, priority, reserved } = received;
+    let Received { from, octets, truncated, priority, reserved, .. } = received;
     message.octets = octets;
     message.address = SocketAddress { socket: from.socket, node: from.node };
     message.priority = priority;

@@ -54,6 +54,7 @@ impl fmt::Display for Test {
 
 /// A refusal; its `Display` is one sentence with the numbers in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Refusal {
     /// Which test failed.
     pub test: Test,

@@ -129,6 +129,7 @@ impl From<OpenError> for Failure {
                 Self { exit: Exit::NotThere, sentence }
             }
             OpenError::Node(error) => error.into(),
+            other => Self::failed(other.to_string()),
         }
     }
 }

@@ -37,6 +37,7 @@ const PACE: Pace =
 
 /// Why a message was not sent or received.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CircuitError {
     /// The time is over. A message that was being sent is still on its way: [`CircuitSender::settle`].
     #[error("nothing came from the other end of the circuit in time")]
@@ -219,6 +220,7 @@ impl CircuitSender {
 
 /// A message that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CircuitMessage {
     /// Its number in its sender's life.
     pub number: u64,

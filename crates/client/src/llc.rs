@@ -104,6 +104,7 @@ pub enum Progress {
 
 /// A message that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Received {
     /// From whom.
     pub from: Address,

@@ -18,6 +18,7 @@ use crate::session::{Deadline, Greeting, LOCAL_TIMEOUT, Session, unexpected};
 
 /// Why the node did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NodeError {
     /// There is no node, or it went away.
     #[error(transparent)]
@@ -62,6 +63,7 @@ pub enum NodeError {
 
 /// Why no channel was opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// Admission refused; says by how much, and what would fit.
     #[error("{}", .0.sentence)]

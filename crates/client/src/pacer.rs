@@ -13,6 +13,7 @@ const STRANGERS_MAX: u32 = 4;
 
 /// The next turn of a pacer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Tick {
     /// When the turn was due; the schedule that travels with the unit.
     pub due: Instant,

@@ -17,6 +17,7 @@ use crate::wait::{NODE_GONE, WaitError, wait_for};
 
 /// Why no channel was accepted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AcceptError {
     /// None came in time.
     #[error("no channel to service {service} came in time")]
@@ -37,6 +38,7 @@ pub enum AcceptError {
 
 /// Why no unit was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecvError {
     /// None came in time.
     #[error("no unit came in time")]
@@ -60,6 +62,7 @@ pub enum Received {
 
 /// One received unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Unit {
     /// Its number: how many units its sender handed over or left out before it.
     pub number: u64,
@@ -81,6 +84,7 @@ pub struct Unit {
 
 /// A stream's intended end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct End {
     /// Units that the sender had handed over or left out in all, where the node knows.
     pub units_sent: Option<u64>,
@@ -92,6 +96,7 @@ pub struct End {
 
 /// Who sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Peer {
     /// Its station's address, which never changes as numbers may.
     pub mac: String,

@@ -16,6 +16,7 @@ use crate::wait::{NODE_GONE, WaitError, wait_for};
 
 /// Why a unit was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SendError {
     /// The unit is longer than the contract allows.
     #[error("the unit has {octets} octets where the contract allows {octets_max}")]
@@ -47,6 +48,7 @@ pub enum SendError {
 
 /// Why a channel's end was not confirmed. It is freed all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CloseError {
     /// The channel had ended before.
     #[error("the channel had ended before: {}", .0.sentence())]
@@ -61,6 +63,7 @@ pub enum CloseError {
 
 /// How a channel ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CloseReport {
     /// Whether every unit left before the end.
     pub drained: bool,
@@ -72,6 +75,7 @@ pub struct CloseReport {
 
 /// A slot of the channel: the stretch of a cycle in which its unit leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Slot {
     /// How many slots the channel has had, this one included.
     pub number: u64,

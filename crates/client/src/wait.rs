@@ -12,6 +12,7 @@ pub(crate) const NODE_GONE: &str = "the node of this station is gone, and the ch
 
 /// Why a wait ended without what it was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WaitError {
     /// The time is over.
     #[error("nothing came in time")]

@@ -4,8 +4,8 @@ mod fake_node;
 
 use fake_node::{Behaviour, FakeNode, ROOM_OCTETS, SILENT, ms, schedule, unit_octets};
 use rota::{
-    AcceptError, ChannelTally, CloseCause, ControlName, End, Node, NodeError, OpenError, OpenRequest,
-    Overdue, Received, RecvChannel, RecvError, SendChannel, SendError, SocketError, Span, Unit, WaitError,
+    AcceptError, ChannelTally, CloseCause, ControlName, Node, NodeError, OpenError, OpenRequest, Overdue,
+    Received, RecvChannel, RecvError, SendChannel, SendError, SocketError, Span, Unit, WaitError,
 };
 
 const SERVICE: u16 = 7;
@@ -36,6 +36,14 @@ fn unit(received: Received) -> Unit {
     }
 }
 
+/// What the end of a stream states.
+fn ended(received: &Received) -> (Option<u64>, Option<u64>, ChannelTally) {
+    match received {
+        Received::End(end) => (end.units_sent, end.lost_after, end.tally),
+        Received::Unit(unit) => panic!("the end was due: {unit:?}"),
+    }
+}
+
 #[test]
 fn units_arrive_whole_in_order_and_end_cleanly() {
     let (_fake, _node, mut sender, mut receiver) = pair(Behaviour::default(), &request(6_250));
@@ -58,8 +66,8 @@ fn units_arrive_whole_in_order_and_end_cleanly() {
     let report = sender.close(ms(5_000)).unwrap();
     assert!(report.drained && report.units_sent == 32, "{report:?}");
     let tally = ChannelTally { units: 32, ..ChannelTally::default() };
-    let end = End { units_sent: Some(32), lost_after: Some(0), tally };
-    assert_eq!(receiver.recv(&mut buffer, ms(5_000)), Ok(Received::End(end)));
+    let end = receiver.recv(&mut buffer, ms(5_000)).unwrap();
+    assert_eq!(ended(&end), (Some(32), Some(0), tally));
 }
 
 #[test]
@@ -86,7 +94,7 @@ fn what_is_missing_is_said() {
     };
     assert_eq!(seen, [(0, 0, 0), (1, 1_436, 0), (2, 256, 0), (4, 0, 1)]);
     let tally = ChannelTally { units: 2, lost: 2, incomplete: 2, ..ChannelTally::default() };
-    assert_eq!(end, End { units_sent: Some(6), lost_after: Some(1), tally });
+    assert_eq!((end.units_sent, end.lost_after, end.tally), (Some(6), Some(1), tally));
     assert_eq!(receiver.counts().lost_units, 1);
 }
 
@@ -97,10 +105,10 @@ fn what_was_lost_behind_the_last_unit_counts_once_whatever_number_it_is() {
     let (_fake, _node, sender, mut receiver) = pair(lie, &request(100));
     sender.close(ms(5_000)).unwrap();
     let tally = ChannelTally { lost: u64::MAX - 1, ..ChannelTally::default() };
-    let end = End { units_sent: Some(u64::MAX - 1), lost_after: Some(u64::MAX - 1), tally };
+    let end = (Some(u64::MAX - 1), Some(u64::MAX - 1), tally);
     for _ in 0..3 {
-        assert_eq!(receiver.recv(&mut Vec::new(), ms(5_000)), Ok(Received::End(end)));
-        assert_eq!(receiver.try_recv(&mut Vec::new()), Ok(Some(Received::End(end))));
+        assert_eq!(ended(&receiver.recv(&mut Vec::new(), ms(5_000)).unwrap()), end);
+        assert_eq!(ended(&receiver.try_recv(&mut Vec::new()).unwrap().unwrap()), end);
     }
     assert_eq!(receiver.tally(), tally);
 }

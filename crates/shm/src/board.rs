@@ -40,6 +40,7 @@ pub enum ChannelState {
 
 /// Why a channel ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CloseCause {
     /// The sender closed it: the stream is whole.
     Finished,

@@ -6,6 +6,7 @@ use rota_shm::{CloseCause, MemoryError};
 
 /// Why an operation was not accepted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LlcError {
     /// Odd, zero, taken by others on real networks, or SNAP's.
     #[error(

@@ -78,7 +78,7 @@ pub struct RefusalInfo {
 impl RefusalInfo {
     /// A refusal of the admission tests, with the place where it happened.
     pub fn new(refusal: &Refusal, node: &str, port: &str) -> Self {
-        let Refusal { test, margin, margin_bps, counter_offer, counter_offer_bps, tsn_code } = refusal;
+        let Refusal { test, margin, margin_bps, counter_offer, counter_offer_bps, tsn_code, .. } = refusal;
         let counter_offer_octets = counter_offer.map_or(0, |octets| octets.get());
         Self {
             test: test.name().to_owned(),

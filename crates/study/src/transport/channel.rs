@@ -318,6 +318,7 @@ impl UnitSource for ChannelSource {
                 self.again(Failure::failed(gone.to_string()))?;
                 self.next(unit, patience)
             }
+            Err(other) => Err(Failure::failed(other.to_string())),
         }
     }
 
