@@ -32,10 +32,10 @@ pub(crate) fn in_slot(contract: &ContractInfo) -> u64 {
 
 /// True if a unit that is handed over now is overdue, because `waiting` units wait before it.
 ///
-/// Where the slots come as often as the units, each unit has its own slot: one more than leave in a slot is
-/// behind. Where they come more often, the phase of the units slides along the slots, and the unit before may
-/// wait for its own slot although it is in time. There a unit is behind if its slot begins more than one step
-/// of the slots from now. A slot counts as missed a quarter of a step after its time.
+/// The unit before may wait for its own slot although both are in time: a program's wake-ups vary around the
+/// instant of its slot, or slots come more often than units and their phase slides. So a unit is behind if its
+/// slot begins more than one step of the slots from now. A slot counts as missed a quarter of a step after
+/// its time. Before the first slot one more than leave in a slot is behind.
 pub(crate) fn is_behind(
     contract: &ContractInfo,
     newest: Option<SlotMark>,
@@ -43,7 +43,7 @@ pub(crate) fn is_behind(
     now: Instant,
 ) -> bool {
     let cycle = Span::from_nanos(contract.cycle_ns.max(1));
-    let Some(newest) = newest.filter(|_| contract.extra_ppm > 0) else { return waiting >= in_slot(contract) };
+    let Some(newest) = newest else { return waiting >= in_slot(contract) };
     let step = cycle * u64::from(contract.reserved_cycles.max(1));
     let missed = now.since(newest.at).minus(step.div_down(4)).count_down(step);
     let turns = missed.saturating_add(waiting / u64::from(contract.reserved_units.max(1))).saturating_add(1);
@@ -123,6 +123,20 @@ mod tests {
             let behind = is_behind(&self.contract, self.newest, self.waiting, Instant::from_nanos(now));
             self.waiting += u64::from(!behind);
             behind
+        }
+    }
+
+    /// A program without a clock of the node hands over around the instant of its slot: each unit that came
+    /// some microseconds before the slot of the unit before was left out.
+    #[test]
+    fn nothing_is_left_out_around_the_instant_of_the_slot() {
+        for period in [33_333_333_u64, 66_666_666, 16_666_667] {
+            let mut run = Run::new(period, 7_000_000);
+            let around = [0_i64, 100_000, -100_000, 40_000, -70_000, 99_000, -3_000];
+            let at = |unit: u64| 7_000_000 + unit * period + 1_000_000;
+            let instant = |unit: u64| at(unit).saturating_add_signed(around[unit as usize % 7] - 1_000_000);
+            let left_out = (1..3_000).filter(|unit| run.unit(instant(*unit))).count();
+            assert_eq!(left_out, 0, "period {period}");
         }
     }
 
