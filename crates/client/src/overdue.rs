@@ -33,9 +33,9 @@ pub(crate) fn in_slot(contract: &ContractInfo) -> u64 {
 /// True if a unit that is handed over now is overdue, because `waiting` units wait before it.
 ///
 /// The unit before may wait for its own slot although both are in time: a program's wake-ups vary around the
-/// instant of its slot, or slots come more often than units and their phase slides. So a unit is behind if its
-/// slot begins more than one step of the slots from now. A slot counts as missed a quarter of a step after
-/// its time. Before the first slot one more than leave in a slot is behind.
+/// instant of its slot, or slots come more often than units and their phase slides. So a unit is behind if
+/// its slot begins more than one step of the slots from now. A slot counts as missed a quarter of a step
+/// after its time. Before the first slot one more than leave in a slot is behind.
 pub(crate) fn is_behind(
     contract: &ContractInfo,
     newest: Option<SlotMark>,

@@ -268,8 +268,8 @@ impl Deliveries {
     }
 }
 
-/// How much later a slot or a unit may come by then, because slots took longer than they are charged: those of
-/// its own cycle, and those of the cycle before, which began it late.
+/// How much later a slot or a unit may come by then, because slots took longer than they are charged: those
+/// of its own cycle, and those of the cycle before, which began it late.
 fn flooded(view: &View<'_>, by: Instant) -> Span {
     let (trt, frame) = (view.settings.trt, view.settings.link.frame_span_max());
     frame * view.windows.flooded_between(by.minus(trt * 2), by)

@@ -30,7 +30,7 @@ impl Flooded {
         self.last = slot;
     }
 
-    /// How many began from `begin` on and before `end`: the first slot of a cycle begins with the cycle's list.
+    /// How many began from `begin` on and before `end`: the first slot of a cycle begins with its list.
     pub(super) fn between(&self, begin: Instant, end: Instant) -> u64 {
         let before = |at: Instant| self.slots.partition_point(|slot| *slot < at) as u64;
         before(end).saturating_sub(before(begin))

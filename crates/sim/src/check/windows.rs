@@ -1,8 +1,8 @@
 //! When a broken promise is excused: from a fault that was injected until the recovery from it must be over.
 //!
-//! The system has no say in it, but for one thing: how many slots it sent to all ports of a switch, because an
-//! address was contested ([`super::Flooded`]). The bounds are those of theory.md §6.5 with this segment's timers; two faults
-//! at once may take twice the longer (row 51 of the fault table).
+//! The system has no say in it, but for one thing: how many slots it sent to all ports of a switch, because
+//! an address was contested ([`super::Flooded`]). The bounds are those of theory.md §6.5 with this segment's
+//! timers; two faults at once may take twice the longer (row 51 of the fault table).
 
 use super::Flooded;
 use crate::world::WILL_LASTS;
