@@ -3,7 +3,7 @@
 //! Asks for a contract, accepts the counter-offer of a refusal, hands over one unit in each period, and
 //! exits with 4 if the network broke its promise. `send n2 7 60000` asks for units of 60,000 octets.
 
-use rota::{ControlName, Node, OpenError, OpenRequest, SendChannel, SendError, Span, now};
+use rota::{ControlName, Node, OpenError, OpenRequest, Overdue, SendChannel, SendError, Span, now};
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -26,7 +26,10 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     };
     let octets = octets.first().map_or(Ok(1_500), |octets| octets.parse())?;
     let node = Node::connect(&ControlName::default())?;
-    let Some(channel) = open(&node, OpenRequest::new(to, service.parse()?, octets, PERIOD))? else {
+    // Every unit is to arrive, also one that waits behind another in the first cycles of a new ring.
+    let overdue = Overdue::Keep;
+    let request = OpenRequest { overdue, ..OpenRequest::new(to, service.parse()?, octets, PERIOD) };
+    let Some(channel) = open(&node, request)? else {
         return Ok(ExitCode::from(3));
     };
     println!("accepted: each unit arrives within {} ns", channel.contract().bound_ns);
