@@ -3,7 +3,7 @@
 //! Asks for a contract, accepts the counter-offer of a refusal, hands over one unit in each period, and
 //! exits with 4 if the network broke its promise. `send n2 7 60000` asks for units of 60,000 octets.
 
-use rota::{ControlName, Node, OpenError, OpenRequest, Overdue, SendChannel, SendError, Span, now};
+use rota::{ControlName, Node, OpenError, OpenRequest, SendChannel, SendError, Span, now};
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -26,10 +26,7 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     };
     let octets = octets.first().map_or(Ok(1_500), |octets| octets.parse())?;
     let node = Node::connect(&ControlName::default())?;
-    // Every unit is to arrive, also one that waits behind another in the first cycles of a new ring.
-    let overdue = Overdue::Keep;
-    let request = OpenRequest { overdue, ..OpenRequest::new(to, service.parse()?, octets, PERIOD) };
-    let Some(channel) = open(&node, request)? else {
+    let Some(channel) = open(&node, OpenRequest::new(to, service.parse()?, octets, PERIOD))? else {
         return Ok(ExitCode::from(3));
     };
     println!("accepted: each unit arrives within {} ns", channel.contract().bound_ns);
@@ -61,16 +58,17 @@ fn stream(mut channel: SendChannel) -> Result<ExitCode, Box<dyn Error>> {
     for _ in 0..UNITS {
         let tick = pacer.wait();
         match channel.send_timeout(&unit, tick.due, SECOND) {
-            Ok(_) => {}
+            // A unit that is overdue after a stall counts as lost, and the next one is in time again.
+            Ok(_) | Err(SendError::LeftOut) => {}
             Err(SendError::Closed(cause)) => return Err(cause.sentence().into()),
             Err(error) => return Err(error.into()),
         }
         // Slots move when other channels close.
         channel.follow(&mut pacer);
     }
-    let began = now();
+    let (began, left_out) = (now(), channel.left_out());
     let report = channel.close(SECOND * 5)?;
-    println!("{} units sent; closed in {} ns", report.units_sent, now().since(began).as_nanos());
+    println!("{} units sent, {left_out} left out; closed in {} ns", report.units_sent, now().since(began).as_nanos());
     // The receiver's node has counted them. While nothing goes wrong it reports nothing.
     let counts = report.tally;
     println!("{} late, {} lost, {} incomplete", counts.late, counts.lost, counts.incomplete);

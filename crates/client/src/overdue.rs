@@ -25,27 +25,25 @@ pub enum Overdue {
     Drop,
 }
 
-/// Units that leave together in one slot.
-pub(crate) fn in_slot(contract: &ContractInfo) -> u64 {
-    contract.cycle_ns.div_ceil(contract.period_ns.max(1)).max(1)
-}
-
 /// True if a unit that is handed over now is overdue, because `waiting` units wait before it.
 ///
 /// The unit before may wait for its own slot although both are in time: a program's wake-ups vary around the
 /// instant of its slot, or slots come more often than units and their phase slides. So a unit is behind if
-/// its slot begins more than one step of the slots from now. A slot counts as missed a quarter of a step
-/// after its time. Before the first slot one more than leave in a slot is behind.
+/// its slot begins more than one step of the slots from now. A slot is told of at its end, so it counts as
+/// missed a quarter of a step after the time at which it should have ended. Before the first slot units wait
+/// in time until the first of them, handed over at `first`, is behind its bound.
 pub(crate) fn is_behind(
     contract: &ContractInfo,
-    newest: Option<SlotMark>,
+    (newest, first): (Option<SlotMark>, Instant),
     waiting: u64,
     now: Instant,
 ) -> bool {
-    let cycle = Span::from_nanos(contract.cycle_ns.max(1));
-    let Some(newest) = newest else { return waiting >= in_slot(contract) };
-    let step = cycle * u64::from(contract.reserved_cycles.max(1));
-    let missed = now.since(newest.at).minus(step.div_down(4)).count_down(step);
+    let Some(newest) = newest else {
+        return waiting > 0 && now > first + Span::from_nanos(contract.bound_ns);
+    };
+    let step = Span::from_nanos(contract.cycle_ns.max(1)) * u64::from(contract.reserved_cycles.max(1));
+    let told = step.div_down(4) + Span::from_nanos(contract.tht_ns);
+    let missed = now.since(newest.at).minus(told).count_down(step);
     let turns = missed.saturating_add(waiting / u64::from(contract.reserved_units.max(1))).saturating_add(1);
     let slot = Span::from_nanos(step.as_nanos().saturating_mul(turns));
     // The contract allows a little more than a step from handing over to the slot.
@@ -93,12 +91,15 @@ mod tests {
         slots: u64,
         waiting: u64,
         newest: Option<SlotMark>,
+        /// When the first unit was handed over.
+        first: Option<u64>,
     }
 
     impl Run {
         fn new(period_ns: u64, offset: u64) -> Self {
             let (none, jitter) = (0..0, [0; 4]);
-            Self { contract: contract(period_ns), offset, none, jitter, slots: 0, waiting: 0, newest: None }
+            let contract = contract(period_ns);
+            Self { contract, offset, none, jitter, slots: 0, waiting: 0, newest: None, first: None }
         }
 
         /// All slots until then.
@@ -120,8 +121,11 @@ mod tests {
         /// The unit of this instant; true if it is left out.
         fn unit(&mut self, now: u64) -> bool {
             self.until(now);
-            let behind = is_behind(&self.contract, self.newest, self.waiting, Instant::from_nanos(now));
+            let first = Instant::from_nanos(self.first.unwrap_or(now));
+            let behind =
+                is_behind(&self.contract, (self.newest, first), self.waiting, Instant::from_nanos(now));
             self.waiting += u64::from(!behind);
+            self.first.get_or_insert(now);
             behind
         }
     }
@@ -155,6 +159,36 @@ mod tests {
                 assert_eq!(left_out, 0, "period {period}, offset {offset}, jitter {jitter:?}");
             }
         }
+    }
+
+    /// A program that hands over its first units before the channel's first slot keeps to its contract: each
+    /// second one of a slow channel was left out until the first slot had come.
+    #[test]
+    fn nothing_is_left_out_before_the_first_slot_within_the_bound() {
+        for period in [16_666_667_u64, 33_333_333, 33_366_667, 66_666_666] {
+            for offset in (0..20).map(|twentieth| twentieth * contract(period).bound_ns / 20) {
+                let mut run = Run::new(period, offset);
+                let left_out = (0..100).filter(|unit| run.unit(unit * period)).count();
+                assert_eq!(left_out, 0, "period {period}, first slot after {offset} ns");
+            }
+        }
+        let mut run = Run::new(33_333_333, 1_000_000_000);
+        let left_out: Vec<u64> = (0..30).filter(|unit| run.unit(unit * 33_333_333)).collect();
+        assert_eq!(left_out, (2..30).collect::<Vec<_>>(), "a second without a slot");
+    }
+
+    /// A slot is told of at its end. One of half a cycle counted as missed while its unit left.
+    #[test]
+    fn a_long_slot_is_not_missed_while_it_lasts() {
+        let at = |ns| Some(SlotMark { number: 7, at: Instant::from_nanos(ns) });
+        let is_behind = |tht_ns, now| {
+            let long = ContractInfo { tht_ns, ..contract(CYCLE) };
+            is_behind(&long, (at(0), Instant::ZERO), 1, Instant::from_nanos(now))
+        };
+        let half = CYCLE / 2;
+        let last = CYCLE + CYCLE / 4 + half;
+        assert!(!is_behind(half, last - 1) && is_behind(0, last - 1), "its unit still leaves");
+        assert!(is_behind(half, last), "it did not come");
     }
 
     /// After one stall every later unit was late, for as long as the program did not pause.

@@ -111,6 +111,8 @@ pub struct SendChannel {
     source: ClientSource,
     slot_seen: u64,
     overdue: Overdue,
+    /// When the first unit was handed over to this channel's ring.
+    first: Option<Instant>,
     before: Before,
     origin: SendOrigin,
     /// True if no unit leaves any more, because the program has ended the channel.
@@ -126,7 +128,7 @@ impl SendChannel {
         origin: SendOrigin,
     ) -> Self {
         let (overdue, before, is_over) = (origin.request.overdue, Before::default(), false);
-        Self { session, channel, contract, source, slot_seen: 0, overdue, before, origin, is_over }
+        Self { session, channel, contract, source, slot_seen: 0, overdue, first: None, before, origin, is_over }
     }
 
     pub(crate) fn origin(&self) -> &SendOrigin {
@@ -204,14 +206,15 @@ impl SendChannel {
         self.origin.request.overdue = overdue;
     }
 
-    /// True if a unit handed over now would be late, because units before it wait: as many as leave in one
-    /// slot; where slots come more often than units, units that keep it from its own slot. False for a
-    /// channel that has ended: a wait for its slots would never end, and `send` returns the cause.
+    /// True if a unit handed over now would be late, because units before it wait and keep it from its own
+    /// slot. Before the first slot of all, units are in time until the first one is behind its bound. False
+    /// for a channel that has ended: a wait for its slots would never end, and `send` returns the cause.
     pub fn is_behind(&self) -> bool {
         let is_over = matches!(self.source.board.state(), ChannelState::Closed(_)) || self.session.is_gone();
         // The slot first: of one that is known, the units that left in it do not wait any more.
         let newest = self.source.board.slot();
-        !is_over && is_behind(&self.contract, newest, self.waiting(), now())
+        let (waiting, now) = (self.waiting(), now());
+        !is_over && is_behind(&self.contract, (newest, self.first.unwrap_or(now)), waiting, now)
     }
 
     /// The program itself has left out so many units, because their turns had passed before it ran again:
@@ -485,9 +488,10 @@ impl SendChannel {
         }
     }
 
-    fn written(&self, answer: Result<u64, TryWriteError>) -> Result<u64, SendError> {
+    fn written(&mut self, answer: Result<u64, TryWriteError>) -> Result<u64, SendError> {
         match answer {
             Ok(number) => {
+                self.first.get_or_insert_with(now);
                 self.source.ring_doorbell();
                 Ok(number)
             }
