@@ -68,7 +68,11 @@ fn stream(mut channel: SendChannel) -> Result<ExitCode, Box<dyn Error>> {
     }
     let (began, left_out) = (now(), channel.left_out());
     let report = channel.close(SECOND * 5)?;
-    println!("{} units sent, {left_out} left out; closed in {} ns", report.units_sent, now().since(began).as_nanos());
+    println!(
+        "{} units sent, {left_out} left out; closed in {} ns",
+        report.units_sent,
+        now().since(began).as_nanos()
+    );
     // The receiver's node has counted them. While nothing goes wrong it reports nothing.
     let counts = report.tally;
     println!("{} late, {} lost, {} incomplete", counts.late, counts.lost, counts.incomplete);

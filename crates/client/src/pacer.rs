@@ -1,7 +1,8 @@
 //! When to hand over the next unit.
 //!
 //! A unit should be ready a quarter of a period before its slot: late enough to be fresh, early enough to
-//! survive a scheduling delay. A pacer never bursts: periods that have passed are skipped and counted.
+//! survive a scheduling delay. A pacer never bursts: periods that have passed are skipped and counted. So is
+//! a turn that is found after its slot: its unit would take the slot of the next one, and both be too late.
 
 use rota_units::{Instant, Span};
 
@@ -31,13 +32,17 @@ pub struct Pacer {
     strangers: u32,
     /// Whether the turns follow the slots.
     follows: bool,
+    /// So long after a turn its slot begins, if each turn has a slot of its own.
+    lead: Option<Span>,
+    /// Turns that passed unused since the last one that was taken.
+    skipped: u64,
 }
 
 impl Pacer {
     /// A pacer that follows this host's clock only; its first turn is at `first`.
     pub fn free_running(period: Span, first: Instant) -> Self {
         assert!(period > Span::ZERO, "a period is longer than nothing");
-        Self { period, grid: period, next: first, strangers: 0, follows: true }
+        Self { period, grid: period, next: first, strangers: 0, follows: true, lead: None, skipped: 0 }
     }
 
     /// A pacer locked to a channel's slots, given the instant of one of them: turns come a quarter of a
@@ -50,7 +55,10 @@ impl Pacer {
     /// part. Of a longer period only some slots have a turn before them, by a quarter of a cycle.
     pub fn locked_every(period: Span, cycle: Span, slot_at: Instant, now: Instant) -> Self {
         let grid = if cycle > Span::ZERO { period.min(cycle) } else { period };
-        let mut pacer = Self { grid, ..Self::free_running(period, slot_at.minus(grid.div_down(4))) };
+        let ahead = grid.div_down(4);
+        // Several units of a shorter period share a slot, and most turns come long before it.
+        let lead = (period >= cycle).then_some(ahead);
+        let mut pacer = Self { grid, lead, ..Self::free_running(period, slot_at.minus(ahead)) };
         pacer.skip_to(now);
         pacer
     }
@@ -91,15 +99,20 @@ impl Pacer {
     }
 
     /// Takes the turn that is due, given the time now: the newest turn that has come, older ones are
-    /// skipped. `None` before it.
+    /// skipped. `None` before it, and when its slot has come as well: then that turn is skipped too.
     pub fn take(&mut self, now: Instant) -> Option<Tick> {
         if now < self.next {
             return None;
         }
-        let skipped = now.since(self.next).count_down(self.period);
-        let due = self.next + self.period * skipped;
+        let passed = now.since(self.next).count_down(self.period);
+        let due = self.next + self.period * passed;
         self.next = due + self.period;
-        Some(Tick { due, skipped })
+        self.skipped += passed;
+        if self.lead.is_some_and(|lead| now > due + lead) {
+            self.skipped += 1;
+            return None;
+        }
+        Some(Tick { due, skipped: std::mem::take(&mut self.skipped) })
     }
 
     /// Sleeps until the next turn and takes it.
@@ -165,6 +178,18 @@ mod tests {
         assert_eq!(pacer.due(), at(1_024), "slots at 1000, 1032, …: 8 ms before the next");
         let pacer = Pacer::locked(PERIOD, at(1_000), at(1_024));
         assert_eq!(pacer.due(), at(1_056), "the turn at 1024 is now, so the next one");
+    }
+
+    /// After a stall of the program its first unit took the next one's slot: one came late and one more was
+    /// left out.
+    #[test]
+    fn a_turn_found_after_its_slot_is_skipped() {
+        let mut pacer = Pacer::locked(PERIOD, at(1_000), at(1_003));
+        assert_eq!(pacer.take(at(1_032)).map(|tick| tick.due), Some(at(1_024)), "just before its slot");
+        assert_eq!(pacer.take(at(1_161)), None, "1056 to 1152 have passed, and the slot of 1152 has come");
+        assert_eq!((pacer.due(), pacer.take(at(1_183))), (at(1_184), None));
+        assert_eq!(pacer.take(at(1_184)), Some(Tick { due: at(1_184), skipped: 4 }));
+        assert_eq!(pacer.take(at(1_217)).map(|tick| tick.skipped), Some(0));
     }
 
     #[test]

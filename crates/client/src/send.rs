@@ -128,7 +128,18 @@ impl SendChannel {
         origin: SendOrigin,
     ) -> Self {
         let (overdue, before, is_over) = (origin.request.overdue, Before::default(), false);
-        Self { session, channel, contract, source, slot_seen: 0, overdue, first: None, before, origin, is_over }
+        Self {
+            session,
+            channel,
+            contract,
+            source,
+            slot_seen: 0,
+            overdue,
+            first: None,
+            before,
+            origin,
+            is_over,
+        }
     }
 
     pub(crate) fn origin(&self) -> &SendOrigin {
