@@ -180,7 +180,11 @@ impl Channels {
         if let Some(at) = self.incoming.iter().position(|c| c.peer == from && c.remote == signal.channel) {
             let stated =
                 Stated { units: signal.final_unit, left_out: signal.left_out, unsent: signal.unsent.into() };
-            self.end_incoming(at, CloseCause::of_sender(signal.code), Some(stated), None);
+            let may_be = self.incoming[at].may_have_had(now, &stated);
+            if !may_be {
+                link.count_refused_tally();
+            }
+            self.end_incoming(at, CloseCause::of_sender(signal.code), may_be.then_some(stated), None);
         }
         link.send_signal(now, from, self.close_ack(from, signal));
     }

@@ -5,8 +5,14 @@
 //! in time. A refused report is counted as `tallies_refused`, confirms nothing, and accuses nobody.
 //!
 //! Within these limits a report is believed: nobody but the receiver's node knows what came.
+//!
+//! A close states the units of its sender, and its receiver counts those that did not come as lost. It
+//! believes no more of them than there were slots, and as many more as a sender's memory holds. Units that
+//! the program left out needed no slot, and their turns may have passed while it had no channel: their bound
+//! is what a computer can do. A refused close ends its channel, and states nothing.
 
-use super::Outgoing;
+use super::{Incoming, Outgoing, Stated};
+use rota_admission::Pace;
 use rota_units::{Instant, Span};
 use rota_wire::Tally;
 
@@ -26,5 +32,24 @@ impl Outgoing {
             && told.late <= handed
             && told.unread <= broken
             && told.latest_by_ns <= oldest.as_nanos()
+    }
+}
+
+/// Units that wait in the memory of a channel at most.
+const WAITING_MAX: u64 = 64;
+/// No program leaves out units more often.
+const LEFT_OUT_EVERY: Span = Span::from_nanos(100);
+
+impl Incoming {
+    /// True if the sender of this channel may have had these units since it asked for it.
+    pub(super) fn may_have_had(&self, now: Instant, stated: &Stated) -> bool {
+        let age = now.since(self.since);
+        // The sender's clock may be the quicker one. A cycle has begun, and another one may be shorter.
+        let cycles = (age + age.div_down(1_000)).count_down(self.contract.cycle).saturating_add(2);
+        let pace = Pace::of(self.contract.period, self.contract.cycle).unwrap_or(Pace::EVERY_CYCLE);
+        let most = cycles.saturating_mul(pace.units()).saturating_add(WAITING_MAX);
+        let handed = stated.units.checked_sub(stated.left_out);
+        handed.is_some_and(|handed| handed <= most && stated.unsent <= handed)
+            && stated.left_out <= (age + CLOCKS).count_down(LEFT_OUT_EVERY)
     }
 }

@@ -77,7 +77,7 @@ impl Rether {
         self.within(|budgets| budgets.refusals.take(now))
     }
 
-    /// A report states counts that a channel sent here cannot have.
+    /// A station states counts that a channel of this station cannot have.
     pub(crate) fn count_refused_tally(&mut self) {
         self.counters.tallies_refused += 1;
     }

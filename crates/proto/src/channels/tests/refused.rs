@@ -64,3 +64,75 @@ fn counts_of_units_that_left_before_their_schedules_are_believed() {
         assert_eq!(ledger.link.counters().tallies_refused, 1, "{dues:?}");
     }
 }
+
+/// The end of the newest channel that B has opened to here, with these units stated at it: the units that are
+/// stated to the program, those that count as lost, and the answer's code.
+fn ends_with(ledger: &mut Ledger, stated: Stated) -> (Option<Stated>, u64, u8) {
+    let Stated { units: final_unit, left_out, unsent } = stated;
+    let unsent = u32::try_from(unsent).expect("32 bits on the wire");
+    let close = Signal { final_unit, left_out, unsent, ..Signal::new(Verb::Close, 70, 1) };
+    ledger.signals();
+    ledger.channels.on_signal(ledger.now, B, &close, &mut ledger.link);
+    let ended = core::iter::from_fn(|| ledger.channels.next_event()).find_map(|event| match event {
+        ChannelEvent::Closed { stated, tally, .. } => Some((stated, tally.lost)),
+        _ => None,
+    });
+    let (stated, lost) = ended.expect("it has ended");
+    (stated, lost, ledger.signals().pop().expect("an answer").1.code)
+}
+
+/// A channel that B has opened to here, with so many units a cycle.
+fn opened(ledger: &mut Ledger, units: u64) {
+    ledger.opened_by(B, 70);
+    let cycle = ledger.link.settings().trt;
+    let period = Span::from_nanos(cycle.as_nanos().div_ceil(units));
+    let contract = &mut ledger.channels.incoming[0].contract;
+    (contract.period, contract.cycle) = (period, cycle);
+}
+
+/// One close of 2^64 - 1 units, and the receiver had lost as many.
+#[test]
+fn a_close_of_more_units_than_had_slots_ends_the_channel_and_states_nothing() {
+    let all = u64::MAX;
+    let lies = [
+        Stated { units: all, left_out: 0, unsent: 0 },
+        Stated { units: all, left_out: all, unsent: 0 },
+        Stated { units: all, left_out: all - 5, unsent: 0 },
+        Stated { units: 9, left_out: 10, unsent: 0 },
+        Stated { units: 9, left_out: 5, unsent: 5 },
+        // Ten cycles and the one that has begun, one more, and what may have waited.
+        Stated { units: 12 + 64 + 1, left_out: 0, unsent: 0 },
+        Stated { units: 12 + 64 + 1, left_out: 0, unsent: 64 },
+    ];
+    for lie in lies {
+        let mut ledger = Ledger::new();
+        opened(&mut ledger, 1);
+        ledger.now += ledger.link.settings().trt * 10;
+        assert_eq!(ends_with(&mut ledger, lie), (None, 0, CloseCause::PeerGone.code()), "{lie:?}");
+        assert_eq!(ledger.link.counters().tallies_refused, 1, "{lie:?}");
+    }
+}
+
+/// As many as there can be, of a program that had no channel for a while as well, and after a day on a clock
+/// that is quicker by a tenth of a thousandth.
+#[test]
+fn a_close_of_as_many_units_as_there_may_have_been_is_believed() {
+    let day = Span::from_millis(24 * 3_600_000);
+    let ten = Ledger::new().link.settings().trt * 10;
+    let cycles = day.count_down(ten) * 10;
+    for (per_cycle, age, units, left_out) in [
+        (1, ten, 12 + 64, 0),
+        (3, ten, 3 * 12 + 64, 0),
+        (1, Span::ZERO, 1, 0),
+        (1, Span::ZERO, 100_000, 100_000),
+        (1, day, cycles + cycles / 10_000, 0),
+    ] {
+        let mut ledger = Ledger::new();
+        opened(&mut ledger, per_cycle);
+        ledger.now += age;
+        let stated = Stated { units, left_out, unsent: 0 };
+        let counted = (Some(stated), units, CloseCause::Closed.code());
+        assert_eq!(ends_with(&mut ledger, stated), counted, "{age}");
+        assert_eq!(ledger.link.counters().tallies_refused, 0, "{age}");
+    }
+}
