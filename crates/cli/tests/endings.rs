@@ -60,8 +60,18 @@ fn programs_that_end_are_told_apart() {
     assert_ended("its sender killed", &stream.receiver.finish(), 1, "the sending program ended");
 
     let mut stream = Stream::endless(&lab);
+    let list = lab.rota(1, &["channel", "list", "--json"]).well().json();
+    let channel = list["channels"][0]["channel"].as_str().unwrap().to_owned();
     stream.receiver.kill();
     assert_ended("its receiver killed", &stream.sender.finish(), 1, "the receiving program ended");
+    // The receiver's node named another id, and neither station, service nor units.
+    for (station, called) in [(1, "to n2"), (2, "from n1")] {
+        let called = format!("channel {channel} {called}, service 1 ended");
+        lab.wait_for_status(station, "the end of the channel", |status| {
+            let mut notes = status["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
+            notes.any(|note| note.starts_with(&called) && note.contains(" units"))
+        });
+    }
 
     // A sender that leaves nothing out, of standard input or beside the cycle: it waits for room where units
     // still wait, and would have waited for ever.

@@ -246,6 +246,9 @@ impl Control<'_> {
     fn bury(&mut self, poller: &Poller, at: usize) {
         let mut session = self.sessions.swap_remove(at);
         let _ = poller.remove(session.connection.as_fd());
+        // Of a sending program that died nothing is told here: its node frees the channel without a word.
+        let told = session.channels.iter().filter(|owned| !owned.sending || owned.closing);
+        told.for_each(|owned| self.ended.leave(owned.channel, owned.called()));
         session.bury(self.data);
     }
 
@@ -567,6 +570,7 @@ impl Control<'_> {
     fn on_hostile(&mut self, channel: ChannelId, why: &str) {
         let Some((at, place)) = self.owner(channel) else { return };
         let owned = self.sessions[at].channels.swap_remove(place);
+        self.ended.leave(channel, owned.called());
         if let Some(board) = &owned.board {
             board.set_state(ChannelState::Closed(rota_shm::CloseCause::Hostile), None);
         }

@@ -86,6 +86,14 @@ pub(crate) struct Owned {
     pub(crate) change_untold: bool,
 }
 
+impl Owned {
+    /// "channel 7 to n3, service 2": by its number at its sender, as at the other end.
+    pub(crate) fn called(&self) -> String {
+        let way = if self.sending { "to" } else { "from" };
+        format!("channel {} {way} {}, service {}", self.shared, self.peer.name, self.service)
+    }
+}
+
 /// A socket of link control and, until its program has mapped it, its memory.
 pub(crate) struct OwnedSocket {
     pub(crate) number: u8,

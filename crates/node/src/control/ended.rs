@@ -10,6 +10,9 @@ const KEPT_MAX: usize = 8;
 /// How long they stay in the status.
 const SHOWN: Span = Span::from_millis(600_000);
 
+/// Channels without a program whose end is not told yet: more than a node has.
+const LEFT_MAX: usize = 512;
+
 /// One of them.
 struct Ended {
     channel: ChannelId,
@@ -22,33 +25,52 @@ struct Ended {
 
 /// Those of this station, the newest last.
 #[derive(Default)]
-pub(super) struct EndedChannels(VecDeque<Ended>);
+pub(super) struct EndedChannels {
+    kept: VecDeque<Ended>,
+    /// The names of channels whose program has gone, until their end is told.
+    left: VecDeque<(ChannelId, String)>,
+}
 
 impl EndedChannels {
     /// Remembers a channel.
     pub(super) fn remember(&mut self, at: Instant, channel: ChannelId, called: String, how: String) {
-        if self.0.len() == KEPT_MAX {
-            self.0.pop_front();
+        if self.kept.len() == KEPT_MAX {
+            self.kept.pop_front();
         }
-        self.0.push_back(Ended { channel, called, how, at });
+        self.kept.push_back(Ended { channel, called, how, at });
     }
 
     /// Its receiver's node has told its counts afterwards.
     pub(super) fn tell(&mut self, channel: ChannelId, how: String) {
-        if let Some(ended) = self.0.iter_mut().find(|ended| ended.channel == channel) {
+        if let Some(ended) = self.kept.iter_mut().find(|ended| ended.channel == channel) {
             ended.how = how;
         }
     }
 
-    /// The name by which the log has called it.
+    /// The program of a channel has gone, and the machine tells its end later.
+    pub(super) fn leave(&mut self, channel: ChannelId, called: String) {
+        if self.left.len() == LEFT_MAX {
+            self.left.pop_front();
+        }
+        self.left.push_back((channel, called));
+    }
+
+    /// The end of a channel is told.
+    pub(super) fn told(&mut self, channel: ChannelId) {
+        self.left.retain(|(left, _)| *left != channel);
+    }
+
+    /// The name by which the log has called it, or would have if its program had stayed.
     pub(super) fn called(&self, channel: ChannelId) -> String {
-        let ended = self.0.iter().find(|ended| ended.channel == channel);
-        ended.map_or_else(|| format!("channel {}", channel.0), |ended| ended.called.clone())
+        let ended = self.kept.iter().map(|ended| (ended.channel, &ended.called));
+        let left = self.left.iter().map(|(left, called)| (*left, called));
+        let known = ended.chain(left).find(|(known, _)| *known == channel);
+        known.map_or_else(|| format!("channel {}", channel.0), |(_, called)| called.clone())
     }
 
     /// A note about each for the status.
     pub(super) fn notes(&self, now: Instant) -> impl Iterator<Item = String> {
-        let lately = self.0.iter().filter(move |ended| now.since(ended.at) < SHOWN);
+        let lately = self.kept.iter().filter(move |ended| now.since(ended.at) < SHOWN);
         lately.map(move |ended| {
             let seconds = now.since(ended.at).as_nanos() / 1_000_000_000;
             format!("{} ended {seconds} s ago{}", ended.called, ended.how)
@@ -84,5 +106,18 @@ mod tests {
             ("channel 8 to n2, service 3".into(), "channel 0".into())
         );
         assert_eq!(notes(&ended, at(608)), Vec::<String>::new());
+    }
+
+    /// The log called it by this station's own number, with neither station nor service.
+    #[test]
+    fn a_channel_without_its_program_keeps_its_name_until_its_end_is_told() {
+        let mut ended = EndedChannels::default();
+        for k in 0..600 {
+            ended.leave(ChannelId(k), format!("channel {} from n1, service 3", k + 1_000));
+        }
+        assert_eq!(ended.called(ChannelId(599)), "channel 1599 from n1, service 3");
+        assert_eq!((ended.called(ChannelId(7)), ended.left.len()), ("channel 7".into(), LEFT_MAX));
+        ended.told(ChannelId(599));
+        assert_eq!((ended.called(ChannelId(599)), ended.left.len()), ("channel 599".into(), LEFT_MAX - 1));
     }
 }

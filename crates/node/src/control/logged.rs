@@ -2,6 +2,7 @@
 
 use super::Control;
 use crate::log::{Level, say};
+use crate::session::Owned;
 use rota_driver::clock::now;
 use rota_proto::{ChannelEvent, ChannelId, Stated};
 use rota_shm::{ChannelTally, StationRow};
@@ -11,16 +12,11 @@ use rota_units::Span;
 const BROKEN_SHOWN: usize = 32;
 
 impl Control<'_> {
-    /// "channel 7 to n3, service 2": by its number at its sender, as at the other end.
+    /// The name of a channel: as both ends know it, also when its program has gone before its end is told.
     fn called(&self, channel: ChannelId) -> String {
-        let owned = self.sessions.iter().flat_map(|session| &session.channels);
-        match owned.clone().find(|owned| owned.channel == channel) {
-            Some(owned) => {
-                let way = if owned.sending { "to" } else { "from" };
-                format!("channel {} {way} {}, service {}", owned.shared, owned.peer.name, owned.service)
-            }
-            None => format!("channel {}", channel.0),
-        }
+        let mut owned = self.sessions.iter().flat_map(|session| &session.channels);
+        let owned = owned.find(|owned| owned.channel == channel);
+        owned.map_or_else(|| self.ended.called(channel), Owned::called)
     }
 
     /// The counts that the programs of a channel see.
@@ -67,10 +63,11 @@ impl Control<'_> {
                 let (called, how) =
                     (self.called(*channel), format!("{}: {words}", counted(*stated, &counts)));
                 say(level, "closed", &format!("closed: {called}{how}"));
-                let has_units = stated.is_some_and(|stated| stated.units > 0) || counts.units > 0;
-                if !is_well && has_units {
+                let has_units = stated.is_some_and(|stated| stated.units > 0) || came(&counts) > 0;
+                if !is_well && (has_units || broken.is_some()) {
                     self.ended.remember(now(), *channel, called, how);
                 }
+                self.ended.told(*channel);
             }
             ChannelEvent::Afterwards { channel, stated, tally } => {
                 let counts = counted(Some(*stated), &crate::tally::on_board(*tally));
@@ -122,12 +119,17 @@ impl Control<'_> {
 
 /// The units of an ended channel, in the words of `rota send`: ", 164 units, 118 sent and 46 left out (47
 /// lost, 1 of the lost waited at the end and never left), 20 unknown, as the receiver's node has told nothing
-/// of them".
+/// of them". Where the sender has stated nothing, as its receiver ended first, ", 118 units came".
 pub(super) fn counted(stated: Option<Stated>, counts: &ChannelTally) -> String {
-    let units = stated.map_or(String::new(), |Stated { units, left_out, .. }| match left_out {
-        0 => format!(", {units} units"),
-        _ => format!(", {units} units, {} sent and {left_out} left out", units.saturating_sub(left_out)),
-    });
+    let units = match (stated, came(counts)) {
+        (None, 0) => String::new(),
+        (None, 1) => ", 1 unit came".into(),
+        (None, came) => format!(", {came} units came"),
+        (Some(Stated { units, left_out: 0, .. }), _) => format!(", {units} units"),
+        (Some(Stated { units, left_out, .. }), _) => {
+            format!(", {units} units, {} sent and {left_out} left out", units.saturating_sub(left_out))
+        }
+    };
     let unsent = match stated.map_or(0, |stated| stated.unsent) {
         0 => String::new(),
         n => format!(", {n} of the lost waited at the end and never left"),
@@ -135,6 +137,11 @@ pub(super) fn counted(stated: Option<Stated>, counts: &ChannelTally) -> String {
     let broken =
         crate::tally::sentence(counts).map_or(String::new(), |broken| format!(" ({broken}{unsent})"));
     format!("{units}{broken}{}", unknown(stated, counts))
+}
+
+/// Units of which at least a part was read.
+fn came(counts: &ChannelTally) -> u64 {
+    counts.units.saturating_add(counts.incomplete)
 }
 
 /// The units of an ended channel that stand in no count: the receiver's node fell silent.
@@ -171,7 +178,9 @@ mod tests {
         assert_eq!(counted(Some(stated), &counts), said);
         let well = ChannelTally { units: 240, ..ChannelTally::default() };
         assert_eq!(counted(Some(Stated { units: 240, ..Stated::default() }), &well), ", 240 units");
-        assert_eq!((counted(None, &counts), counted(None, &well)), (" (47 lost)".into(), String::new()));
+        assert_eq!(counted(None, &counts), ", 97 units came (47 lost)");
+        assert_eq!(counted(None, &ChannelTally { units: 1, ..counts }), ", 1 unit came (47 lost)");
+        assert_eq!(counted(None, &ChannelTally::default()), "", "of one that never opened");
     }
 
     #[test]
