@@ -101,11 +101,10 @@ impl Failure {
 }
 
 impl From<CloseCause> for Failure {
-    /// A channel that ended by itself. It is a broken promise if this station lost its reservation or was
-    /// taken for dead: programs and stations that go away are no fault of the ring.
+    /// A channel that ended by itself. A lost reservation is a broken promise. For other causes the counts of
+    /// units decide, which both ends have: programs and stations that go away are no fault of the ring.
     fn from(cause: CloseCause) -> Self {
-        let broken = matches!(cause, CloseCause::ReservationLost | CloseCause::WasSilent);
-        let exit = if broken { Exit::Broken } else { Exit::Failed };
+        let exit = if cause == CloseCause::ReservationLost { Exit::Broken } else { Exit::Failed };
         Self { exit, sentence: format!("the channel ended: {}", cause.sentence()) }
     }
 }
@@ -162,6 +161,17 @@ impl From<LlcError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A receiver that was silent ended with 4, and its sender with 1, although no unit was late or lost.
+    #[test]
+    fn a_station_that_fell_silent_decides_no_code_at_either_end() {
+        let exit = |cause| Failure::from(cause).exit;
+        assert_eq!(exit(CloseCause::StationVanished), exit(CloseCause::WasSilent));
+        assert_eq!(
+            (exit(CloseCause::WasSilent), exit(CloseCause::ReservationLost)),
+            (Exit::Failed, Exit::Broken)
+        );
+    }
 
     /// All of them ended with 1.
     #[test]

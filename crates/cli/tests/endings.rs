@@ -136,6 +136,32 @@ fn units_that_the_wire_lost_before_their_sender_died_break_the_promise() {
     assert!(ended.err.contains("the promise was broken: of "), "{}", ended.err);
 }
 
+/// One end ended with 4 and the other one with 1: a sender whose node had stood still and its receiver, or a
+/// receiver whose node had and its sender, without a late or lost unit.
+#[test]
+fn both_ends_have_one_exit_code_where_a_node_stood_still() {
+    let Some(lab) = Lab::up("stood", 2) else { return };
+    let clip = testdata("clip.h264");
+    for (still, policy) in [(1, "drop"), (1, "keep"), (2, "drop"), (2, "keep")] {
+        let receiver = lab.receiver(2, "1", &["--log", "-"]);
+        let words = ["send", "--json", "--overdue", policy, "--video", &clip, "--to", "n2", "--service", "1"];
+        let sender = lab.start(1, &[&words[..], &["--seconds", "60"]].concat());
+        let begun = || (receiver.out().lines().count() > 15).then_some(());
+        assert!(eventually(PATIENCE, begun).is_some(), "{}{}", sender.err(), receiver.err());
+        let node = pid(&lab.status(still));
+        signal(node, "STOP");
+        std::thread::sleep(std::time::Duration::from_millis(1_500));
+        signal(node, "CONT");
+        let (sent, received) = (sender.finish(), receiver.finish());
+        let what =
+            format!("n{still}, {policy}: {}{} {}{}", sent.err, sent.json(), received.err, received.json());
+        assert_eq!(sent.code(), received.code(), "{what}");
+        assert!(still == 2 || sent.code() == 4, "{what}");
+        lab.wait_for_members();
+        lab.all().for_each(|k| lab.wait_for_mode(k, "plain"));
+    }
+}
+
 #[test]
 fn nodes_that_end_are_told_apart() {
     let Some(lab) = Lab::up("node-endings", 3) else { return };

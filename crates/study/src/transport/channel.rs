@@ -7,10 +7,10 @@ use crate::came::Rest;
 use crate::clock;
 use crate::stall::{Stall, StallKind, StallLog};
 use rota::{
-    AcceptError, ChannelTally, CloseError, ControlName, Listener, Node, OpenRequest, Overdue, Pacer,
-    Received, RecvChannel, RecvError, SendChannel, SendError, WaitError,
+    AcceptError, ChannelTally, CloseCause, CloseError, ControlName, Listener, Node, OpenRequest, Overdue,
+    Pacer, Received, RecvChannel, RecvError, SendChannel, SendError, WaitError,
 };
-use rota_answer::{Failure, complain};
+use rota_answer::{Exit, Failure, complain};
 use rota_units::{Instant, Span};
 
 /// How long the first slot of an admitted channel may take: a mode switch and a first rotation.
@@ -159,7 +159,7 @@ impl UnitSink for ChannelSink {
             Err(SendError::LeftOut) => Ok(false),
             Err(SendError::Closed(cause)) if is_of_node(cause) => self.again(cause.into(), schedule),
             Err(SendError::Closed(cause)) => Err(cause.into()),
-            Err(gone @ SendError::NodeGone) => self.again(Failure::failed(gone.to_string()), schedule),
+            Err(gone @ SendError::NodeGone) => self.again(uncounted(gone.to_string()), schedule),
             Err(other) => Err(Failure::failed(other.to_string())),
         }
     }
@@ -252,6 +252,21 @@ pub fn listen(
     Ok(Box::new(ChannelSource { listener, channel: None, reattach, stream, tally, stalls }))
 }
 
+/// The end of a stream whose sender's node can tell no count any more: it died, or it fell silent. Nobody
+/// knows how many units were lost, and the promise is broken at both ends.
+fn uncounted(sentence: String) -> Failure {
+    Failure { exit: Exit::Broken, sentence }
+}
+
+/// The end of a channel at its receiver.
+fn end_of_receiver(cause: CloseCause) -> Failure {
+    let end = Failure::from(cause);
+    if cause != CloseCause::StationVanished {
+        return end;
+    }
+    uncounted(format!("{}; how many units it had is not known, so that its promise is broken", end.sentence))
+}
+
 /// States the end of a channel or of the node, and waits for the next node, within the time of the change.
 fn listen_again(
     listener: &mut Listener,
@@ -310,7 +325,7 @@ impl UnitSource for ChannelSource {
             Ok(Received::End(end)) => Ok(Event::Closed { sent: self.stream.sent(end.units_sent) }),
             Err(RecvError::TimedOut) => Ok(Event::Silence),
             Err(RecvError::Broken(cause)) if is_of_node(cause) => {
-                self.again(cause.into())?;
+                self.again(end_of_receiver(cause))?;
                 self.next(unit, patience)
             }
             Err(RecvError::Broken(cause)) => Err(cause.into()),
