@@ -142,10 +142,11 @@ pub fn json(entry: &Entry) -> Value {
     put("mode", fields.mode.map(Value::from));
     put("priority", fields.priority.map(Value::from));
     put("channel", fields.channel.map(Value::from));
-    put(
-        "unit",
-        fields.channel.filter(|_| record.number != 0 || entry.is_frame()).map(|_| record.number.into()),
-    );
+    // The end of a channel has no unit: its number is that of all units and one more, or none.
+    let is_end = record.event == TraceEvent::Closed;
+    let unit = fields.channel.filter(|_| !is_end && (record.number != 0 || entry.is_frame()));
+    put("unit", unit.map(|_| record.number.into()));
+    put("units", record.number.checked_sub(1).filter(|_| is_end).map(Value::from));
     put("label", fields.label.map(Value::from));
     put("length_octets", fields.length.map(Value::from));
     put("deadline_ns", (record.deadline_ns != 0).then(|| record.deadline_ns.into()));
@@ -153,4 +154,23 @@ pub fn json(entry: &Entry) -> Value {
     put("noted_ns", (record.noted_ns != record.at_ns).then(|| record.noted_ns.into()));
     put("what", (!entry.is_frame()).then(|| what(entry).into()));
     json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota::TraceRecord;
+
+    /// It named a unit that no channel of so many units has.
+    #[test]
+    fn the_end_of_a_channel_states_its_units_and_names_none() {
+        let end = |number| {
+            let record =
+                TraceRecord { event: TraceEvent::Closed, channel: 7, number, ..TraceRecord::default() };
+            let (octets, words) = (Vec::new(), "it is over".into());
+            json(&Entry { index: 1, record, octets, src: None, dst: None, wall_ns: 0, words })
+        };
+        assert_eq!((&end(92)["units"], &end(92)["unit"]), (&json!(91), &Value::Null));
+        assert_eq!((&end(0)["units"], &end(0)["unit"]), (&Value::Null, &Value::Null));
+    }
 }

@@ -105,7 +105,8 @@ fn units_that_never_left_are_not_said_to_be_lost_on_the_wire() {
     for (units, left_out, unsent, expected) in [
         (1, 0, 1, [None, None]),
         (4, 0, 1, [Some((TraceVerdict::Missing, 0, 3)), None]),
-        (4, 2, 1, [Some((TraceVerdict::Missing, 0, 1)), Some((TraceVerdict::LeftOut, 1, 2))]),
+        // Their sender's node named the units 2 and 3, and this one 1 and 2.
+        (4, 2, 1, [Some((TraceVerdict::Missing, 0, 1)), Some((TraceVerdict::LeftOut, 2, 2))]),
         (2, 2, u64::MAX, [None, Some((TraceVerdict::LeftOut, 0, 2))]),
     ] {
         let [_, missing, left] = Judge::new(&contract(), true).end(Some(Stated { units, left_out, unsent }));

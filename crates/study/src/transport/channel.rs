@@ -264,7 +264,7 @@ fn end_of_receiver(cause: CloseCause) -> Failure {
     if cause != CloseCause::StationVanished {
         return end;
     }
-    uncounted(format!("{}; how many units it had is not known, so that its promise is broken", end.sentence))
+    uncounted(format!("{}; how many units the stream had is not known", end.sentence))
 }
 
 /// States the end of a channel or of the node, and waits for the next node, within the time of the change.
