@@ -143,9 +143,33 @@ fn receive(
 }
 
 fn summary(report: &Received) -> String {
-    let stated = report.stated.map_or("an unknown number".to_string(), |stated| stated.to_string());
-    format!(
-        "received {} of {stated} units whole, {} in part, {} not at all: {} octets",
-        report.complete, report.came.incomplete, report.came.lost, report.octets
-    )
+    let (whole, in_part, lost) = (report.complete, report.came.incomplete, report.came.lost);
+    match report.stated {
+        Some(stated) => format!(
+            "received {whole} of {stated} units whole, {in_part} in part, {lost} not at all: {} octets",
+            report.octets
+        ),
+        // Its sender ended without a word.
+        None => format!(
+            "units received whole: {whole}, in part: {in_part}, not at all: {lost}, of a number that the \
+             sender has not stated: {} octets",
+            report.octets
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It read "received 65 of an unknown number units whole".
+    #[test]
+    fn a_stream_whose_units_nobody_stated_is_told_in_a_sentence() {
+        let mut report = Received { complete: 65, octets: 9, ..Received::default() };
+        let said = "units received whole: 65, in part: 0, not at all: 0, of a number that the sender has not \
+                    stated: 9 octets";
+        assert_eq!(summary(&report), said);
+        report.stated = Some(66);
+        assert_eq!(summary(&report), "received 65 of 66 units whole, 0 in part, 0 not at all: 9 octets");
+    }
 }

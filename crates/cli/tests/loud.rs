@@ -234,7 +234,7 @@ fn units_left_out_by_a_stopped_sender_are_told_everywhere() {
             let closed =
                 err.lines().any(|line| line.contains("WARN closed: channel") && line.contains(" lost)"));
             let late = err.lines().any(|line| line.contains("WARN channel") && line.contains(" lost"));
-            (closed && late && err.contains("incident: missed left-out")).then_some(())
+            (closed && late && err.contains("incident: a program left out units of channel")).then_some(())
         });
         assert!(lines.is_some(), "{}", node.err());
     }

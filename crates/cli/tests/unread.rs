@@ -44,7 +44,8 @@ fn nodes_say_so(lab: &Lab, nodes: &[Program]) {
                 cause["kind"] == "unread" && cause["sentence"].as_str().unwrap().starts_with(CAUSE)
             });
             let said = |line: &str| line.contains("WARN channel") && line.contains("did not read in time");
-            let logs = node.err().lines().any(said) && node.err().contains("incident: missed unread");
+            let logs = node.err().lines().any(said)
+                && node.err().contains("incident: a program did not read units of channel");
             (unread > 0 && notes.contains("did not read in time") && caused && logs).then_some(())
         };
         let incidents = || lab.rota(k, &["trace", "incident"]).out;

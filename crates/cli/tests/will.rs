@@ -58,6 +58,10 @@ fn a_killed_node_is_told_by_its_guardian_and_is_struck_from_the_list() {
     }
     let gone = || watching.iter().all(|process| !is_running(*process)).then_some(());
     assert!(eventually(PATIENCE, gone).is_some(), "guardians stay");
+    // Neither line named the station.
+    for words in ["as its last will says: the node of n4 (", "incident: n4 does not answer any more, "] {
+        lab.nodes_said(&[1, 2, 3, 5], words);
+    }
 }
 
 #[test]

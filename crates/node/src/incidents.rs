@@ -5,6 +5,8 @@
 //! up after it, and what it keeps is bounded: [`KEPT_MAX`] files of the size of the log. `rota trace incident
 //! --save` is how one outlives its node.
 
+mod words;
+
 use crate::journal::{Beside, Journal};
 use crate::trace::STALL_KEPT_NS;
 use rota_shm::control::{CauseInfo, IncidentInfo};
@@ -172,6 +174,13 @@ impl Incidents {
         }
         self.pending.push(Pending { story, from: now });
         Some(record)
+    }
+
+    /// An incident that has begun, in words.
+    pub(crate) fn sentence(&self, info: &IncidentInfo) -> String {
+        let known = self.log.as_ref().and_then(|log| log.station(info.station));
+        let name = known.map(|(_, name)| name).filter(|name| !name.is_empty());
+        words::sentence(info, &name.unwrap_or_else(|| format!("station {}", info.station)))
     }
 
     /// Keeps the incident when enough has followed; returns when to look again.

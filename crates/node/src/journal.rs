@@ -1,6 +1,8 @@
 //! Log lines about the segment: the difference between two readings of the monitor's rows. So the data
 //! thread has no extra work, and the log, `rota top` and `rota status` agree.
 
+mod wills;
+
 use crate::log::{Level, say, tell_left_out};
 use crate::status::Facts;
 use rota_shm::control::{CauseInfo, StatusInfo};
@@ -8,6 +10,7 @@ use rota_shm::{ChannelRow, ChannelTally, CounterReader, Mismatch};
 use rota_shm::{Monitor, StationRow};
 use rota_units::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
+use wills::WillsTold;
 
 /// How often it looks.
 const EVERY: Span = Span::from_millis(250);
@@ -56,6 +59,7 @@ pub(crate) struct Journal {
     looks: VecDeque<(Instant, Look)>,
     next: Instant,
     timers: TimersTold,
+    wills: WillsTold,
 }
 
 /// The timers that the log has told.
@@ -99,6 +103,7 @@ impl Journal {
                 death_ns: configured.as_nanos(),
                 at: Instant::ZERO,
             },
+            wills: WillsTold::default(),
         }
     }
 
@@ -111,8 +116,9 @@ impl Journal {
         self.next = now + EVERY;
         if reader.monitor(&mut self.rows) {
             let look = Look::of(&self.rows, reader);
-            let timers = self.timers.line(now, &look);
-            for line in changes(&self.last(), &look).into_iter().chain(timers) {
+            let last = self.last();
+            let (timers, wills) = (self.timers.line(now, &look), self.wills.line(now, &last, &look));
+            for line in changes(&last, &look).into_iter().chain(timers).chain(wills) {
                 say(line.level, line.cause, &line.text);
             }
             tell_left_out();
@@ -340,14 +346,13 @@ fn mode(code: u64) -> &'static str {
 }
 
 /// Counters of which each step is an event, with its level and its sentence.
-const EVENTS: [(&str, Level, &str); 15] = [
+const EVENTS: [(&str, Level, &str); 14] = [
     ("claims", Level::Warn, "the token was missed: this station began a claim"),
     ("tokens_regenerated", Level::Warn, "this station made a new token"),
     ("stations_declared_dead", Level::Warn, "this station declared another one dead"),
     ("leases_expired", Level::Warn, "a token's lease ended before this station had passed it on"),
     ("cycles_skipped", Level::Warn, "a cycle lasted longer than its period: the next one was left out"),
     ("strikes", Level::Warn, "a station stopped the ring and was given a strike"),
-    ("wills", Level::Warn, "a station's process has died, as its last will says"),
     ("wills_own", Level::Error, "a proven last will says that this station is dead, although its node runs"),
     ("jumps_refused", Level::Warn, "a token or claim with an impossible generation was refused"),
     ("fragments_policed", Level::Warn, "reserved frames came from a station without a right to send them"),
@@ -584,7 +589,8 @@ mod tests {
         after.foreign = (9_000, 0x0200_0000_0004);
         let timers = TimersTold { configured: Span::ZERO, watch: Span::ZERO, death_ns: 0, at };
         let looks = VecDeque::from([(Instant::ZERO, look(&[])), (at, after)]);
-        let journal = Journal { reader: None, rows: Monitor::default(), looks, next: at, timers };
+        let (rows, wills) = (Monitor::default(), WillsTold::default());
+        let journal = Journal { reader: None, rows, looks, next: at, timers, wills };
         for (verdict, kinds) in [(TraceVerdict::Late, "foreign_sender"), (TraceVerdict::LeftOut, "left_out")]
         {
             let mut file = TraceFile::create(8, 0, 0x88b5).unwrap();

@@ -172,6 +172,11 @@ impl Lab {
         found.unwrap_or_else(|| panic!("n{k}: {what} never came; its last status: {last}"))
     }
 
+    /// Waits until the logs of the nodes of these stations have these words.
+    pub fn nodes_said(&self, stations: &[u8], words: &str) {
+        stations.iter().for_each(|k| self.nodes[usize::from(*k) - 1].wait_for_word(words));
+    }
+
     pub fn wait_for_mode(&self, k: u8, mode: &str) {
         self.wait_for_status(k, mode, |status| status["mode"] == mode);
     }

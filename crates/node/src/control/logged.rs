@@ -108,10 +108,8 @@ impl Control<'_> {
         let begun = self.incidents.begin(now(), event);
         if let Some(about) = begun {
             let ago = Span::from_nanos(now().as_nanos().saturating_sub(about.at_ns));
-            let text = format!(
-                "incident: {} {}, {ago} ago; 'rota trace incident' lists them",
-                about.event, about.verdict
-            );
+            let what = self.incidents.sentence(&about);
+            let text = format!("incident: {what}, {ago} ago; 'rota trace incident' lists them");
             say(Level::Warn, "incident", &text);
         }
     }

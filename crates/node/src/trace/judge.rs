@@ -106,8 +106,8 @@ impl Judge {
     }
 
     /// The channel is over; its sender says how many units it had. Those that never left it, because the
-    /// channel ended first, are none that the wire lost. Units left out at the end have the last numbers: their
-    /// program handed over the ones that wait before, and their sender's node numbers them so.
+    /// channel ended first, are none that the wire lost. Units left out at the end have the last numbers:
+    /// their program handed over the waiting ones before, and their sender's node numbers them so.
     pub(super) fn end(&mut self, sent: Option<Stated>) -> [Option<Missed>; 3] {
         let found = std::mem::take(&mut self.follow).end(sent);
         let ((first, units), unsent) = (found.lost, sent.map_or(0, |sent| sent.unsent));

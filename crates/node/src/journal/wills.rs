@@ -1,0 +1,91 @@
+//! The log line of a last will: it names the station whose process has died.
+//!
+//! The counter of wills grows at once. The rows of the stations follow up to a second later, and only they
+//! tell which station has gone.
+
+use super::{Line, Look, mac};
+use crate::log::Level;
+use rota_units::{Instant, Span};
+
+/// The rows of the stations come once a second.
+const PATIENCE: Span = Span::from_millis(2_000);
+
+/// Wills that were counted, and that no line has told.
+#[derive(Debug, Default)]
+pub(super) struct WillsTold {
+    untold: u64,
+    since: Instant,
+    /// Stations that have gone since the will before the oldest of these.
+    gone: Vec<String>,
+}
+
+impl WillsTold {
+    /// The line about the wills, once it is known who has gone.
+    pub(super) fn line(&mut self, now: Instant, last: &Look, look: &Look) -> Option<Line> {
+        let more = look.grown(last, "wills");
+        if more > 0 && self.untold == 0 {
+            self.since = now;
+        }
+        self.untold += more;
+        if self.untold == 0 {
+            return None;
+        }
+        self.gone.extend(gone(last, look));
+        if self.gone.is_empty() && now.since(self.since) < PATIENCE {
+            return None;
+        }
+        let Self { untold, gone, .. } = std::mem::take(self);
+        let who = match gone.len() as u64 {
+            0 => "a station".into(),
+            known if known <= untold => gone.join(" and "),
+            // Some of them fell silent.
+            _ => format!("one of {}", gone.join(" and ")),
+        };
+        let text = format!("a process has died, as its last will says: the node of {who}");
+        Some(Line { level: Level::Warn, cause: "wills", text })
+    }
+}
+
+/// Stations that took part in the reading before, and do not any more.
+fn gone<'a>(last: &'a Look, look: &'a Look) -> impl Iterator<Item = String> + 'a {
+    let lived = last.stations.iter().filter(|(_, (_, _, alive))| *alive);
+    let gone = lived.filter(|(address, _)| look.stations.get(address).is_none_or(|(_, _, alive)| !alive));
+    gone.map(|(address, (number, name, _))| {
+        let name = if name.is_empty() { "?" } else { name };
+        format!("{name} (number {number}, {})", mac(*address))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(wills: u64, stations: &[(u64, bool)]) -> Look {
+        let row = |(number, alive): &(u64, bool)| (*number, (*number, format!("n{number}"), *alive));
+        let stations = stations.iter().map(row).collect();
+        Look { stations, counters: [("wills".to_owned(), wills)].into(), ..Look::default() }
+    }
+
+    /// It named no station.
+    #[test]
+    fn the_line_of_a_will_names_its_station_also_when_its_row_comes_later() {
+        let at = |ms| Instant::ZERO + Span::from_millis(ms);
+        let mut told = WillsTold::default();
+        let all = look(0, &[(1, true), (2, true), (3, true)]);
+        assert_eq!(told.line(at(0), &all, &all), None);
+        let counted = look(1, &[(1, true), (2, true), (3, true)]);
+        assert_eq!(told.line(at(250), &all, &counted), None, "its row does not say so yet");
+        let dead = look(1, &[(1, true), (2, false), (3, true)]);
+        let line = told.line(at(1_000), &counted, &dead).expect("it is known");
+        let words = "a process has died, as its last will says: the node of n2 (number 2, 00:00:00:00:00:02)";
+        assert_eq!(line.text, words);
+        assert_eq!(told.line(at(1_250), &dead, &dead), None, "once");
+        let both = look(2, &[(3, true)]);
+        let line = told.line(at(1_500), &counted, &both).expect("it is known at once");
+        assert!(line.text.contains("one of n1 (") && line.text.contains(" and n2 ("), "{}", line.text);
+        let unknown = look(3, &[(3, true)]);
+        assert_eq!(told.line(at(2_000), &both, &unknown), None);
+        let line = told.line(at(4_000), &unknown, &unknown).expect("it is told after all");
+        assert!(line.text.ends_with("the node of a station"), "{}", line.text);
+    }
+}
