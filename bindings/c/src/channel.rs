@@ -22,7 +22,7 @@ pub fn control_name(control: *const c_char) -> Result<ControlName, Fault> {
 impl From<NodeError> for Fault {
     fn from(error: NodeError) -> Self {
         let status = match &error {
-            NodeError::NotOpened { .. } => Status::TimedOut,
+            NodeError::NotOpened { .. } | NodeError::NotChanged { .. } => Status::TimedOut,
             NodeError::Socket(_) => Status::NodeGone,
             NodeError::Denied { wrong_use: true, .. } => Status::WrongUse,
             _ => Status::Failed,

@@ -53,6 +53,17 @@ pub enum NodeError {
         /// How long the program waited.
         within: Span,
     },
+    /// The node has been asked to change a channel, and nothing came of it in time.
+    #[error(
+        "channel {channel} is neither changed nor refused after {within}: the node waits for the token, \
+         which decides; 'rota status' shows the mode and the stations"
+    )]
+    NotChanged {
+        /// The channel's id, its sender's.
+        channel: u64,
+        /// How long the program waited.
+        within: Span,
+    },
     /// The node answered something else than it was asked.
     #[error("the node's answer does not fit the request")]
     Confused,
@@ -387,7 +398,12 @@ pub(crate) fn modify(
     unit_octets_max: u32,
 ) -> Result<ContractInfo, OpenError> {
     let modify = Request::Modify { channel, unit_octets_max };
-    match session.request(&modify, LOCAL_TIMEOUT)?.body {
+    // The node has answered on this socket before: it is not the socket that takes so long.
+    let answer = session.request(&modify, LOCAL_TIMEOUT).map_err(|error| match error {
+        NodeError::Socket(SocketError::TimedOut(within)) => NodeError::NotChanged { channel, within },
+        other => other,
+    })?;
+    match answer.body {
         Reply::Modified { contract, .. } => Ok(contract),
         Reply::Refused(refusal) => Err(OpenError::Refused(Box::new(refusal))),
         other => Err(unexpected(other).into()),

@@ -2,7 +2,7 @@
 
 mod fake_node;
 
-use fake_node::{Behaviour, FakeNode, ROOM_OCTETS, SILENT, ms, schedule, unit_octets};
+use fake_node::{Behaviour, FakeNode, ROOM_OCTETS, SILENT, UNDECIDED, ms, schedule, unit_octets};
 use rota::{
     AcceptError, ChannelTally, CloseCause, ControlName, Node, NodeError, OpenError, OpenRequest, Overdue,
     Received, RecvChannel, RecvError, SendChannel, SendError, SocketError, Span, Unit, WaitError,
@@ -248,6 +248,20 @@ fn a_channel_that_does_not_open_in_time_is_not_the_control_sockets_fault() {
              for n8 to answer; 'rota status' shows the mode and the stations"
         );
     }
+}
+
+/// As of one that does not open.
+#[test]
+fn a_channel_that_does_not_change_in_time_is_not_the_control_sockets_fault() {
+    let fake = FakeNode::start(Behaviour::default());
+    let mut node = Node::connect(&fake.name).unwrap();
+    let error = node.modify_channel(UNDECIDED, 100).expect_err("nobody decides");
+    assert!(matches!(&error, OpenError::Node(NodeError::NotChanged { channel: UNDECIDED, .. })), "{error:?}");
+    assert_eq!(
+        error.to_string(),
+        "channel 88 is neither changed nor refused after 5 s: the node waits for the token, which decides; \
+         'rota status' shows the mode and the stations"
+    );
 }
 
 /// Connecting took five seconds and asking ten, even with a shorter timeout.

@@ -68,6 +68,8 @@ pub struct FakeNode {
 
 /// A station that is there and never answers.
 pub const SILENT: &str = "n8";
+/// A channel of which no change is ever decided.
+pub const UNDECIDED: u64 = 88;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -235,6 +237,7 @@ impl World {
             Request::Trace | Request::Incidents | Request::Incident { .. } => {
                 Reply::Error { sentence: "a fake node keeps no events".into(), wrong_use: false }
             }
+            Request::Modify { channel: UNDECIDED, .. } => return,
             Request::Modify { channel, unit_octets_max } => {
                 let reply = self.modify(channel, unit_octets_max);
                 let connection = &self.clients[index].as_ref().unwrap().connection;
