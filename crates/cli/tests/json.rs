@@ -104,6 +104,35 @@ fn runs_and_sweeps_print_the_keys_of_the_page() {
     assert_as_on_the_page("sweep", &run(&["sim", "sweep", "--seeds", "0..1", "--json"]).1);
 }
 
+/// The sources of cross traffic printed nothing.
+#[test]
+fn cross_traffic_prints_what_was_sent_and_what_came() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = free.local_addr().expect("it has an address").port().to_string();
+    drop(free);
+    let start = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
+        command.arg("load").args(words).arg("--json");
+        common::Program::start(command)
+    };
+    let to = format!("127.0.0.1:{port}");
+    let sink = start(&["sink", "--port", &port, "--seconds", "3"]);
+    let tcp = start(&["tcp", "--to", &to, "--rate", "8mbit", "--seconds", "1"]).finish().well().json();
+    assert_eq!((&tcp["over"], &tcp["to"]), (&"tcp".into(), &to.clone().into()), "{tcp}");
+    assert!(tcp["sent_octets"].as_u64() > Some(100_000) && tcp["closed_by_sink"] == false, "{tcp}");
+    // Until Ctrl-C, which is no failure.
+    let udp = start(&["udp", "--to", &to, "--rate", "1mbit"]);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    udp.interrupt();
+    let udp = udp.finish().well().json();
+    assert!(udp["sent_bps"].as_u64() > Some(100_000) && udp["over"] == "udp", "{udp}");
+    let came = sink.finish().well().json();
+    assert!(came["tcp_bps"].as_u64() > Some(100_000), "{came}");
+    assert_as_on_the_page("load", &tcp);
+    assert_as_on_the_page("load", &udp);
+    assert_as_on_the_page("load-sink", &came);
+}
+
 #[test]
 fn a_lab_prints_the_keys_of_the_page() {
     let Some(lab) = Lab::up("json", 3) else { return };

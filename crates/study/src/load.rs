@@ -6,9 +6,11 @@ mod source;
 pub use sink::Goodput;
 
 use crate::transport::udp::address;
-use rota_answer::{Exit, Failure, Format};
-use rota_units::{BitRate, parse_rate};
+use rota_answer::{Exit, Failure, Format, Output};
+use rota_units::{BitRate, Span, parse_rate};
+use serde::Serialize;
 use std::net::SocketAddr;
+use std::path::Path;
 
 /// The default port of `rota load sink`.
 pub const PORT_DEFAULT: u16 = 7_600;
@@ -68,11 +70,63 @@ struct Window {
     start_at: Option<u64>,
 }
 
+/// What `rota load tcp --json` and `rota load udp --json` print: what was handed to the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+struct Sent {
+    over: &'static str,
+    to: SocketAddr,
+    /// Payload; the sink knows what of it came.
+    sent_octets: u64,
+    sent_bps: u64,
+    window_ns: u64,
+    /// The sink closed the connection before the window was over.
+    closed_by_sink: bool,
+}
+
+/// Payload that a source has handed over, from the begin of its window to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Handed {
+    octets: u64,
+    window: Span,
+    closed_by_sink: bool,
+}
+
+impl Sent {
+    fn new(over: &'static str, to: SocketAddr, handed: Handed) -> Self {
+        let Handed { octets: sent_octets, window, closed_by_sink } = handed;
+        let (sent_bps, window_ns) = (bps(sent_octets, window), window.as_nanos());
+        Self { over, to, sent_octets, sent_bps, window_ns, closed_by_sink }
+    }
+
+    /// Text has no line: a source runs beside what is measured.
+    fn print(&self, format: Format) -> Result<(), Failure> {
+        match format {
+            Format::Text => Ok(()),
+            Format::Json => {
+                let text = rota_answer::json::document(self);
+                Output::open(Path::new("-"))?.put(format!("{text}\n").as_bytes())
+            }
+        }
+    }
+}
+
+/// Bits a second of so many octets in this time.
+fn bps(octets: u64, window: Span) -> u64 {
+    let bits = u128::from(octets) * 8 * 1_000_000_000;
+    u64::try_from(bits / u128::from(window.as_nanos().max(1))).unwrap_or(u64::MAX)
+}
+
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     match &args.what {
-        What::Tcp(args) => source::tcp(destination(&args.to)?, args.rate, args.window)?,
-        What::Udp(args) => source::udp(destination(&args.to)?, args.rate, args.window)?,
+        What::Tcp(args) => {
+            let to = destination(&args.to)?;
+            Sent::new("tcp", to, source::tcp(to, args.rate, args.window)?).print(format)?;
+        }
+        What::Udp(args) => {
+            let to = destination(&args.to)?;
+            Sent::new("udp", to, source::udp(to, args.rate, args.window)?).print(format)?;
+        }
         What::Sink(args) => sink::run(args.port, args.window, format)?,
     }
     Ok(Exit::Done)

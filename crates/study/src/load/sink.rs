@@ -70,10 +70,7 @@ pub(super) fn run(port: u16, window: Window, format: Format) -> Result<(), Failu
     }
     let after = (clock::now(), counters.read());
     let window = after.0.since(before.0);
-    let rate = |octets: u64| {
-        let bits = u128::from(octets) * 8 * 1_000_000_000;
-        u64::try_from(bits / u128::from(window.as_nanos().max(1))).unwrap_or(u64::MAX)
-    };
+    let rate = |octets: u64| super::bps(octets, window);
     let goodput = Goodput {
         tcp_bps: rate(after.1.0 - before.1.0),
         udp_bps: rate(after.1.1 - before.1.1),

@@ -1,8 +1,8 @@
 //! The sending side of cross traffic.
 
-use super::Window;
+use super::{Handed, Window};
 use crate::clock;
-use rota_answer::Failure;
+use rota_answer::{Ends, Failure};
 use rota_units::{BitRate, Instant, Octets, Span};
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -22,14 +22,17 @@ struct Pace {
     start: Instant,
     end: Instant,
     sent: Octets,
+    /// Without an end of its own the window ends with Ctrl-C.
+    ends: Option<Ends>,
 }
 
 impl Pace {
-    fn begin(rate: Option<BitRate>, window: Window) -> Self {
+    fn begin(rate: Option<BitRate>, window: Window) -> Result<Self, Failure> {
+        let ends = if window.seconds.is_none() { Some(Ends::catch()?) } else { None };
         let start = window.start_at.map_or_else(clock::now, Instant::from_nanos);
         clock::sleep_until(start);
         let end = window.seconds.map_or(Instant::FAR, |s| start + Span::from_millis(s * 1_000));
-        Self { rate, start, end, sent: Octets::ZERO }
+        Ok(Self { rate, start, end, sent: Octets::ZERO, ends })
     }
 
     /// Waits for the time of the next `octets`; false once the window is over.
@@ -43,27 +46,36 @@ impl Pace {
             clock::sleep_until(due);
             self.sent = self.sent + Octets::new(octets);
         }
-        clock::now() < self.end
+        clock::now() < self.end && !self.ends.as_ref().is_some_and(Ends::came)
+    }
+
+    /// What was handed over until now.
+    fn handed(&self, octets: u64, closed_by_sink: bool) -> Handed {
+        Handed { octets, window: clock::now().since(self.start), closed_by_sink }
     }
 }
 
 /// Sends TCP until the window ends; a sink that closes ends it too.
-pub(super) fn tcp(to: SocketAddr, rate: Option<BitRate>, window: Window) -> Result<(), Failure> {
+pub(super) fn tcp(to: SocketAddr, rate: Option<BitRate>, window: Window) -> Result<Handed, Failure> {
     let mut stream = connect(to)?;
     let chunk = vec![0x5a; TCP_CHUNK];
-    let mut pace = Pace::begin(rate, window);
+    let mut pace = Pace::begin(rate, window)?;
     // A starved connection must not outlive its window inside a blocked write.
     let patience = std::time::Duration::from_millis(200);
     stream.set_write_timeout(Some(patience)).map_err(|e| Failure::failed(e.to_string()))?;
+    let mut octets = 0;
     while pace.next(chunk.len() as u64) {
         match stream.write(&chunk) {
-            Ok(_) => {}
+            Ok(written) => octets += written as u64,
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-            Err(e) if matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => return Ok(()),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) if matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                return Ok(pace.handed(octets, true));
+            }
             Err(e) => return Err(Failure::failed(format!("cannot send to {to}: {e}"))),
         }
     }
-    Ok(())
+    Ok(pace.handed(octets, false))
 }
 
 fn connect(to: SocketAddr) -> Result<TcpStream, Failure> {
@@ -82,18 +94,19 @@ fn connect(to: SocketAddr) -> Result<TcpStream, Failure> {
 }
 
 /// Sends UDP until the window ends.
-pub(super) fn udp(to: SocketAddr, rate: Option<BitRate>, window: Window) -> Result<(), Failure> {
+pub(super) fn udp(to: SocketAddr, rate: Option<BitRate>, window: Window) -> Result<Handed, Failure> {
     let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any).map_err(|e| Failure::failed(format!("no UDP socket: {e}")))?;
     let datagram = vec![0x5a; DATAGRAM_OCTETS];
-    let mut pace = Pace::begin(rate, window);
+    let mut pace = Pace::begin(rate, window)?;
+    let mut octets = 0;
     while pace.next(DATAGRAM_OCTETS as u64 + DATAGRAM_OVERHEAD) {
         match socket.send_to(&datagram, to) {
-            Ok(_) => {}
+            Ok(sent) => octets += sent as u64,
             // A full queue loses the datagram, as it would anybody's.
             Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => {}
             Err(e) => return Err(Failure::failed(format!("cannot send to {to}: {e}"))),
         }
     }
-    Ok(())
+    Ok(pace.handed(octets, false))
 }
