@@ -145,6 +145,23 @@ fn a_connection_that_never_says_hello_is_closed() {
     assert_eq!(counter(&mut node, "connections_silent"), CONNECTIONS as u64);
 }
 
+/// The next programs were turned away, or might only ask, as the node counted connections that had ended.
+#[test]
+fn a_flood_of_connections_that_has_ended_is_in_nobodys_way() {
+    let name = station(&segment(), "flood", 1, 16_000_000);
+    for round in 0..50 {
+        let flood: Vec<OwnedFd> = (0..5 * CONNECTIONS).map(|_| unconnected()).collect();
+        flood.iter().for_each(|raw| connect_to(&name, raw));
+        drop(flood);
+        let next: Vec<_> = (0..CONNECTIONS).map(|_| Node::connect(&name)).collect();
+        for node in next {
+            // One that may only ask is refused this.
+            let told = node.and_then(|mut node| node.circulate(Span::ZERO));
+            assert!(told.is_ok(), "round {round}: {told:?}");
+        }
+    }
+}
+
 /// With 20 descriptors it ended without a word, as if it had been asked to.
 #[test]
 fn a_node_that_may_open_too_few_files_says_so() {

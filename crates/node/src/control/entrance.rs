@@ -110,17 +110,15 @@ impl Control<'_> {
 
     /// The right of a user to one more connection: a full one, or one that may only ask; if none, why.
     fn welcome(&mut self, poller: &Poller, user: u32) -> Result<bool, String> {
+        let mut room = self.room(user);
+        // Programs that have ended since the last turn count against no limit.
+        if room.is_err() {
+            self.reap(poller);
+            room = self.room(user);
+        }
+        let Err(full) = room else { return Ok(false) };
         let is_asking = |session: &&Session| session.user == user && session.only_asks;
-        let of_user = self.sessions.iter().filter(|session| session.user == user).count();
         let asking = self.sessions.iter().filter(is_asking).count();
-        let full = if self.sessions.len() >= SESSIONS_MAX {
-            format!("this node already serves {SESSIONS_MAX} programs, which is its limit")
-        } else {
-            match self.facts.quota.one_more_connection(of_user - asking) {
-                Ok(()) => return Ok(false),
-                Err(sentence) => sentence,
-            }
-        };
         if asking < ASKING_MAX && self.sessions.len() < SESSIONS_MAX + 8 * ASKING_MAX {
             return Ok(true);
         }
@@ -133,6 +131,15 @@ impl Control<'_> {
         };
         self.bury(poller, at);
         Ok(true)
+    }
+
+    /// The room for one more full connection of a user; if none, why.
+    fn room(&self, user: u32) -> Result<(), String> {
+        if self.sessions.len() >= SESSIONS_MAX {
+            return Err(format!("this node already serves {SESSIONS_MAX} programs, which is its limit"));
+        }
+        let full = |session: &&Session| session.user == user && !session.only_asks;
+        self.facts.quota.one_more_connection(self.sessions.iter().filter(full).count())
     }
 
     /// True if the request exceeds the rights of a connection beyond the limit; the program then gets an
