@@ -9,7 +9,7 @@ use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, Claim, Generation, Key, Kind, LinkHeader, MacAddr, ModeNotice, PayloadKind, Switch, emit_frame,
 };
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 /// Old frames that are remembered.
 const MEMORY: usize = 512;
@@ -40,15 +40,16 @@ pub enum Injected {
 pub struct Evil {
     random: Stream,
     seen: VecDeque<(usize, Frame)>,
-    /// What was forged last: with the same bit flipped once more it would be a sound frame again.
-    forged: VecDeque<Frame>,
+    /// All that was forged: with the same bit flipped once more it would be a sound frame again. A host that
+    /// was paused takes its queue long afterwards.
+    forged: HashSet<Frame>,
     seq: u64,
 }
 
 impl Evil {
     /// Somebody who has seen nothing yet.
     pub fn new(random: Stream) -> Self {
-        Self { random, seen: VecDeque::with_capacity(MEMORY), forged: VecDeque::new(), seq: 1 << 40 }
+        Self { random, seen: VecDeque::with_capacity(MEMORY), forged: HashSet::new(), seq: 1 << 40 }
     }
 
     /// A frame that can be played again later; one in some is remembered, so that old ones stay.
@@ -136,10 +137,7 @@ impl Evil {
             frame[14] = 0x11;
         }
         let frame: Frame = frame.into();
-        if self.forged.len() == MEMORY {
-            self.forged.pop_front();
-        }
-        self.forged.push_back(frame.clone());
+        self.forged.insert(frame.clone());
         frame
     }
 
