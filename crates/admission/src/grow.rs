@@ -1,9 +1,9 @@
-//! A session that stands and asks for more, or for less (`RETHER-2.3-13`).
+//! Resizing a session that has slots already (`RETHER-2.3-13`).
 //!
-//! It keeps what it has. What is missing becomes a new slot at the end of the list (theory.md §2.4), in
-//! whole fragments; if its last slot ends the list already, that slot is widened. No slot moves to the right,
-//! so no promise is touched. The bound needs only that the session's slots carry its share together (see
-//! `rether.rs`), so its own units stay in time through the change too.
+//! The session keeps its slots. The missing share becomes a new slot at the end of the list (theory.md §2.4),
+//! in whole fragments; if its last slot ends the list already, that slot is widened. No slot moves to the
+//! right, so no promise is touched. The bound needs only that the session's slots carry its share together
+//! (see `rether.rs`), so its own units stay in time through the change too.
 
 use crate::rether::{
     Admitted, Failure, Request, SegmentParams, bound, fit, gap_strict, largest, refusal, share_of, tht_shared,
@@ -39,9 +39,9 @@ pub enum Growth {
         share: Octets,
         /// Its holding time.
         tht: Span,
-        /// What the session's last slot so far keeps, in whole fragments; zero when it carries less than
-        /// one, and is closed. It is cut once the new slot has had its first turn and not before: a unit
-        /// that was ready before it has only the old slot within its bound.
+        /// The share that the session's last slot so far keeps, in whole fragments; zero closes a slot that
+        /// would carry less than one. The slot is cut after the first turn of the new one: a unit that was
+        /// ready before that turn leaves within its bound in the old slot only.
         kept: Octets,
     },
 }
@@ -108,7 +108,7 @@ pub fn shrunk(parts: &[Part], part: usize, request: &Request, params: &SegmentPa
     let before = whole_fragments(&parts[..part], fragment);
     let rest = framing.frames_of(share).saturating_sub(before);
     let wanted = if part == 0 { share } else { Octets::new(rest * fragment) };
-    // The first slot of several was cut to whole fragments, and stays so as long as others follow.
+    // The first of several slots was cut to whole fragments, and stays so while others follow it.
     wanted.min(parts[part].share)
 }
 

@@ -7,8 +7,8 @@
 //! **T_to ≥ 2D + N·Q_card/C + B + N·δ**, B = Σ_{k=1..15} (2^min(k,10) − 1) = 7151 slots of 512 bit times,
 //! 366 ms at 10 Mbit/s.
 //!
-//! B covers one frame. A frame that is given up, or put off behind others that are, is a lost frame: the next
-//! of the r + 1 tries is for it.
+//! B covers one frame. A frame that is given up, or that waits behind one that is given up, counts as lost:
+//! the next of the r + 1 tries replaces it.
 
 use rota_units::{BitRate, Octets, Span};
 
@@ -22,7 +22,7 @@ pub fn backoff_max(rate: BitRate) -> Span {
     rate.span_of_up(Octets::new(SLOT)) * BACKOFF_SLOTS
 }
 
-/// What must stand for a port's buffer Q, so that 2·Q/C covers all cards and the longest back-off.
+/// The buffer Q for which 2·Q/C covers all cards and the longest back-off.
 pub fn shared_buffer(rate: BitRate, stations: u64, card: Octets) -> Octets {
     let cards = card.get().saturating_mul(stations);
     let backoff = rate.octets_in_down(backoff_max(rate)).get().saturating_add(1);

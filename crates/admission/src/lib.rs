@@ -2,6 +2,29 @@
 //!
 //! Every test is integer arithmetic rounded against the applicant. The protocol calls [`admit`] at the
 //! token, a planner may call it offline; both get the same answer for the same slots.
+//!
+//! ```
+//! use rota_admission::{Pace, Request, SegmentParams, Slot, Test, admit};
+//! use rota_units::{BitRate, Octets};
+//!
+//! let params = SegmentParams::new(BitRate::from_mbit(10), 5);
+//! // One unit of 6,250 octets in each cycle: an MPEG-I stream of the paper.
+//! let (station, pace) = (1, Pace::EVERY_CYCLE);
+//! let unit_octets = Octets::new(6_250);
+//! let stream = Request { station, unit_octets, pace, periodic: true, receives: false };
+//! let granted = admit(&[], &stream, &params)?;
+//! assert!(granted.bound > params.trt);
+//!
+//! // Beside it a unit of 60,000 octets does not fit; the largest that does is offered.
+//! let slots = [Slot { station, tht: granted.tht, periodic: true }];
+//! let large = Request { station: 2, unit_octets: Octets::new(60_000), ..stream };
+//! let refusal = admit(&slots, &large, &params).unwrap_err();
+//! assert_eq!(refusal.test, Test::Eq3Capacity);
+//! let offered = Request { unit_octets: refusal.counter_offer.unwrap(), ..large };
+//! assert!(admit(&slots, &offered, &params).is_ok());
+//! # Ok::<(), rota_admission::Refusal>(())
+//! ```
+//!
 //! Requirements are cited by their number in `specs/rether.md`.
 //! Outside tests the room is built without the standard library and without an allocator, which is the
 //! proof that admitting takes no memory.

@@ -2,7 +2,7 @@
 
 use rota_units::{BitRate, Octets, Span};
 
-/// How a port frames what it carries. A value per port, so that no code knows 38 or 1500.
+/// The framing of a port. It is a value of each port, so that no code contains 38 or 1500.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// Largest frame payload in octets, what Ethernet calls the MTU.
@@ -144,7 +144,7 @@ impl LinkModel {
         wire.max(self.prepare) + self.per_frame
     }
 
-    /// D without what a host adds: a control frame finds at most one full frame ahead of it.
+    /// D without the host's share: a control frame finds at most one full frame ahead of it.
     pub fn one_way(&self) -> Span {
         self.hop + self.frame_span_max()
     }

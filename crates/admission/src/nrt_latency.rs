@@ -101,7 +101,7 @@ impl NrtRing {
         self.trt.minus(self.reserved + self.hop)
     }
 
-    /// What holds under every policy while F ≥ M (repair A6).
+    /// The worst gap of every policy while F ≥ M (repair A6).
     pub fn any_policy(&self) -> Span {
         self.trt * self.stations + self.reserved
     }
@@ -148,7 +148,7 @@ impl NrtRing {
     }
 }
 
-/// What asks for T_NRT, term by term.
+/// The claims on T_NRT, term by term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NrtNeed {
     /// Repair A3: one full frame and the refusal hop (M + h), below which ordinary traffic starves.

@@ -9,7 +9,7 @@
 use crate::link::Framing;
 use rota_units::{Octets, Span};
 
-/// How a session's units go with the cycles of its ring: one unit in `cycles` cycles, or `units` units in
+/// The units of a session in the cycles of its ring: one unit in `cycles` cycles, or `units` units in
 /// each cycle; one of the two is 1. Its slots carry units at least as often as its period brings them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
@@ -31,7 +31,7 @@ impl Pace {
 
     /// The pace of one unit each `period` on a ring of `trt`.
     ///
-    /// A period counts as k·TRT or TRT/k when it differs from it only by what whole nanoseconds leave out:
+    /// A period counts as k·TRT or TRT/k if the two are equal but for rounding to whole nanoseconds:
     /// 16,666,666 ns are half of 33,333,333 ns, and the contract then says 16,666,667 ns.
     ///
     /// # Errors

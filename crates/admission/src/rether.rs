@@ -56,7 +56,7 @@
 //!
 //! *The token's own way.* A switch stores and forwards, so a token behind a frame to its own receiver waits
 //! once more for that frame, w_max at most. In the ordinary round the time left pays for it; on the way
-//! home it makes a cycle begin late once, which T holds. Before a slot it happens only where somebody in
+//! home it makes a cycle begin late once, which T holds. Before a slot it happens only where a station of
 //! the list sends to the slot's owner; such a visit is charged w_max more, so that what begins late ends in
 //! time and nothing adds up. A sender that comes later stands behind it in the list.
 
@@ -91,7 +91,7 @@ pub struct SegmentParams {
     pub card_burst_octets: Octets,
     /// Entries the reservation list can hold.
     pub slots_max: u16,
-    /// L, how long a station may hold the token, rests apart.
+    /// L: how long a station may hold the token; a rest may take one cycle more.
     pub hold_max: Span,
 }
 
@@ -159,7 +159,7 @@ impl SegmentParams {
         }
     }
 
-    /// What the master may say to all in one cycle: the list, and in some cycles who it is.
+    /// What the master may broadcast in one cycle: the list, and in some cycles an announcement of its ring.
     pub fn master_broadcasts(link: &LinkModel, list_octets: u64) -> Span {
         link.frame_span_up(list_octets) + link.frame_span_up(Self::ANNOUNCE_OCTETS)
     }
@@ -246,15 +246,15 @@ pub fn gap_early(params: &SegmentParams, earlier: &[Slot]) -> Span {
 /// What an application asks for: units of at most `unit_octets` at a pace (`RETHER-2.2.3-5`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Who asks.
+    /// The station that asks.
     pub station: u16,
     /// The largest unit.
     pub unit_octets: Octets,
-    /// How its units go with the cycles.
+    /// How many units leave in how many cycles.
     pub pace: Pace,
     /// Whether it needs exactly one visit a period.
     pub periodic: bool,
-    /// Whether anybody in the list sends to it: then the token may come to it behind such a frame.
+    /// Whether a station of the list sends to it: then the token may come to it behind such a frame.
     pub receives: bool,
 }
 
@@ -302,7 +302,7 @@ fn evaluate(slots: &[Slot], request: &Request, params: &SegmentParams) -> Result
     fit(slots, request, share_of(request, params)?, params)
 }
 
-/// What of a unit goes in a cycle, if its fragments can be numbered.
+/// Octets of a unit that leave in one cycle, if its fragments can be numbered.
 pub(crate) fn share_of(request: &Request, params: &SegmentParams) -> Result<Octets, Failure> {
     let unit = request.unit_octets;
     if unit > params.unit_octets_max() {
@@ -390,7 +390,7 @@ fn check_hold(slots: &[Slot], new: &Slot, params: &SegmentParams) -> Result<(), 
 
 /// Eq. 3: Σ THT + T_NRT ≤ TRT; the spare time, or the term that broke it and by how much.
 ///
-/// Capacity is asked first, so that a unit that is plainly too large is told so and not something finer.
+/// Capacity is tested first: a unit that is far too large gets the plainest reason.
 fn eq3(all: Span, need: &NrtNeed, params: &SegmentParams) -> Result<Span, Failure> {
     let capacity = all + need.share.max(need.card_burst) + need.overhead;
     let excess = capacity.minus(params.trt);
@@ -402,7 +402,7 @@ fn eq3(all: Span, need: &NrtNeed, params: &SegmentParams) -> Result<Span, Failur
         return Err(Failure { test: Test::NrtFloor, margin: floor.minus(params.trt) });
     }
     match need.latency {
-        // What every policy keeps once the floor is kept is the latency that would do.
+        // The margin is what the stated latency lacks of the one that every policy keeps above the floor.
         None => Err(Failure { test: Test::NrtLatency, margin: need.latency_excess }),
         Some(_) => {
             let all = all + need.total();

@@ -9,7 +9,7 @@ use rota_units::Span;
 /// One reservation as the token lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Whose slot it is.
+    /// The station that owns the slot.
     pub station: u16,
     /// Its token holding time, the hop to the next visit included unless it is joined.
     pub tht: Span,
@@ -44,8 +44,8 @@ pub fn visits(slots: &[Slot]) -> u64 {
 
 /// Closes slot `index` and moves all later ones to the left; returns the new length.
 ///
-/// What stands behind the new length is stale. The slot that now follows takes over the closed slot's hop
-/// when it lost the visit it was joined to, and gives its own hop up when it became joined. Either way no
+/// The entries behind the new length are stale. The slot behind the closed one takes over its hop if the
+/// closed slot began their common visit, and gives up its own hop if it has become joined. In both cases no
 /// later slot moves to the right, because the closed slot paid for at least as much.
 pub fn close_slot(slots: &mut [Slot], index: usize, params: &SegmentParams) -> usize {
     let len = slots.len();

@@ -8,11 +8,11 @@
 //! * **T_a = 2D + g.** The token needs D to the successor and its acknowledgement D back. The successor
 //!   forwards first; that is part of its receive processing.
 //! * **T_w = TRT + L + D + (r+1)·T_a + g + rank·δ.** The master may rest for TRT, its last hold takes L,
-//!   one hop may be repeated r times, and the broadcast takes D. Whoever heard nothing for longer knows
-//!   that no live station holds the token. Ranks spread the claimants.
-//! * **W = m·(L + D), + TRT when the master is among the m silent stations.** Who granted a claim has
-//!   fenced itself, so an old token lives on silent stations only. Each keeps it for L (the master for
-//!   TRT more) and passes it on in D; after m hops it meets a fenced station, which discards it.
+//!   one hop may be repeated r times, and the broadcast takes D. A longer silence proves that no live
+//!   station holds the token. Ranks spread the claimants.
+//! * **W = m·(L + D), + TRT when the master is among the m silent stations.** A station that granted a claim
+//!   refuses the old token, so only silent stations can hold it. Each keeps it for L (the master for TRT
+//!   more) and passes it on in D; after m hops it meets a fenced station, which discards it.
 //! * **T_to ≥ 2D + 2Q/C + N·δ.** A switch request may find a port that holds Q octets, and stations that it
 //!   has not reached yet fill the initiator's port with as much before the answer; N answers are spaced by δ.
 //! * **L** is a setting, and admission refuses a reservation whose hold would be longer. L ≥ TRT refuses
@@ -61,13 +61,13 @@ impl RecoveryModel {
     pub const ACK_MIN: Span = Span::from_millis(5);
     /// Default smallest time to a declared death in the lab, where a virtual machine stalls for 200 ms.
     pub const DEATH_MIN_LAB: Span = Span::from_millis(500);
-    /// Default smallest time between two claims, there too.
+    /// Default smallest time between two claims in the lab.
     pub const CLAIM_MIN_LAB: Span = Span::from_millis(20);
     /// What a host whose scheduler is not ours adds to the one-way delay of a control frame.
     pub const HOST_DELAY_LAB: Span = Span::from_micros(700);
-    /// Default L there: half the death timer.
+    /// Default L in the lab: half the death timer.
     pub const LEASE_LAB: Span = Span::from_millis(250);
-    /// Default δ there.
+    /// Default δ in the lab.
     pub const SPACING_LAB: Span = Span::from_micros(200);
 
     /// The model whose bounds are proven: no host ever stalls. `lease` is L, `port_buffer` Q.
@@ -95,7 +95,7 @@ impl RecoveryModel {
         trt + one_way
     }
 
-    /// The same with the patience that stock Linux in virtual machines needs: the product's own timers.
+    /// The product's own timers: the same with the stalls of stock Linux in virtual machines allowed for.
     pub fn lab(params: &SegmentParams, port_buffer: Octets) -> Self {
         let proven = Self::proven(params, Self::LEASE_LAB, port_buffer);
         Self {
@@ -183,16 +183,16 @@ impl Timers {
     /// R(m): … after `dead` stations fell silent with the token among them: only silence tells. `master_dead`
     /// says whether the master was one of them. The proof is in `specs/rether.md`.
     ///
-    /// All ranks are waited for: of those who claim sooner each may be behind what another has seen, and be
-    /// refused. Three times D: the last list may still be on its way when its sender dies, a claim may cross
-    /// one that counts for more, and what shows the new token to others takes D again.
+    /// The bound takes the last rank: a station that claims sooner may know an older generation than another
+    /// one, and is refused then. D counts three times: the last list may still be on its way when its sender
+    /// dies, a claim may cross a greater one, and the frame that shows the new token takes D again.
     pub fn after_silent_crash(&self, dead: u16, master_dead: bool) -> Span {
         self.silence_of_last() + self.claim() + self.drain(dead, master_dead) + self.model.one_way * 3
     }
 
-    /// … after a death that all have heard of by the dead station's last will, with `dead` others silent.
-    /// First one waits for a token that is on its way, T_a + D and its rank. The claim does not wait for the
-    /// station that left the will, nor does the drain.
+    /// … after a death that a last will has told to all living stations, with `dead` others silent. A station
+    /// first waits for a token that is on its way: T_a + D and its rank. Claim and drain do not wait for the
+    /// station that left the will.
     pub fn after_will(&self, dead: u16) -> Span {
         let m = &self.model;
         let ranks = m.spacing * u64::from(m.stations.saturating_sub(1));
@@ -218,11 +218,11 @@ impl Timers {
         self.after_silent_crash(1, true) + self.model.trt * 2
     }
 
-    /// One ring of those whose keys are not the same, since its stations never knew each other or it has let
-    /// others in meanwhile; who is left asks to be let in by then. Each master says every
+    /// Two rings whose keys differ are one: their stations never knew each other, or one has let others in
+    /// meanwhile. The stations of the smaller ring have asked to be let in by then. Each master says every
     /// [`Self::CALL_CYCLES`] cycles which ring it runs, and proves it when asked; the smaller ring's token is
-    /// gone within a cycle more, and its stations hear of the other. Who knows the other ring's master
-    /// already hears it twice, three cycles apart at least.
+    /// gone within a cycle more, and its stations hear of the other. A station that knows the other
+    /// ring's master already hears it twice, three cycles apart at least.
     pub fn after_merge_of_strangers(&self) -> Span {
         let cycles = u64::from(Self::CALL_CYCLES) * 2 + 3;
         self.after_silent_crash(1, true) + self.model.trt * cycles + self.model.one_way * 5

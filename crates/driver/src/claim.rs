@@ -41,7 +41,7 @@ impl Claim {
     /// Claims `iface`, whether or not such an interface exists.
     ///
     /// # Errors
-    /// [`ClaimError::Taken`] if anybody holds it, this process included.
+    /// [`ClaimError::Taken`] if a process holds it, this one included.
     pub fn take(iface: &str) -> Result<Self, ClaimError> {
         match Lock::here(&format!("iface-{iface}")) {
             Ok(lock) => Ok(Self { _lock: lock }),
@@ -51,8 +51,9 @@ impl Claim {
     }
 
     /// True if another socket than `own` takes frames of `ethertype` from the interface with this number: a
-    /// station of another user. Only who may open packet sockets can be on that list, so that nobody else
-    /// can keep a node from starting. One that is about to end is waited for, half a second at most.
+    /// station of another user. Only a process that may open packet sockets can be on that list, so that no
+    /// other one can keep a node from starting. A process that is about to end is waited for, half a second
+    /// at most.
     ///
     /// To be asked when `own` is bound: of two that begin at the same time one at least sees the other.
     pub(crate) fn has_rival(own: BorrowedFd<'_>, index: u32, ethertype: u16) -> bool {

@@ -114,7 +114,7 @@ impl StampConverter {
         self.steps
     }
 
-    /// Tells that the queue of stamped frames is empty: whatever comes now was stamped after any step.
+    /// Tells that the queue of stamped frames is empty: a frame that comes now was stamped after any step.
     pub fn on_drained(&mut self) {
         self.trusted_from = Instant::ZERO;
     }

@@ -1,4 +1,4 @@
-//! What every frame device offers, whatever carries its frames.
+//! The interface of every frame device.
 
 pub use crate::filter::{SHUT_OUT_MAX, ShutOut};
 use rota_units::{Instant, Span};
@@ -30,7 +30,7 @@ pub struct Received {
     /// When the frame arrived, on the monotonic clock, never later than it truly did if `stamp` is
     /// [`Stamp::Kernel`]; otherwise the same as `dequeued`.
     pub at: Instant,
-    /// What `at` is worth.
+    /// How far `at` can be trusted.
     pub stamp: Stamp,
     /// When this program took the frame from the device's queue.
     pub dequeued: Instant,

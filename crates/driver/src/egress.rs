@@ -1,7 +1,7 @@
 //! Whether an interface still holds frames of ours, and how that is known.
 //!
-//! An AF_PACKET send gives its buffer back early, so the socket's own accounting proves nothing. What does:
-//! the queueing discipline's backlog, the card's bytes in flight (BQL), or waiting as long as a full ring
+//! An AF_PACKET send gives its buffer back early, so the socket's own accounting proves nothing. Proof is
+//! the queueing discipline's backlog, the card's bytes in flight (BQL), or a wait as long as a full ring
 //! takes.
 
 use crate::clock;
@@ -103,7 +103,7 @@ impl Egress {
         }
     }
 
-    /// Tells that a frame was handed over. Where there is no queue, nothing needs to be remembered.
+    /// Tells that a frame was handed over. An interface without a queue needs no record.
     pub(crate) fn on_sent(&mut self) {
         if self.no_queue_until == Instant::ZERO {
             self.last_sent = clock::now();

@@ -102,7 +102,7 @@ fn push_addresses(program: &mut Vec<sock_filter>, addresses: &[[u8; 6]]) {
 }
 
 /// A program that passes IEEE 802.2 frames addressed to one of `addresses`, except those of the spanning
-/// tree, which bridges send all the time and which are nobody's here.
+/// tree, which bridges send all the time and no station here reads.
 pub(crate) fn llc(addresses: &[[u8; 6]]) -> Vec<sock_filter> {
     let mut program = Vec::with_capacity(4 + 4 * addresses.len());
     let tests = 4 * addresses.len() as u8;

@@ -288,7 +288,7 @@ fn set_timer(timer: &TimerFd, at: Instant) {
 }
 
 impl InProcessDevice {
-    /// Unplugs or plugs this port's cable. What waited for it is lost.
+    /// Unplugs or plugs this port's cable. Frames that wait for it are lost.
     pub fn set_link(&mut self, up: bool) {
         lock(&self.shared).set_link(self.port, up);
     }

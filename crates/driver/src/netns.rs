@@ -234,7 +234,7 @@ pub fn clear_out(find: impl Fn() -> Vec<Pid>, grace: Duration) {
     }
 }
 
-/// IPv6 off for what exists and what will come. Where /proc/sys is read-only it stays on, which costs a few
+/// IPv6 off for what exists and what will come. On a read-only /proc/sys it stays on, which costs a few
 /// router solicitations and nothing else.
 fn without_ipv6() {
     for conf in ["all", "default"] {

@@ -1,4 +1,4 @@
-//! Who else is on the wire: counts what arrives from hosts that nobody has agreed with, and reads what the
+//! Other senders on the wire: counts frames of hosts that are no members, and reads what the
 //! interface has sent in all. Meant to be asked a few times a second.
 //!
 //! The counting is the kernel's: frames of others pass a filter into a small queue, and what finds the queue
@@ -30,7 +30,7 @@ pub struct Foreign {
     pub frames: u64,
     /// Their octets, reckoned from those that were looked at.
     pub octets: u64,
-    /// Who sent the last of those; zeros for nobody.
+    /// The sender of the last of those; zeros for none.
     pub mac: [u8; 6],
     /// How many of those that were looked at carry this interface's own address.
     pub own: u64,

@@ -421,7 +421,7 @@ impl RawSocket {
         Ok(Self { socket, index, name, mac, iface: iface.into() })
     }
 
-    /// What an error of the kernel at `step` means to who opens.
+    /// The caller's error for a kernel error at `step`.
     pub(crate) fn failed(&self, step: &'static str) -> impl FnOnce(Errno) -> OpenError + '_ {
         move |errno| OpenError::of(&self.iface, step, errno)
     }

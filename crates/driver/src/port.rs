@@ -32,7 +32,7 @@ pub struct PortCounters {
     pub missed: u64,
 }
 
-/// One port. What its station sends comes out, what goes in reaches the station.
+/// One port: it receives the frames of its station, and sends frames to the station.
 #[derive(Debug)]
 pub struct Port {
     raw: RawSocket,
@@ -148,7 +148,7 @@ impl Port {
         DeviceError::Truncated { room: self.longest }
     }
 
-    /// Sends one whole frame to the station. What could not be sent is counted and lost, as on a wire.
+    /// Sends one whole frame to the station. A frame that cannot be sent is counted and lost, as on a wire.
     ///
     /// # Errors
     /// The interface is gone, or the kernel refuses for a reason that is not the frame's.

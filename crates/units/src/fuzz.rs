@@ -2,8 +2,8 @@
 
 use crate::{parse_octets, parse_rate, parse_span};
 
-/// Any octets as a rate, a time and a size. Nothing may panic, and what is read must be written as something
-/// that reads back.
+/// Any octets as a rate, a time and a size. No octets may cause a panic, and a value that was read
+/// must be written in a form that reads back as the same value.
 pub fn fuzz_quantities(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Ok(rate) = parse_rate(&text) {

@@ -211,7 +211,7 @@ impl Switch {
 pub struct SwitchAck {
     /// The mode epoch that is acknowledged.
     pub mode_epoch: u32,
-    /// Whose switch is acknowledged.
+    /// The initiator whose switch is acknowledged.
     pub initiator: u16,
     /// This station's fresh part of the incarnation key.
     pub nonce: u64,
@@ -341,7 +341,7 @@ impl Form {
     }
 }
 
-/// What the cycle master says to a station that wants to join.
+/// The cycle master's verdict on a station that wants to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// "Announce yourself again with this challenge": an old announcement, replayed, cannot.
@@ -388,7 +388,7 @@ pub struct JoinAnswer {
     pub challenge: u64,
     /// Whether it may join.
     pub verdict: Verdict,
-    /// With [`Verdict::HeldOff`], how often it fell silent; 0 where it waits for what it did otherwise.
+    /// With [`Verdict::HeldOff`], how often it fell silent; 0 if it waits for another reason.
     pub silences: u8,
     /// With [`Verdict::HeldOff`], how long it still has to wait, ms.
     pub left_ms: u32,
@@ -491,7 +491,7 @@ impl ClaimGrant {
     }
 }
 
-/// The answer to a claim that is behind the times.
+/// The answer to a claim whose generation is not the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nack {
     /// The greatest generation the sender knows.

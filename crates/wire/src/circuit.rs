@@ -1,8 +1,7 @@
-//! What the two ends of a reliable virtual circuit say to each other, at the front of an LLC message.
+//! The header of a reliable virtual circuit's messages, at the front of an LLC message.
 //!
-//! The paper's circuit has one octet, the alternating bit. Ours names who speaks to whom, and
-//! its number is as wide as the bit is narrow, so that neither a restart nor an old duplicate is mistaken for
-//! news.
+//! The paper's circuit has one octet, the alternating bit. Ours names both ends and has a wide message
+//! number, so that neither a restart nor an old duplicate counts as a new message.
 
 use crate::fields::{Malformed, Reader, Writer};
 
@@ -47,8 +46,8 @@ impl CircuitVerb {
 pub struct CircuitHeader {
     /// What it is for.
     pub verb: CircuitVerb,
-    /// In [`CircuitVerb::Open`] and what answers it, which asking for an epoch this belongs to: what answers
-    /// an older one is stale. In [`CircuitVerb::Data`] which attempt this is, from 1, and in
+    /// In [`CircuitVerb::Open`] and its answer, the number of the attempt to get an epoch: the answer to an
+    /// older attempt is stale. In [`CircuitVerb::Data`] which attempt this is, from 1, and in
     /// [`CircuitVerb::Ack`] which one it answers, 0 where that is not known.
     pub serial: u32,
     /// The incarnation of the sender of messages.

@@ -10,7 +10,7 @@ pub const ETHERNET_HEADER_OCTETS: usize = 14;
 pub struct MacAddr(pub [u8; 6]);
 
 impl MacAddr {
-    /// Everybody on the segment.
+    /// All stations of the segment.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
     /// The group address of the station that has this one: no switch learns where it is, so that frames to it

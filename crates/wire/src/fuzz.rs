@@ -23,7 +23,7 @@ pub fn fuzz_bodies(data: &[u8]) {
     }
 }
 
-/// Any octets as a message of a reliable circuit. What parses must emit the same octets.
+/// Any octets as a message of a reliable circuit. Parsed octets must be emitted unchanged.
 pub fn fuzz_circuit(data: &[u8]) {
     let Ok((header, message)) = CircuitHeader::parse(data) else { return };
     let mut out = [0u8; CIRCUIT_HEADER_OCTETS];
@@ -35,7 +35,7 @@ pub fn fuzz_circuit(data: &[u8]) {
     );
 }
 
-/// Any octets as a unit of a socket's reserved channel. What parses must emit the same octets.
+/// Any octets as a unit of a socket's reserved channel. Parsed octets must be emitted unchanged.
 pub fn fuzz_reserved(data: &[u8]) {
     let Ok((header, message)) = ReservedHeader::parse(data) else { return };
     let mut out = [0u8; RESERVED_HEADER_OCTETS];
@@ -43,7 +43,7 @@ pub fn fuzz_reserved(data: &[u8]) {
     assert_eq!((&out[..], message), data.split_at(RESERVED_HEADER_OCTETS));
 }
 
-/// Any octets as a received 802.2 frame, and as a fragment. What parses must emit the same octets.
+/// Any octets as a received 802.2 frame, and as a fragment. Parsed octets must be emitted unchanged.
 pub fn fuzz_llc(data: &[u8]) {
     let _ = llc::is_llc(data);
     for size in [576, 1_400, 9_000].map(llc::fragment_payload) {

@@ -8,7 +8,7 @@ use crate::report::Class;
 pub const DEFAULT_ETHERTYPE: u16 = 0x88b5;
 /// Octets of the link header, behind the Ethernet header.
 pub const LINK_HEADER_OCTETS: usize = 28;
-/// Where a frame tells its sender's incarnation: version, kind, key epoch, payload, length of the body,
+/// Offset of the sender's incarnation: version, kind, key epoch, payload, length of the body,
 /// source and segment come before it.
 pub const INCARNATION_AT: usize = ETHERNET_HEADER_OCTETS + 4 + 2 + 2 + 4;
 /// Octets of the unit header, first in the body of a data frame.
@@ -55,14 +55,14 @@ pub enum Kind {
     JoinAnswer,
     /// What a station has sent, for monitors.
     Report,
-    /// A station's process has ended, and everything that it sent has left: its guardian says so.
+    /// A guardian tells that its node has ended and that all frames of the node have left.
     Will,
     /// A kind of a later version.
     Unknown(u8),
 }
 
 impl Kind {
-    /// All that this version knows; the place is the code less one.
+    /// All kinds of this version; the index is the code less one.
     pub const ALL: [Self; 17] = [
         Self::Announce,
         Self::Switch,
@@ -83,7 +83,7 @@ impl Kind {
         Self::Will,
     ];
 
-    /// The word that people, filters and scenario files use.
+    /// The name in filters and scenario files.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Announce => "announce",
@@ -107,10 +107,10 @@ impl Kind {
         }
     }
 
-    /// The kind that somebody means by a word.
+    /// The kind with this name.
     ///
     /// # Errors
-    /// A sentence that names all words.
+    /// A sentence that lists all names.
     pub fn from_word(word: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|kind| kind.word() == word);
         let all = || Self::ALL.map(Self::word).join(", ");
@@ -211,7 +211,7 @@ impl PayloadKind {
 pub struct Generation {
     /// Raised by each claim and each switch.
     pub counter: u32,
-    /// Who made it.
+    /// The station that made it.
     pub station: u16,
 }
 

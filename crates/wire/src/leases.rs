@@ -8,9 +8,9 @@ use crate::fields::{Malformed, Reader, Writer};
 /// milliseconds, rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leases {
-    /// How long whoever has this token may hold it.
+    /// How long the holder of this token may keep it.
     pub hold: u8,
-    /// The hold that a claim reckons with. It is never shorter than `hold`.
+    /// The hold that a claim assumes of silent stations. It is never shorter than `hold`.
     pub drain: u8,
     /// The longest stall that any station has announced.
     pub stall: u8,
@@ -31,7 +31,7 @@ impl Leases {
     pub const LONG: u8 = u8::MAX - 1;
     /// How long the host stands still is not known yet.
     pub const UNWATCHED: u8 = u8::MAX;
-    /// Leases that are safe for every station: the shortest hold, and a claim that reckons with the longest.
+    /// Leases that are safe for every station: the shortest hold, and a claim that assumes the longest.
     pub const SAFE: Self = Self {
         hold: 0,
         drain: Self::CONFIGURED,

@@ -2,7 +2,7 @@
 //! (acknowledged connectionless: AC0, AC1), and the fragments of messages that one frame does not hold.
 //!
 //! Fulfils SHIPNET-2-1. Unlike Rota's own frames these carry no tag: they are what every other 802.2 station
-//! writes. What is wrong with a frame is a value of [`LlcMalformed`], so that each kind can be counted.
+//! writes. The fault of a frame is a value of [`LlcMalformed`], so that each kind can be counted.
 
 use crate::ethernet::{ETHERNET_HEADER_OCTETS, MacAddr};
 use crate::fields::{Reader, Writer};
@@ -31,7 +31,7 @@ pub const FRAGMENT_PAYLOAD_MAX: usize = LLC_INFORMATION_MAX - FRAGMENT_OCTETS;
 pub const FRAGMENT_PAYLOAD_MIN: usize = 576 - LLC_HEADER_OCTETS - FRAGMENT_OCTETS;
 /// The longest message: 12 fragments, 30 at an MTU of 576. Larger ones are "packet too large".
 pub const MESSAGE_OCTETS_MAX: usize = 16_384;
-/// What XID says of us: basic format, types 1 and 3 (class III), receive window 0.
+/// The information of our XID: basic format, types 1 and 3 (class III), receive window 0.
 pub const XID_INFORMATION: [u8; 3] = [0x81, 0x05, 0x00];
 
 const FRAME_OCTETS_MIN: usize = 60;
@@ -104,12 +104,12 @@ impl Control {
     }
 }
 
-/// Who speaks to whom, and what kind of PDU it is.
+/// Source, destination and kind of a PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LlcHeader {
-    /// The access point that it is for.
+    /// The destination access point.
     pub dsap: u8,
-    /// The access point that it comes from, without the response bit.
+    /// The source access point, without the response bit.
     pub ssap: u8,
     /// Whether it answers a command.
     pub response: bool,
@@ -117,7 +117,7 @@ pub struct LlcHeader {
     pub control: Control,
 }
 
-/// Why a frame is no PDU that we could have been sent. Each kind has a counter.
+/// Why a frame is not a valid PDU for this station. Each reason has a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LlcMalformed {
     /// Shorter than an Ethernet header.
@@ -126,10 +126,10 @@ pub enum LlcMalformed {
     /// An EtherType, not a length: no 802.3 frame.
     #[error("the frame carries an EtherType, not a length")]
     NotALength,
-    /// 1,501 to 1,535: neither.
+    /// A length field of 1,501 to 1,535: neither length nor EtherType.
     #[error("the length field holds a value between 1,501 and 1,535, which is reserved")]
     LengthReserved,
-    /// More than the frame has.
+    /// The length field exceeds the frame.
     #[error("the length field promises more octets than the frame has")]
     LengthBeyondFrame,
     /// Fewer octets than DSAP, SSAP and control.
@@ -199,9 +199,9 @@ impl LlcMalformed {
 /// A checked frame: its information is cut to the length field, without padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LlcView<'a> {
-    /// Whom the frame is for.
+    /// The destination address.
     pub destination: MacAddr,
-    /// Whom it comes from.
+    /// The source address.
     pub source: MacAddr,
     /// The PDU's header.
     pub header: LlcHeader,
@@ -306,7 +306,7 @@ pub struct AckStatus(pub u8);
 impl AckStatus {
     /// Accepted; no information was wanted back.
     pub const OK: Self = Self(0x40);
-    /// Nobody has opened the access point (RS, "unimplemented or inactivated service").
+    /// No program has opened the access point (RS, "unimplemented or inactivated service").
     pub const UNACTIVATED: Self = Self(0x41);
     /// The command's information makes no sense here (PE, "protocol error").
     pub const PROTOCOL: Self = Self(0x46);

@@ -1,5 +1,5 @@
-//! What a station tells everybody once a second of what it has sent: on a switch nobody hears the others'
-//! unicast, and a monitor is to show the whole segment from any station.
+//! The counts of a station, broadcast once a second. On a switch no station hears the unicast of others, and
+//! a monitor is to show the whole segment from any station.
 //!
 //! All counts run from the sender's start on, so that a lost report is only a gap and never a wrong sum.
 
@@ -9,10 +9,10 @@ use crate::fields::{Malformed, Reader, Writer};
 /// Most channels in one report; a station with more tells them in turn.
 pub const REPORT_CHANNELS_MAX: usize = 10;
 
-/// What traffic is counted as, in the order of [`ReportHead::kinds`].
+/// The classes of traffic, in the order of [`ReportHead::kinds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// What moves and guards the token.
+    /// Frames that move and guard the token.
     Token,
     /// Units on reserved channels.
     RealTime,
@@ -46,7 +46,7 @@ impl Load {
     }
 }
 
-/// What a report says of its station.
+/// The part of a report about its station.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReportHead {
     /// When it was made, on the sender's monotonic clock, ns. Use differences only.
@@ -55,23 +55,23 @@ pub struct ReportHead {
     pub every_ms: u32,
     /// Sent, by [`Class`].
     pub kinds: [Load; Class::ALL.len()],
-    /// Ordinary and LLC frames sent under the token, by level; in plain mode nobody sorts them.
+    /// Ordinary and LLC frames sent under the token, by level; in plain mode they are not sorted.
     pub levels: [Load; 8],
-    /// Heard here from hosts that are no live members, while the token ruled.
+    /// Frames heard in token mode from hosts that are no live members.
     pub foreign: Load,
     /// The last of those hosts.
     pub foreign_mac: MacAddr,
-    /// How often this host stood still.
+    /// Stalls of this host.
     pub stalls: u32,
-    /// For how long at most, ns.
+    /// The longest of these stalls, ns.
     pub stall_longest_ns: u64,
     /// The sum of the counters that should be zero.
     pub faults: u64,
     /// Ordinary frames dropped because the queue was full.
     pub dropped: u64,
-    /// The newest cycle that this station saw whole, from beginning to beginning, ns.
+    /// The length of the newest cycle of which this station saw both ends, ns.
     pub rotation_ns: u32,
-    /// The longest since the last report, ns.
+    /// The longest cycle since the last report, ns.
     pub rotation_max_ns: u32,
     /// Ordinary frames that wait.
     pub queued: u32,
@@ -98,7 +98,7 @@ pub struct ChannelReport {
     pub period_ns: u32,
     /// Its share of a cycle, ns; 0 where unknown.
     pub tht_ns: u32,
-    /// What was proven, ns; 0 until it is open.
+    /// The proven bound, ns; 0 until the channel is open.
     pub bound_ns: u64,
     /// Whole units sent or received.
     pub units: u64,
@@ -108,7 +108,7 @@ pub struct ChannelReport {
     pub octets: u64,
     /// Units that came behind the bound.
     pub late: u64,
-    /// Units of which nothing came, those included that the sending program left out.
+    /// Units of which nothing came; includes those that the sending program left out.
     pub lost: u64,
     /// Units that came in part.
     pub incomplete: u64,
@@ -118,7 +118,7 @@ pub struct ChannelReport {
     pub unread: u64,
     /// The longest delay (or lateness) ever, ns.
     pub delay_max_ns: u64,
-    /// The longest in the newest whole interval, ns.
+    /// The longest delay in the newest whole interval, ns.
     pub delay_recent_ns: u64,
 }
 

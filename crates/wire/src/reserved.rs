@@ -1,4 +1,4 @@
-//! What stands before a message of a socket in a unit of the channel that the socket reserved.
+//! The header of a socket's message in a unit of the channel that the socket reserved.
 //!
 //! ```text
 //!  0        1        2
@@ -6,7 +6,7 @@
 //!  | source | dest.  | the message
 //!  +--------+--------+---------------
 //! ```
-//! Which station sends, the channel itself says; without the segment's key nobody can feign it.
+//! The channel names the sending station; a forger would need the segment's key.
 
 use crate::fields::{Malformed, Reader, Writer};
 use crate::llc::is_socket;
@@ -19,9 +19,9 @@ pub const RESERVED_SERVICE: u16 = 0x4c00;
 /// The sockets at both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReservedHeader {
-    /// Who sends.
+    /// The socket that sends.
     pub source: u8,
-    /// Whom it is for.
+    /// The socket that receives.
     pub destination: u8,
 }
 

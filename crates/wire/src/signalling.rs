@@ -120,7 +120,7 @@ pub struct Signal {
     pub verb: Verb,
     /// Why, for refusals and closes.
     pub code: u8,
-    /// Whom at the destination it concerns, like a port number.
+    /// The service at the destination, like a port number.
     pub service: u16,
     /// The channel's label on this segment, chosen by the sender of its data.
     pub label: u16,

@@ -16,7 +16,7 @@ pub const MAX_SLOTS: usize = 220;
 pub struct StationSet([u64; 4]);
 
 impl StationSet {
-    /// Nobody.
+    /// The empty set.
     pub const EMPTY: Self = Self([0; 4]);
 
     /// Whether `station` is in the set.
@@ -43,18 +43,18 @@ impl StationSet {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether nobody is in the set.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 4]
     }
 
-    /// Those that are in `other` as well.
+    /// The intersection with `other`.
     #[must_use]
     pub fn within(&self, other: &Self) -> Self {
         Self(core::array::from_fn(|at| self.0[at] & other.0[at]))
     }
 
-    /// Those that are not in `other`.
+    /// The difference to `other`.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         Self(core::array::from_fn(|at| self.0[at] & !other.0[at]))
@@ -81,7 +81,7 @@ impl StationSet {
 /// One reservation: a station's turn in each cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Slot {
-    /// Whose turn.
+    /// The station whose turn it is.
     pub station: u16,
     /// How long it may hold the token, ns; zero marks a slot about to be compacted.
     pub tht_ns: u32,
@@ -171,7 +171,7 @@ pub enum Phase {
     Home,
 }
 
-/// Why a station that lives is left out of the token.
+/// Why a live station is left out of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foul {
     /// It kept the token too long, again and again.
@@ -180,12 +180,12 @@ pub enum Foul {
     Sent,
 }
 
-/// A station that was left out although it lives.
+/// A live station that was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Struck {
-    /// Which.
+    /// The station.
     pub station: u16,
-    /// Why.
+    /// The reason.
     pub why: Foul,
 }
 
@@ -202,10 +202,10 @@ pub struct Token {
     pub trt_ns: u32,
     /// Where in the cycle the token is.
     pub phase: Phase,
-    /// Whether the token rested in the last cycle because nobody had data.
+    /// Whether the token rested in the last cycle because no station had data.
     pub rested: bool,
-    /// An audited token goes to all, so that each station measures how long others keep it; this address
-    /// alone takes it. In a list, and in a station's hands, it says no more than that it is audited.
+    /// An audited token goes to all stations, so that each can measure the holds of others; only this address
+    /// takes it. In a list and in a held token the field tells only that the token is audited.
     pub audit: Option<MacAddr>,
     /// The station that was left out in this cycle or the one before, and the reason.
     pub struck: Option<Struck>,
@@ -219,7 +219,7 @@ pub struct Token {
     pub dead: StationSet,
     /// The reservations.
     pub slots: SlotList,
-    /// The times that follow the stations' stalls, where they do.
+    /// The leases, on a ring whose timers follow the stalls of the hosts.
     pub leases: Option<Leases>,
 }
 
@@ -233,14 +233,15 @@ const STRUCK_SENT: u8 = 8;
 /// Leases follow the slots.
 const LEASES: u8 = 0x80;
 const MARKS_OCTETS: usize = 6 + 2;
-/// A dead set of more octets leaves no room for leases in what admission charges for a token.
+/// With a longer dead set, leases would exceed the token that admission charges.
 const DEAD_BESIDE_LEASES: usize = 32 - Leases::OCTETS;
 
 impl Token {
     /// Octets of the largest token, with every slot in use, an addressee and a strike.
     pub const MAX_OCTETS: usize = FIXED_OCTETS + 32 + MAX_SLOTS * SLOT_OCTETS + MARKS_OCTETS;
 
-    /// Octets a token with `slots` slots and stations up to number `stations` takes without these two.
+    /// Octets of a token with `slots` slots and stations up to number `stations`, without addressee and
+    /// strike.
     pub const fn octets_for(slots: usize, stations: usize) -> usize {
         FIXED_OCTETS + stations / 8 + 1 + slots * SLOT_OCTETS
     }
@@ -354,8 +355,8 @@ impl Token {
         Ok(())
     }
 
-    /// Writes the token and returns its length. Where stations beyond number 207 are dead it carries no
-    /// leases, which then are [`Leases::SAFE`].
+    /// Writes the token and returns its length. If a station beyond number 207 is dead, it carries no
+    /// leases, and they count as [`Leases::SAFE`].
     pub fn emit(&self, body: &mut [u8]) -> usize {
         let phase = match self.phase {
             Phase::First => 0,

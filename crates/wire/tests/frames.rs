@@ -1,4 +1,4 @@
-//! One whole frame of each kind, as it was once written: whoever changes the format must change this
+//! One whole frame of each kind, as it was once written: a change of the format must change this
 //! file too.
 
 mod samples;

@@ -130,8 +130,8 @@ impl EgressGate {
         Ok(())
     }
 
-    /// From now on the host's frames go straight to the wire again. What was diverted before and not yet
-    /// read can still be read.
+    /// From now on the host's frames go straight to the wire again. Frames that were diverted before can
+    /// still be read.
     pub fn pass(&mut self) {
         if let Some(mut nft) = self.nft.take() {
             // Should the kernel refuse, closing the socket removes the table all the same.

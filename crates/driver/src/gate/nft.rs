@@ -1,6 +1,6 @@
 //! Tables, chains and rules of nf_tables in the few forms that the gate needs, written as netlink attributes.
 //!
-//! The table has an *owner*: the kernel removes it with our netlink socket, whatever became of the process.
+//! The table has an *owner*: the kernel removes it with our netlink socket, also after a kill -9.
 
 use crate::netlink::{Message, NLM_F_APPEND, NLM_F_CREATE, NLM_F_REQUEST_ACK, NetlinkError, Socket};
 use nix::sys::socket::SockProtocol;

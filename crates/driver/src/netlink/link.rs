@@ -124,7 +124,7 @@ impl Route {
         self.index_of(veth.near)
     }
 
-    /// Makes a bridge that forwards at once and asks nobody for multicast groups.
+    /// Makes a bridge that forwards at once and sends no multicast queries.
     ///
     /// # Errors
     /// No permission, or a name that is taken.
@@ -207,7 +207,7 @@ impl Route {
         self.socket.ask(message, || format!("give interface {} the address {address}", index.0)).map(drop)
     }
 
-    /// Says for good which MAC has `address`, so that nobody waits for ARP.
+    /// Adds a permanent neighbour entry for `address`, so that no frame waits for ARP.
     ///
     /// # Errors
     /// No permission, or no such link.
@@ -224,8 +224,8 @@ impl Route {
         self.socket.ask(message, || format!("set the neighbour {address}")).map(drop)
     }
 
-    /// Says for good behind which bridge port `mac` is. A station that never sends would otherwise have
-    /// its frames flooded to every port.
+    /// Adds a permanent entry for `mac` to the bridge's address table. Without it, frames to a station that
+    /// never sends are flooded to every port.
     ///
     /// # Errors
     /// No permission, or a link that is no bridge port.

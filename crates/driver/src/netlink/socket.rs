@@ -1,4 +1,4 @@
-//! A netlink socket. It belongs to the network namespace it was opened in, whoever uses it later: one thread
+//! A netlink socket. It belongs to the network namespace in which it was opened: one thread
 //! can therefore configure many namespaces without moving between them.
 
 use super::message::{HEADER, Message, attributes, replies, u32_at};
