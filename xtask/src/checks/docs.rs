@@ -7,8 +7,10 @@ use std::collections::BTreeSet;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const THEORY: &str = "docs/theory.md";
-/// How a section of that page is cited, also with the page's path in front.
-const CITATION: &str = "theory.md §";
+/// How a section of that page is cited, also with the page's path in front and as a link.
+const CITATIONS: &[&str] = &["theory.md §", "theory.md) §"];
+/// What joins a further section to a citation.
+const JOINTS: &[&str] = &[", §", " and §", ", and §", " or §", " to §", "–§", "; §"];
 const README_COMMANDS: &[&str] = &["cargo run --release -- demo", "cargo test --workspace"];
 const PAGES: &[&str] =
     &["README.md", ARCHITECTURE, "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
@@ -73,7 +75,8 @@ fn check_citations(tree: &Tree, report: &mut Report) {
         page.lines().filter(|line| line.starts_with('#')).filter_map(|line| line.split(' ').nth(1)).collect();
     for (path, text) in &tree.texts {
         for (i, line) in text.lines().enumerate() {
-            for section in line.split(CITATION).skip(1).map(section) {
+            let sections = if path == THEORY { own_sections(line) } else { cited_sections(line) };
+            for section in sections {
                 if !section.is_empty() && !headings.contains(section) {
                     let sentence = format!("cites section {section} of {THEORY}, which does not exist");
                     report.violation(path, i + 1, sentence);
@@ -81,6 +84,37 @@ fn check_citations(tree: &Tree, report: &mut Report) {
             }
         }
     }
+}
+
+/// The sections of the page of theory that a line cites: also those joined to the first one, which alone has
+/// the page's name in front.
+fn cited_sections(line: &str) -> Vec<&str> {
+    let mut found = vec![];
+    for citation in CITATIONS {
+        for mut rest in line.split(citation).skip(1) {
+            loop {
+                let number = section(rest);
+                found.push(number);
+                rest = &rest[number.len()..];
+                match JOINTS.iter().find_map(|joint| rest.strip_prefix(joint)) {
+                    Some(behind) => rest = behind,
+                    None => break,
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The sections that a line of the page itself cites: all but those of the paper.
+fn own_sections(line: &str) -> Vec<&str> {
+    let mut found = vec![];
+    for (at, sign) in line.match_indices('§') {
+        if !line[..at].ends_with("paper ") {
+            found.push(section(&line[at + sign.len()..]));
+        }
+    }
+    found
 }
 
 /// The number of a section at the front of a text.
@@ -156,11 +190,33 @@ mod tests {
 
     #[test]
     fn a_citation_names_a_section_of_the_page_of_theory() {
-        let cited = format!("// see {CITATION}1.1, and {CITATION}2.");
+        let cited = format!("// see {0}1.1, and {0}2.", CITATIONS[0]);
         let mut tree = Tree::planted(&[(THEORY, "# T\n\n## 1 A\n\n### 1.1 B\n"), ("a.rs", &cited)]);
         let found = |tree: &Tree| Report::sentences(check_citations, tree);
         assert_eq!(found(&tree), ["cites section 2 of docs/theory.md, which does not exist"]);
         tree.add(THEORY, "## 2 C\n### 1.1 B");
         assert_eq!(found(&tree), [""; 0]);
+    }
+
+    #[test]
+    fn each_section_of_a_citation_is_checked() {
+        let found = |path: &str, line: &str| {
+            let page = "# T\n\n## 1 A\n\n### 1.1 B\n";
+            let mut tree = Tree::planted(&[(THEORY, page), ("a.rs", "")]);
+            let line = line.replace("theory §", CITATIONS[0]).replace("theory) §", CITATIONS[1]);
+            tree.add(path, &format!("{page}{line}"));
+            Report::sentences(check_citations, &tree).len()
+        };
+        for line in ["(theory §1, §1.1)", "theory §1 and §1.1; paper §4", "[x](theory) §1.1. See §9 there"]
+        {
+            assert_eq!(found("a.rs", line), 0, "{line}");
+        }
+        for line in ["(theory §1, §4)", "theory §1–§4", "theory §1 and §1.1, and §4", "[x](theory) §4.1"]
+        {
+            assert_eq!(found("a.rs", line), 1, "{line}");
+        }
+        assert_eq!(found("a.rs", "theory §8, §1.1, §9 or §1.2"), 3);
+        assert_eq!(found(THEORY, "As §1.1 says, and the paper §4.2 (paper §2)."), 0);
+        assert_eq!(found(THEORY, "As §1.1 and §4.2 say."), 1);
     }
 }
