@@ -58,7 +58,7 @@ static int transmit(const char *to, uint16_t service)
     request.unit_octets_max = OCTETS;
     if (rota_channel_open(NULL, &request, &channel, &refusal))
         return die("open");
-    /* These units follow no clock: each waits for its slot, and none is left out. */
+    /* These units follow no clock: each waits for its slot, and ROTA_LEFT_OUT never comes. */
     rota_channel_drop_overdue(channel, 0);
     printf("accepted: each unit within %" PRIu64 " ns\n", rota_channel_bound_ns(channel));
     for (k = 0; k < UNITS; k++) {

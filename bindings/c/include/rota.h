@@ -93,14 +93,16 @@ typedef struct rota_tally {
     uint64_t unread;        /* of the lost and incomplete: they came, and the receiving program did not read them in time */
 } rota_tally;
 
-/* `refusal` may be NULL; it is filled where ROTA_REFUSED is returned. Overdue units of the channel are left out, as live
- * media want, until rota_channel_drop_overdue says otherwise. */
+/* `refusal` may be NULL; it is filled where ROTA_REFUSED is returned. The channel leaves out overdue units, as live media
+ * want: rota_channel_send may return ROTA_LEFT_OUT. A program that must lose no unit calls
+ * rota_channel_drop_overdue(channel, 0) after this. */
 int rota_channel_open(const char *control, const rota_request *request, rota_channel **channel,
                       rota_refusal *refusal);
 int rota_channel_modify(rota_channel *channel, uint32_t unit_octets_max, rota_refusal *refusal);
-/* `schedule_ns` 0: now. `timeout_ns` 0: never waits; UINT64_MAX: as long as it takes. ROTA_LEFT_OUT, at once whatever
- * `timeout_ns` is: the unit before still waits for its slot, so that this one would be late. It counts as lost: go on with
- * the next one, and do not hand it over again. */
+/* `schedule_ns` 0: now. `timeout_ns` 0: never waits; UINT64_MAX: as long as it takes. ROTA_OK and ROTA_LEFT_OUT are the two
+ * results after which a program continues with its next unit. ROTA_LEFT_OUT comes by default, at once whatever
+ * `timeout_ns` is: the unit before still waits for its slot, so that this one would be late. It counts as lost; do not
+ * hand it over again. */
 int rota_channel_send(rota_channel *channel, const void *unit, size_t octets, uint64_t schedule_ns,
                       uint64_t timeout_ns);
 uint64_t rota_channel_bound_ns(const rota_channel *channel);

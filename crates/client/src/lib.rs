@@ -1,14 +1,18 @@
 //! Real-time channels with a proven bound on ordinary Ethernet: the library that applications link.
 //!
 //! ```no_run
-//! use rota::{ControlName, Node, OpenRequest, Span, now};
+//! use rota::{ControlName, Node, OpenRequest, SendError, Span, now};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let node = Node::connect(&ControlName::default())?;
 //! // 6,250 octets thirty times a second, to service 7 on station n5.
 //! let mut channel = node.open(&OpenRequest::new("n5", 7, 6_250, Span::from_nanos(33_333_333)))?;
 //! println!("every unit arrives within {} ns", channel.contract().bound_ns);
-//! channel.send(b"a unit", now())?;
+//! match channel.send(b"a unit", now()) {
+//!     // This unit is overdue and lost; the channel goes on with the next one.
+//!     Ok(_) | Err(SendError::LeftOut) => {}
+//!     Err(error) => return Err(error.into()),
+//! }
 //! channel.close(Span::from_millis(500))?;
 //! # Ok(())
 //! # }
@@ -21,7 +25,8 @@
 //! descriptor for the end of a channel; a descriptor that becomes readable with each unit is not built yet.
 //!
 //! After a stall a channel is in time again by itself: units that are overdue are left out, and `send` says
-//! so ([`SendError::LeftOut`]). A program that must lose none asks for [`Overdue::Keep`].
+//! so ([`SendError::LeftOut`]). This answer ends nothing, so a program handles it before the other errors.
+//! A program that must lose no unit asks for [`Overdue::Keep`].
 #![forbid(unsafe_code)]
 
 pub mod circuit;

@@ -478,6 +478,8 @@ fn hand_over(
     unit.extend_from_slice(packet);
     match channel.try_send(unit, now()) {
         Ok(_) => Ok(()),
+        // Only `WouldBlock` comes: `try_send` does not wait, and a channel with `Overdue::Keep` leaves out
+        // nothing. A message that was left out would be lost, and `Busy` asks the program to try again.
         Err(SendError::WouldBlock | SendError::TimedOut | SendError::LeftOut) => {
             Err(LlcError::Busy(channel.slots()))
         }

@@ -244,12 +244,14 @@ impl SendChannel {
     /// due by the sender's own plan; it travels with the unit. Returns the unit's number: how many units of
     /// this channel were handed over or left out before it.
     ///
-    /// Unless overdue units are kept ([`Overdue::Keep`]), it does not wait behind units that are late: then
-    /// this unit is left out.
+    /// With the default policy ([`Overdue::Drop`]) it does not wait behind a unit that still waits for its
+    /// slot: this unit is left out. With [`Overdue::Keep`] it waits.
     ///
     /// # Errors
-    /// [`SendError::TooLong`], [`SendError::Closed`], [`SendError::NodeGone`] or [`SendError::LeftOut`]: the
-    /// unit counts as lost and must not be handed over again, and the channel goes on.
+    /// [`SendError::LeftOut`], with the default policy only: the unit counts as lost. The channel
+    /// goes on: the program continues with its next unit, and does not hand over this one again.
+    ///
+    /// [`SendError::TooLong`], [`SendError::Closed`] or [`SendError::NodeGone`]: the unit was not taken.
     pub fn send(&mut self, unit: &[u8], schedule: Instant) -> Result<u64, SendError> {
         self.send_timeout(unit, schedule, Span::MAX)
     }
@@ -257,7 +259,7 @@ impl SendChannel {
     /// As [`SendChannel::send`], but waits at most for `timeout`.
     ///
     /// # Errors
-    /// Also [`SendError::TimedOut`].
+    /// Those of [`SendChannel::send`], [`SendError::LeftOut`] among them, and [`SendError::TimedOut`].
     pub fn send_timeout(&mut self, unit: &[u8], schedule: Instant, timeout: Span) -> Result<u64, SendError> {
         match self.try_send(unit, schedule) {
             Err(SendError::WouldBlock) => {}
@@ -279,7 +281,7 @@ impl SendChannel {
     /// As [`SendChannel::send`], but never waits.
     ///
     /// # Errors
-    /// Also [`SendError::WouldBlock`].
+    /// Those of [`SendChannel::send`], [`SendError::LeftOut`] among them, and [`SendError::WouldBlock`].
     pub fn try_send(&mut self, unit: &[u8], schedule: Instant) -> Result<u64, SendError> {
         if let ChannelState::Closed(cause) = self.source.board.state() {
             return Err(SendError::Closed(cause));
