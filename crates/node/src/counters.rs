@@ -1,6 +1,6 @@
 //! What the node counts: one list, which the counters file and `rota status` share.
 
-use crate::data::{HostFrames, Measured};
+use crate::data::{DataCounts, HostFrames};
 use crate::meter::Meter;
 use crate::monitor::Rows;
 use rota_proto::Llc;
@@ -19,7 +19,7 @@ const PUBLISH_EVERY: Span = Span::from_millis(1);
 pub(crate) struct View<'a> {
     pub(crate) link: &'a Rether,
     pub(crate) llc: &'a Llc,
-    pub(crate) measured: &'a Measured,
+    pub(crate) measured: &'a DataCounts,
     pub(crate) host: HostFrames,
     pub(crate) own_frames: u64,
     pub(crate) stalls: (u64, Span),

@@ -18,7 +18,7 @@ mod waits;
 mod wire;
 
 pub(crate) use host::HostFrames;
-pub(crate) use measures::Measured;
+pub(crate) use measures::DataCounts;
 
 use crate::NodeSpec;
 use crate::commands::DataEnd;
@@ -151,7 +151,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// Does what the machines want done, within the turn's limits. `at` is a moment shortly before: on the
     /// path of the token each look at the clock counts. Returns when it last asked them.
     fn drain_from(&mut self, at: Instant) -> Result<Instant, Stopped> {
-        let mut begin = self.measures.tick();
+        let mut begin = self.measures.sample();
         let mut at = begin.unwrap_or(at);
         loop {
             if self.work.is_done(self.wire.own_frames, at) {
@@ -160,9 +160,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let bytes = &mut self.wire.transmit_buffer[..];
             let mut frame = FrameBuf { bytes, payloads: &mut self.rings };
             let Some(output) = self.node.poll(at, &mut frame) else { return Ok(at) };
-            let built = self.measures.tick();
+            let built = self.measures.sample();
             self.perform(at, output)?;
-            let done = self.measures.tick();
+            let done = self.measures.sample();
             if let (Some(begin), Output::Transmit { .. }) = (begin, output) {
                 self.measures.on_built(begin, built, done);
             }
@@ -187,10 +187,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Output::Gate { order, .. } => host.order_gate(order, &self.waits)?,
             Output::Slot { channel, at, unit } => self.slot(at, channel, unit),
             Output::Event => self.events(),
-            Output::Rotation { hops, span } => measures.on_rotation(hops, span),
+            Output::Rotation { hops, span } => measures.on_idle_round(hops, span),
             Output::Hold { generation, accepted, passed } => measures.on_hold(generation, accepted, passed),
         }
-        self.measures.end(at);
+        self.measures.end_if_over(at);
         Ok(())
     }
 }

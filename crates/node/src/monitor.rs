@@ -1,6 +1,6 @@
 //! The rows that a monitor reads: this station as it is, the others as they report themselves.
 
-use crate::data::Measured;
+use crate::data::DataCounts;
 use rota_admission::t_nrt;
 use rota_proto::rether::{Mismatched, Rether};
 use rota_proto::{Mismatch, Node, ROTATION_PLACES, Setting};
@@ -36,7 +36,7 @@ impl Rows {
     }
 
     /// Writes the rows: relaxed stores into our own pages, no lock, no system call.
-    pub(crate) fn publish(&mut self, now: Instant, node: &Node, mac: MacAddr, measured: &Measured) {
+    pub(crate) fn publish(&mut self, now: Instant, node: &Node, mac: MacAddr, measured: &DataCounts) {
         self.next_own = now + OWN_EVERY;
         let link = node.link();
         let own_channels = node.own_channels().count();
@@ -94,7 +94,7 @@ impl Rows {
         }
     }
 
-    fn segment(&mut self, now: Instant, node: &Node, measured: &Measured, own: usize) -> SegmentRow {
+    fn segment(&mut self, now: Instant, node: &Node, measured: &DataCounts, own: usize) -> SegmentRow {
         let link = node.link();
         let (settings, tally) = (link.settings(), link.tally());
         let slots = slots(node);

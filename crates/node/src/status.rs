@@ -1,7 +1,7 @@
 //! What the node tells about itself.
 
 use crate::NodeSpec;
-use crate::data::Measured;
+use crate::data::DataCounts;
 use crate::door::Guests;
 use crate::guardian::Guardian;
 use crate::ledger::Ledger;
@@ -107,7 +107,7 @@ pub(crate) struct Snapshot {
     pub(crate) members: Vec<MemberCopy>,
     pub(crate) hops: Histogram<u64>,
     pub(crate) rounds: Histogram<u64>,
-    pub(crate) measured: Measured,
+    pub(crate) measured: DataCounts,
     pub(crate) counters: Vec<(&'static str, u64)>,
     pub(crate) stalls: Vec<StallEvent>,
     pub(crate) llc: LlcInfo,

@@ -76,7 +76,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.control.say(Note::Done { ask });
             }
             Command::Circulate { until } => {
-                self.measures.begin(until);
+                self.measures.measure_hops(until);
                 self.node.keep_awake(at, until);
             }
             Command::Snapshot { ask } => {

@@ -1,7 +1,7 @@
 //! The host's ordinary frames: from the gate to the queue, from the queue to the card. Each that comes in
 //! leaves, waits, or is dropped under a name that says why.
 
-use super::turn::Limits;
+use super::turn::TurnLimits;
 use super::waits::{GATE, Waits};
 use super::{Data, Stopped, system};
 use crate::gate::Egress;
@@ -275,7 +275,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         self.host.pass()?;
         // Frames read now must leave in this turn without a limit: later frames do not pass through the gate.
-        self.work.limits = Limits::NONE;
+        self.work.limits = TurnLimits::NONE;
         for _ in 0..IN_THE_GATE {
             if !self.take_host_frame(now())? {
                 break;

@@ -12,14 +12,14 @@ use rota_proto::Node;
 use rota_units::{Instant, Span};
 use std::io;
 
-/// One hop in so many is taken apart.
+/// The parts of one hop in so many are timed.
 const SPLIT_EVERY: u64 = 16;
 /// The last round of a measurement may end so long after its time.
 const LAST_ROUND: Span = Span::from_millis(200);
 
 /// The counts of the data thread. Parts of a hop are summed only while hops are being measured.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Measured {
+pub(crate) struct DataCounts {
     pub(crate) holds: u64,
     pub(crate) turns: u64,
     pub(crate) no_room: u64,
@@ -41,9 +41,9 @@ pub(crate) struct Measured {
     pub(crate) round: (Span, u16),
 }
 
-impl Measured {
-    /// The counts that continue when hops are measured anew.
-    fn again(&self) -> Self {
+impl DataCounts {
+    /// The same counts, those of hops set to zero: hops are measured anew.
+    fn without_hops(&self) -> Self {
         let zero = Self::default();
         Self {
             turn_longest: zero.turn_longest,
@@ -58,16 +58,16 @@ impl Measured {
     }
 }
 
-/// The counts, and what else is measured.
+/// The counts of the data thread with its histograms, its record of stalls and its log of holds.
 pub(super) struct Measures {
-    pub(super) counts: Measured,
+    pub(super) counts: DataCounts,
     pub(super) stalls: StallLog,
     pub(super) hops: Histogram<u64>,
     pub(super) rounds: Histogram<u64>,
-    /// Hops are measured until then; zero if they are not.
-    until: Instant,
-    /// Frames that came from the device so far, roughly.
-    frames_heard: u64,
+    /// The end of the measurement of hops; zero if none is under way.
+    hops_until: Instant,
+    /// How often the device was asked for a frame.
+    frames_asked: u64,
     hold_log: Option<HoldLog>,
 }
 
@@ -75,40 +75,40 @@ impl Measures {
     pub(super) fn new(spec: &NodeSpec) -> io::Result<Self> {
         let histogram = || Histogram::new_with_bounds(1, 10_000_000_000, 3).expect("the bounds are sound");
         Ok(Self {
-            counts: Measured::default(),
+            counts: DataCounts::default(),
             stalls: StallLog::new(),
             hops: histogram(),
             rounds: histogram(),
-            until: Instant::ZERO,
-            frames_heard: 0,
+            hops_until: Instant::ZERO,
+            frames_asked: 0,
             hold_log: HoldLog::open(spec.hold_log.as_deref())?,
         })
     }
 
-    /// Hops are measured anew until then.
-    pub(super) fn begin(&mut self, until: Instant) {
+    /// Measures hops anew until then.
+    pub(super) fn measure_hops(&mut self, until: Instant) {
         self.hops.reset();
         self.rounds.reset();
-        self.counts = self.counts.again();
-        self.until = until;
+        self.counts = self.counts.without_hops();
+        self.hops_until = until;
     }
 
-    /// Ends a measurement whose time is over.
-    pub(super) fn end(&mut self, at: Instant) {
-        if self.until != Instant::ZERO && at > self.until + LAST_ROUND {
-            self.until = Instant::ZERO;
+    /// Ends the measurement of hops if its time is over.
+    pub(super) fn end_if_over(&mut self, at: Instant) {
+        if self.hops_until != Instant::ZERO && at > self.hops_until + LAST_ROUND {
+            self.hops_until = Instant::ZERO;
         }
     }
 
-    /// The device is asked for another frame.
-    pub(super) fn on_frame(&mut self) {
-        self.frames_heard = self.frames_heard.wrapping_add(1);
+    /// Counts a request to the device for another frame, which chooses the hops that are sampled.
+    pub(super) fn count_frame(&mut self) {
+        self.frames_asked = self.frames_asked.wrapping_add(1);
     }
 
-    /// A moment, while hops are being measured; of few hops only, for reading clocks is part of what it
-    /// costs.
-    pub(super) fn tick(&self) -> Option<Instant> {
-        (self.until > Instant::ZERO && self.frames_heard.is_multiple_of(SPLIT_EVERY)).then(now)
+    /// The time, if the parts of the present hop are measured. Most hops are not sampled, because reading the
+    /// clock adds to their length.
+    pub(super) fn sample(&self) -> Option<Instant> {
+        (self.hops_until > Instant::ZERO && self.frames_asked.is_multiple_of(SPLIT_EVERY)).then(now)
     }
 
     /// A frame that was asked for at `begin` came at `taken`, and the machines had handled it at `handled`.
@@ -125,7 +125,7 @@ impl Measures {
     }
 
     /// The token has made an idle round.
-    pub(super) fn on_rotation(&mut self, hops: u16, span: Span) {
+    pub(super) fn on_idle_round(&mut self, hops: u16, span: Span) {
         self.counts.round = (span, hops);
         let _ = self.hops.record(span.as_nanos() / u64::from(hops.max(1)));
         let _ = self.rounds.record(span.as_nanos());
@@ -139,15 +139,20 @@ impl Measures {
         }
     }
 
-    /// Where the values of all counters come from.
-    pub(super) fn view<'a>(&'a self, node: &'a Node, host: HostFrames, own_frames: u64) -> View<'a> {
+    /// The sources of all counters' values.
+    pub(super) fn counter_sources<'a>(
+        &'a self,
+        node: &'a Node,
+        host: HostFrames,
+        own_frames: u64,
+    ) -> View<'a> {
         let stalls = (self.stalls.total(), self.stalls.longest());
         View { link: node.link(), llc: node.llc(), measured: &self.counts, host, own_frames, stalls }
     }
 
-    /// Tells the machines of what the turn that ends has shown: a timer or a frame that came late, or work
-    /// that took too long. The timers of the ring follow how long this host stands still (decision 017).
-    pub(super) fn announce_stall(&mut self, turned: Instant, node: &mut Node) {
+    /// Reports to the machines a stall that the ending turn has shown: a timer or a frame that came late, or
+    /// work that took too long. The timers of the ring follow this host's stalls (decision 017).
+    pub(super) fn report_stall(&mut self, turned: Instant, node: &mut Node) {
         if let Some(stall) = self.stalls.take() {
             node.stood_still(turned, stall);
         }

@@ -5,7 +5,7 @@
 //! first, and which waits a moment where the work is not for the wire. Another thread unmaps memory.
 
 use super::ease::{Ease, PAUSE};
-use super::measures::Measured;
+use super::measures::DataCounts;
 use super::waits::{COMMANDS, DEVICE, DOORBELL, GATE, LLC, READY_MAX};
 use super::{Data, Stopped, behind, system};
 use crate::commands::Note;
@@ -20,24 +20,26 @@ const TURN_WORK: Span = Span::from_micros(200);
 /// Frames that are sent before the turn goes on: programs may have handed over thousands of frames, and the
 /// token's own, which may have come meanwhile, must not wait for all of them.
 pub(super) const FRAMES_OUT_A_TURN: usize = 64;
-/// A node that leaves goes on for so long.
+/// Time from the decision to leave to the last turn.
 const LEAVE_WAIT: Span = Span::from_millis(150);
 
-/// How much a turn may still send.
+/// The point at which a turn stops sending.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    /// Frames of ours handed to the device by then, of all turns.
-    frames: u64,
+pub(super) struct TurnLimits {
+    /// The value of `Wire::own_frames`, which counts over all turns, at which this turn sends no more.
+    own_frames_max: u64,
+    /// When this turn sends no more.
     until: Instant,
 }
 
-impl Limits {
-    pub(super) const NONE: Self = Self { frames: u64::MAX, until: Instant::FAR };
+impl TurnLimits {
+    pub(super) const NONE: Self = Self { own_frames_max: u64::MAX, until: Instant::FAR };
 }
 
-/// The node ends.
+/// The end of the node, which has begun.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
+    /// When the last turn ends.
     until: Instant,
     /// The interface's MTU, if the node ends because it is another one.
     mtu: Option<u16>,
@@ -52,7 +54,7 @@ impl Leaving {
 
 /// The work of a turn: how much of it there may be, and what is left of it.
 pub(super) struct Work {
-    pub(super) limits: Limits,
+    pub(super) limits: TurnLimits,
     /// The machines have more to send than one turn does.
     pub(super) has_more: bool,
     /// The control thread has sent more commands than one turn takes.
@@ -63,13 +65,13 @@ pub(super) struct Work {
 
 impl Work {
     pub(super) fn new() -> Self {
-        let (limits, ease) = (Limits::NONE, Ease::default());
+        let (limits, ease) = (TurnLimits::NONE, Ease::default());
         Self { limits, has_more: false, has_commands: false, ease, leaving: None }
     }
 
-    /// True if the turn may send no more: so many frames of ours were handed to the device by now.
+    /// True if the turn sends no more: `own_frames` of this node were handed to the device until `at`.
     pub(super) fn is_done(&mut self, own_frames: u64, at: Instant) -> bool {
-        self.has_more = own_frames >= self.limits.frames || at >= self.limits.until;
+        self.has_more = own_frames >= self.limits.own_frames_max || at >= self.limits.until;
         self.has_more
     }
 
@@ -147,8 +149,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     pub(super) fn begin_turn(&mut self, at: Instant) {
-        let frames = self.wire.own_frames + FRAMES_OUT_A_TURN as u64;
-        self.work.limits = Limits { frames, until: at + TURN_WORK };
+        let own_frames_max = self.wire.own_frames + FRAMES_OUT_A_TURN as u64;
+        self.work.limits = TurnLimits { own_frames_max, until: at + TURN_WORK };
         self.work.ease.begin_turn(self.frames_left());
     }
 
@@ -159,7 +161,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         counts.turn_longest = counts.turn_longest.max(turned.since(woke));
         // A turn takes microseconds: one of more than a millisecond was taken off its CPU.
         self.measures.stalls.on_timer(woke, turned);
-        self.measures.announce_stall(turned, &mut self.node);
+        self.measures.report_stall(turned, &mut self.node);
         self.measures.counts.turns += 1;
         self.told.tracer.turn(turned, &self.node, &self.measures.stalls);
         while let Some(event) = self.told.tracer.incident(turned) {
@@ -171,7 +173,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let host = self.host_frames();
             let Self { node, wire, measures, told, .. } = self;
             let (mac, own_frames) = (MacAddr(wire.device.mac()), wire.own_frames);
-            told.published.publish(turned, node, mac, |node| measures.view(node, host, own_frames));
+            told.published
+                .publish(turned, node, mac, |node| measures.counter_sources(node, host, own_frames));
             self.rings.tell_reports(turned, &self.node);
             self.rings.state_left_out(&mut self.node);
             return now();
@@ -211,7 +214,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// Frames of this station and of its host that the card has taken so far.
     pub(super) fn frames_left(&self) -> u64 {
-        let Measured { no_room, send_failed, .. } = self.measures.counts;
+        let DataCounts { no_room, send_failed, .. } = self.measures.counts;
         self.wire.own_frames.saturating_sub(no_room + send_failed) + self.host.left()
     }
 

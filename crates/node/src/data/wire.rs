@@ -1,7 +1,7 @@
 //! The device: frames that come, and frames of this station that leave.
 
 use super::behind::Behind;
-use super::{Data, Stopped, host, measures::Measured};
+use super::{Data, Stopped, host, measures::DataCounts};
 use crate::garbage::Garbage;
 use crate::gate::Egress;
 use crate::trace::Tracer;
@@ -47,7 +47,7 @@ impl<D: FrameDevice> Wire<D> {
         at: Instant,
         len: usize,
         tracer: &mut Tracer,
-        counts: &mut Measured,
+        counts: &mut DataCounts,
     ) -> Result<(), Stopped> {
         self.own_frames += 1;
         let sent = self.device.transmit(&self.transmit_buffer[..len]);
@@ -80,8 +80,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         // Frames without valid content bring only announcements forward; those can wait for the next turn.
         let mut due = None;
         for _ in 0..FRAMES_A_TURN {
-            self.measures.on_frame();
-            let begin = self.measures.tick();
+            self.measures.count_frame();
+            let begin = self.measures.sample();
             let received = match self.wire.device.receive(buffer) {
                 Ok(Some(received)) => received,
                 Ok(None) => {
@@ -104,7 +104,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.measures.stalls.on_dequeue(at, received.dequeued);
             }
             self.wire.behind.read(at, received.dequeued);
-            let taken = self.measures.tick();
+            let taken = self.measures.sample();
             let (verdict, handled) = self.arrived(at, received.dequeued, &buffer[..received.len]);
             if verdict.is_invalid() {
                 self.wire.note_unproven(received.dequeued, &buffer[..received.len], &self.node)?;
@@ -173,7 +173,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let tracer = &mut self.told.tracer;
         let input = Input::Frame { port: PortId(0), at, data: octets };
         let Disposition { verdict, received } = self.node.handle(dequeued, input);
-        let handled = self.measures.tick();
+        let handled = self.measures.sample();
         let fragment = match &received {
             Some(Received::Fragment(fragment)) => Some(fragment),
             _ => None,
