@@ -30,6 +30,17 @@ pub struct Function {
     pub range: std::ops::Range<usize>,
 }
 
+/// A structure with named fields.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Structure {
+    /// Its name.
+    pub name: String,
+    /// The line of the word `struct`, from 1.
+    pub line: usize,
+    /// How many fields it has.
+    pub fields: usize,
+}
+
 impl Source {
     /// Separates code from comments and literals.
     pub fn new(text: &str) -> Self {
@@ -119,6 +130,22 @@ impl Source {
         })
     }
 
+    /// Every structure with named fields, in order.
+    pub fn structures(&self) -> Vec<Structure> {
+        self.words("struct").filter_map(|at| self.structure_at(at)).collect()
+    }
+
+    fn structure_at(&self, at: usize) -> Option<Structure> {
+        let code = self.code.as_bytes();
+        let begin = at + self.code[at..].find(|c: char| c.is_ascii_whitespace())?;
+        let name = begin + self.code[begin..].find(|c: char| !c.is_ascii_whitespace())?;
+        let length = code[name..].iter().position(|c| !is_word(*c))?;
+        let open = body_start(code, name + length)?;
+        let fields = fields(&code[open + 1..matching_end(code, open)?]);
+        let name = self.code[name..name + length].to_owned();
+        Some(Structure { name, line: self.line_at(at), fields })
+    }
+
     /// The attributes and qualifiers that belong to the item at `at`.
     fn head_before(&self, at: usize) -> &str {
         let start = self.code[..at].rfind([';', '{', '}']).map_or(0, |i| i + 1);
@@ -162,6 +189,23 @@ fn matching_end(code: &[u8], open: usize) -> Option<usize> {
         }
     }
     None
+}
+
+/// The fields between the braces of a structure: each has one colon of its own, behind its name.
+fn fields(body: &[u8]) -> usize {
+    let (mut depth, mut fields) = (0usize, 0);
+    for (i, c) in body.iter().enumerate() {
+        match c {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            b':' if depth == 0 => {
+                let is_path = body.get(i + 1) == Some(&b':') || i > 0 && body[i - 1] == b':';
+                fields += usize::from(!is_path);
+            }
+            _ => {}
+        }
+    }
+    fields
 }
 
 /// Whether an octet may stand in an identifier.
@@ -311,6 +355,19 @@ mod tests {
     #[test]
     fn lifetimes_and_raw_identifiers_stay_code() {
         assert_eq!(code("fn f<'a>(x: &'a str, r#type: u8) {}"), "fn f<'a>(x: &'a str, r#type: u8) {}");
+    }
+
+    #[test]
+    fn structures_are_found_with_their_fields() {
+        let source = Source::new(
+            "struct Unit;\nstruct Tuple(u8, std::io::Error);\nstruct One<'a, T: Ord> where T: Copy {\n  \
+             #[serde(default = \"a: b\")]\n    a: &'a [T; 2], // no: field\n    \
+             b: std::vec::Vec<(u8, T)>,\n    \
+             c: fn(at: u8) -> Box<dyn Fn(u8) -> u8>,\n}\nfn f() { let x = S { a: 1 }; }",
+        );
+        let structures = source.structures();
+        let one = |structure: &Structure| (structure.name.clone(), structure.line, structure.fields);
+        assert_eq!(structures.iter().map(one).collect::<Vec<_>>(), [("One".to_owned(), 3, 3)]);
     }
 
     #[test]

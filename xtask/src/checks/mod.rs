@@ -9,6 +9,7 @@ pub mod lengths;
 pub mod purity;
 pub mod requirements;
 pub mod safety;
+pub mod structures;
 
 use crate::tree::{Report, Tree};
 
@@ -19,6 +20,7 @@ pub type Check = fn(&Tree, &mut Report);
 pub const ALL: &[(&str, Check)] = &[
     ("arrows", arrows::check),
     ("lengths", lengths::check),
+    ("structures", structures::check),
     ("safety", safety::check),
     ("purity", purity::check),
     ("requirements", requirements::check),
