@@ -63,6 +63,35 @@ impl Station {
     }
 }
 
+/// What became of the units of a channel, as both its ends count.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Units {
+    /// Units that left.
+    #[serde(rename = "units_sent")]
+    pub sent: u64,
+    /// Units that arrived whole and were read.
+    #[serde(rename = "units_received")]
+    pub received: u64,
+    /// Fragments that arrived.
+    #[serde(rename = "fragments_received")]
+    pub fragments: u64,
+    /// Units behind the bound.
+    pub late: u64,
+    /// Units of which nothing came or was read, as the receiver counts them.
+    #[serde(default)]
+    pub lost: u64,
+    /// Units that came in part, likewise.
+    #[serde(default)]
+    pub incomplete: u64,
+    /// Of the lost and incomplete units: those that the receiving program did not read in time.
+    #[serde(default)]
+    pub unread: u64,
+    /// By how much the latest unit missed its bound; 0 without late units, absent where this station cannot
+    /// know it.
+    #[serde(default)]
+    pub latest_by_ns: Option<u64>,
+}
+
 /// A channel, put together from both its ends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Channel {
@@ -86,27 +115,9 @@ pub struct Channel {
     pub tht_ns: Option<u64>,
     /// What was proven; absent until it is open.
     pub bound_ns: Option<u64>,
-    /// Units that left.
-    pub units_sent: u64,
-    /// Units that arrived whole and were read.
-    pub units_received: u64,
-    /// Fragments that arrived.
-    pub fragments_received: u64,
-    /// Units behind the bound.
-    pub late: u64,
-    /// Units of which nothing came or was read, as the receiver counts them.
-    #[serde(default)]
-    pub lost: u64,
-    /// Units that came in part, likewise.
-    #[serde(default)]
-    pub incomplete: u64,
-    /// Of the lost and incomplete units: those that the receiving program did not read in time.
-    #[serde(default)]
-    pub unread: u64,
-    /// By how much the latest unit missed its bound; 0 without late units, absent where this station cannot
-    /// know it.
-    #[serde(default)]
-    pub latest_by_ns: Option<u64>,
+    /// What became of its units.
+    #[serde(flatten)]
+    pub units: Units,
     /// What arrives: units as packets, bits of payload.
     pub load: Figures,
     /// The longest delay ever; absent where no unit has come or the ends have no common clock.
@@ -241,5 +252,20 @@ impl Picture {
     /// Part of the link that a load takes, in percent.
     pub fn percent(&self, rate_bps: u64) -> f64 {
         if self.link_bps == 0 { 0.0 } else { rate_bps as f64 * 100.0 / self.link_bps as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counts_of_units_stand_beside_the_other_fields_of_a_channel() {
+        let units = Units { sent: 3, received: 2, latest_by_ns: Some(7), ..Units::default() };
+        let channel = Channel { label: 9, units, ..Channel::default() };
+        let json = serde_json::to_value(&channel).unwrap();
+        let of = ["label", "units_sent", "units_received", "latest_by_ns"].map(|key| json[key].as_u64());
+        assert_eq!(of, [9, 3, 2, 7].map(Some));
+        assert_eq!(serde_json::from_value::<Channel>(json).unwrap(), channel);
     }
 }

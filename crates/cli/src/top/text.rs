@@ -101,16 +101,16 @@ pub fn page(picture: &Picture) -> String {
             channel.label,
             channel.from,
             channel.to,
-            channel.units_sent,
-            channel.units_received,
-            channel.late,
+            channel.units.sent,
+            channel.units.received,
+            channel.units.late,
             told(channel.bound_ns),
             told(channel.delay_max_ns),
         );
     }
     let mut faults: Vec<String> =
         picture.faults().map(|fault| format!("{} {}", fault.name, fault.value)).collect();
-    let counts = picture.channels.iter().flat_map(|of| [of.late, of.lost, of.incomplete]);
+    let counts = picture.channels.iter().flat_map(|of| [of.units.late, of.units.lost, of.units.incomplete]);
     let broken = counts.fold(0_u64, u64::saturating_add);
     if broken > 0 {
         faults.push(format!("units_not_as_promised {broken}"));

@@ -1,6 +1,6 @@
 //! Warnings of `rota top`.
 
-use super::picture::{Channel, Picture, Rose, Station, Warning};
+use super::picture::{Channel, Picture, Rose, Station, Units, Warning};
 use super::rates::Rate;
 use super::watch::mac;
 use rota::{ChannelTally, Instant, Monitor, Span, StationRow};
@@ -229,8 +229,7 @@ pub fn of_gone(station: &Station, since: Instant, now: Instant) -> Warning {
 /// One channel.
 pub fn of_channel(channel: &Channel, late: Rose) -> Option<Warning> {
     let who = format!("channel {} from {} to {}", channel.label, channel.from, channel.to);
-    let Channel { units_received: units, late: behind, lost, incomplete, latest_by_ns, unread, .. } =
-        *channel;
+    let Units { received: units, late: behind, lost, incomplete, latest_by_ns, unread, .. } = channel.units;
     let latest_by_ns = latest_by_ns.unwrap_or(0);
     let tally = ChannelTally { units, late: behind, lost, incomplete, latest_by_ns, unread };
     if let Some(broken) = tally.words_of_broken("the bound") {
@@ -314,7 +313,8 @@ mod tests {
             ..Channel::default()
         };
         assert_eq!(of_channel(&channel, Rose::Never).unwrap().kind, "little-slack");
-        let late = Channel { late: 1, units_received: 9, latest_by_ns: Some(2_000_000), ..channel.clone() };
+        let units = Units { late: 1, received: 9, latest_by_ns: Some(2_000_000), ..Units::default() };
+        let late = Channel { units, ..channel.clone() };
         let late = of_channel(&late, Rose::Lately).unwrap();
         assert_eq!(late.kind, "late");
         assert!(late.sentence.ends_with(": of 9 units 1 behind the bound, by at most 2 ms"), "{late:?}");

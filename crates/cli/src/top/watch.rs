@@ -268,17 +268,18 @@ impl Watch {
             if sending || channel.period_ns == 0 {
                 (channel.unit_octets_max, channel.period_ns) = (row.unit_octets_max, row.period_ns);
             }
-            channel.late = channel.late.max(row.late);
-            channel.lost = channel.lost.max(row.lost);
-            channel.incomplete = channel.incomplete.max(row.incomplete);
-            channel.unread = channel.unread.max(row.unread);
-            channel.latest_by_ns = match (channel.late, channel.latest_by_ns.max(behind_bound(row))) {
+            let units = &mut channel.units;
+            units.late = units.late.max(row.late);
+            units.lost = units.lost.max(row.lost);
+            units.incomplete = units.incomplete.max(row.incomplete);
+            units.unread = units.unread.max(row.unread);
+            units.latest_by_ns = match (units.late, units.latest_by_ns.max(behind_bound(row))) {
                 (0, _) => Some(0),
                 (_, by) => by.filter(|by| *by > 0),
             };
             if sending {
                 channel.tht_ns = (row.tht_ns > 0).then_some(row.tht_ns);
-                channel.units_sent = row.units;
+                channel.units.sent = row.units;
             } else {
                 self.receiver(now, channel, row);
             }
@@ -291,7 +292,7 @@ impl Watch {
     fn receiver(&mut self, now: Instant, channel: &mut Channel, row: &ChannelRow) {
         let known = self.channels.entry(row.channel).or_default();
         let one_clock = row.flags & ChannelRow::ONE_CLOCK != 0;
-        (channel.units_received, channel.fragments_received) = (row.units, row.fragments);
+        (channel.units.received, channel.units.fragments) = (row.units, row.fragments);
         known.late.look(now, row.late.saturating_add(row.lost).saturating_add(row.incomplete));
         let bound = (row.bound_ns > 0).then_some(row.bound_ns);
         let slack = |delay: u64| bound.map(|bound| bound.cast_signed().saturating_sub_unsigned(delay));
@@ -465,7 +466,7 @@ mod tests {
             let mut seen = source(2, &[(1, 1), (2, 2), (3, 3)]);
             seen.rows.channels = rows.to_vec();
             let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
-            watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen).channels[0].latest_by_ns
+            watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen).channels[0].units.latest_by_ns
         };
         let row = ChannelRow { channel: 9, label: 4, ..ChannelRow::default() };
         let sender =

@@ -124,7 +124,7 @@ impl Painter<'_> {
         let who = format!("{} {}→{}", channel.label, channel.from, channel.to);
         let load = bar(self.theme, 1, now.rate_bps, most, columns.load);
         let units = if columns.units { format!("{:>6.1} ", now.packets_per_second) } else { String::new() };
-        let late = if channel.late > 0 { self.theme.bad() } else { Style::new() };
+        let late = if channel.units.late > 0 { self.theme.bad() } else { Style::new() };
         let slack = channel.slack_ns.map_or("?".into(), signed_span);
         let style = match channel.slack_ns {
             Some(slack) if slack < 0 => self.theme.bad(),
@@ -144,7 +144,7 @@ impl Painter<'_> {
             Span::raw(format!(" {:>11} ", bits(now.rate_bps))),
             Span::styled(fit(&load, columns.load), colour),
             Span::raw(format!(" {units}")),
-            Span::styled(format!("{:>5}", channel.late), late),
+            Span::styled(format!("{:>5}", channel.units.late), late),
             Span::raw(format!(" {:>8} {longest:>8}", told(channel.bound_ns))),
             Span::styled(format!(" {slack:>8}"), style),
             Span::styled(format!("  {curve}"), self.theme.kind(1)),

@@ -44,7 +44,7 @@ fn troubled() -> Picture {
         more.slack_history_ns = (0..90).map(|step| 20_000_000 / (1 + step % 7) as i64).collect();
         picture.channels.push(more);
     }
-    (picture.channels[0].late, picture.channels[0].slack_ns) = (12, Some(-4_100_000));
+    (picture.channels[0].units.late, picture.channels[0].slack_ns) = (12, Some(-4_100_000));
     picture.should_be_zero[0].value = 4;
     for (level, share) in picture.levels.iter_mut().enumerate() {
         share.load.now.packets_per_second = 400.0 / (level + 1) as f64;
