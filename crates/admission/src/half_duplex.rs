@@ -1,4 +1,4 @@
-//! What a shared half-duplex segment adds to the switch time (`RETHER-4.3-1`, theory.md §5.2).
+//! The time that a shared half-duplex segment adds to the switch (`RETHER-4.3-1`, theory.md §5.2).
 //!
 //! On a switched LAN a switch request waits behind its own port's buffer and its answer behind another's: Q
 //! octets twice. On one shared segment every card's queue may go first, and CSMA/CD may put a frame off

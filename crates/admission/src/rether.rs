@@ -159,7 +159,7 @@ impl SegmentParams {
         }
     }
 
-    /// What the master may broadcast in one cycle: the list, and in some cycles an announcement of its ring.
+    /// The broadcasts of the master in one cycle: the list, and in some cycles an announcement of its ring.
     pub fn master_broadcasts(link: &LinkModel, list_octets: u64) -> Span {
         link.frame_span_up(list_octets) + link.frame_span_up(Self::ANNOUNCE_OCTETS)
     }
@@ -254,7 +254,7 @@ pub struct Request {
     pub pace: Pace,
     /// Whether it needs exactly one visit a period.
     pub periodic: bool,
-    /// Whether a station of the list sends to it: then the token may come to it behind such a frame.
+    /// True if a station of the list sends to it: then the token may come to it behind such a frame.
     pub receives: bool,
 }
 

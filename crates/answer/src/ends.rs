@@ -5,7 +5,7 @@ use nix::sys::signalfd::SignalFd;
 use rota_driver::signals::{ENDS, catch};
 use std::cell::Cell;
 
-/// What asks this program to end, for a loop that prints something before it does.
+/// The signals that ask this program to end, for a loop that prints something before it does.
 pub struct Ends {
     signals: SignalFd,
     came: Cell<bool>,
@@ -22,7 +22,7 @@ impl Ends {
         Ok(Self { signals, came: Cell::new(false) })
     }
 
-    /// Whether one has come.
+    /// True if one has come.
     pub fn came(&self) -> bool {
         if self.signals.read_signal().is_ok_and(|signal| signal.is_some()) {
             self.came.set(true);

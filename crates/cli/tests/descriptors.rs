@@ -30,7 +30,7 @@ fn take_all(of: &OwnedFd, taken: &mut Vec<OwnedFd>) {
     }
 }
 
-/// What the node says to a program that connects; nothing where it says nothing for a while.
+/// The node's answer to a program that connects; nothing where it says nothing for a while.
 fn said_to(raw: &OwnedFd, address: &UnixAddr, patience: TimeVal) -> Option<String> {
     let wait = |time| setsockopt(raw, sockopt::ReceiveTimeout, &time).unwrap();
     wait(patience);

@@ -36,7 +36,7 @@ fn unit(received: Received) -> Unit {
     }
 }
 
-/// What the end of a stream states.
+/// The statement of a stream's end.
 fn ended(received: &Received) -> (Option<u64>, Option<u64>, ChannelTally) {
     match received {
         Received::End(end) => (end.units_sent, end.lost_after, end.tally),

@@ -121,7 +121,7 @@ impl Nodes {
     }
 }
 
-/// What a lab asks of a node's status.
+/// The part of a node's status that a lab reads.
 #[derive(Deserialize)]
 struct Status {
     members: Vec<IgnoredAny>,

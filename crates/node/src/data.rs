@@ -53,14 +53,14 @@ pub(crate) enum Stopped {
     },
 }
 
-/// What others watch.
+/// The state that others watch.
 pub(crate) struct Files {
     pub(crate) published: Published,
     pub(crate) log: Option<TraceFile>,
     pub(crate) wills: Wills,
 }
 
-/// What this node tells of itself to those who watch it, and to the guardian that outlives it.
+/// The state that this node tells to those who watch it, and to the guardian that outlives it.
 struct Told {
     published: Published,
     tracer: Tracer,

@@ -203,11 +203,11 @@ const _: () = assert!(size_of::<Output>() <= 48, "outputs are moved once per fra
 pub struct Disposition {
     /// The verdict on a frame; [`FrameVerdict::Taken`] for an input of another kind.
     pub verdict: FrameVerdict,
-    /// What was in it for a program of this host, to be copied out before the next call.
+    /// Its content for a program of this host, to be copied out before the next call.
     pub received: Option<Received>,
 }
 
-/// What the link found about a frame. Each but the first two has a counter of its own.
+/// The link's verdict on a frame. Each but the first two has a counter of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrameVerdict {

@@ -1,4 +1,4 @@
-//! What the programs at the ends of a stream report, and what a study reads of it.
+//! The reports of the programs at the ends of a stream, as a study reads them.
 
 use crate::stall::Stall;
 use crate::transport::{Arrival, Over, Promise, Refusal};

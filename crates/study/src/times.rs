@@ -54,7 +54,7 @@ impl Record {
         self.answered.is_empty()
     }
 
-    /// What became of all of them.
+    /// The fates of all of them.
     pub fn sum_up(&self) -> Times {
         let at = |quantile| self.answered.value_at_quantile(quantile);
         let [p50_ns, p99_ns, p999_ns] = [0.5, 0.99, 0.999].map(at);

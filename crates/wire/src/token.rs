@@ -43,7 +43,7 @@ impl StationSet {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether the set is empty.
+    /// True if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 4]
     }
@@ -202,7 +202,7 @@ pub struct Token {
     pub trt_ns: u32,
     /// Where in the cycle the token is.
     pub phase: Phase,
-    /// Whether the token rested in the last cycle because no station had data.
+    /// True if the token rested in the last cycle because no station had data.
     pub rested: bool,
     /// An audited token goes to all stations, so that each can measure the holds of others; only this address
     /// takes it. In a list and in a held token the field tells only that the token is audited.

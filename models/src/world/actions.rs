@@ -1,4 +1,4 @@
-//! What may happen next.
+//! The actions that may happen next.
 
 use super::{Action, Delays, Flight, Spec, TICK, World};
 use rota_proto::{ModeName, Node};

@@ -1,4 +1,4 @@
-//! What must hold, whatever happens.
+//! The invariants of every run.
 
 use super::{Budget, MERGE_TRT, Spec, World, settings};
 

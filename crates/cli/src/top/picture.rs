@@ -63,7 +63,7 @@ impl Station {
     }
 }
 
-/// What became of the units of a channel, as both its ends count.
+/// The fates of a channel's units, as both its ends count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Units {
     /// Units that left.
@@ -115,7 +115,7 @@ pub struct Channel {
     pub tht_ns: Option<u64>,
     /// What was proven; absent until it is open.
     pub bound_ns: Option<u64>,
-    /// What became of its units.
+    /// The fates of its units.
     #[serde(flatten)]
     pub units: Units,
     /// What arrives: units as packets, bits of payload.

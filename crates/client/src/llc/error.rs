@@ -33,7 +33,7 @@ pub enum LlcError {
     LargerThanReserved {
         /// Its length.
         octets: usize,
-        /// What was reserved.
+        /// The reserved size.
         octets_max: u32,
     },
     /// Admission did not accept the channel, or there is nobody to take it.
@@ -54,7 +54,7 @@ pub enum LlcError {
     /// The channel was asked for by another socket, whose number its messages would bear.
     #[error("the reservation belongs to socket {0}")]
     OtherSocket(u8),
-    /// What a channel carries is not acknowledged.
+    /// Messages on a channel are not acknowledged.
     #[error("a message on a reserved channel is not acknowledged; send it without, or release the channel")]
     AckOnReserved,
     /// The channel has ended, and what would go on it goes nowhere until it is released.

@@ -1,4 +1,4 @@
-//! What the control thread asks of the machines.
+//! The commands of the control thread to the machines.
 
 use super::rings::Sink;
 use super::{Data, Stopped};

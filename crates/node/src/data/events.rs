@@ -1,4 +1,4 @@
-//! What the machines tell of messages and channels, for programs and for the control thread.
+//! The machines' events about messages and channels, for programs and for the control thread.
 
 use super::Data;
 use crate::commands::{Note, Peer};

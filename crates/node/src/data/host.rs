@@ -76,7 +76,7 @@ struct GateOpening {
     heard: Instant,
 }
 
-/// What became of a look at the gate.
+/// The result of a look at the gate.
 enum Read {
     Nothing,
     /// A frame was dropped.

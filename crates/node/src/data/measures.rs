@@ -1,4 +1,4 @@
-//! What the data thread measures of itself: the counts for monitors, and the times of hops and of stalls.
+//! Measurements of the data thread by itself: the counts for monitors, and the times of hops and of stalls.
 
 use super::HostFrames;
 use crate::NodeSpec;

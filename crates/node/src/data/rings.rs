@@ -1,4 +1,4 @@
-//! What this host's programs have mapped: rings that units and messages are copied from, and rings that they
+//! Memory that this host's programs map: rings that units and messages are copied from, and rings that they
 //! are copied to.
 
 use super::units::Source;

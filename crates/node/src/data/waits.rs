@@ -1,4 +1,4 @@
-//! What the data thread waits for.
+//! The descriptors that the data thread waits for.
 
 use super::{Stopped, system};
 use rota_driver::device::FrameDevice;

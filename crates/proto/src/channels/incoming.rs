@@ -21,7 +21,7 @@ pub(super) struct Incoming {
     /// The parent is ready for its units: the sender may be told.
     pub(super) accepted: bool,
     pub(super) opened: bool,
-    /// Who listened, and does so again when it never opens.
+    /// The listener, which listens again if the channel never opens.
     pub(super) taker: Listener,
     pub(super) since: Instant,
     pub(super) meter: Meter,

@@ -70,7 +70,7 @@ impl Outgoing {
     }
 
     pub(super) fn signal(&self, verb: Verb) -> Signal {
-        // Who is asked to listen makes room for what the channel may grow to.
+        // The listener makes room for the size to which the channel may grow.
         let OpenRequest { unit_octets_max, room_octets, .. } = self.request;
         Signal {
             code: self.cause.code(),

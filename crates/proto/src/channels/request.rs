@@ -4,12 +4,12 @@ use crate::io::{ChannelId, Destination};
 use rota_units::Span;
 use rota_wire::MacAddr;
 
-/// What a program asks for.
+/// A program's request for a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRequest {
-    /// Whom the channel reaches.
+    /// The station that the channel reaches.
     pub to: Destination,
-    /// Whom at the destination, like a port number.
+    /// The service at the destination, like a port number.
     pub service: u16,
     /// The largest unit, octets.
     pub unit_octets_max: u32,
@@ -18,7 +18,7 @@ pub struct OpenRequest {
     /// One unit every so long; a multiple or a whole part of the TRT reserves no more
     /// (see [`rota_admission::Pace`]).
     pub period: Span,
-    /// Whether the sender needs the strict period.
+    /// True if the sender needs the strict period.
     pub periodic: bool,
 }
 
@@ -53,7 +53,7 @@ pub enum OpenError {
         if .asked > .nearest { "longest" } else { "shortest" }, .nearest.as_nanos()
     )]
     Period {
-        /// What was asked for.
+        /// The requested period.
         asked: Span,
         /// The segment's cycle.
         trt: Span,
@@ -88,14 +88,14 @@ pub enum ResizeError {
     /// Larger than the memory of both ends, or nothing.
     #[error("units of {asked} octets do not fit the channel's memory: it was opened with room for {room}")]
     Room {
-        /// What was asked for.
+        /// The requested size.
         asked: u32,
-        /// What it was opened with.
+        /// The room it was opened with.
         room: u32,
     },
 }
 
-/// What a channel was promised.
+/// The promise to a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Contract {
     /// The largest unit, octets.

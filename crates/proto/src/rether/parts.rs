@@ -125,7 +125,7 @@ pub(super) struct Out {
     pub(super) outbox: VecDeque<Pending>,
     pub(super) outputs: VecDeque<Output>,
     pub(super) events: VecDeque<LinkEvent>,
-    /// What was found first about the newest frame.
+    /// The first verdict on the newest frame.
     pub(super) verdict: FrameVerdict,
 }
 

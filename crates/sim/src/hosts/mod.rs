@@ -45,7 +45,7 @@ pub struct Keeps {
     pub tokens: u32,
 }
 
-/// What is wrong with a host.
+/// The faults of a host.
 #[derive(Debug, Default)]
 pub struct Flaws {
     /// How it keeps tokens for longer than its slots.
@@ -58,10 +58,10 @@ pub struct Flaws {
     pub stampless: bool,
 }
 
-/// What the programs behind a process saw.
+/// The observations of the programs behind a process.
 #[derive(Debug, Default)]
 pub struct Programs {
-    /// What happened to its channels, oldest first.
+    /// The events of its channels, oldest first.
     pub events: Vec<ChannelEvent>,
     /// Units received, by channel.
     pub receipts: BTreeMap<ChannelId, Vec<Receipt>>,
@@ -80,7 +80,7 @@ pub(crate) struct Process {
     /// For how long it stood still since it was last told.
     pub(crate) stood: Span,
     pub(crate) inbox: VecDeque<(Instant, Instant, Frame)>,
-    /// Whether an event will come when the processor is free.
+    /// True if an event will come when the processor is free.
     pub(crate) serving: bool,
     /// When the earliest wake-up that is still to come will come.
     pub(crate) alarm: Instant,
@@ -132,9 +132,9 @@ pub struct Host {
     pub profile: HostProfile,
     /// Its own settings, where they are not everybody's: a mistake.
     pub settings: Option<Settings>,
-    /// What is wrong with it.
+    /// Its faults.
     pub flaws: Flaws,
-    /// What its programs saw; it is forgotten with the process.
+    /// The observations of its programs; it is forgotten with the process.
     pub programs: Programs,
     /// Ordinary frames received.
     pub ordinary_received: u64,

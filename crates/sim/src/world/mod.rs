@@ -48,11 +48,11 @@ pub struct World {
     pub windows: Windows,
     /// How long recovery may take.
     pub recovery: Recovery,
-    /// What else was counted.
+    /// The other counts.
     pub counts: Counts,
     /// Every frame of ours that a station has sent, where a test wants to play them again.
     pub tape: Option<Vec<Frame>>,
-    /// Whether time stops with the first rule that is broken: a search for one need not watch the rest.
+    /// True if time stops with the first rule that is broken: a search for one need not watch the rest.
     pub stops_when_broken: bool,
     spec: WorldSpec,
     engine: Engine<Event>,
@@ -114,7 +114,7 @@ impl Chance {
     }
 }
 
-/// What the programs of all hosts send.
+/// The traffic of the programs of all hosts.
 #[derive(Default)]
 struct Traffic {
     sources: Vec<Source>,

@@ -1,4 +1,4 @@
-//! What a world is made of.
+//! The specification of a world.
 
 use super::Wills;
 use crate::hosts::HostProfile;
@@ -8,7 +8,7 @@ use rota_admission::shared_buffer;
 use rota_proto::Settings;
 use rota_units::{BitRate, Octets, Span};
 
-/// What joins the stations.
+/// The medium that joins the stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topology {
     /// A full-duplex learning switch.
@@ -22,7 +22,7 @@ pub enum Topology {
     CsmaCd {
         /// From any station to any other.
         propagation: Span,
-        /// Whether the winner of a collision tends to win the next.
+        /// True if the winner of a collision tends to win the next.
         capture: Capture,
     },
 }
@@ -43,20 +43,20 @@ pub enum Plant {
     OneLevel,
 }
 
-/// What a world is made of.
+/// The specification of a world.
 #[derive(Clone, Debug)]
 pub struct WorldSpec {
     /// How many stations.
     pub stations: usize,
     /// Settings of all of them.
     pub settings: Settings,
-    /// What joins them.
+    /// The medium that joins them.
     pub topology: Topology,
-    /// What a card's queue holds.
+    /// The capacity of a card's queue.
     pub card_queue: Octets,
     /// From the wire to the process.
     pub latency: Span,
-    /// What a processor costs.
+    /// The costs of a processor.
     pub profile: HostProfile,
     /// How much a clock may be off at most, either way, in parts per million.
     pub drift_ppm: u32,
@@ -104,7 +104,7 @@ impl WorldSpec {
 
     /// From one end of a laboratory's cable to the other.
     pub const CABLE: Span = Span::from_micros(5);
-    /// What a card of that time holds, some ten full frames.
+    /// The capacity of a card of that time, some ten full frames.
     pub const CARD_OF_ITS_TIME: Octets = Octets::new(16_000);
 
     /// The medium that joins the stations.

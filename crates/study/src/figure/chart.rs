@@ -8,7 +8,7 @@ use std::fmt::Write;
 pub struct Figure {
     /// Its name on the command line and of its files.
     pub key: &'static str,
-    /// What it shows.
+    /// Its content.
     pub title: String,
     /// With which machine and load.
     pub subtitle: String,

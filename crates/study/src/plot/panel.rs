@@ -16,7 +16,7 @@ pub struct Panel {
     pub x: Axis,
     /// Up.
     pub y: Axis,
-    /// What is drawn.
+    /// The drawing.
     pub series: Vec<Series>,
     /// Numbers that the paper printed.
     pub printed: Vec<Printed>,
@@ -80,7 +80,7 @@ pub struct Limit {
     pub at: f64,
     /// Its words.
     pub words: String,
-    /// Whether its words stand at the right end.
+    /// True if its words stand at the right end.
     pub right: bool,
 }
 
@@ -91,7 +91,7 @@ pub struct Printed {
     pub at: (f64, f64),
     /// Its words.
     pub words: String,
-    /// Whether its words stand to the left of it.
+    /// True if its words stand to the left of it.
     pub left: bool,
 }
 
