@@ -282,6 +282,28 @@ fn the_promised_acknowledgement_waits_behind_no_frame_that_makes_it_late() {
     assert_eq!(rig.sent[0].header.kind, Kind::TokenAck);
 }
 
+/// As the test before this one, of the frames of a unit.
+#[test]
+fn the_promised_acknowledgement_waits_behind_no_fragment_that_makes_it_late() {
+    let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+    let (mut rig, channel) = Rig::with(settings).settle().into_master(6_250, true);
+    // Another station is first now; this one's slot is open already.
+    let own = rig.last_token().slots.as_slice()[0];
+    let token = rig.token(Phase::RealTime, &[(1, 1, true), (ME, own.tht_ns / 1_000, true)]);
+    let token = Token { position: 1, residual_ns: TRT.as_nanos() as u32 - 1_000, cycle: 90, ..token };
+    rig.run(ms(50));
+    rig.unit(channel, 0, 6_250);
+    rig.clear();
+    rig.hear_token(1, 40, &token);
+    rig.run(ms(20));
+    let kinds: Vec<Kind> = rig.sent.iter().map(|sent| sent.header.kind).collect();
+    let ack = kinds.iter().position(|kind| *kind == Kind::TokenAck).expect("it was promised");
+    let before = kinds[..ack].iter().filter(|kind| **kind == Kind::Data).count();
+    let frame = rig.settings.link.frame_span_max();
+    let by = rig.settings.hop_timeout.div_down(4);
+    assert!(frame * before as u64 <= by, "{kinds:?} {by} {frame}");
+}
+
 // ---- ordinary traffic ---------------------------------------------------------------------------------
 
 #[test]
