@@ -4,6 +4,7 @@ mod budget;
 mod ease;
 mod host;
 mod sinks;
+mod turns;
 
 use super::commands::{COMMANDS_A_TURN, listen, meant, open};
 use super::turn::{FRAMES_OUT_A_TURN, Leaving};

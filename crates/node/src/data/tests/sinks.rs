@@ -164,6 +164,73 @@ fn the_units_of_a_program_that_dies_are_stated_to_the_receiver() {
     assert_eq!(told, rota_proto::Stated { units: 3, left_out: 3, unsent: 0 });
 }
 
+/// The end that its program asks for tells of them too, as the end of the program does.
+#[test]
+fn the_units_of_a_channel_that_its_program_closes_are_stated_to_the_receiver() {
+    let mut lan = Lan::new();
+    let (there, here) = lan.comes();
+    lan.attach(here);
+    lan.until("it opens", |lan| lan.sender.took(opened));
+    let (mut program, memory) = source(SHORT);
+    lan.sender.control.say(Command::AttachSource { channel: there, memory });
+    program.ring.leave_out(3);
+    lan.sender.control.say(Command::Close { channel: there });
+    let stated = |event: &ChannelEvent| match event {
+        ChannelEvent::Closed { stated, .. } => *stated,
+        _ => None,
+    };
+    let told = lan.until("it ends", |lan| lan.receiver.took(stated));
+    assert_eq!(told, rota_proto::Stated { units: 3, left_out: 3, unsent: 0 });
+}
+
+#[test]
+fn a_program_that_reads_nothing_has_its_unread_units_counted_as_they_come() {
+    let mut lan = Lan::new();
+    let (there, here) = lan.comes();
+    lan.attach(here);
+    lan.until("it opens", |lan| lan.sender.took(opened));
+    let (program, memory) = source(SHORT);
+    lan.sender.control.say(Command::AttachSource { channel: there, memory });
+    let program = std::cell::RefCell::new(program);
+    lan.until("units are not read", |lan| {
+        let _ = program.borrow_mut().ring.try_write(b"one", now());
+        (lan.receiver.data.rings.sinks[0].unread.units() > 0).then_some(())
+    });
+}
+
+/// A turn in which nothing came wakes nobody.
+#[test]
+fn a_receiver_is_woken_once_for_what_came() {
+    let mut lan = Lan::new();
+    let (_, here) = lan.comes();
+    let memory = NodeSink::create(SHAPE).expect("memory");
+    let files = memory.descriptors().iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
+    let program = rota_shm::open_sink(files).expect("the client's side");
+    let (ring, board) = memory.into_parts();
+    let memory = SinkMemory { ring, board, _charge: None };
+    lan.receiver.control.say(Command::AttachSink { channel: here, memory });
+    lan.receiver.turn();
+    let Data { rings, node, .. } = &mut lan.receiver.data;
+    let delivery = rota_proto::Delivery {
+        channel: here,
+        offset: 0,
+        octets: 3,
+        descriptor: rota_proto::UnitDescriptor {
+            number: 0,
+            unit_octets: 3,
+            fragment: 0,
+            fragment_offset: 0,
+            last: true,
+            schedule_ns: 0,
+            arrived: None,
+            left_out: 0,
+        },
+    };
+    assert_eq!(rings.deliver(&delivery, b"one", now()), Some(0));
+    (0..3).for_each(|_| rings.wake_receivers(node));
+    assert_eq!(program.board.counter(rota_shm::ChannelCounter::Wakes), 1);
+}
+
 #[test]
 fn memory_that_comes_when_its_channel_has_ended_is_not_kept() {
     let mut lan = Lan::new();

@@ -1,0 +1,83 @@
+//! What a turn leaves for the next one, and what the data thread measures of itself.
+
+use super::*;
+use rota_proto::GateOrder;
+
+const HOPS: Span = Span::from_millis(10);
+
+#[test]
+fn a_node_that_is_told_to_stop_still_says_that_its_mtu_has_changed() {
+    let (mut data, _control) = alone();
+    let long_ago = now().minus(Span::from_millis(1_000));
+    data.work.leave(long_ago, Some(9_000));
+    data.work.leave(long_ago, None);
+    assert!(matches!(data.turns(), Err(Stopped::Mtu { was: 1_500, is: 9_000 })));
+}
+
+#[test]
+fn a_turn_ends_after_so_many_frames_and_after_so_much_time() {
+    let (mut data, _control) = alone();
+    let (at, frames) = (now(), data.wire.own_frames);
+    let most = frames + FRAMES_OUT_A_TURN as u64;
+    data.begin_turn(at);
+    assert!(!data.work.is_done(most - 1, at));
+    assert!(data.work.is_done(most, at));
+    assert!(data.work.is_done(frames, at + Span::from_micros(200)));
+}
+
+#[test]
+fn while_the_gate_is_to_open_it_is_looked_at_soon_and_the_turn_that_opens_it_has_its_limits() {
+    let (mut data, _control) = alone();
+    assert_eq!(data.host.due(), Instant::FAR);
+    data.host.diverted = true;
+    assert!(data.host.order_gate(GateOrder::Pass, &data.waits).is_ok());
+    assert!(data.host.due() < now() + Span::from_millis(1));
+    let give_up = now() + Span::from_millis(15_000);
+    while data.host.diverted {
+        assert!(data.open_gate().is_ok() && now() < give_up);
+    }
+    assert_eq!(data.host.due(), Instant::FAR);
+    assert!(data.work.is_done(data.wire.own_frames + FRAMES_OUT_A_TURN as u64, now()));
+}
+
+#[test]
+fn each_doorbell_has_a_name_of_its_own() {
+    let (mut data, _control) = alone();
+    let (_first, memory) = source(SHORT);
+    data.attach(now(), ChannelId(5), memory);
+    let (_second, memory) = source(SHORT);
+    data.attach(now(), ChannelId(6), memory);
+    let sources = &data.rings.sources;
+    assert_ne!(sources[0].token, sources[1].token);
+}
+
+#[test]
+fn hops_that_are_measured_anew_are_summed_from_nothing() {
+    let (mut data, _control) = alone();
+    let measures = &mut data.measures;
+    let at = now();
+    measures.begin(at + HOPS);
+    assert!(measures.tick().is_some(), "the clock is read while hops are measured");
+    measures.on_handled(at, Some(at + HOPS), Some(at + HOPS * 2));
+    measures.on_built(at, Some(at + HOPS), Some(at + HOPS * 2));
+    measures.on_rotation(4, HOPS);
+    measures.on_hold(1, at, at);
+    measures.begin(at + HOPS);
+    let counts = measures.counts;
+    let parts = [counts.receive_ns, counts.handle_ns, counts.build_ns, counts.transmit_ns];
+    assert_eq!((counts.hops_split, parts, counts.round), (0, [0; 4], (Span::ZERO, 0)));
+    assert_eq!((measures.hops.len(), measures.rounds.len(), counts.holds), (0, 0, 1));
+}
+
+/// The last round of a measurement begins in its time and ends a little later.
+#[test]
+fn hops_are_measured_until_the_last_round_is_over() {
+    let (mut data, _control) = alone();
+    let measures = &mut data.measures;
+    let until = now() + HOPS;
+    measures.begin(until);
+    measures.end(until + Span::from_millis(200));
+    assert!(measures.tick().is_some());
+    measures.end(until + Span::from_millis(201));
+    assert!(measures.tick().is_none());
+}
