@@ -480,3 +480,40 @@ pub struct StatusInfo {
     #[serde(default)]
     pub extra: serde_json::Value,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sender's node does not know how many units came.
+    #[test]
+    fn each_end_counts_its_own_units_and_not_those_of_the_other() {
+        let contract = ContractInfo {
+            unit_octets_max: 100,
+            period_ns: 1,
+            bound_ns: 1,
+            slot_offset_ns: 0,
+            tht_ns: 1,
+            cycle_ns: 1,
+            buffers: 1,
+            reserved_units: 1,
+            reserved_cycles: 1,
+            extra_ppm: 0,
+        };
+        let of = |sending| ChannelInfo {
+            channel: 1,
+            label: 1,
+            name: None,
+            sending,
+            peer_station: 1,
+            peer_name: "n1".to_owned(),
+            service: 1,
+            state: "open".to_owned(),
+            contract: contract.clone(),
+            units: 7,
+            tally: TallyInfo::default(),
+        };
+        assert_eq!((of(true).sent(), of(true).came()), (Some(7), None));
+        assert_eq!((of(false).sent(), of(false).came()), (None, Some(7)));
+    }
+}
