@@ -17,6 +17,8 @@ mod right;
 mod settling;
 mod slots;
 mod stamps;
+#[cfg(test)]
+mod tests;
 mod visits;
 mod waste;
 mod windows;

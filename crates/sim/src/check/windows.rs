@@ -252,4 +252,146 @@ mod tests {
         assert_eq!(windows.burden_of(at(21), at(30)), Span::from_millis(3));
         assert!(!windows.cover(at(17)) && windows.total(at(100)) == Span::ZERO);
     }
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn ms(n: u64) -> Span {
+        Span::from_millis(n)
+    }
+
+    #[test]
+    fn a_window_excuses_what_meets_its_first_or_last_instant() {
+        let mut windows = Windows::default();
+        windows.open(at(10), ms(10), Scope::All);
+        windows.open(at(40), ms(10), Scope::All);
+        windows.open(at(70), ms(10), Scope::Pair(1, 2));
+        let table = [
+            (0, 9, false),
+            (0, 10, true),
+            (12, 13, true),
+            (20, 30, true),
+            (21, 39, false),
+            (21, 40, true),
+            (50, 60, true),
+            (51, 60, false),
+            (60, 69, false),
+            (60, 70, true),
+            (80, 99, true),
+            (81, 99, false),
+        ];
+        for (begin, end, excused) in table {
+            assert_eq!(windows.excuse(at(begin), at(end), 1, 2), excused, "{begin} to {end}");
+            let for_all = excused && end < 70 && begin <= 50;
+            assert_eq!(windows.excuse(at(begin), at(end), 2, 1), for_all, "{begin} to {end}");
+            assert_eq!(windows.excuse(at(begin), at(end), 1, 1), for_all, "{begin} to {end}");
+        }
+        assert_eq!([10, 20, 21, 75].map(|now| windows.cover(at(now))), [true, true, false, false]);
+        assert_eq!([5, 15, 30, 45, 99].map(|now| windows.total(at(now))), [0, 5, 10, 15, 20].map(ms));
+    }
+
+    /// The second of two faults, the third and so on: when the window ends.
+    #[test]
+    fn faults_in_one_window_take_twice_the_longer() {
+        let ends = |faults: &[(u64, u64)]| {
+            let mut windows = Windows::default();
+            faults.iter().for_each(|(begin, span)| windows.open(at(*begin), ms(*span), Scope::All));
+            (windows.all.len(), windows.all.last().map(|window| window.1.as_nanos() / 1_000_000))
+        };
+        assert_eq!(ends(&[(10, 10), (20, 4)]), (1, Some(40)), "at its last instant");
+        assert_eq!(ends(&[(10, 10), (21, 4)]), (2, Some(25)), "behind it");
+        assert_eq!(ends(&[(10, 4), (12, 10)]), (1, Some(32)), "the second is the longer");
+        assert_eq!(ends(&[(10, 10), (12, 1), (13, 3)]), (1, Some(33)), "the longest of all so far");
+        assert_eq!(ends(&[(10, 10), (12, 12), (13, 3), (14, 0)]), (1, Some(38)), "13 and 14 + 2 x 12");
+        assert_eq!(ends(&[(10, 100), (120, 1), (121, 1)]), (2, Some(123)), "a new window knows no older");
+        assert_eq!(ends(&[(10, 30), (10, 1), (11, 0)]), (1, Some(71)), "no end comes nearer");
+    }
+
+    #[test]
+    fn what_goes_on_doubles_nothing_and_a_closed_world_excuses_nothing() {
+        let mut windows = Windows::default();
+        windows.go_on(at(10), ms(5));
+        windows.go_on(at(15), ms(5));
+        windows.go_on(at(16), ms(1));
+        assert!(windows.cover(at(20)) && !windows.cover(at(21)));
+        windows.go_on(at(21), ms(5));
+        assert_eq!((windows.all.len(), windows.total(at(99))), (2, ms(15)));
+        let mut closed = Windows::new(true);
+        closed.go_on(at(10), ms(5));
+        closed.open(at(10), ms(5), Scope::All);
+        closed.open(at(10), ms(5), Scope::Pair(0, 1));
+        closed.flooded.sent(at(10), 0, &[3, 0, 0, 0, 0, 0, 0], Some(rota_wire::Kind::Data));
+        assert!(!closed.excuse(at(0), at(99), 0, 1));
+        assert_eq!((closed.total(at(99)), closed.flooded_between(at(0), at(99))), (Span::ZERO, 0));
+    }
+
+    /// Only the newest 256 pairs are looked at.
+    #[test]
+    fn a_pair_is_excused_by_its_own_windows_of_late() {
+        let mut windows = Windows::default();
+        windows.open(at(10), ms(1), Scope::Pair(0, 1));
+        (0..255).for_each(|_| windows.open(at(20), ms(1), Scope::Pair(5, 6)));
+        assert!(windows.excuse(at(10), at(10), 0, 1));
+        windows.open(at(20), ms(1), Scope::Pair(5, 6));
+        assert!(!windows.excuse(at(10), at(10), 0, 1));
+    }
+
+    #[test]
+    fn a_flooded_slot_counts_from_the_first_instant_of_a_span_and_not_at_its_last() {
+        let mut windows = Windows::default();
+        for now in [20, 25] {
+            windows.flooded.sent(at(now), 0, &[3, 0, 0, 0, 0, now as u8, 0], Some(rota_wire::Kind::Data));
+        }
+        let table =
+            [(15, 20, 0), (15, 21, 1), (20, 25, 1), (20, 26, 2), (21, 99, 1), (25, 25, 0), (26, 99, 0)];
+        for (begin, end, count) in table {
+            assert_eq!(windows.flooded_between(at(begin), at(end)), count, "{begin} to {end}");
+        }
+    }
+
+    #[test]
+    fn a_burden_meets_what_touches_it_at_either_end() {
+        let mut windows = Windows::default();
+        windows.burden(at(10), ms(10), ms(2));
+        let table = [(0, 9, 0), (0, 10, 2), (20, 30, 2), (21, 30, 0)];
+        for (begin, end, burden) in table {
+            assert_eq!(windows.burden_of(at(begin), at(end)), ms(burden), "{begin} to {end}");
+        }
+    }
+
+    /// Ten megabits a second, five stations, the product's timers: hops are tried again after 5, 10, 20, 40
+    /// and 80 ms, and a silence of 500 ms is a death.
+    #[test]
+    fn each_bound_of_a_recovery_is_made_of_its_own_timers() {
+        let mut settings =
+            Settings::ethernet(rota_units::BitRate::from_mbit(10), rota_units::Octets::new(150_000));
+        let d = settings.delay_max;
+        for half_duplex in [false, true] {
+            settings.half_duplex = half_duplex;
+            let recovery = Recovery::new(&settings, 5);
+            let (timers, trt) = (settings.timers(5), settings.trt);
+            let collides = if half_duplex { trt * 2 } else { Span::ZERO };
+            let hop = settings.hop_timeout;
+            let lost = [1, 2, 4, 8, 16, 16, 16, 16, 16].map(|times| hop * times + d + collides);
+            assert_eq!([1, 2, 3, 4, 5, 6, 7, 8, 9].map(|nth| recovery.token_loss(nth)), lost);
+            // Ten tries take 555 ms together, nine take 475.
+            let crash = |dead| timers.after_silent_crash(dead, true) + collides;
+            assert_eq!((recovery.token_loss(10), recovery.token_loss(0)), (crash(0), hop + d + collides));
+            assert_eq!((recovery.shortest(), recovery.hop()), (crash(0), d + collides));
+            assert_eq!([0, 1, 4].map(|dead| recovery.crash(dead)), [0, 1, 4].map(crash));
+            assert_eq!(recovery.merge(5), crash(5) + trt);
+            assert_eq!(recovery.slot(), trt * 2);
+            assert_eq!(recovery.round(3), timers.claim() + timers.drain(3, true));
+            assert_eq!(recovery.will(), timers.after_will(0) + d + collides + WILL_LASTS + collides);
+            assert_eq!(recovery.lost_switch_back(), timers.after_lost_switch_back() + collides);
+            assert_eq!(recovery.meeting(), timers.after_merge() + collides);
+            assert_eq!(recovery.meeting_of_strangers(), timers.after_merge_of_strangers() + collides * 5);
+            let switch = settings.switch_timeout(255) * (u64::from(settings.switch_tries) + 1);
+            assert_eq!(recovery.switch_crash(2), switch + crash(2));
+            let settled = trt * 33 + crash(5) * 2;
+            let joined = settled + switch + settings.join_interval * 60;
+            assert_eq!((recovery.settled(5, false), recovery.settled(5, true)), (settled, joined));
+        }
+    }
 }

@@ -207,6 +207,12 @@ impl World {
         &self.traffic.flows
     }
 
+    /// The channels, for a test that promises them something else.
+    #[cfg(test)]
+    pub(crate) fn flows_mut(&mut self) -> &mut Vec<Flow> {
+        &mut self.traffic.flows
+    }
+
     /// Closes a channel in good order.
     pub fn close_flow(&mut self, flow: usize) {
         let (from, channel) = (self.traffic.flows[flow].from, self.traffic.flows[flow].channel);
