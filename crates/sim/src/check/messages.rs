@@ -125,3 +125,42 @@ impl Checker for HighestFirst {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames that leave while messages of level 7 wait: its level, whether a message begins with it, and
+    /// whether that is one too many.
+    fn leave(waiting: &mut Waiting, frames: &[(u8, bool, bool)]) {
+        for (at, (level, begins, broken)) in frames.iter().enumerate() {
+            assert_eq!(waiting.passed_by(*level, *begins), *broken, "{at} of {frames:?}");
+        }
+    }
+
+    #[test]
+    fn one_lower_frame_may_go_before_and_no_second() {
+        let mut waiting = Waiting::default();
+        leave(&mut waiting, &[(0, true, false), (6, true, false), (3, false, false)]);
+        waiting.one_more();
+        leave(&mut waiting, &[(6, true, false), (0, true, true)]);
+        leave(&mut waiting, &[(0, true, false), (0, true, false)]);
+        waiting.one_more();
+        leave(&mut waiting, &[(0, true, false), (7, true, false), (0, true, false), (0, true, false)]);
+    }
+
+    /// What goes on of one that has begun is no lower frame, and no turn of the next.
+    #[test]
+    fn each_message_that_leaves_gives_the_next_one_a_lower_frame_of_its_own() {
+        let mut waiting = Waiting::default();
+        waiting.one_more();
+        waiting.one_more();
+        leave(&mut waiting, &[(2, true, false), (7, true, false), (7, false, false), (2, true, false)]);
+        leave(&mut waiting, &[(7, false, false), (2, false, true)]);
+        waiting.one_more();
+        leave(&mut waiting, &[(2, true, false)]);
+        // Another that comes to wait changes nothing for the first.
+        waiting.one_more();
+        leave(&mut waiting, &[(2, true, true)]);
+    }
+}

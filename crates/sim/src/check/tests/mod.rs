@@ -1,9 +1,14 @@
 //! Checkers at their limits: each is shown events that a test made, just allowed and just forbidden. A
 //! checker that is laxer or stricter by a nanosecond, a frame or a unit fails here.
 
+mod bounds;
 mod cycles;
 mod deliveries;
 mod gaps;
+mod recoveries;
+mod settled;
+mod slots;
+mod tokens;
 
 use super::*;
 use crate::world::{FlowState, World, WorldSpec};
@@ -85,7 +90,7 @@ impl Bench {
 
     /// The list of this ring, with other slots.
     fn list(&self, cycle: u32, slots: &[(u16, Span, bool)]) -> Token {
-        let mut list = self.node(0).link().list().expect("a ring").clone();
+        let mut list = *self.node(0).link().list().expect("a ring");
         list.slots.retain(|_| false);
         for (station, tht, periodic) in slots.iter().copied() {
             let tht_ns = tht.as_nanos() as u32;
