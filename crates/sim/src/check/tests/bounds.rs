@@ -39,6 +39,13 @@ impl Waits {
         ring.worst_gap().expect("it is visited") + self.woken()
     }
 
+    /// A burden so large that `more` beside it makes the bound longer: it grows by whole cycles.
+    fn brim(&self, more: Span) -> Span {
+        let mut burdens = (0..).map(|tenth| Span::from_micros(100 * tenth));
+        let is_brim = |burden: &Span| self.bound(*burden + more) > self.bound(*burden);
+        burdens.find(is_brim).expect("a bound that grows")
+    }
+
     /// Two cycles, until a resting ring is woken.
     fn woken(&self) -> Span {
         let params = rota_admission::SegmentParams { stations: 5, ..self.bench.settings.params(5) };
@@ -84,13 +91,11 @@ fn l2_flooded_slots_and_babblers_take_time_as_if_they_had_reserved_it() {
     for (slot, count) in [(start.minus(trt), 3), (start.minus(trt + NS), 0), (start.minus(NS), 3)] {
         let mut waits = Waits::new();
         waits.bench.flood(slot);
-        let most = waits.bound(frame * count);
+        let burden = waits.brim(frame * 3);
+        waits.bench.windows.burden(start, Span::ZERO, burden);
+        let most = waits.bound(burden + frame * count);
         waits.has_most(most);
     }
-    let mut waits = Waits::new();
-    waits.bench.windows.burden(start, Span::ZERO, ms(1));
-    let most = waits.bound(ms(1));
-    waits.has_most(most);
     let mut waits = Waits::new();
     waits.bench.windows.burden(start, Span::ZERO, trt);
     assert_eq!((waits.look(Span::ZERO), waits.look(ms(9_000))), (none(), none()), "no room for a frame");
@@ -99,10 +104,12 @@ fn l2_flooded_slots_and_babblers_take_time_as_if_they_had_reserved_it() {
 #[test]
 fn l2_the_longest_bound_of_a_wait_holds() {
     let mut waits = Waits::new();
-    let most = waits.bound(ms(1));
+    let burden = waits.brim(ms(2)) + ms(2);
+    let most = waits.bound(burden);
+    assert!(most > waits.bound(Span::ZERO));
     assert_eq!(waits.look(Span::ZERO), none());
     let (start, trt) = (waits.start, waits.bench.settings.trt);
-    waits.bench.windows.burden(start, Span::ZERO, ms(1));
+    waits.bench.windows.burden(start, Span::ZERO, burden);
     assert_eq!(waits.look(trt), none());
     waits.bench.windows = Windows::default();
     assert_eq!(waits.look(most), none());
