@@ -245,4 +245,16 @@ mod tests {
         }
         assert_eq!(pacer.due(), at(1_018), "six milliseconds earlier");
     }
+
+    /// A stalled report that follows a jump is as much a stranger as any other.
+    #[test]
+    fn a_jump_begins_the_count_of_strangers_anew() {
+        let mut pacer = Pacer::locked(PERIOD, at(1_000), at(1_003));
+        (0..4).for_each(|cycle| pacer.observe_slot(at(1_096 - 6 + 32 * cycle)));
+        assert_eq!(pacer.due(), at(1_018));
+        (0..3).for_each(|cycle| pacer.observe_slot(at(1_224 + 32 * cycle)));
+        assert_eq!(pacer.due(), at(1_018));
+        pacer.observe_slot(at(1_320));
+        assert_eq!(pacer.due(), at(1_024));
+    }
 }

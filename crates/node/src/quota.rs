@@ -48,3 +48,20 @@ fn limit(had: usize, most: usize, what: &str, option: &str) -> Result<(), String
          start 'rota node' with a larger {option}"
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_has_as_many_as_the_limit_says_and_no_more() {
+        let quota = Quota { channels: 2, connections: 3, ..Quota::default() };
+        assert_eq!([0, 1, 2, 3].map(|had| quota.one_more_channel(had).is_ok()), [true, true, false, false]);
+        assert_eq!(
+            [1, 2, 3, 4].map(|had| quota.one_more_connection(had).is_ok()),
+            [true, true, false, false]
+        );
+        assert!(quota.one_more_channel(2).is_err_and(|why| why.contains("--user-channels")));
+        assert!(quota.one_more_connection(3).is_err_and(|why| why.contains("--user-connections")));
+    }
+}

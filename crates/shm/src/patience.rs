@@ -77,6 +77,7 @@ mod tests {
         assert!(after(patience, [100; 3]));
         patience.found();
         assert!(after(patience, [20; 100]));
+        assert!(after(patience, [500]), "still short");
         assert!(!after(patience, [501]));
     }
 

@@ -93,4 +93,12 @@ mod tests {
             way.delay(at(0), schedule, false);
         }
     }
+
+    #[test]
+    fn a_quicker_unit_takes_the_place_of_the_quickest_so_far() {
+        let mut way = OneWay::default();
+        assert_eq!(way.delay(at(110), 0, false), 0);
+        assert_eq!(way.delay(at(1_010), 1_000, false), 0);
+        assert_eq!(way.delay(at(2_110), 2_000, false), 100);
+    }
 }
