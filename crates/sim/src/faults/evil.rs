@@ -9,7 +9,7 @@ use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, Claim, Generation, Key, Kind, LinkHeader, MacAddr, ModeNotice, PayloadKind, Switch, emit_frame,
 };
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 /// Old frames that are remembered.
 const MEMORY: usize = 512;
@@ -42,14 +42,14 @@ pub struct Evil {
     seen: VecDeque<(usize, Frame)>,
     /// All that was forged: with the same bit flipped once more it would be a sound frame again. A host that
     /// was paused takes its queue long afterwards.
-    forged: HashSet<Frame>,
+    forged: BTreeSet<Frame>,
     seq: u64,
 }
 
 impl Evil {
     /// Somebody who has seen nothing yet.
     pub fn new(random: Stream) -> Self {
-        Self { random, seen: VecDeque::with_capacity(MEMORY), forged: HashSet::new(), seq: 1 << 40 }
+        Self { random, seen: VecDeque::with_capacity(MEMORY), forged: BTreeSet::new(), seq: 1 << 40 }
     }
 
     /// A frame that can be played again later; one in some is remembered, so that old ones stay.
