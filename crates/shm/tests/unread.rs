@@ -13,6 +13,11 @@ fn channel(slots: u32) -> (RxWriter, ClientSink) {
     (node.into_parts().0, client)
 }
 
+/// Units that come behind their bound, if they come whole.
+fn is_late(number: u64) -> bool {
+    number % 3 == 1
+}
+
 /// A unit of so many octets; the fragments named in the bits of `lost` do not come. True if it came whole,
 /// false if something of it came.
 fn push(ring: &mut RxWriter, number: u64, octets: usize, lost: u16) -> Option<bool> {
@@ -29,6 +34,7 @@ fn push(ring: &mut RxWriter, number: u64, octets: usize, lost: u16) -> Option<bo
             last: fragment + 1 == all,
             unit_octets: octets as u32,
             offset: (fragment * FRAGMENT) as u32,
+            late: came == all && is_late(number),
             ..UnitDescriptor::default()
         };
         assert!(ring.push(&descriptor, piece));
@@ -47,10 +53,10 @@ fn a_program_that_stands_still_misses_what_the_node_says() {
     assert_eq!(push_all(0, 2), Unread::default());
     assert_eq!(client.ring.next_unit(&mut into).unwrap().unit.number, 0);
     assert_eq!(push_all(2, 3), Unread::default(), "the ring is full, and all of unit 0 was read");
-    assert_eq!(push_all(3, 10), Unread { lost: 7, in_part: 0, incomplete: 0 });
+    assert_eq!(push_all(3, 10), Unread { lost: 7, late: 3, ..Unread::default() });
     let next = client.ring.next_unit(&mut into).unwrap();
     assert_eq!((next.unit.number, next.lost_before, next.unit.missing_octets), (8, 7, 0));
-    let page = Unread { lost: 8, in_part: 0, incomplete: 0 };
+    let page = Unread { lost: 8, late: 3, ..Unread::default() };
     assert_eq!(ring.abandon(), page, "unit 9 waits, and nobody will read it");
 }
 
@@ -117,14 +123,17 @@ proptest! {
     #[test]
     fn both_ends_count_the_same(acts in acts(), dies in any::<bool>()) {
         let (mut ring, mut client) = channel(26);
-        let (mut number, mut whole, mut parts) = (0, 0u64, 0u64);
-        let (mut read_whole, mut read_parts) = (0u64, 0u64);
+        let (mut number, mut whole, mut parts, mut late) = (0, 0u64, 0u64, 0u64);
+        let (mut read_whole, mut read_parts, mut read_late) = (0u64, 0u64, 0u64);
         let mut into = Vec::new();
         for act in acts {
             let next = match act {
                 Act::Push(octets, lost) => {
                     match push(&mut ring, number, octets, lost) {
-                        Some(true) => whole += 1,
+                        Some(true) => {
+                            whole += 1;
+                            late += u64::from(is_late(number));
+                        }
                         Some(false) => parts += 1,
                         None => {}
                     }
@@ -133,9 +142,12 @@ proptest! {
                 }
                 Act::Read => client.ring.next_unit(&mut into),
             };
-            match next.map(|next| next.unit.missing_octets == 0) {
-                Some(true) => read_whole += 1,
-                Some(false) => read_parts += 1,
+            match next.map(|next| (next.unit.missing_octets == 0, next.unit.number)) {
+                Some((true, number)) => {
+                    read_whole += 1;
+                    read_late += u64::from(is_late(number));
+                }
+                Some((false, _)) => read_parts += 1,
                 None => {}
             }
         }
@@ -143,19 +155,37 @@ proptest! {
             let read = std::iter::from_fn(|| client.ring.next_unit(&mut into)).collect::<Vec<_>>();
             for next in read.into_iter().chain(client.ring.flush(&mut into)) {
                 if next.unit.missing_octets == 0 { read_whole += 1 } else { read_parts += 1 }
+                read_late += u64::from(next.unit.missing_octets == 0 && is_late(next.unit.number));
             }
         }
         // A unit of which the program has read a part when it dies.
         let held = if dies { client.ring.flush(&mut into) } else { None };
         read_parts += u64::from(held.is_some());
-        let Unread { lost, in_part, incomplete } = if dies { ring.abandon() } else { ring.unread() };
+        let unread = if dies { ring.abandon() } else { ring.unread() };
+        let Unread { lost, in_part, incomplete, late: not_late } = unread;
         let (node_whole, node_parts) = (whole - (lost - in_part) - incomplete, parts - in_part + incomplete);
         if dies {
             // A program may die between copying a fragment and taking its unit.
             let held = (node_whole + node_parts) - (read_whole + read_parts);
             prop_assert!((0..=1).contains(&held) && node_whole >= read_whole, "{held}");
+            prop_assert!((0..=1).contains(&(late - not_late - read_late)));
         } else {
             prop_assert_eq!((node_whole, node_parts), (read_whole, read_parts));
+            prop_assert_eq!(late - not_late, read_late, "a unit is late or missed, and never both");
         }
+    }
+}
+
+/// Nobody looks at each unit of a long ring whose program is gone.
+#[test]
+fn late_units_of_a_long_ring_are_counted_without_a_look_at_each() {
+    for (units, read) in [(900, 0), (3_000, 0), (3_000, 700), (3_000, 2_999)] {
+        let (mut ring, mut client) = channel(4_000);
+        (0..units).for_each(|number| _ = push(&mut ring, number, 8, 0));
+        let mut into = Vec::new();
+        (0..read).for_each(|_| _ = client.ring.next_unit(&mut into));
+        let late = (read..units).filter(|number| is_late(*number)).count() as u64;
+        let missed = Unread { lost: units - read, late, ..Unread::default() };
+        assert_eq!(ring.abandon(), missed, "{units}, {read}");
     }
 }

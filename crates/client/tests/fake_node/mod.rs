@@ -405,6 +405,7 @@ fn carry(flow: &mut Flow, loss: Loss) {
                 arrived_at: Some(now()),
                 dequeued_at: now(),
                 route: 0,
+                late: false,
             };
             assert!(ring.push(&descriptor, &payload));
         }

@@ -19,11 +19,13 @@ pub(super) struct Sink {
     pushed: bool,
     /// The units of which the machine knows that they were not read.
     pub(super) unread: Unread,
+    /// Late units so far, as the machine counts them.
+    pub(super) late: u64,
 }
 
 impl Sink {
     pub(super) fn new(channel: ChannelId, memory: SinkMemory) -> Self {
-        Self { channel, memory, pushed: false, unread: Unread::default() }
+        Self { channel, memory, pushed: false, unread: Unread::default(), late: 0 }
     }
 }
 
@@ -69,9 +71,11 @@ impl Rings {
         delivery: &Delivery,
         frame: &[u8],
         dequeued_at: Instant,
+        node: &Node,
     ) -> Option<usize> {
         let index = self.sinks.iter().position(|sink| sink.channel == delivery.channel)?;
         let sink = &mut self.sinks[index];
+        let late = sink.is_late(node);
         let start = usize::from(delivery.offset);
         let payload = frame.get(start..start + usize::from(delivery.octets))?;
         let unit = &delivery.descriptor;
@@ -85,6 +89,7 @@ impl Rings {
             arrived_at: unit.arrived,
             dequeued_at,
             route: 0,
+            late,
         };
         let counter = if sink.memory.ring.push(&descriptor, payload) {
             sink.pushed = true;

@@ -1,10 +1,18 @@
 //! Units that came, and that the receiving program did not read in time.
 
-use super::rings::Rings;
+use super::rings::{Rings, Sink};
 use crate::trace::Tracer;
 use rota_driver::clock::now;
 use rota_proto::{ChannelId, Node};
 use rota_shm::Unread;
+
+impl Sink {
+    /// True if the fragment that the machine has just taken makes a unit whole that came behind its bound.
+    pub(super) fn is_late(&mut self, node: &Node) -> bool {
+        let late = node.received(self.channel).map_or(self.late, |tally| tally.late);
+        late > std::mem::replace(&mut self.late, late)
+    }
+}
 
 impl Rings {
     /// A fragment was written, perhaps over one that its program had not read.
@@ -27,8 +35,10 @@ impl Rings {
         let sink = &mut self.sinks[index];
         let more = unread.units().saturating_sub(sink.unread.units());
         sink.unread = unread;
-        let Unread { lost, in_part, incomplete } = unread;
+        let Unread { lost, in_part, incomplete, .. } = unread;
         node.unread(sink.channel, rota_proto::Unread { lost, in_part, incomplete });
+        // Late units that were not read have left this count.
+        sink.late = node.received(sink.channel).map_or(sink.late, |tally| tally.late);
         if more > 0 {
             let (channel, newest) = (sink.channel, sink.memory.ring.newest_unread());
             let first = newest.saturating_sub(more - 1);

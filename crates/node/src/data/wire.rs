@@ -184,7 +184,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         match &received {
             Some(Received::Fragment(delivery)) => {
-                if let Some(index) = self.rings.deliver(delivery, octets, dequeued) {
+                if let Some(index) = self.rings.deliver(delivery, octets, dequeued, &self.node) {
                     self.rings.note_unread(index, &mut self.node, tracer);
                 }
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rota_units::Instant;
 
 use super::reassembly::{Placed, Reassembly, RxUnit};
-use super::rx_writer::{LAST_BIT, STAMPED_BIT, UnitDescriptor};
+use super::rx_writer::{LAST_BIT, LATE_BIT, STAMPED_BIT, UnitDescriptor};
 use super::unread::Reading;
 use crate::layout::{BoardHeader, RxDescriptor, RxRing, board_file_octets, sequence_shut};
 use crate::raw::{ReadPages, WritePages};
@@ -214,6 +214,7 @@ impl RxReader {
             arrived_at: (shape & STAMPED_BIT != 0).then_some(arrived),
             dequeued_at: Instant::from_nanos(pages.load(slot + offset_of!(RxDescriptor, dequeued_ns))),
             route: pages.load(slot + offset_of!(RxDescriptor, route)),
+            late: shape & LATE_BIT != 0,
         };
         let octets = usize::from(shape as u16);
         let readable = octets.min(self.payload.len());

@@ -33,10 +33,16 @@ pub struct UnitDescriptor {
     pub dequeued_at: Instant,
     /// Where a message comes from: a packed [`crate::MessageRoute`]; 0 on a channel.
     pub route: u64,
+    /// The unit is all there with this fragment, and came behind its bound.
+    pub late: bool,
 }
 
 pub(super) const LAST_BIT: u64 = 1 << 32;
 pub(super) const STAMPED_BIT: u64 = 1 << 33;
+pub(super) const LATE_BIT: u64 = 1 << 34;
+/// Above it stands the number of late units up to this fragment, in as many bits as are left: they count
+/// further than a ring has slots.
+const LATE_SHIFT: u32 = 35;
 
 /// Units, or fragments of units that did not come whole, which one call looks at: some 0.1 ms.
 const ABANDON_STEPS_MAX: u32 = 1_000;
@@ -46,6 +52,8 @@ pub struct RxWriter {
     pages: Arc<WritePages>,
     ring: RxRing,
     pushed: u64,
+    /// Late units so far.
+    late: u64,
     /// What is read, on a channel.
     readings: Option<Readings>,
 }
@@ -54,7 +62,7 @@ impl RxWriter {
     pub(crate) fn new(pages: Arc<WritePages>, ring: RxRing) -> Self {
         let octets = pages.read().octets();
         assert!(ring != RxRing::NONE && board_file_octets(ring).is_some_and(|file| octets >= file));
-        Self { pages, ring, pushed: 0, readings: None }
+        Self { pages, ring, pushed: 0, late: 0, readings: None }
     }
 
     /// One that counts the units which are not read.
@@ -79,11 +87,14 @@ impl RxWriter {
             arrived_at,
             dequeued_at,
             route,
+            late,
         } = *descriptor;
         let place = u64::from(unit_octets) | u64::from(offset) << 32;
         let mut shape = payload.len() as u64 | u64::from(fragment) << 16;
         shape |= if last { LAST_BIT } else { 0 };
         shape |= if arrived_at.is_some() { STAMPED_BIT } else { 0 };
+        self.late = self.late.wrapping_add(u64::from(late));
+        shape |= self.late << LATE_SHIFT | if late { LATE_BIT } else { 0 };
 
         let index = self.pushed;
         if let Some(oldest) = index.checked_sub(u64::from(self.ring.slots())) {
@@ -135,19 +146,19 @@ impl RxWriter {
         let mut at = oldest;
         if oldest < next {
             // Of what was read, only two units matter: that which was leaving, and the last one.
-            readings.leaves(self.fragment(oldest, self.whole(oldest).is_some()), true);
+            readings.leaves(self.fragment(oldest), true);
             at = self.begin(next - 1, oldest);
         }
         for _ in 0..ABANDON_STEPS_MAX {
             if at >= self.pushed {
                 break;
             }
+            let fragment = self.fragment(at);
             let Some(fragments) = self.whole(at) else {
-                readings.leaves(self.fragment(at, false), at < next);
+                readings.leaves(fragment, at < next);
                 at += 1;
                 continue;
             };
-            let fragment = self.fragment(at, true);
             let end = at + fragments;
             if at < next {
                 readings.leaves(Fragment { last: next >= end, ..fragment }, true);
@@ -158,9 +169,10 @@ impl RxWriter {
             at = end;
         }
         if at < self.pushed {
-            let newest = self.fragment(self.pushed - 1, false).number;
-            let units = newest.saturating_sub(self.fragment(at - 1, false).number);
-            readings.leave_unread(units.min(self.pushed - at), newest);
+            let newest = self.fragment(self.pushed - 1).number;
+            let units = newest.saturating_sub(self.fragment(at - 1).number).min(self.pushed - at);
+            let [begin, end] = [at - 1, self.pushed - 1].map(|index| self.shape(index) >> LATE_SHIFT);
+            readings.leave_unread(units, end.wrapping_sub(begin) & u64::MAX >> LATE_SHIFT, newest);
         }
         let counts = readings.end();
         self.readings = Some(readings);
@@ -169,8 +181,7 @@ impl RxWriter {
 
     /// Where the unit of this fragment begins, if the ring holds all of it; else the fragment itself.
     fn begin(&self, index: u64, oldest: u64) -> u64 {
-        let shape = self.pages.read().load(self.ring.place(index) + offset_of!(RxDescriptor, shape));
-        let begin = index.saturating_sub(shape >> 16 & 0xffff);
+        let begin = index.saturating_sub(self.shape(index) >> 16 & 0xffff);
         let holds = begin >= oldest && self.whole(begin).is_some_and(|fragments| begin + fragments > index);
         if holds { begin } else { index }
     }
@@ -179,18 +190,29 @@ impl RxWriter {
     fn take(&mut self, index: u64) {
         let Some(mut readings) = self.readings.take() else { return };
         let was_read = readings.take(index, self.pushed);
-        readings.leaves(self.fragment(index, self.whole(index).is_some()), was_read);
+        readings.leaves(self.fragment(index), was_read);
         self.readings = Some(readings);
     }
 
-    fn fragment(&self, index: u64, of_whole: bool) -> Fragment {
+    fn shape(&self, index: u64) -> u64 {
+        self.pages.read().load(self.ring.place(index) + offset_of!(RxDescriptor, shape))
+    }
+
+    fn fragment(&self, index: u64) -> Fragment {
         let (pages, slot) = (self.pages.read(), self.ring.place(index));
-        let shape = pages.load(slot + offset_of!(RxDescriptor, shape));
+        let shape = self.shape(index);
+        // Only a unit that is all there is late, and its last fragment says so.
+        let late = self.whole(index).map(|fragments| self.shape(index + fragments - 1) & LATE_BIT != 0);
         let number_at = |slot| pages.load(slot + offset_of!(RxDescriptor, number));
         let number = number_at(slot);
         // The wire may have lost the end of a unit: then the next fragment is another unit's.
         let is_followed = || index + 1 < self.pushed && number_at(self.ring.place(index + 1)) != number;
-        Fragment { number, of_whole, last: shape & LAST_BIT != 0 || is_followed() }
+        Fragment {
+            number,
+            of_whole: late.is_some(),
+            late: late == Some(true),
+            last: shape & LAST_BIT != 0 || is_followed(),
+        }
     }
 
     /// The number of fragments of the unit that begins here, if the ring holds all of them: fragments come in

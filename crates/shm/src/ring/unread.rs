@@ -25,6 +25,9 @@ pub struct Unread {
     pub in_part: u64,
     /// Units that had come whole, and of which the program read a part.
     pub incomplete: u64,
+    /// Of all these: units that had come whole, but behind their bound. They are not late any more: each unit
+    /// counts once, by what its program has of it.
+    pub late: u64,
 }
 
 impl Unread {
@@ -40,6 +43,8 @@ pub(super) struct Fragment {
     pub(super) number: u64,
     /// Its unit is all there.
     pub(super) of_whole: bool,
+    /// And came behind its bound.
+    pub(super) late: bool,
     pub(super) last: bool,
 }
 
@@ -97,6 +102,7 @@ pub(super) struct Readings {
 struct Leaving {
     number: u64,
     of_whole: bool,
+    late: bool,
     read: bool,
     unread: bool,
 }
@@ -158,11 +164,11 @@ impl Readings {
 
     /// A fragment leaves the ring; the ones before it have left.
     pub(super) fn leaves(&mut self, fragment: Fragment, was_read: bool) {
-        let Fragment { number, of_whole, last } = fragment;
+        let Fragment { number, of_whole, late, last } = fragment;
         if self.leaving.is_some_and(|unit| unit.number != number) {
             self.left();
         }
-        let fresh = Leaving { number, of_whole, read: false, unread: false };
+        let fresh = Leaving { number, of_whole, late, read: false, unread: false };
         let unit = self.leaving.get_or_insert(fresh);
         let is_first = !was_read && !unit.unread;
         unit.read |= was_read;
@@ -170,6 +176,7 @@ impl Readings {
         if is_first && unit.of_whole {
             // As long as some of it is in the ring, the program may still have that.
             self.counts.incomplete += 1;
+            self.counts.late += u64::from(unit.late);
             self.newest = number;
         }
         if last {
@@ -179,7 +186,7 @@ impl Readings {
 
     /// The unit that was leaving has left.
     fn left(&mut self) {
-        let Some(Leaving { number, of_whole, read, unread }) = self.leaving.take() else { return };
+        let Some(Leaving { number, of_whole, read, unread, .. }) = self.leaving.take() else { return };
         if read || !unread {
             return;
         }
@@ -192,10 +199,11 @@ impl Readings {
         }
     }
 
-    /// So many units leave, of which nothing was read; the newest one has this number.
-    pub(super) fn leave_unread(&mut self, units: u64, newest: u64) {
+    /// So many units leave, of which nothing was read, and some were late; the newest one has this number.
+    pub(super) fn leave_unread(&mut self, units: u64, late: u64, newest: u64) {
         self.left();
         self.counts.lost = self.counts.lost.saturating_add(units);
+        self.counts.late = self.counts.late.saturating_add(late.min(units));
         self.newest = newest;
     }
 
@@ -221,7 +229,9 @@ mod tests {
     fn leave(readings: &mut Readings, number: u64, of_whole: bool, reads: &[bool]) -> Unread {
         for (at, was_read) in reads.iter().enumerate() {
             let last = of_whole && at + 1 == reads.len();
-            readings.leaves(Fragment { number, of_whole, last }, *was_read);
+            // Every second one is late.
+            let late = of_whole && number % 2 == 1;
+            readings.leaves(Fragment { number, of_whole, late, last }, *was_read);
         }
         readings.counts()
     }
@@ -229,7 +239,13 @@ mod tests {
     #[test]
     fn a_unit_that_was_read_in_part_is_incomplete_and_one_that_was_not_read_is_lost() {
         let mut readings = Readings::default();
-        let all = |lost, in_part, incomplete| Unread { lost, in_part, incomplete };
+        let all = |lost, in_part, incomplete| Unread {
+            lost,
+            in_part,
+            incomplete,
+            // Of the units 1 and 3, which are whole, as far as they were missed.
+            late: u64::from(incomplete > 0) + u64::from(lost > 0),
+        };
         assert_eq!(leave(&mut readings, 0, true, &[true, true]), all(0, 0, 0));
         assert_eq!(leave(&mut readings, 1, true, &[true, false]), all(0, 0, 1));
         assert_eq!(leave(&mut readings, 2, true, &[false, true]), all(0, 0, 2));
