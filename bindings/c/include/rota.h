@@ -86,7 +86,7 @@ typedef struct rota_unit {
 /* The counts of a channel's units. The promise was kept if late, lost and incomplete are 0. */
 typedef struct rota_tally {
     uint64_t units;         /* came whole */
-    uint64_t late;          /* of these: behind their bound */
+    uint64_t late;          /* of these: behind their bound; one that was not read in time is lost, and not late */
     uint64_t lost;          /* nothing of them came */
     uint64_t incomplete;    /* came in part */
     uint64_t latest_by_ns;  /* by how much the latest missed its bound */

@@ -28,6 +28,7 @@ fn ends_alike(sent: &Ended, received: &Ended) -> Value {
     let all = count(&sent, "units") + count(&sent, "lost") + count(&sent, "incomplete");
     assert_eq!(all, count(&sent, "sent") + count(&sent, "left_out"), "every unit counts once: {sent}");
     assert_eq!(received["stated"], all, "{received}");
+    assert!(count(&sent, "late") <= count(&sent, "units"), "a unit that was not read is not late: {sent}");
     sent
 }
 

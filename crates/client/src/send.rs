@@ -577,6 +577,16 @@ mod tests {
         assert_eq!(open.with(ChannelTally { lost: 3, ..Default::default() }).units, 8);
     }
 
+    /// The receiver's node has moved it from the late units to the lost ones.
+    #[test]
+    fn a_late_unit_that_was_not_read_is_lost_and_not_late() {
+        let now = ChannelTally { units: 7, lost: 1, unread: 1, ..ChannelTally::default() };
+        for (is_closed, is_over) in [(false, false), (false, true), (true, true)] {
+            let here = Here { sent: 8, left_out: 0, waiting: 0, is_closed, is_over };
+            assert_eq!(here.with(now), now, "{is_closed}, {is_over}");
+        }
+    }
+
     /// A channel had 8 units that left, 2 that waited and 3 left out. Units that its program handed over
     /// behind the end made those fewer that it had left out before: each end stated another number.
     #[test]

@@ -151,7 +151,8 @@ impl CloseCause {
 pub struct ChannelTally {
     /// Units that came whole; at the sender of a channel on which nothing went wrong, 0.
     pub units: u64,
-    /// Of these: units that came behind their bound.
+    /// Of these: units that came behind their bound. One that its program does not read is lost or
+    /// incomplete, and no longer late: each unit counts once, by what the program has of it.
     pub late: u64,
     /// Units of which nothing came.
     pub lost: u64,

@@ -35,8 +35,8 @@ impl Rings {
         let sink = &mut self.sinks[index];
         let more = unread.units().saturating_sub(sink.unread.units());
         sink.unread = unread;
-        let Unread { lost, in_part, incomplete, .. } = unread;
-        node.unread(sink.channel, rota_proto::Unread { lost, in_part, incomplete });
+        let Unread { lost, in_part, incomplete, late } = unread;
+        node.unread(sink.channel, rota_proto::Unread { lost, in_part, incomplete, late });
         // Late units that were not read have left this count.
         sink.late = node.received(sink.channel).map_or(sink.late, |tally| tally.late);
         if more > 0 {

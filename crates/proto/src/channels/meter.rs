@@ -190,10 +190,13 @@ impl Outgoing {
     pub(super) fn hear(&mut self, signal: &Signal) -> bool {
         self.counted |= confirms(signal);
         self.confirmed |= self.counted;
-        // An older report, overtaken by a newer one, has smaller counts: no count of lost units falls, and
-        // one of units in part falls only where they are lost then.
+        // An older report, overtaken by a newer one, has smaller counts: no count of lost units falls, one of
+        // units in part falls only where they are lost then, and one of late units only where they are lost
+        // or in part then.
         let (said, known) = (&signal.tally, &self.meter.tally);
-        let is_older = said.broken() < known.broken() || said.lost < known.lost;
+        let missed = |tally: &Tally| tally.lost.saturating_add(tally.incomplete);
+        let is_older =
+            said.broken() < known.broken() || said.lost < known.lost || missed(said) < missed(known);
         let is_news = !is_older && said != known;
         if is_news {
             self.meter.tally = signal.tally;

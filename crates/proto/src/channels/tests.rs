@@ -287,7 +287,7 @@ fn a_report_of_either_end_states_all_units_that_were_not_there_as_promised() {
     let tally = Tally { units: 5, late: 1, lost: 14, incomplete: 2, latest_by_ns: 800_000, unread: 3 };
     ledger.channels.outgoing[0].meter.tally = tally;
     ledger.channels.incoming[0].meter.tally = Tally { units: 8, lost: 11, unread: 0, ..tally };
-    let unread = Unread { lost: 3, in_part: 0, incomplete: 0 };
+    let unread = Unread { lost: 3, in_part: 0, incomplete: 0, late: 0 };
     ledger.channels.incoming[0].meter.unread = unread;
     for at in 0..2 {
         let said = ledger.channels.report_of(at, &ledger.link).expect("two ends");
@@ -372,12 +372,12 @@ fn units_that_the_receiving_program_did_not_read_reach_the_sender() {
         ledger.signals().into_iter().filter(|(_, sent)| sent.verb == Verb::Tally).map(|(_, sent)| sent.tally)
     };
     assert_eq!(reports(&mut ledger).count(), 0, "all is well");
-    ledger.channels.unread(id, Unread { lost: 4, in_part: 0, incomplete: 1 });
+    ledger.channels.unread(id, Unread { lost: 4, in_part: 0, incomplete: 1, late: 0 });
     let told: Vec<_> = reports(&mut ledger).collect();
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!((told[0].units, told[0].lost, told[0].incomplete, told[0].unread), (5, 4, 1, 5));
     // Its program dies, and two more units are in the memory that nobody will read.
-    ledger.channels.unread(id, Unread { lost: 6, in_part: 0, incomplete: 1 });
+    ledger.channels.unread(id, Unread { lost: 6, in_part: 0, incomplete: 1, late: 0 });
     ledger.channels.abort(ledger.now, id, &mut ledger.link);
     let told = ledger.signals();
     let verbs: Vec<Verb> = told.iter().map(|(_, sent)| sent.verb).collect();
@@ -660,10 +660,10 @@ fn a_unit_in_part_that_is_lost_in_the_end_is_told_as_lost() {
         let sent = ledger.signals();
         sent.into_iter().map(|(_, sent)| sent).find(|sent| sent.verb == Verb::Tally)
     };
-    ledger.channels.unread(id, Unread { lost: 0, in_part: 0, incomplete: 1 });
+    ledger.channels.unread(id, Unread { lost: 0, in_part: 0, incomplete: 1, late: 0 });
     let in_part = told(&mut ledger).expect("a broken unit");
     assert_eq!(told(&mut ledger), None, "once");
-    ledger.channels.unread(id, Unread { lost: 1, in_part: 0, incomplete: 0 });
+    ledger.channels.unread(id, Unread { lost: 1, in_part: 0, incomplete: 0, late: 0 });
     let lost = told(&mut ledger).expect("it is lost now");
     assert_eq!(told(&mut ledger), None, "once");
     // At the sender, also where the reports overtake each other.
@@ -674,4 +674,12 @@ fn a_unit_in_part_that_is_lost_in_the_end_is_told_as_lost() {
     }
     let tally = ledger.channels.outgoing[0].tally();
     assert_eq!((tally.lost, tally.incomplete), (1, 0));
+    // A late unit that is read in part by then is late no more, and an older report does not undo that.
+    let of = |late, incomplete| Tally { units: 9 - incomplete, late, incomplete, ..lost.tally };
+    for tally in [of(1, 0), of(0, 1), of(1, 0)] {
+        let said = Signal { channel: out.0, tally, ..lost };
+        ledger.channels.on_signal(ledger.now, C, &said, &mut ledger.link);
+    }
+    let tally = ledger.channels.outgoing[0].tally();
+    assert_eq!((tally.late, tally.incomplete), (0, 1));
 }

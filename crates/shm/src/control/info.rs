@@ -139,7 +139,7 @@ impl ChannelInfo {
 /// Counts of units that broke the promise; at the sender as last reported by its receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TallyInfo {
-    /// Units that came whole, but behind their bound.
+    /// Units that came whole, but behind their bound, without those that the program did not read in time.
     #[serde(default)]
     pub late: u64,
     /// Units of which nothing came.

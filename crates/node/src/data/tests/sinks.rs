@@ -335,3 +335,30 @@ fn the_log_names_the_first_of_the_units_that_were_not_read() {
     let unread = |first, units| (TraceVerdict::Unread, first, units);
     assert_eq!(told, [unread(0, 1), unread(1, 1), unread(2, 8)]);
 }
+
+/// It counted as late, and once more as lost.
+#[test]
+fn a_late_unit_that_its_program_does_not_read_is_lost_and_not_late() {
+    let mut lan = Lan::new();
+    let (there, here) = lan.comes();
+    lan.attach(here);
+    lan.until("it opens", |lan| lan.sender.took(opened));
+    let begin = now();
+    let (mut program, memory) = source(SHORT);
+    lan.sender.control.say(Command::AttachSource { channel: there, memory });
+    let came = |lan: &Lan| lan.receiver.data.node.received(here).expect("it is open");
+    program.ring.try_write(b"quick", now()).expect("room");
+    lan.until("it comes", |lan| (came(lan).units == 1).then_some(()));
+    // More than the bound of this channel, which is some 35 ms.
+    let late = begin + Span::from_millis(500);
+    lan.until("time passes", |_| (now() > late).then_some(()));
+    program.ring.try_write(b"late", begin).expect("room");
+    lan.until("it comes", |lan| (came(lan).units == 2).then_some(()));
+    let tally = came(&lan);
+    assert!(tally.late >= 1 && tally.latest_by_ns > 0, "{tally:?}");
+    let Data { rings, node, told, .. } = &mut lan.receiver.data;
+    rings.sinks[0].memory.ring.abandon();
+    rings.note_unread(0, node, &mut told.tracer);
+    let missed = rota_wire::Tally { lost: 2, unread: 2, ..rota_wire::Tally::default() };
+    assert_eq!(came(&lan), missed, "each unit counts once");
+}
