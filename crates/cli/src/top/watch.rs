@@ -268,10 +268,12 @@ impl Watch {
             if sending || channel.period_ns == 0 {
                 (channel.unit_octets_max, channel.period_ns) = (row.unit_octets_max, row.period_ns);
             }
+            // The end that knows more: a late unit may be lost by now, and must not count as both.
             let units = &mut channel.units;
-            units.late = units.late.max(row.late);
-            units.lost = units.lost.max(row.lost);
-            units.incomplete = units.incomplete.max(row.incomplete);
+            let known = [units.lost, units.lost.saturating_add(units.incomplete), units.late];
+            if [row.lost, row.lost.saturating_add(row.incomplete), row.late] > known {
+                [units.late, units.lost, units.incomplete] = [row.late, row.lost, row.incomplete];
+            }
             units.unread = units.unread.max(row.unread);
             units.latest_by_ns = match (units.late, units.latest_by_ns.max(behind_bound(row))) {
                 (0, _) => Some(0),
@@ -565,5 +567,21 @@ mod tests {
         watch.picture(now, &source(plain, &[(1, 1), (2, 2)]));
         assert!(gone(&watch.picture(now, &source(joining, &[(0, 1)]))).is_empty());
         assert!(gone(&watch.picture(now, &source(plain, &[(1, 1), (2, 2)]))).is_empty());
+    }
+    /// Its sender was told that it was late, and its receiver knows by now that it was not read.
+    #[test]
+    fn a_late_unit_that_was_not_read_counts_once() {
+        let sender =
+            ChannelRow { flags: ChannelRow::SENDING, late: 1, latest_by_ns: 5, ..ChannelRow::default() };
+        let receiver = ChannelRow { flags: 0, lost: 1, unread: 1, ..ChannelRow::default() };
+        for rows in [[sender, receiver], [receiver, sender]] {
+            let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
+            let mut seen = source(1, &[(1, 1), (2, 2)]);
+            seen.rows.channels = rows.to_vec();
+            let picture = watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen);
+            let channel = &picture.channels[0];
+            assert_eq!((channel.late, channel.lost, channel.unread), (0, 1, 1));
+            assert_eq!(channel.latest_by_ns, Some(0));
+        }
     }
 }
