@@ -30,6 +30,13 @@ pub fn mac(station: u16) -> MacAddr {
     MacAddr([2, 0x52, 0x4f, 0x54, 0x41, station as u8])
 }
 
+/// A set of this station alone.
+pub fn set_of(station: u16) -> StationSet {
+    let mut set = StationSet::EMPTY;
+    set.insert(station);
+    set
+}
+
 /// A frame the node sent.
 #[derive(Clone, Debug)]
 pub struct Sent {
