@@ -579,9 +579,9 @@ mod tests {
             let mut seen = source(1, &[(1, 1), (2, 2)]);
             seen.rows.channels = rows.to_vec();
             let picture = watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen);
-            let channel = &picture.channels[0];
-            assert_eq!((channel.late, channel.lost, channel.unread), (0, 1, 1));
-            assert_eq!(channel.latest_by_ns, Some(0));
+            let units = &picture.channels[0].units;
+            assert_eq!((units.late, units.lost, units.unread), (0, 1, 1));
+            assert_eq!(units.latest_by_ns, Some(0));
         }
     }
 }
