@@ -216,19 +216,19 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_slot_one_more_than_leave_in_a_slot_is_behind() {
-        let now = Instant::from_nanos(CYCLE);
-        for (period, most) in [(CYCLE, 1), (16_666_667, 2), (41_708_333, 1)] {
-            let behind = |waiting| is_behind(&contract(period), None, waiting, now);
-            assert!(!behind(most - 1) && behind(most), "{period}");
-        }
+    fn before_the_first_slot_a_unit_is_behind_from_the_bound_of_the_first_on() {
+        let bound = contract(CYCLE).bound_ns;
+        let behind = |waiting, now| {
+            is_behind(&contract(CYCLE), (None, Instant::ZERO), waiting, Instant::from_nanos(now))
+        };
+        assert!(!behind(1, bound) && behind(1, bound + 1) && !behind(0, bound + 1));
     }
 
     #[test]
     fn a_slot_counts_as_missed_a_quarter_of_a_step_after_its_time() {
-        let newest = Some(SlotMark { number: 1, at: Instant::ZERO });
+        let known = (Some(SlotMark { number: 1, at: Instant::ZERO }), Instant::ZERO);
         let missed = CYCLE + CYCLE / 4;
-        let behind = |now| is_behind(&contract(CYCLE), newest, 1, Instant::from_nanos(now));
+        let behind = |now| is_behind(&contract(CYCLE), known, 1, Instant::from_nanos(now));
         assert!(!behind(missed - 1) && behind(missed));
     }
 }

@@ -226,7 +226,7 @@ fn a_receiver_is_woken_once_for_what_came() {
             left_out: 0,
         },
     };
-    assert_eq!(rings.deliver(&delivery, b"one", now()), Some(0));
+    assert_eq!(rings.deliver(&delivery, b"one", now(), node), Some(0));
     (0..3).for_each(|_| rings.wake_receivers(node));
     assert_eq!(program.board.counter(rota_shm::ChannelCounter::Wakes), 1);
 }

@@ -56,13 +56,13 @@ fn hops_that_are_measured_anew_are_summed_from_nothing() {
     let (mut data, _control) = alone();
     let measures = &mut data.measures;
     let at = now();
-    measures.begin(at + HOPS);
-    assert!(measures.tick().is_some(), "the clock is read while hops are measured");
+    measures.measure_hops(at + HOPS);
+    assert!(measures.sample().is_some(), "the clock is read while hops are measured");
     measures.on_handled(at, Some(at + HOPS), Some(at + HOPS * 2));
     measures.on_built(at, Some(at + HOPS), Some(at + HOPS * 2));
-    measures.on_rotation(4, HOPS);
+    measures.on_idle_round(4, HOPS);
     measures.on_hold(1, at, at);
-    measures.begin(at + HOPS);
+    measures.measure_hops(at + HOPS);
     let counts = measures.counts;
     let parts = [counts.receive_ns, counts.handle_ns, counts.build_ns, counts.transmit_ns];
     assert_eq!((counts.hops_split, parts, counts.round), (0, [0; 4], (Span::ZERO, 0)));
@@ -75,9 +75,9 @@ fn hops_are_measured_until_the_last_round_is_over() {
     let (mut data, _control) = alone();
     let measures = &mut data.measures;
     let until = now() + HOPS;
-    measures.begin(until);
-    measures.end(until + Span::from_millis(200));
-    assert!(measures.tick().is_some());
-    measures.end(until + Span::from_millis(201));
-    assert!(measures.tick().is_none());
+    measures.measure_hops(until);
+    measures.end_if_over(until + Span::from_millis(200));
+    assert!(measures.sample().is_some());
+    measures.end_if_over(until + Span::from_millis(201));
+    assert!(measures.sample().is_none());
 }
