@@ -136,7 +136,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         let control = &self.control;
         self.rings.sockets.retry(at, &mut self.node, |note| control.say(note));
-        for index in 0..self.rings.sources.len() {
+        // From the last one: the channel of a hostile ring ends here, and the last ring takes its place.
+        for index in (0..self.rings.sources.len()).rev() {
             if ready.contains(&self.rings.sources[index].token) {
                 self.offer(at, index);
             }

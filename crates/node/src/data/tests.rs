@@ -129,13 +129,22 @@ const SHORT: SourceShape = SourceShape { buffers: 4, unit_octets_max: 100 };
 
 /// The memory of a channel that sends, and its program's side.
 fn source(shape: SourceShape) -> (ClientSource, SourceMemory) {
+    let (program, memory, _) = source_of(shape, true);
+    (program, memory)
+}
+
+/// The same and the file of its ring, which can be written to unless it is sealed. A program has it mapped.
+fn source_of(shape: SourceShape, sealed: bool) -> (ClientSource, SourceMemory, std::fs::File) {
     let mut memory = NodeSource::create(shape).expect("memory");
     let files = memory.descriptors();
-    let files = files.iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
+    let files: Vec<_> = files.iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
+    let file = files[0].try_clone().expect("a copy").into();
     let program = open_source(files).expect("the client's side");
-    memory.mapped().expect("sealed");
+    if sealed {
+        memory.mapped().expect("sealed");
+    }
     let NodeSource { ring, board, doorbell, .. } = memory;
-    (program, SourceMemory { ring, board, doorbell, _charge: None })
+    (program, SourceMemory { ring, board, doorbell, _charge: None }, file)
 }
 
 #[test]

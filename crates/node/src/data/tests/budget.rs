@@ -1,6 +1,7 @@
 //! The budget of this host's programs in a turn.
 
 use super::*;
+use std::os::unix::fs::FileExt;
 
 /// Two units of 100,000 octets.
 const LONG: SourceShape = SourceShape { buffers: 2, unit_octets_max: 100_000 };
@@ -113,6 +114,33 @@ fn a_unit_that_changes_while_it_is_sent_ends_its_channel() {
     let notes: Vec<Note> = std::iter::from_fn(|| control.heard()).collect();
     assert!(notes.iter().any(|note| matches!(note, Note::Hostile { channel: ChannelId(1), .. })));
     assert!(data.rings.sources.is_empty());
+}
+
+/// The data thread panicked: the place of the newest ring was looked at although it had moved.
+#[test]
+fn a_hostile_ring_ends_its_own_channel_and_the_newer_ones_go_on() {
+    for hostile in 0..3 {
+        let (mut data, control) = alone();
+        let (mut programs, mut files) = (Vec::new(), Vec::new());
+        for number in 0..3 {
+            let (program, memory, file) = source_of(SHORT, false);
+            data.attach(now(), ChannelId(number), memory);
+            programs.push(program);
+            files.push(file);
+        }
+        for program in &mut programs {
+            program.ring.try_write(b"a unit", now()).expect("room");
+        }
+        files[hostile as usize].write_all_at(&[0xff; 8], 0).expect("the program's own memory");
+        let ready: Vec<u64> = data.rings.sources.iter().map(|source| source.token).collect();
+        assert!(data.look_at_rings(now(), &ready).is_ok());
+        let notes: Vec<Note> = std::iter::from_fn(|| control.heard()).collect();
+        let ended =
+            |note: &&Note| matches!(note, Note::Hostile { channel, .. } if *channel == ChannelId(hostile));
+        assert_eq!(notes.iter().filter(ended).count(), 1);
+        assert_eq!(data.rings.sources.len(), 2);
+        assert!(data.rings.sources.iter().all(|source| source.offered.is_some()), "{hostile}");
+    }
 }
 
 /// Four channels of 250 MB kept every other waiting 160 to 275 ms when they ended.
