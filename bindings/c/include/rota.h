@@ -101,7 +101,7 @@ int rota_channel_open(const char *control, const rota_request *request, rota_cha
 int rota_channel_modify(rota_channel *channel, uint32_t unit_octets_max, rota_refusal *refusal);
 /* `schedule_ns` 0: now. `timeout_ns` 0: never waits; UINT64_MAX: as long as it takes. ROTA_OK and ROTA_LEFT_OUT are the two
  * results after which a program continues with its next unit. ROTA_LEFT_OUT comes by default, at once whatever
- * `timeout_ns` is: the unit before still waits for its slot, so that this one would be late. It counts as lost; do not
+ * `timeout_ns` is: units that wait before it keep it from its slot, so that it would be late. It counts as lost; do not
  * hand it over again. */
 int rota_channel_send(rota_channel *channel, const void *unit, size_t octets, uint64_t schedule_ns,
                       uint64_t timeout_ns);

@@ -102,7 +102,8 @@ impl Failure {
 
 impl From<CloseCause> for Failure {
     /// A channel that ended by itself. A lost reservation is a broken promise. For other causes the counts of
-    /// units decide, which both ends have: programs and stations that go away are no fault of the ring.
+    /// units decide: programs and stations that go away are no fault of the ring. A caller that knows of no
+    /// counts, because the sender's node is gone, answers with [`Exit::Broken`] instead.
     fn from(cause: CloseCause) -> Self {
         let exit = if cause == CloseCause::ReservationLost { Exit::Broken } else { Exit::Failed };
         Self { exit, sentence: format!("the channel ended: {}", cause.sentence()) }

@@ -36,13 +36,17 @@ pub struct Pacer {
     lead: Option<Span>,
     /// Turns that passed unused since the last one that was taken.
     skipped: u64,
+    /// The newest turn was skipped because its slot had come.
+    gave_up_one: bool,
 }
 
 impl Pacer {
     /// A pacer that follows this host's clock only; its first turn is at `first`.
     pub fn free_running(period: Span, first: Instant) -> Self {
         assert!(period > Span::ZERO, "a period is longer than nothing");
-        Self { period, grid: period, next: first, strangers: 0, follows: true, lead: None, skipped: 0 }
+        let (follows, lead) = (true, None);
+        let (strangers, skipped, gave_up_one) = (0, 0, false);
+        Self { period, grid: period, next: first, strangers, follows, lead, skipped, gave_up_one }
     }
 
     /// A pacer locked to a channel's slots, given the instant of one of them: turns come a quarter of a
@@ -99,7 +103,8 @@ impl Pacer {
     }
 
     /// Takes the turn that is due, given the time now: the newest turn that has come, older ones are
-    /// skipped. `None` before it, and when its slot has come as well: then that turn is skipped too.
+    /// skipped. `None` before it, and when its slot has come as well: then that turn is skipped too, but no
+    /// two turns in a row for that, so that a program whose every wake-up is late goes on.
     pub fn take(&mut self, now: Instant) -> Option<Tick> {
         if now < self.next {
             return None;
@@ -108,7 +113,9 @@ impl Pacer {
         let due = self.next + self.period * passed;
         self.next = due + self.period;
         self.skipped += passed;
-        if self.lead.is_some_and(|lead| now > due + lead) {
+        let is_over = self.lead.is_some_and(|lead| now > due + lead);
+        self.gave_up_one = is_over && !self.gave_up_one;
+        if self.gave_up_one {
             self.skipped += 1;
             return None;
         }
@@ -190,6 +197,10 @@ mod tests {
         assert_eq!((pacer.due(), pacer.take(at(1_183))), (at(1_184), None));
         assert_eq!(pacer.take(at(1_184)), Some(Tick { due: at(1_184), skipped: 4 }));
         assert_eq!(pacer.take(at(1_217)).map(|tick| tick.skipped), Some(0));
+        // Each wake-up is late: every second turn is taken.
+        assert_eq!(pacer.take(at(1_260)), None);
+        assert_eq!(pacer.take(at(1_292)).map(|tick| tick.skipped), Some(1));
+        assert_eq!(pacer.take(at(1_324)), None);
     }
 
     #[test]

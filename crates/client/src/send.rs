@@ -32,7 +32,7 @@ pub enum SendError {
     /// All buffers stayed full until the time was over.
     #[error("all buffers of the channel stayed full until the time was over")]
     TimedOut,
-    /// The channel leaves out what is overdue ([`Overdue::Drop`]): the unit before still waits for its slot.
+    /// The channel leaves out what is overdue ([`Overdue::Drop`]): units before it keep it from its slot.
     #[error(
         "the unit was left out and is lost: the one before it still waits for its slot; a program that must \
          lose none keeps overdue units"
@@ -244,8 +244,8 @@ impl SendChannel {
     /// due by the sender's own plan; it travels with the unit. Returns the unit's number: how many units of
     /// this channel were handed over or left out before it.
     ///
-    /// With the default policy ([`Overdue::Drop`]) it does not wait behind a unit that still waits for its
-    /// slot: this unit is left out. With [`Overdue::Keep`] it waits.
+    /// With the default policy ([`Overdue::Drop`]) a unit is left out that units waiting before it keep from
+    /// its own slot. With [`Overdue::Keep`] it waits behind them.
     ///
     /// # Errors
     /// [`SendError::LeftOut`], with the default policy only: the unit counts as lost. The channel

@@ -9,7 +9,7 @@ use crate::filter::MODES;
 use rota::{ChannelRow, Flow, Instant, Monitor, Span, StationRow};
 use rota_node::SHOULD_BE_ZERO;
 use rota_wire::MacAddr;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Intervals of each history that are kept.
 pub const HISTORY: usize = 240;
@@ -255,6 +255,8 @@ impl Watch {
             row.map(StationRow::name).filter(|name| !name.is_empty()).unwrap_or_else(|| number.to_string())
         };
         let mut channels = BTreeMap::<u64, Channel>::new();
+        let here = rows.channels.iter().filter(|row| row.flags & ChannelRow::SENDING == 0);
+        let received: BTreeSet<u64> = here.map(|row| row.channel).collect();
         for row in &rows.channels {
             let channel = channels.entry(row.channel).or_default();
             let sending = row.flags & ChannelRow::SENDING != 0;
@@ -268,11 +270,12 @@ impl Watch {
             if sending || channel.period_ns == 0 {
                 (channel.unit_octets_max, channel.period_ns) = (row.unit_octets_max, row.period_ns);
             }
-            // The end that knows more: a late unit may be lost by now, and must not count as both.
+            // The sender knows first of units that it left out. Of late and incomplete ones the receiver
+            // knows first; a late unit may be lost by now, and must not count as both.
             let units = &mut channel.units;
-            let known = [units.lost, units.lost.saturating_add(units.incomplete), units.late];
-            if [row.lost, row.lost.saturating_add(row.incomplete), row.late] > known {
-                [units.late, units.lost, units.incomplete] = [row.late, row.lost, row.incomplete];
+            units.lost = units.lost.max(row.lost);
+            if !sending || !received.contains(&row.channel) {
+                [units.late, units.incomplete] = [row.late, row.incomplete];
             }
             units.unread = units.unread.max(row.unread);
             units.latest_by_ns = match (units.late, units.latest_by_ns.max(behind_bound(row))) {
@@ -582,6 +585,22 @@ mod tests {
             let units = &picture.channels[0].units;
             assert_eq!((units.late, units.lost, units.unread), (0, 1, 1));
             assert_eq!(units.latest_by_ns, Some(0));
+        }
+    }
+
+    /// The row of one end replaced that of the other, and its late units were not shown.
+    #[test]
+    fn units_that_the_sender_left_out_hide_no_late_ones_of_the_receiver() {
+        let sender = ChannelRow { flags: ChannelRow::SENDING, lost: 3, ..ChannelRow::default() };
+        let receiver =
+            ChannelRow { flags: 0, incomplete: 2, late: 4, latest_by_ns: 5, ..ChannelRow::default() };
+        for rows in [[sender, receiver], [receiver, sender]] {
+            let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
+            let mut seen = source(1, &[(1, 1), (2, 2)]);
+            seen.rows.channels = rows.to_vec();
+            let picture = watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen);
+            let units = &picture.channels[0].units;
+            assert_eq!((units.late, units.lost, units.incomplete), (4, 3, 2));
         }
     }
 }

@@ -15,7 +15,7 @@ const PATIENCE: Span = Span::from_millis(2_000);
 pub(super) struct WillsTold {
     untold: u64,
     since: Instant,
-    /// Stations that have gone since the will before the oldest of these.
+    /// Stations that have gone since the oldest of these was counted.
     gone: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ impl WillsTold {
         let who = match gone.len() as u64 {
             0 => "a station".into(),
             known if known <= untold => gone.join(" and "),
-            // Some of them fell silent.
+            // Some of them fell silent or left.
             _ => format!("one of {}", gone.join(" and ")),
         };
         let text = format!("a process has died, as its last will says: the node of {who}");

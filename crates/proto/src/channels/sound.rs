@@ -45,7 +45,9 @@ impl Incoming {
     pub(super) fn may_have_had(&self, now: Instant, stated: &Stated) -> bool {
         let age = now.since(self.since);
         // The sender's clock may be the quicker one. A cycle has begun, and another one may be shorter.
-        let cycles = (age + age.div_down(1_000)).count_down(self.contract.cycle).saturating_add(2);
+        // A ring without a periodic session begins cycles early, by far less than half of each.
+        let cycles =
+            (age + age.div_down(1_000)).count_down(self.contract.cycle.div_down(2)).saturating_add(2);
         let pace = Pace::of(self.contract.period, self.contract.cycle).unwrap_or(Pace::EVERY_CYCLE);
         let most = cycles.saturating_mul(pace.units()).saturating_add(WAITING_MAX);
         let handed = stated.units.checked_sub(stated.left_out);

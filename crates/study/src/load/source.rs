@@ -30,9 +30,17 @@ impl Pace {
     fn begin(rate: Option<BitRate>, window: Window) -> Result<Self, Failure> {
         let ends = if window.seconds.is_none() { Some(Ends::catch()?) } else { None };
         let start = window.start_at.map_or_else(clock::now, Instant::from_nanos);
-        clock::sleep_until(start);
         let end = window.seconds.map_or(Instant::FAR, |s| start + Span::from_millis(s * 1_000));
-        Ok(Self { rate, start, end, sent: Octets::ZERO, ends })
+        let pace = Self { rate, start, end, sent: Octets::ZERO, ends };
+        pace.sleep_until(start);
+        Ok(pace)
+    }
+
+    /// Sleeps until then, or until Ctrl-C: a slow rate has long gaps.
+    fn sleep_until(&self, then: Instant) {
+        while clock::now() < then && !self.ends.as_ref().is_some_and(Ends::came) {
+            clock::sleep_until(then.min(clock::now() + Span::from_millis(100)));
+        }
     }
 
     /// Waits for the time of the next `octets`; false once the window is over.
@@ -40,10 +48,10 @@ impl Pace {
         if let Some(rate) = self.rate {
             let due = self.start + rate.span_of_up(self.sent);
             if due >= self.end {
-                clock::sleep_until(self.end);
+                self.sleep_until(self.end);
                 return false;
             }
-            clock::sleep_until(due);
+            self.sleep_until(due);
             self.sent = self.sent + Octets::new(octets);
         }
         clock::now() < self.end && !self.ends.as_ref().is_some_and(Ends::came)

@@ -112,7 +112,7 @@ impl ChannelSink {
             match self.channel.pacer(FIRST_SLOT_PATIENCE.min(change.left(clock::now()))) {
                 Ok(pacer) => break pacer,
                 Err(WaitError::Closed(cause)) if is_of_node(cause) => end = cause.into(),
-                Err(gone @ WaitError::NodeGone) => end = Failure::failed(gone.to_string()),
+                Err(gone @ WaitError::NodeGone) => end = uncounted(gone.to_string()),
                 Err(other) => return Err(other.into()),
             }
             if change.left(clock::now()) == Span::ZERO {
@@ -140,8 +140,16 @@ impl UnitSink for ChannelSink {
     fn wait_slot(&mut self, _frame: u64) -> Result<Turn, Failure> {
         self.channel.follow(&mut self.pacer);
         let due = self.pacer.due();
-        let tick = self.pacer.wait();
-        self.stalls.note(StallKind::Timer, due, clock::now());
+        let tick = loop {
+            let due = self.pacer.due();
+            clock::sleep_until(due);
+            let now = clock::now();
+            // A turn that is found after its slot is skipped; the sleep until the next one is no stall.
+            self.stalls.note(StallKind::Timer, due, now);
+            if let Some(tick) = self.pacer.take(now) {
+                break tick;
+            }
+        };
         let skipped = self.unsent.take().map_or(tick.skipped, |last| {
             turns_between(last, tick.due, Span::from_nanos(self.channel.contract().period_ns.max(1)))
         });
@@ -177,6 +185,7 @@ impl UnitSink for ChannelSink {
         let closed = played.and_then(|_| {
             channel.finish(DRAIN).map_err(|error| match error {
                 CloseError::Closed(cause) => Failure::from(cause),
+                gone @ CloseError::NodeGone => uncounted(gone.to_string()),
                 other => Failure::failed(other.to_string()),
             })
         });

@@ -100,9 +100,9 @@ fn a_close_of_more_units_than_had_slots_ends_the_channel_and_states_nothing() {
         Stated { units: all, left_out: all - 5, unsent: 0 },
         Stated { units: 9, left_out: 10, unsent: 0 },
         Stated { units: 9, left_out: 5, unsent: 5 },
-        // Ten cycles and the one that has begun, one more, and what may have waited.
-        Stated { units: 12 + 64 + 1, left_out: 0, unsent: 0 },
-        Stated { units: 12 + 64 + 1, left_out: 0, unsent: 64 },
+        // Ten cycles, twice as many if they begin early, two more, and what may have waited.
+        Stated { units: 22 + 64 + 1, left_out: 0, unsent: 0 },
+        Stated { units: 22 + 64 + 1, left_out: 0, unsent: 64 },
     ];
     for lie in lies {
         let mut ledger = Ledger::new();
