@@ -246,8 +246,8 @@ impl Control<'_> {
     fn bury(&mut self, poller: &Poller, at: usize) {
         let mut session = self.sessions.swap_remove(at);
         let _ = poller.remove(session.connection.as_fd());
-        // Of a sending program that died nothing is told here: its node frees the channel without a word.
-        let told = session.channels.iter().filter(|owned| !owned.sending || owned.closing);
+        // Of a request that was never granted no end is told.
+        let told = session.channels.iter().filter(|owned| !owned.sending || owned.closing || owned.told);
         told.for_each(|owned| self.ended.leave(owned.channel, owned.called()));
         session.bury(self.data);
     }

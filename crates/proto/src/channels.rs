@@ -277,20 +277,30 @@ impl Channels {
         if link.resize(id, asked) { Ok(()) } else { Err(ResizeError::NoChannel(id)) }
     }
 
-    /// The program behind the channel is dead: nothing more is sent, its reservation is freed.
-    pub(crate) fn abort(&mut self, now: Instant, id: ChannelId, link: &mut Rether) {
+    /// The program behind the channel is dead: its reservation is freed, and no other unit begins to leave. A
+    /// unit that has left in part leaves whole before: its receiver would take it for damaged by the wire.
+    /// True if there is one: its octets are needed until then.
+    pub(crate) fn abort(&mut self, now: Instant, id: ChannelId, link: &mut Rether) -> bool {
         if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
-            channel.silent = true;
+            let was_open = matches!(channel.state, Sending::Open { .. } | Sending::Draining);
+            // The end of a channel that has been open is news for the log of this station.
+            channel.silent = channel.probe || !was_open;
             channel.cause = CloseCause::SenderDied;
-            channel.withdraw(now);
-            if matches!(channel.state, Sending::Open { .. } | Sending::Draining | Sending::Reserving) {
+            let goes_on = was_open && link.keep_unit_in_part(id);
+            channel.withdraw(now, goes_on);
+            if goes_on {
+                channel.state = Sending::Draining;
+                return true;
+            }
+            if was_open || channel.state == Sending::Reserving {
                 channel.state = Sending::Releasing;
                 link.release(now, id);
                 self.tick(now, link);
-                return;
+                return false;
             }
         }
         self.end(now, id, CloseCause::ReceiverDied, link);
+        false
     }
 
     /// The contract of a channel that this node sends on.

@@ -330,10 +330,12 @@ impl Node {
         self.settle(now);
     }
 
-    /// Its program is dead: frees the reservation at once.
-    pub fn abort(&mut self, now: Instant, channel: ChannelId) {
-        self.channels.abort(now, channel, &mut self.link);
+    /// Its program is dead: frees the reservation at once, or when the unit that has left in part has left
+    /// whole. True then: the payloads of the channel are needed until it is closed.
+    pub fn abort(&mut self, now: Instant, channel: ChannelId) -> bool {
+        let goes_on = self.channels.abort(now, channel, &mut self.link);
         self.settle(now);
+        goes_on
     }
 
     /// Asks for units of another size, up to the room it was opened with; the answer comes as an event, and

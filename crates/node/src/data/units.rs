@@ -37,6 +37,8 @@ pub(super) struct Source {
     left_out_stated: u64,
     /// The newest report for monitors that was taken.
     reported_at: Instant,
+    /// Its program is gone: no other unit is taken from it.
+    withdrawn: bool,
     /// The ring was empty when it was last looked at: its next unit is handed over after that.
     is_empty: bool,
     /// The opening of the channel: no unit is due before it.
@@ -120,6 +122,7 @@ impl Source {
             numbers,
             left_out_stated: 0,
             reported_at,
+            withdrawn: false,
             is_empty,
             since,
             sent: 0,
@@ -180,10 +183,17 @@ impl Rings {
         }
     }
 
+    /// No other unit is taken from the ring of this channel: its program is gone.
+    fn withdraw(&mut self, channel: ChannelId) {
+        if let Some(source) = self.sources.iter_mut().find(|source| source.channel == channel) {
+            source.withdrawn = true;
+        }
+    }
+
     /// States the units of all channels that have left out some since it was last stated. Where no slot comes
     /// no unit is taken from a ring, and its program goes on to leave out units.
     pub(super) fn state_left_out(&mut self, node: &mut Node) {
-        for source in &mut self.sources {
+        for source in self.sources.iter_mut().filter(|source| !source.withdrawn) {
             let stated = source.stated();
             if stated.left_out > source.left_out_stated {
                 source.left_out_stated = stated.left_out;
@@ -197,7 +207,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// Offers the machine the oldest unit of a ring.
     pub(super) fn offer(&mut self, at: Instant, index: usize) {
         let source = &mut self.rings.sources[index];
-        if source.offered.is_some() {
+        if source.offered.is_some() || source.withdrawn {
             return;
         }
         let channel = source.channel;
@@ -242,8 +252,12 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let tracer = &mut self.told.tracer;
         self.rings.state_units(at, channel, &mut self.node, tracer);
         self.rings.abandon(channel, &mut self.node, tracer);
-        self.node.abort(at, channel);
-        self.rings.forget(channel, &self.waits, &self.control);
+        if self.node.abort(at, channel) {
+            // The rest of a unit is read from the ring, which goes with the channel's end.
+            self.rings.withdraw(channel);
+        } else {
+            self.rings.forget(channel, &self.waits, &self.control);
+        }
     }
 
     /// A slot of a channel is over.

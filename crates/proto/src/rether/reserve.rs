@@ -224,6 +224,15 @@ impl Rether {
         }
     }
 
+    /// Takes back the units of a session that have not begun to leave; true if one has, and goes on.
+    pub(crate) fn keep_unit_in_part(&mut self, channel: ChannelId) -> bool {
+        let Some(session) = self.session(channel).filter(|session| session.fragments_sent > 0) else {
+            return false;
+        };
+        session.ready.truncate(1);
+        !session.ready.is_empty()
+    }
+
     /// Changes the largest unit of a session: less at the next visit, more at the next of its own slots. The
     /// answer comes as an event. False when it has no such session.
     pub(crate) fn resize(&mut self, channel: ChannelId, unit_octets_max: u32) -> bool {

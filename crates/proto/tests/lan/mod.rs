@@ -66,6 +66,8 @@ pub struct Lan {
     pub probed: Option<Contract>,
     /// The newest listener whose channel never opened, and its station.
     pub returned: Option<(usize, u64)>,
+    /// Ends of channels, with the station that told of each.
+    pub closed: Vec<(usize, ChannelEvent)>,
     /// Loses the 802.2 frame with this number, counted from 0.
     pub loses: fn(usize) -> bool,
     /// The nodes whose process has ended.
@@ -109,6 +111,7 @@ impl Lan {
             refused: false,
             probed: None,
             returned: None,
+            closed: Vec::new(),
             loses,
             dead: Vec::new(),
             next: 0,
@@ -211,6 +214,7 @@ impl Lan {
                             ChannelEvent::Incoming { channel, .. } => self.waiting = Some((k, channel)),
                             ChannelEvent::Probed { contract, .. } => self.probed = Some(contract),
                             ChannelEvent::Closed { listener: Some(id), .. } => self.returned = Some((k, id)),
+                            ended @ ChannelEvent::Closed { .. } => self.closed.push((k, ended)),
                             _ => {}
                         }
                     }
