@@ -91,7 +91,7 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
         },
         other => OpenError::Failed(other.into()),
     })?;
-    let pacer = channel.pacer(FIRST_SLOT_PATIENCE).map_err(Failure::from)?;
+    let pacer = channel.pacer(FIRST_SLOT_PATIENCE).map_err(end_of_wait)?;
     let name = format!("the channel to service {} of {}", request.service, request.to);
     let (reattach, stalls) = (request.reattach.map(Change::within), StallLog::default());
     Ok(Box::new(ChannelSink { channel, name, reattach, unsent: None, pacer, stalls }))
@@ -111,8 +111,8 @@ impl ChannelSink {
             }
             match self.channel.pacer(FIRST_SLOT_PATIENCE.min(change.left(clock::now()))) {
                 Ok(pacer) => break pacer,
-                Err(WaitError::Closed(cause)) if is_of_node(cause) => end = cause.into(),
-                Err(gone @ WaitError::NodeGone) => end = uncounted(gone.to_string()),
+                Err(WaitError::Closed(cause)) if !is_of_node(cause) => return Err(cause.into()),
+                Err(ended @ (WaitError::Closed(_) | WaitError::NodeGone)) => end = end_of_wait(ended),
                 Err(other) => return Err(other.into()),
             }
             if change.left(clock::now()) == Span::ZERO {
@@ -165,9 +165,11 @@ impl UnitSink for ChannelSink {
                 Ok(true)
             }
             Err(SendError::LeftOut) => Ok(false),
-            Err(SendError::Closed(cause)) if is_of_node(cause) => self.again(cause.into(), schedule),
+            Err(SendError::Closed(cause)) if is_of_node(cause) => self.again(end_of_sender(cause), schedule),
             Err(SendError::Closed(cause)) => Err(cause.into()),
-            Err(gone @ SendError::NodeGone) => self.again(uncounted(gone.to_string()), schedule),
+            Err(gone @ SendError::NodeGone) => {
+                self.again(uncounted(gone.to_string(), NOT_REPORTED), schedule)
+            }
             Err(other) => Err(Failure::failed(other.to_string())),
         }
     }
@@ -184,8 +186,8 @@ impl UnitSink for ChannelSink {
         let Self { mut channel, stalls, .. } = *self;
         let closed = played.and_then(|_| {
             channel.finish(DRAIN).map_err(|error| match error {
-                CloseError::Closed(cause) => Failure::from(cause),
-                gone @ CloseError::NodeGone => uncounted(gone.to_string()),
+                CloseError::Closed(cause) => end_of_sender(cause),
+                gone @ CloseError::NodeGone => uncounted(gone.to_string(), NOT_REPORTED),
                 other => Failure::failed(other.to_string()),
             })
         });
@@ -261,19 +263,42 @@ pub fn listen(
     Ok(Box::new(ChannelSource { listener, channel: None, reattach, stream, tally, stalls }))
 }
 
-/// The end of a stream whose sender's node can tell no count any more: it died, or it fell silent. Nobody
-/// knows how many units were lost, and the promise is broken at both ends.
-fn uncounted(sentence: String) -> Failure {
-    Failure { exit: Exit::Broken, sentence }
+/// What a sender cannot know when a node is gone.
+const NOT_REPORTED: &str = "what became of its newest units is not known";
+/// What a receiver cannot know then.
+const NOT_STATED: &str = "how many units the stream had is not known";
+
+/// The end of a stream where the node of one end can tell no count any more: it died, or it fell silent.
+/// Nobody knows how many units were lost, and the promise is broken at both ends.
+fn uncounted(sentence: String, not_known: &str) -> Failure {
+    Failure { exit: Exit::Broken, sentence: format!("{sentence}; {not_known}") }
+}
+
+fn end_of(cause: CloseCause, not_known: &str) -> Failure {
+    let end = Failure::from(cause);
+    match cause {
+        CloseCause::StationVanished | CloseCause::WasSilent => uncounted(end.sentence, not_known),
+        _ => end,
+    }
+}
+
+/// The end of a channel at its sender.
+fn end_of_sender(cause: CloseCause) -> Failure {
+    end_of(cause, NOT_REPORTED)
+}
+
+/// The same while it waits for its first slot.
+fn end_of_wait(error: WaitError) -> Failure {
+    match error {
+        WaitError::Closed(cause) => end_of_sender(cause),
+        gone @ WaitError::NodeGone => uncounted(gone.to_string(), NOT_REPORTED),
+        other => other.into(),
+    }
 }
 
 /// The end of a channel at its receiver.
 fn end_of_receiver(cause: CloseCause) -> Failure {
-    let end = Failure::from(cause);
-    if cause != CloseCause::StationVanished {
-        return end;
-    }
-    uncounted(format!("{}; how many units the stream had is not known", end.sentence))
+    end_of(cause, NOT_STATED)
 }
 
 /// States the end of a channel or of the node, and waits for the next node, within the time of the change.
@@ -339,7 +364,7 @@ impl UnitSource for ChannelSource {
             }
             Err(RecvError::Broken(cause)) => Err(cause.into()),
             Err(gone @ RecvError::NodeGone) => {
-                self.again(Failure::failed(gone.to_string()))?;
+                self.again(uncounted(gone.to_string(), NOT_STATED))?;
                 self.next(unit, patience)
             }
             Err(other) => Err(Failure::failed(other.to_string())),
