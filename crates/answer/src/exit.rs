@@ -49,13 +49,18 @@ impl Exit {
 /// Writes the cause of a command's end to standard error. The command ends also if the reader of the pipe
 /// is gone or reads nothing.
 pub fn complain(sentence: &str) {
+    put_error_line(&format!("rota: {sentence}\n"));
+}
+
+/// Writes a whole line to standard error, as [`complain`] does.
+pub fn put_error_line(line: &str) {
     use nix::poll::{PollFd, PollFlags, poll};
     let errors = std::io::stderr();
     let mut wait = [PollFd::new(errors.as_fd(), PollFlags::POLLOUT)];
     let is_taken = poll(&mut wait, 200u16).is_ok()
         && wait[0].revents().is_some_and(|events| events.contains(PollFlags::POLLOUT));
     if is_taken {
-        let _ = writeln!(std::io::stderr(), "rota: {sentence}");
+        let _ = std::io::stderr().write_all(line.as_bytes());
     }
 }
 

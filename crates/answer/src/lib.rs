@@ -8,7 +8,7 @@ pub mod json;
 mod output;
 
 pub use ends::Ends;
-pub use exit::{Exit, Failure, complain};
+pub use exit::{Exit, Failure, complain, put_error_line};
 pub use output::{Output, written};
 
 /// How a command prints its result.

@@ -177,10 +177,10 @@ impl Incidents {
     }
 
     /// An incident that has begun, in words.
-    pub(crate) fn sentence(&self, info: &IncidentInfo) -> String {
+    pub(crate) fn sentence(&self, info: &IncidentInfo, channel: &str) -> String {
         let known = self.log.as_ref().and_then(|log| log.station(info.station));
         let name = known.map(|(_, name)| name).filter(|name| !name.is_empty());
-        words::sentence(info, &name.unwrap_or_else(|| format!("station {}", info.station)))
+        words::sentence(info, channel, &name.unwrap_or_else(|| format!("station {}", info.station)))
     }
 
     /// Keeps the incident when enough has followed; returns when to look again.

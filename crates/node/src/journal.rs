@@ -1,16 +1,16 @@
 //! Log lines about the segment: the difference between two readings of the monitor's rows. So the data
 //! thread has no extra work, and the log, `rota top` and `rota status` agree.
 
-mod wills;
+mod gone;
 
 use crate::log::{Level, say, tell_left_out};
 use crate::status::Facts;
+use gone::{DEAD, GoneTold, WILLS};
 use rota_shm::control::{CauseInfo, StatusInfo};
 use rota_shm::{ChannelRow, ChannelTally, CounterReader, Mismatch};
 use rota_shm::{Monitor, StationRow};
 use rota_units::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
-use wills::WillsTold;
 
 /// How often it looks.
 const EVERY: Span = Span::from_millis(250);
@@ -59,7 +59,7 @@ pub(crate) struct Journal {
     looks: VecDeque<(Instant, Look)>,
     next: Instant,
     timers: TimersTold,
-    wills: WillsTold,
+    gone: [GoneTold; 2],
 }
 
 /// The timers that the log has told.
@@ -103,7 +103,7 @@ impl Journal {
                 death_ns: configured.as_nanos(),
                 at: Instant::ZERO,
             },
-            wills: WillsTold::default(),
+            gone: [GoneTold::by(WILLS), GoneTold::by(DEAD)],
         }
     }
 
@@ -117,8 +117,9 @@ impl Journal {
         if reader.monitor(&mut self.rows) {
             let look = Look::of(&self.rows, reader);
             let last = self.last();
-            let (timers, wills) = (self.timers.line(now, &look), self.wills.line(now, &last, &look));
-            for line in changes(&last, &look).into_iter().chain(timers).chain(wills) {
+            let timers = self.timers.line(now, &look);
+            let gone = self.gone.iter_mut().filter_map(|gone| gone.line(now, &last, &look));
+            for line in changes(&last, &look).into_iter().chain(timers).chain(gone) {
                 say(line.level, line.cause, &line.text);
             }
             tell_left_out();
@@ -346,10 +347,9 @@ fn mode(code: u64) -> &'static str {
 }
 
 /// Counters of which each step is an event, with its level and its sentence.
-const EVENTS: [(&str, Level, &str); 14] = [
+const EVENTS: [(&str, Level, &str); 13] = [
     ("claims", Level::Warn, "the token was missed: this station began a claim"),
     ("tokens_regenerated", Level::Warn, "this station made a new token"),
-    ("stations_declared_dead", Level::Warn, "this station declared another one dead"),
     ("leases_expired", Level::Warn, "a token's lease ended before this station had passed it on"),
     ("cycles_skipped", Level::Warn, "a cycle lasted longer than its period: the next one was left out"),
     ("strikes", Level::Warn, "a station stopped the ring and was given a strike"),
@@ -589,8 +589,8 @@ mod tests {
         after.foreign = (9_000, 0x0200_0000_0004);
         let timers = TimersTold { configured: Span::ZERO, watch: Span::ZERO, death_ns: 0, at };
         let looks = VecDeque::from([(Instant::ZERO, look(&[])), (at, after)]);
-        let (rows, wills) = (Monitor::default(), WillsTold::default());
-        let journal = Journal { reader: None, rows, looks, next: at, timers, wills };
+        let (rows, gone) = (Monitor::default(), [GoneTold::by(WILLS), GoneTold::by(DEAD)]);
+        let journal = Journal { reader: None, rows, looks, next: at, timers, gone };
         for (verdict, kinds) in [(TraceVerdict::Late, "foreign_sender"), (TraceVerdict::LeftOut, "left_out")]
         {
             let mut file = TraceFile::create(8, 0, 0x88b5).unwrap();

@@ -46,6 +46,7 @@ pub use door::Guests;
 pub use gate::{Egress, EgressError, NoGate};
 pub use guardian::GuardianSpec;
 pub use key::{KeyError, SegmentKey};
+pub use log::warning;
 pub use quota::Quota;
 
 use commands::Wiring;

@@ -74,6 +74,30 @@ fn write_line(level: Level, text: &str) {
     }
 }
 
+/// A warning as a line of this log, for a process that has no log of its own.
+pub fn warning(text: &str) -> String {
+    let line = Arc::new(Mutex::new(Vec::new()));
+    let into = Arc::clone(&line);
+    let one = tracing_subscriber::fmt().with_target(false).with_ansi(false);
+    let one = one.with_writer(move || Kept(Arc::clone(&into))).finish();
+    tracing::subscriber::with_default(one, || write_line(Level::Warn, text));
+    let line = line.lock().unwrap_or_else(PoisonError::into_inner);
+    String::from_utf8_lossy(&line).into_owned()
+}
+
+/// A line that is kept in memory.
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(octets)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A line that others' words cannot break: names come from the wire.
 fn clean(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
@@ -248,6 +272,13 @@ mod tests {
     #[test]
     fn a_name_from_the_wire_cannot_break_a_line() {
         assert_eq!(clean("n1\u{1b}[2J\nforged"), "n1?[2J?forged");
+    }
+
+    #[test]
+    fn a_warning_without_a_log_is_a_line_of_it() {
+        let line = warning("guardian 7: node 5 has died");
+        assert!(line.ends_with("Z  WARN guardian 7: node 5 has died\n"), "{line}");
+        assert!(line.starts_with("20"), "with its time: {line}");
     }
 
     /// A reader that reads nothing.

@@ -1,10 +1,10 @@
 //! `rota node --role guardian`: the process that sends a node's last will. The node starts it.
 
 use super::Args;
-use rota_answer::{Exit, Failure, complain};
+use rota_answer::{Exit, Failure, put_error_line};
 use rota_driver::gate::ROTA_MARK;
 use rota_driver::guardian::{Spoken, Ward, watch, will_socket};
-use rota_node::GuardianSpec;
+use rota_node::{GuardianSpec, warning};
 use rota_units::BitRate;
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -38,17 +38,16 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     let spoken = watched.map_err(|error| {
         Failure::failed(format!("a guardian of node {process} cannot watch it and ends: {error}"))
     })?;
-    // The node's standard error may have nobody who reads it: a guardian never waits for that.
-    match spoken {
-        Spoken::Nothing => {}
-        Spoken::Will(after) => complain(&format!("node {process} has died; its will was sent {after} later")),
-        Spoken::Busy => complain(&format!(
-            "node {process} has died; its will was not sent, because {} was not empty within 400 ms",
-            ward.iface
-        )),
-        Spoken::Failed(errno) => {
-            complain(&format!("node {process} has died, and its will could not be sent: {}", errno.desc()))
+    let told = match spoken {
+        Spoken::Nothing => return Ok(Exit::Done),
+        Spoken::Will(after) => format!("its last will was sent {after} later"),
+        Spoken::Busy => {
+            format!("its last will was not sent, because {} was not empty within 400 ms", ward.iface)
         }
-    }
+        Spoken::Failed(errno) => format!("its last will could not be sent: {}", errno.desc()),
+    };
+    // A node has two guardians. Its standard error may have nobody who reads it: neither waits for that.
+    let who = format!("guardian {}: the node, process {process}, has died", std::process::id());
+    put_error_line(&warning(&format!("{who}; {told}")));
     Ok(Exit::Done)
 }

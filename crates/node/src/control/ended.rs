@@ -68,6 +68,14 @@ impl EndedChannels {
         known.map_or_else(|| format!("channel {}", channel.0), |(_, called)| called.clone())
     }
 
+    /// The name of a channel with this number at its sender.
+    pub(super) fn called_at_sender(&self, number: u64) -> Option<&str> {
+        let begin = format!("channel {number} ");
+        let kept = self.kept.iter().map(|ended| &ended.called);
+        let mut all = kept.chain(self.left.iter().map(|(_, called)| called));
+        all.find(|called| called.starts_with(&begin)).map(String::as_str)
+    }
+
     /// A note about each for the status.
     pub(super) fn notes(&self, now: Instant) -> impl Iterator<Item = String> {
         let lately = self.kept.iter().filter(move |ended| now.since(ended.at) < SHOWN);
@@ -105,6 +113,8 @@ mod tests {
             (ended.called(ChannelId(8)), ended.called(ChannelId(0))),
             ("channel 8 to n2, service 3".into(), "channel 0".into())
         );
+        assert_eq!(ended.called_at_sender(8), Some("channel 8 to n2, service 3"));
+        assert_eq!((ended.called_at_sender(0), ended.called_at_sender(80)), (None, None));
         assert_eq!(notes(&ended, at(608)), Vec::<String>::new());
     }
 

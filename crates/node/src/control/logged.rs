@@ -19,6 +19,14 @@ impl Control<'_> {
         owned.map_or_else(|| self.ended.called(channel), Owned::called)
     }
 
+    /// The same by its number at its sender.
+    fn called_at_sender(&self, number: u64) -> String {
+        let mut owned = self.sessions.iter().flat_map(|session| &session.channels);
+        let called = owned.find(|owned| owned.shared == number).map(Owned::called);
+        let ended = || self.ended.called_at_sender(number).map(str::to_owned);
+        called.or_else(ended).unwrap_or_else(|| format!("channel {number}"))
+    }
+
     /// The counts that the programs of a channel see.
     fn counts(&self, channel: ChannelId) -> Option<ChannelTally> {
         let mut owned = self.sessions.iter().flat_map(|session| &session.channels);
@@ -108,7 +116,7 @@ impl Control<'_> {
         let begun = self.incidents.begin(now(), event);
         if let Some(about) = begun {
             let ago = Span::from_nanos(now().as_nanos().saturating_sub(about.at_ns));
-            let what = self.incidents.sentence(&about);
+            let what = self.incidents.sentence(&about, &self.called_at_sender(about.channel));
             let text = format!("incident: {what}, {ago} ago; 'rota trace incident' lists them");
             say(Level::Warn, "incident", &text);
         }

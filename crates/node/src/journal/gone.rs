@@ -1,7 +1,7 @@
-//! The log line of a last will: it names the station whose process has died.
+//! The log lines of stations that have gone: each names its station.
 //!
-//! The counter of wills grows at once. The rows of the stations follow up to a second later, and only they
-//! tell which station has gone.
+//! The counters of wills and of dead stations grow at once. The rows of the stations follow up to a second
+//! later, and only they tell which station has gone.
 
 use super::{Line, Look, mac};
 use crate::log::Level;
@@ -10,19 +10,32 @@ use rota_units::{Instant, Span};
 /// The rows of the stations come once a second.
 const PATIENCE: Span = Span::from_millis(2_000);
 
-/// Wills that were counted, and that no line has told.
-#[derive(Debug, Default)]
-pub(super) struct WillsTold {
+/// A last will was heard.
+pub(super) const WILLS: (&str, &str) = ("wills", "a process has died, as its last will says: the node of");
+/// This station waited for another one in vain.
+pub(super) const DEAD: (&str, &str) = ("stations_declared_dead", "this station has declared dead:");
+
+/// Stations that were counted by one counter, and that no line has told.
+#[derive(Debug)]
+pub(super) struct GoneTold {
+    /// The counter.
+    counter: &'static str,
+    /// The sentence, without its end, which names the stations.
+    words: &'static str,
     untold: u64,
     since: Instant,
     /// Stations that have gone since the oldest of these was counted.
     gone: Vec<String>,
 }
 
-impl WillsTold {
-    /// The line about the wills, once it is known who has gone.
+impl GoneTold {
+    pub(super) fn by((counter, words): (&'static str, &'static str)) -> Self {
+        Self { counter, words, untold: 0, since: Instant::ZERO, gone: Vec::new() }
+    }
+
+    /// The line about them, once it is known which stations have gone.
     pub(super) fn line(&mut self, now: Instant, last: &Look, look: &Look) -> Option<Line> {
-        let more = look.grown(last, "wills");
+        let more = look.grown(last, self.counter);
         if more > 0 && self.untold == 0 {
             self.since = now;
         }
@@ -34,15 +47,15 @@ impl WillsTold {
         if self.gone.is_empty() && now.since(self.since) < PATIENCE {
             return None;
         }
-        let Self { untold, gone, .. } = std::mem::take(self);
+        let (untold, gone) = (std::mem::take(&mut self.untold), std::mem::take(&mut self.gone));
         let who = match gone.len() as u64 {
             0 => "a station".into(),
             known if known <= untold => gone.join(" and "),
             // Some of them fell silent or left.
             _ => format!("one of {}", gone.join(" and ")),
         };
-        let text = format!("a process has died, as its last will says: the node of {who}");
-        Some(Line { level: Level::Warn, cause: "wills", text })
+        let text = format!("{} {who}", self.words);
+        Some(Line { level: Level::Warn, cause: self.counter, text })
     }
 }
 
@@ -70,7 +83,7 @@ mod tests {
     #[test]
     fn the_line_of_a_will_names_its_station_also_when_its_row_comes_later() {
         let at = |ms| Instant::ZERO + Span::from_millis(ms);
-        let mut told = WillsTold::default();
+        let mut told = GoneTold::by(WILLS);
         let all = look(0, &[(1, true), (2, true), (3, true)]);
         assert_eq!(told.line(at(0), &all, &all), None);
         let counted = look(1, &[(1, true), (2, true), (3, true)]);
