@@ -451,7 +451,10 @@ impl Channels {
             LinkEvent::Reserved { channel: id, admitted } => {
                 let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
                 channel.promise(&admitted, link);
-                if channel.state == Sending::Reserving && channel.probe {
+                let is_absent = link.number(channel.peer) == 0;
+                if channel.state == Sending::Reserving && (channel.probe || is_absent) {
+                    // The ring may have formed without the receiver, whose units would reach nobody.
+                    channel.cause = if is_absent { CloseCause::PeerGone } else { channel.cause };
                     channel.state = Sending::Releasing;
                     link.release(now, id);
                 } else if channel.state == Sending::Reserving {

@@ -109,3 +109,21 @@ fn a_channel_that_opens_to_a_station_without_a_number_ends() {
     assert_eq!(ledger.closed(), [(id, CloseCause::PeerGone)]);
     assert!(ledger.channels.outgoing.is_empty());
 }
+
+/// Seed 2689718 of the product's timers: two stations had one number, and the ring formed without them. The
+/// sender's program was told that its channel to one of them was open.
+#[test]
+fn a_reservation_in_a_ring_without_its_receiver_opens_no_channel() {
+    let mut ledger = Ledger::new();
+    let out = ledger.open(B);
+    ledger.hear(B, Verb::Accept, out.0);
+    ledger.number(0, B);
+    let [tht, offset, bound, t_nrt, gap, spare] = [Span::from_millis(1); 6];
+    let admitted = Admitted { tht, offset, bound, t_nrt, gap, spare };
+    let reserved = LinkEvent::Reserved { channel: out, admitted };
+    ledger.channels.on_link_event(ledger.now, reserved, &mut ledger.link);
+    ledger.channels.on_link_event(ledger.now, LinkEvent::Released { channel: out }, &mut ledger.link);
+    ledger.channels.tick(ledger.now, &mut ledger.link);
+    assert_eq!(ledger.closed(), [(out, CloseCause::PeerGone)]);
+    assert!(ledger.channels.outgoing.is_empty());
+}
