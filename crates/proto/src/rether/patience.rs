@@ -206,6 +206,20 @@ impl Rether {
         self.settings.lease_of(token.leases.unwrap_or(Leases::SAFE).hold)
     }
 
+    /// Where the slots of a cycle took all of its time, the next one begins in the same hold. Its lease may
+    /// end amid this station's slots then, and a station whose lease has ended lets go of the token. Only
+    /// another station's hands renew it: this is the station to pass the token to before the cycle begins.
+    pub(super) fn renewer(&self, now: Instant) -> Option<StationId> {
+        let hold = self.ring.hold.as_ref().filter(|hold| hold.sent)?;
+        let own = hold.token.slots.as_slice().iter().take_while(|slot| slot.station == self.own.station);
+        let slots = Span::from_nanos(own.map(|slot| u64::from(slot.tht_ns)).sum());
+        // Of what the lease has beyond the slots half is enough: the host may stand still amid them.
+        let beyond = self.hold_of(&hold.token).minus(slots).div_down(2).min(self.settings.hop_timeout);
+        let next = self.next_live(self.own.station, &hold.token);
+        let is_enough = hold.lease_end.since(now) >= slots + beyond;
+        (!is_enough && next != self.own.station).then_some(next)
+    }
+
     /// How long the token in this station's hands may be held, rests apart.
     pub fn holding(&self) -> Option<Span> {
         self.ring.hold.as_ref().map(|hold| self.hold_of(&hold.token))

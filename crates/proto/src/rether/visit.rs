@@ -190,7 +190,8 @@ impl Rether {
         }
         let until = self.ring.clock.start + self.settings.trt;
         if !self.ring.clock.known || now >= until || (!strict && !rested && now > self.ring.clock.start) {
-            return self.start_cycle(now);
+            let Some(to) = self.renewer(now) else { return self.start_cycle(now) };
+            return self.stage(Stage::Leave { to });
         }
         if rested {
             self.counters.rests += 1;

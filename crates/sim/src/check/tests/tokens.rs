@@ -204,7 +204,6 @@ fn r9_a_token_is_sent_twice_at_most() {
 }
 
 #[test]
-#[ignore = "open: a claim excuses itself (verify/README.md)"]
 fn r9_nobody_claims_where_nothing_goes_wrong() {
     let mut bench = Bench::ring(true);
     let before: Vec<_> = bench.world.hosts.iter().map(|host| host.node.clone()).collect();
