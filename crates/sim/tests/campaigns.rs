@@ -126,7 +126,7 @@ const PROVEN: [u64; 57] = [
 ];
 /// The same with the product's timers, bounds of ordinary access and of a cycle that did not reckon with a
 /// babbler, and one of a lost token that had been lost at a cut wire three times before.
-const PRODUCT: [u64; 62] = [
+const PRODUCT: [u64; 65] = [
     736,
     1_333,
     3_930,
@@ -186,9 +186,12 @@ const PRODUCT: [u64; 62] = [
     2_298_749,
     2_441_161,
     2_689_718,
+    2_899_303,
     7_000_001_956,
     7_000_023_693,
     20_000_000_048,
+    30_000_001_342,
+    30_000_008_419,
 ];
 
 #[test]

@@ -7,13 +7,16 @@ use super::announced::Announced;
 use super::windows::Recovery;
 use super::{Checker, Findings, Seen, View};
 use crate::hosts::Host;
-use rota_proto::{ModeName, Node};
+use rota_proto::{Member, ModeName, Node};
 use rota_units::{Instant, Span};
 use rota_wire::{FrameView, Generation, Kind, MacAddr};
 use std::collections::VecDeque;
 
 /// Blows further back than so many cycles have nothing to do with a silence.
 const REACH_CYCLES: u64 = 12;
+/// A station without a slot is visited in a round of all, which begins at least every 32 cycles: for so long
+/// nobody may notice that it has fallen silent (seed 30000001342 of the product's timers).
+const UNNOTICED_CYCLES: u64 = 34;
 
 /// What struck, as far as recovery is concerned. What takes nothing from a ring that keeps its rules is no
 /// blow: frames doubled, forged or played again, a wall clock that jumps, a clock within its drift.
@@ -109,6 +112,8 @@ pub struct RecoveryTimes {
     /// Since when two parts hear each other without anything else having gone wrong, and how long they may
     /// take to be one ring.
     meeting: Option<(Instant, Span)>,
+    /// Since the token was seen: the most stations that one station knew by a boot that is over.
+    outdated: u64,
     announced: Announced,
 }
 
@@ -277,8 +282,9 @@ impl RecoveryTimes {
 
     fn recent<'a>(&'a self, from: Instant, view: &View<'_>) -> impl Iterator<Item = (Instant, Blow)> + 'a {
         let slowest = view.recovery.crash(view.hosts.len() as u64);
-        let reach = (view.settings.trt * REACH_CYCLES).max(slowest);
-        self.blows.iter().copied().filter(move |(at, blow)| blow.ends(*at) + reach >= from)
+        let trt = view.settings.trt;
+        let reaches = move |at: Instant, blow: &Blow| blow.ends(at) + blow.reach(trt).max(slowest) >= from;
+        self.blows.iter().copied().filter(move |(at, blow)| reaches(*at, blow))
     }
 
     /// What a part may take after the last of these blows, however many there were: as long as if all whom
@@ -286,6 +292,7 @@ impl RecoveryTimes {
     /// token for a victim of the last: it had granted, and is found out like any successor (seed 1000565 of
     /// the product's timers).
     fn bound(
+        &self,
         view: &View<'_>,
         recovery: &Recovery,
         part: usize,
@@ -297,7 +304,9 @@ impl RecoveryTimes {
         if blows.iter().all(is_willed) && blows.last().is_some_and(|(at, _)| *at > last) {
             return recovery.will();
         }
-        let silent = silenced(view, part, blows);
+        let lasts = blows.iter().any(|(at, blow)| blow.ends(*at) > *at);
+        let outdated = if lasts { self.outdated } else { 0 };
+        let silent = (silenced(view, part, blows) + outdated).min(view.hosts.len() as u64 - 1);
         let again = if blows.len() > 1 { recovery.round(silent) } else { Span::ZERO };
         recovery.crash(silent) + again
     }
@@ -316,11 +325,12 @@ impl RecoveryTimes {
             if !willed && view.now.since(last) <= view.recovery.shortest() {
                 continue;
             }
+            self.outdated = self.outdated.max(outdated(view));
             let recovery = self.announced.recovery(view);
             let blows: Vec<_> = self.recent(last, view).collect();
             let over = blows.iter().map(|(at, blow)| blow.ends(*at)).max().unwrap_or(last);
             let (took, bound) =
-                (view.now.since(over.max(last)), Self::bound(view, &recovery, part, &blows, last));
+                (view.now.since(over.max(last)), self.bound(view, &recovery, part, &blows, last));
             if took > bound {
                 self.parts[part].told = true;
                 let what = format!("no token {took} after the last of {blows:?}; bound {bound}");
@@ -333,6 +343,7 @@ impl RecoveryTimes {
         let known = std::mem::replace(&mut self.parts[part], Part { last: Some(view.now), told: false });
         let Some(last) = known.last else { return };
         self.judge(view, part, last, findings);
+        self.outdated = 0;
         self.announced.forget(view);
         self.forget(view);
     }
@@ -351,7 +362,7 @@ impl RecoveryTimes {
         let lasts = blows.iter().any(|(at, blow)| blow.ends(*at) > *at);
         let took = view.now.since(if lasts { over } else { first }.max(last));
         let recovery = self.announced.recovery(view);
-        let all = Self::bound(view, &recovery, part, &blows, last);
+        let all = self.bound(view, &recovery, part, &blows, last);
         let (place, bound) = match blows[..] {
             // Lost long before: nothing is the matter with a ring that was waiting.
             [(_, Blow::TokenLost(_))] if !struck_since => return,
@@ -364,7 +375,7 @@ impl RecoveryTimes {
             // (seeds 16989 and 20145 of the product's timers) one may be.
             [_, _] if lasts => (&mut self.worst.two, all),
             [_, _] => {
-                let before = Self::bound(view, &recovery, part, &blows[..1], last);
+                let before = self.bound(view, &recovery, part, &blows[..1], last);
                 (&mut self.worst.two, before + recovery.crash(silenced(view, part, &blows)))
             }
             // However many there were, the token is back in time after the last.
@@ -386,6 +397,23 @@ fn silenced(view: &View<'_>, part: usize, blows: &[(Instant, Blow)]) -> u64 {
     silent.sum::<u64>().min(stations - 1)
 }
 
+/// For how many stations a claim can drain whose answers it does not believe. A station that was cut off
+/// while others booted and were let in knows none of these boots, and believes no grant of theirs (seed
+/// 2899303 of the product's timers).
+fn outdated(view: &View<'_>) -> u64 {
+    let boots = nodes(view.hosts, view.now).map(|(mac, node)| (mac, node.link().incarnation()));
+    let rings = nodes(view.hosts, view.now).filter(|(_, node)| node.link().mode() == ModeName::Token);
+    // The claim takes the newest list of all.
+    let lives = |station| rings.clone().any(|(_, node)| !node.link().is_dead(station));
+    let is_over =
+        |member: &&Member| boots.clone().any(|(mac, boot)| mac == member.mac && boot != member.incarnation);
+    let count = |node: &Node| {
+        let members = node.link().members().iter();
+        members.filter(|member| member.station != 0 && lives(member.station)).filter(is_over).count() as u64
+    };
+    rings.clone().map(|(_, node)| count(node)).max().unwrap_or(0)
+}
+
 fn late(view: &View<'_>, took: Span, bound: Span, blows: &[(Instant, Blow)], findings: &mut Findings) {
     if took > bound {
         findings.add(view.now, "L6", format!("the token came back {took} after {blows:?}; bound {bound}"));
@@ -402,6 +430,11 @@ impl Blow {
             Self::Parting(second) => second.count_ones() as u64,
             Self::Other { silent, .. } => silent,
         }
+    }
+
+    /// How long after its end it can still be the cause of a silence, where no recovery takes longer.
+    pub(super) fn reach(&self, trt: Span) -> Span {
+        trt * if self.silent(0, 2) > 0 { UNNOTICED_CYCLES } else { REACH_CYCLES }
     }
 
     /// When what began at `at` is over.

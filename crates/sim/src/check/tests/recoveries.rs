@@ -217,6 +217,19 @@ fn l6_a_blow_of_long_ago_has_nothing_to_do_with_a_silence() {
     }
 }
 
+/// Seed 30000001342 of the product's timers: where timers follow short stalls, the slowest recovery is shorter
+/// than the time until a round of all finds that a station is cut off.
+#[test]
+fn l6_a_station_that_fell_silent_is_found_in_a_round_of_all() {
+    let trt = ms(24);
+    for blow in [DEATH, Blow::Parting(1), Blow::Other { ends: Instant::ZERO, silent: 1 }] {
+        assert_eq!(blow.reach(trt), ms(34 * 24), "{blow:?}");
+    }
+    for blow in [Blow::Meeting, Blow::Willed, Blow::Other { ends: Instant::ZERO, silent: 0 }] {
+        assert_eq!(blow.reach(trt), ms(12 * 24), "{blow:?}");
+    }
+}
+
 /// What strikes a ring that is whole again is the first blow of its own recovery.
 #[test]
 fn l6_a_ring_that_is_whole_has_done_with_what_was_over_before_its_list() {
