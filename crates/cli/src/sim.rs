@@ -97,7 +97,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     match &args.what {
         What::Run(args) => one(args, format),
         What::Sweep(args) => sweep::run(args, format),
-        What::Replay(args) => replay::run(args),
+        What::Replay(args) => replay::run(args, format),
         What::Figure(args) => figure::run(args, format),
     }
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::Lab;
+use common::{Lab, PATIENCE, eventually};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -104,6 +104,21 @@ fn runs_and_sweeps_print_the_keys_of_the_page() {
     assert_as_on_the_page("sweep", &run(&["sim", "sweep", "--seeds", "0..1", "--json"]).1);
 }
 
+/// It printed text.
+#[test]
+fn a_replay_prints_the_document_of_its_run_with_the_log() {
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/crash.toml");
+    let (code, once) = run(&["sim", "run", scenario, "--json"]);
+    let (again, mut replay) = run(&["sim", "replay", scenario, "--to", "60s", "--json"]);
+    let fields = replay.as_object_mut().expect("an object");
+    let (log, cut) = (fields.remove("log"), fields.remove("cut_short"));
+    assert_eq!((code, &once, cut), (again, &replay, Some(Value::Bool(false))));
+    let log = log.expect("a log");
+    assert!(log.as_array().is_some_and(|log| log.len() > 1_000 && log[0] == "0 host 0 wakes"), "{}", log[0]);
+    let (_, early) = run(&["sim", "replay", scenario, "--to", "1s", "--json"]);
+    assert_eq!(early["cut_short"], true);
+}
+
 /// The sources of cross traffic printed nothing.
 #[test]
 fn cross_traffic_prints_what_was_sent_and_what_came() {
@@ -116,16 +131,23 @@ fn cross_traffic_prints_what_was_sent_and_what_came() {
         common::Program::start(command)
     };
     let to = format!("127.0.0.1:{port}");
-    let sink = start(&["sink", "--port", &port, "--seconds", "3"]);
+    let sink = start(&["sink", "--port", &port]);
+    let listens = || std::net::TcpStream::connect(&to).ok().map(drop);
+    assert!(eventually(PATIENCE, listens).is_some(), "{}", sink.err());
     let tcp = start(&["tcp", "--to", &to, "--rate", "8mbit", "--seconds", "1"]).finish().well().json();
     assert_eq!((&tcp["over"], &tcp["to"]), (&"tcp".into(), &to.clone().into()), "{tcp}");
     assert!(tcp["sent_octets"].as_u64() > Some(100_000) && tcp["closed_by_sink"] == false, "{tcp}");
     // Until Ctrl-C, which is no failure.
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a time");
+    let to = socket.local_addr().expect("it has an address").to_string();
     let udp = start(&["udp", "--to", &to, "--rate", "1mbit"]);
+    socket.recv(&mut [0; 2_000]).expect("it has begun");
     std::thread::sleep(std::time::Duration::from_millis(300));
     udp.interrupt();
     let udp = udp.finish().well().json();
     assert!(udp["sent_bps"].as_u64() > Some(100_000) && udp["over"] == "udp", "{udp}");
+    sink.interrupt();
     let came = sink.finish().well().json();
     assert!(came["tcp_bps"].as_u64() > Some(100_000), "{came}");
     assert_as_on_the_page("load", &tcp);

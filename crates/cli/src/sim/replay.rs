@@ -1,8 +1,9 @@
 //! `rota sim replay`: a run once more, every event as a line of text.
 
 use super::report;
-use rota_answer::{Exit, Failure};
-use rota_sim::sweep;
+use rota_answer::json::document;
+use rota_answer::{Exit, Failure, Format, outln};
+use rota_sim::{Scenario, sweep};
 use rota_units::{Span, parse_span};
 use std::cell::RefCell;
 use std::io::{BufWriter, Write};
@@ -25,8 +26,11 @@ pub struct Args {
 }
 
 /// Runs the command: the run of `rota sim run`, judged by the same rules, with a log beside it.
-pub fn run(args: &Args) -> Result<Exit, Failure> {
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let scenario = args.source.scenario(args.seed)?;
+    if format == Format::Json {
+        return Ok(whole(args, &scenario));
+    }
     let out = Rc::new(RefCell::new(BufWriter::new(std::io::stdout())));
     let log = Rc::clone(&out);
     // A reader that has gone away ends the log, and with it the run.
@@ -54,4 +58,22 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     let flushed = out.borrow_mut().flush();
     rota_answer::written(flushed);
     Ok(if outcome.violations.is_empty() { Exit::Done } else { Exit::Broken })
+}
+
+/// The same as one document: that of `rota sim run`, and the log.
+fn whole(args: &Args, scenario: &Scenario) -> Exit {
+    let lines: Rc<RefCell<Vec<String>>> = Rc::default();
+    let log = Rc::clone(&lines);
+    let outcome = sweep::run_with(args.seed, scenario, |run| {
+        let put = move |line: &str| {
+            log.borrow_mut().push(line.trim_start().to_owned());
+            true
+        };
+        run.world.keep_log(args.from, args.to, Box::new(put));
+    });
+    let mut all = report::json(scenario, &outcome);
+    all["cut_short"] = outcome.is_cut_short.into();
+    all["log"] = lines.take().into();
+    outln!("{}", document(&all));
+    if outcome.violations.is_empty() { Exit::Done } else { Exit::Broken }
 }
