@@ -1,6 +1,7 @@
 //! One connection to the node: greeting, then request and reply.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rota_shm::control::{CONTROL_VERSION, Connection, ControlName, Message, Reply, Request, SocketError};
 use rota_units::{Instant, Span};
@@ -42,6 +43,28 @@ pub(crate) struct Greeting {
 
 pub(crate) struct Session {
     connection: Connection,
+    /// A request that the segment decides was given up. Its answer may still come, and is no answer to the
+    /// next request.
+    owed: AtomicBool,
+}
+
+/// True for requests that the segment decides.
+fn is_decided_later(request: &Request) -> bool {
+    matches!(request, Request::Open { .. } | Request::Modify { .. })
+}
+
+/// True for what the segment decides of them.
+fn is_decision(reply: &Reply) -> bool {
+    matches!(
+        reply,
+        Reply::Opened { .. }
+            | Reply::Probed { .. }
+            | Reply::Refused(_)
+            | Reply::NoSuchStation { .. }
+            | Reply::NoListener { .. }
+            | Reply::Modified { .. }
+            | Reply::NotThere { .. }
+    )
 }
 
 impl Session {
@@ -51,7 +74,7 @@ impl Session {
 
     /// As [`Session::begin`], by `deadline`.
     pub(crate) fn begin_by(name: &ControlName, deadline: Deadline) -> Result<(Self, Greeting), NodeError> {
-        let session = Self { connection: Connection::connect(name)? };
+        let session = Self { connection: Connection::connect(name)?, owed: AtomicBool::new(false) };
         let hello = Request::Hello { version: CONTROL_VERSION };
         match session.request(&hello, deadline.allows(LOCAL_TIMEOUT))?.body {
             Reply::Welcome { version, pid, station, name } if version == CONTROL_VERSION => {
@@ -67,6 +90,10 @@ impl Session {
     pub(crate) fn request(&self, request: &Request, timeout: Span) -> Result<Message<Reply>, NodeError> {
         if let Err(error) = request.check() {
             return Err(NodeError::Denied { sentence: error.to_string(), wrong_use: true });
+        }
+        // The answers of these look like the one that is owed.
+        if is_decided_later(request) || matches!(request, Request::Incident { .. }) {
+            self.await_owed(timeout)?;
         }
         match self.connection.send_request(request) {
             // A node that turned us away has said why before it hung up.
@@ -84,7 +111,10 @@ impl Session {
             let message = match self.next(give_up.since(crate::now())) {
                 // A signal cut the wait short.
                 Err(SocketError::TimedOut(_)) if crate::now() < give_up => continue,
-                Err(SocketError::TimedOut(_)) => return Err(SocketError::TimedOut(timeout).into()),
+                Err(SocketError::TimedOut(_)) => {
+                    self.owed.fetch_or(is_decided_later(request), Ordering::Relaxed);
+                    return Err(SocketError::TimedOut(timeout).into());
+                }
                 other => other?,
             };
             match message.body {
@@ -95,6 +125,27 @@ impl Session {
         }
     }
 
+    /// Waits until the answer to a request that was given up is there, and drops it.
+    fn await_owed(&self, timeout: Span) -> Result<(), SocketError> {
+        let give_up = crate::now() + timeout;
+        while self.owed.load(Ordering::Relaxed) {
+            match self.connection.reply(give_up.since(crate::now())) {
+                Ok(message) => {
+                    self.was_owed(&message);
+                }
+                Err(SocketError::TimedOut(_)) if crate::now() < give_up => {}
+                Err(SocketError::TimedOut(_)) => return Err(SocketError::TimedOut(timeout)),
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(())
+    }
+
+    /// True for the answer that was owed: it is owed no more.
+    fn was_owed(&self, message: &Message<Reply>) -> bool {
+        is_decision(&message.body) && self.owed.swap(false, Ordering::Relaxed)
+    }
+
     /// Sends a request and does not wait for its reply.
     pub(crate) fn tell(&self, request: &Request) {
         // Best effort: a node that is gone has nothing left to free.
@@ -103,7 +154,12 @@ impl Session {
 
     /// The next message, asked for or not.
     pub(crate) fn next(&self, timeout: Span) -> Result<Message<Reply>, SocketError> {
-        self.connection.reply(timeout)
+        loop {
+            let message = self.connection.reply(timeout)?;
+            if !self.was_owed(&message) {
+                return Ok(message);
+            }
+        }
     }
 
     /// Throws away the news that wait, which in time would leave no room for an answer. False when there will
@@ -111,7 +167,9 @@ impl Session {
     pub(crate) fn discard(&self) -> bool {
         loop {
             match self.connection.reply(Span::ZERO) {
-                Ok(_) => {}
+                Ok(message) => {
+                    self.was_owed(&message);
+                }
                 Err(SocketError::TimedOut(_)) => return true,
                 Err(_) => return false,
             }

@@ -264,6 +264,22 @@ fn a_channel_that_does_not_change_in_time_is_not_the_control_sockets_fault() {
     );
 }
 
+/// The late answer to the change that was given up was taken for that of the next request.
+#[test]
+fn a_late_answer_is_none_to_the_next_request() {
+    let (fake, mut node, sender, _receiver) = pair(Behaviour::default(), &request(100));
+    fake.behave(Behaviour { stands_still: true, ..Behaviour::default() });
+    let channel = sender.id();
+    let given_up = node.modify_channel(channel, 90);
+    assert!(matches!(&given_up, Err(OpenError::Node(NodeError::NotChanged { .. }))), "{given_up:?}");
+    fake.behave(Behaviour::default());
+    assert!(node.status().is_ok());
+    fake.behave(Behaviour { stands_still: true, ..Behaviour::default() });
+    assert!(node.modify_channel(channel, 80).is_err());
+    fake.behave(Behaviour::default());
+    assert_eq!(node.modify_channel(channel, 70).expect("it is changed").unit_octets_max, 70);
+}
+
 /// Connecting took five seconds and asking ten, even with a shorter timeout.
 #[test]
 fn a_node_that_stands_still_is_waited_for_as_long_as_was_said() {
