@@ -40,7 +40,7 @@ pub use event::ChannelEvent;
 use incoming::Incoming;
 use lateness::OneWay;
 use meter::Meter;
-use outgoing::{Outgoing, Sending};
+use outgoing::{Ending, Outgoing, Sending};
 pub use request::{Contract, Listener, OpenError, OpenRequest, ResizeError};
 use rota_admission::Pace;
 use rota_units::{Instant, Span};
@@ -186,11 +186,7 @@ impl Channels {
             offered: Stated::default(),
             told: Stated::default(),
             meter: Meter::default(),
-            cause: CloseCause::Closed,
-            refusal: None,
-            silent: false,
-            confirmed: false,
-            counted: false,
+            ending: Ending::OPEN,
             began: now,
             probe: false,
             tries: 0,
@@ -220,7 +216,7 @@ impl Channels {
     /// Somebody else than its program ends it.
     pub(crate) fn revoke(&mut self, now: Instant, id: ChannelId, link: &mut Rether) {
         if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
-            channel.cause = CloseCause::Revoked;
+            channel.ending.cause = CloseCause::Revoked;
         }
         self.end(now, id, CloseCause::Revoked, link);
     }
@@ -284,8 +280,8 @@ impl Channels {
         if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
             let was_open = matches!(channel.state, Sending::Open { .. } | Sending::Draining);
             // The end of a channel that has been open is news for the log of this station.
-            channel.silent = channel.probe || !was_open;
-            channel.cause = CloseCause::SenderDied;
+            channel.ending.silent = channel.probe || !was_open;
+            channel.ending.cause = CloseCause::SenderDied;
             let goes_on = was_open && link.keep_unit_in_part(id);
             channel.withdraw(now, goes_on);
             if goes_on {
@@ -356,7 +352,7 @@ impl Channels {
                 link.send_signal(now, channel.peer, channel.signal(verb));
             } else if verb == Verb::Opened && link.number(channel.peer) == 0 {
                 // It accepted and was forgotten since, maybe without a word: nobody receives.
-                channel.cause = CloseCause::PeerGone;
+                channel.ending.cause = CloseCause::PeerGone;
                 channel.state = Sending::Releasing;
                 link.release(now, channel.id);
             } else if let Sending::Open { acknowledged } = &mut channel.state {
@@ -365,7 +361,7 @@ impl Channels {
                 *acknowledged = true;
             } else {
                 if channel.state == Sending::Connecting {
-                    channel.cause = CloseCause::NoAnswer;
+                    channel.ending.cause = CloseCause::NoAnswer;
                 }
                 channel.state = Sending::Over;
             }
@@ -391,13 +387,14 @@ impl Channels {
     }
 
     fn finish(&mut self, channel: &Outgoing) {
-        if let Some(refusal) = channel.refusal.clone() {
+        if let Some(refusal) = channel.ending.refusal.clone() {
             self.events.push_back(ChannelEvent::Refused { channel: channel.id, refusal });
         } else if channel.is_granted_probe() {
             let (channel, contract) = (channel.id, channel.contract);
             self.events.push_back(ChannelEvent::Probed { channel, contract });
-        } else if !channel.silent {
-            let (tally, cause, stated) = (channel.final_tally(), channel.cause, Some(channel.final_stated()));
+        } else if !channel.ending.silent {
+            let (tally, cause, stated) =
+                (channel.final_tally(), channel.ending.cause, Some(channel.final_stated()));
             let channel = channel.id;
             self.events.push_back(ChannelEvent::Closed { channel, cause, stated, tally, listener: None });
         }
@@ -454,7 +451,8 @@ impl Channels {
                 let is_absent = link.number(channel.peer) == 0;
                 if channel.state == Sending::Reserving && (channel.probe || is_absent) {
                     // The ring may have formed without the receiver, whose units would reach nobody.
-                    channel.cause = if is_absent { CloseCause::PeerGone } else { channel.cause };
+                    channel.ending.cause =
+                        if is_absent { CloseCause::PeerGone } else { channel.ending.cause };
                     channel.state = Sending::Releasing;
                     link.release(now, id);
                 } else if channel.state == Sending::Reserving {
@@ -468,7 +466,7 @@ impl Channels {
             LinkEvent::Refused { channel: id, refusal } => {
                 // Told when the receiver is free again, so that who asks for less at once finds it listening.
                 if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
-                    channel.refusal = Some(refusal);
+                    channel.ending.refusal = Some(refusal);
                 }
                 self.begin_closing(now, id, CloseCause::Refused, true);
             }
@@ -490,8 +488,9 @@ impl Channels {
                 self.begin_closing(now, channel, CloseCause::ReservationLost, false);
             }
             LinkEvent::Released { channel: id } => {
-                let cause = self.outgoing.iter().find(|c| c.id == id).map_or(CloseCause::Closed, |c| c.cause);
-                let silent = self.outgoing.iter().any(|channel| channel.id == id && channel.silent);
+                let cause =
+                    self.outgoing.iter().find(|c| c.id == id).map_or(CloseCause::Closed, |c| c.ending.cause);
+                let silent = self.outgoing.iter().any(|channel| channel.id == id && channel.ending.silent);
                 self.begin_closing(now, id, cause, silent);
             }
             LinkEvent::MemberGone { mac, stopped } => {
@@ -520,10 +519,10 @@ impl Channels {
 
     fn begin_closing(&mut self, now: Instant, id: ChannelId, cause: CloseCause, silent: bool) {
         if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
-            channel.cause = cause;
-            channel.silent |= silent;
+            channel.ending.cause = cause;
+            channel.ending.silent |= silent;
             // A station that is gone answers nothing, and the program is to hear of it at once.
-            let is_gone = matches!(channel.cause, CloseCause::PeerGone | CloseCause::PeerStopped);
+            let is_gone = matches!(channel.ending.cause, CloseCause::PeerGone | CloseCause::PeerStopped);
             channel.state = if is_gone { Sending::Over } else { Sending::Closing };
             (channel.tries, channel.again) = (0, now);
         }
@@ -548,12 +547,12 @@ impl Channels {
         for channel in self.outgoing.iter_mut().filter(|channel| channel.peer == peer) {
             match channel.state {
                 Sending::Open { .. } | Sending::Draining | Sending::Reserving => {
-                    channel.cause = cause;
+                    channel.ending.cause = cause;
                     channel.state = Sending::Releasing;
                     link.release(now, channel.id);
                 }
                 Sending::Connecting => {
-                    (channel.cause, channel.state, channel.again) = (cause, Sending::Over, now);
+                    (channel.ending.cause, channel.state, channel.again) = (cause, Sending::Over, now);
                 }
                 // It ends already, for a reason of its own: only nobody is left to be told.
                 Sending::Closing => (channel.state, channel.again) = (Sending::Over, now),

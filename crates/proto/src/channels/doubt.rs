@@ -127,7 +127,7 @@ impl Channels {
         }
         let Some(mut channel) = self.unheard.remove(at) else { return };
         channel.hear(signal);
-        if !channel.silent {
+        if !channel.ending.silent {
             let (stated, tally) = (channel.final_stated(), channel.final_tally());
             self.events.push_back(ChannelEvent::Afterwards { channel: channel.id, stated, tally });
         }

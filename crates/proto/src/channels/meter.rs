@@ -188,8 +188,8 @@ impl Incoming {
 impl Outgoing {
     /// Takes the counts that its receiver reports; true if they are news.
     pub(super) fn hear(&mut self, signal: &Signal) -> bool {
-        self.counted |= confirms(signal);
-        self.confirmed |= self.counted;
+        self.ending.counted |= confirms(signal);
+        self.ending.confirmed |= self.ending.counted;
         // An older report, overtaken by a newer one, has smaller counts: no count of lost units falls, one of
         // units in part falls only where they are lost then, and one of late units only where they are lost
         // or in part then.

@@ -20,8 +20,8 @@ impl Channels {
                 Sending::Over => 7,
             };
             visit.word(u64::from(channel.peer.0[5]) << 16 | u64::from(channel.tries) << 8 | state);
-            let bits = u64::from(channel.probe) << 1 | u64::from(channel.silent);
-            visit.word(u64::from(channel.cause.code()) << 2 | bits);
+            let bits = u64::from(channel.probe) << 1 | u64::from(channel.ending.silent);
+            visit.word(u64::from(channel.ending.cause.code()) << 2 | bits);
             if matches!(state, 0 | 2 | 6 | 7) {
                 visit.until(channel.again);
             }

@@ -24,6 +24,26 @@ pub(super) enum Sending {
     Over,
 }
 
+/// The end of a channel, as far as it is known.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    /// Why it ends, if it ends.
+    pub(super) cause: CloseCause,
+    pub(super) refusal: Option<Refusal>,
+    /// Its end is no event: it has never opened, or another event tells it.
+    pub(super) silent: bool,
+    /// Its receiver's node has told of the end, and before that of every unit that was not as promised.
+    pub(super) confirmed: bool,
+    /// It has counted the end that was stated to it: its counts have the units that never left.
+    pub(super) counted: bool,
+}
+
+impl Ending {
+    /// That of a channel that has just been asked for.
+    pub(super) const OPEN: Self =
+        Self { cause: CloseCause::Closed, refusal: None, silent: false, confirmed: false, counted: false };
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Outgoing {
     pub(super) id: ChannelId,
@@ -41,13 +61,7 @@ pub(super) struct Outgoing {
     pub(super) offered: Stated,
     pub(super) told: Stated,
     pub(super) meter: Meter,
-    pub(super) cause: CloseCause,
-    pub(super) refusal: Option<Refusal>,
-    pub(super) silent: bool,
-    /// Its receiver's node has told of the end, and before that of every unit that was not as promised.
-    pub(super) confirmed: bool,
-    /// It has counted the end that was stated to it: its counts have the units that never left.
-    pub(super) counted: bool,
+    pub(super) ending: Ending,
     pub(super) began: Instant,
     /// It asks only for the contract that would be granted, see [`Channels::probe`].
     pub(super) probe: bool,
@@ -73,7 +87,7 @@ impl Outgoing {
         // The listener makes room for the size to which the channel may grow.
         let OpenRequest { unit_octets_max, room_octets, .. } = self.request;
         Signal {
-            code: self.cause.code(),
+            code: self.ending.cause.code(),
             service: self.request.service,
             unit_octets_max: if verb == Verb::Connect { room_octets } else { unit_octets_max },
             period_ns: self.request.period.as_nanos() as u32,

@@ -17,7 +17,7 @@ impl Channels {
 impl Outgoing {
     /// True for a probe that was granted a contract and ended by itself.
     pub(super) fn is_granted_probe(&self) -> bool {
-        let is_granted = self.contract != Contract::default() && self.cause == CloseCause::Closed;
-        self.probe && !self.silent && is_granted
+        let is_granted = self.contract != Contract::default() && self.ending.cause == CloseCause::Closed;
+        self.probe && !self.ending.silent && is_granted
     }
 }

@@ -193,7 +193,7 @@ impl Channels {
         let Some(channel) = self.answered(from, signal) else { return };
         match channel.state {
             Sending::Connecting => {
-                channel.cause = CloseCause::from_code(signal.code);
+                channel.ending.cause = CloseCause::from_code(signal.code);
                 let id = channel.id;
                 self.tell_shortage(signal);
                 self.reap(|channel| channel.id == id);
@@ -201,9 +201,9 @@ impl Channels {
             // The receiver went away while we were sending.
             Sending::Open { .. } | Sending::Draining | Sending::Reserving => {
                 channel.state = Sending::Releasing;
-                channel.cause = CloseCause::of_receiver(signal.code);
+                channel.ending.cause = CloseCause::of_receiver(signal.code);
                 // A receiver that knows nothing of the channel refuses it as gone.
-                channel.confirmed = channel.cause != CloseCause::PeerGone;
+                channel.ending.confirmed = channel.ending.cause != CloseCause::PeerGone;
                 let id = channel.id;
                 link.release(now, id);
             }

@@ -98,7 +98,7 @@ impl Outgoing {
     /// Where it fell silent only those have come that it had counted in its last report.
     pub(super) fn final_tally(&self) -> Tally {
         let Stated { units: all, left_out, unsent } = self.final_stated();
-        let tally = if self.counted {
+        let tally = if self.ending.counted {
             with_lost(self.meter.tally, left_out.saturating_add(unsent))
         } else {
             // Earlier reports have units that the wire lost, and none that never left.
@@ -110,7 +110,7 @@ impl Outgoing {
         let lost = tally.lost.min(all.saturating_sub(came)).max(self.meter.tally.lost);
         let tally = Tally { lost, ..tally };
         let others = all.saturating_sub(tally.lost).saturating_sub(tally.incomplete);
-        let units = if self.confirmed { tally.units.max(others) } else { tally.units };
+        let units = if self.ending.confirmed { tally.units.max(others) } else { tally.units };
         Tally { units, ..tally }
     }
 

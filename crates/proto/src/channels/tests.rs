@@ -424,7 +424,7 @@ fn the_end_is_acknowledged_with_what_came_each_time() {
     ledger.hands_over(3);
     ledger.hear(C, Verb::Accept, out.0);
     ledger.channels.abort(ledger.now, out, &mut ledger.link);
-    ledger.channels.outgoing[0].silent = false;
+    ledger.channels.outgoing[0].ending.silent = false;
     let released = LinkEvent::Released { channel: out };
     ledger.channels.on_link_event(ledger.now, released, &mut ledger.link);
     let tally = told[0].1.tally;
