@@ -224,13 +224,14 @@ impl Rether {
         }
     }
 
-    /// Takes back the units of a session that have not begun to leave; true if one has, and goes on.
+    /// Takes back the units of a session that have not begun to leave; true if one has, and goes on. One that
+    /// is larger than the reservation would keep it for many cycles.
     pub(crate) fn keep_unit_in_part(&mut self, channel: ChannelId) -> bool {
         let Some(session) = self.session(channel).filter(|session| session.fragments_sent > 0) else {
             return false;
         };
         session.ready.truncate(1);
-        !session.ready.is_empty()
+        session.ready.front().is_some_and(|unit| unit.octets <= session.unit_octets_max)
     }
 
     /// Changes the largest unit of a session: less at the next visit, more at the next of its own slots. The
