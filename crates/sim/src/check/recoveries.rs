@@ -112,8 +112,10 @@ pub struct RecoveryTimes {
     /// Since when two parts hear each other without anything else having gone wrong, and how long they may
     /// take to be one ring.
     meeting: Option<(Instant, Span)>,
-    /// Since the token was seen: the most stations that one station knew by a boot that is over.
+    /// Since the token was seen: the most stations that one station knew by a boot that is over, and that all
+    /// did.
     outdated: u64,
+    unnoticed: u64,
     announced: Announced,
 }
 
@@ -305,8 +307,8 @@ impl RecoveryTimes {
             return recovery.will();
         }
         let lasts = blows.iter().any(|(at, blow)| blow.ends(*at) > *at);
-        let outdated = if lasts { self.outdated } else { 0 };
-        let silent = (silenced(view, part, blows) + outdated).min(view.hosts.len() as u64 - 1);
+        let over = if lasts { self.outdated } else { self.unnoticed };
+        let silent = (silenced(view, part, blows) + over).min(view.hosts.len() as u64 - 1);
         let again = if blows.len() > 1 { recovery.round(silent) } else { Span::ZERO };
         recovery.crash(silent) + again
     }
@@ -325,7 +327,8 @@ impl RecoveryTimes {
             if !willed && view.now.since(last) <= view.recovery.shortest() {
                 continue;
             }
-            self.outdated = self.outdated.max(outdated(view));
+            let (one, all) = outdated(view);
+            (self.outdated, self.unnoticed) = (self.outdated.max(one), self.unnoticed.max(all));
             let recovery = self.announced.recovery(view);
             let blows: Vec<_> = self.recent(last, view).collect();
             let over = blows.iter().map(|(at, blow)| blow.ends(*at)).max().unwrap_or(last);
@@ -343,7 +346,7 @@ impl RecoveryTimes {
         let known = std::mem::replace(&mut self.parts[part], Part { last: Some(view.now), told: false });
         let Some(last) = known.last else { return };
         self.judge(view, part, last, findings);
-        self.outdated = 0;
+        (self.outdated, self.unnoticed) = (0, 0);
         self.announced.forget(view);
         self.forget(view);
     }
@@ -397,10 +400,11 @@ fn silenced(view: &View<'_>, part: usize, blows: &[(Instant, Blow)]) -> u64 {
     silent.sum::<u64>().min(stations - 1)
 }
 
-/// For how many stations a claim can drain whose answers it does not believe. A station that was cut off
-/// while others booted and were let in knows none of these boots, and believes no grant of theirs (seed
-/// 2899303 of the product's timers).
-fn outdated(view: &View<'_>) -> u64 {
+/// On how many boots that are over one station of a ring counts at most, and on how many all do. A station
+/// that was cut off while others booted and were let in knows none of these boots, and drains for all in its
+/// claim (seed 2899303 of the product's timers). A boot on which all count has ended unnoticed, however long
+/// ago: where units take all of each cycle, no round of all comes to pass (seed 2974067).
+fn outdated(view: &View<'_>) -> (u64, u64) {
     let boots = nodes(view.hosts, view.now).map(|(mac, node)| (mac, node.link().incarnation()));
     let rings = nodes(view.hosts, view.now).filter(|(_, node)| node.link().mode() == ModeName::Token);
     // The claim takes the newest list of all.
@@ -411,7 +415,8 @@ fn outdated(view: &View<'_>) -> u64 {
         let members = node.link().members().iter();
         members.filter(|member| member.station != 0 && lives(member.station)).filter(is_over).count() as u64
     };
-    rings.clone().map(|(_, node)| count(node)).max().unwrap_or(0)
+    let counts = rings.clone().map(|(_, node)| count(node));
+    (counts.clone().max().unwrap_or(0), counts.min().unwrap_or(0))
 }
 
 fn late(view: &View<'_>, took: Span, bound: Span, blows: &[(Instant, Blow)], findings: &mut Findings) {
