@@ -85,10 +85,12 @@ impl FakeNode {
         let thread = std::thread::spawn(move || {
             let mut world = World::new(listener, listened);
             while !stopped.load(Ordering::Relaxed) {
-                let now = *behaviour.lock().unwrap();
+                // A turn holds the lock: none goes on as before once `behave` has returned.
+                let now = behaviour.lock().unwrap();
                 if !now.stands_still {
-                    world.turn(now);
+                    world.turn(*now);
                 }
+                drop(now);
                 std::thread::sleep(Duration::from_micros(300));
             }
         });
@@ -100,6 +102,7 @@ impl FakeNode {
         self.listens.load(Ordering::Relaxed)
     }
 
+    /// From its return on, the node behaves so.
     pub fn behave(&self, behaviour: Behaviour) {
         *self.hurry.lock().unwrap() = behaviour;
     }
