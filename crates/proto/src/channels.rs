@@ -42,7 +42,7 @@ use lateness::OneWay;
 use meter::Meter;
 use outgoing::{Ending, Outgoing, Sending};
 pub use request::{Contract, Listener, OpenError, OpenRequest, ResizeError};
-use rota_admission::Pace;
+use rota_admission::{Admitted, Pace};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
 pub use stated::Stated;
@@ -445,24 +445,7 @@ impl Channels {
 
     pub(crate) fn on_link_event(&mut self, now: Instant, event: LinkEvent, link: &mut Rether) {
         match event {
-            LinkEvent::Reserved { channel: id, admitted } => {
-                let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
-                channel.promise(&admitted, link);
-                let is_absent = link.number(channel.peer) == 0;
-                if channel.state == Sending::Reserving && (channel.probe || is_absent) {
-                    // The ring may have formed without the receiver, whose units would reach nobody.
-                    channel.ending.cause =
-                        if is_absent { CloseCause::PeerGone } else { channel.ending.cause };
-                    channel.state = Sending::Releasing;
-                    link.release(now, id);
-                } else if channel.state == Sending::Reserving {
-                    channel.state = Sending::Open { acknowledged: false };
-                    channel.tries = 0;
-                    channel.again = now;
-                    let (label, contract) = (channel.label, channel.contract);
-                    self.events.push_back(ChannelEvent::Opened { channel: id, label, contract });
-                }
-            }
+            LinkEvent::Reserved { channel, admitted } => self.on_reserved(now, channel, &admitted, link),
             LinkEvent::Refused { channel: id, refusal } => {
                 // Told when the receiver is free again, so that who asks for less at once finds it listening.
                 if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
@@ -515,6 +498,26 @@ impl Channels {
             LinkEvent::ModeChanged => self.on_mode_changed(now, link),
         }
         self.tick(now, link);
+    }
+
+    fn on_reserved(&mut self, now: Instant, id: ChannelId, admitted: &Admitted, link: &mut Rether) {
+        let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
+        channel.promise(admitted, link);
+        if channel.state != Sending::Reserving {
+            return;
+        }
+        let is_absent = link.number(channel.peer) == 0;
+        if channel.probe || is_absent {
+            // The ring may have formed without the receiver, whose units would reach nobody.
+            channel.ending.cause = if is_absent { CloseCause::PeerGone } else { channel.ending.cause };
+            channel.state = Sending::Releasing;
+            link.release(now, id);
+            return;
+        }
+        channel.state = Sending::Open { acknowledged: false };
+        (channel.tries, channel.again) = (0, now);
+        let (label, contract) = (channel.label, channel.contract);
+        self.events.push_back(ChannelEvent::Opened { channel: id, label, contract });
     }
 
     fn begin_closing(&mut self, now: Instant, id: ChannelId, cause: CloseCause, silent: bool) {

@@ -17,7 +17,8 @@
 //!    (`claim.rs`; theory.md §6.2, B1–B6).
 //! 2. Tokens carry (generation, sequence) and are believed only when strictly newer than all seen (B6).
 //! 3. Hops are unicast, acknowledged after forwarding, not by a multicast forward (theory.md §6.2). An owed
-//!    acknowledgement leaves before a frame that would make it late; in an idle round the token's return is it.
+//!    acknowledgement leaves before a frame that would make it late; in an idle round it is the token's
+//!    return.
 //! 4. A station is visited once a cycle for all its sessions (theory.md §2.4), not once a session.
 //! 5. A non-real-time frame leaves only if it *and* the way home fit (A1); T_NRT has a floor (A3); the first
 //!    live slot is the cycle master (A2); admission runs at any visit (A5).

@@ -217,8 +217,8 @@ fn l6_a_blow_of_long_ago_has_nothing_to_do_with_a_silence() {
     }
 }
 
-/// Seed 30000001342 of the product's timers: where timers follow short stalls, the slowest recovery is shorter
-/// than the time until a round of all finds that a station is cut off.
+/// Seed 30000001342 of the product's timers: where timers follow short stalls, the slowest recovery is
+/// shorter than the time until a round of all finds that a station is cut off.
 #[test]
 fn l6_a_station_that_fell_silent_is_found_in_a_round_of_all() {
     let trt = ms(24);
