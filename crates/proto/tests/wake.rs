@@ -5,6 +5,7 @@ mod rig;
 use rig::{ME, Rig, TRT, mac};
 use rota_proto::Settings;
 use rota_units::{BitRate, Octets, Span};
+use rota_wire::bodies::StationState;
 use rota_wire::{Kind, Phase, StationSet, Token};
 
 const SLOT: (u16, u32, bool) = (1, 6_000, true);
@@ -223,6 +224,48 @@ fn a_request_of_a_station_that_is_dead_wakes_nobody() {
     rig.hear_token(3, 1, &Token { phase: Phase::Home, rested: true, next_nrt: ME, dead, ..woken });
     rig.run(us(10));
     assert_eq!((rig.state(), rig.count(Kind::Token)), ("holding", 0));
+}
+
+/// Seed 3180534 of the product's timers: the wire let an announcement overtake both Forms of a new key. The
+/// station believed no list from then on, and claimed the token when its death timer ran out.
+#[test]
+fn a_station_that_believes_no_list_asks_for_the_token() {
+    let mut rig = drowsy();
+    rig.clear();
+    rig.run((TRT * 3).minus(us(1)));
+    assert_eq!(rig.count(Kind::Request), 0);
+    rig.run(us(1));
+    assert_eq!((rig.count(Kind::Request), rig.last(Kind::Request).to), (1, mac(1)));
+    rig.run((TRT * 3).minus(us(1)));
+    assert_eq!(rig.count(Kind::Request), 1, "one in three cycles");
+    rig.run(us(1));
+    assert_eq!((rig.count(Kind::Request), rig.count(Kind::Claim)), (2, 0));
+    let (mut rig, _) = Rig::master(6_250, true);
+    rig.rest();
+    rig.clear();
+    rig.run(TRT * 4);
+    assert_eq!(rig.count(Kind::Request), 0, "the cycle master makes the lists");
+}
+
+#[test]
+fn a_request_under_an_older_key_is_answered_with_the_form() {
+    let mut rig = rested();
+    request(&mut rig, 3);
+    assert_eq!(rig.count(Kind::Form), 0, "it has the newest key");
+    let mut rig = rested();
+    let older = rig.ring_key.clone();
+    for _ in 0..2 {
+        rig.announce(7, StationState::Joining);
+        rig.run(us(40_000));
+    }
+    assert!(rig.count(Kind::Form) >= 2, "station 7 is let in under a new key");
+    rig.clear();
+    let newest = std::mem::replace(&mut rig.ring_key, older);
+    request(&mut rig, 3);
+    request(&mut rig, 1);
+    assert_eq!(rig.count(Kind::Form), 1, "one tells all");
+    let form = rota_wire::Form::parse(&rig.last(Kind::Form).body).expect("sound");
+    assert_eq!(form.key_epoch, newest.0);
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl Strays {
 #[derive(Clone)]
 pub(super) struct Astray {
     /// When the ring was last heard of, and the end of the newest time without a word of it.
-    news: Instant,
+    pub(super) news: Instant,
     hole: Instant,
     /// How long this station's address is contested for, and until when.
     hold: Span,

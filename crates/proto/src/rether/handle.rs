@@ -252,7 +252,7 @@ impl Rether {
                 self.on_list(now, at, stamp, &token);
                 self.watch_master(at, header.source, stamp, &token);
             }
-            Kind::Request => self.on_request(header.source),
+            Kind::Request => self.on_request(now, header.source, header.key_epoch),
             Kind::Mode => self.on_ring_mode(now, stamp.generation, ModeNotice::parse(body).ok()?),
             Kind::Will => self.on_will(now, view),
             Kind::Data => {

@@ -434,7 +434,7 @@ impl Rether {
         let claim = self.ring.claim.as_ref().map_or(Instant::FAR, ClaimRound::deadline);
         let watches_silence = self.ring.hold.is_none() && self.ring.claim.is_none();
         let owed = self.ring.owed_ack.map_or(Instant::FAR, |(_, _, by)| by);
-        let silence = self.ring.silence_at.min(self.ring.wills.due);
+        let silence = self.ring.silence_at.min(self.ring.wills.due).min(self.deaf_deadline());
         hold.min(claim).min(owed).min(if watches_silence { silence } else { Instant::FAR })
     }
 
@@ -458,11 +458,12 @@ impl Rether {
         self.owed_ack_tick(now);
         self.watch_tick(now);
         self.claim_tick(now);
-        if self.ring.hold.is_none()
-            && self.ring.claim.is_none()
-            && now >= self.ring.silence_at.min(self.ring.wills.due)
-        {
-            self.begin_claim(now);
+        if self.ring.hold.is_none() && self.ring.claim.is_none() {
+            if now >= self.ring.silence_at.min(self.ring.wills.due) {
+                self.begin_claim(now);
+            } else {
+                self.deaf_tick(now);
+            }
         }
     }
 

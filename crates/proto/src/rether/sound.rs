@@ -29,6 +29,8 @@ pub(super) struct Budgets {
     proofs_again: Budget,
     /// Answers to such questions of stations that are not known here, all together.
     proofs_to_strangers: Budget,
+    /// Forms for stations that ask under an older key.
+    forms: Budget,
     /// Counters of its own that this station skips.
     pub(super) skips: Skips,
 }
@@ -51,6 +53,7 @@ impl Budgets {
             proofs: Budget::new(10, Self::PROOFS_AT_ONCE),
             proofs_again: Budget::new(10, 1),
             proofs_to_strangers: Budget::new(1, 1),
+            forms: Budget::new(10, 1),
             skips: Skips::NONE,
         }
     }
@@ -100,6 +103,10 @@ impl Rether {
     /// The answer to one of a station that is not known.
     pub(super) fn may_prove_to_stranger(&mut self, now: Instant) -> bool {
         self.within(|budgets| budgets.proofs_to_strangers.take(now))
+    }
+
+    pub(super) fn may_form_again(&mut self, now: Instant) -> bool {
+        self.within(|budgets| budgets.forms.take(now))
     }
 
     fn within(&mut self, take: impl FnOnce(&mut Budgets) -> bool) -> bool {

@@ -22,6 +22,10 @@
 //! request that is not served when the second cycle behind it begins starts a round of all. So from its
 //! request a station waits for 2·TRT and the time of a round (`NrtRing::worst_gap`), at most.
 //!
+//! *A missed key.* A list comes in each cycle. A station that has believed none in three may have missed the
+//! Form of the ring's newest key, both times: it asks for the token under the key it has, and a station with
+//! a newer one answers with its Form. Else it would stay deaf until the death timer has it claim the token.
+//!
 //! *The next cycle* is never delayed: a visit begins only if it, its shortest frame and the way home fit the
 //! time left, and it sends only the frames that fit with the way home (A1).
 //!
@@ -37,6 +41,9 @@ use rota_wire::{Phase, StationSet, Token};
 
 /// Octets of the shortest frame, from the destination address on.
 const FRAME_OCTETS_MIN: u16 = 60;
+
+/// A station that has believed no list in so many cycles asks for the token.
+const DEAF_CYCLES: u64 = 3;
 
 /// A visit that takes the time of more full frames serves a bulk flow.
 const FEW_FRAMES: u32 = 4;
@@ -85,11 +92,34 @@ impl Rether {
                 let (master, trt) = (self.master(list), self.settings.trt);
                 let waits = |(to, at): (StationId, Instant)| to == master && now.since(at) < trt;
                 if drowsy && master != self.own.station && !self.ring.wakes.request.is_some_and(waits) {
-                    self.ring.wakes.request = Some((master, now));
-                    self.out.outbox.push_back(Pending::Request { to: master });
+                    self.request_from(now, master);
                 }
             }
             _ => {}
+        }
+    }
+
+    fn request_from(&mut self, now: Instant, master: StationId) {
+        self.ring.wakes.request = Some((master, now));
+        self.out.outbox.push_back(Pending::Request { to: master });
+    }
+
+    /// When this station is to ask because it has believed no list for long.
+    pub(super) fn deaf_deadline(&self) -> Instant {
+        let Some(list) = &self.ring.list else { return Instant::FAR };
+        if self.ring.watch.is_some() || self.tells.leaving || self.master(list) == self.own.station {
+            return Instant::FAR;
+        }
+        let news = self.others.contested.astray.news;
+        let asked = self.ring.wakes.request.map_or(news, |(_, at)| at);
+        news.max(asked) + self.settings.trt * DEAF_CYCLES
+    }
+
+    pub(super) fn deaf_tick(&mut self, now: Instant) {
+        if now >= self.deaf_deadline()
+            && let Some(list) = &self.ring.list
+        {
+            self.request_from(now, self.master(list));
         }
     }
 
@@ -104,8 +134,11 @@ impl Rether {
     }
 
     /// A request of a member: one place for each, however many it sends.
-    pub(super) fn on_request(&mut self, from: StationId) {
+    pub(super) fn on_request(&mut self, now: Instant, from: StationId, key_epoch: u8) {
         self.counters.requests += 1;
+        if self.keys.is_newer_than(key_epoch) && self.may_form_again(now) {
+            self.send_form();
+        }
         if self.ring.list.as_ref().is_some_and(|list| self.master(list) == self.own.station) {
             self.ring.wakes.asked.insert(from);
         }
