@@ -21,7 +21,6 @@
 pub mod canon;
 pub mod for_simulator;
 pub mod frame;
-pub mod hunt;
 pub mod paper;
 pub mod planted;
 pub mod ring;

@@ -2,7 +2,7 @@
 
 use crate::checks::requirements;
 use crate::tree::Tree;
-use crate::{lanes, program};
+use crate::{lanes, mutations, program};
 use std::path::Path;
 use std::process::Command;
 
@@ -15,7 +15,8 @@ const OWN_TARGET: &str = "target/lints";
 /// The names of the steps that failed.
 pub fn run(root: &Path) -> Result<(), String> {
     let mut failed: Vec<String> = fmt(root).err().into_iter().collect();
-    let steps: [lanes::Step<'_>; 2] = [("clippy", &|| clippy(root)), ("doc", &|| doc(root))];
+    let steps: [lanes::Step<'_>; 3] =
+        [("clippy", &|| clippy(root)), ("doc", &|| doc(root)), ("hunt", &|| mutations::hunt(root, &[]))];
     let found = lanes::run(root, &steps)?;
     failed.extend(found.failed);
     if let Err(reason) = tidy(root, &found.output) {

@@ -7,6 +7,7 @@ mod dependency_page;
 mod fuzz_targets;
 mod lanes;
 mod metadata;
+mod mutations;
 mod program;
 mod source;
 mod tree;
@@ -18,6 +19,7 @@ use tree::{Report, Tree};
 const USAGE: &str = "usage: cargo xtask COMMAND
   tidy          check the house rules
   ci            what CI runs: fmt, all tests, clippy, doc, tidy
+  hunt          find the mutations again; `hunt all`, `hunt mutation=NAME` write models/MUTATIONS.md
   dependencies  fill the columns of docs/dependencies.md that cargo knows
   fuzz-targets  write the cargo-fuzz targets from the fuzz functions";
 
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
     let result = match command.as_str() {
         "tidy" => Tree::read(&root).and_then(|tree| print(&tidy(&tree))),
         "ci" => ci::run(&root),
+        "hunt" => mutations::hunt(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         "dependencies" => Tree::read(&root).and_then(|tree| dependency_page::write(&root, &tree)),
         "fuzz-targets" => Tree::read(&root)
             .and_then(|tree| fuzz_targets::write(&root, &tree))

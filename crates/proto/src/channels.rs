@@ -33,7 +33,6 @@ mod unread;
 
 use crate::cause::CloseCause;
 use crate::io::{ChannelId, Destination, UnitDescriptor};
-use crate::planted::{Bug, planted};
 use crate::rether::{LinkEvent, Rether, Sign};
 pub use decline::Shortage;
 pub use event::ChannelEvent;
@@ -86,7 +85,7 @@ impl Channels {
     pub(crate) fn new(origin: u64, seed: u64) -> Self {
         Self {
             origin,
-            counter: if planted(Bug::ChannelIdsRepeated) { 0 } else { seed & 0x7fff_ffff },
+            counter: seed & 0x7fff_ffff,
             next_label: 1,
             outgoing: Vec::with_capacity(CHANNELS_MAX),
             incoming: Vec::with_capacity(CHANNELS_MAX),
@@ -414,7 +413,7 @@ impl Channels {
         let step = unit.number.wrapping_sub(channel.last_number as u16).cast_signed();
         let number = channel.last_number.checked_add_signed(i64::from(step))?;
         let again = channel.newest.is_some_and(|newest| (number, unit.fragment) <= newest);
-        if again && !planted(Bug::FragmentTwice) {
+        if again {
             return None;
         }
         (channel.newest, channel.doubt) = (Some((number, unit.fragment)), None);
@@ -425,13 +424,11 @@ impl Channels {
             let (channel, contract) = (channel.id, channel.contract);
             self.events.push_back(ChannelEvent::IncomingOpened { channel, contract });
         }
-        let misplaced = u32::from(planted(Bug::FragmentMisplaced));
         let descriptor = UnitDescriptor {
             number,
             unit_octets: unit.unit_octets,
             fragment: unit.fragment,
-            fragment_offset: (u32::from(unit.fragment) - misplaced.min(u32::from(unit.fragment)))
-                * payload_max,
+            fragment_offset: u32::from(unit.fragment) * payload_max,
             last: unit.last,
             schedule_ns: unit.schedule_ns,
             arrived,
@@ -541,9 +538,6 @@ impl Channels {
     }
 
     fn on_member_gone(&mut self, now: Instant, peer: MacAddr, cause: CloseCause, link: &mut Rether) {
-        if planted(Bug::DeadPeerKept) {
-            return;
-        }
         while let Some(at) = self.incoming.iter().position(|channel| channel.peer == peer) {
             self.end_incoming(at, cause, None, None);
         }

@@ -12,10 +12,6 @@ pub mod circuit;
 pub mod io;
 pub mod llc;
 pub mod node;
-#[cfg(not(feature = "planted"))]
-mod planted;
-#[cfg(feature = "planted")]
-pub mod planted;
 mod report;
 pub mod rether;
 mod rng;

@@ -205,6 +205,7 @@ fn a_form_of_its_next_boot_ends_the_wait_behind_a_will() {
         let generation = rig.node.link().newest();
         let header = LinkHeader { seq: 1_000, generation, ..rig.header(1, Kind::Form) };
         let frame = rig.frame(&header, &body[..length], &rig.segment_key);
+        rig.take_key(&form);
         rig.hear_raw(Some(rig.now), &frame);
         let claims = claims_after(&mut rig, from).is_some();
         assert_eq!(claims, !comes_back, "a will that no list takes account of");

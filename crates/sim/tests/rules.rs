@@ -17,7 +17,7 @@ fn every_rule_has_a_checker_that_names_it_and_a_bug_that_it_found() {
     let page = text("docs/scenarios.md");
     let rows: Vec<Vec<&str>> =
         page.lines().map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect()).collect();
-    let planted = text("models/PLANTED.md");
+    let planted = text("models/MUTATIONS.md");
     let tests = std::fs::read_dir(format!("{ROOT}/crates/sim/tests")).expect("this folder");
     let files = tests.map(|entry| entry.expect("readable").path());
     let sources: String =

@@ -33,9 +33,8 @@ pub const ROOMS: &[(&str, &str, &[&str])] = &[
 const BESIDE: &[(&str, &[&str])] =
     &[("models", &["sim", "proto", "admission", "wire", "units"]), ("bindings/c", &["client"])];
 
-/// Features that only `models` may ask for: machines that show their insides, or with bugs planted in them,
-/// are not what ships.
-const MODELS_ONLY: &[&str] = &["model", "planted"];
+/// Features that only `models` may ask for: machines that show their insides are not what ships.
+const MODELS_ONLY: &[&str] = &["model"];
 
 /// Foreign crates that a pure room may name, in its code and in its tests.
 const PURE_CODE: &[&str] = &["blake3", "thiserror", "zerocopy"];
@@ -180,11 +179,11 @@ mod tests {
     }
 
     #[test]
-    fn only_models_may_plant_bugs_and_name_what_no_room_names() {
-        let proto = Dependency { features: vec!["planted".into()], ..edge("rota-proto", "*", "dev", true) };
+    fn only_models_may_look_inside_and_name_what_no_room_names() {
+        let proto = Dependency { features: vec!["model".into()], ..edge("rota-proto", "*", "dev", true) };
         let found = house_with("rota-sim", "sim", std::slice::from_ref(&proto));
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].contains("rota-proto/planted, which only models may"), "{found:?}");
+        assert!(found[0].contains("rota-proto/model, which only models may"), "{found:?}");
         let beside = |dependencies: &[Dependency]| {
             let folder = Some("models".to_owned());
             let models = Package { folder, ..package("rota-models", "", dependencies) };

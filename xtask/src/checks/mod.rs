@@ -28,4 +28,5 @@ pub const ALL: &[(&str, Check)] = &[
     ("fuzz", fuzz::check),
     ("dependencies", dependencies::check),
     ("docs", docs::check),
+    ("mutations", crate::mutations::check),
 ];

@@ -9,7 +9,6 @@ use super::counters::newer;
 use super::outbox::Pending;
 use super::{Mode, Rether, Stamp};
 use crate::io::StationId;
-use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
 use rota_wire::{Claim, ClaimGrant, Generation, MacAddr, Nack, Phase, StationSet, Token};
 
@@ -101,10 +100,7 @@ impl Rether {
         let silent = asked.filter(|member| missed(member.station)).count();
         let (repeat, heard) = (self.claim_repeat(), self.wills_heard(claim));
         let Some(claim) = &mut self.ring.claim else { return };
-        if (silent == 0 && now >= heard)
-            || planted(Bug::NoGrants)
-            || claim.drained.is_some_and(|at| now >= at)
-        {
+        if (silent == 0 && now >= heard) || claim.drained.is_some_and(|at| now >= at) {
             self.make_token(now);
         } else if now >= claim.again {
             let generation = claim.generation;
@@ -172,9 +168,6 @@ impl Rether {
 
     /// W for the stations that have not granted.
     fn drain_for(&self, now: Instant, claim: &ClaimRound, granted: &StationSet) -> Span {
-        if planted(Bug::NoDrain) {
-            return Span::ZERO;
-        }
         // The stations on the dead list drained when they were declared dead. The claim asks them and does
         // not wait for them.
         let dead = claim.list.as_ref().map_or(StationSet::EMPTY, |list| list.dead);
@@ -286,7 +279,7 @@ impl Rether {
         }
         let fresh = Stamp { generation: claim.generation, seq: 0 };
         let behind = fresh < self.fence.seen && claim.generation != self.fence.seen.generation;
-        if behind && !planted(Bug::LowerClaimGranted) {
+        if behind {
             // Never ignored: a claimant that is behind must learn by how much.
             self.out.outbox.push_back(Pending::Nack { to: mac });
             return;
@@ -304,9 +297,7 @@ impl Rether {
         {
             return;
         }
-        if !planted(Bug::GrantWithoutFence) {
-            self.give_up_token(now);
-        }
+        self.give_up_token(now);
         self.ring.watch = None;
         self.ring.claim = None;
         self.ring.wills.due = Instant::FAR;

@@ -9,7 +9,6 @@ use super::outbox::Pending;
 use super::visit::Stage;
 use super::{LinkEvent, Mode, Rether, Stamp};
 use crate::io::{FrameVerdict, Output, StationId};
-use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{Phase, Token};
@@ -58,9 +57,7 @@ impl Rether {
         stamp: Stamp,
         token: &Token,
     ) {
-        // In the paper nothing in a token tells it from another.
-        let believes_all = planted(Bug::StaleTokenBelieved) || planted(Bug::PaperRecovery);
-        if stamp <= self.fence.seen && !believes_all {
+        if stamp <= self.fence.seen {
             self.judge(FrameVerdict::Stale);
             self.note_repeated(from);
             if stamp.generation == self.fence.seen.generation && self.may_repeat(now) {
@@ -71,7 +68,6 @@ impl Rether {
             }
             return;
         }
-        let at = if planted(Bug::LeaseAtDequeue) { Some(now) } else { at };
         let Some(at) = at.filter(|at| now.since(*at) < self.hold_of(token)) else {
             self.judge(FrameVerdict::Expired);
             self.note_expired(from, stamp);
@@ -84,10 +80,7 @@ impl Rether {
         if self.is_jump(stamp.generation) || !self.is_sound(token) {
             return;
         }
-        assert!(
-            self.ring.hold.is_none() || stamp > self.fence.seen || planted(Bug::PaperRecovery),
-            "two tokens in one hand"
-        );
+        assert!(self.ring.hold.is_none() || stamp > self.fence.seen, "two tokens in one hand");
         self.judge(FrameVerdict::Accepted);
         self.note_way(now, at, from, stamp, token);
         self.measure_rotation(at, stamp, token);
@@ -112,10 +105,7 @@ impl Rether {
         token: &Token,
         acknowledge: Option<(StationId, Stamp, Instant)>,
     ) {
-        assert!(
-            stamp >= self.fence.seen || planted(Bug::PaperRecovery),
-            "a holder has seen nothing newer than its token"
-        );
+        assert!(stamp >= self.fence.seen, "a holder has seen nothing newer than its token");
         self.fence.seen = stamp;
         self.ring.watch = None;
         self.ring.wills.due = Instant::FAR;
@@ -158,7 +148,7 @@ impl Rether {
             cycle: 0,
             residual_ns: trt_ns,
             trt_ns,
-            phase: if planted(Bug::NoFirstRotation) { Phase::Home } else { Phase::First },
+            phase: Phase::First,
             rested: false,
             audit: None,
             struck: None,
@@ -214,8 +204,7 @@ impl Rether {
 
     /// The broadcast reservation list of the cycle master.
     pub(super) fn on_list(&mut self, now: Instant, at: Option<Instant>, stamp: Stamp, token: &Token) {
-        if planted(Bug::ListIgnored)
-            || stamp <= self.fence.seen
+        if stamp <= self.fence.seen
             || token.mode_epoch != self.mode_epoch
             || self.is_jump(stamp.generation)
             || !self.is_sound(token)
@@ -304,8 +293,7 @@ impl Rether {
         self.fence.list_stamp = stamp;
         self.fence.seen = stamp;
         self.ring.silence_at = now + self.silence(now, self.rank());
-        let once = planted(Bug::TokenNotRepeated);
-        let again = if once { Instant::FAR } else { now + self.settings.hop_timeout };
+        let again = now + self.settings.hop_timeout;
         self.ring.watch =
             Some(Watch { to, token: hold.token, stamp, written: false, passed: now, tries: 0, again });
         self.watch_successor(now, to, stamp, &hold.token);
@@ -363,7 +351,7 @@ impl Rether {
     pub(super) fn on_token_ack(&mut self, from: StationId, stamp: Stamp) {
         self.watch_answer(from, stamp);
         let ours = self.ring.watch.as_ref().is_some_and(|watch| watch.stamp == stamp && watch.to == from);
-        if ours && !planted(Bug::AckIgnored) {
+        if ours {
             self.ring.watch = None;
         }
     }
@@ -384,34 +372,16 @@ impl Rether {
             self.begin_claim(now);
             return;
         }
-        if planted(Bug::PaperRecovery) {
-            self.paper_recovery(now);
-            return;
-        }
         let to = watch.to;
         watch.tries += 1;
         let decided = watch.passed + death;
         watch.again = (now + hop_timeout * (1 << watch.tries.min(4))).min(decided);
-        watch.stamp.seq += u64::from(planted(Bug::RetransmissionRenumbered));
         self.counters.tokens_retransmitted += 1;
         self.watch_again(now);
         self.contest_station(now, to, Sign::Repeated);
         // A successor that missed the ring's key could not read the token: tell it again.
         self.send_form();
         self.out.outbox.push_back(Pending::Token);
-    }
-
-    /// Only where [`Bug::PaperRecovery`] is planted: the successor counts as dead, and the token that it was
-    /// sent goes to the next one.
-    fn paper_recovery(&mut self, now: Instant) {
-        let Some(mut watch) = self.ring.watch.take() else { return };
-        watch.token.dead.insert(watch.to);
-        watch.to = self.next_live(self.own.station, &watch.token);
-        if watch.to != self.own.station {
-            watch.again = now + self.settings.hop_timeout;
-            self.ring.watch = Some(watch);
-            self.out.outbox.push_back(Pending::Token);
-        }
     }
 
     /// Keeps the lease and the promised acknowledgement.
@@ -451,7 +421,7 @@ impl Rether {
 
     /// The next live station after `station`, in cyclic order; may be this one.
     pub(super) fn next_live(&self, station: StationId, token: &Token) -> StationId {
-        let live = |s: StationId| s != 0 && (!token.dead.contains(s) || planted(Bug::DeadVisited));
+        let live = |s: StationId| s != 0 && !token.dead.contains(s);
         let mut others = self.members.as_slice().iter().map(|member| member.station).filter(|s| live(*s));
         let after = others.clone().chain([self.own.station]).filter(|s| *s > station).min();
         after.or_else(|| others.by_ref().chain([self.own.station]).min()).unwrap_or(self.own.station)

@@ -16,7 +16,6 @@ use super::reserve::{LinkEvent, admission_slots};
 use super::visit::is_over;
 use super::{Mode, Rether, Stamp};
 use crate::io::StationId;
-use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, Generation, JoinAnswer, LinkHeader, MacAddr, Phase, StationSet, Token, Verdict};
@@ -278,7 +277,7 @@ impl Rether {
         if !self.make_room_for_joiner(now) {
             return;
         }
-        let alive = said.answers == challenge || planted(Bug::ChallengeNotAsked);
+        let alive = said.answers == challenge;
         if !alive && self.is_master() && self.may_answer(now) {
             let answer = JoinAnswer::new(said.nonce, challenge, Verdict::Prove);
             self.out.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
@@ -342,7 +341,7 @@ impl Rether {
             return;
         }
         let mac = self.members.get(station).map(|member| member.mac);
-        let dead = self.is_dead(station) && !planted(Bug::RevivalForgotten);
+        let dead = self.is_dead(station);
         let held_off = mac.filter(|mac| dead && self.is_held_off(now, *mac));
         if let Some(mac) = held_off {
             self.answer_held_off(now, mac);
@@ -390,9 +389,7 @@ impl Rether {
         if is_over(token) {
             return;
         }
-        if joined && planted(Bug::KeyKeptAtJoin) {
-            self.send_form();
-        } else if joined {
+        if joined {
             self.rekey_ring();
             self.introduce(now);
         }

@@ -3,7 +3,6 @@
 use super::behind::Behind;
 use super::leaps::{Leaps, Line};
 use crate::io::StationId;
-use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
 use rota_wire::{Announce, FormMember, Load, MAX_STATIONS, MacAddr, StationSet};
 
@@ -134,9 +133,9 @@ impl Members {
         if member.incarnation != incarnation {
             let before = &member.before;
             let again = before.incarnation == incarnation && before.refuses(now, member.heard, seq);
-            return if again && !planted(Bug::ReplayBelieved) { Heard::Replay } else { Heard::New };
+            return if again { Heard::Replay } else { Heard::New };
         }
-        if seq <= member.frame_seq && !planted(Bug::ReplayBelieved) {
+        if seq <= member.frame_seq {
             return Heard::Replay;
         }
         if !member.leaps.admit(now, member.heard, member.frame_seq, seq) {

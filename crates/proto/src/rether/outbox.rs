@@ -4,7 +4,6 @@
 
 use super::{Mode, Rether, Stamp};
 use crate::io::{FrameBuf, Output, StationId};
-use crate::planted::{Bug, planted};
 use rota_admission::SegmentParams;
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
@@ -130,8 +129,6 @@ impl Rether {
             }
             Pending::Form { part } => (all, Kind::Form, Proof::Bootstrap, self.form_body(*part)?.emit(body)),
             Pending::Token => return self.write_token(now, frame),
-            Pending::TokenAck { .. } if planted(Bug::AckNotSent) => return None,
-            Pending::Claim { .. } if planted(Bug::ClaimNotSent) => return None,
             Pending::TokenAck { to, stamp } => {
                 (self.members.get(*to)?.mac, Kind::TokenAck, Proof::Ring(*stamp), 0)
             }

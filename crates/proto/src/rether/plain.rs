@@ -12,7 +12,6 @@ use super::reserve::LinkEvent;
 use super::ring::Ring;
 use super::{Initiating, Joining, Mode, Rether, Stamp, Yielding};
 use crate::io::{FrameVerdict, StationId};
-use crate::planted::{Bug, planted};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{
@@ -312,7 +311,7 @@ impl Rether {
         if !matches!(self.mode, Mode::Plain) {
             return;
         }
-        self.mode_epoch = self.mode_epoch.wrapping_add(u32::from(!planted(Bug::SwitchKeepsEpoch)));
+        self.mode_epoch = self.mode_epoch.wrapping_add(1);
         self.tells.mode_repeats = 0;
         self.counters.switches += 1;
         self.own.nonce = self.rng.next_u64();
@@ -425,7 +424,7 @@ impl Rether {
             + settings.silence(u64::from(self.own.station));
         let (repeated, card_empty) = match &self.mode {
             Mode::Yielding(state) => (state.initiator == initiator, state.card_empty),
-            _ => (false, planted(Bug::SwitchAckedEarly)),
+            _ => (false, false),
         };
         if repeated {
             // Our acknowledgement has not come.
@@ -437,7 +436,7 @@ impl Rether {
         let wait = self.settings.ack_spacing * u64::from(self.own.station);
         let acknowledge_at = card_empty.then_some(now + wait);
         let fresh = !matches!(self.mode, Mode::Yielding(_));
-        let give_up = if planted(Bug::YieldsForEver) { Instant::FAR } else { now + patience };
+        let give_up = now + patience;
         self.mode = Mode::Yielding(Yielding { initiator, card_empty, acknowledge_at, give_up });
         if fresh {
             self.divert(now);
@@ -532,7 +531,7 @@ impl Rether {
             }
             return;
         }
-        if newer(self.mode_epoch, notice.mode_epoch) && !planted(Bug::OldModeBelieved) {
+        if newer(self.mode_epoch, notice.mode_epoch) {
             return;
         }
         // With an equal epoch a plain notice is about the mode before our switch. A ring that lives returns
@@ -544,7 +543,7 @@ impl Rether {
             _ => true,
         };
         let later = newer(notice.mode_epoch, self.mode_epoch);
-        if asks && (later || matches!(self.mode, Mode::Joining(_)) || planted(Bug::OldModeBelieved)) {
+        if asks && (later || matches!(self.mode, Mode::Joining(_))) {
             self.mode_epoch = notice.mode_epoch;
             self.leave_ring(now);
         }
@@ -584,15 +583,12 @@ impl Rether {
     pub(super) fn dissolve(&mut self, now: Instant) {
         self.note_end(now, self.fence.seen.generation);
         let newest = self.newest_epoch(now);
-        self.mode_epoch = newest.wrapping_add(u32::from(!planted(Bug::ReturnKeepsEpoch)));
+        self.mode_epoch = newest.wrapping_add(1);
         self.tells.mode_repeats = 2;
         for _ in 0..2 {
             self.out.outbox.push_back(Pending::Dissolved { stamp: self.fence.seen });
         }
         self.out.outbox.push_back(Pending::Mode);
-        if planted(Bug::ReturnNotTold) {
-            (self.out.outbox, self.tells.mode_repeats) = (Default::default(), 0);
-        }
         self.leave_ring(now);
     }
 }

@@ -4,7 +4,6 @@
 //! signalling has one at most, in which as much of it leaves as a full frame takes.
 
 use crate::io::HostTag;
-use crate::planted::{Bug, planted};
 use rota_units::Octets;
 use std::collections::VecDeque;
 
@@ -75,7 +74,7 @@ impl NrtQueue {
     /// Queues a frame; false when there is no room. Control frames always find some: they are few and ours.
     pub(super) fn push(&mut self, level: u8, entry: Entry) -> bool {
         let full = self.octets + u64::from(entry.octets) > self.room || self.frames >= self.frames_max;
-        if full && !planted(Bug::QueueWithoutCap) && matches!(entry.origin, Origin::Host(_)) {
+        if full && matches!(entry.origin, Origin::Host(_)) {
             return false;
         }
         self.account(&entry);

@@ -9,7 +9,6 @@ use super::counters::next_stamp;
 use super::hog::Excluded;
 use super::outbox::Pending;
 use crate::io::{ChannelId, Output, StationId, UnitFate, UnitRef};
-use crate::planted::{Bug, planted};
 use rota_admission::{Admitted, Growth, Pace, Refusal, Request, admit, grow, shrunk, standing};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token, Verdict};
@@ -283,9 +282,7 @@ impl Rether {
         }
         self.ring.changes.leavers = StationSet::EMPTY;
         self.ring.changes.revived = StationSet::EMPTY;
-        let kept = planted(Bug::DeadSlotKept);
-        let dies = |slot: &Slot, dead: &StationSet| dead.contains(slot.station) && !kept;
-        self.drop_slots(token, |slot, dead| dies(slot, dead) || !self.is_member(slot.station));
+        self.drop_slots(token, |slot, dead| dead.contains(slot.station) || !self.is_member(slot.station));
         self.heal_own_slots(token);
         self.close_sessions(token);
         self.cut_relieved(token);
@@ -386,9 +383,6 @@ impl Rether {
             let tht_ns = slot.tht.as_nanos() as u32;
             let kept = Slot { station: slot.station, tht_ns, periodic: slot.periodic };
             assert!(token.slots.push(kept), "a shorter list fits");
-        }
-        if planted(Bug::CompactionMovesRight) && left > 0 {
-            token.slots.as_mut_slice().rotate_left(1);
         }
         if usize::from(token.position) > at {
             token.position -= 1;
@@ -519,23 +513,14 @@ impl Rether {
                 continue;
             }
             let (slots, count) = admission_slots(token);
-            let count = if planted(Bug::ReservationsForgotten) { 0 } else { count };
             let session = &self.shares.sessions[at];
             let request = self.request_of(session, session.unit_octets_max);
-            let mut params = self.settings.params(self.ring_size());
-            if planted(Bug::NrtFloorDropped) {
-                params.trt += rota_admission::nrt_need(&params, Span::ZERO, true).total();
-            }
+            let params = self.settings.params(self.ring_size());
             let (channel, periodic) = (session.channel, session.periodic);
             match admit(&slots[..count], &request, &params) {
                 Ok(admitted) => {
                     let share = request.pace.share(request.unit_octets, &params.link.framing);
-                    let frame = self.settings.link.frame_span_max();
-                    let short = if planted(Bug::SlotTooShort) { frame } else { Span::ZERO };
-                    self.append(token, channel, share, admitted.tht.minus(short), periodic);
-                    if planted(Bug::SlotInFront) {
-                        token.slots.as_mut_slice().rotate_right(1);
-                    }
+                    self.append(token, channel, share, admitted.tht, periodic);
                     self.shares.sessions[at].state = SessionState::Reserved;
                     self.event(LinkEvent::Reserved { channel, admitted });
                 }

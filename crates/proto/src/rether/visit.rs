@@ -16,7 +16,6 @@ use super::outbox::{Pending, Proof};
 use super::queue::{self, Origin};
 use super::{Counters, Rether, Stamp};
 use crate::io::{FrameBuf, Grant, Lane, Output, StationId, UnitFate};
-use crate::planted::{Bug, planted};
 use rota_admission::{NrtPolicy, Timers};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{
@@ -221,7 +220,7 @@ impl Rether {
         // doing: where the token waited behind a frame, the next cycle has that much less ordinary time, or
         // every cycle would push all later ones on.
         let keeps = strict || now >= self.ring.clock.start + trt;
-        if self.ring.clock.known && keeps && !planted(Bug::StrictStartNow) {
+        if self.ring.clock.known && keeps {
             cycles = now.since(self.ring.clock.start).count_down(trt).max(1);
             self.counters.cycles_skipped += cycles - 1;
             self.ring.clock.start += trt * cycles;
@@ -344,8 +343,7 @@ impl Rether {
         if last {
             let state = &mut self.shares.sessions[session];
             state.fragments_sent = 0;
-            let again = state.ready.front().copied().filter(|_| planted(Bug::UnitRepeated));
-            let unit = again.or_else(|| state.ready.pop_front()).map(|unit| (unit.number, UnitFate::Sent));
+            let unit = state.ready.pop_front().map(|unit| (unit.number, UnitFate::Sent));
             let is_over = units + 1 >= state.pace.units();
             self.counters.units_sent += 1;
             self.out.outputs.push_back(Output::Slot { channel, at: opens, unit });
@@ -362,9 +360,7 @@ impl Rether {
     fn slot_grant(&self, session: usize, share: Octets, used: Octets) -> Option<Grant> {
         let hold = self.ring.hold.as_ref()?;
         let link = &self.settings.link;
-        let more = if planted(Bug::FragmentTooMany) { link.framing.frame_wire_octets_max().get() } else { 0 };
-        let all =
-            link.framing.unit_wire_octets(share).get() * self.shares.sessions[session].pace.units() + more;
+        let all = link.framing.unit_wire_octets(share).get() * self.shares.sessions[session].pace.units();
         let budget = link.rate.span_of_up(Octets::new(all.saturating_sub(used.get())));
         let stamp = (hold.stamp.generation, hold.stamp.seq);
         let (port, not_after) = (self.port, hold.lease_end);
@@ -459,7 +455,7 @@ impl Rether {
     /// To the next station of the round if it and the way home fit, else home (A1).
     fn pass_in_round(&mut self, now: Instant, next: StationId) -> Step {
         let fits = self.residual(now.max(self.card_free())) >= self.hop() * 2;
-        if !fits && !planted(Bug::NrtWithoutWayHome) {
+        if !fits {
             return self.go_home_when_free(now, self.card_free());
         }
         self.stage(Stage::Leave { to: next })
@@ -533,7 +529,7 @@ impl Rether {
             return self.end_nrt(now, sent);
         };
         let Some(grant) = self.visit_grant(now) else { return Step::Wait };
-        if !grant.fits(now, self.frame_time(entry.octets)) && !planted(Bug::NrtWithoutRefusal) {
+        if !grant.fits(now, self.frame_time(entry.octets)) {
             if sent != Sent::Nothing {
                 return self.end_nrt(now, sent);
             }
@@ -661,7 +657,7 @@ impl Rether {
 
 /// Whether the last reservation is gone: no ring lives for its own sake.
 pub(super) fn is_over(token: &Token) -> bool {
-    token.slots.as_slice().is_empty() && !planted(Bug::EmptyRingKept)
+    token.slots.as_slice().is_empty()
 }
 
 /// What a stage came to.

@@ -388,7 +388,7 @@ impl Rig {
     }
 
     /// The ring's key, derived here by `docs/wire.md` and not by the code under test.
-    fn take_key(&mut self, form: &Form) {
+    pub fn take_key(&mut self, form: &Form) {
         let mut head = [0; 20];
         head[0] = form.key_epoch;
         head[5..9].copy_from_slice(&form.mode_epoch.to_be_bytes());

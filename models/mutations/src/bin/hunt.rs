@@ -1,18 +1,19 @@
-//! Looks for planted bugs with the simulator's seeds and writes what it finds into `PLANTED.md`:
-//! `hunt [bug=NAME]…`, the rows of other bugs staying as they are. With `ground=WORLD` or `seeds=N` it looks
-//! at less than a row says, and only prints. `hunt none [ground=WORLD] [seeds=N]` looks for rules that
-//! are broken without a bug; `hunt bug=NAME ground=WORLD seed=N` prints one run's last events.
+//! Looks for mutations with the simulator's seeds and writes what it finds into `MUTATIONS.md`:
+//! `hunt [mutation=NAME]…`, the rows of other mutations staying as they are. With `ground=WORLD` or
+//! `seeds=N` it looks at less than a row says, and only prints. `hunt none [ground=WORLD] [seeds=N]` looks
+//! for rules that are broken without a mutation; `hunt mutation=NAME ground=WORLD seed=N` prints one run's
+//! last events.
 
-use rota_models::hunt::table::{PAGE, Row, read, write};
-use rota_models::hunt::{GROUNDS, Ground, first_violation, hunt, trace};
-use rota_proto::planted::{ALL, Bug};
+use rota_mutations::table::{PAGE, Row, read, write};
+use rota_mutations::{GROUNDS, Ground, first_violation, hunt, trace};
+use rota_proto::mutated::{ALL, Mutation};
 use std::process::ExitCode;
 
 /// Lines of a run that are printed.
 const LINES: usize = 2_000;
 
 struct Wanted {
-    bugs: Vec<(Bug, &'static str)>,
+    mutations: Vec<(Mutation, &'static str)>,
     none: bool,
     grounds: Vec<&'static Ground>,
     seeds: u64,
@@ -23,21 +24,22 @@ struct Wanted {
 
 fn wanted() -> Result<Wanted, String> {
     let mut wanted = Wanted {
-        bugs: Vec::new(),
+        mutations: Vec::new(),
         none: false,
         grounds: GROUNDS.iter().collect(),
         seeds: 10_000,
         seed: None,
         narrowed: false,
     };
-    for word in std::env::args().skip(1) {
-        let unknown = || format!("'{word}' is none of none, bug=NAME, ground=WORLD, seeds=N, seed=N");
+    for word in std::env::args().skip(1).filter(|word| word != "all") {
+        let unknown =
+            || format!("'{word}' is none of all, none, mutation=NAME, ground=WORLD, seeds=N, seed=N");
         match word.split_once('=') {
             None if word == "none" => wanted.none = true,
-            Some(("bug", name)) => {
+            Some(("mutation", name)) => {
                 let known = ALL.iter().find(|(_, known, _)| *known == name);
-                let (bug, name, _) = known.ok_or_else(|| format!("there is no bug '{name}'"))?;
-                wanted.bugs.push((*bug, *name));
+                let (mutation, name, _) = known.ok_or_else(|| format!("there is no mutation '{name}'"))?;
+                wanted.mutations.push((*mutation, *name));
             }
             Some(("ground", name)) => {
                 wanted.grounds.retain(|ground| ground.name == name);
@@ -67,9 +69,9 @@ fn main() -> ExitCode {
         }
     };
     if let Some(seed) = wanted.seed {
-        let bug = wanted.bugs.first().map(|(bug, _)| *bug);
+        let mutation = wanted.mutations.first().map(|(mutation, _)| *mutation);
         let scenario = (wanted.grounds[0].scenario)(seed);
-        trace(bug, seed, &scenario, LINES).iter().for_each(|line| println!("{line}"));
+        trace(mutation, seed, &scenario, LINES).iter().for_each(|line| println!("{line}"));
         return ExitCode::SUCCESS;
     }
     // A panic of a machine is a finding, which the page tells.
@@ -81,7 +83,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Without a bug every world keeps every rule.
+/// Without a mutation every world keeps every rule.
 fn clean(wanted: &Wanted) -> std::io::Result<ExitCode> {
     let mut broken = 0;
     for ground in &wanted.grounds {
@@ -96,13 +98,13 @@ fn clean(wanted: &Wanted) -> std::io::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(broken > 0)))
 }
 
-/// Looks for each bug and writes its row before it looks for the next.
+/// Looks for each mutation and writes its row before it looks for the next.
 fn all(wanted: &Wanted) -> std::io::Result<ExitCode> {
-    let everything = ALL.iter().map(|(bug, name, _)| (*bug, *name));
-    let bugs = if wanted.bugs.is_empty() { everything.collect() } else { wanted.bugs.clone() };
+    let everything = ALL.iter().map(|(mutation, name, _)| (*mutation, *name));
+    let mutations = if wanted.mutations.is_empty() { everything.collect() } else { wanted.mutations.clone() };
     let mut missed = 0;
-    for (bug, name) in bugs {
-        let row = Row::of(bug, hunt(bug, &wanted.grounds, wanted.seeds));
+    for (mutation, name) in mutations {
+        let row = Row::of(mutation, hunt(mutation, &wanted.grounds, wanted.seeds));
         missed += usize::from(row.rule.is_none());
         println!(
             "{name}: {} in {} {}, {} tried: {}",
@@ -130,7 +132,7 @@ fn replace(row: Row) -> std::io::Result<()> {
     };
     let torn = |line| std::io::Error::other(format!("line {line} is no row of the table, mend it first"));
     let mut rows = read(&page).map_err(torn)?;
-    rows.retain(|known| known.bug != row.bug);
+    rows.retain(|known| known.mutation != row.mutation);
     rows.push(row);
     std::fs::write(PAGE, write(&rows))
 }

@@ -1,9 +1,10 @@
-//! The hunt for planted bugs: the simulator's worlds with all their checkers, one bug in every machine.
+//! The hunt for mutations: the simulator's worlds with all their checkers, one mutation in every machine.
+#![forbid(unsafe_code)]
 
 mod grounds;
 pub mod table;
 
-use rota_proto::planted::{Bug, plant};
+use rota_proto::mutated::{Mutation, mutate};
 use rota_sim::check::Violation;
 use rota_sim::sweep::{self, Campaign};
 use rota_sim::{Run, Scenario};
@@ -12,7 +13,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-/// A kind of world in which bugs are looked for, another for each seed.
+/// A kind of world in which mutations are looked for, another for each seed.
 pub struct Ground {
     /// Its name in the table.
     pub name: &'static str,
@@ -25,7 +26,7 @@ pub struct Ground {
 /// Seeds that are tried in every kind of world before more are tried in any.
 const ROUNDS: [u64; 5] = [3, 20, 200, 2_000, 10_000];
 
-/// Where and how a bug was found.
+/// Where and how a mutation was found.
 pub struct Found {
     /// The name of the kind of world.
     pub ground: &'static str,
@@ -37,11 +38,11 @@ pub struct Found {
     pub violation: Violation,
 }
 
-/// Runs one seed with a bug, or with none, to its first violation.
-pub fn first_violation(bug: Option<Bug>, seed: u64, scenario: &Scenario) -> Option<Violation> {
-    plant(bug);
+/// Runs one seed with a mutation, or with none, to its first violation.
+pub fn first_violation(mutation: Option<Mutation>, seed: u64, scenario: &Scenario) -> Option<Violation> {
+    mutate(mutation);
     let found = catch_unwind(AssertUnwindSafe(|| look(seed, scenario)));
-    plant(None);
+    mutate(None);
     found.unwrap_or_else(|panic| Some(panicked(&*panic)))
 }
 
@@ -56,8 +57,8 @@ fn look(seed: u64, scenario: &Scenario) -> Option<Violation> {
 }
 
 /// The last events before a seed's first violation, one a line.
-pub fn trace(bug: Option<Bug>, seed: u64, scenario: &Scenario, lines: usize) -> Vec<String> {
-    plant(bug);
+pub fn trace(mutation: Option<Mutation>, seed: u64, scenario: &Scenario, lines: usize) -> Vec<String> {
+    mutate(mutation);
     let mut run = Run::new(seed, scenario);
     run.world.stops_when_broken = true;
     let kept = Rc::new(RefCell::new(VecDeque::new()));
@@ -71,7 +72,7 @@ pub fn trace(bug: Option<Bug>, seed: u64, scenario: &Scenario, lines: usize) -> 
     };
     run.world.keep_log(rota_units::Span::ZERO, None, Box::new(put));
     run.advance(run.until().minus(scenario.quiet));
-    plant(None);
+    mutate(None);
     let mut kept: Vec<String> = kept.borrow().iter().cloned().collect();
     kept.extend(run.world.violations().iter().map(|found| format!("{found:?}")));
     kept
@@ -84,18 +85,18 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Violation {
     Violation { at: rota_units::Instant::ZERO, rule: "S7", what: format!("a machine panicked: {text}") }
 }
 
-/// Looks for a bug with up to so many seeds in each kind of world.
+/// Looks for a mutation with up to so many seeds in each kind of world.
 ///
 /// # Errors
 /// How many seeds were tried in vain.
-pub fn hunt(bug: Bug, grounds: &[&Ground], seeds: u64) -> Result<Found, u64> {
+pub fn hunt(mutation: Mutation, grounds: &[&Ground], seeds: u64) -> Result<Found, u64> {
     let (mut from, mut tried) = (0, 0);
     for to in ROUNDS.into_iter().map(|round| round.min(seeds)) {
         for ground in grounds {
             for seed in from..to {
                 tried += 1;
-                if let Some(violation) = first_violation(Some(bug), seed, &(ground.scenario)(seed)) {
-                    // What happens without the bug, too, says nothing about it.
+                if let Some(violation) = first_violation(Some(mutation), seed, &(ground.scenario)(seed)) {
+                    // What happens without the mutation, too, says nothing about it.
                     if first_violation(None, seed, &(ground.scenario)(seed)).is_none() {
                         return Ok(Found { ground: ground.name, seed, tried, violation });
                     }

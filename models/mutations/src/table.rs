@@ -1,17 +1,17 @@
-//! The table of `PLANTED.md`: written by the hunt, read again by the test.
+//! The table of `MUTATIONS.md`: written by the hunt, read again by the test.
 
 use super::{Found, GROUNDS};
-use rota_proto::planted::{ALL, Bug};
+use rota_proto::mutated::{ALL, Mutation};
 use std::fmt::Write as _;
 
-/// Where the table stands.
-pub const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/PLANTED.md");
+/// Where the table stands: the copy of this crate lies in `target/mutated/models/mutations`.
+pub const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../models/MUTATIONS.md");
 
-/// Where a bug was found, as the table says it.
+/// Where a mutation was found, as the table says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The bug.
-    pub bug: Bug,
+    /// The mutation.
+    pub mutation: Mutation,
     /// The first rule that was broken; `None` when it was not found.
     pub rule: Option<String>,
     /// The kind of world.
@@ -26,17 +26,20 @@ pub struct Row {
 
 impl Row {
     /// What came of a hunt.
-    pub fn of(bug: Bug, found: Result<Found, u64>) -> Self {
+    pub fn of(mutation: Mutation, found: Result<Found, u64>) -> Self {
         match found {
             Ok(Found { ground, seed, tried, violation }) => {
                 let (rule, what) = (Some(violation.rule.to_owned()), violation.what.replace('|', "/"));
-                Self { bug, rule, ground: ground.to_owned(), seed, tried, what }
+                Self { mutation, rule, ground: ground.to_owned(), seed, tried, what }
             }
-            Err(tried) => {
-                Self {
-                    bug, rule: None, ground: "–".to_owned(), seed: 0, tried, what: "not found".to_owned()
-                }
-            }
+            Err(tried) => Self {
+                mutation,
+                rule: None,
+                ground: "–".to_owned(),
+                seed: 0,
+                tried,
+                what: "not found".to_owned(),
+            },
         }
     }
 }
@@ -53,21 +56,28 @@ pub fn read(page: &str) -> Result<Vec<Row>, usize> {
 fn read_row(line: &str) -> Option<Row> {
     let cells: Vec<&str> = line.trim().strip_prefix("| `")?.split(" | ").collect();
     let [name, _, rule, ground, seed, tried, what] = cells[..] else { return None };
-    let (bug, ..) = ALL.iter().find(|(_, known, _)| name.trim_end_matches('`') == *known)?;
+    let (mutation, ..) = ALL.iter().find(|(_, known, _)| name.trim_end_matches('`') == *known)?;
     let rule = (rule != "–").then(|| rule.to_owned());
     let (ground, what) = (ground.to_owned(), what.trim_end_matches('|').trim().to_owned());
-    Some(Row { bug: *bug, rule, ground, seed: seed.parse().unwrap_or(0), tried: tried.parse().ok()?, what })
+    Some(Row {
+        mutation: *mutation,
+        rule,
+        ground,
+        seed: seed.parse().unwrap_or(0),
+        tried: tried.parse().ok()?,
+        what,
+    })
 }
 
-/// The page with these rows, in the order of the bugs.
+/// The page with these rows, in the order of the mutations.
 pub fn write(rows: &[Row]) -> String {
     let mut page = HEAD.to_owned();
     for ground in GROUNDS {
         let _ = writeln!(page, "* `{}`: {}", ground.name, ground.what);
     }
     page.push_str(COLUMNS);
-    for (bug, name, sentence) in ALL {
-        let Some(row) = rows.iter().find(|row| row.bug == *bug) else { continue };
+    for (mutation, name, sentence) in ALL {
+        let Some(row) = rows.iter().find(|row| row.mutation == *mutation) else { continue };
         let Row { rule, ground, seed, tried, what, .. } = row;
         let rule = rule.as_deref().unwrap_or("–");
         let sentence = sentence.trim();
@@ -78,32 +88,31 @@ pub fn write(rows: &[Row]) -> String {
 }
 
 const HEAD: &str = "\
-# Planted bugs
+# Mutations
 
-`cargo run --release -p rota-models --bin hunt` writes this page: each bug of `crates/proto/src/planted.rs`
-in every machine of a world, seeds from 0, until a checker of the simulator says that a rule is broken which
-the same seed without the bug keeps. A few seeds are tried in every kind of world before more are tried in
-any. `hunt bug=NAME` does so for one bug and replaces its row only. `hunt … ground=WORLD` looks in one
-kind of world, `hunt … seeds=N` at fewer seeds: those only print what they find. `hunt … seed=N` prints
-the last events before the rule was broken. `cargo test -p rota-models --test hunt` repeats each row at its
-seed, with the bug and without.
+`cargo xtask hunt` finds each mutation of `models/mutations/mutations.toml` again at the seed of its row,
+and no broken rule at that seed without it. The mutations are in no shipping file: the command makes a
+copy of the machines under `target/mutated` with all of them, one condition each, and chooses one for a world.
 
-The bugs stand in the product's code, one condition each, and exist only with the feature `planted`, which
-only `models` turns on (a rule of `cargo xtask tidy`).
+`cargo xtask hunt all` writes this page: each mutation in every machine of a world, seeds from 0, until a
+checker of the simulator says that a rule is broken which the same seed without the mutation keeps. A few
+seeds are tried in every kind of world before more are tried in any. `cargo xtask hunt mutation=NAME` does
+so for one mutation and replaces its row only. `… ground=WORLD` looks in one kind of world, `… seeds=N` at
+fewer seeds: those only print what they find. `… seed=N` prints the last events before the rule was broken.
 
 The worlds, each another for each seed:
 
 ";
 
 const COLUMNS: &str = "
-| bug | what it does | rule | world | seed | seeds tried | what was seen first |
+| mutation | what it does | rule | world | seed | seeds tried | what was seen first |
 |---|---|---|---|---|---|---|
 ";
 
 const LEFT_OUT: &str = "
 ## Tried and left out
 
-These were planted too and not found; they are not in the code any more. Why is what we think, unless it says
+These were tried too and not found. Why is what we think, unless it says
 that it was seen.
 
 * A claim that is behind is not answered, or its answer is ignored (4,000 seeds of `proven`, 1,500 of
@@ -131,7 +140,7 @@ mod tests {
     #[test]
     fn a_page_that_is_written_is_read_again() {
         let row = |seed, rule: Option<&str>| Row {
-            bug: ALL[seed as usize].0,
+            mutation: ALL[seed as usize].0,
             rule: rule.map(str::to_owned),
             ground: "full".to_owned(),
             seed,
