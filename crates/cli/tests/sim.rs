@@ -55,6 +55,17 @@ fn every_scenario_of_the_project_keeps_every_rule() {
     }
 }
 
+/// An outside tester found it: three flaps of one station's link, and the channels between the others had ended.
+#[test]
+fn a_flapping_link_ends_no_channel_of_others() {
+    let (_, said) = run("flapping-link.toml", 1);
+    let streams = said["streams"].as_array().expect("a list");
+    assert!(streams.len() == 2 && said["happened"]["flapping_link"] == 12, "{said}");
+    for stream in streams {
+        assert_eq!((&stream["opened"], &stream["refused"]), (&1.into(), &0.into()), "{stream}");
+    }
+}
+
 /// A sweep that would take hours.
 fn long_sweep(words: &[&str]) -> Child {
     let mut command = Command::new(ROTA);

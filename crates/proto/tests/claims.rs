@@ -4,7 +4,7 @@ mod rig;
 
 use rig::{ME, Rig, ms};
 use rota_proto::Settings;
-use rota_units::{Instant, Span};
+use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{Claim, ClaimGrant, Generation, Kind, Nack, Phase, Token};
 
@@ -166,6 +166,11 @@ fn a_station_that_has_to_wait_stays_out_though_it_answers_a_claim() {
 /// Stations 1 and 3 answer a claim by silence with a list that is so many hops newer than this station's.
 /// Station 3 has said that of its address.
 fn strikes_after_answers(newer_by: u64, said: u64) -> u64 {
+    strikes_after(newer_by, 0, said, Span::ZERO)
+}
+
+/// The same where that list is of a cycle so much later, and the answers come so long after the question.
+fn strikes_after(newer_by: u64, cycles: u32, said: u64, after: Span) -> u64 {
     let mut rig = Rig::ring();
     rig.answers = said;
     rig.announce(3, StationState::Ring);
@@ -178,8 +183,9 @@ fn strikes_after_answers(newer_by: u64, said: u64) -> u64 {
     assert_eq!((rig.state(), rig.node.link().list_stamp().1), ("claiming", 20));
     let claim = rig.last(Kind::Claim).header.generation;
     let (seen, seq) = rig.node.link().list_stamp();
+    rig.run(after);
     for from in [3, 1] {
-        let list = Some(list);
+        let list = Some(Token { cycle: list.cycle + cycles, ..list });
         let seen_seq = seq + newer_by;
         let grant = ClaimGrant { generation: claim, seen, seen_seq, key_epoch: rig.ring_key.0, list };
         let mut body = [0; 600];
@@ -200,6 +206,16 @@ fn an_answer_with_an_equal_list_accuses_no_station() {
         1,
         "station 3 has the newest list; that of station 1 is no newer"
     );
+}
+
+/// Each claim of a station whose link flapped gave the sender of a channel between others a strike, and the
+/// third one ended the channel.
+#[test]
+fn a_claimant_that_was_cut_off_itself_accuses_no_station() {
+    assert_eq!((strikes_after(9, 1, 0, Span::ZERO), strikes_after(9, 2, 0, Span::ZERO)), (1, 0));
+    let asks = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000)).claim_every();
+    assert_eq!(strikes_after(1, 0, 0, asks.div_down(2)), 1, "the first question is answered");
+    assert_eq!(strikes_after(1, 0, 0, asks + asks.div_down(2)), 0);
 }
 
 /// Nobody knows why frames go astray: the station itself may have stalled.

@@ -22,6 +22,10 @@ pub(super) struct ClaimRound {
     pub(super) sent: bool,
     pub(super) granted: StationSet,
     pub(super) best: Stamp,
+    /// The generation and the cycle of the newest list that this station had itself.
+    pub(super) own: (Generation, u32),
+    /// Nobody answered its first question.
+    pub(super) unheard: bool,
     /// A successor that never took the token up, else who has the newest list and so had the token last.
     pub(super) suspect: Option<StationId>,
     pub(super) watched: bool,
@@ -42,6 +46,13 @@ impl ClaimRound {
     pub(super) fn deadline(&self) -> Instant {
         self.drained.map_or(self.again, |drained| drained.min(self.again))
     }
+
+    /// Whether the ring went on for a cycle or more that the claimant has not heard of.
+    fn went_on(&self) -> bool {
+        let (generation, cycle) = self.own;
+        let newest = self.list.as_ref().map_or(cycle, |list| list.cycle);
+        self.best.generation != generation || newest.wrapping_sub(cycle).cast_signed() > 1
+    }
 }
 
 impl Rether {
@@ -57,6 +68,7 @@ impl Rether {
         self.give_up_token(now);
         let suspect = self.ring.watch.take().map(|watch| watch.to);
         let (best, list) = (self.fence.list_stamp, self.ring.list);
+        let own = (best.generation, list.as_ref().map_or(0, |list| list.cycle));
         // Our own fence: from here on every older token is refused here.
         let fence = self.fence.seen;
         self.fence.seen = Stamp { generation, seq: 0 };
@@ -71,6 +83,8 @@ impl Rether {
             sent: false,
             granted,
             best,
+            own,
+            unheard: false,
             suspect,
             watched,
             list,
@@ -244,9 +258,12 @@ impl Rether {
     }
 
     /// A live station that made the claim necessary gets a strike; with three the ring goes on without it.
+    ///
+    /// A claim that a will caused is nobody's fault. A claimant that was cut off itself accuses no station:
+    /// its link flapped, and each of its claims gave a strike to the sender of a channel between others.
     fn leave_out_who_stalls(&mut self, now: Instant, claim: &ClaimRound, token: &mut Token) {
-        // No station gets a strike for a claim that a will caused.
-        let Some(station) = claim.suspect.filter(|_| self.ring.wills.fresh.is_empty()) else { return };
+        let is_fair = self.ring.wills.fresh.is_empty() && !claim.unheard && !claim.went_on();
+        let Some(station) = claim.suspect.filter(|_| is_fair) else { return };
         let cut_off = self.is_station_contested(station);
         if claim.granted.contains(station) && !cut_off && self.strike(now, station) {
             token.dead.insert(station);
@@ -320,6 +337,7 @@ impl Rether {
             return;
         }
         let Some(claim) = &mut self.ring.claim else { return };
+        claim.unheard |= claim.granted.is_empty() && claim.tries > 1;
         // A station that died after its grant counts as silent.
         if !self.ring.wills.fresh.contains(from) {
             claim.granted.insert(from);

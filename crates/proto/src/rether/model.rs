@@ -248,7 +248,10 @@ impl Rether {
 
     fn visit_claim(&self, visit: &mut dyn Visit) {
         let Some(claim) = &self.ring.claim else { return visit.word(0) };
-        visit.word(1 + u64::from(claim.same_key) + 2 * u64::from(claim.watched));
+        let signs = [claim.same_key, claim.watched, claim.unheard];
+        visit.word(signs.iter().rev().fold(1, |word, sign| 2 * word + u64::from(*sign)));
+        visit.stamp(claim.own.0, 0);
+        visit.cycle(claim.own.1);
         visit.word(claim.suspect.map_or(0, u64::from));
         visit.stamp(claim.generation, 0);
         set(visit, &claim.granted);
