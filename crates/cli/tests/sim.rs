@@ -55,7 +55,7 @@ fn every_scenario_of_the_project_keeps_every_rule() {
     }
 }
 
-/// An outside tester found it: three flaps of one station's link, and the channels between the others had ended.
+/// An outside tester found it: three flaps of one station's link, and the channels between others had ended.
 #[test]
 fn a_flapping_link_ends_no_channel_of_others() {
     let (_, said) = run("flapping-link.toml", 1);
