@@ -53,8 +53,8 @@ pub struct Args {
     /// The cycle; the same on all stations
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     trt: Option<Span>,
-    /// The limit of a non-real-time visit: 'one' frame, at most so many frames, or 'all' that fit; about
-    /// 1 ms of the link otherwise (paper section 2.2.3)
+    /// The limit of an ordinary visit: 'one' frame, at most so many frames, or 'all' that fit; the frames of
+    /// 2 ms of the link otherwise (paper section 2.2.3); the same on all stations
     #[arg(long, value_parser = nrt_policy, value_name = "POLICY")]
     nrt: Option<NrtPolicy>,
     /// The costs of frames, visits and hops, measured by 'rota calibrate'; the same file on all stations
