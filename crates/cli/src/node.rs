@@ -39,7 +39,7 @@ pub struct Args {
     /// The name by which other stations find this one; the host's name otherwise
     #[arg(long)]
     name: Option<String>,
-    /// The link's rate, such as 100mbit; what the driver says otherwise
+    /// The link's rate, such as 100mbit; the driver's figure otherwise
     #[arg(long, env = "ROTA_RATE", value_parser = link_rate)]
     rate: Option<BitRate>,
     /// The largest buffer of a switch port of the segment
@@ -53,8 +53,8 @@ pub struct Args {
     /// The cycle; the same on all stations
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     trt: Option<Span>,
-    /// The limit of a non-real-time visit: 'one' frame, at most so many frames, or 'all' that fit; about
-    /// 1 ms of the link otherwise (paper section 2.2.3)
+    /// The limit of an ordinary visit: 'one' frame, at most so many frames, or 'all' that fit; the frames of
+    /// 2 ms of the link otherwise (paper section 2.2.3); the same on all stations
     #[arg(long, value_parser = nrt_policy, value_name = "POLICY")]
     nrt: Option<NrtPolicy>,
     /// The costs of frames, visits and hops, measured by 'rota calibrate'; the same file on all stations
@@ -83,7 +83,7 @@ pub struct Args {
     /// EtherType of Rota's frames, in hexadecimal
     #[arg(long, default_value = "88b5", value_parser = ether_type, value_name = "HEX")]
     ethertype: u16,
-    /// How often this station tells the others what it has sent, for 'rota top' anywhere; 0s for never
+    /// How often this station tells the others its counts, for 'rota top' at any station; 0s for never
     #[arg(long, env = "ROTA_REPORT", value_parser = parse_span, default_value = "1s", value_name = "TIME")]
     report: Span,
     /// How many channels and listeners one user of this host may have
@@ -129,7 +129,7 @@ pub struct Args {
     /// The process of the node that a guardian belongs to
     #[arg(long, hide = true, value_name = "PID")]
     part_of: Option<u32>,
-    /// The least grave lines of the log on standard error
+    /// The lowest level of log lines on standard error
     #[arg(long, env = "ROTA_LOG", value_enum, default_value = "info", value_name = "LEVEL")]
     log: LogLevel,
 }

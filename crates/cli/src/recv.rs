@@ -22,7 +22,8 @@ pub struct Args {
     /// Take a channel from this station only, by name, number or address
     #[arg(long, value_name = "NODE")]
     from: Option<String>,
-    /// The file for the units; '-' is standard output, and so is nothing unless --json is given
+    /// The file for the units; '-' is standard output. Without this option they go to standard output, or,
+    /// with --json, nowhere
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The transport of the units

@@ -12,7 +12,7 @@ pub struct Args {
     /// Only the node's counters, read from the memory file that it keeps: the node is not disturbed
     #[arg(long)]
     counters: bool,
-    /// Again and again; the node is asked once and only read afterwards
+    /// Print again after each TIME; the node is asked once, and then only its counters file is read
     #[arg(long, value_parser = parse_span, requires = "counters", value_name = "TIME")]
     every: Option<Span>,
 }

@@ -70,7 +70,8 @@ pub struct Unit {
     pub complete: bool,
     /// Octets that are missing; they are zero in the buffer.
     pub missing_octets: u32,
-    /// The sender's schedule for it, ns since the *sender's* node began: only differences mean something.
+    /// The sender's schedule for it, ns of CLOCK_MONOTONIC of the *sender's* host: only differences mean
+    /// something, unless both ends share a machine.
     pub schedule_ns: u64,
     /// When its last fragment reached this host, where the kernel stamped it.
     pub arrived_at: Option<Instant>,

@@ -9,6 +9,7 @@
 //! The receiver is asked first: a reservation for which nobody listens would take the segment out of plain
 //! Ethernet for nothing. Signals are repeated until answered and are idempotent.
 
+mod astray;
 mod decline;
 mod doubt;
 mod ended;
@@ -26,7 +27,6 @@ mod request;
 mod signalling;
 mod sound;
 mod stated;
-mod strays;
 #[cfg(test)]
 mod tests;
 mod unread;

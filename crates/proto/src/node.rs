@@ -141,7 +141,7 @@ impl Node {
                     return None;
                 };
                 self.link.count_fragment();
-                self.channels.note_strays(now, at.unwrap_or(now), channel, &unit, &mut self.link);
+                self.channels.note_astray(now, at.unwrap_or(now), channel, &unit, &mut self.link);
                 let offset = (rota_wire::ETHERNET_HEADER_OCTETS
                     + rota_wire::LINK_HEADER_OCTETS
                     + UNIT_HEADER_OCTETS) as u16;

@@ -32,7 +32,7 @@ pub struct Args {
     /// The Ethernet interface; may be left out where there is only one
     #[arg(long, visible_alias = "iface", value_name = "IFACE")]
     interface: Option<String>,
-    /// The link's rate, such as 100mbit; what the driver says otherwise
+    /// The link's rate, such as 100mbit; the driver's figure otherwise
     #[arg(long, env = "ROTA_RATE", value_parser = link_rate)]
     rate: Option<BitRate>,
     /// Answer another station's measurement of a hop, until Ctrl-C

@@ -368,7 +368,8 @@ pub struct UnitHeader {
     pub left_out: u16,
     /// Octets of the whole unit.
     pub unit_octets: u32,
-    /// When the sender meant the unit to leave, ns since its incarnation began. Use differences only.
+    /// When the sender meant the unit to leave, ns of CLOCK_MONOTONIC of its host. Where sender and receiver
+    /// are not on one machine, use differences only.
     pub schedule_ns: u64,
 }
 

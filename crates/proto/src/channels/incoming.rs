@@ -1,8 +1,8 @@
 //! A channel whose receiver is here.
 
+use super::astray::AstrayUnits;
 use super::doubt::Doubt;
 use super::meter::Meter;
-use super::strays::Strays;
 use super::{Contract, Listener};
 use crate::io::ChannelId;
 use rota_units::Instant;
@@ -25,7 +25,7 @@ pub(super) struct Incoming {
     pub(super) taker: Listener,
     pub(super) since: Instant,
     pub(super) meter: Meter,
-    pub(super) strays: Strays,
+    pub(super) astray: AstrayUnits,
     /// The newest question of its sender that came.
     pub(super) reached: u64,
     /// Set while it is not certain that its sender still has it.

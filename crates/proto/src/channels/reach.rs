@@ -7,8 +7,8 @@
 //!   │◄── announcement: the group address ───────┤  the next unit shows that one is missing
 //!   │── units to the group address ────────────►│
 //!   │── Reach 1 ──► (goes astray)               │  to its own address
-//!   │── Reach 1, again ────────────────────────►│  to the group address, after 200 ms: a stray
-//!   │◄── Reached 1, again ──────────────────────┤  five seconds more; the fourth stray is the sign
+//!   │── Reach 1, again ────────────────────────►│  to the group address, after 200 ms: it went astray
+//!   │◄── Reached 1, again ──────────────────────┤  five seconds more; the fourth is the sign
 //! ```
 //!
 //! While units go to the group address, none of them shows whether a stranger goes on. So the sender of an
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_asks_while_its_receiver_doubts_and_a_stray_prolongs_the_doubt() {
+    fn a_sender_asks_while_its_receiver_doubts_and_one_astray_prolongs_the_doubt() {
         let mut ledger = doubted();
         let begun = ledger.now;
         ledger.channels.on_doubted(begun, B, &ledger.link);
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(wait(&mut ledger, SIGNAL_INTERVAL), [(GROUP, 1, 2)], "answers to other questions");
         answer(&mut ledger, 0, 2);
         let doubts = |ledger: &Ledger, ms| ledger.link.is_doubted(begun + Span::from_millis(ms), B);
-        assert!(doubts(&ledger, 5_399) && !doubts(&ledger, 5_400), "five seconds behind the only stray");
+        assert!(doubts(&ledger, 5_399) && !doubts(&ledger, 5_400), "five seconds behind the only one astray");
         for number in 3..20 {
             assert_eq!(wait(&mut ledger, SIGNAL_INTERVAL), [(B, 0, number)]);
             answer(&mut ledger, 0, number);
@@ -245,7 +245,7 @@ mod tests {
         for number in 9..12 {
             assert!(!hear(&mut ledger, AGAIN, number) && !hear(&mut ledger, AGAIN, number));
         }
-        // Seldom strays are lost frames.
+        // Questions that seldom go astray are lost frames.
         (12..17).for_each(|number| assert!(!hear(&mut ledger, 0, number)));
         for number in 17..20 {
             assert!(!hear(&mut ledger, AGAIN, number));

@@ -1,9 +1,9 @@
 //! The signals of the other station of a channel, and the answers to them.
 
+use super::astray::AstrayUnits;
 use super::incoming::Incoming;
 use super::meter::Meter;
 use super::outgoing::{Outgoing, Sending};
-use super::strays::Strays;
 use super::{CHANNELS_MAX, ChannelEvent, Channels, Contract, Listener, OpenRequest, Stated};
 use crate::cause::CloseCause;
 use crate::io::ChannelId;
@@ -98,7 +98,7 @@ impl Channels {
             opened: false,
             taker,
             meter: Meter::default(),
-            strays: Strays::default(),
+            astray: AstrayUnits::default(),
             reached: 0,
             doubt: None,
             told: Tally::default(),

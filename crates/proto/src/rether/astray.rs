@@ -1,7 +1,7 @@
 //! Frames for this station that go astray: a stranger that no station hears moves the switches' entry for its
 //! address, for instance by frames to itself (decision 014).
 //!
-//! Only missing frames show it: units that were sent and did not come (`channels/strays.rs`), and tokens that
+//! Only missing frames show it: units that were sent and did not come (`channels/astray.rs`), and tokens that
 //! came only when they were sent again, to the group address. One of those is a lost frame. Four, each soon
 //! after the others used the address again, are a sign. So are four questions of a sender, which asks while
 //! it uses the group address if frames for the own address arrive (`channels/reach.rs`).
@@ -25,7 +25,7 @@ const SOON: u16 = 8;
 /// And if it did so within this time. The others use the group address for some seconds after each.
 const SOON_TIME: Span = Span::from_millis(60_000);
 /// So many are a sign.
-const STRAYS: u8 = 4;
+const ASTRAY_SIGN: u8 = 4;
 /// The same as `SOON` of questions, of which a sender asks several a second.
 const SOON_ASKED: u16 = 4;
 /// A list or token is later than so many cycles only where the ring stands.
@@ -33,16 +33,16 @@ const HOLE_CYCLES: u64 = 2;
 
 /// Frames of one sort that came to this station's group address only.
 #[derive(Clone, Copy)]
-struct Strays {
+struct AstrayFrames {
     /// How many came to its own address since one went astray.
     since: u16,
-    strays: u8,
+    count: u8,
     /// When the newest one did.
     last: Instant,
 }
 
-impl Strays {
-    const NONE: Self = Self { since: u16::MAX, strays: 0, last: Instant::ZERO };
+impl AstrayFrames {
+    const NONE: Self = Self { since: u16::MAX, count: 0, last: Instant::ZERO };
 
     fn came(&mut self) {
         self.since = self.since.saturating_add(1);
@@ -51,9 +51,9 @@ impl Strays {
     /// One went astray, behind at most so many that came; true when so many have that it is a sign.
     fn went(&mut self, at: Instant, soon: u16) -> bool {
         let soon = self.since <= soon && at.since(self.last) < SOON_TIME;
-        self.strays = if soon { self.strays + 1 } else { 1 };
+        self.count = if soon { self.count + 1 } else { 1 };
         (self.since, self.last) = (0, at);
-        self.strays >= STRAYS
+        self.count >= ASTRAY_SIGN
     }
 }
 
@@ -72,9 +72,9 @@ pub(super) struct Astray {
     pub(super) afresh: bool,
     /// The stations whose newest token came to this station's own address.
     direct: StationSet,
-    tokens: Strays,
+    tokens: AstrayFrames,
     /// The questions of senders whether frames arrive.
-    asked: Strays,
+    asked: AstrayFrames,
     /// The newest token that came in time but was read too late: its repetition is no sign.
     pub(super) expired: Option<Stamp>,
 }
@@ -89,8 +89,8 @@ impl Astray {
             came_to: MacAddr::BROADCAST,
             afresh: false,
             direct: StationSet::EMPTY,
-            tokens: Strays::NONE,
-            asked: Strays::NONE,
+            tokens: AstrayFrames::NONE,
+            asked: AstrayFrames::NONE,
             expired: None,
         }
     }
@@ -98,7 +98,7 @@ impl Astray {
     /// A ring forms: the tokens of an earlier one say nothing about it.
     pub(super) fn forget_tokens(&mut self) {
         self.told();
-        (self.tokens, self.expired) = (Strays { last: self.tokens.last, ..Strays::NONE }, None);
+        (self.tokens, self.expired) = (AstrayFrames { last: self.tokens.last, ..AstrayFrames::NONE }, None);
     }
 
     /// The others are told to use the group address: their next tokens come there, and none went astray.
@@ -131,7 +131,7 @@ impl Astray {
             self.hold = if doubles { (self.hold * 2).min(HOLD_MAX) } else { HOLD_MIN };
             self.until = now + self.hold;
         }
-        (self.tokens.strays, self.asked.strays) = (0, 0);
+        (self.tokens.count, self.asked.count) = (0, 0);
         self.until
     }
 }
@@ -229,13 +229,13 @@ mod tests {
         (0..count).for_each(|_| assert!(!astray.token(Instant::ZERO, 7, ME, false)));
     }
 
-    fn stray_at(astray: &mut Astray, seconds: u64) -> bool {
+    fn astray_at(astray: &mut Astray, seconds: u64) -> bool {
         astray.came_to = ME.own_group();
         astray.token(Instant::ZERO + Span::from_millis(seconds * 1_000), 7, ME, true)
     }
 
-    fn stray(astray: &mut Astray) -> bool {
-        stray_at(astray, 0)
+    fn one_astray(astray: &mut Astray) -> bool {
+        astray_at(astray, 0)
     }
 
     #[test]
@@ -245,23 +245,23 @@ mod tests {
         astray.came_to = ME.own_group();
         assert!(!astray.token(Instant::ZERO, 7, ME, false), "its sender has a reason of its own");
         tokens(&mut astray, 1);
-        assert!(!stray(&mut astray));
-        assert!(!stray(&mut astray), "its sender uses the group address already");
+        assert!(!one_astray(&mut astray));
+        assert!(!one_astray(&mut astray), "its sender uses the group address already");
         (0..2).for_each(|_| {
             tokens(&mut astray, 8);
-            assert!(!stray(&mut astray));
+            assert!(!one_astray(&mut astray));
         });
         tokens(&mut astray, 9);
-        assert!(!stray(&mut astray), "a wire loses one in some");
+        assert!(!one_astray(&mut astray), "a wire loses one in some");
         (0..2).for_each(|_| {
             tokens(&mut astray, 5);
-            assert!(!stray(&mut astray));
+            assert!(!one_astray(&mut astray));
         });
         tokens(&mut astray, 2);
         astray.told();
-        assert!(!stray(&mut astray), "as it was told");
+        assert!(!one_astray(&mut astray), "as it was told");
         tokens(&mut astray, 2);
-        assert!(stray(&mut astray));
+        assert!(one_astray(&mut astray));
     }
 
     #[test]
@@ -269,9 +269,9 @@ mod tests {
         let mut astray = Astray::new();
         for last in [false, false, false, true] {
             astray.afresh = true;
-            assert_eq!(stray(&mut astray), last);
+            assert_eq!(one_astray(&mut astray), last);
             astray.afresh = false;
-            assert!(!stray(&mut astray), "the others use the group address");
+            assert!(!one_astray(&mut astray), "the others use the group address");
         }
     }
 
@@ -280,14 +280,14 @@ mod tests {
         let mut astray = Astray::new();
         for minutes in 0..9 {
             tokens(&mut astray, 1);
-            assert!(!stray_at(&mut astray, minutes * 60));
+            assert!(!astray_at(&mut astray, minutes * 60));
         }
         for _ in 0..9 {
             tokens(&mut astray, 1);
-            assert!(!stray_at(&mut astray, 600));
+            assert!(!astray_at(&mut astray, 600));
             tokens(&mut astray, 1);
             astray.forget_tokens();
-            assert!(!stray_at(&mut astray, 600), "the new ring has sent none");
+            assert!(!astray_at(&mut astray, 600), "the new ring has sent none");
         }
     }
 
@@ -308,9 +308,9 @@ mod tests {
     fn behind_a_sign_the_count_begins_anew() {
         let mut astray = Astray::new();
         astray.afresh = true;
-        let signs = [(); STRAYS as usize].map(|()| stray(&mut astray));
+        let signs = [(); ASTRAY_SIGN as usize].map(|()| one_astray(&mut astray));
         assert_eq!(signs, [false, false, false, true]);
         astray.begin(Instant::ZERO);
-        assert!(!stray(&mut astray), "one is a lost frame");
+        assert!(!one_astray(&mut astray), "one is a lost frame");
     }
 }

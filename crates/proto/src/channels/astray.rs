@@ -30,7 +30,7 @@ const SIGNS: [(u32, u32); 2] = [(4, 0xffff), (6, u32::MAX)];
 
 /// The missing units of an incoming channel.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Strays {
+pub(super) struct AstrayUnits {
     newest: Option<Newest>,
     /// One bit for each of 32 units, the newest lowest: its end, or all, was lost and may have gone astray.
     lost: u32,
@@ -80,7 +80,7 @@ fn patience(contract: &Contract, last: bool) -> Span {
     period.max(cycle) + if whole { cycle.div_down(2) } else { cycle }
 }
 
-impl Strays {
+impl AstrayUnits {
     /// A fragment of a unit that has so many. The ring has lived without a pause since `lived`.
     fn fragment(
         &mut self,
@@ -153,7 +153,7 @@ impl Strays {
 
 impl Channels {
     /// Notes a fragment of an incoming channel that came at `at`, by the kernel's stamp if there is one.
-    pub(crate) fn note_strays(
+    pub(crate) fn note_astray(
         &mut self,
         now: Instant,
         at: Instant,
@@ -165,7 +165,7 @@ impl Channels {
         let payload_max = link.settings().link.framing.unit_payload_max().max(1) as u32;
         let of = unit.unit_octets.div_ceil(payload_max).max(1);
         let lived = link.ring_lived_since();
-        match channel.strays.fragment(at, unit, of, &channel.contract, lived) {
+        match channel.astray.fragment(at, unit, of, &channel.contract, lived) {
             Missing::Nothing => {}
             Missing::Few => link.doubt_own(now),
             Missing::Astray => link.contest_astray(now),
@@ -174,14 +174,14 @@ impl Channels {
 
     /// When a steady channel counts as silent.
     pub(super) fn silence_deadline(&self) -> Instant {
-        self.incoming.iter().filter_map(|channel| channel.strays.due).min().unwrap_or(Instant::FAR)
+        self.incoming.iter().filter_map(|channel| channel.astray.due).min().unwrap_or(Instant::FAR)
     }
 
     /// Has this station send a frame if a steady channel has fallen silent in a living ring.
     pub(super) fn answer_silence(&mut self, now: Instant, link: &mut Rether) {
-        for strays in self.incoming.iter_mut().map(|channel| &mut channel.strays) {
-            if strays.due.take_if(|due| now >= *due).is_some()
-                && let Some(newest) = strays.newest
+        for astray in self.incoming.iter_mut().map(|channel| &mut channel.astray) {
+            if astray.due.take_if(|due| now >= *due).is_some()
+                && let Some(newest) = astray.newest
             {
                 link.show_place(now, newest.since);
             }
@@ -207,29 +207,29 @@ mod tests {
         Instant::ZERO + MS * ms
     }
 
-    fn hear(strays: &mut Strays, ms: u64, unit: &UnitHeader, of: u32) -> Missing {
-        strays.fragment(at(ms), unit, of, &contract(30), at(0))
+    fn hear(astray: &mut AstrayUnits, ms: u64, unit: &UnitHeader, of: u32) -> Missing {
+        astray.fragment(at(ms), unit, of, &contract(30), at(0))
     }
 
     #[test]
     fn units_that_a_sender_gave_up_are_not_missing() {
-        let mut strays = Strays::default();
+        let mut astray = AstrayUnits::default();
         for before in [65_534, 65_535, 0, 0, 1] {
             // Every second unit is left out.
-            assert_eq!(hear(&mut strays, 0, &unit(before), 1), Missing::Nothing);
+            assert_eq!(hear(&mut astray, 0, &unit(before), 1), Missing::Nothing);
         }
-        assert_eq!(hear(&mut strays, 0, &unit(0), 1), Missing::Nothing, "an older one");
+        assert_eq!(hear(&mut astray, 0, &unit(0), 1), Missing::Nothing, "an older one");
         // A unit that was given up in part has left before none.
-        let mut strays = Strays::default();
-        assert_eq!(hear(&mut strays, 0, &unit(5), 4), Missing::Nothing);
-        assert_eq!(hear(&mut strays, 30, &unit(5), 4), Missing::Nothing);
+        let mut astray = AstrayUnits::default();
+        assert_eq!(hear(&mut astray, 0, &unit(5), 4), Missing::Nothing);
+        assert_eq!(hear(&mut astray, 30, &unit(5), 4), Missing::Nothing);
     }
 
     #[test]
     fn five_frames_in_a_row_are_astray() {
-        let mut strays = Strays::default();
+        let mut astray = AstrayUnits::default();
         let mut hear =
-            |ms, before, fragment, of| hear(&mut strays, ms, &UnitHeader { fragment, ..unit(before) }, of);
+            |ms, before, fragment, of| hear(&mut astray, ms, &UnitHeader { fragment, ..unit(before) }, of);
         assert_eq!(hear(0, 10, 4, 5), Missing::Nothing);
         assert_eq!(hear(60, 12, 0, 5), Missing::Astray, "one unit of five frames");
         assert_eq!(hear(61, 12, 3, 5), Missing::Nothing);
@@ -246,11 +246,11 @@ mod tests {
     fn fewer_are_astray_where_they_come_back_soon() {
         // How many are lost before the sign.
         let cost = |is_lost: fn(u64) -> bool| {
-            let (mut strays, mut lost) = (Strays::default(), 0);
+            let (mut astray, mut lost) = (AstrayUnits::default(), 0);
             (0..300).find_map(|number| {
                 lost += u64::from(is_lost(number));
                 let hears = !is_lost(number);
-                let found = hears.then(|| hear(&mut strays, number * 30, &unit(number as u16), 1));
+                let found = hears.then(|| hear(&mut astray, number * 30, &unit(number as u16), 1));
                 (found == Some(Missing::Astray)).then_some(lost)
             })
         };
@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn a_hole_in_which_this_station_had_no_slot_or_no_ring_is_no_evidence() {
-        let (mut strays, contract) = (Strays::default(), contract(10));
-        let mut hear = |ms, before, lived| strays.fragment(at(ms), &unit(before), 1, &contract, at(lived));
+        let (mut astray, contract) = (AstrayUnits::default(), contract(10));
+        let mut hear = |ms, before, lived| astray.fragment(at(ms), &unit(before), 1, &contract, at(lived));
         assert_eq!(hear(0, 0, 0), Missing::Nothing);
         for before in (2..40).step_by(2) {
             // Three units in each slot.
@@ -283,19 +283,19 @@ mod tests {
 
     #[test]
     fn only_a_steady_channel_has_a_silence() {
-        let (mut strays, contract) = (Strays::default(), contract(30));
+        let (mut astray, contract) = (AstrayUnits::default(), contract(30));
         for step in 0..8 {
-            strays.fragment(at(30 * step), &unit(step as u16), 1, &contract, at(0));
-            assert_eq!(strays.due, None);
+            astray.fragment(at(30 * step), &unit(step as u16), 1, &contract, at(0));
+            assert_eq!(astray.due, None);
         }
-        strays.fragment(at(240), &unit(8), 1, &contract, at(0));
-        assert_eq!(strays.due, Some(at(240 + 45)), "half a cycle after its time");
-        strays.fragment(at(300), &UnitHeader { last: false, ..unit(10) }, 2, &contract, at(0));
-        assert_eq!(strays.due, Some(at(315)), "the rest of the unit; a lost one makes it no less steady");
-        strays.fragment(at(301), &UnitHeader { fragment: 1, ..unit(10) }, 2, &contract, at(0));
-        assert_eq!(strays.due, Some(at(346)));
-        strays.fragment(at(401), &unit(11), 1, &contract, at(0));
-        assert_eq!(strays.due, None, "a pause of its sender does");
+        astray.fragment(at(240), &unit(8), 1, &contract, at(0));
+        assert_eq!(astray.due, Some(at(240 + 45)), "half a cycle after its time");
+        astray.fragment(at(300), &UnitHeader { last: false, ..unit(10) }, 2, &contract, at(0));
+        assert_eq!(astray.due, Some(at(315)), "the rest of the unit; a lost one makes it no less steady");
+        astray.fragment(at(301), &UnitHeader { fragment: 1, ..unit(10) }, 2, &contract, at(0));
+        assert_eq!(astray.due, Some(at(346)));
+        astray.fragment(at(401), &unit(11), 1, &contract, at(0));
+        assert_eq!(astray.due, None, "a pause of its sender does");
     }
 
     #[test]
