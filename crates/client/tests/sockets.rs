@@ -3,10 +3,12 @@
 mod fake_node;
 
 use fake_node::{Behaviour, FakeNode, ms};
+use rota::circuit::{CircuitError, CircuitReceiver};
 use rota::llc::{
     Address, Llc, LlcError, OUTCOMES_MAX, Outcome, Received, Socket, TransmitOptions, reserved_service,
 };
 use rota::{Node, OpenRequest, SocketError, Span, now};
+use rota_proto::circuit::{CIRCUIT_HEADER_OCTETS, CircuitHeader, CircuitVerb};
 use std::os::fd::AsFd;
 
 /// The twins' node addresses.
@@ -358,4 +360,38 @@ fn room_is_heard_of_again_by_who_asked_for_messages_first_and_no_more_by_who_has
         calm(&mut sender);
         assert!(!is_readable(&sender, 100), "nobody waits for room");
     }
+}
+
+/// A confirmation can be lost again and again. The receiver stays until its sender asks no more.
+#[test]
+fn a_receiver_that_ends_answers_as_long_as_its_sender_asks() {
+    let fake = FakeNode::start(Behaviour::default());
+    let (mut sender, mut receiver, to) = pair(&fake, TWINS[0], 100);
+    sender.listen_reserved().unwrap();
+    receiver.reserve(Address { socket: 18, ..to }, 100, PERIOD).unwrap();
+    let mut circuit = CircuitReceiver::new(receiver, None, 0, None).unwrap();
+    let asks = |sender: &mut Socket, verb, epoch| {
+        let mut packet = [0; CIRCUIT_HEADER_OCTETS];
+        CircuitHeader { verb, serial: 1, sender: 7, epoch, number: 0 }.emit(&mut packet);
+        send(sender, to, &packet).unwrap();
+    };
+    let answer = |sender: &mut Socket| {
+        let mut room = [0; 100];
+        let received = receive(sender, &mut room);
+        CircuitHeader::parse(&room[..received.octets]).unwrap().0
+    };
+    asks(&mut sender, CircuitVerb::Open, 0);
+    assert!(matches!(circuit.receive(&mut Vec::new(), ms(200)), Err(CircuitError::TimedOut)));
+    let epoch = answer(&mut sender).epoch;
+    asks(&mut sender, CircuitVerb::Data, epoch);
+    assert_eq!(circuit.receive(&mut Vec::new(), PATIENCE).unwrap().number, 0);
+    let end = std::thread::spawn(move || circuit.finish(ms(1_000)));
+    assert_eq!(answer(&mut sender).verb, CircuitVerb::Ack);
+    let until = now() + ms(2_000);
+    while now() < until {
+        asks(&mut sender, CircuitVerb::Data, epoch);
+        assert!(!end.is_finished(), "the sender asks");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    end.join().unwrap().unwrap();
 }

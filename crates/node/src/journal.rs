@@ -582,15 +582,36 @@ mod tests {
         assert!(causes(&calm, &stalled)[0].sentence.contains("the host of n2"));
     }
 
+    fn journal<const N: usize>(looks: [(Instant, Look); N]) -> Journal {
+        let (at, looks) = (Instant::ZERO, VecDeque::from(looks));
+        let timers = TimersTold { configured: Span::ZERO, watch: Span::ZERO, death_ns: 0, at };
+        let (rows, gone) = (Monitor::default(), [GoneTold::by(WILLS), GoneTold::by(DEAD)]);
+        Journal { reader: None, rows, looks, next: at, timers, gone }
+    }
+
+    /// An event of some seconds before explains no late unit.
+    #[test]
+    fn a_cause_is_no_older_than_a_second() {
+        let at = |ms: u64| Instant::ZERO + Span::from_millis(ms);
+        let claims = |claims| {
+            let mut look = look(&[]);
+            look.counters.insert("claims".into(), claims);
+            look
+        };
+        let journal = journal([(at(0), claims(0)), (at(5_000), claims(1)), (at(5_250), claims(1))]);
+        let kinds = |ms| -> Vec<String> {
+            let causes = journal.causes(at(ms), &Beside::default());
+            causes.into_iter().map(|cause| cause.info.kind).collect()
+        };
+        assert_eq!((kinds(5_999), kinds(6_000)), (vec!["lost_frame".to_owned()], vec![]));
+    }
+
     #[test]
     fn an_incident_of_a_program_does_not_name_what_happened_elsewhere() {
         let at = Instant::from_nanos(9_000_000_000);
         let mut after = look(&[]);
         after.foreign = (9_000, 0x0200_0000_0004);
-        let timers = TimersTold { configured: Span::ZERO, watch: Span::ZERO, death_ns: 0, at };
-        let looks = VecDeque::from([(Instant::ZERO, look(&[])), (at, after)]);
-        let (rows, gone) = (Monitor::default(), [GoneTold::by(WILLS), GoneTold::by(DEAD)]);
-        let journal = Journal { reader: None, rows, looks, next: at, timers, gone };
+        let journal = journal([(Instant::ZERO, look(&[])), (at, after)]);
         for (verdict, kinds) in [(TraceVerdict::Late, "foreign_sender"), (TraceVerdict::LeftOut, "left_out")]
         {
             let mut file = TraceFile::create(8, 0, 0x88b5).unwrap();
@@ -601,7 +622,10 @@ mod tests {
             let mut incidents = Incidents::new(Some(log));
             incidents.begin(at, index);
             incidents.turn(at + Span::from_millis(300));
-            incidents.explain(at + Span::from_millis(300), &journal);
+            // The counters are looked at again and again; each cause is told once.
+            for ms in [300, 550] {
+                incidents.explain(at + Span::from_millis(ms), &journal);
+            }
             let found = incidents.list().remove(0).causes;
             assert_eq!(found.iter().map(|cause| &*cause.kind).collect::<Vec<_>>(), [kinds]);
         }

@@ -671,3 +671,19 @@ fn a_station_that_left_the_last_ring_is_no_leaver_in_one_that_is_formed_here() {
     assert!(rig.count(Kind::Token) > 0, "{}", rig.state());
     assert!(!rig.last_token().dead.contains(3), "it takes part");
 }
+
+/// On a large segment each station says hello more seldom. One whose hello is lost stays known.
+#[test]
+fn a_station_of_a_large_segment_is_known_until_its_fourth_hello_is_missed() {
+    let mut rig = Rig::plain();
+    for station in 4..=120 {
+        rig.announce(station, StationState::Plain);
+        rig.run(ms(20));
+    }
+    let (hello, known) = (rig.settings.hello, |rig: &Rig| rig.node.link().members().len());
+    assert_eq!(known(&rig), 119);
+    rig.run(hello * 8);
+    assert_eq!(known(&rig), 119, "each says hello every third time");
+    rig.run(hello * 8);
+    assert_eq!(known(&rig), 0);
+}

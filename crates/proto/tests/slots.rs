@@ -4,9 +4,9 @@ mod rig;
 
 use rig::{ME, Rig, TRT, ms, set_of};
 use rota_admission::{Pace, Request, admit};
-use rota_proto::{ChannelId, ResizeError};
+use rota_proto::{ChannelEvent, ChannelId, CloseCause, ResizeError};
 use rota_units::{Instant, Octets, Span};
-use rota_wire::{Kind, Phase, Token, UnitHeader, Verb};
+use rota_wire::{Kind, Phase, SlotList, Token, UnitHeader, Verb};
 
 /// When the frames of units left.
 fn data_times(rig: &Rig) -> Vec<Instant> {
@@ -185,4 +185,26 @@ fn a_unit_larger_than_its_reservation_waits_for_the_next_slot() {
     rig.run(ms(40));
     let sent = data_times(&rig).len();
     assert!((1..=3).contains(&sent), "three fragments are reserved, five are there, {sent} left");
+}
+
+/// The program closes its channel, and a claimant's list has taken the slot away before this station gives
+/// it back: no promise is broken.
+#[test]
+fn a_slot_that_is_lost_while_its_channel_closes_is_given_back() {
+    let (mut rig, channel) = Rig::master(3_000, true);
+    rig.node.close(rig.now, channel);
+    rig.drain();
+    let mut list = *rig.node.link().list().expect("a ring has a list");
+    (list.slots, list.position) = (SlotList::EMPTY, 0);
+    let mut body = [0; 400];
+    let length = list.emit(&mut body);
+    rig.stamp.2 += 10;
+    rig.hear_ring(1, Kind::List, rig.stamp, &body[..length]);
+    rig.signal(3, Verb::CloseAck, channel);
+    rig.run(ms(1));
+    let causes = rig.events.iter().filter_map(|event| match event {
+        ChannelEvent::Closed { cause, .. } => Some(*cause),
+        _ => None,
+    });
+    assert_eq!(causes.collect::<Vec<_>>(), [CloseCause::Closed]);
 }

@@ -97,6 +97,18 @@ fn a_whole_unit_is_preferred_to_a_newer_one_with_a_hole() {
     assert_eq!((next.unit.number, next.unit.missing_octets, next.skipped_before), (4, 2, 1));
 }
 
+/// Units lost between two that are passed over count too.
+#[test]
+fn all_units_lost_since_the_last_delivery_are_stated_with_the_newest() {
+    let (mut ring, _, mut client) = channel();
+    for numbers in [1..2, 4..5, 6..7] {
+        push(&mut ring, numbers, &[]);
+    }
+    let next = client.ring.newest_unit(&mut Vec::new()).expect("a unit");
+    assert_eq!((next.unit.number, next.lost_before, next.skipped_before), (6, 4, 2));
+    assert_eq!(client.ring.counts().lost_units, 4);
+}
+
 #[test]
 fn a_message_that_is_too_long_is_refused_before_it_is_read() {
     let long = vec![b' '; 10_000_000];

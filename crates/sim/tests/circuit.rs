@@ -296,3 +296,25 @@ fn a_sender_with_an_old_mark_is_told_so() {
     let settled = sender.poll(Instant::ZERO);
     assert_eq!(settled, Some(SenderOutput::Settled(Fate::Disagreed { number: 3, taken: 5 })));
 }
+
+/// The timer of a message that is done with would send one that nobody has offered.
+#[test]
+fn a_sender_without_a_message_has_no_deadline_and_sends_nothing() {
+    let (mut sender, mut receiver) = (Sender::new(1, PACE), Receiver::new(7));
+    assert_eq!(sender.offer(), Some(0));
+    let settled = loop {
+        match sender.poll(Instant::ZERO).expect("no frame is lost") {
+            SenderOutput::Settled(fate) => break fate,
+            SenderOutput::Transmit(header) => {
+                if receiver.handle(&header).is_some() {
+                    receiver.confirm();
+                }
+                sender.handle(Instant::ZERO, &receiver.poll().expect("an answer"));
+            }
+        }
+    };
+    assert_eq!((settled, sender.deadline()), (Fate::Delivered { number: 0 }, None));
+    let later = Instant::ZERO + PACE.most;
+    sender.handle_deadline(later);
+    assert_eq!(sender.poll(later), None);
+}

@@ -270,6 +270,7 @@ pub fn meaning(name: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::picture::KINDS as KINDS_OF_TRAFFIC;
     use super::*;
 
     #[test]
@@ -319,6 +320,23 @@ mod tests {
         assert_eq!(late.kind, "late");
         assert!(late.sentence.ends_with(": of 9 units 1 behind the bound, by at most 2 ms"), "{late:?}");
         assert_eq!(of_channel(&Channel { slack_ns: Some(9_000_000), ..channel }, Rose::Never), None);
+    }
+
+    /// Data is no babble, however much of it there is.
+    #[test]
+    fn a_station_babbles_with_token_and_control_frames_only() {
+        let picture = Picture { mode: "token".into(), link_bps: 10_000_000, ..Picture::default() };
+        let quiet = Noticed { foreign: Rate::default(), stalls: 0, silent: false, faults: Rose::Never };
+        let babbles = |of: &[&str]| {
+            let mut station = Station { alive: true, reports: true, ..Station::default() };
+            for (kind, figures) in KINDS_OF_TRAFFIC.iter().zip(&mut station.kinds) {
+                figures.now.rate_bps = if of.contains(kind) { 2_000_000 } else { 0 };
+            }
+            let warnings = of_station(&picture, &station, &StationRow::default(), &quiet);
+            warnings.iter().any(|warning| warning.kind == "babbling")
+        };
+        assert!(babbles(&["token", "control"]));
+        assert!(!babbles(&["token", "real-time", "ordinary", "llc"]) && !babbles(&["control"]));
     }
 
     #[test]

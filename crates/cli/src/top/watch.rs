@@ -464,6 +464,22 @@ mod tests {
         assert!(gone(&watch.picture(at(84), &source(plain, &all[..1]))).is_empty());
     }
 
+    /// Its return ends the first departure.
+    #[test]
+    fn a_station_that_leaves_twice_is_gone_since_the_second_time() {
+        let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
+        let (plain, all) = (1, [(1, 1), (2, 2)]);
+        let mut look = |second: u64, members: usize| {
+            watch.picture(Instant::ZERO + Span::from_millis(second * 1_000), &source(plain, &all[..members]))
+        };
+        for (second, members) in [(1, 2), (2, 1), (90, 2), (100, 1)] {
+            look(second, members);
+        }
+        let picture = look(103, 1);
+        let warning = picture.warnings.iter().find(|warning| warning.kind == "gone").expect("it is gone");
+        assert!(warning.lately && warning.sentence.contains("since 3 s"), "{warning:?}");
+    }
+
     /// It was 0 for the late units of channels between other stations.
     #[test]
     fn the_latest_unit_of_any_channel_has_its_time_behind_the_bound() {

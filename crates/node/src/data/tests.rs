@@ -167,6 +167,23 @@ fn units_that_were_left_out_are_in_the_log_from_the_first_one_on() {
     assert_eq!(told, [(TraceVerdict::LeftOut, 1, 3)]);
 }
 
+/// A program counts the slots that it has missed by their numbers.
+#[test]
+fn several_units_of_one_slot_are_one_slot() {
+    let (mut data, _control) = alone();
+    let ((mut program, memory), channel) = (source(SHORT), ChannelId(5));
+    for _ in 0..3 {
+        program.ring.try_write(b"unit", now()).expect("room");
+    }
+    let at = now();
+    data.attach(at, channel, memory);
+    let slots = [(at, 0), (at, 1), (at + Span::from_millis(33), 2)].map(|(at, unit)| {
+        data.slot(at, channel, Some((unit, UnitFate::Sent)));
+        program.board.slot().map(|slot| slot.number)
+    });
+    assert_eq!(slots, [1, 1, 2].map(Some));
+}
+
 /// Any third station with the key turned units of an unknown fate into units that came.
 #[test]
 fn only_the_receiving_station_says_how_many_units_came() {

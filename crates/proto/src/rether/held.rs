@@ -107,6 +107,7 @@ impl Rether {
 
 #[cfg(test)]
 mod tests {
+    use super::super::join::FORGIVEN;
     use super::*;
     use crate::{Identity, PortId, Settings};
     use rota_units::{BitRate, Octets};
@@ -146,5 +147,20 @@ mod tests {
             }
         }
         assert_eq!(told, [(0, 4_000), (250, 3_750), (500, 3_500), (750, 3_250)]);
+    }
+
+    /// The time counts from its newest death: else its waits would begin anew amid them.
+    #[test]
+    fn a_station_is_forgiven_when_it_has_done_nothing_for_two_minutes() {
+        let first = Instant::from_nanos(1);
+        let mut link = master(first);
+        let mut died = |at: Instant| {
+            let record = link.record_of(at, SILENT);
+            record.deaths += 1;
+            record.deaths
+        };
+        let again = first + FORGIVEN.div_down(2);
+        assert_eq!([first, again, first + FORGIVEN].map(&mut died), [1, 2, 3]);
+        assert_eq!(died(first + FORGIVEN * 2), 1);
     }
 }
