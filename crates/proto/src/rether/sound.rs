@@ -39,8 +39,8 @@ impl Budgets {
     /// These leave without the token, and no cycle is charged for them by name. Admission charges each cycle
     /// an introduction of the master and a wake frame of each station; what leaves beyond those has to fit
     /// the host slack that each bound has. It does with up to 8 stations at 10 Mbit/s, 69 at 100 Mbit/s and
-    /// all at 1 Gbit/s (see the tests below). Where more stations all ask one in one cycle, or a stranger plays
-    /// a question of each again within one, an answer is about twice as long as the frame that caused it.
+    /// all at 1 Gbit/s (see the tests below). Where more stations all ask one in one cycle, or a stranger
+    /// plays a question of each again within one, an answer is about twice as long as its cause.
     const QUESTIONS_AT_ONCE: u64 = 2;
     const PROOFS_AT_ONCE: u64 = 2;
 
