@@ -100,11 +100,16 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
 impl ChannelSink {
     /// Opens the channel again after this end of it, if the program was asked to. The unit that found the end
     /// is left out: its slot is over.
-    fn again(&mut self, mut end: Failure, schedule: Instant) -> Result<bool, Failure> {
+    fn again(&mut self, end: Failure, schedule: Instant) -> Result<bool, Failure> {
+        let opened = self.open_again(end, schedule);
+        opened.map_err(|failure| judged(self.reattach, failure))
+    }
+
+    fn open_again(&mut self, mut end: Failure, schedule: Instant) -> Result<bool, Failure> {
         let Some(change) = &mut self.reattach else { return Err(end) };
-        change.begin(clock::now());
         let name = &self.name;
         let pacer = loop {
+            change.begin(&end, clock::now());
             change.announce(&end, &format!("{name} is opened again"), clock::now());
             if let Err(error) = self.channel.reattach(change.left(clock::now())) {
                 return Err(change.failed(&end, error));
@@ -212,10 +217,15 @@ struct ChannelSource {
 impl ChannelSource {
     /// Listens again after this end of the channel, if the program was asked to, and waits for its sender,
     /// also over further ends of this station's node.
-    fn again(&mut self, mut end: Failure) -> Result<(), Failure> {
+    fn again(&mut self, end: Failure) -> Result<(), Failure> {
+        let awaited = self.await_again(end);
+        awaited.map_err(|failure| judged(self.reattach, failure))
+    }
+
+    fn await_again(&mut self, mut end: Failure) -> Result<(), Failure> {
         let (tally, service) = (self.tally(), self.listener.service());
         let Some(change) = &mut self.reattach else { return Err(end) };
-        change.begin(clock::now());
+        change.begin(&end, clock::now());
         self.tally = tally;
         // The count has the units lost at its end, if the sender stated them.
         let sent = self.channel.as_ref().and_then(RecvChannel::units_sent);
@@ -299,6 +309,14 @@ fn end_of_wait(error: WaitError) -> Failure {
 /// The end of a channel at its receiver.
 fn end_of_receiver(cause: CloseCause) -> Failure {
     end_of(cause, NOT_STATED)
+}
+
+/// The end of a program during a change, if one is under way.
+fn judged(change: Option<Change>, end: Failure) -> Failure {
+    match change {
+        Some(change) => change.judged(end),
+        None => end,
+    }
 }
 
 /// States the end of a channel or of the node, and waits for the next node, within the time of the change.
