@@ -188,7 +188,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     };
     report.promise = sink.promise();
     if args.over == Over::Channel {
-        eprintln!("{}", opening(&report));
+        eprintln!("{}", opening(&report, sink.reservation()));
     }
     let played = play(args, &mut supply, count, sink.as_mut(), &mut report, &mut log);
     let logged = log.as_mut().map_or(Ok(()), Output::finish);
@@ -253,14 +253,16 @@ fn play(
     Ok(())
 }
 
-/// States the promise and the policy for overdue units, before the first unit leaves.
-fn opening(report: &Sent) -> String {
+/// States the promise, a reservation beyond one unit each period, and the policy for overdue units, before
+/// the first unit leaves.
+fn opening(report: &Sent, reservation: Option<String>) -> String {
     let bound = report.promise.map_or(Span::ZERO, |promise| Span::from_nanos(promise.bound_ns));
     let overdue = match report.overdue {
         OverduePolicy::Drop => "left out and counted as lost (--overdue drop)",
         OverduePolicy::Keep => "sent later (--overdue keep)",
     };
-    format!("open: each unit within {bound}; units whose turn has passed are {overdue}")
+    let reserved = reservation.map_or(String::new(), |reservation| format!("; {reservation}"));
+    format!("open: each unit within {bound}{reserved}; units whose turn has passed are {overdue}")
 }
 
 /// The refusal of `--reattach` over UDP.

@@ -139,7 +139,12 @@ impl UnitSink for ChannelSink {
             bound_ns: contract.bound_ns,
             period_ns: contract.period_ns,
             unit_octets: u64::from(contract.unit_octets_max),
+            extra_ppm: contract.extra_ppm,
         })
+    }
+
+    fn reservation(&self) -> Option<String> {
+        self.channel.contract().reservation()
     }
 
     fn wait_slot(&mut self, _frame: u64) -> Result<Turn, Failure> {
