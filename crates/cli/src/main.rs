@@ -54,7 +54,7 @@ Exit codes:
     5  not there (yet): a node, a lab, a station, a channel, a listener, an
        incident
   130  a demo ended by Ctrl-C or SIGTERM, with the report of the runs that
-       were over";
+       were over; send or recv, with the counts so far";
 
 #[derive(Subcommand)]
 enum Command {

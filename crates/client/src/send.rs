@@ -358,6 +358,14 @@ impl SendChannel {
         wait_for(board, &self.session, timeout, enough)
     }
 
+    /// Waits until every unit handed over has left.
+    ///
+    /// # Errors
+    /// [`WaitError`].
+    pub fn wait_drained(&self, timeout: Span) -> Result<(), WaitError> {
+        wait_for(&self.source.board, &self.session, timeout, || (self.unsent() == 0).then_some(()))
+    }
+
     /// Waits until the channel ends without being closed here: the cause, or `None` when the time is over.
     ///
     /// # Errors

@@ -152,7 +152,7 @@ impl UnitSink for ChannelSink {
         let due = self.pacer.due();
         let tick = loop {
             let due = self.pacer.due();
-            clock::sleep_until(due);
+            clock::sleep_until_or_asked_to_end(due)?;
             let now = clock::now();
             // A turn that is found after its slot is skipped; the sleep until the next one is no stall.
             self.stalls.note(StallKind::Timer, due, now);
@@ -194,6 +194,10 @@ impl UnitSink for ChannelSink {
 
     fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed {
         let Self { mut channel, stalls, .. } = *self;
+        if played.is_err() {
+            // The channel ends unasked, when its connection does. What was handed over leaves before.
+            let _ = channel.wait_drained(DRAIN);
+        }
         let closed = played.and_then(|_| {
             channel.finish(DRAIN).map_err(|error| match error {
                 CloseError::Closed(cause) => end_of_sender(cause),
