@@ -235,6 +235,21 @@ fn nobody_minds_a_reader_that_has_gone() {
     assert!(receiver.err.contains("cannot write standard output: Broken pipe"), "{}", receiver.err);
 }
 
+/// It ended with 0 and several gigabits a second sent: so much a socket takes, and throws away.
+#[test]
+fn cross_traffic_to_a_host_that_does_not_exist_is_an_error() {
+    let Some(lab) = Lab::without_nodes("no-sink", 2, &[]) else { return };
+    for (what, words) in
+        [("udp", "10.77.0.9:7600 cannot be reached"), ("tcp", "no sink answers at 10.77.0.9")]
+    {
+        let ended = lab.rota(1, &["load", what, "--to", "n9", "--rate", "1mbit", "--seconds", "20"]);
+        assert_eq!(fault(what, &ended, 5, words), None);
+    }
+    // A host without a sink takes the datagrams, and the sender says no more than it knows.
+    let ended = lab.rota(1, &["load", "udp", "--to", "n2", "--rate", "1mbit", "--seconds", "1"]).well();
+    assert!(ended.out.contains("of payload handed to the socket"), "{}", ended.out);
+}
+
 /// They ended without a document, with the code of the signal.
 #[test]
 fn a_signal_ends_send_and_recv_with_their_documents() {
