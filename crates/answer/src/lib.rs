@@ -7,7 +7,7 @@ mod exit;
 pub mod json;
 mod output;
 
-pub use ends::Ends;
+pub use ends::{Asked, Ends};
 pub use exit::{Exit, Failure, complain, put_error_line};
 pub use output::{Output, written};
 

@@ -54,7 +54,7 @@ Exit codes:
     5  not there (yet): a node, a lab, a station, a channel, a listener, an
        incident
   130  a demo ended by Ctrl-C or SIGTERM, with the report of the runs that
-       were over";
+       were over; send or recv, with the counts so far";
 
 #[derive(Subcommand)]
 enum Command {
@@ -117,13 +117,21 @@ fn arguments() -> Cli {
         let words: Vec<String> =
             std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
         if error.use_stderr() && json::is_asked_for(&words) {
-            let sentence = error.to_string();
-            let sentence = sentence.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            let sentence = one_line(&error.to_string());
             let failure = Failure::wrong_use(sentence);
             json::of_failure(&failure).iter().for_each(|document| outln!("{document}"));
         }
         error.exit()
     })
+}
+
+/// All that clap says about wrong arguments, as one line: the missing ones and the possible values stand in
+/// lines of their own. The usage and the way to the help are for people.
+fn one_line(said: &str) -> String {
+    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let of_error = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let parts: Vec<&str> = of_error.collect();
+    parts.join(" ").trim_start_matches("error: ").to_owned()
 }
 
 fn main() -> std::process::ExitCode {

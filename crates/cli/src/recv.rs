@@ -1,6 +1,6 @@
 //! `rota recv`: what a channel carries, to a file or to standard output, until the sender closes.
 
-use rota_answer::{Exit, Failure, Format, Output};
+use rota_answer::{Asked, Exit, Failure, Format, Output};
 use rota_study::came;
 use rota_study::clock;
 use rota_study::record::{Received, UnitRecord};
@@ -66,6 +66,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     clock::ask_for_real_time();
     // A script that starts the sender waits for this line.
     eprintln!("listening as service {}", args.service);
+    Asked::watch(format)?;
     let mut report = Received::default();
     let mut received = receive(source.as_mut(), args.silence, &mut out, &mut log, &mut report);
     // Received units are kept and counted for every kind of end.
@@ -118,7 +119,7 @@ fn receive(
     let mut has_begun = false;
     loop {
         let patience = if has_begun { silence } else { FOREVER };
-        let arrival = match source.next(&mut unit, patience)? {
+        let arrival = match next(source, &mut unit, patience)? {
             Event::Unit(arrival) => arrival,
             Event::Closed { sent } => {
                 report.stated = Some(sent);
@@ -139,6 +140,18 @@ fn receive(
         }
         if let Some(log) = log {
             log.record(&UnitRecord::from(arrival))?;
+        }
+    }
+}
+
+/// The next event, or the request to end: it ends no wait for an event.
+fn next(source: &mut dyn UnitSource, unit: &mut Vec<u8>, patience: Span) -> Result<Event, Failure> {
+    let until = clock::now() + patience;
+    loop {
+        Asked::to_end()?;
+        match source.next(unit, patience.min(clock::NOTICE))? {
+            Event::Silence if clock::now() < until => {}
+            event => return Ok(event),
         }
     }
 }

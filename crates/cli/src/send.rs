@@ -1,7 +1,9 @@
 //! `rota send`: a video or standard input, one unit each period.
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
 use rota::{ChannelTally, Overdue};
-use rota_answer::{Exit, Failure, Format, Output, json};
+use rota_answer::{Asked, Exit, Failure, Format, Output, json};
 use rota_study::came;
 use rota_study::clock;
 use rota_study::record::{OverduePolicy, Sent, SentRecord};
@@ -10,7 +12,8 @@ use rota_study::transport::udp::{UdpSink, resolve};
 use rota_study::transport::{Over, UnitSink};
 use rota_study::video::{FrameRate, Video};
 use rota_units::{BitRate, Instant, Span, parse_rate, parse_span};
-use std::io::{Read, Write};
+use std::io::Write;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 /// Without a stated frame rate: the cycle of the ring, 30 units a second.
@@ -134,13 +137,37 @@ impl Supply {
                 Ok(Some(unit))
             }
             Self::Input { unit, octets } => {
-                unit.clear();
-                let read = std::io::stdin().lock().take(*octets as u64).read_to_end(unit);
-                read.map_err(|e| Failure::failed(format!("cannot read standard input: {e}")))?;
+                fill(unit, *octets)?;
                 Ok(if unit.is_empty() { None } else { Some(unit) })
             }
         }
     }
+}
+
+/// Reads so many octets of standard input, or what there is before its end.
+fn fill(unit: &mut Vec<u8>, octets: usize) -> Result<(), Failure> {
+    let input = std::io::stdin();
+    let failed = |errno: Errno| Failure::failed(format!("cannot read standard input: {}", errno.desc()));
+    unit.resize(octets, 0);
+    let mut filled = 0;
+    while filled < octets {
+        Asked::to_end()?;
+        // A source may say nothing for long, and a request to end does not make a read return.
+        let mut wait = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
+        let read = match poll(&mut wait, 100u8) {
+            Ok(0) => continue,
+            Ok(_) => nix::unistd::read(&input, &mut unit[filled..]),
+            Err(errno) => Err(errno),
+        };
+        match read {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(Errno::EINTR | Errno::EAGAIN) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+    }
+    unit.truncate(filled);
+    Ok(())
 }
 
 /// Runs the command.
@@ -188,8 +215,9 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     };
     report.promise = sink.promise();
     if args.over == Over::Channel {
-        eprintln!("{}", opening(&report));
+        eprintln!("{}", opening(&report, sink.reservation()));
     }
+    Asked::watch(format)?;
     let played = play(args, &mut supply, count, sink.as_mut(), &mut report, &mut log);
     let logged = log.as_mut().map_or(Ok(()), Output::finish);
     let units = report.sent + report.left_out;
@@ -253,14 +281,16 @@ fn play(
     Ok(())
 }
 
-/// States the promise and the policy for overdue units, before the first unit leaves.
-fn opening(report: &Sent) -> String {
+/// States the promise, a reservation beyond one unit each period, and the policy for overdue units, before
+/// the first unit leaves.
+fn opening(report: &Sent, reservation: Option<String>) -> String {
     let bound = report.promise.map_or(Span::ZERO, |promise| Span::from_nanos(promise.bound_ns));
     let overdue = match report.overdue {
         OverduePolicy::Drop => "left out and counted as lost (--overdue drop)",
         OverduePolicy::Keep => "sent later (--overdue keep)",
     };
-    format!("open: each unit within {bound}; units whose turn has passed are {overdue}")
+    let reserved = reservation.map_or(String::new(), |reservation| format!("; {reservation}"));
+    format!("open: each unit within {bound}{reserved}; units whose turn has passed are {overdue}")
 }
 
 /// The refusal of `--reattach` over UDP.

@@ -235,6 +235,69 @@ fn nobody_minds_a_reader_that_has_gone() {
     assert!(receiver.err.contains("cannot write standard output: Broken pipe"), "{}", receiver.err);
 }
 
+/// It ended with 0 and several gigabits a second sent: so much a socket takes, and throws away.
+#[test]
+fn cross_traffic_to_a_host_that_does_not_exist_is_an_error() {
+    let Some(lab) = Lab::without_nodes("no-sink", 2, &[]) else { return };
+    for (what, words) in
+        [("udp", "10.77.0.9:7600 cannot be reached"), ("tcp", "no sink answers at 10.77.0.9")]
+    {
+        let ended = lab.rota(1, &["load", what, "--to", "n9", "--rate", "1mbit", "--seconds", "20"]);
+        assert_eq!(fault(what, &ended, 5, words), None);
+    }
+    // A host without a sink takes the datagrams, and the sender says no more than it knows.
+    let ended = lab.rota(1, &["load", "udp", "--to", "n2", "--rate", "1mbit", "--seconds", "1"]).well();
+    assert!(ended.out.contains("of payload handed to the socket"), "{}", ended.out);
+}
+
+/// They ended without a document, with the code of the signal.
+#[test]
+fn a_signal_ends_send_and_recv_with_their_documents() {
+    let Some(lab) = Lab::up("ctrl-c-json", 2) else { return };
+    let clip = testdata("clip.h264");
+    let play = ["send", "--to", "n2", "--video", &clip, "--seconds", "60", "--json"];
+    let count = |told: &serde_json::Value, key: &str| told[key].as_u64().expect("a count");
+    let interrupted = |what: &str, ended: &Ended| {
+        let told = ended.json();
+        // On a busy machine a unit may have been late before.
+        let is_broken = ended.code() == 4 && ended.err.contains("the promise was broken");
+        assert!(ended.code() == 130 || is_broken, "{what}: {told}");
+        assert_eq!(told["error"]["exit"], ended.code(), "{what}: {told}");
+        let why = told["ended"].as_str().expect("the cause").to_owned();
+        assert!(why.contains("interrupted: a signal asked"), "{what}: {told}");
+        told
+    };
+    let receiver = lab.receiver(2, "0", &["--log", "-"]);
+    let sender = lab.start(1, &play);
+    let begun = || (receiver.out().lines().count() > 3).then_some(());
+    assert!(common::eventually(common::PATIENCE, begun).is_some(), "{}", sender.err());
+    sender.interrupt();
+    let told = interrupted("send", &sender.finish());
+    let all = ["units", "lost", "incomplete", "unknown"].map(|key| count(&told, key)).iter().sum::<u64>();
+    assert!(all > 3 && all == count(&told, "sent") + count(&told, "left_out"), "{told}");
+    assert_eq!(fault("its receiver", &receiver.finish(), 1, "the sending program ended"), None);
+    // A receiver with a stream, and one that still waits.
+    for is_begun in [true, false] {
+        let receiver = lab.receiver(2, "0", &["--log", "-"]);
+        let sender = is_begun.then(|| lab.start(1, &play));
+        let begun = || (!is_begun || receiver.out().lines().count() > 3).then_some(());
+        assert!(common::eventually(common::PATIENCE, begun).is_some(), "{}", receiver.err());
+        common::signal(receiver.inner(), "TERM");
+        let told = interrupted("recv", &receiver.finish());
+        assert_eq!(count(&told, "complete") > 3, is_begun, "{told}");
+        let told = sender.map(|sender| fault("its sender", &sender.finish(), 1, "the receiving program"));
+        assert_eq!(told.flatten(), None);
+    }
+    // Nothing comes on standard input, and no read returns.
+    let _receiver = lab.receiver(2, "0", &[]);
+    let fifo = lab.file("fifo").display().to_string();
+    let waits = format!("mkfifo {fifo}; exec {ROTA} send --to n2 --rate 1mbit --json <> {fifo}");
+    let sender = Program::start(lab.exec(1, &["sh", "-c", &waits]));
+    sender.wait_for_word("open:");
+    sender.interrupt();
+    assert_eq!(count(&interrupted("send without input", &sender.finish()), "sent"), 0);
+}
+
 #[test]
 fn ctrl_c_ends_a_sender_and_its_receiver_hears_of_it() {
     let Some(lab) = Lab::up("ctrl-c", 2) else { return };

@@ -97,6 +97,20 @@ fn errors_are_documents_and_say_their_kind() {
     }
 }
 
+/// Only the first line was kept, which ends before the arguments and values that it speaks of.
+#[test]
+fn an_error_of_wrong_arguments_names_all_of_them() {
+    for (words, whole) in [
+        (&["llc", "ping", "--json"][..], "arguments were not provided: --to <"),
+        (&["sim", "figure", "nope", "--json"], "[possible values: "),
+    ] {
+        let (code, document) = run(words);
+        let sentence = document["error"]["sentence"].as_str().expect("a sentence");
+        assert!(code == Some(2) && sentence.contains(whole), "{document}");
+        assert!(!sentence.contains('\n') && !sentence.contains("Usage"), "{document}");
+    }
+}
+
 #[test]
 fn runs_and_sweeps_print_the_keys_of_the_page() {
     let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/crash.toml");

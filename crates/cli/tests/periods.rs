@@ -38,9 +38,15 @@ fn units_of_twice_and_of_half_a_cycle_arrive_whole() {
         let words = ["channel", "open", "--to", "n5", "--service", "7", "--rate", "1mbit", "--probe"];
         lab.rota(1, &[&words[..], &["--period", "40ms"], json].concat()).well()
     };
-    let text = open(&[]).out;
+    let (text, contract) = (open(&[]).out, open(&["--json"]).json());
     assert!(text.contains("1 unit reserved in each cycle of 33.333 ms, 20.0 % more"), "{text}");
-    let contract = open(&["--json"]).json()["contract"].clone();
+    // The channel itself was opened without a word of it.
+    let words =
+        ["send", "--to", "n5", "--service", "7", "--video", &clip, "--period", "40ms", "--frames", "3"];
+    let sent = lab.rota(1, &[&words[..], &["--json"]].concat()).carried();
+    assert!(sent.err.contains("; 1 unit reserved in each cycle of 33.333 ms, 20.0 % more"), "{}", sent.err);
+    assert_eq!(sent.json()["promise"]["extra_ppm"], 200_000, "{}", sent.out);
+    let contract = contract["contract"].clone();
     let told = |key: &str| contract[key].as_u64();
     assert_eq!((told("period_ns"), told("reserved_units")), (Some(40_000_000), Some(1)), "{contract}");
     assert_eq!((told("reserved_cycles"), told("extra_ppm")), (Some(1), Some(200_000)), "{contract}");

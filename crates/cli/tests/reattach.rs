@@ -169,6 +169,29 @@ fn send_and_recv_go_on_over_the_node_that_comes_after_a_killed_one() {
     drop((one, two));
 }
 
+/// `send` ended with 5, as no node came, and `recv` with 4; after a second death `recv` ended with 1.
+#[test]
+fn a_killed_node_that_does_not_come_back_ends_both_programs_with_4() {
+    let Some(lab) = Lab::without_nodes("reattach-4", 2, &[]) else { return };
+    let (mut one, mut two) = (lab.start_node(1, &[]), lab.start_node(2, &[]));
+    lab.wait_for_members();
+    let receiver = lab.receiver(2, "6", &["--out", "/dev/null", "--reattach", "5s"]);
+    let how = "--rate 90kbit --to n2 --service 6 --reattach 3s --json";
+    let sender = Program::start(lab.exec(1, &["sh", "-c", &format!("yes | {ROTA} send {how}")]));
+    sender.wait_for_word("open:");
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    one.kill();
+    receiver.wait_for_word("is awaited again");
+    // By then it listens again, and its own node dies, too.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    two.kill();
+    for (what, program) in [("send", sender), ("recv", receiver)] {
+        let ended = program.finish();
+        let error = ended.json()["error"].clone();
+        assert!(ended.code() == 4 && error["exit"] == 4, "{what}: {}{}", ended.out, ended.err);
+    }
+}
+
 /// The time was spent on the node, and then again on the sender.
 #[test]
 fn the_time_of_a_reattach_is_spent_on_the_node_and_the_sender_together() {

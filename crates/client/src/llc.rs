@@ -581,7 +581,7 @@ impl Drop for Socket {
         // First, so that what the channels have taken leaves while the socket still stands.
         let drain_max = if is_silent { SILENT_MAX } else { DRAIN_MAX };
         let closing = self.reserved.as_mut().map(|reserved| reserved.begin_close(drain_max));
-        self.session.tell(&Request::LlcClose);
+        let asked = self.session.tell(&Request::LlcClose);
         // For all that a silent node holds up together.
         let until = now() + if is_silent { SILENT_MAX } else { ANSWER_MAX };
         if let (Some(reserved), Some(closing)) = (self.reserved.take(), closing) {
@@ -589,7 +589,7 @@ impl Drop for Socket {
         }
         // Waits for the answer, so that the socket can be opened again at once. A node that runs has given it
         // while a receiver that is gone was waited for.
-        match self.session.answer(&Request::LlcClose, until.since(now())) {
+        match self.session.answer(asked, until.since(now())) {
             Ok(_) => self.place.set_silent(false),
             Err(NodeError::Socket(SocketError::TimedOut(_))) if !is_silent => self.place.set_silent(true),
             Err(_) => {}

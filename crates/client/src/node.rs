@@ -216,8 +216,9 @@ impl Node {
     /// [`NodeError`].
     pub fn channels(&mut self) -> Result<Vec<ChannelInfo>, NodeError> {
         let (mut all, mut after) = (Vec::new(), 0);
+        let deadline = Deadline::after(LOCAL_TIMEOUT);
         loop {
-            match self.session.request(&Request::List { after }, LOCAL_TIMEOUT)?.body {
+            match self.session.request(&Request::List { after }, deadline.left())?.body {
                 Reply::Channels { channels, next } => {
                     all.extend(channels);
                     match next.filter(|next| *next > after) {

@@ -350,7 +350,7 @@ impl RecvChannel {
 impl Drop for RecvChannel {
     fn drop(&mut self) {
         // The connection may live on for the listener and its other channels.
-        self.session.tell(&Request::Close { channel: self.channel });
+        let _ = self.session.tell(&Request::Close { channel: self.channel });
     }
 }
 

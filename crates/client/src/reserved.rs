@@ -28,6 +28,7 @@ use crate::now;
 use crate::overdue::Overdue;
 use crate::receive::{self, RecvChannel, RecvError};
 use crate::send::{SendChannel, SendError};
+use crate::session::Sent;
 use door::{Bell, Door, ring_for, system, watch};
 
 /// Numbers of messages on channels begin here, out of the way of those that the socket's ring counts.
@@ -426,7 +427,7 @@ impl AsFd for Reserved {
 
 /// Channels whose end the node was asked for. They are freed whatever it answers, and when this is dropped.
 pub(crate) struct Closing {
-    asked: Vec<SendChannel>,
+    asked: Vec<(SendChannel, Sent)>,
     until: Instant,
 }
 
@@ -436,23 +437,27 @@ impl Closing {
     /// node answers for that one only when it has asked it in vain.
     fn begin(channels: Vec<SendChannel>, drain_max: Span) -> Self {
         let drained = now() + drain_max;
-        let mut asked = channels;
-        asked.retain(|channel| {
+        let mut channels = channels;
+        channels.retain(|channel| {
             let ContractInfo { period_ns, bound_ns, .. } = *channel.contract();
             let units = channel.waiting().saturating_add(1);
             let drain = Span::from_nanos(period_ns.saturating_mul(units).saturating_add(bound_ns));
             // One that has ended, or whose node has, needs nobody to end it.
             channel.drain(drain.min(drained.since(now()))).is_ok()
         });
-        asked.iter().for_each(SendChannel::ask_to_close);
+        let ask = |channel: SendChannel| {
+            let asked = channel.ask_to_close();
+            (channel, asked)
+        };
+        let asked = channels.into_iter().map(ask).collect();
         Self { asked, until: now() + ANSWER_MAX }
     }
 
     /// Waits for the answers, as long as for one.
     fn end(self) {
-        for mut channel in self.asked {
+        for (mut channel, asked) in self.asked {
             // Late when the receiver or the node is silent. The channel is freed all the same.
-            let _ = channel.closed_within(self.until.since(now()));
+            let _ = channel.closed_within(asked, self.until.since(now()));
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::now;
 use crate::overdue::{Overdue, is_behind};
 use crate::pacer::Pacer;
 use crate::reattach::SendOrigin;
-use crate::session::{LOCAL_TIMEOUT, Session};
+use crate::session::{LOCAL_TIMEOUT, Sent, Session};
 use crate::wait::{NODE_GONE, WaitError, wait_for};
 
 /// Why a unit was not taken.
@@ -358,6 +358,14 @@ impl SendChannel {
         wait_for(board, &self.session, timeout, enough)
     }
 
+    /// Waits until every unit handed over has left.
+    ///
+    /// # Errors
+    /// [`WaitError`].
+    pub fn wait_drained(&self, timeout: Span) -> Result<(), WaitError> {
+        wait_for(&self.source.board, &self.session, timeout, || (self.unsent() == 0).then_some(()))
+    }
+
     /// Waits until the channel ends without being closed here: the cause, or `None` when the time is over.
     ///
     /// # Errors
@@ -465,8 +473,8 @@ impl SendChannel {
     /// [`CloseError`]; no unit leaves any more.
     pub fn finish(&mut self, drain: Span) -> Result<CloseReport, CloseError> {
         self.drain(drain)?;
-        self.ask_to_close();
-        self.closed_within(LOCAL_TIMEOUT.at_least(drain))
+        let asked = self.ask_to_close();
+        self.closed_within(asked, LOCAL_TIMEOUT.at_least(drain))
     }
 
     /// The first of three steps of [`SendChannel::close`], for who has several channels to close: waits until
@@ -481,17 +489,17 @@ impl SendChannel {
     }
 
     /// The second step: asks the node to end the channel, and waits for nothing.
-    pub(crate) fn ask_to_close(&self) {
+    pub(crate) fn ask_to_close(&self) -> Sent {
         let _ = self.session.discard();
-        self.session.tell(&Request::Close { channel: self.channel });
+        self.session.tell(&Request::Close { channel: self.channel })
     }
 
     /// The third step: waits for its answer, which it gives when the reservation is free and the receiver has
     /// confirmed the end, or was asked often enough.
-    pub(crate) fn closed_within(&mut self, answer: Span) -> Result<CloseReport, CloseError> {
+    pub(crate) fn closed_within(&mut self, asked: Sent, answer: Span) -> Result<CloseReport, CloseError> {
         self.is_over = true;
         let ClientSource { ring, board, .. } = &self.source;
-        match self.session.answer(&Request::Close { channel: self.channel }, answer) {
+        match self.session.answer(asked, answer) {
             Ok(message) if matches!(message.body, Reply::Closed { .. } | Reply::Done) => {
                 let tally = self.tally();
                 Ok(CloseReport { drained: ring.waiting() == 0, units_sent: board.units_sent(), tally })

@@ -1,9 +1,11 @@
 //! One connection to the node: greeting, then request and reply.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use rota_shm::control::{CONTROL_VERSION, Connection, ControlName, Message, Reply, Request, SocketError};
+use rota_shm::control::{
+    CONTROL_VERSION, Connection, ControlName, Message, Reply, Request, SocketError, UNASKED,
+};
 use rota_units::{Instant, Span};
 
 use crate::node::NodeError;
@@ -43,28 +45,29 @@ pub(crate) struct Greeting {
 
 pub(crate) struct Session {
     connection: Connection,
-    /// A request that the segment decides was given up. Its answer may still come, and is no answer to the
-    /// next request.
-    owed: AtomicBool,
+    /// The number of the newest request. Answers repeat it: the late answer to one that was given up is no
+    /// answer to the next.
+    asked: AtomicU64,
 }
 
-/// True for requests that the segment decides.
-fn is_decided_later(request: &Request) -> bool {
-    matches!(request, Request::Open { .. } | Request::Modify { .. })
+/// A request that was sent, by which its answer is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    number: u64,
+    is_close: bool,
 }
 
-/// True for what the segment decides of them.
-fn is_decision(reply: &Reply) -> bool {
-    matches!(
-        reply,
-        Reply::Opened { .. }
-            | Reply::Probed { .. }
-            | Reply::Refused(_)
-            | Reply::NoSuchStation { .. }
-            | Reply::NoListener { .. }
-            | Reply::Modified { .. }
-            | Reply::NotThere { .. }
-    )
+impl Sent {
+    /// Whether this is its answer. An end is one, too, of a channel that is to end: it may come unasked a
+    /// moment earlier. So is the word of a node that ends what this connection has, or hangs up.
+    fn is_answered_by(self, message: &Message<Reply>) -> bool {
+        let is_unasked = message.number == UNASKED;
+        match &message.body {
+            Reply::Closed { .. } if self.is_close => true,
+            Reply::Error { .. } if is_unasked => true,
+            _ => message.number == self.number,
+        }
+    }
 }
 
 impl Session {
@@ -74,9 +77,12 @@ impl Session {
 
     /// As [`Session::begin`], by `deadline`.
     pub(crate) fn begin_by(name: &ControlName, deadline: Deadline) -> Result<(Self, Greeting), NodeError> {
-        let session = Self { connection: Connection::connect(name)?, owed: AtomicBool::new(false) };
+        let session = Self { connection: Connection::connect(name)?, asked: AtomicU64::new(UNASKED) };
         let hello = Request::Hello { version: CONTROL_VERSION };
-        match session.request(&hello, deadline.allows(LOCAL_TIMEOUT))?.body {
+        // Without a number: a node of another version reads it, and answers.
+        session.send(UNASKED, &hello)?;
+        let sent = Sent { number: UNASKED, is_close: false };
+        match session.answer(sent, deadline.allows(LOCAL_TIMEOUT))?.body {
             Reply::Welcome { version, pid, station, name } if version == CONTROL_VERSION => {
                 Ok((session, Greeting { pid, station, name }))
             }
@@ -91,72 +97,52 @@ impl Session {
         if let Err(error) = request.check() {
             return Err(NodeError::Denied { sentence: error.to_string(), wrong_use: true });
         }
-        // The answers of these look like the one that is owed.
-        if is_decided_later(request) || matches!(request, Request::Incident { .. }) {
-            self.await_owed(timeout)?;
-        }
-        match self.connection.send_request(request) {
+        let sent = self.number(request);
+        self.send(sent.number, request)?;
+        self.answer(sent, timeout)
+    }
+
+    fn number(&self, request: &Request) -> Sent {
+        let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        Sent { number, is_close: matches!(request, Request::Close { .. }) }
+    }
+
+    fn send(&self, number: u64, request: &Request) -> Result<(), SocketError> {
+        match self.connection.send_request(number, request) {
             // A node that turned us away has said why before it hung up.
-            Ok(()) | Err(SocketError::Gone) => {}
-            Err(other) => return Err(other.into()),
+            Err(SocketError::Gone) => Ok(()),
+            sent => sent,
         }
-        self.answer(request, timeout)
     }
 
     /// Waits for the reply to a request that was sent: see [`Session::request`].
-    pub(crate) fn answer(&self, request: &Request, timeout: Span) -> Result<Message<Reply>, NodeError> {
-        let closing = matches!(request, Request::Close { .. });
+    pub(crate) fn answer(&self, sent: Sent, timeout: Span) -> Result<Message<Reply>, NodeError> {
         let give_up = crate::now() + timeout;
         loop {
-            let message = match self.next(give_up.since(crate::now())) {
-                // A signal cut the wait short.
-                Err(SocketError::TimedOut(_)) if crate::now() < give_up => continue,
-                Err(SocketError::TimedOut(_)) => {
-                    self.owed.fetch_or(is_decided_later(request), Ordering::Relaxed);
-                    return Err(SocketError::TimedOut(timeout).into());
-                }
-                other => other?,
-            };
-            match message.body {
-                Reply::Changed { .. } => {}
-                Reply::Closed { .. } if !closing => {}
-                _ => return Ok(message),
-            }
-        }
-    }
-
-    /// Waits until the answer to a request that was given up is there, and drops it.
-    fn await_owed(&self, timeout: Span) -> Result<(), SocketError> {
-        let give_up = crate::now() + timeout;
-        while self.owed.load(Ordering::Relaxed) {
             match self.connection.reply(give_up.since(crate::now())) {
-                Ok(message) => {
-                    self.was_owed(&message);
-                }
+                Ok(message) if sent.is_answered_by(&message) => return Ok(message),
+                Ok(_) => {}
+                // A signal cut the wait short.
                 Err(SocketError::TimedOut(_)) if crate::now() < give_up => {}
-                Err(SocketError::TimedOut(_)) => return Err(SocketError::TimedOut(timeout)),
-                Err(other) => return Err(other),
+                Err(SocketError::TimedOut(_)) => return Err(SocketError::TimedOut(timeout).into()),
+                Err(other) => return Err(other.into()),
             }
         }
-        Ok(())
-    }
-
-    /// True for the answer that was owed: it is owed no more.
-    fn was_owed(&self, message: &Message<Reply>) -> bool {
-        is_decision(&message.body) && self.owed.swap(false, Ordering::Relaxed)
     }
 
     /// Sends a request and does not wait for its reply.
-    pub(crate) fn tell(&self, request: &Request) {
+    pub(crate) fn tell(&self, request: &Request) -> Sent {
+        let sent = self.number(request);
         // Best effort: a node that is gone has nothing left to free.
-        let _ = self.connection.send_request(request);
+        let _ = self.connection.send_request(sent.number, request);
+        sent
     }
 
-    /// The next message, asked for or not.
+    /// The next message that nobody asked for. Late answers to requests that were given up are dropped.
     pub(crate) fn next(&self, timeout: Span) -> Result<Message<Reply>, SocketError> {
         loop {
             let message = self.connection.reply(timeout)?;
-            if !self.was_owed(&message) {
+            if message.number == UNASKED {
                 return Ok(message);
             }
         }
@@ -167,9 +153,7 @@ impl Session {
     pub(crate) fn discard(&self) -> bool {
         loop {
             match self.connection.reply(Span::ZERO) {
-                Ok(message) => {
-                    self.was_owed(&message);
-                }
+                Ok(_) => {}
                 Err(SocketError::TimedOut(_)) => return true,
                 Err(_) => return false,
             }

@@ -280,6 +280,35 @@ fn a_late_answer_is_none_to_the_next_request() {
     assert_eq!(node.modify_channel(channel, 70).expect("it is changed").unit_octets_max, 70);
 }
 
+/// Of such a request each later one got the answer before its own, or an error of another one's.
+#[test]
+fn a_request_that_was_given_up_spoils_no_later_one() {
+    let (fake, mut node, sender, _receiver) = pair(Behaviour::default(), &request(100));
+    let stopped = Behaviour { stands_still: true, ..Behaviour::default() };
+    fake.behave(stopped);
+    let timed_out = |error: Option<NodeError>| {
+        assert!(matches!(&error, Some(NodeError::Socket(SocketError::TimedOut(_)))), "{error:?}");
+    };
+    timed_out(node.status().err());
+    timed_out(node.channels().err());
+    fake.behave(Behaviour::default());
+    assert_eq!(node.channels().expect("its own answer"), []);
+    assert_eq!(node.status().expect("its own answer").name, "n1");
+    // The answer to this one is an error, and comes late.
+    fake.behave(stopped);
+    let given_up = node.modify_channel(99, 90);
+    assert!(matches!(&given_up, Err(OpenError::Node(NodeError::NotChanged { .. }))), "{given_up:?}");
+    fake.behave(Behaviour::default());
+    assert_eq!(node.status().expect("not the error of the change").name, "n1");
+    let begin = rota::now();
+    assert_eq!(node.modify_channel(sender.id(), 70).expect("it is changed").unit_octets_max, 70);
+    // A request that is never answered delays no other.
+    assert!(node.modify_channel(UNDECIDED, 90).is_err());
+    assert_eq!(node.modify_channel(sender.id(), 60).expect("it is changed").unit_octets_max, 60);
+    let took = rota::now().since(begin);
+    assert!(took < ms(8_000), "one time limit, that of the change nobody decides: {took}");
+}
+
 /// Connecting took five seconds and asking ten, even with a shorter timeout.
 #[test]
 fn a_node_that_stands_still_is_waited_for_as_long_as_was_said() {

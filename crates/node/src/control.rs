@@ -13,7 +13,7 @@ use crate::commands::{AskError, Command, ControlEnd, Note, Peer, SinkMemory};
 use crate::incidents::Incidents;
 use crate::journal::Journal;
 use crate::log::{Level, say};
-use crate::session::{Asked, Listening, Owned, Session, board_cause, contract_info};
+use crate::session::{Asked, Listening, Owned, Question, Session, board_cause, contract_info};
 use crate::status::{Facts, Snapshot};
 use ended::EndedChannels;
 use entrance::Entrance;
@@ -23,7 +23,7 @@ use rota_driver::clock::now;
 use rota_driver::poller::{Poller, Ready, Trigger};
 use rota_driver::realtime::Realtime;
 use rota_proto::{ChannelEvent, ChannelId, CloseCause, Contract, Shortage, Stated};
-use rota_shm::control::{Listener, RefusalInfo, Reply, Request};
+use rota_shm::control::{Listener, RefusalInfo, Reply, Request, UNASKED};
 use rota_shm::{ChannelState, SourceShape, TraceReader};
 use rota_units::{Instant, Span};
 use std::io;
@@ -147,7 +147,7 @@ impl Control<'_> {
     /// Asks the data thread for its state if somebody wants it, for all who want it at once and not more
     /// often than it can bear; returns when to try again.
     fn ask_for_snapshot(&mut self, now: Instant) -> Instant {
-        let wanted = |session: &Session| session.asked.iter().any(|(_, asked)| is_of_state(asked));
+        let wanted = |session: &Session| session.asked.iter().any(|question| is_of_state(&question.asked));
         if self.snapshot_asked || !self.sessions.iter().any(wanted) {
             return Instant::FAR;
         }
@@ -173,6 +173,12 @@ impl Control<'_> {
         let had = self.channels_of_user(at);
         let request = self.sessions[at].connection.try_request();
         self.sessions[at].heard = now();
+        let request = request.map(|request| {
+            request.map(|(number, request)| {
+                self.sessions[at].to(number);
+                request
+            })
+        });
         if let Ok(Some(request)) = &request
             && (self.is_beyond_asking(at, request) || self.is_for_others(at, request))
         {
@@ -203,8 +209,8 @@ impl Control<'_> {
         };
         let ours =
             |asked: &Asked| matches!(asked, Asked::Close { .. } | Asked::Incidents | Asked::Incident { .. });
-        let place = session.asked.iter().position(|(id, asked)| *id == ask && ours(asked));
-        match place.map(|place| session.asked.swap_remove(place).1) {
+        let place = session.asked.iter().position(|question| question.ask == ask && ours(&question.asked));
+        match place.map(|place| session.asked.swap_remove(place).asked) {
             Some(Asked::Close { channel }) => self.close_foreign(at, channel),
             Some(Asked::Incidents) => {
                 let incidents = self.incidents.list();
@@ -259,19 +265,21 @@ impl Control<'_> {
         }
     }
 
-    /// Takes the record of an outstanding question.
+    /// Takes the record of an outstanding question, to which the next reply of its session is.
     fn asked(&mut self, ask: u64) -> Option<Asked> {
         self.sessions.iter_mut().find_map(|session| {
             let at = session
                 .asked
                 .iter()
-                .position(|(id, asked)| *id == ask && !matches!(asked, Asked::Open { .. }))?;
-            Some(session.asked.swap_remove(at).1)
+                .position(|of| of.ask == ask && !matches!(of.asked, Asked::Open { .. }))?;
+            let Question { number, asked, .. } = session.asked.swap_remove(at);
+            session.to(number);
+            Some(asked)
         })
     }
 
     fn session_asking(&mut self, ask: u64) -> Option<usize> {
-        self.sessions.iter().position(|session| session.asked.iter().any(|(id, _)| *id == ask))
+        self.sessions.iter().position(|session| session.asked.iter().any(|question| question.ask == ask))
     }
 
     // ---- news from the data thread --------------------------------------------------------------------
@@ -304,11 +312,10 @@ impl Control<'_> {
             return;
         };
         let session = &mut self.sessions[at];
-        let Some(place) = session.asked.iter().position(|(id, _)| *id == ask) else { return };
-        let (_, Asked::Open { to, service, buffers, room_octets, name }) = session.asked.swap_remove(place)
-        else {
-            return;
-        };
+        let Some(place) = session.asked.iter().position(|question| question.ask == ask) else { return };
+        let Question { number, asked, .. } = session.asked.swap_remove(place);
+        let Asked::Open { to, service, buffers, room_octets, name } = asked else { return };
+        session.to(number);
         match result {
             Ok((channel, peer)) => session.channels.push(Owned {
                 channel,
@@ -328,6 +335,7 @@ impl Control<'_> {
                 room_octets,
                 before: 0,
                 told: false,
+                number,
                 closing: false,
                 change_untold: false,
             }),
@@ -406,13 +414,13 @@ impl Control<'_> {
         let owned = &self.sessions[at].channels[place];
         let buffers = owned.buffers.max(contract.buffers);
         let shape = SourceShape { buffers, unit_octets_max: owned.room_octets };
-        let unit_octets = contract.unit_octets_max;
+        let (unit_octets, number) = (contract.unit_octets_max, owned.number);
         let (source, charge) = match self.make_source(at, shape, unit_octets) {
             Ok(made) => made,
             Err(reply) => {
                 self.sessions[at].channels.swap_remove(place);
                 self.data.say(Command::Abort { channel });
-                self.sessions[at].reply(&reply, &[]);
+                self.sessions[at].to(number).reply(&reply, &[]);
                 return;
             }
         };
@@ -423,22 +431,23 @@ impl Control<'_> {
         owned.contract = contract;
         owned.board = Some(source.board.clone());
         owned.told = true;
+        owned.number = UNASKED;
         let reply = Reply::Opened { channel: channel.0, label, contract: contract_info(&contract) };
-        session.reply(&reply, &source.descriptors());
+        session.to(number).reply(&reply, &source.descriptors());
         session.channels[place].source = Some(source);
     }
 
     fn on_refused(&mut self, channel: ChannelId, refusal: &Refusal) {
         let Some((at, place)) = self.owner(channel) else { return };
-        self.sessions[at].channels.swap_remove(place);
+        let number = self.sessions[at].channels.swap_remove(place).number;
         let info = RefusalInfo::new(refusal, &self.facts.name, &self.facts.interface);
-        self.sessions[at].reply(&Reply::Refused(info), &[]);
+        self.sessions[at].to(number).reply(&Reply::Refused(info), &[]);
     }
 
     fn on_probed(&mut self, channel: ChannelId, contract: &Contract) {
         let Some((at, place)) = self.owner(channel) else { return };
-        self.sessions[at].channels.swap_remove(place);
-        self.sessions[at].reply(&Reply::Probed { contract: contract_info(contract) }, &[]);
+        let number = self.sessions[at].channels.swap_remove(place).number;
+        self.sessions[at].to(number).reply(&Reply::Probed { contract: contract_info(contract) }, &[]);
     }
 
     /// The memory is there before the sender knows that it may send.
@@ -501,6 +510,7 @@ impl Control<'_> {
             room_octets: contract.unit_octets_max,
             before,
             told: false,
+            number: UNASKED,
             closing: false,
             change_untold: false,
         };
@@ -530,7 +540,7 @@ impl Control<'_> {
         };
         let offer = std::mem::take(&mut owned.offer);
         let files: Vec<BorrowedFd<'_>> = offer.iter().map(AsFd::as_fd).collect();
-        session.reply(&reply, &files);
+        session.to(UNASKED).reply(&reply, &files);
     }
 
     fn on_closed(
@@ -542,8 +552,8 @@ impl Control<'_> {
     ) {
         let final_unit = stated.map(|stated| stated.units);
         // Who still waits for a change of it must not wait for ever.
-        for asker in self.modifiers(channel) {
-            self.sessions[asker].not_there(no_channel(channel.0));
+        for (asker, number) in self.modifiers(channel) {
+            self.sessions[asker].to(number).not_there(no_channel(channel.0));
         }
         let Some((at, place)) = self.owner(channel) else { return };
         let session = &mut self.sessions[at];
@@ -564,7 +574,7 @@ impl Control<'_> {
             let cause = board_cause(cause).sentence().into();
             Reply::Closed { channel: owned.shared, cause, final_units: final_unit }
         };
-        session.reply(&reply, &[]);
+        session.to(owned.number).reply(&reply, &[]);
     }
 
     fn on_hostile(&mut self, channel: ChannelId, why: &str) {
@@ -576,16 +586,16 @@ impl Control<'_> {
         }
         let text = format!("channel {} was ended: {why}", owned.shared);
         say(Level::Warn, "hostile", &format!("{text}; {}", self.sessions[at].program()));
-        self.sessions[at].error(text, true);
+        self.sessions[at].to(UNASKED).error(text, true);
     }
 
     /// Answers all who asked before the copy was made.
     fn on_snapshot(&mut self, ask: u64, snapshot: &Snapshot) {
         self.snapshot_asked = false;
         for at in 0..self.sessions.len() {
-            let is_due = |(id, asked): &mut (u64, Asked)| *id <= ask && is_of_state(asked);
+            let is_due = |question: &mut Question| question.ask <= ask && is_of_state(&question.asked);
             let due: Vec<_> = self.sessions[at].asked.extract_if(.., is_due).collect();
-            for (_, asked) in due {
+            for Question { number, asked, .. } in due {
                 let reply = match asked {
                     Asked::List { after } => self.channels(snapshot, after),
                     _ => {
@@ -596,7 +606,7 @@ impl Control<'_> {
                         Reply::Status(Box::new(info))
                     }
                 };
-                self.sessions[at].reply(&reply, &[]);
+                self.sessions[at].to(number).reply(&reply, &[]);
             }
         }
     }

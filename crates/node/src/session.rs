@@ -6,7 +6,7 @@ use crate::log::{Level, say};
 use crate::status::Facts;
 use rota_admission::Pace;
 use rota_proto::{ChannelId, CloseCause, Contract, Listener};
-use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request, SocketError};
+use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request, SocketError, UNASKED};
 use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
 use std::cell::Cell;
@@ -46,6 +46,16 @@ pub(crate) enum Asked {
     },
 }
 
+/// A request that is not answered yet.
+#[derive(Debug)]
+pub(crate) struct Question {
+    /// Our number for it.
+    pub(crate) ask: u64,
+    /// The program's number, which the answer repeats.
+    pub(crate) number: u64,
+    pub(crate) asked: Asked,
+}
+
 /// What a program would take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Listening {
@@ -81,6 +91,9 @@ pub(crate) struct Owned {
     /// Units of the channels that it continues, for its receiver.
     pub(crate) before: u64,
     pub(crate) told: bool,
+    /// The number of the request that this channel answers next: the one that opens it, then the one that
+    /// closes it.
+    pub(crate) number: u64,
     pub(crate) closing: bool,
     /// Its contract has changed, and its program has not been told.
     pub(crate) change_untold: bool,
@@ -117,7 +130,9 @@ pub(crate) struct Session {
     pub(crate) channels: Vec<Owned>,
     /// Each channel it would still take.
     pub(crate) listens: Vec<Listening>,
-    pub(crate) asked: Vec<(u64, Asked)>,
+    pub(crate) asked: Vec<Question>,
+    /// The number of the request that [`Session::reply`] answers.
+    answers: Cell<u64>,
     pub(crate) socket: Option<OwnedSocket>,
     /// It does not read its answers: nobody waits for it.
     deaf: Cell<bool>,
@@ -128,24 +143,44 @@ impl Session {
         let (channels, listens, asked) = (Vec::new(), Vec::new(), Vec::new());
         let deaf = Cell::new(false);
         let heard = rota_driver::clock::now();
-        let (greeted, only_asks, socket) = (false, false, None);
-        Self { id, user, connection, greeted, only_asks, heard, channels, listens, asked, socket, deaf }
+        let (greeted, only_asks, socket, answers) = (false, false, None, Cell::new(UNASKED));
+        Self {
+            id,
+            user,
+            connection,
+            greeted,
+            only_asks,
+            heard,
+            channels,
+            listens,
+            asked,
+            answers,
+            socket,
+            deaf,
+        }
     }
 
     /// Channels that it has, asks for, or listens for: what counts against its user.
     pub(crate) fn weight(&self) -> usize {
         let asks = |asked: &Asked| matches!(asked, Asked::Open { .. } | Asked::Listen { .. });
-        let asked = self.asked.iter().filter(|(_, asked)| asks(asked)).count();
+        let asked = self.asked.iter().filter(|question| asks(&question.asked)).count();
         self.channels.len() + self.listens.len() + asked
+    }
+
+    /// The replies that follow are to the request of this number, or are unasked.
+    pub(crate) fn to(&self, number: u64) -> &Self {
+        self.answers.set(number);
+        self
     }
 
     /// False when the program is gone or does not read its answers: either way its session is over. An
     /// answer that is too long for a message becomes an error.
     pub(crate) fn reply(&self, reply: &Reply, files: &[BorrowedFd<'_>]) -> bool {
-        let is_heard = match self.connection.send_reply(reply, files) {
+        let number = self.answers.get();
+        let is_heard = match self.connection.send_reply(number, reply, files) {
             Err(SocketError::Message(error)) => {
                 let sentence = format!("the answer cannot be sent: {error}");
-                self.connection.send_reply(&Reply::Error { sentence, wrong_use: false }, &[]).is_ok()
+                self.connection.send_reply(number, &Reply::Error { sentence, wrong_use: false }, &[]).is_ok()
             }
             sent => sent.is_ok(),
         };
@@ -155,7 +190,7 @@ impl Session {
 
     /// Tells what nobody has asked for. False when there is no room for it, which is nobody's fault.
     pub(crate) fn news(&self, reply: &Reply) -> bool {
-        match self.connection.send_reply(reply, &[]) {
+        match self.connection.send_reply(UNASKED, reply, &[]) {
             Err(SocketError::Stuck) => false,
             told => {
                 self.deaf.set(self.deaf.get() || told.is_err());
@@ -271,12 +306,12 @@ impl Session {
     }
 
     fn wait_for(&mut self, ask: u64, asked: Asked) -> bool {
-        self.asked.push((ask, asked));
+        self.asked.push(Question { ask, number: self.answers.get(), asked });
         true
     }
 
     fn ask(&mut self, ask: u64, asked: Asked, command: Command, data: &ControlEnd) -> bool {
-        self.asked.push((ask, asked));
+        self.asked.push(Question { ask, number: self.answers.get(), asked });
         data.say(command);
         true
     }
@@ -317,6 +352,7 @@ impl Session {
 
     fn close(&mut self, channel: u64, ask: u64, data: &ControlEnd) -> bool {
         if let Some(owned) = self.channels.iter_mut().find(|owned| owned.shared == channel) {
+            owned.number = self.answers.get();
             // Each close states the units again: a program that repeats it would fill the log.
             if std::mem::replace(&mut owned.closing, true) {
                 return true;
@@ -361,7 +397,7 @@ impl Session {
         let text = format!("socket {socket} was closed: {why}");
         say(Level::Warn, "hostile", &format!("{text}; {}", self.program()));
         self.close_socket(data);
-        self.error(text, true);
+        self.to(UNASKED).error(text, true);
     }
 
     /// The program of this connection, as the kernel named it when it connected.
@@ -373,9 +409,9 @@ impl Session {
     /// The program is gone: everything it had is freed.
     pub(crate) fn bury(&mut self, data: &ControlEnd) {
         self.close_socket(data);
-        let asked = self.asked.iter().filter(|(_, asked)| matches!(asked, Asked::Listen { .. }));
+        let asked = self.asked.iter().filter(|question| matches!(question.asked, Asked::Listen { .. }));
         let listens = self.listens.iter().map(|listener| listener.id);
-        for listener in listens.chain(asked.map(|(ask, _)| *ask)) {
+        for listener in listens.chain(asked.map(|question| question.ask)) {
             data.say(Command::Unlisten { listener });
         }
         for owned in self.channels.drain(..) {
@@ -514,6 +550,19 @@ mod tests {
             panic!("no error")
         };
         assert!(sentence.contains("octets where 131072 are allowed"), "{sentence}");
+    }
+
+    /// Answers come in another order than requests: without their numbers each was taken for another's.
+    #[test]
+    fn an_answer_repeats_the_number_of_its_request_and_news_have_none() {
+        let (mut session, client) = session("numbers");
+        let next = || client.try_reply().unwrap().unwrap();
+        session.to(7);
+        session.wait_for(1, Asked::Status);
+        assert!(session.to(8).reply(&Reply::Done, &[]) && next().number == 8);
+        assert!(session.news(&Reply::Done) && next().number == UNASKED);
+        let Question { number, .. } = session.asked.remove(0);
+        assert!(session.to(number).error("it waited", false) && next().number == 7);
     }
 
     /// A program that died while its listen had no answer yet left the service taken.

@@ -1,6 +1,6 @@
 //! Both halves of a channel's memory: what the node counts, what a receiver is given first.
 
-use rota_shm::control::{MessageError, Reply, Request};
+use rota_shm::control::{MessageError, Reply, Request, UNASKED};
 use rota_shm::{
     Board, ChannelTally, ClientSink, MessageProgress, NodeSink, NodeSource, RxWriter, SinkShape, SourceShape,
     UnitDescriptor, open_sink, open_source,
@@ -115,6 +115,15 @@ fn a_message_that_is_too_long_is_refused_before_it_is_read() {
     assert!(matches!(Request::parse(&long), Err(MessageError::TooLong(10_000_000))));
     assert!(matches!(Reply::parse(&long), Err(MessageError::TooLong(10_000_000))));
     assert!(matches!(Request::parse(b"{"), Err(error) if !matches!(error, MessageError::TooLong(_))));
+}
+
+/// So the node and a program of unequal versions understand each other's first words.
+#[test]
+fn a_greeting_has_one_form_in_all_versions() {
+    let hello = Request::parse(b"{\"hello\":{\"version\":11}}").expect("as of version 11");
+    assert_eq!(hello, (UNASKED, Request::Hello { version: 11 }));
+    let numbered = Request::parse(b"{\"number\":5,\"body\":\"status\"}").expect("as of version 12");
+    assert_eq!(numbered, (5, Request::Status));
 }
 
 /// A program that dies behind a stalled node leaves a full ring.

@@ -70,43 +70,60 @@ struct Window {
     start_at: Option<u64>,
 }
 
-/// What `rota load tcp --json` and `rota load udp --json` print: what was handed to the network.
+/// What `rota load tcp` and `rota load udp` print: what was handed to the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct Sent {
     over: &'static str,
     to: SocketAddr,
-    /// Payload; the sink knows what of it came.
+    /// Payload that the socket took; the sink knows what of it came.
     sent_octets: u64,
     sent_bps: u64,
+    /// Payload that the socket did not take.
+    refused_octets: u64,
     window_ns: u64,
     /// The sink closed the connection before the window was over.
     closed_by_sink: bool,
 }
 
-/// Payload that a source has handed over, from the begin of its window to its end.
+/// Payload that a source has handed to its socket, from the begin of its window to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Handed {
     octets: u64,
+    refused: u64,
     window: Span,
     closed_by_sink: bool,
 }
 
 impl Sent {
     fn new(over: &'static str, to: SocketAddr, handed: Handed) -> Self {
-        let Handed { octets: sent_octets, window, closed_by_sink } = handed;
+        let Handed { octets: sent_octets, refused: refused_octets, window, closed_by_sink } = handed;
         let (sent_bps, window_ns) = (bps(sent_octets, window), window.as_nanos());
-        Self { over, to, sent_octets, sent_bps, window_ns, closed_by_sink }
+        Self { over, to, sent_octets, sent_bps, refused_octets, window_ns, closed_by_sink }
     }
 
-    /// Text has no line: a source runs beside what is measured.
     fn print(&self, format: Format) -> Result<(), Failure> {
-        match format {
-            Format::Text => Ok(()),
-            Format::Json => {
-                let text = rota_answer::json::document(self);
-                Output::open(Path::new("-"))?.put(format!("{text}\n").as_bytes())
-            }
+        let text = match format {
+            Format::Text => self.to_string(),
+            Format::Json => rota_answer::json::document(self),
+        };
+        Output::open(Path::new("-"))?.put(format!("{text}\n").as_bytes())
+    }
+}
+
+impl std::fmt::Display for Sent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { to, sent_octets, refused_octets, .. } = self;
+        let (over, mbps) = (self.over.to_uppercase(), self.sent_bps as f64 / 1e6);
+        let window = Span::from_nanos(self.window_ns);
+        write!(f, "{over} to {to}: {mbps:.3} Mbit/s of payload handed to the socket in {window}")?;
+        write!(f, ", {sent_octets} octets")?;
+        if *refused_octets > 0 {
+            write!(f, "; {refused_octets} octets that it did not take")?;
         }
+        if self.closed_by_sink {
+            write!(f, "; the sink closed the connection before the window was over")?;
+        }
+        Ok(())
     }
 }
 
@@ -141,5 +158,26 @@ fn destination(to: &str) -> Result<SocketAddr, Failure> {
             address(host, port)
         }
         None => address(to, PORT_DEFAULT),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only the document said that the sink had closed, and what was sent had come, as it read.
+    #[test]
+    fn the_text_of_a_source_has_the_facts_of_its_document() {
+        let to = SocketAddr::from(([10, 77, 0, 5], 7_600));
+        let window = Span::from_millis(2_000);
+        let handed = Handed { octets: 2_500_000, refused: 0, window, closed_by_sink: false };
+        let said =
+            "TCP to 10.77.0.5:7600: 10.000 Mbit/s of payload handed to the socket in 2 s, 2500000 octets";
+        assert_eq!(Sent::new("tcp", to, handed).to_string(), said);
+        let closed = Handed { closed_by_sink: true, ..handed };
+        let said = format!("{said}; the sink closed the connection before the window was over");
+        assert_eq!(Sent::new("tcp", to, closed).to_string(), said);
+        let refused = Sent::new("udp", to, Handed { refused: 1_472, ..handed }).to_string();
+        assert!(refused.ends_with("2500000 octets; 1472 octets that it did not take"), "{refused}");
     }
 }

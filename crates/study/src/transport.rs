@@ -34,6 +34,8 @@ pub struct Promise {
     pub period_ns: u64,
     /// The largest unit that the reservation carries.
     pub unit_octets: u64,
+    /// The reservation beyond one unit in each period, in millionths.
+    pub extra_ppm: u32,
 }
 
 /// Why admission said no, and what it would have accepted.
@@ -102,6 +104,10 @@ pub struct Turn {
 pub trait UnitSink {
     /// The promise that stands behind this sink; a plain socket has none.
     fn promise(&self) -> Option<Promise>;
+    /// The reservation in words, if it is more than one unit in each period.
+    fn reservation(&self) -> Option<String> {
+        None
+    }
     /// Waits until the unit of frame time `frame` may be handed over.
     fn wait_slot(&mut self, frame: u64) -> Result<Turn, Failure>;
     /// Hands over one unit; false when a live sender had to drop it.

@@ -3,13 +3,16 @@
 
 #![allow(dead_code)] // Each test program uses its part.
 
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rota::{ContractInfo, ControlName, Instant, LlcInfo, LlcPeer, RefusalInfo, Span, StatusInfo, now};
-use rota_shm::control::{Connection, Listener, Reply, Request};
+use rota::{
+    ContractInfo, ControlName, Instant, LlcInfo, LlcPeer, RefusalInfo, SocketError, Span, StatusInfo, now,
+};
+use rota_shm::control::{Connection, Listener, Reply, Request, UNASKED};
 use rota_shm::layout::rx_slots_for;
 use rota_shm::{
     Board, ChannelState, ChannelTally, CloseCause, CounterTable, NodeSocket, NodeSource, RxWriter, SinkShape,
@@ -117,6 +120,8 @@ impl Drop for FakeNode {
 
 struct Client {
     connection: Connection,
+    // Of its newest request.
+    number: u64,
     // Service and buffers.
     listens: Option<(u16, u16)>,
     // Keeps the files of its socket.
@@ -146,6 +151,16 @@ struct World {
     cycle: u64,
 }
 
+impl Client {
+    fn reply(&self, reply: &Reply, files: &[BorrowedFd<'_>]) -> Result<(), SocketError> {
+        self.connection.send_reply(self.number, reply, files)
+    }
+
+    fn news(&self, reply: &Reply, files: &[BorrowedFd<'_>]) {
+        self.connection.send_reply(UNASKED, reply, files).expect("news are read");
+    }
+}
+
 impl World {
     fn new(listener: Listener, listens: Arc<AtomicU32>) -> Self {
         let counters = CounterTable::create(&["turns", "hops"]).unwrap();
@@ -157,7 +172,7 @@ impl World {
         self.counters.add(0, 1);
         self.cycle += 1;
         while let Some(connection) = self.listener.accept().unwrap() {
-            self.clients.push(Some(Client { connection, listens: None, socket: None }));
+            self.clients.push(Some(Client { connection, number: UNASKED, listens: None, socket: None }));
         }
         for index in 0..self.clients.len() {
             self.serve(index, behaviour);
@@ -175,13 +190,17 @@ impl World {
 
     fn serve(&mut self, index: usize, behaviour: Behaviour) {
         loop {
-            let Some(client) = &self.clients[index] else { return };
-            match client.connection.try_request() {
+            let Some(client) = &mut self.clients[index] else { return };
+            let request = client.connection.try_request();
+            if let Ok(Some((number, _))) = &request {
+                client.number = *number;
+            }
+            match request.map(|request| request.map(|(_, request)| request)) {
                 Ok(Some(Request::Status)) if !behaviour.tells_status => {}
                 Ok(Some(Request::Listen { .. })) if !behaviour.lets_listen => {
                     self.listens.fetch_add(1, Ordering::Relaxed);
                     let full = Reply::Error { sentence: "no room".into(), wrong_use: false };
-                    let _ = client.connection.send_reply(&full, &[]);
+                    let _ = client.reply(&full, &[]);
                 }
                 Ok(Some(request)) => self.answer(index, request),
                 Ok(None) => return,
@@ -196,7 +215,7 @@ impl World {
 
     fn answer(&mut self, index: usize, request: Request) {
         let counters = self.counters.clone();
-        let connection = &self.clients[index].as_ref().unwrap().connection;
+        let client = self.clients[index].as_ref().unwrap();
         let reply = match request {
             Request::Hello { version } => {
                 Reply::Welcome { version, pid: std::process::id(), station: Some(1), name: "n1".into() }
@@ -212,7 +231,7 @@ impl World {
             Request::Listen { service, buffers, .. } => {
                 self.listens.fetch_add(1, Ordering::Relaxed);
                 let listening = Reply::Listening { service };
-                connection.send_reply(&listening, &[]).unwrap();
+                client.reply(&listening, &[]).unwrap();
                 self.clients[index].as_mut().unwrap().listens = Some((service, buffers));
                 return;
             }
@@ -231,7 +250,7 @@ impl World {
             })),
             Request::List { .. } => Reply::Channels { channels: Vec::new(), next: None },
             Request::Counters => {
-                let _ = connection.send_reply(&Reply::Counters, &[counters.descriptor()]);
+                let _ = client.reply(&Reply::Counters, &[counters.descriptor()]);
                 return;
             }
             Request::LlcAddress => Reply::LlcAddress { node: 1 },
@@ -243,13 +262,12 @@ impl World {
             Request::Modify { channel: UNDECIDED, .. } => return,
             Request::Modify { channel, unit_octets_max } => {
                 let reply = self.modify(channel, unit_octets_max);
-                let connection = &self.clients[index].as_ref().unwrap().connection;
-                let _ = connection.send_reply(&reply, &[]);
+                let _ = self.clients[index].as_ref().unwrap().reply(&reply, &[]);
                 return;
             }
             Request::Circulate { .. } => Reply::Done,
         };
-        let _ = connection.send_reply(&reply, &[]);
+        let _ = client.reply(&reply, &[]);
     }
 
     fn open(&mut self, index: usize, request: Request) {
@@ -259,8 +277,8 @@ impl World {
         if to == SILENT {
             return;
         }
-        let connection = &self.clients[index].as_ref().unwrap().connection;
-        let refuse = |reply: Reply| connection.send_reply(&reply, &[]).unwrap();
+        let client = self.clients[index].as_ref().unwrap();
+        let refuse = |reply: Reply| client.reply(&reply, &[]).unwrap();
         // Its own name, or one of the twins by what tells them apart.
         let own = LlcPeer { name: "n1".into(), mac: "02:00:00:00:00:01".into(), ..LlcPeer::default() };
         let Some(from) = twins().find(|twin| twin.mac == to).or((to == "n1").then_some(own)) else {
@@ -307,9 +325,9 @@ impl World {
             contract: contract.clone(),
         };
         let listener = self.clients[taker].as_ref().unwrap();
-        listener.connection.send_reply(&accepted, &sink.descriptors()).unwrap();
+        listener.news(&accepted, &sink.descriptors());
         let opened = Reply::Opened { channel: id, label: 1, contract: contract.clone() };
-        connection.send_reply(&opened, &source.descriptors()).unwrap();
+        client.reply(&opened, &source.descriptors()).unwrap();
         let (sink, (live, closing, sent)) = (Some(sink.into_parts()), (false, false, 0));
         self.flows.push(Flow { id, contract, source, live, closing, owner: index, taker, sink, sent });
         // A listener takes one channel.
@@ -324,8 +342,7 @@ impl World {
         flow.contract.unit_octets_max = unit_octets_max;
         let changed = Reply::Changed { channel, contract: flow.contract.clone() };
         for told in [flow.owner, flow.taker] {
-            let client = self.clients[told].as_ref().unwrap();
-            client.connection.send_reply(&changed, &[]).expect("news are read");
+            self.clients[told].as_ref().unwrap().news(&changed, &[]);
         }
         Reply::Modified { channel, contract: flow.contract.clone() }
     }
@@ -335,7 +352,7 @@ impl World {
         let memory = NodeSocket::create(shape).unwrap();
         let client = self.clients[index].as_mut().unwrap();
         let reply = Reply::LlcOpened { node: 1, cpu: None };
-        client.connection.send_reply(&reply, &memory.descriptors()).unwrap();
+        client.reply(&reply, &memory.descriptors()).unwrap();
         client.socket = Some(memory);
     }
 
@@ -356,7 +373,7 @@ impl World {
                 final_units: Some(flow.sent),
             };
             if let Some(client) = &clients[flow.owner] {
-                let _ = client.connection.send_reply(&reply, &[]);
+                let _ = client.reply(&reply, &[]);
             }
             false
         });

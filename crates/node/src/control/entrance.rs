@@ -5,7 +5,7 @@ use crate::limits::Limit;
 use crate::log::{Level, say};
 use crate::session::Session;
 use rota_driver::poller::{Poller, Trigger};
-use rota_shm::control::{Connection, Listener, Reply, Request, SocketError};
+use rota_shm::control::{Connection, Listener, Reply, Request, SocketError, UNASKED};
 use rota_units::{Instant, Span};
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -105,7 +105,7 @@ impl Control<'_> {
             Err(sentence) => sentence,
         };
         say(Level::Warn, "connection", &format!("a program was turned away: {refused}"));
-        let _ = connection.send_reply(&Reply::Error { sentence: refused, wrong_use: false }, &[]);
+        let _ = connection.send_reply(UNASKED, &Reply::Error { sentence: refused, wrong_use: false }, &[]);
     }
 
     /// The right of a user to one more connection: a full one, or one that may only ask; if none, why.
@@ -174,7 +174,7 @@ impl Control<'_> {
         );
         let told = listener.accept().is_ok_and(|waits| {
             waits.is_none_or(|waits| {
-                waits.send_reply(&Reply::Error { sentence, wrong_use: false }, &[]).is_ok()
+                waits.send_reply(UNASKED, &Reply::Error { sentence, wrong_use: false }, &[]).is_ok()
             })
         });
         if self.entrance.keep_reserve(listener) && told {

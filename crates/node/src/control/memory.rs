@@ -78,7 +78,9 @@ impl Control<'_> {
     pub(super) fn on_no_memory(&mut self, channel: ChannelId, unit: u32, short: Shortage) {
         let Some((at, place)) = self.owner(channel) else { return };
         let owned = self.sessions[at].channels.swap_remove(place);
-        self.sessions[at].reply(&Reply::Refused(of_peer(&owned.peer.name, unit, short)), &[]);
+        self.sessions[at]
+            .to(owned.number)
+            .reply(&Reply::Refused(of_peer(&owned.peer.name, unit, short)), &[]);
     }
 }
 

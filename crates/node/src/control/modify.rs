@@ -1,7 +1,7 @@
 //! Channels that change while they live: who asked, what came of it, and who is told.
 
 use super::Control;
-use crate::session::{Asked, contract_info};
+use crate::session::{Asked, Question, contract_info};
 use rota_admission::Refusal;
 use rota_driver::clock::now;
 use rota_proto::{ChannelId, Contract, ResizeError};
@@ -16,20 +16,21 @@ impl Control<'_> {
     pub(super) fn on_resizing(&mut self, ask: u64, result: Result<(), ResizeError>) {
         let Err(error) = result else { return };
         let Some(at) = self.session_asking(ask) else { return };
-        self.sessions[at].asked.retain(|(id, _)| *id != ask);
+        // The next reply is to this question.
+        let _ = self.asked(ask);
         match error {
             ResizeError::NoChannel(_) => self.sessions[at].not_there(error.to_string()),
             ResizeError::Room { .. } => self.sessions[at].error(error.to_string(), true),
         };
     }
 
-    /// The sessions that asked for a change of a channel; their questions count as answered.
-    pub(super) fn modifiers(&mut self, channel: ChannelId) -> Vec<usize> {
+    /// The sessions that asked for a change of a channel, and the numbers of their requests; their questions
+    /// count as answered.
+    pub(super) fn modifiers(&mut self, channel: ChannelId) -> Vec<(usize, u64)> {
         let mut askers = Vec::new();
         for (at, session) in self.sessions.iter_mut().enumerate() {
-            let before = session.asked.len();
-            session.asked.retain(|(_, asked)| *asked != Asked::Modify { channel: channel.0 });
-            askers.extend(std::iter::repeat_n(at, before - session.asked.len()));
+            let is_it = |question: &mut Question| question.asked == Asked::Modify { channel: channel.0 };
+            askers.extend(session.asked.extract_if(.., is_it).map(|question| (at, question.number)));
         }
         askers
     }
@@ -38,14 +39,15 @@ impl Control<'_> {
     pub(super) fn on_changed(&mut self, channel: ChannelId, contract: Contract) {
         let info = contract_info(&contract);
         let askers = self.modifiers(channel);
-        for &asker in &askers {
-            self.sessions[asker].reply(&Reply::Modified { channel: channel.0, contract: info.clone() }, &[]);
+        for &(asker, number) in &askers {
+            let modified = Reply::Modified { channel: channel.0, contract: info.clone() };
+            self.sessions[asker].to(number).reply(&modified, &[]);
         }
         let Some((at, place)) = self.owner(channel) else { return };
         let owned = &mut self.sessions[at].channels[place];
         owned.contract = contract;
         // A receiver that has not been told of the channel yet is told with the contract that then stands.
-        if owned.told && !askers.contains(&at) {
+        if owned.told && askers.iter().all(|(asker, _)| *asker != at) {
             owned.change_untold = true;
             self.tell_changes(now());
         }
@@ -74,8 +76,8 @@ impl Control<'_> {
     /// It was not granted more; only who asked is told, because nothing has changed.
     pub(super) fn on_not_changed(&mut self, channel: ChannelId, refusal: &Refusal) {
         let info = RefusalInfo::new(refusal, &self.facts.name, &self.facts.interface);
-        for asker in self.modifiers(channel) {
-            self.sessions[asker].reply(&Reply::Refused(info.clone()), &[]);
+        for (asker, number) in self.modifiers(channel) {
+            self.sessions[asker].to(number).reply(&Reply::Refused(info.clone()), &[]);
         }
     }
 }

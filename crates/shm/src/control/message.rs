@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::info::{ChannelInfo, ContractInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 11;
+pub const CONTROL_VERSION: u32 = 12;
 /// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
 pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
 /// Longest name of a channel, and longest text that looks for a station, in octets of UTF-8.
@@ -257,6 +257,19 @@ pub enum LlcRefusal {
     Second,
 }
 
+/// The number of what is no answer: news, and what is said before a node knows the program's version.
+pub const UNASKED: u64 = 0;
+/// So begins a message that has a number.
+const NUMBERED: &[u8] = b"{\"number\":";
+
+/// A request with its number, or the answer to it, which repeats the number.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Numbered<T> {
+    number: u64,
+    body: T,
+}
+
 /// Why octets are no message.
 #[derive(Debug, thiserror::Error)]
 pub enum MessageError {
@@ -298,36 +311,44 @@ impl Request {
         Ok(())
     }
 
-    /// The request that a datagram carries.
+    /// The request that a datagram carries, and its number.
     ///
     /// # Errors
     /// [`MessageError`] when it is none.
-    pub fn parse(octets: &[u8]) -> Result<Self, MessageError> {
+    pub fn parse(octets: &[u8]) -> Result<(u64, Self), MessageError> {
         parse(octets)
     }
 }
 
 impl Reply {
-    /// The reply that a datagram carries.
+    /// The reply that a datagram carries, and the number of the request that it answers, or [`UNASKED`].
     ///
     /// # Errors
     /// [`MessageError`] when it is none.
-    pub fn parse(octets: &[u8]) -> Result<Self, MessageError> {
+    pub fn parse(octets: &[u8]) -> Result<(u64, Self), MessageError> {
         parse(octets)
     }
 }
 
-pub(super) fn emit(message: &impl Serialize) -> Result<Vec<u8>, MessageError> {
-    let octets = serde_json::to_vec(message)?;
+/// Without a number a message has no frame: so a greeting has one form in all versions.
+pub(super) fn emit(number: u64, body: &impl Serialize) -> Result<Vec<u8>, MessageError> {
+    let octets = match number {
+        UNASKED => serde_json::to_vec(body)?,
+        number => serde_json::to_vec(&Numbered { number, body })?,
+    };
     if octets.len() > MESSAGE_OCTETS_MAX {
         return Err(MessageError::TooLong(octets.len()));
     }
     Ok(octets)
 }
 
-fn parse<T: DeserializeOwned>(octets: &[u8]) -> Result<T, MessageError> {
+fn parse<T: DeserializeOwned>(octets: &[u8]) -> Result<(u64, T), MessageError> {
     if octets.len() > MESSAGE_OCTETS_MAX {
         return Err(MessageError::TooLong(octets.len()));
     }
-    Ok(serde_json::from_slice(octets)?)
+    if octets.starts_with(NUMBERED) {
+        let Numbered { number, body } = serde_json::from_slice(octets)?;
+        return Ok((number, body));
+    }
+    Ok((UNASKED, serde_json::from_slice(octets)?))
 }

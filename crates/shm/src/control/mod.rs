@@ -2,7 +2,8 @@
 //! socket, descriptors alongside.
 //!
 //! A client opens one connection per channel or listener; the death of a connection frees what was made
-//! over it. A request gets exactly one reply; [`Reply::Accepted`] and [`Reply::Closed`] also come unasked.
+//! over it. A request gets at most one reply, which repeats its number; [`Reply::Accepted`]
+//! and [`Reply::Closed`] also come unasked.
 //! [`Request::Close`] is answered by [`Reply::Closed`] once the ring is drained.
 
 mod info;
@@ -16,7 +17,7 @@ pub use info::{
 };
 pub use message::{
     CONTROL_VERSION, LlcRefusal, MESSAGE_OCTETS_MAX, MessageError, NAME_OCTETS_MAX, Reply, Request,
-    TextTooLong,
+    TextTooLong, UNASKED,
 };
 pub use name::{ControlName, ControlNameError};
 pub use socket::{Connection, Listener, Message, SocketError};

@@ -84,6 +84,8 @@ pub enum SocketError {
 pub struct Message<T> {
     /// The message.
     pub body: T,
+    /// The number of the request, or of the one that this answers.
+    pub number: u64,
     /// The descriptors, close-on-exec.
     pub descriptors: Vec<OwnedFd>,
 }
@@ -190,28 +192,34 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Sends a request, as a client. Never blocks.
+    /// Sends a request under a number that its answer repeats, as a client. Never blocks.
     ///
     /// # Errors
     /// [`SocketError::Gone`] or [`SocketError::Stuck`].
-    pub fn send_request(&self, request: &Request) -> Result<(), SocketError> {
-        self.send(request, &[])
+    pub fn send_request(&self, number: u64, request: &Request) -> Result<(), SocketError> {
+        self.send(number, request, &[])
     }
 
-    /// Sends a reply, as a node. Never blocks: a client that does not read is [`SocketError::Stuck`].
+    /// Sends the reply to the request `number`, as a node. Never blocks: a client that does not
+    /// read is [`SocketError::Stuck`].
     ///
     /// # Errors
     /// [`SocketError::Gone`] or [`SocketError::Stuck`]; either way the connection is to be dropped.
-    pub fn send_reply(&self, reply: &Reply, descriptors: &[BorrowedFd<'_>]) -> Result<(), SocketError> {
-        self.send(reply, descriptors)
+    pub fn send_reply(
+        &self,
+        number: u64,
+        reply: &Reply,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), SocketError> {
+        self.send(number, reply, descriptors)
     }
 
-    /// Takes a waiting request, as a node; `None` when none waits. There is no room for descriptors: the
-    /// kernel drops whatever a client attaches, and that is an error.
+    /// Takes a waiting request and its number, as a node; `None` when none waits. There is no
+    /// room for descriptors: the kernel drops whatever a client attaches, and that is an error.
     ///
     /// # Errors
     /// [`SocketError::Gone`] at the end of the connection; any error means that it is to be dropped.
-    pub fn try_request(&self) -> Result<Option<Request>, SocketError> {
+    pub fn try_request(&self) -> Result<Option<(u64, Request)>, SocketError> {
         let mut buffer = vec![0; MESSAGE_OCTETS_MAX];
         let Some((octets, _)) = self.receive(&mut buffer, false)? else { return Ok(None) };
         Ok(Some(Request::parse(&buffer[..octets])?))
@@ -241,7 +249,8 @@ impl Connection {
     pub fn try_reply(&self) -> Result<Option<Message<Reply>>, SocketError> {
         let mut buffer = vec![0; MESSAGE_OCTETS_MAX];
         let Some((octets, descriptors)) = self.receive(&mut buffer, true)? else { return Ok(None) };
-        Ok(Some(Message { body: Reply::parse(&buffer[..octets])?, descriptors }))
+        let (number, body) = Reply::parse(&buffer[..octets])?;
+        Ok(Some(Message { body, number, descriptors }))
     }
 
     /// Whether the other end is gone. Does not wait and takes no message.
@@ -266,8 +275,13 @@ impl Connection {
         Ok(raw::peer_groups(&self.socket)?)
     }
 
-    fn send(&self, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> Result<(), SocketError> {
-        let octets = emit(message)?;
+    fn send(
+        &self,
+        number: u64,
+        message: &impl Serialize,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), SocketError> {
+        let octets = emit(number, message)?;
         let numbers: Vec<_> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
         let rights = [ControlMessage::ScmRights(&numbers)];
         let control = if numbers.is_empty() { &rights[..0] } else { &rights[..] };
@@ -412,12 +426,12 @@ mod tests {
             nix::unistd::getgroups().unwrap().into_iter().map(|gid| gid.as_raw()).collect();
         assert_eq!(node.peer_groups().unwrap(), groups);
         assert!(node.try_request().unwrap().is_none());
-        client.send_request(&Request::Counters).unwrap();
-        assert_eq!(node.try_request().unwrap(), Some(Request::Counters));
+        client.send_request(7, &Request::Counters).unwrap();
+        assert_eq!(node.try_request().unwrap(), Some((7, Request::Counters)));
         let table = crate::CounterTable::create(&["hops"]).unwrap();
-        node.send_reply(&Reply::Counters, &[table.descriptor()]).unwrap();
+        node.send_reply(7, &Reply::Counters, &[table.descriptor()]).unwrap();
         let mut answer = client.reply(WAIT).unwrap();
-        assert_eq!(answer.body, Reply::Counters);
+        assert_eq!((answer.number, &answer.body), (7, &Reply::Counters));
         let reader = crate::CounterReader::open(answer.descriptors.pop().unwrap()).unwrap();
         table.add(0, 1);
         assert_eq!(reader.get("hops"), Some(1));
@@ -504,7 +518,7 @@ mod tests {
     fn a_client_cannot_hand_descriptors_to_the_node() {
         let (client, node) = pair();
         let gift = node.as_fd();
-        client.send(&Request::Status, &[gift, gift, gift]).unwrap();
+        client.send(1, &Request::Status, &[gift, gift, gift]).unwrap();
         assert!(matches!(node.try_request(), Err(SocketError::Descriptors)));
         assert_eq!(descriptors_of(&node), 1, "the kernel dropped them");
     }
@@ -512,7 +526,7 @@ mod tests {
     #[test]
     fn more_descriptors_than_there_is_room_for_are_an_error_and_none_leaks() {
         let (client, node) = pair();
-        node.send(&Reply::Done, &[node.as_fd(); 200]).unwrap();
+        node.send(1, &Reply::Done, &[node.as_fd(); 200]).unwrap();
         assert!(matches!(client.try_reply(), Err(SocketError::Descriptors)));
         assert_eq!(descriptors_of(&node), 1);
     }
@@ -530,33 +544,33 @@ mod tests {
     fn junk_is_an_error_and_no_panic() {
         let (client, node) = pair();
         let long = vec![b'x'; MESSAGE_OCTETS_MAX + 1];
-        for junk in [&b"{"[..], b"\xff\xff", b"{\"open\":{}}", &long] {
+        for junk in [&b"{"[..], b"\xff\xff", b"{\"open\":{}}", b"{\"number\":1}", &long] {
             send(client.socket.as_raw_fd(), junk, MsgFlags::empty()).unwrap();
             assert!(matches!(node.try_request(), Err(SocketError::Message(_))));
         }
         let sentence = "x".repeat(MESSAGE_OCTETS_MAX);
-        let too_long = node.send_reply(&Reply::NoListener { sentence }, &[]);
+        let too_long = node.send_reply(1, &Reply::NoListener { sentence }, &[]);
         assert!(matches!(too_long, Err(SocketError::Message(MessageError::TooLong(_)))));
     }
 
     #[test]
     fn a_client_that_does_not_read_never_blocks_the_node() {
         let (client, node) = pair();
-        let stuck = (0..100_000).find_map(|_| node.send_reply(&Reply::Done, &[]).err());
+        let stuck = (0..100_000).find_map(|_| node.send_reply(1, &Reply::Done, &[]).err());
         assert!(matches!(stuck, Some(SocketError::Stuck)), "{stuck:?}");
         drop(client);
         assert!(node.is_gone());
-        assert!(matches!(node.send_reply(&Reply::Done, &[]), Err(SocketError::Gone)));
+        assert!(matches!(node.send_reply(1, &Reply::Done, &[]), Err(SocketError::Gone)));
         assert!(matches!(node.try_request(), Err(SocketError::Gone)));
     }
 
     #[test]
     fn the_last_words_of_a_node_that_did_not_listen_are_read_too() {
         let (client, node) = pair();
-        client.send_request(&Request::Status).unwrap();
-        node.send_reply(&Reply::Done, &[]).unwrap();
+        client.send_request(1, &Request::Status).unwrap();
+        node.send_reply(1, &Reply::Done, &[]).unwrap();
         drop(node);
-        assert!(matches!(client.send_request(&Request::Status), Err(SocketError::Gone)));
+        assert!(matches!(client.send_request(1, &Request::Status), Err(SocketError::Gone)));
         assert_eq!(client.reply(WAIT).unwrap().body, Reply::Done);
         assert!(matches!(client.reply(WAIT), Err(SocketError::Gone)));
     }
@@ -564,7 +578,7 @@ mod tests {
     #[test]
     fn the_last_words_of_a_dead_node_are_still_read() {
         let (client, node) = pair();
-        node.send_reply(&Reply::Done, &[]).unwrap();
+        node.send_reply(1, &Reply::Done, &[]).unwrap();
         assert!(!client.is_gone());
         drop(node);
         assert!(client.is_gone());

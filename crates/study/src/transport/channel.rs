@@ -100,11 +100,16 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
 impl ChannelSink {
     /// Opens the channel again after this end of it, if the program was asked to. The unit that found the end
     /// is left out: its slot is over.
-    fn again(&mut self, mut end: Failure, schedule: Instant) -> Result<bool, Failure> {
+    fn again(&mut self, end: Failure, schedule: Instant) -> Result<bool, Failure> {
+        let opened = self.open_again(end, schedule);
+        opened.map_err(|failure| judged(self.reattach, failure))
+    }
+
+    fn open_again(&mut self, mut end: Failure, schedule: Instant) -> Result<bool, Failure> {
         let Some(change) = &mut self.reattach else { return Err(end) };
-        change.begin(clock::now());
         let name = &self.name;
         let pacer = loop {
+            change.begin(&end, clock::now());
             change.announce(&end, &format!("{name} is opened again"), clock::now());
             if let Err(error) = self.channel.reattach(change.left(clock::now())) {
                 return Err(change.failed(&end, error));
@@ -134,7 +139,12 @@ impl UnitSink for ChannelSink {
             bound_ns: contract.bound_ns,
             period_ns: contract.period_ns,
             unit_octets: u64::from(contract.unit_octets_max),
+            extra_ppm: contract.extra_ppm,
         })
+    }
+
+    fn reservation(&self) -> Option<String> {
+        self.channel.contract().reservation()
     }
 
     fn wait_slot(&mut self, _frame: u64) -> Result<Turn, Failure> {
@@ -142,7 +152,7 @@ impl UnitSink for ChannelSink {
         let due = self.pacer.due();
         let tick = loop {
             let due = self.pacer.due();
-            clock::sleep_until(due);
+            clock::sleep_until_or_asked_to_end(due)?;
             let now = clock::now();
             // A turn that is found after its slot is skipped; the sleep until the next one is no stall.
             self.stalls.note(StallKind::Timer, due, now);
@@ -184,6 +194,10 @@ impl UnitSink for ChannelSink {
 
     fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed {
         let Self { mut channel, stalls, .. } = *self;
+        if played.is_err() {
+            // The channel ends unasked, when its connection does. What was handed over leaves before.
+            let _ = channel.wait_drained(DRAIN);
+        }
         let closed = played.and_then(|_| {
             channel.finish(DRAIN).map_err(|error| match error {
                 CloseError::Closed(cause) => end_of_sender(cause),
@@ -212,10 +226,15 @@ struct ChannelSource {
 impl ChannelSource {
     /// Listens again after this end of the channel, if the program was asked to, and waits for its sender,
     /// also over further ends of this station's node.
-    fn again(&mut self, mut end: Failure) -> Result<(), Failure> {
+    fn again(&mut self, end: Failure) -> Result<(), Failure> {
+        let awaited = self.await_again(end);
+        awaited.map_err(|failure| judged(self.reattach, failure))
+    }
+
+    fn await_again(&mut self, mut end: Failure) -> Result<(), Failure> {
         let (tally, service) = (self.tally(), self.listener.service());
         let Some(change) = &mut self.reattach else { return Err(end) };
-        change.begin(clock::now());
+        change.begin(&end, clock::now());
         self.tally = tally;
         // The count has the units lost at its end, if the sender stated them.
         let sent = self.channel.as_ref().and_then(RecvChannel::units_sent);
@@ -299,6 +318,14 @@ fn end_of_wait(error: WaitError) -> Failure {
 /// The end of a channel at its receiver.
 fn end_of_receiver(cause: CloseCause) -> Failure {
     end_of(cause, NOT_STATED)
+}
+
+/// The end of a program during a change, if one is under way.
+fn judged(change: Option<Change>, end: Failure) -> Failure {
+    match change {
+        Some(change) => change.judged(end),
+        None => end,
+    }
 }
 
 /// States the end of a channel or of the node, and waits for the next node, within the time of the change.

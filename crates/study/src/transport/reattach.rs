@@ -1,7 +1,7 @@
 //! `--reattach`: the change from a channel that the end of a node has ended to the next one, and its time.
 
 use rota::{CloseCause, OpenError};
-use rota_answer::{Failure, complain};
+use rota_answer::{Exit, Failure, complain};
 use rota_units::{Instant, Span};
 
 /// True if a node has ended at one end, so that the channel can be opened again at the next node.
@@ -16,21 +16,30 @@ pub(super) fn is_of_node(cause: CloseCause) -> bool {
 pub(super) struct Change {
     time: Span,
     until: Option<Instant>,
+    /// One of these ends broke the promise: a node died, and nobody knows what became of the newest units.
+    is_broken: bool,
 }
 
 impl Change {
     pub(super) fn within(time: Span) -> Self {
-        Self { time, until: None }
+        Self { time, until: None, is_broken: false }
     }
 
-    /// A channel has ended. The time begins, if no change was under way.
-    pub(super) fn begin(&mut self, now: Instant) {
+    /// A channel has ended so. The time begins, if no change was under way.
+    pub(super) fn begin(&mut self, end: &Failure, now: Instant) {
         self.until.get_or_insert(now + self.time);
+        self.is_broken |= end.exit == Exit::Broken;
+    }
+
+    /// The end of the program, for one reason or another: a broken promise takes precedence over its code, at
+    /// both ends.
+    pub(super) fn judged(&self, end: Failure) -> Failure {
+        Failure { exit: if self.is_broken { Exit::Broken } else { end.exit }, ..end }
     }
 
     /// A unit has crossed the new channel: the next end begins a change of its own.
     pub(super) fn over(&mut self) {
-        self.until = None;
+        *self = Self::within(self.time);
     }
 
     pub(super) fn left(&self, now: Instant) -> Span {
@@ -74,19 +83,18 @@ pub(super) fn turns_between(last: Instant, next: Instant, period: Span) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rota_answer::Exit;
-
     #[test]
     fn the_time_of_a_change_is_spent_once() {
         let at = |ms| Instant::from_nanos(0) + Span::from_millis(ms);
         let mut change = Change::within(Span::from_millis(100));
-        change.begin(at(1_000));
+        let ended = Failure::failed("the channel ended");
+        change.begin(&ended, at(1_000));
         assert_eq!(change.left(at(1_040)), Span::from_millis(60));
-        change.begin(at(1_060));
+        change.begin(&ended, at(1_060));
         assert_eq!(change.left(at(1_060)), Span::from_millis(40), "no unit has crossed since");
         assert_eq!(change.left(at(1_200)), Span::ZERO);
         change.over();
-        change.begin(at(2_000));
+        change.begin(&ended, at(2_000));
         assert_eq!(change.left(at(2_000)), Span::from_millis(100));
     }
 
@@ -108,6 +116,27 @@ mod tests {
         assert_eq!((refused.exit, refused.sentence.contains("not opened again")), (Exit::Refused, true));
         let nobody = change.failed(&end, OpenError::NoListener("nobody listens".into()));
         assert_eq!((nobody.exit, nobody.sentence.contains("not open again within")), (Exit::NotThere, true));
+    }
+
+    /// After a kill of a node `send` ended with 5, as nobody listened yet, and `recv` with 4.
+    #[test]
+    fn the_death_of_a_node_decides_the_code_of_a_change_that_fails() {
+        let mut change = Change::within(Span::from_millis(25_000));
+        let killed = Failure { exit: Exit::Broken, sentence: "the node is gone".into() };
+        let stopped = Failure::failed("the node was stopped");
+        let nobody = |change: &Change| {
+            let error = OpenError::NoListener("nobody listens".into());
+            change.judged(change.failed(&stopped, error)).exit
+        };
+        change.begin(&stopped, Instant::from_nanos(0));
+        assert_eq!(nobody(&change), Exit::NotThere, "no promise was broken");
+        change.begin(&killed, Instant::from_nanos(1));
+        change.begin(&stopped, Instant::from_nanos(2));
+        assert_eq!(nobody(&change), Exit::Broken);
+        let again = change.gave_up(&stopped, "no sender came back");
+        assert_eq!(change.judged(again).exit, Exit::Broken, "the end of a second node is no milder one");
+        change.over();
+        assert_eq!(nobody(&change), Exit::NotThere, "a unit has crossed the new channel");
     }
 
     #[test]

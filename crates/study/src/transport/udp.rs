@@ -111,7 +111,7 @@ impl UnitSink for UdpSink {
 
     fn wait_slot(&mut self, frame: u64) -> Result<Turn, Failure> {
         let schedule = self.start + self.period * frame;
-        clock::sleep_until(schedule);
+        clock::sleep_until_or_asked_to_end(schedule)?;
         self.stalls.note(StallKind::Timer, schedule, clock::now());
         // Late turns are taken at once: a socket accepts a burst.
         Ok(Turn { schedule, waited: schedule, skipped: 0 })
