@@ -1,6 +1,7 @@
 //! The device: frames that come, and frames of this station that leave.
 
 use super::behind::Behind;
+use super::rings::Rings;
 use super::{Data, Stopped, host, measures::DataCounts};
 use crate::garbage::Garbage;
 use crate::gate::Egress;
@@ -156,7 +157,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             if nth == 0 {
                 // Of many that come together the others are told at the end of the turn.
                 self.drain()?;
-                self.rings.sockets.wake();
+                let Rings { sockets, wakes, .. } = &mut self.rings;
+                sockets.wake(wakes);
             }
         }
         self.drain().map(|_| ())
