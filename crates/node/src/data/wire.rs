@@ -166,13 +166,14 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// A frame: for the machines, for the log, and for the program that it is for. Returns the verdict on it,
     /// and when it was handled.
-    fn arrived(
+    pub(super) fn arrived(
         &mut self,
         at: Option<Instant>,
         dequeued: Instant,
         octets: &[u8],
     ) -> (FrameVerdict, Option<Instant>) {
         let tracer = &mut self.told.tracer;
+        tracer.heard(dequeued);
         let input = Input::Frame { port: PortId(0), at, data: octets };
         let Disposition { verdict, received } = self.node.handle(dequeued, input);
         let handled = self.measures.sample();
