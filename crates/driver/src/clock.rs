@@ -23,6 +23,11 @@ pub fn now() -> Instant {
     Instant::from_nanos(read(ClockId::CLOCK_MONOTONIC))
 }
 
+/// The time that processors have given to the calling thread.
+pub fn thread_time() -> Span {
+    Span::from_nanos(read(ClockId::CLOCK_THREAD_CPUTIME_ID))
+}
+
 /// Sleeps until `deadline`, absolute, also across interrupting signals. Returns at once when it has passed.
 pub fn sleep_until(deadline: Instant) {
     let at = timespec(deadline);

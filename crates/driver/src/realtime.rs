@@ -83,6 +83,16 @@ fn pin(cpu: usize) -> bool {
     set.set(cpu).is_ok() && sched_setaffinity(Pid::from_raw(0), &set).is_ok()
 }
 
+/// The calling thread leaves this CPU to another thread, unless it may use no other.
+pub fn stay_off(cpu: usize) {
+    let Ok(mut others) = sched_getaffinity(Pid::from_raw(0)) else { return };
+    let count = |set: &CpuSet| (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).count();
+    if others.unset(cpu).is_ok() && count(&others) > 0 {
+        // It runs where it may; the other thread has the higher priority.
+        let _ = sched_setaffinity(Pid::from_raw(0), &others);
+    }
+}
+
 /// The last CPU that this thread may run on: the first one usually serves the interrupts.
 fn last_cpu() -> Option<usize> {
     let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;

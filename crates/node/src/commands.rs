@@ -3,6 +3,7 @@
 use crate::ledger::Charge;
 use crate::limits::Refusals;
 use crate::status::Snapshot;
+use crate::waker::{Sleeper, Waker};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rota_proto::rether::Rether;
 use rota_proto::{ChannelEvent, ChannelId, Listener, OpenError, ResizeError, Shortage};
@@ -176,6 +177,7 @@ pub(crate) enum Remains {
 pub(crate) struct SourceMemory {
     pub(crate) ring: TxReader,
     pub(crate) board: Board,
+    pub(crate) sleeper: Arc<Sleeper>,
     pub(crate) doorbell: OwnedFd,
     /// Its drop gives the octets back to their user.
     pub(crate) _charge: Option<Charge>,
@@ -185,6 +187,7 @@ pub(crate) struct SourceMemory {
 pub(crate) struct SinkMemory {
     pub(crate) ring: RxWriter,
     pub(crate) board: Board,
+    pub(crate) sleeper: Arc<Sleeper>,
     /// Its drop gives the octets back to their user.
     pub(crate) _charge: Option<Charge>,
 }
@@ -194,8 +197,9 @@ pub(crate) struct SocketMemory {
     pub(crate) messages: TxReader,
     pub(crate) received: RxWriter,
     pub(crate) board: Board,
+    /// It has the bell.
+    pub(crate) sleeper: Arc<Sleeper>,
     pub(crate) doorbell: OwnedFd,
-    pub(crate) bell: OwnedFd,
     /// The number of the request that attached it, which no other socket has.
     pub(crate) attached: u64,
     /// Its drop gives the octets back to their user.
@@ -203,9 +207,10 @@ pub(crate) struct SocketMemory {
 }
 
 impl SocketMemory {
-    pub(crate) fn new(socket: NodeSocket, attached: u64, charge: Option<Charge>) -> Self {
+    pub(crate) fn new(socket: NodeSocket, waker: &Waker, attached: u64, charge: Option<Charge>) -> Self {
         let NodeSocket { messages, received, board, doorbell, bell, .. } = socket;
-        Self { messages, received, board, doorbell, bell, attached, _charge: charge }
+        let sleeper = waker.sleeper(board.clone(), Some(bell));
+        Self { messages, received, board, sleeper, doorbell, attached, _charge: charge }
     }
 }
 
@@ -225,6 +230,7 @@ pub(crate) struct Wiring<Out, In> {
     wake_me: OwnedFd,
     /// The refusals that the control thread counts.
     refusals: Arc<Refusals>,
+    waker: Waker,
 }
 
 pub(crate) type ControlEnd = Wiring<Command, Note>;
@@ -244,9 +250,12 @@ impl Wiring<Command, Note> {
             wake_other: data.try_clone()?,
             wake_me: control.try_clone()?,
             refusals: Arc::default(),
+            waker: Waker::new()?,
         };
         let refusals = Arc::clone(&control_end.refusals);
-        let data_end = Wiring { out: notes, input: commanded, wake_other: control, wake_me: data, refusals };
+        let waker = control_end.waker();
+        let (out, input) = (notes, commanded);
+        let data_end = Wiring { out, input, wake_other: control, wake_me: data, refusals, waker };
         Ok((control_end, data_end))
     }
 }
@@ -283,6 +292,11 @@ impl<Out, In> Wiring<Out, In> {
     /// The refusals to programs, counted by the control thread.
     pub(crate) fn refusals(&self) -> &Refusals {
         &self.refusals
+    }
+
+    /// Wakes programs in the data thread's place.
+    pub(crate) fn waker(&self) -> Waker {
+        self.waker.clone()
     }
 
     /// What the other thread has said.

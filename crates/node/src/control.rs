@@ -516,7 +516,8 @@ impl Control<'_> {
         };
         session.channels.push(owned);
         board.set_state(ChannelState::Open, None);
-        let memory = SinkMemory { ring, board, _charge: Some(charge) };
+        let sleeper = self.data.waker().sleeper(board.clone(), None);
+        let memory = SinkMemory { ring, board, sleeper, _charge: Some(charge) };
         self.data.say(Command::AttachSink { channel, memory });
     }
 

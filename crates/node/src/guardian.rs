@@ -2,6 +2,9 @@
 
 use crate::log::{self, Level};
 use crate::{NodeError, NodeSpec, system};
+use nix::errno::Errno;
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
 use rota_driver::confine::keep_capabilities;
 use rota_driver::guardian::{Testament, WILL_OCTETS_MAX, has_pidfd};
 use rota_proto::{Node, WillName};
@@ -9,7 +12,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -56,16 +59,55 @@ struct Shared {
     /// Asked once: later the node may not ask.
     has_pidfd: bool,
     /// The processes that watch.
-    watching: Mutex<[Option<u32>; GUARDIANS]>,
+    watching: Mutex<[Option<Watcher>; GUARDIANS]>,
+}
+
+/// A guardian process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Watcher {
+    process: u32,
+    /// Somebody has stopped it (SIGSTOP), and until it goes on it tells nothing.
+    stopped: bool,
 }
 
 impl Shared {
+    /// The processes that watch, or those that would if they were not stopped.
+    fn those(&self, stopped: bool) -> Vec<u32> {
+        let all = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
+        let those = all.iter().flatten().filter(|watcher| watcher.stopped == stopped);
+        those.map(|watcher| watcher.process).collect()
+    }
+
     fn watching(&self) -> Vec<u32> {
-        self.watching.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().copied().collect()
+        self.those(false)
     }
 
     fn watches(&self, place: usize, process: Option<u32>) {
-        self.watching.lock().unwrap_or_else(PoisonError::into_inner)[place] = process;
+        let watcher = process.map(|process| Watcher { process, stopped: false });
+        self.watching.lock().unwrap_or_else(PoisonError::into_inner)[place] = watcher;
+    }
+
+    /// Notes that a guardian was stopped, or goes on.
+    fn stops(&self, place: usize, stopped: bool) {
+        let mut all = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(watcher) = all[place].as_mut().filter(|watcher| watcher.stopped != stopped) else { return };
+        watcher.stopped = stopped;
+        let process = watcher.process;
+        drop(all);
+        if stopped {
+            let who = format!("guardian process {process} was stopped and tells nothing until it goes on");
+            log::say(Level::Warn, "guardian", &format!("{who}; {}", self.left()));
+        } else {
+            log::say(Level::Info, "guardian", &format!("guardian process {process} goes on"));
+        }
+    }
+
+    /// Who tells the death of this node now.
+    fn left(&self) -> String {
+        match self.watching().first() {
+            Some(process) => format!("process {process} is left"),
+            None => NONE_LEFT.to_owned(),
+        }
     }
 }
 
@@ -105,12 +147,17 @@ impl Guardian {
     /// One sentence for the operator.
     pub(crate) fn state(&self) -> String {
         let all: Vec<String> = self.shared.watching().iter().map(u32::to_string).collect();
+        let stopped = self.shared.those(true);
+        let stopped = stopped.iter().map(|process| {
+            format!("; process {process} was stopped (SIGSTOP) and tells nothing until it goes on (SIGCONT)")
+        });
+        let stopped: String = stopped.collect();
         let late = if self.shared.has_pidfd { "" } else { " (it looks each millisecond: no pidfd here)" };
         match &all[..] {
-            [] => NONE_LEFT.to_owned(),
+            [] => format!("{NONE_LEFT}{stopped}"),
             _ => format!(
                 "{} the ring when this node dies, once the interface has sent all that waits{late}; where \
-                 that takes more than 0.4 s, silence tells it",
+                 that takes more than 0.4 s, silence tells it{stopped}",
                 if let [one] = &all[..] {
                     format!("process {one} tells")
                 } else {
@@ -136,12 +183,31 @@ fn spawn(spec: &GuardianSpec, testament: &Testament) -> io::Result<Child> {
     command.spawn()
 }
 
+/// Waits until a guardian has ended. Says meanwhile when it is stopped, and when it goes on.
+fn end_of(mut child: Child, stops: impl Fn(bool)) -> io::Result<ExitStatus> {
+    let wait_for = |flags| waitid(Id::Pid(Pid::from_raw(child.id().cast_signed())), flags);
+    let (stop, go) = (WaitPidFlag::WSTOPPED, WaitPidFlag::WCONTINUED);
+    // The end itself stays to be taken by its owner.
+    let any = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | stop | go;
+    loop {
+        let stopped = match wait_for(any) {
+            Ok(WaitStatus::Stopped(..)) => true,
+            Ok(WaitStatus::Continued(_)) => false,
+            Err(Errno::EINTR) => continue,
+            _ => break,
+        };
+        let _ = wait_for(WaitPidFlag::WNOHANG | if stopped { stop } else { go });
+        stops(stopped);
+    }
+    child.wait()
+}
+
 /// Starts another guardian whenever one has ended, as far as the node can.
 fn keep(spec: &GuardianSpec, testament: &Testament, shared: &Shared, place: usize, first: Child) {
     let (mut guardian, mut wait) = (Some(first), AGAIN_MIN);
     loop {
         let began = std::time::Duration::from_nanos(rota_driver::clock::now().as_nanos());
-        let ended = guardian.take().map(|mut child| child.wait());
+        let ended = guardian.take().map(|child| end_of(child, |stopped| shared.stops(place, stopped)));
         if shared.dismissed.load(Ordering::Relaxed) {
             return;
         }
@@ -154,10 +220,7 @@ fn keep(spec: &GuardianSpec, testament: &Testament, shared: &Shared, place: usiz
         };
         shared.watches(place, None);
         if shared.confined {
-            let left = match shared.watching().first() {
-                Some(process) => format!("process {process} is left"),
-                None => NONE_LEFT.to_owned(),
-            };
+            let left = shared.left();
             let sentence = format!("a guardian process {why}; this node can start no other, and {left}");
             return log::say(Level::Warn, "guardian", &sentence);
         }
@@ -232,6 +295,39 @@ mod tests {
             keep(&spec, &testament, &shared, place, child);
             assert_eq!(shared.watching(), left);
         }
+    }
+
+    /// The status said that it would tell the ring, and nothing said that it could not.
+    #[test]
+    fn a_guardian_that_is_stopped_is_in_the_status_until_it_goes_on() {
+        let guardian = Guardian::start(sleeper(), true).expect("there is sleep");
+        let both = pids(&guardian.state());
+        let signal = |name: &str, pid: &str| {
+            Command::new("kill").args([name, pid]).status().expect("there is kill");
+        };
+        let comes = |part: &str| {
+            let there = (0..1_000).any(|_| {
+                std::thread::sleep(Duration::from_millis(10));
+                guardian.state().contains(part)
+            });
+            assert!(there, "no '{part}' in '{}'", guardian.state());
+        };
+        signal("-STOP", &both[0]);
+        comes(&format!("process {} tells the ring", both[1]));
+        comes(&format!("process {} was stopped (SIGSTOP)", both[0]));
+        signal("-STOP", &both[1]);
+        comes(NONE_LEFT);
+        signal("-CONT", &both[0]);
+        comes(&format!("process {} tells the ring", both[0]));
+        signal("-CONT", &both[1]);
+        comes(&format!("processes {} and {} tell the ring", both[0], both[1]));
+        assert!(!guardian.state().contains("stopped"), "{}", guardian.state());
+        // One that is killed while it is stopped has ended.
+        signal("-STOP", &both[1]);
+        comes(&format!("process {} was stopped", both[1]));
+        both.iter().for_each(|pid| signal("-9", pid));
+        comes(NONE_LEFT);
+        guardian.dismiss();
     }
 
     #[test]

@@ -39,6 +39,7 @@ mod stood;
 mod tally;
 mod timers;
 mod trace;
+mod waker;
 
 pub use counters::SHOULD_BE_ZERO;
 pub use descriptors::ask_for_descriptors;
@@ -211,6 +212,8 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
             })
             .map_err(|source| data::Stopped::System("the data thread cannot be started", source))?;
         let realtime = asked.recv().unwrap_or_default();
+        let awake = to_data.waker().start(scope, privileges, realtime.pinned);
+        let _awake = awake.map_err(|source| data::Stopped::System("no thread to wake programs", source))?;
         privileges.all_have_begun();
         ready(&Started { realtime: &realtime, control: listener.path() });
         let controlled = control::run(&facts, &realtime, &listener, &signals, &to_data);

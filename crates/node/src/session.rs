@@ -345,7 +345,8 @@ impl Session {
         }
         let NodeSource { ring, board, doorbell, .. } = source;
         board.set_state(ChannelState::Open, None);
-        let memory = SourceMemory { ring, board, doorbell, _charge: charge };
+        let sleeper = data.waker().sleeper(board.clone(), None);
+        let memory = SourceMemory { ring, board, sleeper, doorbell, _charge: charge };
         data.say(Command::AttachSource { channel, memory });
         self.reply(&Reply::Done, &[])
     }
@@ -380,7 +381,7 @@ impl Session {
             self.socket = None;
             return self.error(error.to_string(), false);
         }
-        let memory = Box::new(SocketMemory::new(*memory, ask, charge));
+        let memory = Box::new(SocketMemory::new(*memory, &data.waker(), ask, charge));
         self.ask(ask, Asked::Socket, Command::AttachSocket { ask, socket: number, memory }, data)
     }
 

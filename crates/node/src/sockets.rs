@@ -1,12 +1,13 @@
 //! Sockets of link control: between the rings that programs map and the machine.
 
 use crate::commands::{Note, Remains, SocketMemory};
+use crate::waker::Wakes;
 use rota_driver::poller::Poller;
 use rota_proto::{
     LlcAddress, LlcEvent, LlcFailure, LlcOutcome, LlcRequest, MessageDelivery, MessagePlace, Node,
 };
 use rota_shm::layout::{COMPLETIONS, PIECE_OCTETS};
-use rota_shm::{Hostile, MessageFailure, MessageProgress, MessageRoute, UnitDescriptor, UnitRef, ring_bell};
+use rota_shm::{Hostile, MessageFailure, MessageProgress, MessageRoute, UnitDescriptor, UnitRef};
 use rota_units::Instant;
 use std::os::fd::AsFd;
 
@@ -245,18 +246,18 @@ impl Sockets {
     }
 
     /// Programs are woken once a turn, however much has happened.
-    pub(crate) fn wake(&mut self) {
+    pub(crate) fn wake(&mut self, wakes: &mut Wakes) {
         for socket in self.all.iter_mut().filter(|socket| socket.changed) {
             socket.changed = false;
             let came = std::mem::take(&mut socket.came);
             socket.memory.board.tell();
             if socket.memory.messages.asleep().is_woken(came) {
-                socket.memory.board.wake();
+                wakes.wake(&socket.memory.sleeper);
             }
             let armed = socket.memory.messages.armed();
             if armed != socket.armed {
                 socket.armed = armed;
-                ring_bell(&socket.memory.bell);
+                socket.memory.sleeper.ring();
             }
         }
     }

@@ -178,10 +178,6 @@ impl Tracer {
         node: &Node,
         delivery: Option<&Delivery>,
     ) {
-        if self.link_down {
-            self.link_down = false;
-            self.plain_event(TraceEvent::LinkUp, dequeued);
-        }
         let mut record = self.frame(TraceEvent::Received, frame);
         (record.at_ns, record.noted_ns) = (at.as_nanos(), dequeued.as_nanos());
         record.verdict = logged(verdict);
@@ -358,8 +354,15 @@ impl Tracer {
         self.note(&TraceRecord { event, at_ns, noted_ns: at_ns, src, ..TraceRecord::default() });
     }
 
-    /// The device says that its link is down.
-    /// True when that is news.
+    /// A frame came, so that the link is up, also where there is no log.
+    pub(crate) fn heard(&mut self, at: Instant) {
+        if self.link_down {
+            self.link_down = false;
+            self.plain_event(TraceEvent::LinkUp, at);
+        }
+    }
+
+    /// The device says that its link is down. True when that is news.
     pub(crate) fn link_down(&mut self, at: Instant) -> bool {
         let is_news = !self.link_down;
         if is_news {

@@ -321,8 +321,8 @@ impl Board {
         self.pages.add(counter.place(), amount);
     }
 
-    /// Wakes the client if it sleeps; never blocks. Rings and setters other than the state do not wake by
-    /// themselves, so that a turn with many frames costs one wake.
+    /// Wakes the client if it sleeps, two threads of it at most; never blocks. Rings and setters other than
+    /// the state do not wake by themselves, so that a turn with many frames costs one wake.
     pub fn notify(&self) {
         self.pages.bump(EVENT);
         futex_wake(&self.pages, EVENT);

@@ -108,3 +108,40 @@ fn what_rings_after_the_bell_was_counted_stays_to_be_polled() {
     client.hush(octets);
     assert!(!readable());
 }
+
+/// The kernel says that this thread of ours sleeps.
+fn sleeps(thread: u64) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('S'))
+}
+
+/// A program that slept with 10,000 threads had the node wake them all, for 32 ms of one turn.
+#[test]
+fn a_program_that_sleeps_with_many_threads_has_two_of_them_woken() {
+    const THREADS: usize = 24;
+    let (node, client) = pair();
+    let threads = [const { AtomicU64::new(0) }; THREADS];
+    let (woken, mut most) = (AtomicU64::new(0), 0);
+    let seen = client.board.event();
+    std::thread::scope(|scope| {
+        for thread in &threads {
+            scope.spawn(|| {
+                thread.store(nix::unistd::gettid().as_raw().unsigned_abs().into(), Ordering::SeqCst);
+                client.board.wait(seen, Span::from_millis(60_000));
+                woken.fetch_add(1, Ordering::SeqCst);
+            });
+        }
+        let all_sleep = || threads.iter().map(|thread| thread.load(Ordering::SeqCst)).all(sleeps);
+        while !all_sleep() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        while woken.load(Ordering::SeqCst) < THREADS as u64 {
+            let before = woken.load(Ordering::SeqCst);
+            node.board.notify();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            most = most.max(woken.load(Ordering::SeqCst) - before);
+        }
+    });
+    // Of two that one call wakes, one may count after the next look.
+    assert!((1..=3).contains(&most), "{most} in a turn");
+}

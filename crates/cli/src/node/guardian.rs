@@ -4,6 +4,7 @@ use super::Args;
 use rota_answer::{Exit, Failure, put_error_line};
 use rota_driver::gate::ROTA_MARK;
 use rota_driver::guardian::{Spoken, Ward, watch, will_socket};
+use rota_node::log::LevelFilter;
 use rota_node::{GuardianSpec, warning};
 use rota_units::BitRate;
 use std::ffi::OsString;
@@ -19,6 +20,7 @@ pub fn spec(args: &Args, iface: &str, rate: BitRate) -> Result<GuardianSpec, Fai
     let part_of = std::process::id().to_string();
     let words = ["node", "--role", "guardian", "--part-of", &part_of, "--iface", iface, "--rate", &rate];
     let mut words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    words.extend(["--log".into(), args.log.name().into()]);
     words.extend(args.no_realtime.then(|| OsString::from("--no-realtime")));
     // The path may have another program by the time a guardian is started anew.
     Ok(GuardianSpec { program: "/proc/self/exe".into(), args: words, socket })
@@ -48,6 +50,8 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     };
     // A node has two guardians. Its standard error may have nobody who reads it: neither waits for that.
     let who = format!("guardian {}: the node, process {process}, has died", std::process::id());
-    put_error_line(&warning(&format!("{who}; {told}")));
+    if LevelFilter::from(args.log) >= LevelFilter::WARN {
+        put_error_line(&warning(&format!("{who}; {told}")));
+    }
     Ok(Exit::Done)
 }

@@ -6,6 +6,7 @@ use super::waits::Waits;
 use crate::commands::{DataEnd, Note, Remains, SinkMemory};
 use crate::sockets::Sockets;
 use crate::tally::on_board;
+use crate::waker::Wakes;
 use rota_proto::{ChannelId, Delivery, Node, Payloads};
 use rota_shm::{ChannelCounter, UnitDescriptor, Unread};
 use rota_units::Instant;
@@ -34,6 +35,7 @@ pub(super) struct Rings {
     pub(super) sources: Vec<Source>,
     pub(super) sinks: Vec<Sink>,
     pub(super) sockets: Sockets,
+    pub(super) wakes: Wakes,
     /// Until then every unit handed over has been seen.
     pub(super) looked: Instant,
     /// When the reports of other stations were last looked at.
@@ -60,6 +62,7 @@ impl Rings {
             sources: Vec::with_capacity(256),
             sinks: Vec::with_capacity(256),
             sockets: Sockets::new(),
+            wakes: Wakes::default(),
             looked: Instant::ZERO,
             reported: Instant::ZERO,
         }
@@ -104,14 +107,14 @@ impl Rings {
 
     /// Receivers are woken once a turn, however many frames came.
     pub(super) fn wake_receivers(&mut self, node: &mut Node) {
-        self.sockets.wake();
+        self.sockets.wake(&mut self.wakes);
         for sink in self.sinks.iter_mut().filter(|sink| sink.pushed) {
             sink.pushed = false;
             sink.memory.board.count(ChannelCounter::Wakes, 1);
             if let Some(tally) = node.received(sink.channel) {
                 sink.memory.board.set_tally(&on_board(tally));
             }
-            sink.memory.board.notify();
+            self.wakes.notify(&sink.memory.sleeper);
         }
     }
 

@@ -12,6 +12,7 @@ use super::*;
 use crate::commands::{Command, Note, Opening, Remains, SocketMemory, SourceMemory, Wiring};
 use crate::counters;
 use crate::gate::NoGate;
+use crate::waker::Waker;
 use rota_driver::device::{Backlog, Evidence, Received as FromDevice, Transmit};
 use rota_driver::poller::Trigger;
 use rota_proto::{ChannelEvent, ChannelId, HeardChannel, Listener, Settings, UnitFate};
@@ -119,7 +120,7 @@ fn program(data: &mut Data<Sink, NoGate>, socket: u8, token: u64, messages: u16)
     let program = open_socket(files).expect("the client's side");
     memory.mapped().expect("sealed");
     assert!(data.waits.all.add(memory.doorbell.as_fd(), token, Trigger::Edge).is_ok());
-    data.rings.sockets.attach(socket, token, SocketMemory::new(memory, token, None));
+    data.rings.sockets.attach(socket, token, SocketMemory::new(memory, &data.control.waker(), token, None));
     data.node.llc_open(socket);
     program
 }
@@ -144,7 +145,8 @@ fn source_of(shape: SourceShape, sealed: bool) -> (ClientSource, SourceMemory, s
         memory.mapped().expect("sealed");
     }
     let NodeSource { ring, board, doorbell, .. } = memory;
-    (program, SourceMemory { ring, board, doorbell, _charge: None }, file)
+    let sleeper = Waker::new().expect("an eventfd").sleeper(board.clone(), None);
+    (program, SourceMemory { ring, board, sleeper, doorbell, _charge: None }, file)
 }
 
 #[test]
@@ -215,7 +217,7 @@ fn the_memory_of_a_socket_that_cannot_be_watched_goes_to_the_control_thread() {
     let charge = ledger.charge(0, 4_096).expect("room");
     // The kernel watches nothing twice.
     data.waits.all.add(memory.doorbell.as_fd(), SOCKET, Trigger::Edge).expect("once");
-    data.attach_socket(7, 2, SocketMemory::new(memory, 7, Some(charge)));
+    data.attach_socket(7, 2, SocketMemory::new(memory, &data.control.waker(), 7, Some(charge)));
     let notes: Vec<Note> = std::iter::from_fn(|| control.heard()).collect();
     let last = &notes[notes.len() - 2..];
     assert!(matches!(last[0], Note::HostileSocket { attached: 7, .. }));

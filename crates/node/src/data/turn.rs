@@ -152,6 +152,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let own_frames_max = self.wire.own_frames + FRAMES_OUT_A_TURN as u64;
         self.work.limits = TurnLimits { own_frames_max, until: at + TURN_WORK };
         self.work.ease.begin_turn(self.frames_left());
+        self.rings.wakes.begin_turn(at);
     }
 
     /// Notes what the turn took. Returns its end.

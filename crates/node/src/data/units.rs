@@ -281,7 +281,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             None => source.memory.board.count(ChannelCounter::SlotsEmpty, 1),
         }
         source.memory.board.set_slot(SlotMark { number: source.slots, at });
-        source.memory.board.notify();
+        self.rings.wakes.notify(&source.memory.sleeper);
         self.offer(now(), index);
     }
 }

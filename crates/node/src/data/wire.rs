@@ -1,6 +1,7 @@
 //! The device: frames that come, and frames of this station that leave.
 
 use super::behind::Behind;
+use super::rings::Rings;
 use super::{Data, Stopped, host, measures::DataCounts};
 use crate::garbage::Garbage;
 use crate::gate::Egress;
@@ -156,7 +157,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             if nth == 0 {
                 // Of many that come together the others are told at the end of the turn.
                 self.drain()?;
-                self.rings.sockets.wake();
+                let Rings { sockets, wakes, .. } = &mut self.rings;
+                sockets.wake(wakes);
             }
         }
         self.drain().map(|_| ())
@@ -164,13 +166,14 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// A frame: for the machines, for the log, and for the program that it is for. Returns the verdict on it,
     /// and when it was handled.
-    fn arrived(
+    pub(super) fn arrived(
         &mut self,
         at: Option<Instant>,
         dequeued: Instant,
         octets: &[u8],
     ) -> (FrameVerdict, Option<Instant>) {
         let tracer = &mut self.told.tracer;
+        tracer.heard(dequeued);
         let input = Input::Frame { port: PortId(0), at, data: octets };
         let Disposition { verdict, received } = self.node.handle(dequeued, input);
         let handled = self.measures.sample();

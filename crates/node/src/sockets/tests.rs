@@ -41,7 +41,8 @@ impl Station {
         let program = open_socket(files).expect("the client's side");
         memory.mapped().expect("sealed");
         let mut sockets = Sockets::new();
-        sockets.attach(2, 99, SocketMemory::new(memory, 1, None));
+        let waker = crate::waker::Waker::new().expect("an eventfd");
+        sockets.attach(2, 99, SocketMemory::new(memory, &waker, 1, None));
         let mut station = Self { node, at, sockets, program, sent: 0 };
         while station.at < Instant::from_nanos(5_000_000_000) {
             station.node.handle_deadline(station.at);

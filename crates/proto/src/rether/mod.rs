@@ -417,7 +417,7 @@ impl Rether {
             return Instant::ZERO;
         }
         let mode = match &self.mode {
-            // Until the card is empty nothing of ours may follow, so no timer is due.
+            // With frames still in the card a station that joins a ring starts over then.
             Mode::Joining(joining) => joining.again,
             Mode::Plain => self.tells.next_hello,
             Mode::Initiating(state) => state.again,

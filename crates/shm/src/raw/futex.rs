@@ -49,11 +49,16 @@ pub(crate) fn futex_wait(pages: &ReadPages, at: usize, seen: u32, timeout: Span)
     if answer == -1 && errno == nix::errno::Errno::ETIMEDOUT { Waited::TimedOut } else { Waited::Look }
 }
 
-/// Wakes everybody who sleeps on the word at `at`. Never blocks, whatever the sleepers do.
+/// The threads that one call wakes. A program sleeps with one thread, or with two: one that waits for a unit,
+/// and one that rings the bell of a reserved socket. Further ones wake when their slice is over.
+const WAITERS_MAX: i32 = 2;
+
+/// Wakes who sleeps on the word at `at`. Never blocks, whatever the sleepers do: a program may sleep with
+/// thousands of threads, and each one woken costs the caller time.
 pub(crate) fn futex_wake(pages: &WritePages, at: usize) {
     let word = pages.read().futex_word(at).as_ptr();
     // SAFETY: the word outlives the call; waking does not touch memory.
     unsafe {
-        libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, i32::MAX);
+        libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, WAITERS_MAX);
     }
 }

@@ -115,10 +115,14 @@ impl Lan {
     /// The receiver's control thread has made its memory.
     fn attach(&mut self, channel: ChannelId) {
         let (ring, board) = NodeSink::create(SHAPE).expect("memory").into_parts();
-        let memory = SinkMemory { ring, board, _charge: None };
+        let memory = SinkMemory { ring, sleeper: sleeper(&board), board, _charge: None };
         self.receiver.control.say(Command::AttachSink { channel, memory });
         self.receiver.turn();
     }
+}
+
+fn sleeper(board: &rota_shm::Board) -> std::sync::Arc<crate::waker::Sleeper> {
+    Waker::new().expect("an eventfd").sleeper(board.clone(), None)
 }
 
 fn closed(event: &ChannelEvent) -> Option<ChannelId> {
@@ -207,7 +211,7 @@ fn a_receiver_is_woken_once_for_what_came() {
     let files = memory.descriptors().iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
     let program = rota_shm::open_sink(files).expect("the client's side");
     let (ring, board) = memory.into_parts();
-    let memory = SinkMemory { ring, board, _charge: None };
+    let memory = SinkMemory { ring, sleeper: sleeper(&board), board, _charge: None };
     lan.receiver.control.say(Command::AttachSink { channel: here, memory });
     lan.receiver.turn();
     let Data { rings, node, .. } = &mut lan.receiver.data;

@@ -14,6 +14,19 @@ fn a_node_that_is_told_to_stop_still_says_that_its_mtu_has_changed() {
     assert!(matches!(data.turns(), Err(Stopped::Mtu { was: 1_500, is: 9_000 })));
 }
 
+/// Without a log only the first one counted.
+#[test]
+fn a_link_that_goes_down_again_is_news_with_and_without_a_log() {
+    for events in [0, 16] {
+        let log = (events > 0).then(|| TraceFile::create(events, 0, 0x88b5).expect("memory"));
+        let (mut data, _control) = alone_with(log);
+        let down = |data: &mut Data<Sink, NoGate>| data.told.tracer.link_down(now());
+        assert_eq!([(); 2].map(|()| down(&mut data)), [true, false], "{events}");
+        data.arrived(None, now(), &[0; 60]);
+        assert_eq!([(); 2].map(|()| down(&mut data)), [true, false], "{events}");
+    }
+}
+
 #[test]
 fn a_turn_ends_after_so_many_frames_and_after_so_much_time() {
     let (mut data, _control) = alone();
