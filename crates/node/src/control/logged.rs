@@ -75,13 +75,13 @@ impl Control<'_> {
                 if !is_well && (has_units || broken.is_some()) {
                     self.ended.remember(now(), *channel, called, how);
                 }
-                self.ended.told(*channel);
+                self.ended.forget_name(*channel);
             }
-            ChannelEvent::Afterwards { channel, stated, tally } => {
+            ChannelEvent::Afterwards { channel, stated, tally, sending } => {
                 let counts = counted(Some(*stated), &crate::tally::on_board(*tally));
-                let how = format!("{counts}: its receiver's node was silent, and has counted the end now");
+                let how = format!("{counts}: {}", afterwards(*sending));
                 say(Level::Info, "closed", &format!("afterwards: {}{how}", self.ended.called(*channel)));
-                self.ended.tell(*channel, how);
+                self.ended.update(*channel, how);
             }
             // The journal tells which setting it is.
             ChannelEvent::Refusal { why: rota_wire::Verdict::Settings, .. } => {}
@@ -143,6 +143,15 @@ pub(super) fn counted(stated: Option<Stated>, counts: &ChannelTally) -> String {
     let broken =
         crate::tally::sentence(counts).map_or(String::new(), |broken| format!(" ({broken}{unsent})"));
     format!("{units}{broken}{}", unknown(stated, counts))
+}
+
+/// Why the counts of an ended channel are known only now.
+fn afterwards(sending: bool) -> &'static str {
+    if sending {
+        "its receiver's node was silent, and has counted the end now"
+    } else {
+        "its sender's node was silent, and has stated its units now"
+    }
 }
 
 /// Units of which at least a part was read.
