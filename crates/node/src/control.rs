@@ -580,6 +580,7 @@ impl Control<'_> {
         if let Some(board) = &owned.board {
             board.set_state(ChannelState::Closed(rota_shm::CloseCause::Hostile), None);
         }
+        self.ended.throw_out(channel, format!("the node ended it: {why}"));
         let text = format!("channel {} was ended: {why}", owned.shared);
         say(Level::Warn, "hostile", &format!("{text}; {}", self.sessions[at].program()));
         self.sessions[at].error(text, true);

@@ -34,6 +34,8 @@ pub(super) struct EndedChannels {
     names: VecDeque<(ChannelId, String)>,
     /// The boards of received channels whose silent sender has stated no units. Their programs may look.
     boards: VecDeque<(ChannelId, Board)>,
+    /// Channels of programs that were thrown out, whose end is not told yet: why.
+    thrown_out: VecDeque<(ChannelId, String)>,
 }
 
 impl EndedChannels {
@@ -63,6 +65,20 @@ impl EndedChannels {
     /// Forgets the name: the end of the channel is told.
     pub(super) fn forget_name(&mut self, channel: ChannelId) {
         self.names.retain(|(named, _)| *named != channel);
+    }
+
+    /// The program of a channel was thrown out, which the log has told.
+    pub(super) fn throw_out(&mut self, channel: ChannelId, why: String) {
+        if self.thrown_out.len() == NAMES_MAX {
+            self.thrown_out.pop_front();
+        }
+        self.thrown_out.push_back((channel, why));
+    }
+
+    /// Why the program of a channel that has ended now was thrown out, if it was.
+    pub(super) fn take_thrown_out(&mut self, channel: ChannelId) -> Option<String> {
+        let at = self.thrown_out.iter().position(|(thrown_out, _)| *thrown_out == channel)?;
+        self.thrown_out.remove(at).map(|(_, why)| why)
     }
 
     /// Keeps the board of a received channel that has ended without its sender's statement.
@@ -151,5 +167,15 @@ mod tests {
         assert_eq!((ended.called(ChannelId(7)), ended.names.len()), ("channel 7".into(), NAMES_MAX));
         ended.forget_name(ChannelId(599));
         assert_eq!((ended.called(ChannelId(599)), ended.names.len()), ("channel 599".into(), NAMES_MAX - 1));
+    }
+
+    /// The end was told a second time, as that of a program that had ended without closing its channel.
+    #[test]
+    fn the_end_of_a_program_that_was_thrown_out_has_its_own_cause_once() {
+        let mut ended = EndedChannels::default();
+        ended.throw_out(ChannelId(7), "it wrote an impossible index".into());
+        assert_eq!(ended.take_thrown_out(ChannelId(8)), None);
+        assert_eq!(ended.take_thrown_out(ChannelId(7)).as_deref(), Some("it wrote an impossible index"));
+        assert_eq!(ended.take_thrown_out(ChannelId(7)), None);
     }
 }

@@ -67,10 +67,14 @@ impl Control<'_> {
                 let broken = crate::tally::sentence(&counts);
                 let is_well = why.is_clean() && broken.is_none();
                 let level = if is_well { Level::Info } else { Level::Warn };
-                let words = crate::session::why_closed(*cause);
+                // Its program lives: the machine knows only that it sends no more.
+                let thrown_out = self.ended.take_thrown_out(*channel);
+                let words = thrown_out.as_deref().unwrap_or_else(|| crate::session::why_closed(*cause));
                 let (called, how) =
                     (self.called(*channel), format!("{}: {words}", counted(*stated, &counts)));
-                say(level, "closed", &format!("closed: {called}{how}"));
+                if thrown_out.is_none() {
+                    say(level, "closed", &format!("closed: {called}{how}"));
+                }
                 let has_units = stated.is_some_and(|stated| stated.units > 0) || came(&counts) > 0;
                 if !is_well && (has_units || broken.is_some()) {
                     self.ended.remember(now(), *channel, called, how);
