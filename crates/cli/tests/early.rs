@@ -112,7 +112,7 @@ fn both_ends_of_a_channel_count_the_same_units_when_the_receivers_node_stood_sti
     }
 }
 
-/// The receiver's node had ended the channel milliseconds before its sender stated the end, and confirmed none
+/// The receiver's node had ended the channel milliseconds before its sender stated the end. It confirmed none
 /// of the units since its last report: the two programs stated different numbers.
 #[test]
 fn both_ends_of_a_channel_count_the_same_units_when_the_senders_node_stood_still() {

@@ -178,8 +178,8 @@ impl MismatchRow {
         StationRow::name_of(&self.name)
     }
 
-    /// Both values for programs, `ours` first: addresses as addresses, all others as numbers. None where there
-    /// are none to compare: this station cannot know another one's key, and states nothing of its own.
+    /// Both values for programs, `ours` first: addresses as addresses, all others as numbers. None where
+    /// there are none to compare: nobody can know another station's key, and none states its own.
     pub fn values(&self) -> Option<[String; 2]> {
         Some(match self.kind() {
             Some(Mismatch::Key | Mismatch::OwnAddress) => return None,

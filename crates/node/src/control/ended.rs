@@ -75,7 +75,8 @@ impl EndedChannels {
         self.thrown_out.push_back((channel, why));
     }
 
-    /// Why the program of a channel that has ended now was thrown out, if it was.
+    /// Why the program of a channel that has ended now was thrown out, if it was. Such a program may live:
+    /// the machine knows only that it sends no more.
     pub(super) fn take_thrown_out(&mut self, channel: ChannelId) -> Option<String> {
         let at = self.thrown_out.iter().position(|(thrown_out, _)| *thrown_out == channel)?;
         self.thrown_out.remove(at).map(|(_, why)| why)

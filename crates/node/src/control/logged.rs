@@ -62,17 +62,15 @@ impl Control<'_> {
                 say(Level::Warn, "refused", &format!("refused: {}: {refusal}", self.called(*channel)));
             }
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
-                let why = crate::session::board_cause(*cause);
                 let counts = self.counts(*channel).unwrap_or(crate::tally::on_board(*tally));
                 let broken = crate::tally::sentence(&counts);
-                let is_well = why.is_clean() && broken.is_none();
-                let level = if is_well { Level::Info } else { Level::Warn };
-                // Its program lives: the machine knows only that it sends no more.
+                let is_well = crate::session::board_cause(*cause).is_clean() && broken.is_none();
                 let thrown_out = self.ended.take_thrown_out(*channel);
                 let words = thrown_out.as_deref().unwrap_or_else(|| crate::session::why_closed(*cause));
-                let (called, how) =
-                    (self.called(*channel), format!("{}: {words}", counted(*stated, &counts)));
+                let called = self.called(*channel);
+                let how = format!("{}: {words}", counted(*stated, &counts));
                 if thrown_out.is_none() {
+                    let level = if is_well { Level::Info } else { Level::Warn };
                     say(level, "closed", &format!("closed: {called}{how}"));
                 }
                 let has_units = stated.is_some_and(|stated| stated.units > 0) || came(&counts) > 0;
