@@ -111,3 +111,26 @@ fn both_ends_of_a_channel_count_the_same_units_when_the_receivers_node_stood_sti
         assert!(notes.contains(&format!(" s ago, {all} units")) && notes.contains(&lost), "n{k}: {notes}");
     }
 }
+
+/// The receiver's node had ended the channel milliseconds before its sender stated the end. It confirmed none
+/// of the units since its last report: the two programs stated different numbers.
+#[test]
+fn both_ends_of_a_channel_count_the_same_units_when_the_senders_node_stood_still() {
+    let Some(lab) = Lab::up("early-sender", 3) else { return };
+    for policy in ["keep", "drop"] {
+        let (sender, receiver) = stream(&lab, &["--overdue", policy]);
+        stand_still(pid(&lab.status(1)), Duration::from_millis(1_200));
+        let (at_sender, at_receiver) = (sender.finish(), receiver.finish());
+        let (sent, received) = (sent(&at_sender), at_receiver.json());
+        let what = format!("{policy}: {sent}{received}");
+        assert_eq!(received["stated"], count(&sent, "sent") + count(&sent, "left_out"), "{what}");
+        assert!(count(&sent, "unknown") == 0 && sent["ended"].is_string(), "{what}");
+        for field in ["units", "lost", "incomplete", "unsent", "late"] {
+            assert_eq!(sent[field], received[field], "{field}: {what}");
+        }
+        assert_eq!(at_sender.code(), at_receiver.code(), "{what}");
+        assert!(!at_receiver.err.contains("is not known"), "{}", at_receiver.err);
+        lab.wait_for_members();
+        lab.all().for_each(|k| lab.wait_for_mode(k, "plain"));
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use rota_shm::control::{ContractInfo, Reply, Request, SocketError};
 use rota_shm::{
     BoardView, ChannelCounter, ChannelState, ChannelTally, ClientSink, CloseCause, MemoryError, NextUnit,
-    RxCounts, open_sink,
+    RxCounts, max_slice, open_sink,
 };
 use rota_units::{Instant, Span};
 
@@ -268,6 +268,20 @@ impl RecvChannel {
     /// Units of the channel as the sender states them at its end, also where that end was no clean one.
     pub fn units_stated(&self) -> Option<u64> {
         self.sink.board.final_units()
+    }
+
+    /// The same of a channel that has ended. A sender whose station fell silent, and is back, states its
+    /// units after the end: waits for that, at most for `patience`.
+    pub fn units_stated_within(&self, patience: Span) -> Option<u64> {
+        let (board, give_up) = (&self.sink.board, now() + patience);
+        loop {
+            let seen = board.event();
+            let (stated, left) = (board.final_units(), give_up.since(now()));
+            if stated.is_some() || left == Span::ZERO || self.session.is_gone() {
+                return stated;
+            }
+            board.wait(seen, left.min(max_slice()));
+        }
     }
 
     /// Of these: units that waited at the sender when the channel ended early, and never left it. They are

@@ -254,7 +254,7 @@ impl Control<'_> {
         let _ = poller.remove(session.connection.as_fd());
         // Of a request that was never granted no end is told.
         let told = session.channels.iter().filter(|owned| !owned.sending || owned.closing || owned.told);
-        told.for_each(|owned| self.ended.leave(owned.channel, owned.called()));
+        told.for_each(|owned| self.ended.keep_name(owned.channel, owned.called()));
         session.bury(self.data);
     }
 
@@ -395,6 +395,9 @@ impl Control<'_> {
             }
             ChannelEvent::Closed { channel, cause, stated, listener, .. } => {
                 self.on_closed(channel, cause, stated, listener);
+            }
+            ChannelEvent::Afterwards { channel, stated, sending: false, .. } => {
+                self.ended.state(channel, stated);
             }
             ChannelEvent::Told { .. }
             | ChannelEvent::Afterwards { .. }
@@ -568,6 +571,9 @@ impl Control<'_> {
         if let Some(board) = &owned.board {
             board.set_unsent(stated.map_or(0, |stated| stated.unsent));
             board.set_state(ChannelState::Closed(board_cause(cause)), final_unit);
+            if !owned.sending && stated.is_none() {
+                self.ended.keep_board(channel, board.clone());
+            }
         }
         let reply = if owned.sending && !owned.told {
             not_opened(cause, &owned.peer.name, owned.service)
@@ -581,10 +587,11 @@ impl Control<'_> {
     fn on_hostile(&mut self, channel: ChannelId, why: &str) {
         let Some((at, place)) = self.owner(channel) else { return };
         let owned = self.sessions[at].channels.swap_remove(place);
-        self.ended.leave(channel, owned.called());
+        self.ended.keep_name(channel, owned.called());
         if let Some(board) = &owned.board {
             board.set_state(ChannelState::Closed(rota_shm::CloseCause::Hostile), None);
         }
+        self.ended.throw_out(channel, format!("the node ended it: {why}"));
         let text = format!("channel {} was ended: {why}", owned.shared);
         say(Level::Warn, "hostile", &format!("{text}; {}", self.sessions[at].program()));
         self.sessions[at].to(UNASKED).error(text, true);

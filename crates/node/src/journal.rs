@@ -143,16 +143,16 @@ impl Journal {
         let now = self.rows.segment.written_ns;
         info.notes.extend(rows.iter().map(|row| row.sentence_at(now)));
         let told = rows.iter().map(|row| {
-            let [ours, theirs] = row.values();
             let mut told = serde_json::json!({
                 "kind": row.kind().map_or("unknown", Mismatch::word),
                 "mac": row.mac(),
                 "name": row.name(),
-                "ours": ours,
-                "theirs": theirs,
                 "heard_ns": row.heard_ns,
                 "sentence": row.sentence(),
             });
+            if let Some([ours, theirs]) = row.values() {
+                (told["ours"], told["theirs"]) = (ours.into(), theirs.into());
+            }
             if let Some(left) = row.left(now) {
                 told["left_ns"] = left.as_nanos().into();
             }

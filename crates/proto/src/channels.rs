@@ -30,6 +30,7 @@ mod stated;
 #[cfg(test)]
 mod tests;
 mod unread;
+mod unstated;
 
 use crate::cause::CloseCause;
 use crate::io::{ChannelId, Destination, UnitDescriptor};
@@ -65,6 +66,8 @@ pub(crate) struct Channels {
     ended: VecDeque<(MacAddr, Signal)>,
     /// The ends of the newest channels sent here that no receiver has acknowledged.
     unheard: VecDeque<Outgoing>,
+    /// The newest channels received here that have ended without a statement of their silent sender.
+    unstated: VecDeque<Incoming>,
 }
 
 /// A sender asks for its channel's end within seconds.
@@ -94,6 +97,7 @@ impl Channels {
             events: VecDeque::with_capacity(1024),
             ended: VecDeque::with_capacity(ENDED_MAX),
             unheard: VecDeque::with_capacity(ENDED_MAX),
+            unstated: VecDeque::with_capacity(ENDED_MAX),
         }
     }
 
@@ -331,7 +335,7 @@ impl Channels {
             let (verb, limit) = match channel.state {
                 Sending::Connecting => (Verb::Connect, SIGNAL_TRIES),
                 Sending::Open { acknowledged: false } => (Verb::Opened, SIGNAL_TRIES),
-                Sending::Closing => (Verb::Close, CLOSE_TRIES),
+                Sending::Closing => (Verb::Close, channel.ending.close_tries()),
                 Sending::Over => {
                     // It may have fallen silent because somebody uses its address.
                     link.contest(now, channel.peer, Sign::Repeated);
@@ -478,7 +482,10 @@ impl Channels {
                 self.on_member_gone(now, mac, cause, link);
                 self.events.push_back(ChannelEvent::MembersChanged);
             }
-            LinkEvent::MemberUp { .. } => self.events.push_back(ChannelEvent::MembersChanged),
+            LinkEvent::MemberUp { station } => {
+                self.ask_unstated(now, station, link);
+                self.events.push_back(ChannelEvent::MembersChanged);
+            }
             LinkEvent::Renumbered => {
                 self.end_unnumbered(link);
                 self.events.push_back(ChannelEvent::MembersChanged);

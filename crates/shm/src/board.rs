@@ -284,6 +284,15 @@ impl Board {
         self.pages.store(UNSENT, units);
     }
 
+    /// The sender of a channel that has ended without its statement has stated these units afterwards.
+    pub fn state_afterwards(&self, units: u64, unsent: u64) {
+        if matches!(self.view().state(), ChannelState::Closed(_)) && self.view().0.load(FINAL_UNITS) == 0 {
+            self.pages.store(UNSENT, unsent);
+            self.pages.store_release(FINAL_UNITS, units.saturating_add(1));
+            self.notify();
+        }
+    }
+
     /// Says that `units` units have left completely. Call [`Board::notify`] after the last change of a turn.
     pub fn set_units_sent(&self, units: u64) {
         self.pages.store_release(UNITS_SENT, units);
@@ -377,7 +386,7 @@ impl BoardView {
     /// How many units the sender had sent in all, once the channel is closed and the node knows.
     pub fn final_units(&self) -> Option<u64> {
         match self.state() {
-            ChannelState::Closed(_) => self.pages.load(FINAL_UNITS).checked_sub(1),
+            ChannelState::Closed(_) => self.pages.load_acquire(FINAL_UNITS).checked_sub(1),
             _ => None,
         }
     }

@@ -178,13 +178,15 @@ impl MismatchRow {
         StationRow::name_of(&self.name)
     }
 
-    /// Both values for programs, `ours` first: addresses as addresses, all others as numbers.
-    pub fn values(&self) -> [String; 2] {
-        match self.kind() {
+    /// Both values for programs, `ours` first: addresses as addresses, all others as numbers. None where
+    /// there are none to compare: nobody can know another station's key, and none states its own.
+    pub fn values(&self) -> Option<[String; 2]> {
+        Some(match self.kind() {
+            Some(Mismatch::Key | Mismatch::OwnAddress) => return None,
             Some(Mismatch::Name) => [mac(self.ours), self.mac()],
             Some(Mismatch::LlcAddress) => [mac(self.ours), self.theirs.to_string()],
             _ => [self.ours, self.theirs].map(|value| value.to_string()),
-        }
+        })
     }
 
     /// One sentence with the station, the mismatch and both values.
@@ -356,10 +358,13 @@ mod tests {
         assert_eq!(found.iter().map(|row| (row.theirs, row.heard_ns)).collect::<Vec<_>>(), [(7, 5)]);
         assert_eq!(found[0].name(), "n2");
         // The address of the other station was a decimal number.
-        assert_eq!(found[0].values(), ["00:00:00:00:00:01", "7"]);
+        assert_eq!(found[0].values().unwrap(), ["00:00:00:00:00:01", "7"]);
         let name = MismatchRow { kind: Mismatch::Name as u64, ..found[0] };
-        assert_eq!(name.values(), ["00:00:00:00:00:01", "00:00:00:00:00:02"]);
+        assert_eq!(name.values().unwrap(), ["00:00:00:00:00:01", "00:00:00:00:00:02"]);
         let mtu = MismatchRow { kind: Mismatch::Mtu as u64, ours: 1_500, theirs: 9_000, ..found[0] };
-        assert_eq!(mtu.values(), ["1500", "9000"]);
+        assert_eq!(mtu.values().unwrap(), ["1500", "9000"]);
+        // It stated 0 and 0.
+        let key = MismatchRow { kind: Mismatch::Key as u64, ..mtu };
+        assert_eq!(key.values(), None);
     }
 }

@@ -1,7 +1,8 @@
 //! The newest channels of this station that ended early or broke their promise: their counts stay in the
 //! status for a while, when no list has the channel any more.
 
-use rota_proto::ChannelId;
+use rota_proto::{ChannelId, Stated};
+use rota_shm::Board;
 use rota_units::{Instant, Span};
 use std::collections::VecDeque;
 
@@ -11,7 +12,9 @@ const KEPT_MAX: usize = 8;
 const SHOWN: Span = Span::from_millis(600_000);
 
 /// Channels without a program whose end is not told yet: more than a node has.
-const LEFT_MAX: usize = 512;
+const NAMES_MAX: usize = 512;
+/// Boards that wait for the statement of a silent sender; the machine remembers no more such ends.
+const BOARDS_MAX: usize = 32;
 
 /// One of them.
 struct Ended {
@@ -28,7 +31,11 @@ struct Ended {
 pub(super) struct EndedChannels {
     kept: VecDeque<Ended>,
     /// The names of channels whose program has gone, until their end is told.
-    left: VecDeque<(ChannelId, String)>,
+    names: VecDeque<(ChannelId, String)>,
+    /// The boards of received channels whose silent sender has stated no units. Their programs may look.
+    boards: VecDeque<(ChannelId, Board)>,
+    /// Channels of programs that were thrown out, whose end is not told yet: why.
+    thrown_out: VecDeque<(ChannelId, String)>,
 }
 
 impl EndedChannels {
@@ -40,31 +47,63 @@ impl EndedChannels {
         self.kept.push_back(Ended { channel, called, how, at });
     }
 
-    /// Its receiver's node has told its counts afterwards.
-    pub(super) fn tell(&mut self, channel: ChannelId, how: String) {
+    /// Both nodes know its counts afterwards.
+    pub(super) fn update(&mut self, channel: ChannelId, how: String) {
         if let Some(ended) = self.kept.iter_mut().find(|ended| ended.channel == channel) {
             ended.how = how;
         }
     }
 
-    /// The program of a channel has gone, and the machine tells its end later.
-    pub(super) fn leave(&mut self, channel: ChannelId, called: String) {
-        if self.left.len() == LEFT_MAX {
-            self.left.pop_front();
+    /// Keeps the name of a channel whose program has gone: the machine tells its end later.
+    pub(super) fn keep_name(&mut self, channel: ChannelId, called: String) {
+        if self.names.len() == NAMES_MAX {
+            self.names.pop_front();
         }
-        self.left.push_back((channel, called));
+        self.names.push_back((channel, called));
     }
 
-    /// The end of a channel is told.
-    pub(super) fn told(&mut self, channel: ChannelId) {
-        self.left.retain(|(left, _)| *left != channel);
+    /// Forgets the name: the end of the channel is told.
+    pub(super) fn forget_name(&mut self, channel: ChannelId) {
+        self.names.retain(|(named, _)| *named != channel);
+    }
+
+    /// The program of a channel was thrown out, which the log has told.
+    pub(super) fn throw_out(&mut self, channel: ChannelId, why: String) {
+        if self.thrown_out.len() == NAMES_MAX {
+            self.thrown_out.pop_front();
+        }
+        self.thrown_out.push_back((channel, why));
+    }
+
+    /// Why the program of a channel that has ended now was thrown out, if it was. Such a program may live:
+    /// the machine knows only that it sends no more.
+    pub(super) fn take_thrown_out(&mut self, channel: ChannelId) -> Option<String> {
+        let at = self.thrown_out.iter().position(|(thrown_out, _)| *thrown_out == channel)?;
+        self.thrown_out.remove(at).map(|(_, why)| why)
+    }
+
+    /// Keeps the board of a received channel that has ended without its sender's statement.
+    pub(super) fn keep_board(&mut self, channel: ChannelId, board: Board) {
+        if self.boards.len() == BOARDS_MAX {
+            self.boards.pop_front();
+        }
+        self.boards.push_back((channel, board));
+    }
+
+    /// The sender of a channel has stated its units afterwards: its program can read them.
+    pub(super) fn state(&mut self, channel: ChannelId, stated: Stated) {
+        if let Some(at) = self.boards.iter().position(|(kept, _)| *kept == channel)
+            && let Some((_, board)) = self.boards.remove(at)
+        {
+            board.state_afterwards(stated.units, stated.unsent);
+        }
     }
 
     /// The name by which the log has called it, or would have if its program had stayed.
     pub(super) fn called(&self, channel: ChannelId) -> String {
         let ended = self.kept.iter().map(|ended| (ended.channel, &ended.called));
-        let left = self.left.iter().map(|(left, called)| (*left, called));
-        let known = ended.chain(left).find(|(known, _)| *known == channel);
+        let names = self.names.iter().map(|(named, called)| (*named, called));
+        let known = ended.chain(names).find(|(known, _)| *known == channel);
         known.map_or_else(|| format!("channel {}", channel.0), |(_, called)| called.clone())
     }
 
@@ -72,7 +111,7 @@ impl EndedChannels {
     pub(super) fn called_at_sender(&self, number: u64) -> Option<&str> {
         let begin = format!("channel {number} ");
         let kept = self.kept.iter().map(|ended| &ended.called);
-        let mut all = kept.chain(self.left.iter().map(|(_, called)| called));
+        let mut all = kept.chain(self.names.iter().map(|(_, called)| called));
         all.find(|called| called.starts_with(&begin)).map(String::as_str)
     }
 
@@ -104,7 +143,7 @@ mod tests {
             notes(&ended, at(10))[0],
             "channel 1 to n2, service 3 ended 9 s ago, 1 units: it fell silent"
         );
-        ended.tell(ChannelId(8), ", 8 units: counted now".into());
+        ended.update(ChannelId(8), ", 8 units: counted now".into());
         assert_eq!(
             notes(&ended, at(607)),
             ["channel 8 to n2, service 3 ended 599 s ago, 8 units: counted now"]
@@ -123,11 +162,21 @@ mod tests {
     fn a_channel_without_its_program_keeps_its_name_until_its_end_is_told() {
         let mut ended = EndedChannels::default();
         for k in 0..600 {
-            ended.leave(ChannelId(k), format!("channel {} from n1, service 3", k + 1_000));
+            ended.keep_name(ChannelId(k), format!("channel {} from n1, service 3", k + 1_000));
         }
         assert_eq!(ended.called(ChannelId(599)), "channel 1599 from n1, service 3");
-        assert_eq!((ended.called(ChannelId(7)), ended.left.len()), ("channel 7".into(), LEFT_MAX));
-        ended.told(ChannelId(599));
-        assert_eq!((ended.called(ChannelId(599)), ended.left.len()), ("channel 599".into(), LEFT_MAX - 1));
+        assert_eq!((ended.called(ChannelId(7)), ended.names.len()), ("channel 7".into(), NAMES_MAX));
+        ended.forget_name(ChannelId(599));
+        assert_eq!((ended.called(ChannelId(599)), ended.names.len()), ("channel 599".into(), NAMES_MAX - 1));
+    }
+
+    /// The end was told a second time, as that of a program that had ended without closing its channel.
+    #[test]
+    fn the_end_of_a_program_that_was_thrown_out_has_its_own_cause_once() {
+        let mut ended = EndedChannels::default();
+        ended.throw_out(ChannelId(7), "it wrote an impossible index".into());
+        assert_eq!(ended.take_thrown_out(ChannelId(8)), None);
+        assert_eq!(ended.take_thrown_out(ChannelId(7)).as_deref(), Some("it wrote an impossible index"));
+        assert_eq!(ended.take_thrown_out(ChannelId(7)), None);
     }
 }

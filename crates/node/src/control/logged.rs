@@ -62,26 +62,28 @@ impl Control<'_> {
                 say(Level::Warn, "refused", &format!("refused: {}: {refusal}", self.called(*channel)));
             }
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
-                let why = crate::session::board_cause(*cause);
                 let counts = self.counts(*channel).unwrap_or(crate::tally::on_board(*tally));
                 let broken = crate::tally::sentence(&counts);
-                let is_well = why.is_clean() && broken.is_none();
-                let level = if is_well { Level::Info } else { Level::Warn };
-                let words = crate::session::why_closed(*cause);
-                let (called, how) =
-                    (self.called(*channel), format!("{}: {words}", counted(*stated, &counts)));
-                say(level, "closed", &format!("closed: {called}{how}"));
+                let is_well = crate::session::board_cause(*cause).is_clean() && broken.is_none();
+                let thrown_out = self.ended.take_thrown_out(*channel);
+                let words = thrown_out.as_deref().unwrap_or_else(|| crate::session::why_closed(*cause));
+                let called = self.called(*channel);
+                let how = format!("{}: {words}", counted(*stated, &counts));
+                if thrown_out.is_none() {
+                    let level = if is_well { Level::Info } else { Level::Warn };
+                    say(level, "closed", &format!("closed: {called}{how}"));
+                }
                 let has_units = stated.is_some_and(|stated| stated.units > 0) || came(&counts) > 0;
                 if !is_well && (has_units || broken.is_some()) {
                     self.ended.remember(now(), *channel, called, how);
                 }
-                self.ended.told(*channel);
+                self.ended.forget_name(*channel);
             }
-            ChannelEvent::Afterwards { channel, stated, tally } => {
+            ChannelEvent::Afterwards { channel, stated, tally, sending } => {
                 let counts = counted(Some(*stated), &crate::tally::on_board(*tally));
-                let how = format!("{counts}: its receiver's node was silent, and has counted the end now");
+                let how = format!("{counts}: {}", afterwards(*sending));
                 say(Level::Info, "closed", &format!("afterwards: {}{how}", self.ended.called(*channel)));
-                self.ended.tell(*channel, how);
+                self.ended.update(*channel, how);
             }
             // The journal tells which setting it is.
             ChannelEvent::Refusal { why: rota_wire::Verdict::Settings, .. } => {}
@@ -143,6 +145,15 @@ pub(super) fn counted(stated: Option<Stated>, counts: &ChannelTally) -> String {
     let broken =
         crate::tally::sentence(counts).map_or(String::new(), |broken| format!(" ({broken}{unsent})"));
     format!("{units}{broken}{}", unknown(stated, counts))
+}
+
+/// Why the counts of an ended channel are known only now.
+fn afterwards(sending: bool) -> &'static str {
+    if sending {
+        "its receiver's node was silent, and has counted the end now"
+    } else {
+        "its sender's node was silent, and has stated its units now"
+    }
 }
 
 /// Units of which at least a part was read.

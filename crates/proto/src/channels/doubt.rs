@@ -18,7 +18,7 @@ use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Verb};
 
 /// How often a receiver asks. A station that joins its ring again needs up to a second for it.
-const TRIES: u8 = 10;
+pub(super) const TRIES: u8 = 10;
 /// No station is held off for longer at a time. A ring that never lets this one in must not keep a program.
 const PATIENCE: Span = Span::from_millis(HOLD_OFF_MAX.as_nanos() / 1_000_000 + 6_000);
 
@@ -129,7 +129,12 @@ impl Channels {
         channel.hear(signal);
         if !channel.ending.silent {
             let (stated, tally) = (channel.final_stated(), channel.final_tally());
-            self.events.push_back(ChannelEvent::Afterwards { channel: channel.id, stated, tally });
+            self.events.push_back(ChannelEvent::Afterwards {
+                channel: channel.id,
+                stated,
+                tally,
+                sending: true,
+            });
         }
     }
 }
@@ -142,7 +147,7 @@ impl super::Outgoing {
 }
 
 impl Incoming {
-    fn ask_signal(&self) -> Signal {
+    pub(super) fn ask_signal(&self) -> Signal {
         Signal { verb: Verb::Ask, ..self.tally_signal() }
     }
 }

@@ -1,9 +1,10 @@
 //! The ends of channels that were received here: a sender repeats its close until it is acknowledged.
 //!
 //! An acknowledgement confirms only the units of a sender whose statement this node has counted against. A
-//! node that has started anew knows nothing of the channel, and one that gave up on its sender has counted
+//! node that has started anew knows nothing of the channel, and one whose program ended it has counted
 //! without that statement. Such an answer has the code of a peer that has gone, and the sender takes as come
-//! only units that were reported to it before.
+//! only units that were reported to it before. A node that gave up on its sender counts afterwards
+//! (`unstated.rs`).
 
 use super::{Channels, ENDED_MAX, Incoming};
 use crate::cause::CloseCause;
@@ -17,6 +18,8 @@ impl Channels {
     pub(super) fn remember_end(&mut self, ended: &Incoming, is_counted: bool) {
         let tally = ended.meter.tally();
         let is_whole = tally.broken() == 0;
+        // Its counts without the sender's statement have had their time.
+        self.ended.retain(|(peer, end)| *peer != ended.peer || end.channel != ended.remote);
         if is_whole && !is_counted {
             return;
         }

@@ -94,14 +94,17 @@ pub enum ChannelEvent {
         /// [`crate::Node::listen_again`], or to be taken back.
         listener: Option<u64>,
     },
-    /// The receiver of a channel was silent when the channel ended, and has counted the end now.
+    /// The other station of a channel was silent when the channel ended, and both nodes have counted the end
+    /// now.
     Afterwards {
         /// Which.
         channel: ChannelId,
-        /// The units of the channel, as this node has stated them.
+        /// The units of the channel, as its sender's node has stated them.
         stated: Stated,
         /// The counts of these units.
         tally: Tally,
+        /// True at its sender.
+        sending: bool,
     },
     /// The receiver of a channel reports its counts, because something went wrong.
     Told {

@@ -43,6 +43,7 @@ impl Channels {
                 visit.word(channel.taker.id);
             }
         }
+        self.unstated.iter().for_each(|channel| visit.word(channel.id.0));
         self.unheard.iter().for_each(|channel| visit.word(channel.id.0));
         let listeners = self.listeners.iter().chain(&self.returning);
         listeners.for_each(|listener| visit.word(listener.id));

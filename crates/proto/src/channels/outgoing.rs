@@ -42,6 +42,12 @@ impl Ending {
     /// That of a channel that has just been asked for.
     pub(super) const OPEN: Self =
         Self { cause: CloseCause::Closed, refusal: None, silent: false, confirmed: false, counted: false };
+
+    /// How often the close is repeated. A station whose reservation is lost may first have to join its ring
+    /// again, as a receiver that was silent.
+    pub(super) fn close_tries(&self) -> u8 {
+        if self.cause == CloseCause::ReservationLost { super::doubt::TRIES } else { super::CLOSE_TRIES }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -178,13 +178,14 @@ impl Channels {
 
     pub(super) fn on_close(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
         if let Some(at) = self.incoming.iter().position(|c| c.peer == from && c.remote == signal.channel) {
-            let stated =
-                Stated { units: signal.final_unit, left_out: signal.left_out, unsent: signal.unsent.into() };
+            let stated = Stated::at_end(signal);
             let may_be = self.incoming[at].may_have_had(now, &stated);
             if !may_be {
                 link.count_refused_tally();
             }
             self.end_incoming(at, CloseCause::of_sender(signal.code), may_be.then_some(stated), None);
+        } else {
+            self.on_late_end(now, from, signal, link);
         }
         link.send_signal(now, from, self.close_ack(from, signal));
     }
@@ -222,6 +223,9 @@ impl Channels {
     ) {
         let mut ended = self.incoming.swap_remove(at);
         let counted = stated.filter(|stated| ended.opened || stated.units == 0);
+        if stated.is_none() {
+            self.remember_unstated(ended.clone(), cause);
+        }
         let tally = ended.meter.end(counted);
         self.remember_end(&ended, counted.is_some());
         if let Some((now, link)) = tell.filter(|_| tally.broken() > 0) {

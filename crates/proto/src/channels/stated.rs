@@ -7,7 +7,7 @@
 use super::{ChannelEvent, Channels, Outgoing, Sending};
 use crate::io::{ChannelId, UnitRef};
 use rota_units::Instant;
-use rota_wire::Tally;
+use rota_wire::{Signal, Tally};
 
 /// The units of a stream so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,11 @@ pub struct Stated {
 }
 
 impl Stated {
+    /// Those that a sender states with its close.
+    pub(super) fn at_end(close: &Signal) -> Self {
+        Self { units: close.final_unit, left_out: close.left_out, unsent: close.unsent.into() }
+    }
+
     /// Adds a unit that the program handed over.
     fn offered(&mut self, unit: &UnitRef) {
         self.units = self.units.max(unit.number.saturating_add(1));

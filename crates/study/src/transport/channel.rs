@@ -315,9 +315,27 @@ fn end_of_wait(error: WaitError) -> Failure {
     }
 }
 
-/// The end of a channel at its receiver.
-fn end_of_receiver(cause: CloseCause) -> Failure {
-    end_of(cause, NOT_STATED)
+/// How long the statement of a sender is awaited whose station fell silent. A receiver whose station did asks
+/// its sender for the same time.
+const STATED_WITHIN: Span = Span::from_millis(2_000);
+
+/// The end of a channel at its receiver. Nobody waits for a statement if the channel is to be had again.
+fn end_of_receiver(cause: CloseCause, channel: &RecvChannel, goes_on: bool) -> Failure {
+    let patience = if goes_on { Span::ZERO } else { STATED_WITHIN };
+    let stated = match cause {
+        CloseCause::StationVanished => channel.units_stated_within(patience),
+        _ => channel.units_stated(),
+    };
+    end_with(cause, stated)
+}
+
+/// The same, if so many units are stated. The guarantee was broken also where all units are known.
+fn end_with(cause: CloseCause, stated: Option<u64>) -> Failure {
+    let end = end_of(cause, NOT_STATED);
+    match stated {
+        Some(_) => Failure { exit: end.exit, ..Failure::from(cause) },
+        None => end,
+    }
 }
 
 /// The end of a program during a change, if one is under way.
@@ -386,7 +404,8 @@ impl UnitSource for ChannelSource {
             Ok(Received::End(end)) => Ok(Event::Closed { sent: self.stream.sent(end.units_sent) }),
             Err(RecvError::TimedOut) => Ok(Event::Silence),
             Err(RecvError::Broken(cause)) if is_of_node(cause) => {
-                self.again(end_of_receiver(cause))?;
+                let end = end_of_receiver(cause, channel, self.reattach.is_some());
+                self.again(end)?;
                 self.next(unit, patience)
             }
             Err(RecvError::Broken(cause)) => Err(cause.into()),
@@ -421,5 +440,21 @@ impl UnitSource for ChannelSource {
 
     fn stalls(self: Box<Self>) -> Vec<Stall> {
         self.stalls.into_stalls()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It said that the units of the stream were not known, beside "received 38 of 39 units".
+    #[test]
+    fn a_statement_that_is_there_is_not_called_unknown() {
+        for cause in [CloseCause::WasSilent, CloseCause::StationVanished] {
+            let (known, unknown) = (end_with(cause, Some(39)), end_with(cause, None));
+            assert!(!known.sentence.contains("is not known"), "{known:?}");
+            assert!(unknown.sentence.ends_with(NOT_STATED), "{unknown:?}");
+            assert_eq!((known.exit, unknown.exit), (Exit::Broken, Exit::Broken), "as at the other end");
+        }
     }
 }

@@ -36,6 +36,48 @@ fn the_counts_of_a_lossy_channel_are_kept_longer_than_those_of_whole_ones() {
     assert_eq!(lost(&mut ledger, 70, 9), 9, "it is no whole one that made room");
 }
 
+/// A station that stood still came back, and its sender stated the end to a node that had ended the channel
+/// as of a silent station. That node confirmed nothing, and the two ends stated different numbers.
+#[test]
+fn a_sender_that_was_taken_for_dead_and_its_receiver_count_the_same_units_afterwards() {
+    let mut ledger = Ledger::new();
+    let open = ledger.opened_by(B, 70);
+    ledger.sent();
+    ledger.gone(B);
+    assert_eq!(ledger.closed(), [(open, CloseCause::PeerGone)], "its program hears of it at once");
+    let lost = CloseCause::ReservationLost.code();
+    let mut close = |from, final_unit| {
+        ledger.sent();
+        let close = Signal { code: lost, final_unit, unsent: 1, ..Signal::new(Verb::Close, 70, 1) };
+        ledger.channels.on_signal(ledger.now, from, &close, &mut ledger.link);
+        let [(_, ack)] = ledger.signals().try_into().expect("one answer");
+        let told = match ledger.channels.next_event() {
+            Some(ChannelEvent::Afterwards { channel, stated, tally, sending: false }) => {
+                Some((channel, stated.units, stated.unsent, tally.lost))
+            }
+            _ => None,
+        };
+        (ended::confirms(&ack), ack.tally.lost, told)
+    };
+    assert_eq!(close(C, 9), (false, 0, None), "the channel of another station");
+    assert_eq!(close(B, 1_000_000), (false, 0, None), "more than there can have been");
+    assert_eq!(close(B, 9), (true, 9, Some((open, 9, 1, 9))));
+    assert_eq!(close(B, 9), (true, 9, None), "the answer is repeated, and nothing counts twice");
+}
+
+/// Its close was repeated before it was back in the ring.
+#[test]
+fn a_sender_that_is_in_the_ring_again_is_asked_for_the_end() {
+    let mut ledger = Ledger::new();
+    for (from, channel) in [(B, 70), (C, 71)] {
+        ledger.opened_by(from, channel);
+        ledger.gone(from);
+    }
+    ledger.sent();
+    ledger.channels.on_link_event(ledger.now, LinkEvent::MemberUp { station: 3 }, &mut ledger.link);
+    assert_eq!(ledger.sent(), [(C, Verb::Ask)]);
+}
+
 #[test]
 fn of_more_ends_than_a_sender_can_keep_the_newest_are_repeated() {
     let mut ledger = Ledger::new();

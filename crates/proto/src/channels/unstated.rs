@@ -1,0 +1,51 @@
+//! Ends of channels received here whose sender had fallen silent: what it states afterwards still counts.
+//!
+//! The program hears of the end at once, without the sender's statement. If the sender's station lives, it
+//! ends the channel too, because its reservation is lost, and states its units. This node then counts its
+//! units against that statement, as if the channel were open, and the acknowledgement confirms these counts.
+//! A sender that has stopped repeating its end is asked when its station is in the ring again.
+
+use super::{ChannelEvent, Channels, ENDED_MAX, Incoming, Stated};
+use crate::cause::CloseCause;
+use crate::rether::Rether;
+use rota_units::Instant;
+use rota_wire::{MacAddr, Signal};
+
+impl Channels {
+    /// Keeps a channel as it stood before its end, if its sender may state its units later.
+    pub(super) fn remember_unstated(&mut self, ended: Incoming, cause: CloseCause) {
+        if !ended.opened || !matches!(cause, CloseCause::PeerGone | CloseCause::WasSilent) {
+            return;
+        }
+        if self.unstated.len() == ENDED_MAX {
+            self.unstated.pop_front();
+        }
+        self.unstated.push_back(ended);
+    }
+
+    /// The end of a channel that has ended here without it.
+    pub(super) fn on_late_end(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+        let is_meant = |ended: &Incoming| ended.peer == from && ended.remote == signal.channel;
+        let Some(at) = self.unstated.iter().position(is_meant) else { return };
+        let stated = Stated::at_end(signal);
+        if !self.unstated[at].may_have_had(now, &stated) {
+            link.count_refused_tally();
+            return;
+        }
+        let Some(mut ended) = self.unstated.remove(at) else { return };
+        let tally = ended.meter.end(Some(stated));
+        self.remember_end(&ended, true);
+        let channel = ended.id;
+        self.events.push_back(ChannelEvent::Afterwards { channel, stated, tally, sending: false });
+    }
+
+    /// A station has a number: the senders there are asked for the ends that are not stated yet.
+    pub(super) fn ask_unstated(&mut self, now: Instant, station: u16, link: &mut Rether) {
+        for ended in &self.unstated {
+            if link.number(ended.peer) != station {
+                continue;
+            }
+            link.send_signal(now, ended.peer, ended.ask_signal());
+        }
+    }
+}
