@@ -207,7 +207,8 @@ impl UnitSink for ChannelSink {
         });
         // If the end is not confirmed, the counts reported before it are used.
         let (tally, unknown) = (channel.tally(), channel.unknown());
-        let rest = Rest { unsent: channel.unsent(), unknown };
+        // A unit that had left in part is the receiver's: it counts it as incomplete.
+        let rest = Rest { unsent: channel.unsent().min(tally.lost), unknown };
         let counted = Some((channel.handed_over(), channel.left_out()));
         Closed { stalls: stalls.into_stalls(), tally, rest, counted, failure: closed.err() }
     }
