@@ -103,7 +103,7 @@ impl Journal {
                 death_ns: configured.as_nanos(),
                 at: Instant::ZERO,
             },
-            gone: [GoneTold::by(WILLS), GoneTold::by(DEAD)],
+            gone: [GoneTold::by(WILLS), GoneTold::by(DEAD).but(WILLS.0)],
         }
     }
 
@@ -585,7 +585,7 @@ mod tests {
     fn journal<const N: usize>(looks: [(Instant, Look); N]) -> Journal {
         let (at, looks) = (Instant::ZERO, VecDeque::from(looks));
         let timers = TimersTold { configured: Span::ZERO, watch: Span::ZERO, death_ns: 0, at };
-        let (rows, gone) = (Monitor::default(), [GoneTold::by(WILLS), GoneTold::by(DEAD)]);
+        let (rows, gone) = (Monitor::default(), [GoneTold::by(WILLS), GoneTold::by(DEAD).but(WILLS.0)]);
         Journal { reader: None, rows, looks, next: at, timers, gone }
     }
 

@@ -1,18 +1,18 @@
 //! The log lines of stations that have gone: each names its station.
 //!
-//! The counters of wills and of dead stations grow at once. The rows of the stations follow up to a second
-//! later, and only they tell which station has gone.
+//! The counters of wills and of dead stations grow at once. In token mode the rows of the stations follow up to
+//! 200 ms later, and only they tell which station has gone.
 
 use super::{Line, Look, mac};
 use crate::log::Level;
 use rota_units::{Instant, Span};
 
-/// The rows of the stations come once a second.
+/// An idle node in plain mode writes the rows of the stations about once a second.
 const PATIENCE: Span = Span::from_millis(2_000);
 
 /// A last will was heard.
 pub(super) const WILLS: (&str, &str) = ("wills", "a process has died, as its last will says: the node of");
-/// This station waited for another one in vain.
+/// This station has left another one out of the ring.
 pub(super) const DEAD: (&str, &str) = ("stations_declared_dead", "this station has declared dead:");
 
 /// Stations that were counted by one counter, and that no line has told.
@@ -24,18 +24,38 @@ pub(super) struct GoneTold {
     words: &'static str,
     untold: u64,
     since: Instant,
+    /// What another line tells: that line's counter, how much it has grown, and when.
+    told_by: Option<(&'static str, u64, Instant)>,
     /// Stations that have gone since the oldest of these was counted.
     gone: Vec<String>,
 }
 
 impl GoneTold {
     pub(super) fn by((counter, words): (&'static str, &'static str)) -> Self {
-        Self { counter, words, untold: 0, since: Instant::ZERO, gone: Vec::new() }
+        Self { counter, words, untold: 0, since: Instant::ZERO, told_by: None, gone: Vec::new() }
+    }
+
+    /// The same without the stations that the line of that counter names: a death is told once.
+    pub(super) fn but(self, counter: &'static str) -> Self {
+        Self { told_by: Some((counter, 0, Instant::ZERO)), ..self }
+    }
+
+    /// How many of so many more the other line does not tell.
+    fn told_here(&mut self, now: Instant, last: &Look, look: &Look, more: u64) -> u64 {
+        let Some((counter, open, at)) = &mut self.told_by else { return more };
+        let grown = look.grown(last, counter);
+        if grown > 0 || now.since(*at) > PATIENCE {
+            (*open, *at) = (grown, now);
+        }
+        let there = more.min(*open);
+        *open -= there;
+        more - there
     }
 
     /// The line about them, once it is known which stations have gone.
     pub(super) fn line(&mut self, now: Instant, last: &Look, look: &Look) -> Option<Line> {
         let more = look.grown(last, self.counter);
+        let more = self.told_here(now, last, look, more);
         if more > 0 && self.untold == 0 {
             self.since = now;
         }
@@ -100,5 +120,22 @@ mod tests {
         assert_eq!(told.line(at(2_000), &both, &unknown), None);
         let line = told.line(at(4_000), &unknown, &unknown).expect("it is told after all");
         assert!(line.text.ends_with("the node of a station"), "{}", line.text);
+    }
+
+    /// One death by will had a line for the will and one more for the station.
+    #[test]
+    fn a_death_that_a_will_told_is_told_once() {
+        let at = |ms| Instant::ZERO + Span::from_millis(ms);
+        let counted = |wills: u64, dead: u64, lives: bool| {
+            let mut look = look(wills, &[(1, true), (2, lives)]);
+            look.counters.insert("stations_declared_dead".into(), dead);
+            look
+        };
+        let mut told = GoneTold::by(DEAD).but(WILLS.0);
+        let (before, willed) = (counted(0, 0, true), counted(1, 1, false));
+        assert_eq!(told.line(at(0), &before, &willed), None);
+        assert_eq!(told.line(at(5_000), &willed, &willed), None, "nor later");
+        let line = told.line(at(9_000), &before, &counted(0, 1, false)).expect("no will has told this one");
+        assert!(line.text.contains("declared dead: n2"), "{}", line.text);
     }
 }
