@@ -281,7 +281,7 @@ impl Rether {
         let (token, card_free) = (&hold.token, hold.card_free);
         let index = usize::from(token.position);
         let slots = token.slots.as_slice();
-        let Some(slot) = slots.get(index) else { return self.start_round(now, card_free) };
+        let Some(slot) = slots.get(index) else { return self.start_round(now) };
         if slot.station != self.own.station {
             return self.stage(Stage::Leave { to: slot.station });
         }
@@ -428,11 +428,11 @@ impl Rether {
 
     /// Behind the last slot: continues the round where it stopped, or goes home if the ring is idle. A
     /// station that holds an idle token and has frames needs no other station to wake it.
-    fn start_round(&mut self, now: Instant, card_free: Instant) -> Step {
+    fn start_round(&mut self, now: Instant) -> Step {
         let awake = self.is_awake(now);
         let Some(hold) = &mut self.ring.hold else { return Step::Wait };
         if hold.token.rested && !awake && self.ordinary.nrt.is_empty() {
-            return self.go_home_when_free(now, card_free);
+            return self.go_home_when_free(now);
         }
         hold.token.idle_visits = 0;
         hold.token.phase = Phase::NonRealTime;
@@ -456,7 +456,7 @@ impl Rether {
     fn pass_in_round(&mut self, now: Instant, next: StationId) -> Step {
         let fits = self.residual(now.max(self.card_free())) >= self.hop() * 2;
         if !fits {
-            return self.go_home_when_free(now, self.card_free());
+            return self.go_home_when_free(now);
         }
         self.stage(Stage::Leave { to: next })
     }
@@ -540,7 +540,7 @@ impl Rether {
                 hold.token.next_nrt = station;
                 hold.token.rested = false;
             }
-            return self.go_home_when_free(now, self.card_free());
+            return self.go_home_when_free(now);
         }
         if self.answers_before(now, self.frame_time(entry.octets)) {
             return Step::On;
@@ -578,13 +578,13 @@ impl Rether {
             hold.token.rested = idle;
         }
         if idle {
-            return self.go_home_when_free(now, self.card_free());
+            return self.go_home_when_free(now);
         }
         if next == station {
             // Alone: the next visit is ours again, unless there was nothing to send.
             let Some(hold) = &mut self.ring.hold else { return Step::Wait };
             hold.token.rested = !sent;
-            return if sent { self.enter_nrt() } else { self.go_home_when_free(now, self.card_free()) };
+            return if sent { self.enter_nrt() } else { self.go_home_when_free(now) };
         }
         self.pass_in_round(now, next)
     }
@@ -616,13 +616,13 @@ impl Rether {
         }
     }
 
-    fn go_home_when_free(&mut self, now: Instant, card_free: Instant) -> Step {
+    fn go_home_when_free(&mut self, now: Instant) -> Step {
         let Some(hold) = &mut self.ring.hold else { return Step::Wait };
         hold.token.phase = Phase::Home;
         let Some(Hold { token, .. }) = &self.ring.hold else { return Step::Wait };
         let master = self.master(token);
         if master == self.own.station {
-            return self.go_home(now.max(card_free).min(now));
+            return self.go_home(now);
         }
         self.stage(Stage::Leave { to: master })
     }
