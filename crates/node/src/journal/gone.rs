@@ -1,7 +1,7 @@
 //! The log lines of stations that have gone: each names its station.
 //!
-//! The counters of wills and of dead stations grow at once. In token mode the rows of the stations follow up to
-//! 200 ms later, and only they tell which station has gone.
+//! The counters of wills and of dead stations grow at once. In token mode the rows of the stations follow up
+//! to 200 ms later, and only they tell which station has gone.
 
 use super::{Line, Look, mac};
 use crate::log::Level;
