@@ -4,7 +4,6 @@ use crate::checks::requirements;
 use crate::tree::Tree;
 use crate::{lanes, mutations, program};
 use std::path::Path;
-use std::process::Command;
 
 /// Lints and documentation build beside running tests, some of which build, too.
 const OWN_TARGET: &str = "target/lints";
@@ -60,37 +59,13 @@ fn skipped_lines(output: &str) -> Vec<&str> {
 fn cargo(root: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
     let cargo = program::cargo();
     let words = [&lanes::idle_class()[..], &[cargo.as_str()], arguments].concat();
-    program_succeeds(root, words[0], &words[1..], environment)
-}
-
-fn program_succeeds(
-    root: &Path,
-    program: &str,
-    arguments: &[&str],
-    environment: &[(&str, &str)],
-) -> Result<(), String> {
-    let mut command = Command::new(program);
-    command.args(arguments).envs(environment.iter().copied()).current_dir(root);
-    let line = format!("{program} {}", arguments.join(" "));
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("`{line}` ended with {status}")),
-        Err(error) => Err(format!("`{line}` cannot be run: {error}")),
-    }
+    program::succeeds(root, words[0], &words[1..], environment)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tree::Report;
-
-    #[test]
-    fn a_failing_command_is_a_failure() {
-        let root = std::env::temp_dir();
-        assert!(program_succeeds(&root, "true", &[], &[]).is_ok());
-        assert!(program_succeeds(&root, "false", &["x"], &[]).unwrap_err().contains("`false x` ended with"));
-        assert!(program_succeeds(&root, "no-such-program", &[], &[]).unwrap_err().contains("cannot be run"));
-    }
 
     #[test]
     fn skipped_tests_are_repeated() {

@@ -5,7 +5,6 @@ use crate::tree::{Report, Tree};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 const LIST: &str = "models/mutations/mutations.toml";
 const TEMPLATE: &str = "models/mutations/mutated.rs";
@@ -152,14 +151,8 @@ fn put(path: &Path, text: &str) -> Result<(), String> {
 
 /// A target directory of its own: the machines there are not those that ship.
 fn cargo(copy: &Path, words: &[&str]) -> Result<(), String> {
-    let mut command = Command::new(program::cargo());
-    command.args(words).current_dir(copy).env("CARGO_TARGET_DIR", copy.join("target"));
-    let line = format!("cargo {} in target/mutated", words.join(" "));
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("`{line}` ended with {status}")),
-        Err(error) => Err(format!("`{line}` cannot be run: {error}")),
-    }
+    let target = copy.join("target").to_string_lossy().into_owned();
+    program::succeeds(copy, &program::cargo(), words, &[("CARGO_TARGET_DIR", &target)])
 }
 
 #[cfg(test)]

@@ -182,9 +182,37 @@ fn stolen() -> Duration {
     Duration::from_millis(ticks().unwrap_or(0) * 10)
 }
 
+/// Runs a program in a folder; its output is this one's.
+///
+/// # Errors
+/// It cannot be run, or does not succeed.
+pub fn succeeds(
+    folder: &Path,
+    program: &str,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> Result<(), String> {
+    let mut command = Command::new(program);
+    command.args(arguments).envs(environment.iter().copied()).current_dir(folder);
+    let line = format!("{program} {}", arguments.join(" "));
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("`{line}` ended with {status}")),
+        Err(error) => Err(format!("`{line}` cannot be run: {error}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failing_command_is_a_failure() {
+        let root = std::env::temp_dir();
+        assert!(succeeds(&root, "true", &[], &[]).is_ok());
+        assert!(succeeds(&root, "false", &["x"], &[]).unwrap_err().contains("`false x` ended with"));
+        assert!(succeeds(&root, "no-such-program", &[], &[]).unwrap_err().contains("cannot be run"));
+    }
 
     #[test]
     fn a_message_of_cargo_is_read() {
