@@ -5,7 +5,7 @@ mod gone;
 
 use crate::log::{Level, say, tell_left_out};
 use crate::status::Facts;
-use gone::{DEAD, GoneTold, WILLS};
+use gone::GoneTold;
 use rota_shm::control::{CauseInfo, StatusInfo};
 use rota_shm::{ChannelRow, ChannelTally, CounterReader, Mismatch};
 use rota_shm::{Monitor, StationRow};
@@ -103,7 +103,7 @@ impl Journal {
                 death_ns: configured.as_nanos(),
                 at: Instant::ZERO,
             },
-            gone: [GoneTold::by(WILLS), GoneTold::by(DEAD).but(WILLS.0)],
+            gone: GoneTold::both(),
         }
     }
 
@@ -585,7 +585,7 @@ mod tests {
     fn journal<const N: usize>(looks: [(Instant, Look); N]) -> Journal {
         let (at, looks) = (Instant::ZERO, VecDeque::from(looks));
         let timers = TimersTold { configured: Span::ZERO, watch: Span::ZERO, death_ns: 0, at };
-        let (rows, gone) = (Monitor::default(), [GoneTold::by(WILLS), GoneTold::by(DEAD).but(WILLS.0)]);
+        let (rows, gone) = (Monitor::default(), GoneTold::both());
         Journal { reader: None, rows, looks, next: at, timers, gone }
     }
 

@@ -11,9 +11,9 @@ use rota_units::{Instant, Span};
 const PATIENCE: Span = Span::from_millis(2_000);
 
 /// A last will was heard.
-pub(super) const WILLS: (&str, &str) = ("wills", "a process has died, as its last will says: the node of");
+const WILLS: (&str, &str) = ("wills", "a process has died, as its last will says: the node of");
 /// This station has left another one out of the ring.
-pub(super) const DEAD: (&str, &str) = ("stations_declared_dead", "this station has declared dead:");
+const DEAD: (&str, &str) = ("stations_declared_dead", "this station has declared dead:");
 
 /// Stations that were counted by one counter, and that no line has told.
 #[derive(Debug)]
@@ -31,12 +31,17 @@ pub(super) struct GoneTold {
 }
 
 impl GoneTold {
-    pub(super) fn by((counter, words): (&'static str, &'static str)) -> Self {
+    /// The lines about wills and about dead stations. A death that a will told is told once.
+    pub(super) fn both() -> [Self; 2] {
+        [Self::by(WILLS), Self::by(DEAD).but(WILLS.0)]
+    }
+
+    fn by((counter, words): (&'static str, &'static str)) -> Self {
         Self { counter, words, untold: 0, since: Instant::ZERO, told_by: None, gone: Vec::new() }
     }
 
-    /// The same without the stations that the line of that counter names: a death is told once.
-    pub(super) fn but(self, counter: &'static str) -> Self {
+    /// The same without the stations that the line of that counter names.
+    fn but(self, counter: &'static str) -> Self {
         Self { told_by: Some((counter, 0, Instant::ZERO)), ..self }
     }
 
@@ -131,7 +136,7 @@ mod tests {
             look.counters.insert("stations_declared_dead".into(), dead);
             look
         };
-        let mut told = GoneTold::by(DEAD).but(WILLS.0);
+        let [_, mut told] = GoneTold::both();
         let (before, willed) = (counted(0, 0, true), counted(1, 1, false));
         assert_eq!(told.line(at(0), &before, &willed), None);
         assert_eq!(told.line(at(5_000), &willed, &willed), None, "nor later");
