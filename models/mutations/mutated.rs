@@ -17,7 +17,7 @@ macro_rules! mutations {
     };
 }
 
-/// Whether the machines of this thread have the mutation of that name.
+/// True if the machines of this thread have the mutation of that name.
 macro_rules! mutated {
     ($name:ident) => {
         crate::mutated::is(crate::mutated::Mutation::$name)
@@ -34,7 +34,7 @@ pub fn mutate(mutation: Option<Mutation>) {
     CHOSEN.set(mutation);
 }
 
-/// Whether the machines of this thread have this mutation.
+/// True if the machines of this thread have this mutation.
 pub(crate) fn is(mutation: Mutation) -> bool {
     CHOSEN.get() == Some(mutation)
 }

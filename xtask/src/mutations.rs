@@ -37,7 +37,7 @@ struct Edit {
 /// The files that mutations change, changed.
 ///
 /// # Errors
-/// What cannot be read, and each edit whose text stands elsewhere than once.
+/// Files that cannot be read, and each edit whose text does not stand once.
 fn mutated(texts: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Vec<String>> {
     let text = |path: &str| texts.get(path).cloned().ok_or_else(|| vec![format!("{path} is not there")]);
     let list: List = toml::from_str(&text(LIST)?).map_err(|error| vec![error.to_string()])?;

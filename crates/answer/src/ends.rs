@@ -67,7 +67,7 @@ impl Asked {
         begun.map(drop).map_err(|error| Failure::failed(format!("no thread for signals: {error}")))
     }
 
-    /// Whether to go on.
+    /// Succeeds while no signal has come.
     ///
     /// # Errors
     /// [`Failure::interrupted`] once a signal has asked this program to end.

@@ -58,7 +58,7 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// Whether this is its answer. An end is one, too, of a channel that is to end: it may come unasked a
+    /// True if this is its answer. An end is one, too, of a channel that is to end: it may come unasked a
     /// moment earlier. So is the word of a node that ends what this connection has, or hangs up.
     fn is_answered_by(self, message: &Message<Reply>) -> bool {
         let is_unasked = message.number == UNASKED;

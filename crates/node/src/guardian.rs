@@ -102,7 +102,7 @@ impl Shared {
         }
     }
 
-    /// Who tells the death of this node now.
+    /// The guardian that tells the death of this node now.
     fn left(&self) -> String {
         match self.watching().first() {
             Some(process) => format!("process {process} is left"),

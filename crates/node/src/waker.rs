@@ -1,7 +1,7 @@
 //! Programs are woken: by the data thread while that is cheap, by a thread of the normal class otherwise.
 //!
-//! What a wake-up costs is up to the program that is woken, and to others of its user. Who polls a socket's
-//! bell may watch it with 150,000 epoll instances, each of which the kernel visits whenever the bell rings; a
+//! The cost of a wake-up depends on the program that is woken, and on others of its user. A program may watch
+//! a socket's bell with 150,000 epoll instances, each of which the kernel visits whenever the bell rings; a
 //! futex shares the kernel's lists with those of other processes. So the data thread rings no bell, and wakes
 //! sleepers within the budget of a turn ([`Wakes`]). The rest it leaves as flags, one of each kind for a
 //! channel or a socket, and a thread of the node's does the work: what happens again meanwhile is done once.
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::Scope;
 
-/// What the wake-ups of a turn may take on the data thread, before one that takes longer; each takes a few
+/// The time for the wake-ups of a turn on the data thread, before one that takes longer; each takes a few
 /// microseconds.
 const WAKES_A_TURN: Span = Span::from_micros(100);
 /// Once they took longer, the other thread does all of them for this time.
@@ -34,7 +34,7 @@ const SLOW: Span = Span::from_micros(500);
 /// interrupts off, and programs that share that processor stand still meanwhile.
 const PAUSES: u64 = 99;
 
-/// What the programs of a channel or a socket sleep on.
+/// The board and the bell on which the programs of a channel or a socket sleep.
 pub(crate) struct Sleeper {
     board: Board,
     bell: Option<OwnedFd>,
@@ -46,7 +46,7 @@ pub(crate) struct Sleeper {
 }
 
 impl Sleeper {
-    /// Wakes who sleeps on the board, by the other thread.
+    /// Wakes the sleepers of the board, by the other thread.
     fn wake_later(&self) {
         self.wake.store(true, Ordering::SeqCst);
         self.waker.rouse();
@@ -107,7 +107,7 @@ impl Wakes {
         self.left = if at < self.rests { Span::ZERO } else { WAKES_A_TURN };
     }
 
-    /// The board has changed: wakes who sleeps on it.
+    /// The board has changed: wakes its sleepers.
     pub(crate) fn notify(&mut self, sleeper: &Sleeper) {
         sleeper.board.tell();
         self.wake(sleeper);
@@ -201,7 +201,7 @@ impl Waker {
         poller = poller.filter(|_| matches!(watched, Some(Ok(()))));
         let (mut due, mut slow_from) = (Vec::new(), Instant::ZERO);
         while !self.0.over.load(Ordering::SeqCst) {
-            // What is flagged from here on rouses.
+            // A flag that is set from here on rouses.
             self.0.sleeps.store(true, Ordering::SeqCst);
             self.look(&mut due);
             if due.iter().all(|sleeper| sleeper.waits_for_others()) {

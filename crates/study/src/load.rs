@@ -70,7 +70,7 @@ struct Window {
     start_at: Option<u64>,
 }
 
-/// What `rota load tcp` and `rota load udp` print: what was handed to the socket.
+/// The counts that `rota load tcp` and `rota load udp` print: those of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct Sent {
     over: &'static str,

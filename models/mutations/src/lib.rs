@@ -96,7 +96,7 @@ pub fn hunt(mutation: Mutation, grounds: &[&Ground], seeds: u64) -> Result<Found
             for seed in from..to {
                 tried += 1;
                 if let Some(violation) = first_violation(Some(mutation), seed, &(ground.scenario)(seed)) {
-                    // What happens without the mutation, too, says nothing about it.
+                    // A violation that comes without the mutation, too, says nothing about it.
                     if first_violation(None, seed, &(ground.scenario)(seed)).is_none() {
                         return Ok(Found { ground: ground.name, seed, tried, violation });
                     }

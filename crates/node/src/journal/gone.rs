@@ -24,7 +24,7 @@ pub(super) struct GoneTold {
     words: &'static str,
     untold: u64,
     since: Instant,
-    /// What another line tells: that line's counter, how much it has grown, and when.
+    /// The deaths that another line tells: that line's counter, how much it has grown, and when.
     told_by: Option<(&'static str, u64, Instant)>,
     /// Stations that have gone since the oldest of these was counted.
     gone: Vec<String>,

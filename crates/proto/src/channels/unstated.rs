@@ -1,4 +1,4 @@
-//! Ends of channels received here whose sender had fallen silent: what it states afterwards still counts.
+//! Ends of channels received here whose sender had fallen silent: its later statement still counts.
 //!
 //! The program hears of the end at once, without the sender's statement. If the sender's station lives, it
 //! ends the channel too, because its reservation is lost, and states its units. This node then counts its

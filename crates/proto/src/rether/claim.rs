@@ -47,7 +47,7 @@ impl ClaimRound {
         self.drained.map_or(self.again, |drained| drained.min(self.again))
     }
 
-    /// Whether the ring went on for a cycle or more that the claimant has not heard of.
+    /// True if the ring went on for a cycle or more that the claimant has not heard of.
     fn went_on(&self) -> bool {
         let (generation, cycle) = self.own;
         let newest = self.list.as_ref().map_or(cycle, |list| list.cycle);

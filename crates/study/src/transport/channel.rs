@@ -195,7 +195,7 @@ impl UnitSink for ChannelSink {
     fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed {
         let Self { mut channel, stalls, .. } = *self;
         if played.is_err() {
-            // The channel ends unasked, when its connection does. What was handed over leaves before.
+            // The channel ends unasked, when its connection does. The units handed over leave before.
             let _ = channel.wait_drained(DRAIN);
         }
         let closed = played.and_then(|_| {
