@@ -149,19 +149,6 @@ enum LogLevel {
     Debug,
 }
 
-impl LogLevel {
-    /// As the command line has it.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-        }
-    }
-}
-
 impl From<LogLevel> for LevelFilter {
     fn from(level: LogLevel) -> Self {
         match level {

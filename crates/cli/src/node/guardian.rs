@@ -1,6 +1,7 @@
 //! `rota node --role guardian`: the process that sends a node's last will. The node starts it.
 
 use super::Args;
+use clap::ValueEnum as _;
 use rota_answer::{Exit, Failure, put_error_line};
 use rota_driver::gate::ROTA_MARK;
 use rota_driver::guardian::{Spoken, Ward, watch, will_socket};
@@ -20,7 +21,8 @@ pub fn spec(args: &Args, iface: &str, rate: BitRate) -> Result<GuardianSpec, Fai
     let part_of = std::process::id().to_string();
     let words = ["node", "--role", "guardian", "--part-of", &part_of, "--iface", iface, "--rate", &rate];
     let mut words: Vec<OsString> = words.iter().map(OsString::from).collect();
-    words.extend(["--log".into(), args.log.name().into()]);
+    let level = args.log.to_possible_value();
+    words.extend(level.iter().flat_map(|level| ["--log".into(), level.get_name().into()]));
     words.extend(args.no_realtime.then(|| OsString::from("--no-realtime")));
     // The path may have another program by the time a guardian is started anew.
     Ok(GuardianSpec { program: "/proc/self/exe".into(), args: words, socket })

@@ -41,10 +41,7 @@ pub(super) struct EndedChannels {
 impl EndedChannels {
     /// Remembers a channel.
     pub(super) fn remember(&mut self, at: Instant, channel: ChannelId, called: String, how: String) {
-        if self.kept.len() == KEPT_MAX {
-            self.kept.pop_front();
-        }
-        self.kept.push_back(Ended { channel, called, how, at });
+        keep(&mut self.kept, KEPT_MAX, Ended { channel, called, how, at });
     }
 
     /// Both nodes know its counts afterwards.
@@ -56,10 +53,7 @@ impl EndedChannels {
 
     /// Keeps the name of a channel whose program has gone: the machine tells its end later.
     pub(super) fn keep_name(&mut self, channel: ChannelId, called: String) {
-        if self.names.len() == NAMES_MAX {
-            self.names.pop_front();
-        }
-        self.names.push_back((channel, called));
+        keep(&mut self.names, NAMES_MAX, (channel, called));
     }
 
     /// Forgets the name: the end of the channel is told.
@@ -69,10 +63,7 @@ impl EndedChannels {
 
     /// The program of a channel was thrown out, which the log has told.
     pub(super) fn throw_out(&mut self, channel: ChannelId, why: String) {
-        if self.thrown_out.len() == NAMES_MAX {
-            self.thrown_out.pop_front();
-        }
-        self.thrown_out.push_back((channel, why));
+        keep(&mut self.thrown_out, NAMES_MAX, (channel, why));
     }
 
     /// Why the program of a channel that has ended now was thrown out, if it was. Such a program may live:
@@ -84,10 +75,7 @@ impl EndedChannels {
 
     /// Keeps the board of a received channel that has ended without its sender's statement.
     pub(super) fn keep_board(&mut self, channel: ChannelId, board: Board) {
-        if self.boards.len() == BOARDS_MAX {
-            self.boards.pop_front();
-        }
-        self.boards.push_back((channel, board));
+        keep(&mut self.boards, BOARDS_MAX, (channel, board));
     }
 
     /// The sender of a channel has stated its units afterwards: its program can read them.
@@ -123,6 +111,14 @@ impl EndedChannels {
             format!("{} ended {seconds} s ago{}", ended.called, ended.how)
         })
     }
+}
+
+/// Keeps the newest ones, so many at most.
+fn keep<T>(queue: &mut VecDeque<T>, most: usize, newest: T) {
+    if queue.len() == most {
+        queue.pop_front();
+    }
+    queue.push_back(newest);
 }
 
 #[cfg(test)]
