@@ -10,7 +10,7 @@
 //! contested for a minute, and for twice as long each time that the signs come back, up to ten minutes.
 
 use super::contested::Sign;
-use super::{Mode, Rether, Stamp};
+use super::{Rether, Stamp};
 use crate::io::StationId;
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, StationSet, Token};
@@ -153,7 +153,7 @@ impl Rether {
 
     /// This station has heard of its ring in every cycle since then.
     pub(crate) fn ring_lived_since(&self) -> Instant {
-        if matches!(self.mode, Mode::Ring) { self.others.contested.astray.hole } else { Instant::FAR }
+        if self.mode.is_ring() { self.others.contested.astray.hole } else { Instant::FAR }
     }
 
     /// A newer token or list came then.
@@ -181,8 +181,9 @@ impl Rether {
         // A token keeps its residual time when it is sent again; the list of this cycle has the true one.
         let residual = Span::from_nanos(u64::from(token.residual_ns));
         let start = at.minus(self.settings.trt.minus(residual));
-        let is_known = self.ring.clock.known && self.ring.clock.cycle == token.cycle && residual > Span::ZERO;
-        let late = is_known && start.since(self.ring.clock.start) >= self.settings.hop_timeout.div_down(2);
+        let clock = self.mode.clock();
+        let is_known = clock.known && clock.cycle == token.cycle && residual > Span::ZERO;
+        let late = is_known && start.since(clock.start) >= self.settings.hop_timeout.div_down(2);
         if self.others.contested.astray.token(at, from, self.own.me.mac, late) {
             self.contest_astray(now);
         }

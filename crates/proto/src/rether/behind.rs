@@ -213,7 +213,7 @@ impl Rether {
     fn may_speak(&self) -> bool {
         match &self.mode {
             Mode::Joining(joining) => !joining.ring || joining.card_empty,
-            Mode::Plain | Mode::Ring => !self.tells.leaving,
+            Mode::Plain | Mode::Ring(_) => !self.tells.leaving,
             Mode::Initiating(_) | Mode::Yielding(_) => false,
         }
     }

@@ -58,7 +58,7 @@ impl ClaimRound {
 impl Rether {
     /// The ring is silent, or a successor is: ask for the right to make a new token.
     pub(super) fn begin_claim(&mut self, now: Instant) {
-        assert!(matches!(self.mode, Mode::Ring), "only ring stations claim");
+        assert!(self.mode.is_ring(), "only ring stations claim");
         let Some(generation) = self.next_generation() else {
             // All others are at the same end: the ring dissolves, and the next one counts from one.
             self.renew(now);
@@ -66,18 +66,19 @@ impl Rether {
         };
         self.counters.claims += 1;
         self.give_up_token(now);
-        let suspect = self.ring.watch.take().map(|watch| watch.to);
-        let (best, list) = (self.fence.list_stamp, self.ring.list);
+        let Some(ring) = self.mode.ring_mut() else { return };
+        let suspect = ring.watch.take().map(|watch| watch.to);
+        let (best, list) = (self.fence.list_stamp, ring.list);
         let own = (best.generation, list.as_ref().map_or(0, |list| list.cycle));
         // Our own fence: from here on every older token is refused here.
         let fence = self.fence.seen;
         self.fence.seen = Stamp { generation, seq: 0 };
-        self.ring.wills.due = Instant::FAR;
+        ring.wills.due = Instant::FAR;
         let granted = StationSet::EMPTY;
         let (same_key, tries, asked, again) = (true, 0, now, now);
         let (drained, drain_began) = (None, None);
         let watched = suspect.is_some();
-        self.ring.claim = Some(ClaimRound {
+        ring.claim = Some(ClaimRound {
             generation,
             fence,
             sent: false,
@@ -100,20 +101,20 @@ impl Rether {
 
     pub(super) fn claim_tick(&mut self, now: Instant) {
         self.take_back_claim(now);
-        let Some(claim) = &self.ring.claim else { return };
+        let Some(claim) = self.mode.claim() else { return };
         let stood_still = now.since(claim.asked);
         if stood_still > self.drain_least() {
             // Its grants are old: another station may have claimed meanwhile, and waits this long for this
             // one before it makes a token.
             self.begin_claim(now);
         }
-        let Some(claim) = &self.ring.claim else { return };
+        let Some(claim) = self.mode.claim() else { return };
         // Dead stations are asked too: the dead set skips token passing only.
         let asked = self.members.as_slice().iter().filter(|member| member.station != 0);
         let missed = |station| !claim.granted.contains(station) && !self.has_willed(claim, station);
         let silent = asked.filter(|member| missed(member.station)).count();
         let (repeat, heard) = (self.claim_repeat(), self.wills_heard(claim));
-        let Some(claim) = &mut self.ring.claim else { return };
+        let Some(claim) = self.mode.claim_mut() else { return };
         if (silent == 0 && now >= heard) || claim.drained.is_some_and(|at| now >= at) {
             self.make_token(now);
         } else if now >= claim.again {
@@ -132,7 +133,7 @@ impl Rether {
             }
             self.out.outbox.push_back(Pending::Claim { generation });
         }
-        if let Some(claim) = self.ring.claim.as_mut().filter(|_| silent == 0) {
+        if let Some(claim) = self.mode.claim_mut().filter(|_| silent == 0) {
             claim.again = claim.again.min(heard);
         }
     }
@@ -148,14 +149,14 @@ impl Rether {
     pub(super) fn take_back_claim(&mut self, now: Instant) {
         let long =
             |claim: &ClaimRound| now.since(claim.asked) > self.silence(now, u64::from(self.ring_size()));
-        if !self.ring.claim.as_ref().is_some_and(long) {
+        if !self.mode.claim().is_some_and(long) {
             return;
         }
-        let Some(claim) = self.ring.claim.take() else { return };
+        let Some(claim) = self.mode.take_claim() else { return };
         if !claim.sent && self.fence.seen == (Stamp { generation: claim.generation, seq: 0 }) {
             self.fence.seen = claim.fence;
         }
-        self.ring.silence_at = now + self.silence(now, self.rank());
+        self.await_ring(now);
     }
 
     /// How often it asks while it drains.
@@ -170,11 +171,11 @@ impl Rether {
     /// stations that had granted by then were fenced already, and the old token was with one of the others in
     /// that list (seed 7000023693 of the product's timers).
     pub(super) fn drain_from(&mut self, now: Instant) {
-        let Some(claim) = &self.ring.claim else { return };
+        let Some(claim) = self.mode.claim() else { return };
         let (began, first) = claim.drain_began.unwrap_or((now, claim.granted));
         let from_now = now + self.drain_for(now, claim, &claim.granted);
         let drained = from_now.min(began + self.drain_for(now, claim, &first));
-        if let Some(claim) = &mut self.ring.claim {
+        if let Some(claim) = self.mode.claim_mut() {
             claim.drain_began = Some((began, first));
             claim.drained = Some(claim.drained.map_or(drained, |known| known.min(drained)));
         }
@@ -195,13 +196,13 @@ impl Rether {
         // from the old master, which made the edit when it closed its slot, and which is silent as well.
         let resting = claim.list.as_ref().map(|list| self.master(list));
         let may_rest = resting.is_none_or(|master| master != self.own.station && gone(&master));
-        self.drain(now, silent, may_rest && (silent > 0 || self.ring.wills.fresh.is_empty()))
+        self.drain(now, silent, may_rest && (silent > 0 || self.mode.willed().is_empty()))
     }
 
     /// Everybody who could hold the old token has granted, or can hold it no longer.
     fn make_token(&mut self, now: Instant) {
-        let Some(claim) = self.ring.claim.take() else { return };
-        assert!(self.ring.hold.is_none(), "a claimant holds no token");
+        let Some(claim) = self.mode.take_claim() else { return };
+        assert!(self.mode.hold().is_none(), "a claimant holds no token");
         self.counters.tokens_regenerated += 1;
         let mut token = claim.list.unwrap_or_else(|| self.empty_token());
         token.mode_epoch = self.mode_epoch;
@@ -240,9 +241,11 @@ impl Rether {
         }
         let stamp = Stamp { generation: claim.generation, seq: 1 };
         self.note_deaths(now, &token.dead);
-        let tells = !self.ring.wills.fresh.is_empty() && token.phase != Phase::First;
-        self.ring.wills.settle(&token.dead);
-        self.ring.list = Some(token);
+        let tells = !self.mode.willed().is_empty() && token.phase != Phase::First;
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.wills.settle(&token.dead);
+            ring.list = Some(token);
+        }
         self.fence.list_stamp = stamp;
         self.take_token(now, now, stamp, &token, None);
         if tells {
@@ -262,7 +265,7 @@ impl Rether {
     /// A claim that a will caused is nobody's fault. A claimant that was cut off itself accuses no station:
     /// its link flapped, and each of its claims gave a strike to the sender of a channel between others.
     fn leave_out_who_stalls(&mut self, now: Instant, claim: &ClaimRound, token: &mut Token) {
-        let is_fair = self.ring.wills.fresh.is_empty() && !claim.unheard && !claim.went_on();
+        let is_fair = self.mode.willed().is_empty() && !claim.unheard && !claim.went_on();
         let Some(station) = claim.suspect.filter(|_| is_fair) else { return };
         let cut_off = self.is_station_contested(station);
         if claim.granted.contains(station) && !cut_off && self.strike(now, station) {
@@ -273,7 +276,7 @@ impl Rether {
 
     pub(super) fn on_claim(&mut self, now: Instant, from: StationId, mac: MacAddr, claim: &Claim) {
         match self.mode {
-            Mode::Ring => {}
+            Mode::Ring(_) => {}
             // REPAIR-B8: the claimant has missed the return to plain Ethernet. With an older epoch we missed
             // a switch; with an equal one a switch and a return have met, and the ring wins as for notices.
             Mode::Plain if newer(self.mode_epoch, claim.mode_epoch) => {
@@ -305,7 +308,9 @@ impl Rether {
             // The ring goes on under a later epoch, and the claimant has missed its Form. Its token would be
             // under a key that no station here has, and a grant would put off the claim of a station that
             // has the newer one (seed 909178 of the product's timers).
-            self.ring.refused = self.ring.refused.max(claim.generation);
+            if let Some(ring) = self.mode.ring_mut() {
+                ring.refused = ring.refused.max(claim.generation);
+            }
             self.out.outbox.push_back(Pending::Nack { to: mac });
             return;
         }
@@ -315,31 +320,33 @@ impl Rether {
             return;
         }
         self.give_up_token(now);
-        self.ring.watch = None;
-        self.ring.claim = None;
-        self.ring.wills.due = Instant::FAR;
+        if let Some(ring) = self.mode.ring_mut() {
+            (ring.watch, ring.claim) = (None, None);
+            ring.wills.due = Instant::FAR;
+            ring.granted = true;
+        }
         let seen = self.fence.list_stamp;
         self.fence.seen = fresh;
-        self.ring.granted = true;
         // The claimant repeats itself until it has its token: silence means that it died as well.
-        self.ring.silence_at = now + self.silence(now, self.rank());
+        self.await_ring(now);
         self.out.outbox.push_back(Pending::ClaimGrant { to: mac, generation: claim.generation, seen });
     }
 
     pub(super) fn on_grant(&mut self, now: Instant, from: StationId, grant: &ClaimGrant) {
         let epoch = self.keys.current_epoch();
         let answers = |claim: &ClaimRound| claim.generation == grant.generation;
-        if !self.ring.claim.as_ref().is_some_and(answers) {
+        if !self.mode.claim().is_some_and(answers) {
             return;
         }
         // A list that cannot be is worth no more than silence: its sender is waited for.
         if self.is_jump(grant.seen) || grant.list.as_ref().is_some_and(|list| !self.is_sound(list)) {
             return;
         }
-        let Some(claim) = &mut self.ring.claim else { return };
+        let willed = self.mode.willed();
+        let Some(claim) = self.mode.claim_mut() else { return };
         claim.unheard |= claim.granted.is_empty() && claim.tries > 1;
         // A station that died after its grant counts as silent.
-        if !self.ring.wills.fresh.contains(from) {
+        if !willed.contains(from) {
             claim.granted.insert(from);
         }
         claim.same_key &= grant.key_epoch == epoch;
@@ -361,19 +368,20 @@ impl Rether {
 
     /// A greater generation lives: our claim is void, and the ring we cannot hear is asked to take us in.
     pub(super) fn on_nack(&mut self, now: Instant, nack: &Nack) {
-        let Some(claimed) = self.ring.claim.as_ref().map(|claim| claim.generation) else { return };
+        let Some(claimed) = self.mode.claim().map(|claim| claim.generation) else { return };
         let (is_greater, is_later) = (nack.generation > claimed, newer(nack.mode_epoch, self.mode_epoch));
         if !(is_greater || is_later) || self.is_jump(nack.generation) {
             return;
         }
-        self.ring.claim = None;
         self.fence.seen = self.fence.seen.max(Stamp { generation: nack.generation, seq: 0 });
-        if self.ring.nacked || is_greater && nack.mode_epoch != self.mode_epoch {
+        let Some(ring) = self.mode.ring_mut() else { return };
+        ring.claim = None;
+        // Perhaps only two claims that crossed: the ring is heard again soon, or the next answer decides.
+        let nacked = core::mem::replace(&mut ring.nacked, true);
+        if nacked || is_greater && nack.mode_epoch != self.mode_epoch {
             self.join_ring(now);
         } else {
-            // Perhaps only two claims that crossed: the ring is heard again soon, or the next answer decides.
-            self.ring.nacked = true;
-            self.ring.silence_at = now + self.silence(now, self.rank());
+            self.await_ring(now);
         }
     }
 }

@@ -267,7 +267,7 @@ impl Rether {
         self.others.contested.astray.told();
         match self.mode {
             _ if self.tells.leaving => {}
-            Mode::Ring => self.introduce(now),
+            Mode::Ring(_) => self.introduce(now),
             Mode::Plain => self.out.outbox.push_back(Pending::Announce),
             _ => {}
         }

@@ -48,7 +48,8 @@ pub(super) const fn next_stamp(stamp: Stamp, station: u16) -> Stamp {
 impl Rether {
     /// The generation that a new token of this station would have; `None` when they are used up.
     pub(super) fn next_generation(&self) -> Option<Generation> {
-        let known = self.fence.seen.generation.max(self.ring.refused);
+        let refused = self.mode.ring().map_or_else(Generation::default, |ring| ring.refused);
+        let known = self.fence.seen.generation.max(refused);
         let counter = known.counter.saturating_add(1);
         (counter < GENERATION_END).then_some(Generation { counter, station: self.own.station })
     }

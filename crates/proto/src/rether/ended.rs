@@ -73,7 +73,7 @@ impl Rether {
             (Pending::ModeBefore, Mode::Initiating(_) | Mode::Yielding(_)) => {
                 Some(ModeNotice { mode_epoch: self.mode_epoch.wrapping_sub(1), ring: false })
             }
-            (Pending::Mode, Mode::Plain | Mode::Ring) => {
+            (Pending::Mode, Mode::Plain | Mode::Ring(_)) => {
                 Some(ModeNotice { mode_epoch: self.mode_epoch, ring: self.in_ring() })
             }
             _ => None,

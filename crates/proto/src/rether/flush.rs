@@ -8,7 +8,7 @@
 //! a second the queue's room shrinks, so that its oldest frames still leave in order and the gate opens.
 
 use super::queue::Origin;
-use super::{Mode, Rether, Settings};
+use super::{Rether, Settings};
 use crate::io::{FrameBuf, GateOrder, Output};
 use rota_units::{Instant, Octets, Span};
 
@@ -159,9 +159,7 @@ impl Rether {
     pub(super) fn count_refused(&mut self, now: Instant) {
         let by_switch = match &self.ordinary.turning {
             Turning::No => false,
-            Turning::In { since } => {
-                !matches!(self.mode, Mode::Ring) && now.since(*since) > switch_span(&self.settings)
-            }
+            Turning::In { since } => !self.mode.is_ring() && now.since(*since) > switch_span(&self.settings),
             Turning::Out(flush) => flush.is_shrinking(now),
         };
         self.counters.host_frames_dropped += u64::from(!by_switch);

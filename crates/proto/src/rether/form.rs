@@ -118,7 +118,7 @@ impl Rether {
         generation: Generation,
         form: &Form,
     ) {
-        if matches!(self.mode, Mode::Ring) && generation < self.fence.seen.generation {
+        if self.mode.is_ring() && generation < self.fence.seen.generation {
             self.judge(FrameVerdict::Replayed);
             return;
         }
@@ -130,7 +130,7 @@ impl Rether {
             return;
         }
         let same_ring = generation == self.fence.seen.generation && form.mode_epoch == self.mode_epoch;
-        if known && same_ring && matches!(self.mode, Mode::Ring) && self.keys.is_newer_than(form.key_epoch) {
+        if known && same_ring && self.mode.is_ring() && self.keys.is_newer_than(form.key_epoch) {
             // It comes from a member that has missed the newer key, and would throw out whoever was let in
             // under it (seed 274529 of the product's timers).
             if self.is_master() {
@@ -141,10 +141,10 @@ impl Rether {
         let mut forming = core::mem::take(&mut self.forming);
         if forming.add(from, form) {
             self.on_formed(now, known, form.mode_epoch, form.key_epoch, &forming.members);
-            if matches!(self.mode, Mode::Ring) {
+            if self.mode.is_ring() {
                 self.learn_generation_of_ring(generation);
             }
-        } else if !matches!(self.mode, Mode::Ring) {
+        } else if !self.mode.is_ring() {
             self.ring_is_there(now);
         }
         self.forming = forming;
@@ -170,7 +170,9 @@ impl Rether {
             return;
         }
         let station = mine.map_or(0, |me| me.station);
-        self.ring.changes.forget_leavers();
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.changes.forget_leavers();
+        }
         self.mode_epoch = mode_epoch;
         self.own.station = station;
         let listed = |mac: MacAddr| members.iter().any(|member| member.mac == mac);
@@ -190,7 +192,7 @@ impl Rether {
         };
         // A member introduces itself to who joins, and who joins to all.
         let introduces = match self.mode {
-            Mode::Ring => members.iter().any(is_new),
+            Mode::Ring(_) => members.iter().any(is_new),
             Mode::Joining(_) => true,
             _ => false,
         };
@@ -205,7 +207,7 @@ impl Rether {
         self.take_ring_key(key_epoch);
         // A form that comes again, as with every token that is sent again, is no sign of a token: a station
         // that believes none of this ring's tokens would wait for ever and never claim.
-        if !matches!(self.mode, Mode::Ring) {
+        if !self.mode.is_ring() {
             self.keys.forget_replaced();
             self.divert(now);
             self.enter_ring(now);
@@ -217,7 +219,7 @@ impl Rether {
 
     /// To a stranger a Form says that a ring runs.
     fn on_foreign_form(&mut self, now: Instant, known: bool) {
-        if !matches!(self.mode, Mode::Ring) {
+        if !self.mode.is_ring() {
             self.ring_is_there(now);
         } else if known {
             // Replayed from another boot it must not shake a ring: only a member shuts a member out.

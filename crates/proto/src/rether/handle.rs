@@ -165,7 +165,7 @@ impl Rether {
             }
             Heard::New | Heard::Known => {}
         }
-        if !matches!(self.mode, Mode::Ring) {
+        if !self.mode.is_ring() {
             self.learn_generation(header.generation);
         }
         match header.kind {
@@ -209,7 +209,7 @@ impl Rether {
     fn believes_stranger(&self, kind: Kind) -> bool {
         let introduces =
             matches!(kind, Kind::Announce | Kind::Switch | Kind::Form | Kind::Mode | Kind::JoinAnswer);
-        introduces || (kind == Kind::Claim && !matches!(self.mode, Mode::Ring))
+        introduces || (kind == Kind::Claim && !self.mode.is_ring())
     }
 
     /// Frames under a ring's key: only members of this ring made them.
@@ -225,7 +225,7 @@ impl Rether {
             member.received.add(octets as u64);
             member.mac == mac && member.incarnation == header.incarnation
         });
-        if !genuine || !matches!(self.mode, Mode::Ring) {
+        if !genuine || !self.mode.is_ring() {
             self.judge(FrameVerdict::Replayed);
             return Some(Arrived::Nothing);
         }
@@ -288,7 +288,7 @@ impl Rether {
         match self.mode {
             Mode::Joining(_) => StationState::Joining,
             Mode::Plain => StationState::Plain,
-            Mode::Initiating(_) | Mode::Yielding(_) | Mode::Ring => StationState::Ring,
+            Mode::Initiating(_) | Mode::Yielding(_) | Mode::Ring(_) => StationState::Ring,
         }
     }
 }

@@ -32,7 +32,7 @@ pub struct HeldOff {
 impl Rether {
     /// The stations that wait because they fell silent, this one included.
     pub fn held_off(&self, now: Instant) -> impl Iterator<Item = HeldOff> {
-        let in_ring = matches!(self.mode, Mode::Ring);
+        let in_ring = self.mode.is_ring();
         let waits = move |record: &&Record| {
             let number = self.number(record.mac);
             let is_out = number == 0 || self.is_dead(number);
@@ -52,7 +52,7 @@ impl Rether {
     pub fn is_outside(&self) -> bool {
         match &self.mode {
             Mode::Joining(joining) => joining.ring,
-            Mode::Ring => self.is_dead(self.own.station),
+            Mode::Ring(_) => self.is_dead(self.own.station),
             _ => false,
         }
     }
@@ -126,7 +126,7 @@ mod tests {
         link.enter_ring(now);
         let mut list = link.empty_token();
         list.dead.insert(2);
-        link.ring.list = Some(list);
+        link.note_list(&list);
         link.out.outbox.clear();
         link
     }

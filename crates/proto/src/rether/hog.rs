@@ -13,6 +13,7 @@
 use super::counters::newer;
 use super::join::{HOLD_OFF_MIN, hold_off};
 use super::reserve::LinkEvent;
+use super::ring::Ring;
 use super::{Rether, Stamp};
 use crate::io::StationId;
 use rota_units::{Instant, Span};
@@ -249,10 +250,10 @@ impl Rether {
     /// By when a station that is given this token has to pass it on, as all others will see it: its slots in
     /// a row, or one ordinary visit; who comes home may rest to the end of the cycle.
     fn must_pass_by(&self, to: StationId, token: &Token, at: Instant) -> Option<Instant> {
-        if !self.ring.clock.known || token.phase == Phase::First || token.cycle != self.ring.clock.cycle {
+        if !self.mode.clock().known || token.phase == Phase::First || token.cycle != self.mode.clock().cycle {
             return None;
         }
-        let (begin, visit) = (self.ring.clock.start, self.ring.hogs.visit);
+        let (begin, visit) = (self.mode.clock().start, self.mode.ring()?.hogs.visit);
         let is_master = self.master(token) == to;
         let slots = token.slots.as_slice();
         let position = usize::from(token.position).min(slots.len());
@@ -284,12 +285,13 @@ impl Rether {
     /// Where frames wait at this station's port, what it measures is not the others' doing.
     fn came_in_time(&self, token: &Token, at: Instant) -> bool {
         let spent = self.settings.trt.minus(Span::from_nanos(u64::from(token.residual_ns)));
-        token.residual_ns > 0 && at <= self.ring.clock.start + spent + self.slack()
+        token.residual_ns > 0 && at <= self.mode.clock().start + spent + self.slack()
     }
 
     /// A newer token or list of `from` ends what it held.
     fn close_hold(&mut self, from: StationId, stamp: Stamp, cycle: u32, at: Instant) {
-        let Some(given) = self.ring.hogs.given.take_if(|given| stamp > given.stamp) else { return };
+        let Some(ring) = self.mode.ring_mut() else { return };
+        let Some(given) = ring.hogs.given.take_if(|given| stamp > given.stamp) else { return };
         // The very next hop: what came in between may have been on its way elsewhere and back.
         let next = Stamp { seq: given.stamp.seq + 1, ..given.stamp };
         let sound = given.to == from && given.cycle == cycle && stamp == next;
@@ -298,30 +300,33 @@ impl Rether {
         let all_came = given.copies == 1 || given.mine && given.answers >= given.copies;
         let span = if all_came { given.first } else { given.last };
         if !all_came && at > given.first.1 && at <= given.last.1 {
-            self.ring.hogs.unsure = given.mine.then_some((given, at));
+            ring.hogs.unsure = given.mine.then_some((given, at));
             return;
         }
-        self.ring.hogs.note_hold(mac, span, at, self.settings.trt.div_down(4));
+        ring.hogs.note_hold(mac, span, at, self.settings.trt.div_down(4));
     }
 
     /// The holder of a token that this station gave says that it came.
     pub(super) fn watch_answer(&mut self, from: StationId, stamp: Stamp) {
-        let Some((given, at)) = self.ring.hogs.answer(from, stamp) else { return };
+        let Some(ring) = self.mode.ring_mut() else { return };
+        let Some((given, at)) = ring.hogs.answer(from, stamp) else { return };
         if let Some(mac) = self.members.get(from).map(|member| member.mac) {
-            self.ring.hogs.note_hold(mac, given.first, at, self.settings.trt.div_down(4));
+            ring.hogs.note_hold(mac, given.first, at, self.settings.trt.div_down(4));
         }
     }
 
     fn open_hold(&mut self, to: StationId, stamp: Stamp, token: &Token, at: Instant, mine: bool) {
-        // Where tokens are lost again and again, honest stations wait for them: a claim ends all suspicion.
-        if core::mem::replace(&mut self.ring.hogs.generation, stamp.generation) != stamp.generation {
-            self.ring.hogs.watched.clear();
-            self.ring.hogs.accused = None;
-        }
-        self.ring.hogs.given = self.must_pass_by(to, token, at).map(|by| {
+        let given = self.must_pass_by(to, token, at).map(|by| {
             let (first, last, cycle) = ((at, by), (at, by), token.cycle);
             Given { to, stamp, cycle, mine, first, last, copies: 1, answers: 0 }
         });
+        let Some(ring) = self.mode.ring_mut() else { return };
+        // Where tokens are lost again and again, honest stations wait for them: a claim ends all suspicion.
+        if core::mem::replace(&mut ring.hogs.generation, stamp.generation) != stamp.generation {
+            ring.hogs.watched.clear();
+            ring.hogs.accused = None;
+        }
+        ring.hogs.given = given;
     }
 
     /// This station has passed the token on.
@@ -331,9 +336,14 @@ impl Rether {
 
     /// The same token was sent to it once more.
     pub(super) fn watch_again(&mut self, now: Instant) {
-        let Some(watch) = &self.ring.watch else { return };
-        if let Some(by) = self.must_pass_by(watch.to, &watch.token, now) {
-            self.ring.hogs.repeated(watch.stamp, now, by);
+        let Some(watch) = self.mode.watch() else { return };
+        let (by, stamp) = (self.must_pass_by(watch.to, &watch.token, now), watch.stamp);
+        self.note_repeated_token(stamp, now, by);
+    }
+
+    fn note_repeated_token(&mut self, stamp: Stamp, at: Instant, by: Option<Instant>) {
+        if let Some((ring, by)) = self.mode.ring_mut().zip(by) {
+            ring.hogs.repeated(stamp, at, by);
         }
     }
 
@@ -346,22 +356,21 @@ impl Rether {
         stamp: Stamp,
         token: &Token,
     ) {
-        let is_again = stamp == self.ring.hogs.heard;
+        let Some(heard) = self.mode.ring().map(|ring| ring.hogs.heard) else { return };
+        let is_again = stamp == heard;
         let Some(at) = at.filter(|_| stamp.generation == self.fence.seen.generation) else { return };
-        if !is_again && (stamp <= self.fence.seen || stamp < self.ring.hogs.heard) || !self.is_sound(token) {
+        if !is_again && (stamp <= self.fence.seen || stamp < heard) || !self.is_sound(token) {
             return;
         }
         let Some(to) = self.members.by_mac(to).map(|member| member.station) else { return };
         if is_again {
-            if let Some(by) = self.must_pass_by(to, token, at) {
-                self.ring.hogs.repeated(stamp, at, by);
-            }
+            self.note_repeated_token(stamp, at, self.must_pass_by(to, token, at));
             return;
         }
-        self.ring.hogs.heard = stamp;
-        self.ring.hogs.news = (stamp, at);
-        self.close_hold(from, stamp, token.cycle, at);
-        self.ring.hogs.given = None;
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.hogs.heard = stamp;
+        }
+        self.close_given(from, stamp, token.cycle, at);
         self.ask_to_strike(at);
         if self.came_in_time(token, at) {
             self.open_hold(to, stamp, token, at, false);
@@ -370,14 +379,13 @@ impl Rether {
 
     /// The token has come here. Called when its news have been taken.
     pub(super) fn watch_predecessor(&mut self, at: Instant, from: StationId, stamp: Stamp, token: &Token) {
+        let Some(ring) = self.mode.ring_mut() else { return };
         // Straight back it is an answer itself.
-        if let Some(given) = self.ring.hogs.given.as_mut().filter(|given| given.to == from) {
+        if let Some(given) = ring.hogs.given.as_mut().filter(|given| given.to == from) {
             given.answers = given.answers.saturating_add(1);
         }
-        self.close_hold(from, stamp, token.cycle, at);
-        self.ring.hogs.given = None;
-        self.ring.hogs.news = (stamp, at);
-        if !self.ring.clock.known || token.cycle != self.ring.clock.cycle {
+        self.close_given(from, stamp, token.cycle, at);
+        if !self.mode.clock().known || token.cycle != self.mode.clock().cycle {
             return;
         }
         let slots = token.slots.as_slice();
@@ -389,23 +397,33 @@ impl Rether {
             Phase::Home => self.settings.trt,
             Phase::First | Phase::NonRealTime => return,
         };
-        if at > self.ring.clock.start + due + self.slack() {
-            self.ring.hogs.note_late(token.cycle);
+        let late = at > self.mode.clock().start + due + self.slack();
+        if let Some(ring) = self.mode.ring_mut().filter(|_| late) {
+            ring.hogs.note_late(token.cycle);
+        }
+    }
+
+    /// A newer token or list has come: no hold that was watched before it goes on.
+    fn close_given(&mut self, from: StationId, stamp: Stamp, cycle: u32, at: Instant) {
+        self.close_hold(from, stamp, cycle, at);
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.hogs.given = None;
+            ring.hogs.news = (stamp, at);
         }
     }
 
     /// A list was taken: its sender, as cycle master, begins a cycle.
     pub(super) fn watch_master(&mut self, at: Option<Instant>, from: StationId, stamp: Stamp, token: &Token) {
         let Some(at) = at.filter(|_| self.fence.list_stamp == stamp) else { return };
-        self.ring.hogs.news = (stamp, at);
-        let begins = self.ring.hogs.given.is_none_or(|given| given.cycle != token.cycle);
+        let Some(ring) = self.mode.ring_mut() else { return };
+        ring.hogs.news = (stamp, at);
+        let begins = ring.hogs.given.is_none_or(|given| given.cycle != token.cycle);
         if !begins {
             // Somebody was struck from it in the middle of a hold.
             return;
         }
-        let before = self.ring.hogs.given.map_or(token.cycle, |given| given.cycle);
-        self.close_hold(from, stamp, before, at);
-        self.ring.hogs.given = None;
+        let before = ring.hogs.given.map_or(token.cycle, |given| given.cycle);
+        self.close_given(from, stamp, before, at);
         if token.audit.is_some() && token.residual_ns > 0 {
             self.open_hold(from, stamp, token, at, false);
         }
@@ -413,17 +431,18 @@ impl Rether {
 
     /// A unit of another station has come to this one.
     pub(super) fn watch_unit(&mut self, at: Option<Instant>, from: MacAddr, stamp: Stamp, unit: &UnitHeader) {
-        let (news, when) = self.ring.hogs.news;
+        let Some(ring) = self.mode.ring_mut() else { return };
+        let (news, when) = ring.hogs.news;
         let Some(at) = at.filter(|_| stamp.generation == self.fence.seen.generation) else { return };
         let stray =
             stamp < news && news.generation == stamp.generation && at > when + self.settings.delay_max;
-        self.ring.hogs.note_unit(from, stamp, unit, stray, at);
+        ring.hogs.note_unit(from, stamp, unit, stray, at);
         self.ask_to_strike(at);
     }
 
     /// A station with enough evidence need not wait for a slot of its own.
     fn ask_to_strike(&mut self, now: Instant) {
-        if self.ring.hogs.accused.is_some() {
+        if self.mode.ring().is_some_and(|ring| ring.hogs.accused.is_some()) {
             self.ask_for_token(now);
         }
     }
@@ -432,8 +451,8 @@ impl Rether {
 
     /// A station that has seen several late tokens has this one audited.
     pub(super) fn ask_audit(&self, token: &mut Token) {
-        let suspects =
-            self.ring.clock.known && self.ring.hogs.late_cycles(self.ring.clock.cycle) >= LATE_CYCLES;
+        let late = |ring: &Ring| ring.clock.known && ring.hogs.late_cycles(ring.clock.cycle) >= LATE_CYCLES;
+        let suspects = self.mode.ring().is_some_and(late);
         if suspects && token.phase != Phase::First {
             token.audit.get_or_insert(self.own.me.mac);
         }
@@ -443,17 +462,19 @@ impl Rether {
     /// goes without, in which whoever still suspects somebody asks again.
     pub(super) fn audit_cycle(&mut self, token: &mut Token, cycle: u32) {
         // Told in two cycles: one list may be lost.
-        let told = core::mem::replace(&mut self.ring.hogs.told, token.struck);
+        let Some(ring) = self.mode.ring_mut() else { return };
+        let told = core::mem::replace(&mut ring.hogs.told, token.struck);
         if told == token.struck {
-            (token.struck, self.ring.hogs.told) = (None, None);
+            (token.struck, ring.hogs.told) = (None, None);
         }
-        match self.ring.hogs.audit_until {
-            Some(until) if !newer(until, cycle) => (self.ring.hogs.audit_until, token.audit) = (None, None),
+        match ring.hogs.audit_until {
+            Some(until) if !newer(until, cycle) => (ring.hogs.audit_until, token.audit) = (None, None),
             Some(_) => token.audit = Some(self.own.me.mac),
             None => {
                 self.ask_audit(token);
-                if token.audit.is_some() {
-                    self.ring.hogs.audit_until = Some(cycle.wrapping_add(AUDIT_CYCLES));
+                let until = token.audit.map(|_| cycle.wrapping_add(AUDIT_CYCLES));
+                if let Some(ring) = self.mode.ring_mut() {
+                    ring.hogs.audit_until = until;
                 }
             }
         }
@@ -465,15 +486,19 @@ impl Rether {
     ///
     /// True when it did: that is said before anything else.
     pub(super) fn strike_hogs(&mut self, now: Instant) -> bool {
-        let Some((mac, why, last)) = self.ring.hogs.accused else { return false };
+        let Some((mac, why, last)) = self.mode.ring().and_then(|ring| ring.hogs.accused) else {
+            return false;
+        };
         let fresh = now.since(last) < self.settings.trt * FRESH_CYCLES;
         let station = self.members.numbered(mac).map(|member| member.station);
-        let Some(station) = station.filter(|_| fresh && !self.is_contested(mac)) else {
-            self.ring.hogs.accused = None;
+        let station = station.filter(|_| fresh && !self.is_contested(mac));
+        let Some(ring) = self.mode.ring_mut() else { return false };
+        let Some(station) = station else {
+            ring.hogs.accused = None;
             return false;
         };
         let lives = |token: &Token| token.phase != Phase::First && !token.dead.contains(station);
-        let Some(mut hold) = self.ring.hold.take_if(|hold| lives(&hold.token)) else {
+        let Some(mut hold) = ring.hold.take_if(|hold| lives(&hold.token)) else {
             return false;
         };
         let mut who = StationSet::EMPTY;
@@ -488,7 +513,7 @@ impl Rether {
     /// twice as long each time; every station keeps the same account, the one that is meant too.
     pub(super) fn note_strikes(&mut self, now: Instant, token: &Token) {
         let Some(Struck { station, why }) = token.struck else { return };
-        let known = self.ring.list.as_ref().is_none_or(|list| list.dead.contains(station));
+        let known = self.mode.list().is_none_or(|list| list.dead.contains(station));
         if known || !token.dead.contains(station) {
             return;
         }
@@ -496,8 +521,10 @@ impl Rether {
         let mac =
             if here { Some(self.own.me.mac) } else { self.members.get(station).map(|member| member.mac) };
         let Some(mac) = mac else { return };
-        let watched = self.ring.hogs.watched.iter().find(|watched| watched.mac == mac);
+        let Some(ring) = self.mode.ring_mut() else { return };
+        let watched = ring.hogs.watched.iter().find(|watched| watched.mac == mac);
         let held = watched.map_or(Span::ZERO, |watched| watched.held);
+        ring.hogs.exclude(mac);
         let record = self.record_of(now, mac);
         let wait = hold_off(HOLD_OFF_MIN * HOLD_OFFS, record.hogs);
         record.hogs = record.hogs.saturating_add(1);
@@ -506,7 +533,6 @@ impl Rether {
         let until = now + wait + if here { self.settings.delay_max * 2 } else { Span::ZERO };
         let excluded = Excluded { mac, why, here, held, wait, until };
         self.others.standing.exclude(now, excluded);
-        self.ring.hogs.exclude(mac);
         self.event(LinkEvent::Struck(excluded));
     }
 

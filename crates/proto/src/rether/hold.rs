@@ -7,10 +7,9 @@ use super::contested::Sign;
 use super::counters::next_stamp;
 use super::outbox::Pending;
 use super::visit::Stage;
-use super::{LinkEvent, Mode, Rether, Stamp};
+use super::{CycleClock, LinkEvent, Rether, Stamp};
 use crate::io::{FrameVerdict, Output, StationId};
 use rota_units::{Instant, Span};
-use rota_wire::bodies::StationState;
 use rota_wire::{Phase, Token};
 
 /// The token in this station's hands.
@@ -80,14 +79,14 @@ impl Rether {
         if self.is_jump(stamp.generation) || !self.is_sound(token) {
             return;
         }
-        assert!(self.ring.hold.is_none() || stamp > self.fence.seen, "two tokens in one hand");
+        assert!(self.mode.hold().is_none() || stamp > self.fence.seen, "two tokens in one hand");
         self.judge(FrameVerdict::Accepted);
         self.note_way(now, at, from, stamp, token);
         self.measure_rotation(at, stamp, token);
         self.heed_leases(Some(at), token);
         self.take_news(at, stamp, token);
         self.watch_predecessor(at, from, stamp, token);
-        self.ring.claim = None;
+        self.mode.take_claim();
         let mut acknowledge = Some((from, stamp, at + self.settings.hop_timeout.div_down(4)));
         if self.settings.half_duplex {
             self.out.outbox.push_back(Pending::TokenAck { to: from, stamp });
@@ -107,11 +106,12 @@ impl Rether {
     ) {
         assert!(stamp >= self.fence.seen, "a holder has seen nothing newer than its token");
         self.fence.seen = stamp;
-        self.ring.watch = None;
-        self.ring.wills.due = Instant::FAR;
+        let Some(ring) = self.mode.ring_mut() else { return };
+        ring.watch = None;
+        ring.wills.due = Instant::FAR;
         // Coming from where the last one came from, the token has passed that station again since; but a
         // round that ends early comes home without passing whoever waits for this answer.
-        if let Some((to, stamp, _)) = self.ring.owed_ack.take()
+        if let Some((to, stamp, _)) = ring.owed_ack.take()
             && (token.phase == Phase::Home || acknowledge.is_none_or(|(from, ..)| from != to))
         {
             self.out.outbox.push_back(Pending::TokenAck { to, stamp });
@@ -119,16 +119,18 @@ impl Rether {
         let lease_end = at + self.hold_of(token);
         let mut token = *token;
         self.announce_stalls(now, &mut token);
-        self.ring.hold = Some(Hold {
+        let stage = Stage::Begin;
+        let (accepted, taken, card_free, sent) = (at, now, now, false);
+        self.mode.put_hold(Hold {
             token,
             stamp,
-            accepted: at,
-            taken: now,
+            accepted,
+            taken,
             lease_end,
             acknowledge,
-            stage: Stage::Begin,
-            card_free: now,
-            sent: false,
+            stage,
+            card_free,
+            sent,
         });
     }
 
@@ -137,7 +139,9 @@ impl Rether {
         let Some(generation) = self.next_generation() else { return self.renew(now) };
         let token = Token { leases: self.first_leases(), ..self.empty_token() };
         self.heed_leases(Some(now), &token);
-        self.ring.clock.known = false;
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.clock.known = false;
+        }
         self.take_token(now, now, Stamp { generation, seq: 1 }, &token, None);
     }
 
@@ -163,29 +167,33 @@ impl Rether {
 
     /// The newest list. Only the slots in use are copied: this happens several times a hop.
     pub(super) fn note_list(&mut self, token: &Token) {
-        match &mut self.ring.list {
+        let Some(ring) = self.mode.ring_mut() else { return };
+        match &mut ring.list {
             Some(list) => list.copy_from(token),
-            None => self.ring.list = Some(*token),
+            None => ring.list = Some(*token),
         }
     }
 
     /// What every newer token or list tells: who is reserved, when the cycle began, that the ring lives.
     fn take_news(&mut self, at: Instant, stamp: Stamp, token: &Token) {
+        let Some(ring) = self.mode.ring_mut() else { return };
         if stamp.generation != self.fence.seen.generation {
-            self.ring.other_ring = None;
+            ring.other_ring = None;
         }
+        (ring.nacked, ring.granted) = (false, false);
         self.note_news(at);
         self.fence.seen = stamp;
-        (self.ring.nacked, self.ring.granted) = (false, false);
         self.note_strikes(at, token);
         self.note_deaths(at, &token.dead);
-        self.ring.changes.settle(&token.dead);
-        self.ring.wills.settle(&token.dead);
-        let known = self.ring.list.as_ref().is_some_and(|list| list.dead.contains(self.own.station));
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.changes.settle(&token.dead);
+            ring.wills.settle(&token.dead);
+        }
+        let known = self.mode.list().is_some_and(|list| list.dead.contains(self.own.station));
         self.note_list(token);
         self.heed_round(token);
         self.fence.list_stamp = stamp;
-        self.ring.silence_at = at + self.silence(at, self.rank());
+        self.await_ring(at);
         self.set_clock(at, token);
         self.settle_watch(stamp);
         if token.dead.contains(self.own.station) {
@@ -213,7 +221,7 @@ impl Rether {
         }
         // Somebody else's newer list: ours, if we have one, is an old token that must not live on.
         self.give_up_token(now);
-        self.ring.claim = None;
+        self.mode.take_claim();
         self.heed_leases(at, token);
         self.take_news(at.unwrap_or(now), stamp, token);
         if self.needs_visit() {
@@ -230,43 +238,45 @@ impl Rether {
         if token.phase != Phase::First {
             self.tally.rotation.begin(at, token.cycle, self.settings.trt);
         }
-        if self.ring.clock.known
-            && self.ring.clock.cycle == token.cycle
-            && self.master(token) == self.own.station
-        {
+        let clock = self.mode.clock();
+        if clock.known && clock.cycle == token.cycle && self.master(token) == self.own.station {
             return;
         }
         let age = self.settings.trt.minus(Span::from_nanos(u64::from(token.residual_ns)));
         let direct = at.minus(age);
         let strict = token.slots.is_strict();
-        let cycles = u64::from(token.cycle.wrapping_sub(self.ring.clock.cycle));
-        let start = if self.ring.clock.known && cycles == 0 {
+        let cycles = u64::from(token.cycle.wrapping_sub(clock.cycle));
+        let start = if clock.known && cycles == 0 {
             // The list came straight from the master; the token may have waited behind a frame at every hop.
-            direct.min(self.ring.clock.start)
-        } else if strict && self.ring.clock.known && cycles < 1_000 {
+            direct.min(clock.start)
+        } else if strict && clock.known && cycles < 1_000 {
             // A token that comes a little late moves nobody's slots; clocks that run apart by less than a
             // thousandth are followed. Later than a frame can be, the ring has stood still in between, and
             // who went on counting from before would see each cycle end too early to send in it.
             let passed = self.settings.trt * cycles;
-            let latest = self.ring.clock.start + passed + passed.div_down(1024);
+            let latest = clock.start + passed + passed.div_down(1024);
             if direct > latest + self.settings.delay_max { direct } else { direct.min(latest) }
         } else {
             direct
         };
-        self.ring.clock = super::CycleClock { start, cycle: token.cycle, known: token.phase != Phase::First };
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.clock = CycleClock { start, cycle: token.cycle, known: token.phase != Phase::First };
+        }
     }
 
     /// Time left in the cycle (paper section 2.2.3), measured.
     pub(super) fn residual(&self, now: Instant) -> Span {
-        if !self.ring.clock.known {
+        let clock = self.mode.clock();
+        if !clock.known {
             return self.settings.trt;
         }
-        (self.ring.clock.start + self.settings.trt).since(now).min(self.settings.trt)
+        (clock.start + self.settings.trt).since(now).min(self.settings.trt)
     }
 
     /// A full round of an idle ring from one receive stamp of the token to the next: what a hop costs.
     fn measure_rotation(&mut self, at: Instant, stamp: Stamp, token: &Token) {
-        let Some((accepted, seq)) = self.ring.last_pass.take() else { return };
+        let last = self.mode.ring_mut().and_then(|ring| ring.last_pass.take());
+        let Some((accepted, seq)) = last else { return };
         let hops = stamp.seq.saturating_sub(seq);
         if token.phase == Phase::NonRealTime && hops + 1 == u64::from(self.live_stations(token)) {
             let span = at.since(accepted);
@@ -282,7 +292,7 @@ impl Rether {
 
     /// Passes the token on: first the token, then whatever acknowledgement the predecessor still needs.
     pub(super) fn pass_token(&mut self, now: Instant, to: StationId) {
-        let Some(hold) = self.ring.hold.take() else { return };
+        let Some(hold) = self.mode.take_hold() else { return };
         assert!(
             !hold.token.dead.contains(to),
             "nobody passes a token to the dead: no claim waits for theirs"
@@ -292,10 +302,12 @@ impl Rether {
         self.note_list(&hold.token);
         self.fence.list_stamp = stamp;
         self.fence.seen = stamp;
-        self.ring.silence_at = now + self.silence(now, self.rank());
+        self.await_ring(now);
         let again = now + self.settings.hop_timeout;
-        self.ring.watch =
-            Some(Watch { to, token: hold.token, stamp, written: false, passed: now, tries: 0, again });
+        if let Some(ring) = self.mode.ring_mut() {
+            let (written, tries) = (false, 0);
+            ring.watch = Some(Watch { to, token: hold.token, stamp, written, passed: now, tries, again });
+        }
         self.watch_successor(now, to, stamp, &hold.token);
         self.out.outbox.push_back(Pending::Token);
         // In an idle round the token is usually back before the predecessor's watch runs out; its return
@@ -304,14 +316,16 @@ impl Rether {
         // A lap runs from stamp to stamp, so that this station's own work is part of it; a hold in which a
         // cycle began is none.
         let straight = hold.acknowledge.is_some_and(|(_, accepted, _)| accepted == hold.stamp);
-        self.ring.last_pass = (idle_round && straight).then_some((hold.accepted, stamp.seq));
+        let last_pass = (idle_round && straight).then_some((hold.accepted, stamp.seq));
         let hop_timeout = self.settings.hop_timeout;
         // As late as is safe: on stock Linux a timer before the next tick costs more than the hop itself.
         let owed_by = hold.accepted + hop_timeout.minus(hop_timeout.div_down(5));
+        let Some(ring) = self.mode.ring_mut() else { return };
+        ring.last_pass = last_pass;
         match hold.acknowledge {
             // Straight back: the token itself says that it came.
             Some((from, ..)) if from == to => {}
-            Some((to, stamp, _)) if idle_round => self.ring.owed_ack = Some((to, stamp, owed_by)),
+            Some((to, stamp, _)) if idle_round => ring.owed_ack = Some((to, stamp, owed_by)),
             Some((to, stamp, _)) => self.out.outbox.push_back(Pending::TokenAck { to, stamp }),
             None => {}
         }
@@ -323,7 +337,8 @@ impl Rether {
 
     /// Sends the acknowledgement that an idle round has not made needless in time.
     pub(super) fn owed_ack_tick(&mut self, now: Instant) {
-        if let Some((to, stamp, _)) = self.ring.owed_ack.take_if(|(_, _, by)| now >= *by) {
+        let Some(ring) = self.mode.ring_mut() else { return };
+        if let Some((to, stamp, _)) = ring.owed_ack.take_if(|(_, _, by)| now >= *by) {
             self.out.outbox.push_back(Pending::TokenAck { to, stamp });
         }
     }
@@ -336,35 +351,34 @@ impl Rether {
 
     /// Lets go of the token, if it is here, without passing it on.
     pub(super) fn give_up_token(&mut self, now: Instant) {
-        if let Some(hold) = self.ring.hold.take() {
+        if let Some(hold) = self.mode.take_hold() {
             self.log_hold(&hold, now);
         }
     }
 
     /// Any sign of a token beyond the one we passed shows that it arrived.
     pub(super) fn settle_watch(&mut self, stamp: Stamp) {
-        if self.ring.watch.as_ref().is_some_and(|watch| stamp > watch.stamp) {
-            self.ring.watch = None;
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.watch.take_if(|watch| stamp > watch.stamp);
         }
     }
 
     pub(super) fn on_token_ack(&mut self, from: StationId, stamp: Stamp) {
         self.watch_answer(from, stamp);
-        let ours = self.ring.watch.as_ref().is_some_and(|watch| watch.stamp == stamp && watch.to == from);
-        if ours {
-            self.ring.watch = None;
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.watch.take_if(|watch| watch.stamp == stamp && watch.to == from);
         }
     }
 
     pub(super) fn watch_deadline(&self) -> Instant {
-        self.ring.watch.as_ref().map_or(Instant::FAR, |watch| watch.again)
+        self.mode.watch().map_or(Instant::FAR, |watch| watch.again)
     }
 
     /// A silent successor is sent the same token again, ever more rarely; after the death timer, and never
     /// before, a claim round decides about it (B4, B5).
     pub(super) fn watch_tick(&mut self, now: Instant) {
         let (hop_timeout, death) = (self.settings.hop_timeout, self.death_timeout(now));
-        let Some(watch) = &mut self.ring.watch else { return };
+        let Some(watch) = self.mode.watch_mut() else { return };
         if now < watch.again {
             return;
         }
@@ -386,7 +400,7 @@ impl Rether {
 
     /// Keeps the lease and the promised acknowledgement.
     pub(super) fn hold_tick(&mut self, now: Instant) {
-        let Some(hold) = &mut self.ring.hold else { return };
+        let Some(hold) = self.mode.hold_mut() else { return };
         if now > hold.lease_end && !self.members.as_slice().is_empty() {
             self.counters.leases_expired += 1;
             self.give_up_token(now);
@@ -401,12 +415,20 @@ impl Rether {
     /// True if the promised acknowledgement leaves now, since it would wait too long behind the card's frames
     /// and one more that takes so long.
     pub(super) fn answers_before(&mut self, now: Instant, frame: Span) -> bool {
-        let Some(hold) = &mut self.ring.hold else { return false };
+        let Some(hold) = self.mode.hold_mut() else { return false };
         let behind = hold.card_free.max(now) + frame;
         let is_late = |(.., by): &mut (StationId, Stamp, Instant)| behind > *by;
         let Some((to, stamp, _)) = hold.acknowledge.take_if(is_late) else { return false };
         self.out.outbox.push_back(Pending::TokenAck { to, stamp });
         true
+    }
+
+    /// The ring was heard of: its silence counts from then on.
+    pub(super) fn await_ring(&mut self, at: Instant) {
+        let silence_at = at + self.silence(at, self.rank());
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.silence_at = silence_at;
+        }
     }
 
     /// Position among the known stations: of those who hear nothing the first claims first.
@@ -425,17 +447,5 @@ impl Rether {
         let mut others = self.members.as_slice().iter().map(|member| member.station).filter(|s| live(*s));
         let after = others.clone().chain([self.own.station]).filter(|s| *s > station).min();
         after.or_else(|| others.by_ref().chain([self.own.station]).min()).unwrap_or(self.own.station)
-    }
-
-    /// For tests and the state name in announcements: a ring station is never plain.
-    pub(super) fn assert_mode(&self) {
-        debug_assert!(
-            self.ring.hold.is_none() || matches!(self.mode, Mode::Ring),
-            "only ring stations hold tokens"
-        );
-        debug_assert!(
-            self.state() != StationState::Plain || self.ring.hold.is_none(),
-            "no token in plain mode"
-        );
     }
 }

@@ -149,6 +149,11 @@ impl Changes {
         if self.revived_in == generation { self.revived } else { StationSet::EMPTY }
     }
 
+    fn revive(&mut self, station: StationId, generation: Generation) {
+        (self.revived, self.revived_in) = (self.revived_in(generation), generation);
+        self.revived.insert(station);
+    }
+
     /// Who left one ring may be back in the next: the mark must not follow it there.
     pub(super) fn forget_leavers(&mut self) {
         self.leavers = StationSet::EMPTY;
@@ -197,7 +202,7 @@ impl Rether {
         if answer.nonce != self.own.nonce {
             return;
         }
-        if matches!(self.mode, Mode::Ring) && answer.verdict == Verdict::Prove && self.is_master() {
+        if self.mode.is_ring() && answer.verdict == Verdict::Prove && self.is_master() {
             // The master of a ring that never knew this one asks whether it lives (REPAIR-B12). Masters alone
             // are compared, or each ring might end for another station of the other. Whoever asked
             // gets the answer, and nobody else: to the master of a third ring it would be a reason to ask.
@@ -259,13 +264,15 @@ impl Rether {
         }
         let known = |joiner: &Joiner| joiner.mac == mac && joiner.incarnation == incarnation;
         let mut said = *said;
-        let challenge = match self.ring.changes.joiners.iter().position(known) {
+        let Some(ring) = self.mode.ring_mut() else { return };
+        let joiners = &mut ring.changes.joiners;
+        let challenge = match joiners.iter().position(known) {
             // A copy that came late undoes no proof.
-            Some(at) if seq <= self.ring.changes.joiners[at].seq => return,
+            Some(at) if seq <= joiners[at].seq => return,
             Some(at) => {
+                let before = joiners.remove(at);
                 // Our answer may not have come.
                 self.contest(now, mac, Sign::Repeated);
-                let before = self.ring.changes.joiners.remove(at);
                 said = said.named_as(&before.said);
                 before.challenge
             }
@@ -282,23 +289,19 @@ impl Rether {
             let answer = JoinAnswer::new(said.nonce, challenge, Verdict::Prove);
             self.out.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
         }
-        self.ring.changes.joiners.push(Joiner {
-            mac,
-            incarnation,
-            said,
-            generation,
-            seq,
-            at: now,
-            challenge,
-            alive,
-        });
+        if let Some(ring) = self.mode.ring_mut() {
+            let at = now;
+            let joiner = Joiner { mac, incarnation, said, generation, seq, at, challenge, alive };
+            ring.changes.joiners.push(joiner);
+        }
     }
 
     /// Another boot of a station was heard: what an earlier one has proven may not be so any more. A place
     /// for a boot that is over costs the ring its death timer (seed 622252 of the product's timers). If the
     /// new one is a replay, the next announcement of the living one proves it again.
     fn doubt_other_boots(&mut self, mac: MacAddr) {
-        for joiner in self.ring.changes.joiners.iter_mut().filter(|joiner| joiner.mac == mac) {
+        let Some(ring) = self.mode.ring_mut() else { return };
+        for joiner in ring.changes.joiners.iter_mut().filter(|joiner| joiner.mac == mac) {
             joiner.alive = false;
         }
     }
@@ -306,32 +309,41 @@ impl Rether {
     /// The boots that have proven that they live, and get a place when this station has the token next as
     /// cycle master.
     pub fn proven_joiners(&self) -> impl Iterator<Item = (MacAddr, u32)> + '_ {
-        let joiners = self.ring.changes.joiners.iter().filter(|joiner| joiner.alive);
+        let joiners = self.joiners().iter().filter(|joiner| joiner.alive);
         joiners.map(|joiner| (joiner.mac, joiner.incarnation))
+    }
+
+    /// The stations that ask to be let in.
+    pub(super) fn joiners(&self) -> &[Joiner] {
+        self.mode.ring().map_or(&[], |ring| &ring.changes.joiners)
     }
 
     /// True if this boot of a station has asked to join.
     pub(super) fn is_joiner(&self, mac: MacAddr, incarnation: u32) -> bool {
-        self.ring.changes.joiners.iter().any(|joiner| joiner.mac == mac && joiner.incarnation == incarnation)
+        self.joiners().iter().any(|joiner| joiner.mac == mac && joiner.incarnation == incarnation)
     }
 
     /// Drops a joiner that has not proven in time that it lives, to make room for the next one.
     fn make_room_for_joiner(&mut self, now: Instant) -> bool {
-        if self.ring.changes.joiners.len() < usize::from(STATIONS_MAX) {
+        if self.joiners().len() < usize::from(STATIONS_MAX) {
             return true;
         }
         let stale = |joiner: &Joiner| !joiner.alive && !self.is_fresh(now, joiner);
-        let Some(at) = self.ring.changes.joiners.iter().position(stale) else { return false };
-        self.ring.changes.joiners.remove(at);
+        let Some(at) = self.joiners().iter().position(stale) else { return false };
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.changes.joiners.remove(at);
+        }
         true
     }
 
     pub(super) fn is_master(&self) -> bool {
-        self.ring.list.as_ref().is_some_and(|list| self.master(list) == self.own.station)
+        self.mode.list().is_some_and(|list| self.master(list) == self.own.station)
     }
 
     pub(super) fn note_leaver(&mut self, station: StationId, mac: MacAddr) {
-        self.ring.changes.leave(station);
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.changes.leave(station);
+        }
         self.event(LinkEvent::MemberGone { mac, stopped: true });
     }
 
@@ -345,10 +357,11 @@ impl Rether {
         let held_off = mac.filter(|mac| dead && self.is_held_off(now, *mac));
         if let Some(mac) = held_off {
             self.answer_held_off(now, mac);
-        } else if dead && mac.is_some() {
-            self.ring.changes.revived = self.ring.changes.revived_in(self.fence.seen.generation);
-            self.ring.changes.revived_in = self.fence.seen.generation;
-            self.ring.changes.revived.insert(station);
+        } else if dead
+            && mac.is_some()
+            && let Some(ring) = self.mode.ring_mut()
+        {
+            ring.changes.revive(station, self.fence.seen.generation);
         }
     }
 
@@ -359,11 +372,11 @@ impl Rether {
         if is_over(token) {
             return;
         }
-        let mut joiners = core::mem::take(&mut self.ring.changes.joiners);
+        let mut joiners = self.take_joiners();
         joiners.retain(|joiner| self.is_fresh(now, joiner));
         let (alive, waiting): (Vec<_>, Vec<_>) =
             joiners.into_iter().partition(|joiner| joiner.alive && joiner.said.state != StationState::Ring);
-        self.ring.changes.joiners = waiting;
+        self.put_joiners(waiting);
         let mut joined = false;
         for joiner in alive {
             match self.place_for(now, &joiner, token) {
@@ -401,7 +414,7 @@ impl Rether {
     /// ring gives up its reservations and so ends; its stations are plain ones then, who are told of the
     /// other ring and ask to be let in.
     fn is_outranked_by(&self, generation: Generation, mac: MacAddr) -> bool {
-        let has_slots = self.ring.list.as_ref().is_some_and(|list| !list.slots.as_slice().is_empty());
+        let has_slots = self.mode.list().is_some_and(|list| !list.slots.as_slice().is_empty());
         has_slots && (generation, mac) > (self.fence.seen.generation, self.own.me.mac)
     }
 
@@ -411,7 +424,7 @@ impl Rether {
         if token.phase == Phase::First || self.master(token) != self.own.station {
             return false;
         }
-        let mut joiners = core::mem::take(&mut self.ring.changes.joiners);
+        let mut joiners = self.take_joiners();
         let mut outranked = false;
         // What is proven is looked at once.
         joiners.retain(|joiner| {
@@ -420,8 +433,18 @@ impl Rether {
                 proven && self.is_fresh(now, joiner) && self.is_outranked_by(joiner.generation, joiner.mac);
             !proven
         });
-        self.ring.changes.joiners = joiners;
+        self.put_joiners(joiners);
         outranked
+    }
+
+    fn take_joiners(&mut self) -> Vec<Joiner> {
+        self.mode.ring_mut().map_or_else(Vec::new, |ring| core::mem::take(&mut ring.changes.joiners))
+    }
+
+    fn put_joiners(&mut self, joiners: Vec<Joiner>) {
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.changes.joiners = joiners;
+        }
     }
 
     /// The epoch of this ring, or a later one of a station that waits to be let in. Such a station may have
@@ -429,7 +452,7 @@ impl Rether {
     /// silent until it gave up. An epoch counts only if the notice, whose epoch is the next one, is newer to
     /// the members of this ring as well: an epoch far ahead may be followed by one that they do not believe.
     pub(super) fn newest_epoch(&self, now: Instant) -> u32 {
-        let fresh = self.ring.changes.joiners.iter().filter(|joiner| self.is_fresh(now, joiner));
+        let fresh = self.joiners().iter().filter(|joiner| self.is_fresh(now, joiner));
         let epochs = fresh.map(|joiner| joiner.said.mode_epoch);
         let epochs = epochs.filter(|epoch| leads_on(*epoch, self.mode_epoch));
         epochs.fold(self.mode_epoch, |newest, epoch| if newer(epoch, newest) { epoch } else { newest })
@@ -475,16 +498,18 @@ impl Rether {
         self.event(LinkEvent::MemberUp { station });
         // It comes from a ring that got further than this one, and would take no token of ours until a
         // silence ends in a claim: this station claims as soon as it can.
-        if joiner.generation > self.fence.seen.generation && !self.is_jump(joiner.generation) {
-            self.ring.outgrown = self.ring.outgrown.max(Some(joiner.generation));
+        if joiner.generation > self.fence.seen.generation
+            && !self.is_jump(joiner.generation)
+            && let Some(ring) = self.mode.ring_mut()
+        {
+            ring.outgrown = ring.outgrown.max(Some(joiner.generation));
         }
     }
 
     /// Makes a generation that is new to a station just let in as well as to this ring.
     pub(super) fn claim_if_outgrown(&mut self, now: Instant) -> bool {
-        let Some(generation) = self.ring.outgrown.take().filter(|_| self.ring.hold.is_some()) else {
-            return false;
-        };
+        let Some(ring) = self.mode.ring_mut() else { return false };
+        let Some(generation) = ring.outgrown.take().filter(|_| ring.hold.is_some()) else { return false };
         self.give_up_token(now);
         self.fence.seen = self.fence.seen.max(Stamp { generation, seq: 0 });
         self.begin_claim(now);
@@ -529,7 +554,7 @@ impl Rether {
     ///
     /// The claimant has ended its own channels to them; those of this station end too.
     pub(super) fn note_deaths(&mut self, now: Instant, after: &StationSet) {
-        let before = self.ring.list.as_ref().map(|list| list.dead);
+        let before = self.mode.list().map(|list| list.dead);
         let known = before.unwrap_or(StationSet::EMPTY);
         for station in after.iter().filter(|station| !known.contains(*station)) {
             if let Some(mac) = self.members.get(station).map(|member| member.mac) {

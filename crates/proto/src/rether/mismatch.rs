@@ -269,7 +269,7 @@ impl super::Rether {
             return false;
         }
         self.others.mismatches.agrees(mac);
-        let rules = matches!(self.mode, super::Mode::Ring);
+        let rules = self.mode.is_ring();
         // A refusal by the ring ends when the refused station is in it.
         let is_over = |refused: &super::Refused| {
             let settings = refused.mac == mac && refused.why == Verdict::Settings;

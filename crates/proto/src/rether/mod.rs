@@ -150,12 +150,13 @@ impl Joining {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Mode {
+enum Mode {
     Joining(Joining),
     Plain,
     Initiating(Initiating),
     Yielding(Yielding),
-    Ring,
+    /// All state of the ring lives and dies with the mode.
+    Ring(Box<Ring>),
 }
 
 /// The mode as users see it.
@@ -196,8 +197,6 @@ pub struct Rether {
     mode: Mode,
     mode_epoch: u32,
     fence: Fence,
-    /// The ring that this station is in.
-    ring: Ring,
     /// The parts of a new ring's Form that have come.
     forming: Forming,
     tells: Tells,
@@ -229,7 +228,6 @@ impl Rether {
             mode: Mode::Joining(Joining::afresh(now)),
             mode_epoch: 0,
             fence: Fence::default(),
-            ring: Ring::new(),
             forming: Forming::new(),
             tells: Tells::new(),
             awake_until: Instant::ZERO,
@@ -314,12 +312,12 @@ impl Rether {
 
     /// Whether the token skips this station.
     pub fn is_dead(&self, station: StationId) -> bool {
-        self.ring.list.as_ref().is_some_and(|list| list.dead.contains(station))
+        self.mode.list().is_some_and(|list| list.dead.contains(station))
     }
 
     /// The newest reservation list this station has seen, in token mode.
     pub fn list(&self) -> Option<&Token> {
-        self.ring.list.as_ref().filter(|_| matches!(self.mode, Mode::Ring))
+        self.mode.list()
     }
 
     /// The mode as users see it.
@@ -328,7 +326,7 @@ impl Rether {
             Mode::Joining(_) => ModeName::Joining,
             Mode::Plain => ModeName::Plain,
             Mode::Initiating(_) | Mode::Yielding(_) => ModeName::Switching,
-            Mode::Ring => ModeName::Token,
+            Mode::Ring(_) => ModeName::Token,
         }
     }
 
@@ -340,9 +338,9 @@ impl Rether {
             Mode::Plain => "plain",
             Mode::Initiating(_) => "initiating",
             Mode::Yielding(_) => "yielding",
-            Mode::Ring if self.ring.claim.is_some() => "claiming",
-            Mode::Ring if self.ring.hold.is_some() => "holding",
-            Mode::Ring => "ring",
+            Mode::Ring(ring) if ring.claim.is_some() => "claiming",
+            Mode::Ring(ring) if ring.hold.is_some() => "holding",
+            Mode::Ring(_) => "ring",
         }
     }
 
@@ -353,7 +351,7 @@ impl Rether {
 
     /// Whether this station holds a token whose lease has not ended: the right to send.
     pub fn holds_token(&self, now: Instant) -> bool {
-        matches!(self.mode, Mode::Ring) && self.ring.hold.as_ref().is_some_and(|hold| now <= hold.lease_end)
+        self.mode.hold().is_some_and(|hold| now <= hold.lease_end)
     }
 
     /// The generation counter of the newest token seen.
@@ -422,18 +420,18 @@ impl Rether {
             Mode::Plain => self.tells.next_hello,
             Mode::Initiating(state) => state.again,
             Mode::Yielding(state) => state.acknowledge_at.unwrap_or(Instant::FAR).min(state.give_up),
-            Mode::Ring => self.ring_deadline(),
+            Mode::Ring(ring) => self.ring_deadline(ring),
         };
         let own = self.flush_deadline().min(self.contested_deadline());
         mode.min(self.watch_deadline()).min(own)
     }
 
-    fn ring_deadline(&self) -> Instant {
-        let hold = self.ring.hold.as_ref().map_or(Instant::FAR, |hold| self.hold_deadline(hold));
-        let claim = self.ring.claim.as_ref().map_or(Instant::FAR, ClaimRound::deadline);
-        let watches_silence = self.ring.hold.is_none() && self.ring.claim.is_none();
-        let owed = self.ring.owed_ack.map_or(Instant::FAR, |(_, _, by)| by);
-        let silence = self.ring.silence_at.min(self.ring.wills.due).min(self.deaf_deadline());
+    fn ring_deadline(&self, ring: &Ring) -> Instant {
+        let hold = ring.hold.as_ref().map_or(Instant::FAR, |hold| self.hold_deadline(hold));
+        let claim = ring.claim.as_ref().map_or(Instant::FAR, ClaimRound::deadline);
+        let watches_silence = ring.hold.is_none() && ring.claim.is_none();
+        let owed = ring.owed_ack.map_or(Instant::FAR, |(_, _, by)| by);
+        let silence = ring.silence_at.min(ring.wills.due).min(self.deaf_deadline());
         hold.min(claim).min(owed).min(if watches_silence { silence } else { Instant::FAR })
     }
 
@@ -448,7 +446,7 @@ impl Rether {
             Mode::Plain => self.plain_tick(now),
             Mode::Initiating(_) => self.initiating_tick(now),
             Mode::Yielding(_) => self.yielding_tick(now),
-            Mode::Ring => self.ring_tick(now),
+            Mode::Ring(_) => self.ring_tick(now),
         }
     }
 
@@ -457,8 +455,9 @@ impl Rether {
         self.owed_ack_tick(now);
         self.watch_tick(now);
         self.claim_tick(now);
-        if self.ring.hold.is_none() && self.ring.claim.is_none() {
-            if now >= self.ring.silence_at.min(self.ring.wills.due) {
+        let Some(ring) = self.mode.ring() else { return };
+        if ring.hold.is_none() && ring.claim.is_none() {
+            if now >= ring.silence_at.min(ring.wills.due) {
                 self.begin_claim(now);
             } else {
                 self.deaf_tick(now);
@@ -512,8 +511,7 @@ impl Rether {
         self.ordinary.nrt.push_first(level, entry);
         // In the middle of a visit nobody need be asked: a long message would ask in each of its own, have
         // the next cycle's round begin with this station, and the others never had their turn.
-        let visiting =
-            self.ring.hold.as_ref().is_some_and(|hold| matches!(hold.stage, visit::Stage::Nrt { .. }));
+        let visiting = self.mode.hold().is_some_and(|hold| matches!(hold.stage, visit::Stage::Nrt { .. }));
         if was_empty && self.ordinary.gate == GateOrder::Divert && !visiting && !self.is_flushing() {
             self.ask_for_token(now);
         }
@@ -572,7 +570,7 @@ impl Rether {
     /// to be pointless costs none.
     pub(crate) fn llc_sent(&mut self, now: Instant, level: usize, octets: u16) {
         self.tally.count_sent(Class::Llc, usize::from(octets));
-        let Some(visit::Stage::Nrt { left, sent }) = self.ring.hold.as_ref().map(|hold| hold.stage) else {
+        let Some(visit::Stage::Nrt { left, sent }) = self.mode.hold().map(|hold| hold.stage) else {
             return;
         };
         // One longer than its entry said takes the last place whole.
@@ -611,7 +609,7 @@ impl Rether {
     /// way between the modes nothing that can wait is sent.
     pub(crate) fn send_report(&mut self, now: Instant, report: &Report) {
         let Some(place) = &mut self.ordinary.report else { return };
-        let (waits, ring) = (place.1, matches!(self.mode, Mode::Ring));
+        let (waits, ring) = (place.1, self.mode.is_ring());
         if waits || self.tells.leaving || !(ring || matches!(self.mode, Mode::Plain)) {
             return;
         }

@@ -4,14 +4,16 @@
 //! The patterns name every field, so that a new one does not compile before somebody has decided about it.
 
 use super::behind::Behind;
+use super::claim::ClaimRound;
 use super::ended::Ended;
 use super::hold::{Hold, Watch};
+use super::join::Changes;
 use super::parts::{Fence, Ordinary, Out, Own, Tells};
 use super::reserve::Fate;
 use super::ring::Ring;
 use super::visit::{Sent, Stage};
 use super::wake::Wakes;
-use super::{Initiating, Joining, Mode, Rether, Settings, Stamp, Yielding};
+use super::{CycleClock, Initiating, Joining, Mode, Rether, Settings, Stamp, Yielding};
 use crate::io::{GateOrder, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, Key, Leases, MacAddr, StationSet, Token};
@@ -122,7 +124,6 @@ impl Rether {
             mode: _,
             mode_epoch,
             fence,
-            ring,
             forming: _,
             tells,
             awake_until: _,
@@ -148,8 +149,14 @@ impl Rether {
             visit.key(*epoch, key);
         }
         flag(visit, &[*leaving, *gate == GateOrder::Divert, self.is_flushing()]);
-        self.visit_ring(ring, visit);
-        self.visit_parts(visit);
+        visit.until(self.awake_until);
+        if let Some(ring) = self.mode.ring() {
+            self.visit_ring(ring, visit);
+        }
+        self.visit_mode(visit);
+        self.visit_members(visit);
+        self.visit_sessions(visit);
+        self.visit_patience(visit);
     }
 
     /// The fields that the other functions show are named here too, so that a new one is not forgotten.
@@ -158,43 +165,59 @@ impl Rether {
             list,
             nacked,
             granted,
-            clock: _,
-            hold: _,
-            watch: _,
-            owed_ack: _,
-            claim: _,
-            silence_at: _,
-            other_ring: _,
-            wakes: _,
+            clock,
+            hold,
+            watch,
+            owed_ack,
+            claim,
+            silence_at,
+            other_ring,
+            wakes,
             last_pass: _,
             outgrown: _,
             refused,
-            changes: _,
-            hogs: _,
-            wills: _,
+            changes,
+            hogs,
+            wills,
         } = ring;
         visit.stamp(*refused, 0);
         flag(visit, &[*nacked, *granted]);
         kept_list(visit, list.as_ref());
+        self.visit_wakes(wakes, visit);
+        visit.since(other_ring.unwrap_or(Instant::ZERO), self.settings.trt * 4);
+        visit_tokens(visit, hold.as_ref(), watch.as_ref(), &self.settings);
+        let CycleClock { start, cycle, known } = *clock;
+        flag(visit, &[known]);
+        visit.cycle(cycle);
+        visit.since(start, self.settings.trt * 8);
+        answer(visit, *owed_ack);
+        visit.until(*silence_at);
+        self.visit_claim(claim.as_ref(), visit);
+        self.visit_changes(changes, visit);
+        // In which of the last cycles the token was late, and a hold that is under way, are left out: they
+        // decide by some cycles when an audit begins or ends.
+        hogs.words(cycle).for_each(|word| visit.word(word));
+        set(visit, &wills.fresh);
+        visit.until(wills.due);
     }
 
-    fn visit_parts(&self, visit: &mut dyn Visit) {
-        self.visit_wakes(visit);
-        visit.until(self.awake_until);
-        visit.since(self.ring.other_ring.unwrap_or(Instant::ZERO), self.settings.trt * 4);
-        visit_tokens(visit, self.ring.hold.as_ref(), self.ring.watch.as_ref(), &self.settings);
-        flag(visit, &[self.ring.clock.known]);
-        visit.cycle(self.ring.clock.cycle);
-        visit.since(self.ring.clock.start, self.settings.trt * 8);
-        self.visit_mode(visit);
-        self.visit_claim(visit);
-        self.visit_members(visit);
-        self.visit_sessions(visit);
-        self.visit_patience(visit);
+    fn visit_changes(&self, changes: &Changes, visit: &mut dyn Visit) {
+        for joiner in &changes.joiners {
+            visit.word(u64::from(joiner.said.mode_epoch) << 8 | u64::from(joiner.mac.0[5]));
+            visit.name(u64::from(joiner.incarnation));
+            visit.name(joiner.said.nonce);
+            visit.frame_seq(joiner.mac, joiner.seq);
+            visit.word(u64::from(joiner.generation.counter) << 16 | u64::from(joiner.generation.station));
+            visit.name(joiner.challenge);
+            visit.word(u64::from(joiner.alive));
+            visit.since(joiner.at, self.settings.join_interval * 5);
+        }
+        set(visit, &changes.leavers);
+        set(visit, &changes.revived_in(self.fence.seen.generation));
     }
 
-    fn visit_wakes(&self, visit: &mut dyn Visit) {
-        let Wakes { request, may_rest, asked, overdue, cycle } = &self.ring.wakes;
+    fn visit_wakes(&self, wakes: &Wakes, visit: &mut dyn Visit) {
+        let Wakes { request, may_rest, asked, overdue, cycle } = wakes;
         flag(visit, &[*may_rest]);
         visit.word(request.map_or(0, |(to, _)| u64::from(to)));
         if let Some((_, at)) = request {
@@ -206,7 +229,6 @@ impl Rether {
     }
 
     fn visit_mode(&self, visit: &mut dyn Visit) {
-        answer(visit, self.ring.owed_ack);
         visit.word(u64::from(self.fence.left.ended.is_some()));
         if let Some(Ended { generation, mode_epoch, until }) = &self.fence.left.ended {
             visit.stamp(*generation, 0);
@@ -239,15 +261,12 @@ impl Rether {
                 visit.until(acknowledge_at.unwrap_or(Instant::FAR));
                 visit.until(*give_up);
             }
-            Mode::Ring => {
-                visit.word(106);
-                visit.until(self.ring.silence_at);
-            }
+            Mode::Ring(_) => visit.word(106),
         }
     }
 
-    fn visit_claim(&self, visit: &mut dyn Visit) {
-        let Some(claim) = &self.ring.claim else { return visit.word(0) };
+    fn visit_claim(&self, claim: Option<&ClaimRound>, visit: &mut dyn Visit) {
+        let Some(claim) = claim else { return visit.word(0) };
         let signs = [claim.same_key, claim.watched, claim.unheard];
         visit.word(signs.iter().rev().fold(1, |word, sign| 2 * word + u64::from(*sign)));
         visit.stamp(claim.own.0, 0);
@@ -293,7 +312,7 @@ impl Rether {
             if asked > 0 {
                 visit.frame_seq(member.mac, asked);
             }
-            if !matches!(self.mode, Mode::Ring) {
+            if !self.mode.is_ring() {
                 visit.since(member.heard, self.settings.hello * 4);
             }
         }
@@ -307,16 +326,6 @@ impl Rether {
                 visit.name(member.nonce);
             }
         }
-        for joiner in &self.ring.changes.joiners {
-            visit.word(u64::from(joiner.said.mode_epoch) << 8 | u64::from(joiner.mac.0[5]));
-            visit.name(u64::from(joiner.incarnation));
-            visit.name(joiner.said.nonce);
-            visit.frame_seq(joiner.mac, joiner.seq);
-            visit.word(u64::from(joiner.generation.counter) << 16 | u64::from(joiner.generation.station));
-            visit.name(joiner.challenge);
-            visit.word(u64::from(joiner.alive));
-            visit.since(joiner.at, self.settings.join_interval * 5);
-        }
         // When a strike was, and so when it is forgiven, is left out: two minutes are beyond every model.
         for record in &self.others.standing.records {
             visit.word(
@@ -324,13 +333,6 @@ impl Rether {
             );
             visit.until(record.until);
         }
-        // In which of the last cycles the token was late, and a hold that is under way, are left out: they
-        // decide by some cycles when an audit begins or ends.
-        self.ring.hogs.words(self.ring.clock.cycle).for_each(|word| visit.word(word));
-        set(visit, &self.ring.wills.fresh);
-        visit.until(self.ring.wills.due);
-        set(visit, &self.ring.changes.leavers);
-        set(visit, &self.ring.changes.revived_in(self.fence.seen.generation));
     }
 
     fn visit_sessions(&self, visit: &mut dyn Visit) {

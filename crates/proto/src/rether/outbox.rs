@@ -138,13 +138,13 @@ impl Rether {
             }
             Pending::Request { to } => (self.members.get(*to)?.mac, Kind::Request, Proof::Counted, 0),
             Pending::Claim { generation } => {
-                let round = self.ring.claim.as_mut().filter(|round| round.generation == *generation);
+                let round = self.mode.claim_mut().filter(|round| round.generation == *generation);
                 round?.sent = true;
                 let claim = Claim { generation: *generation, mode_epoch: self.mode_epoch };
                 (all, Kind::Claim, Proof::Bootstrap, claim.emit(body))
             }
             Pending::ClaimGrant { to, generation, seen } => {
-                let (key_epoch, list) = (self.keys.current_epoch(), self.ring.list);
+                let (key_epoch, list) = (self.keys.current_epoch(), self.mode.list().copied());
                 let (seen_seq, seen) = (seen.seq, seen.generation);
                 let grant = ClaimGrant { generation: *generation, seen, seen_seq, key_epoch, list };
                 (*to, Kind::ClaimGrant, Proof::Bootstrap, grant.emit(body))
@@ -184,7 +184,7 @@ impl Rether {
     }
 
     pub(super) fn in_ring(&self) -> bool {
-        matches!(self.mode, Mode::Ring)
+        self.mode.is_ring()
     }
 
     /// Completes a frame whose body stands in the buffer. `None` when its key is gone.
@@ -301,7 +301,7 @@ impl Rether {
     }
 
     fn list_body(&self, now: Instant) -> Option<(Token, Stamp)> {
-        let hold = self.ring.hold.as_ref()?;
+        let hold = self.mode.hold()?;
         let mut token = hold.token;
         token.residual_ns = self.residual(now).as_nanos() as u32;
         Some((token, hold.stamp))
@@ -311,7 +311,7 @@ impl Rether {
     /// same token.
     fn write_token(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         let residual = self.residual(now).as_nanos() as u32;
-        let watch = self.ring.watch.as_mut()?;
+        let watch = self.mode.watch_mut()?;
         if !watch.written {
             watch.written = true;
             watch.token.residual_ns = residual;

@@ -20,7 +20,7 @@
 //! 5. The first token of a ring begins with the configured lease, as does every claim in it: news of another
 //!    mode epoch are none.
 
-use super::{Mode, Rether};
+use super::Rether;
 use crate::io::StationId;
 use rota_admission::Timers;
 use rota_units::{Instant, Span};
@@ -210,7 +210,7 @@ impl Rether {
     /// end amid this station's slots then, and a station whose lease has ended lets go of the token. Only
     /// another station's hands renew it: this is the station to pass the token to before the cycle begins.
     pub(super) fn renewer(&self, now: Instant) -> Option<StationId> {
-        let hold = self.ring.hold.as_ref().filter(|hold| hold.sent)?;
+        let hold = self.mode.hold().filter(|hold| hold.sent)?;
         let own = hold.token.slots.as_slice().iter().take_while(|slot| slot.station == self.own.station);
         let slots = Span::from_nanos(own.map(|slot| u64::from(slot.tht_ns)).sum());
         // Of what the lease has beyond the slots half is enough: the host may stand still amid them.
@@ -222,7 +222,7 @@ impl Rether {
 
     /// How long the token in this station's hands may be held, rests apart.
     pub fn holding(&self) -> Option<Span> {
-        self.ring.hold.as_ref().map(|hold| self.hold_of(&hold.token))
+        self.mode.hold().map(|hold| self.hold_of(&hold.token))
     }
 
     /// True if a token's leases can be of this segment.
@@ -271,7 +271,7 @@ impl Rether {
     /// The timers in force at this station.
     pub fn timers_in_force(&self, now: Instant) -> InForce {
         let (rank, lease) = (0, self.drain_at(now));
-        let leases = self.leases_at(now).filter(|_| matches!(self.mode, Mode::Ring));
+        let leases = self.leases_at(now).filter(|_| self.mode.is_ring());
         let why = match leases {
             _ if !self.settings.follow_stalls => Why::Configured,
             None => Why::NoNews,
@@ -293,7 +293,7 @@ impl Rether {
 
     /// This station's host stood still for so long. Outside a ring nobody waits for it.
     pub(crate) fn stood_still(&mut self, now: Instant, stall: Span) {
-        if self.settings.follow_stalls && matches!(self.mode, Mode::Ring) {
+        if self.settings.follow_stalls && self.mode.is_ring() {
             self.others.patience.stalls.note(now, stall);
         }
     }

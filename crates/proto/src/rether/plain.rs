@@ -86,7 +86,6 @@ impl Rether {
 
     /// Looks for the segment as if just booted; meanwhile ordinary traffic flows.
     pub(super) fn start_over(&mut self, now: Instant) {
-        self.ring = Ring::new();
         self.lose_reservations();
         self.own.station = 0;
         self.mode = Mode::Joining(Joining::afresh(now));
@@ -142,7 +141,7 @@ impl Rether {
 
     pub(super) fn on_announce(&mut self, now: Instant, header: &LinkHeader, mac: MacAddr, said: &Announce) {
         if !self.agrees_with(now, mac, said) {
-            let asks = matches!(self.mode, Mode::Ring) && said.state == StationState::Joining;
+            let asks = self.mode.is_ring() && said.state == StationState::Joining;
             if asks && self.is_master() && self.may_answer(now) {
                 let answer = JoinAnswer::new(said.nonce, 0, Verdict::Settings);
                 self.out.outbox.push_back(Pending::JoinAnswer { to: mac, answer });
@@ -158,7 +157,7 @@ impl Rether {
             }
             return;
         }
-        if matches!(self.mode, Mode::Ring) && (is_new || said.state != StationState::Ring) {
+        if self.mode.is_ring() && (is_new || said.state != StationState::Ring) {
             if said.state == StationState::Plain && self.may_notify(now) {
                 // It has lost the ring: told so, it stops sending and asks to join. It may not know this
                 // boot of ours, so it is also told who says so.
@@ -176,8 +175,7 @@ impl Rether {
             self.remember_joiner(now, mac, header, said);
             return;
         }
-        let station =
-            if matches!(self.mode, Mode::Ring) { known.map_or(0, |(_, s)| s) } else { header.source };
+        let station = if self.mode.is_ring() { known.map_or(0, |(_, s)| s) } else { header.source };
         if known.is_none() && !(self.may_take_up(now) && self.make_room(now)) {
             return;
         }
@@ -186,11 +184,13 @@ impl Rether {
             self.hear_sign(now, mac, said.answers);
         }
         self.tell_renumbered();
-        if matches!(self.mode, Mode::Ring) {
+        if self.mode.is_ring() {
             // What it said when it asked to be let in is over. To let it in once more would give it an old
             // nonce, and so shut it out (seed 12296 of the product's timers: a late copy, at a station that
             // had just come and did not know its frame counter yet).
-            self.ring.changes.joiners.retain(|joiner| joiner.mac != mac);
+            if let Some(ring) = self.mode.ring_mut() {
+                ring.changes.joiners.retain(|joiner| joiner.mac != mac);
+            }
             self.on_ring_announce(now, station, header.generation);
             return;
         }
@@ -239,16 +239,16 @@ impl Rether {
         if !self.is_dead(station) || self.is_jump(generation) {
             return;
         }
-        let since = *self.ring.other_ring.get_or_insert(now);
+        let Some(ring) = self.mode.ring_mut() else { return };
+        let since = *ring.other_ring.get_or_insert(now);
         if now.since(since) > self.settings.trt * 3 {
-            self.ring.other_ring = None;
             self.join_ring(now);
         }
     }
 
     fn on_leaving(&mut self, mac: MacAddr) {
         let Some(station) = self.members.by_mac(mac).map(|member| member.station) else { return };
-        if matches!(self.mode, Mode::Ring) {
+        if self.mode.is_ring() {
             self.note_leaver(station, mac);
             return;
         }
@@ -259,7 +259,7 @@ impl Rether {
     fn adopt_epoch(&mut self, said: &Announce) {
         if said.state == StationState::Plain
             && leads_on(said.mode_epoch, self.mode_epoch)
-            && !matches!(self.mode, Mode::Ring)
+            && !self.mode.is_ring()
         {
             self.mode_epoch = said.mode_epoch;
         }
@@ -281,12 +281,11 @@ impl Rether {
         match &mut self.mode {
             Mode::Joining(joining) if joining.ring => joining.proof_by = Instant::FAR,
             Mode::Plain | Mode::Joining(_) => self.join_ring(now),
-            Mode::Initiating(_) | Mode::Yielding(_) | Mode::Ring => {}
+            Mode::Initiating(_) | Mode::Yielding(_) | Mode::Ring(_) => {}
         }
     }
 
     pub(super) fn join_ring(&mut self, now: Instant) {
-        self.ring = Ring::new();
         let again = now + self.card_patience();
         let from_plain = matches!(self.mode, Mode::Plain | Mode::Initiating(_) | Mode::Yielding(_));
         self.mode = Mode::Joining(Joining { ring: true, again, from_plain, ..Joining::afresh(now) });
@@ -377,7 +376,7 @@ impl Rether {
         }
         let yields = match &self.mode {
             // B13: the initiator has missed that a ring runs.
-            Mode::Ring => {
+            Mode::Ring(_) => {
                 if self.may_notify(now) {
                     self.out.outbox.push_back(Pending::Mode);
                 }
@@ -497,12 +496,12 @@ impl Rether {
     pub(super) fn enter_ring(&mut self, now: Instant) {
         // Of an earlier ring nothing is known here: a station that had asked it to be let in may be in this
         // one, and would be shut out if it were let in once more (seed 294430 of the product's timers).
-        self.ring = Ring::new();
-        self.mode = Mode::Ring;
+        let mut ring = Box::new(Ring::new());
+        ring.hogs.visit = self.settings.params(2).nrt_hold_max();
+        self.mode = Mode::Ring(ring);
         self.others.contested.astray.forget_tokens();
-        self.ring.hogs.visit = self.settings.params(2).nrt_hold_max();
         self.watch_stalls(now);
-        self.ring.silence_at = now + self.silence(now, self.rank());
+        self.await_ring(now);
         self.event(LinkEvent::ModeChanged);
     }
 
@@ -527,7 +526,7 @@ impl Rether {
                 Mode::Initiating(_) | Mode::Yielding(_) => self.join_told_ring(now),
                 Mode::Plain if known => self.join_told_ring(now),
                 Mode::Joining(joining) if !joining.ring => self.join_told_ring(now),
-                Mode::Joining(_) | Mode::Plain | Mode::Ring => {}
+                Mode::Joining(_) | Mode::Plain | Mode::Ring(_) => {}
             }
             return;
         }
@@ -538,7 +537,7 @@ impl Rether {
         // to plain mode only by its own word (`on_ring_mode`); one that has lost its token is told here.
         let asks = match &self.mode {
             // Whoever has granted a claim and heard of no token since has lost it like the claimant.
-            Mode::Ring => (self.ring.claim.is_some() || self.ring.granted) && known,
+            Mode::Ring(ring) => (ring.claim.is_some() || ring.granted) && known,
             Mode::Joining(joining) => joining.ring,
             _ => true,
         };
@@ -562,7 +561,6 @@ impl Rether {
     pub(super) fn leave_ring(&mut self, now: Instant) {
         self.tally.rotation.stop();
         self.bury();
-        self.ring = Ring::new();
         if let Some((epoch, key)) = self.keys.current() {
             self.fence.left.key = Some((epoch, key.clone()));
         }

@@ -271,17 +271,12 @@ impl Rether {
             self.drop_slots(token, |_, _| true);
             return;
         }
-        for station in self.ring.changes.leavers.iter() {
-            token.dead.insert(station);
-        }
+        let (leavers, revived) = self.take_changes();
+        leavers.iter().for_each(|station| token.dead.insert(station));
         if self.tells.leaving {
             token.dead.insert(self.own.station);
         }
-        for station in self.ring.changes.revived_in(self.fence.seen.generation).iter() {
-            token.dead.remove(station);
-        }
-        self.ring.changes.leavers = StationSet::EMPTY;
-        self.ring.changes.revived = StationSet::EMPTY;
+        revived.iter().for_each(|station| token.dead.remove(station));
         self.drop_slots(token, |slot, dead| dead.contains(slot.station) || !self.is_member(slot.station));
         self.heal_own_slots(token);
         self.close_sessions(token);
@@ -291,6 +286,16 @@ impl Rether {
         if self.master(token) == self.own.station {
             self.admit_joiners(now, token);
         }
+    }
+
+    /// The stations that have left since the last visit, and those that were heard although the list calls
+    /// them dead.
+    fn take_changes(&mut self) -> (StationSet, StationSet) {
+        let Some(ring) = self.mode.ring_mut() else { return (StationSet::EMPTY, StationSet::EMPTY) };
+        let changes = &mut ring.changes;
+        let taken = (changes.leavers, changes.revived_in(self.fence.seen.generation));
+        (changes.leavers, changes.revived) = (StationSet::EMPTY, StationSet::EMPTY);
+        taken
     }
 
     /// Removes slots; those behind move to the left, so every other station only gets earlier
@@ -573,7 +578,9 @@ impl Rether {
         self.tells.leaving = true;
         self.shares.sessions.clear();
         self.shares.parts.clear();
-        self.ring.changes.leavers.insert(self.own.station);
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.changes.leavers.insert(self.own.station);
+        }
         self.out.outbox.push_back(Pending::Leaving);
     }
 

@@ -8,10 +8,10 @@ use super::hold::{Hold, Watch};
 use super::join::Changes;
 use super::wake::Wakes;
 use super::will::Wills;
-use super::{CycleClock, Stamp};
+use super::{CycleClock, Mode, Stamp};
 use crate::io::StationId;
 use rota_units::Instant;
-use rota_wire::{Generation, Token};
+use rota_wire::{Generation, StationSet, Token};
 
 /// All state of one ring at this station.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// No ring.
+    /// A ring of which nothing is known yet.
     pub(super) fn new() -> Self {
         Self {
             list: None,
@@ -68,5 +68,79 @@ impl Ring {
             hogs: Hogs::default(),
             wills: Wills::default(),
         }
+    }
+}
+
+/// The ring, for code that several modes share. The other modes have none: there is no list, no token, no claim
+/// and no known cycle.
+impl Mode {
+    pub(super) const fn is_ring(&self) -> bool {
+        matches!(self, Self::Ring(_))
+    }
+
+    pub(super) const fn ring(&self) -> Option<&Ring> {
+        match self {
+            Self::Ring(ring) => Some(ring),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn ring_mut(&mut self) -> Option<&mut Ring> {
+        match self {
+            Self::Ring(ring) => Some(ring),
+            _ => None,
+        }
+    }
+
+    /// The newest reservation list.
+    pub(super) fn list(&self) -> Option<&Token> {
+        self.ring()?.list.as_ref()
+    }
+
+    pub(super) fn clock(&self) -> CycleClock {
+        self.ring().map_or_else(CycleClock::default, |ring| ring.clock)
+    }
+
+    pub(super) fn hold(&self) -> Option<&Hold> {
+        self.ring()?.hold.as_ref()
+    }
+
+    pub(super) fn hold_mut(&mut self) -> Option<&mut Hold> {
+        self.ring_mut()?.hold.as_mut()
+    }
+
+    pub(super) fn take_hold(&mut self) -> Option<Hold> {
+        self.ring_mut()?.hold.take()
+    }
+
+    pub(super) fn put_hold(&mut self, hold: Hold) {
+        if let Some(ring) = self.ring_mut() {
+            ring.hold = Some(hold);
+        }
+    }
+
+    pub(super) fn watch(&self) -> Option<&Watch> {
+        self.ring()?.watch.as_ref()
+    }
+
+    pub(super) fn watch_mut(&mut self) -> Option<&mut Watch> {
+        self.ring_mut()?.watch.as_mut()
+    }
+
+    pub(super) fn claim(&self) -> Option<&ClaimRound> {
+        self.ring()?.claim.as_ref()
+    }
+
+    pub(super) fn claim_mut(&mut self) -> Option<&mut ClaimRound> {
+        self.ring_mut()?.claim.as_mut()
+    }
+
+    pub(super) fn take_claim(&mut self) -> Option<ClaimRound> {
+        self.ring_mut()?.claim.take()
+    }
+
+    /// The stations whose wills wait for a holder of the token.
+    pub(super) fn willed(&self) -> StationSet {
+        self.ring().map_or(StationSet::EMPTY, |ring| ring.wills.fresh)
     }
 }

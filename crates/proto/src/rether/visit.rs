@@ -66,7 +66,6 @@ const DATA_OFFSET: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS + UNIT_HE
 impl Rether {
     /// The next thing to do. `None`: nothing until the deadline.
     pub(crate) fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
-        self.assert_mode();
         self.settle_contested(now);
         if let Some(output) = self.out.outputs.pop_front() {
             return Some(output);
@@ -87,7 +86,7 @@ impl Rether {
             if self.claim_if_outgrown(now) {
                 return self.out.outputs.pop_front();
             }
-            let hold = self.ring.hold.as_ref()?;
+            let hold = self.mode.hold()?;
             if now > hold.lease_end && !self.members.as_slice().is_empty() {
                 self.hold_tick(now);
                 return self.out.outputs.pop_front();
@@ -98,7 +97,7 @@ impl Rether {
             {
                 return Some(output);
             }
-            let Some(hold) = &self.ring.hold else { return None };
+            let Some(hold) = self.mode.hold() else { return None };
             let step = match hold.stage {
                 Stage::Begin => self.begin_visit(now),
                 Stage::Slot { index, opens, used, units } => {
@@ -124,14 +123,14 @@ impl Rether {
     }
 
     pub(super) fn stage(&mut self, stage: Stage) -> Step {
-        if let Some(hold) = &mut self.ring.hold {
+        if let Some(hold) = self.mode.hold_mut() {
             hold.stage = stage;
         }
         Step::On
     }
 
     fn begin_visit(&mut self, now: Instant) -> Step {
-        let Some(mut hold) = self.ring.hold.take() else { return Step::Wait };
+        let Some(mut hold) = self.mode.take_hold() else { return Step::Wait };
         self.settle_token(now, &mut hold.token);
         if hold.token.phase == Phase::RealTime {
             self.grow_sessions(&mut hold.token);
@@ -142,7 +141,7 @@ impl Rether {
         let fresh = hold.stamp.seq == 1;
         let mine = hold.stamp.generation.station == self.own.station;
         let next = (phase == Phase::First).then(|| self.next_live(self.own.station, &hold.token));
-        self.ring.hold = Some(hold);
+        self.mode.put_hold(hold);
         if unreserved && phase != Phase::First {
             return self.destroy_token(now);
         }
@@ -167,7 +166,7 @@ impl Rether {
 
     /// The first rotation is over: without a reservation the segment returns to plain Ethernet.
     fn end_first_rotation(&mut self, now: Instant) -> Step {
-        let Some(hold) = &mut self.ring.hold else { return Step::Wait };
+        let Some(hold) = self.mode.hold_mut() else { return Step::Wait };
         if is_over(&hold.token) {
             return self.destroy_token(now);
         }
@@ -179,16 +178,17 @@ impl Rether {
 
     /// The token's way back to the cycle master, and what the master does with it.
     pub(super) fn go_home(&mut self, now: Instant) -> Step {
-        let Some(hold) = &mut self.ring.hold else { return Step::Wait };
+        let Some(hold) = self.mode.hold_mut() else { return Step::Wait };
         hold.token.phase = Phase::Home;
         let (strict, rested) = (hold.token.slots.is_strict(), hold.token.rested);
-        let Some(Hold { token, .. }) = &self.ring.hold else { return Step::Wait };
+        let Some(Hold { token, .. }) = self.mode.hold() else { return Step::Wait };
         let master = self.master(token);
         if master != self.own.station {
             return self.stage(Stage::Leave { to: master });
         }
-        let until = self.ring.clock.start + self.settings.trt;
-        if !self.ring.clock.known || now >= until || (!strict && !rested && now > self.ring.clock.start) {
+        let clock = self.mode.clock();
+        let until = clock.start + self.settings.trt;
+        if !clock.known || now >= until || (!strict && !rested && now > clock.start) {
             let Some(to) = self.renewer(now) else { return self.start_cycle(now) };
             return self.stage(Stage::Leave { to });
         }
@@ -197,7 +197,7 @@ impl Rether {
         }
         // A rest is a hold of its own, and what the drain of a silent master waits for.
         let (lease, trt) = (self.hold_of(token), self.settings.trt);
-        if let Some(hold) = &mut self.ring.hold {
+        if let Some(hold) = self.mode.hold_mut() {
             hold.lease_end = hold.lease_end.max(hold.accepted + lease + trt);
         }
         self.stage(Stage::Rest { until })
@@ -207,10 +207,10 @@ impl Rether {
     /// are skipped, not made up.
     pub(super) fn start_cycle(&mut self, now: Instant) -> Step {
         let trt = self.settings.trt;
-        let Some(mut hold) = self.ring.hold.take() else { return Step::Wait };
+        let Some(mut hold) = self.mode.take_hold() else { return Step::Wait };
         self.settle_token(now, &mut hold.token);
         if is_over(&hold.token) {
-            self.ring.hold = Some(hold);
+            self.mode.put_hold(hold);
             return self.destroy_token(now);
         }
         self.grow_sessions(&mut hold.token);
@@ -219,21 +219,23 @@ impl Rether {
         // A cycle that restarts early may begin sooner than a TRT after the last one, never later by its own
         // doing: where the token waited behind a frame, the next cycle has that much less ordinary time, or
         // every cycle would push all later ones on.
-        let keeps = strict || now >= self.ring.clock.start + trt;
-        if self.ring.clock.known && keeps {
-            cycles = now.since(self.ring.clock.start).count_down(trt).max(1);
+        let Some(ring) = self.mode.ring_mut() else { return Step::Wait };
+        let clock = &mut ring.clock;
+        let keeps = strict || now >= clock.start + trt;
+        if clock.known && keeps {
+            cycles = now.since(clock.start).count_down(trt).max(1);
             self.counters.cycles_skipped += cycles - 1;
-            self.ring.clock.start += trt * cycles;
+            clock.start += trt * cycles;
         } else {
-            self.ring.clock.start = now;
+            clock.start = now;
         }
-        self.ring.clock.known = true;
-        let (before, cycle) = (self.ring.clock.cycle, self.ring.clock.cycle.wrapping_add(cycles as u32));
-        self.ring.clock.cycle = cycle;
+        clock.known = true;
+        let (before, cycle) = (clock.cycle, clock.cycle.wrapping_add(cycles as u32));
+        clock.cycle = cycle;
         // Cycles are skipped, and what is to happen in every so many is not.
         let passes = |every: u32| before / every != cycle / every;
         self.counters.cycles += 1;
-        self.tally.rotation.begin(now, self.ring.clock.cycle, trt);
+        self.tally.rotation.begin(now, cycle, trt);
         if self.rule_leases(now, before, cycle, &mut hold.token) {
             // A station that hears of the shorter lease waits for a resting master.
             hold.lease_end = hold.lease_end.min(now + self.hold_of(&hold.token) + trt);
@@ -255,14 +257,14 @@ impl Rether {
         }
         hold.stamp = next_stamp(hold.stamp, self.own.station);
         self.fence.seen = hold.stamp;
-        hold.token.cycle = self.ring.clock.cycle;
+        hold.token.cycle = cycle;
         self.audit_cycle(&mut hold.token, cycle);
         hold.token.phase = Phase::RealTime;
         hold.token.position = 0;
         self.note_list(&hold.token);
         self.fence.list_stamp = hold.stamp;
-        self.ring.silence_at = now + self.silence(now, self.rank());
-        self.ring.hold = Some(hold);
+        self.await_ring(now);
+        self.mode.put_hold(hold);
         if !alone {
             self.out.outbox.push_back(Pending::List);
         }
@@ -277,7 +279,7 @@ impl Rether {
 
     /// Goes to the slot whose turn it is, or on to its owner, or to the non-real-time round behind the last.
     fn enter_slot(&mut self, now: Instant) -> Step {
-        let Some(hold) = &self.ring.hold else { return Step::Wait };
+        let Some(hold) = self.mode.hold() else { return Step::Wait };
         let (token, card_free) = (&hold.token, hold.card_free);
         let index = usize::from(token.position);
         let slots = token.slots.as_slice();
@@ -288,13 +290,13 @@ impl Rether {
         let strict = token.slots.is_strict();
         let offset: Span = slots[..index].iter().map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
         // Every slot of a strict ring waits for c_k + Off_i.
-        let opens = if strict { (self.ring.clock.start + offset).max(card_free) } else { card_free };
+        let opens = if strict { (self.mode.clock().start + offset).max(card_free) } else { card_free };
         self.stage(Stage::Slot { index, opens: opens.max(now), used: Octets::ZERO, units: 0 })
     }
 
     /// Which of this station's slots this one is.
     fn nth_own_slot(&self, index: usize) -> Option<usize> {
-        let token = &self.ring.hold.as_ref()?.token;
+        let token = &self.mode.hold()?.token;
         let before = token.slots.as_slice().get(..index)?;
         Some(before.iter().filter(|slot| slot.station == self.own.station).count())
     }
@@ -358,7 +360,7 @@ impl Rether {
 
     /// The right to send what is left of a slot's share of this cycle.
     fn slot_grant(&self, session: usize, share: Octets, used: Octets) -> Option<Grant> {
-        let hold = self.ring.hold.as_ref()?;
+        let hold = self.mode.hold()?;
         let link = &self.settings.link;
         let all = link.framing.unit_wire_octets(share).get() * self.shares.sessions[session].pace.units();
         let budget = link.rate.span_of_up(Octets::new(all.saturating_sub(used.get())));
@@ -418,7 +420,7 @@ impl Rether {
         if let Some(nth) = self.nth_own_slot(index) {
             self.relieved(nth);
         }
-        if let Some(hold) = &mut self.ring.hold {
+        if let Some(hold) = self.mode.hold_mut() {
             hold.token.position = index as u16 + 1;
         }
         self.enter_slot(now)
@@ -430,7 +432,7 @@ impl Rether {
     /// station that holds an idle token and has frames needs no other station to wake it.
     fn start_round(&mut self, now: Instant) -> Step {
         let awake = self.is_awake(now);
-        let Some(hold) = &mut self.ring.hold else { return Step::Wait };
+        let Some(hold) = self.mode.hold_mut() else { return Step::Wait };
         if hold.token.rested && !awake && self.ordinary.nrt.is_empty() {
             return self.go_home_when_free(now);
         }
@@ -446,7 +448,7 @@ impl Rether {
             token.next_nrt = self.next_live(token.next_nrt, &token);
         }
         let next = token.next_nrt;
-        if let Some(hold) = &mut self.ring.hold {
+        if let Some(hold) = self.mode.hold_mut() {
             hold.token = token;
         }
         if next == self.own.station { self.enter_nrt() } else { self.pass_in_round(now, next) }
@@ -487,7 +489,7 @@ impl Rether {
 
     /// The right to send ordinary frames: what is left of the cycle without the way home (A1).
     pub(super) fn visit_grant(&self, now: Instant) -> Option<Grant> {
-        let hold = self.ring.hold.as_ref()?;
+        let hold = self.mode.hold()?;
         let budget = self.residual(now.max(hold.card_free)).minus(self.hop());
         let stamp = (hold.stamp.generation, hold.stamp.seq);
         Some(Grant { port: self.port, lane: Lane::NonRealTime, budget, not_after: hold.lease_end, stamp })
@@ -534,9 +536,9 @@ impl Rether {
                 return self.end_nrt(now, sent);
             }
             self.counters.nrt_refusals += 1;
-            self.ring.wakes.may_rest = false;
+            self.may_rest(false);
             let station = self.own.station;
-            if let Some(hold) = &mut self.ring.hold {
+            if let Some(hold) = self.mode.hold_mut() {
                 hold.token.next_nrt = station;
                 hold.token.rested = false;
             }
@@ -565,15 +567,15 @@ impl Rether {
         let sent = sent != Sent::Nothing;
         let awake = self.is_awake(now);
         let (station, few) = (self.own.station, self.sends_few());
-        let Some(hold) = &mut self.ring.hold else { return Step::Wait };
+        let Some(hold) = self.mode.hold_mut() else { return Step::Wait };
         // A token that was woken for this station alone rests on when there is no more here.
         let alone_woken = hold.token.rested && few;
         hold.token.idle_visits = if sent { 0 } else { hold.token.idle_visits.saturating_add(1) };
-        let Some(Hold { token, .. }) = &self.ring.hold else { return Step::Wait };
+        let Some(Hold { token, .. }) = self.mode.hold() else { return Step::Wait };
         let next = self.next_live(station, token);
         let idle = !awake && (alone_woken || token.idle_visits >= self.live_stations(token));
-        self.ring.wakes.may_rest = !sent || idle;
-        if let Some(hold) = &mut self.ring.hold {
+        self.may_rest(!sent || idle);
+        if let Some(hold) = self.mode.hold_mut() {
             hold.token.next_nrt = next;
             hold.token.rested = idle;
         }
@@ -582,7 +584,7 @@ impl Rether {
         }
         if next == station {
             // Alone: the next visit is ours again, unless there was nothing to send.
-            let Some(hold) = &mut self.ring.hold else { return Step::Wait };
+            let Some(hold) = self.mode.hold_mut() else { return Step::Wait };
             hold.token.rested = !sent;
             return if sent { self.enter_nrt() } else { self.go_home_when_free(now) };
         }
@@ -592,7 +594,7 @@ impl Rether {
     // ---- on its way -----------------------------------------------------------------------------------
 
     fn card_free(&self) -> Instant {
-        self.ring.hold.as_ref().map_or(Instant::ZERO, |hold| hold.card_free)
+        self.mode.hold().map_or(Instant::ZERO, |hold| hold.card_free)
     }
 
     /// At most a small burst is handed to the card ahead of the link's rate, so that what a station can still
@@ -610,16 +612,16 @@ impl Rether {
     /// Only the wire's own time: what a host adds runs beside it, and where it does not, `now` has moved on.
     pub(super) fn charge_octets(&mut self, now: Instant, octets: u16) {
         let time = self.frame_time(octets);
-        if let Some(hold) = &mut self.ring.hold {
+        if let Some(hold) = self.mode.hold_mut() {
             hold.card_free = hold.card_free.max(now) + time;
             hold.sent = true;
         }
     }
 
     fn go_home_when_free(&mut self, now: Instant) -> Step {
-        let Some(hold) = &mut self.ring.hold else { return Step::Wait };
+        let Some(hold) = self.mode.hold_mut() else { return Step::Wait };
         hold.token.phase = Phase::Home;
-        let Some(Hold { token, .. }) = &self.ring.hold else { return Step::Wait };
+        let Some(Hold { token, .. }) = self.mode.hold() else { return Step::Wait };
         let master = self.master(token);
         if master == self.own.station {
             return self.go_home(now);

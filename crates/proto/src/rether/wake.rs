@@ -86,12 +86,12 @@ impl Rether {
     pub(super) fn ask_for_token(&mut self, now: Instant) {
         match self.mode {
             Mode::Plain if self.wants_ring() => self.begin_switch(now),
-            Mode::Ring if self.ring.hold.is_none() => {
-                let Some(list) = &self.ring.list else { return };
-                let drowsy = list.rested || self.ring.wakes.may_rest;
+            Mode::Ring(_) if self.mode.hold().is_none() => {
+                let Some((list, Wakes { may_rest, request, .. })) = self.list_and_wakes() else { return };
+                let drowsy = list.rested || *may_rest;
                 let (master, trt) = (self.master(list), self.settings.trt);
                 let waits = |(to, at): (StationId, Instant)| to == master && now.since(at) < trt;
-                if drowsy && master != self.own.station && !self.ring.wakes.request.is_some_and(waits) {
+                if drowsy && master != self.own.station && !request.is_some_and(waits) {
                     self.request_from(now, master);
                 }
             }
@@ -99,25 +99,31 @@ impl Rether {
         }
     }
 
+    fn list_and_wakes(&self) -> Option<(&Token, &Wakes)> {
+        let ring = self.mode.ring()?;
+        Some((ring.list.as_ref()?, &ring.wakes))
+    }
+
     fn request_from(&mut self, now: Instant, master: StationId) {
-        self.ring.wakes.request = Some((master, now));
+        let Some(ring) = self.mode.ring_mut() else { return };
+        ring.wakes.request = Some((master, now));
         self.out.outbox.push_back(Pending::Request { to: master });
     }
 
     /// When this station is to ask because it has believed no list for long.
     pub(super) fn deaf_deadline(&self) -> Instant {
-        let Some(list) = &self.ring.list else { return Instant::FAR };
-        if self.ring.watch.is_some() || self.tells.leaving || self.master(list) == self.own.station {
+        let Some((list, wakes)) = self.list_and_wakes() else { return Instant::FAR };
+        if self.mode.watch().is_some() || self.tells.leaving || self.master(list) == self.own.station {
             return Instant::FAR;
         }
         let news = self.others.contested.astray.news;
-        let asked = self.ring.wakes.request.map_or(news, |(_, at)| at);
+        let asked = wakes.request.map_or(news, |(_, at)| at);
         news.max(asked) + self.settings.trt * DEAF_CYCLES
     }
 
     pub(super) fn deaf_tick(&mut self, now: Instant) {
         if now >= self.deaf_deadline()
-            && let Some(list) = &self.ring.list
+            && let Some(list) = self.mode.list()
         {
             self.request_from(now, self.master(list));
         }
@@ -130,7 +136,16 @@ impl Rether {
 
     /// A cycle that begins with a round of all visits this station before the token rests.
     pub(super) fn heed_round(&mut self, token: &Token) {
-        self.ring.wakes.may_rest &= token.rested || token.phase != Phase::RealTime;
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.wakes.may_rest &= token.rested || token.phase != Phase::RealTime;
+        }
+    }
+
+    /// An ordinary visit of this station ends: the token may come to rest without another one, or not.
+    pub(super) fn may_rest(&mut self, may_rest: bool) {
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.wakes.may_rest = may_rest;
+        }
     }
 
     /// A request of a member: one place for each, however many it sends.
@@ -139,30 +154,34 @@ impl Rether {
         if self.keys.is_newer_than(key_epoch) && self.may_form_again(now) {
             self.send_form();
         }
-        if self.ring.list.as_ref().is_some_and(|list| self.master(list) == self.own.station) {
-            self.ring.wakes.asked.insert(from);
+        if self.is_master() {
+            self.hear_asker(from);
         }
     }
 
     /// An ordinary visit of this station begins, which answers its request.
     pub(super) fn is_visited(&mut self) {
-        self.ring.wakes.request = None;
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.wakes.request = None;
+        }
     }
 
     /// True if a round of all is due at the beginning of a cycle: because a request is older than the last
     /// cycle, or because most stations ask.
     pub(super) fn requests_want_round(&mut self, token: &Token, before: u32, cycle: u32) -> bool {
         if !self.ordinary.nrt.is_empty() {
-            self.ring.wakes.asked.insert(self.own.station);
+            self.hear_asker(self.own.station);
         }
         self.drop_absent(token);
+        let Some(ring) = self.mode.ring_mut() else { return false };
+        let wakes = &mut ring.wakes;
         // A new master does not know the age of requests from before it became master.
-        let counted = self.ring.wakes.cycle == before;
+        let counted = wakes.cycle == before;
         let is_overdue = match counted {
-            true => !self.ring.wakes.asked.within(&self.ring.wakes.overdue).is_empty(),
-            false => !self.ring.wakes.asked.is_empty(),
+            true => !wakes.asked.within(&wakes.overdue).is_empty(),
+            false => !wakes.asked.is_empty(),
         };
-        (self.ring.wakes.overdue, self.ring.wakes.cycle) = (self.ring.wakes.asked, cycle);
+        (wakes.overdue, wakes.cycle) = (wakes.asked, cycle);
         is_overdue || self.most_ask(token)
     }
 
@@ -172,33 +191,55 @@ impl Rether {
             token.next_nrt = first;
         }
         token.rested = false;
-        self.ring.wakes.answer_all();
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.wakes.answer_all();
+        }
     }
 
     /// Drops the requests of stations that have died or left: a claim does not wait for their token.
     fn drop_absent(&mut self, token: &Token) {
         let mut absent = StationSet::EMPTY;
-        for station in self.ring.wakes.asked.iter() {
+        let asked = self.askers();
+        for station in asked.iter() {
             if !self.is_member(station) || token.dead.contains(station) {
                 absent.insert(station);
             }
         }
-        self.ring.wakes.asked = self.ring.wakes.asked.without(&absent);
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.wakes.asked = asked.without(&absent);
+        }
+    }
+
+    /// The stations that ask, this station included.
+    fn askers(&self) -> StationSet {
+        self.mode.ring().map_or(StationSet::EMPTY, |ring| ring.wakes.asked)
+    }
+
+    fn hear_asker(&mut self, station: StationId) {
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.wakes.asked.insert(station);
+        }
+    }
+
+    fn answer_asker(&mut self, station: StationId) {
+        if let Some(ring) = self.mode.ring_mut() {
+            ring.wakes.answer(station);
+        }
     }
 
     /// The next asker in the order of the round: no station is served twice while another waits.
     fn next_asker(&self, token: &Token) -> Option<StationId> {
-        self.ring.wakes.asked.iter().min_by_key(|station| (*station < token.next_nrt, *station))
+        self.askers().iter().min_by_key(|station| (*station < token.next_nrt, *station))
     }
 
     /// Whether single visits, two hops each, cost more than a round.
     fn most_ask(&self, token: &Token) -> bool {
-        self.ring.wakes.asked.len() * 2 > usize::from(self.live_stations(token)).max(2)
+        self.askers().len() * 2 > usize::from(self.live_stations(token)).max(2)
     }
 
     /// True if the visit that ends has sent as much as a few full frames and left none.
     pub(super) fn sends_few(&self) -> bool {
-        let left = match &self.ring.hold {
+        let left = match self.mode.hold() {
             Some(Hold { stage: Stage::Nrt { left, .. }, .. }) => *left,
             _ => 0,
         };
@@ -210,14 +251,14 @@ impl Rether {
         if now >= until {
             return self.start_cycle(now);
         }
-        let Some(hold) = &mut self.ring.hold else { return Step::Wait };
+        let Some(hold) = self.mode.hold_mut() else { return Step::Wait };
         let mut token = hold.token;
         self.settle_token(now, &mut token);
         self.note_list(&token);
         self.drop_absent(&token);
         let over = is_over(&token);
         let elsewhere = self.master(&token) != self.own.station;
-        if let Some(hold) = &mut self.ring.hold {
+        if let Some(hold) = self.mode.hold_mut() {
             hold.token = token;
         }
         if over {
@@ -232,8 +273,8 @@ impl Rether {
         }
         let own = self.ordinary.nrt.front().map(|(_, entry)| self.frame_time(entry.octets));
         match own.zip(self.visit_grant(now)) {
-            Some((takes, grant)) if grant.fits(now, takes) => self.ring.wakes.asked.insert(self.own.station),
-            _ => self.ring.wakes.answer(self.own.station),
+            Some((takes, grant)) if grant.fits(now, takes) => self.hear_asker(self.own.station),
+            _ => self.answer_asker(self.own.station),
         }
         let smallest = self.frame_time(FRAME_OCTETS_MIN) + self.hop() * 2;
         let fits = self.residual(now) >= smallest;
@@ -247,8 +288,8 @@ impl Rether {
         if round {
             self.round_answers(&mut token);
         }
-        self.ring.wakes.answer(asker);
-        if let Some(hold) = &mut self.ring.hold {
+        self.answer_asker(asker);
+        if let Some(hold) = self.mode.hold_mut() {
             hold.token = token;
         }
         if asker == station { self.enter_nrt() } else { self.stage(Stage::Leave { to: asker }) }

@@ -14,7 +14,7 @@ use super::hold::Hold;
 use super::members::Member;
 use super::outbox::Pending;
 use super::visit::Stage;
-use super::{ClaimRound, LinkEvent, Mode, Rether};
+use super::{ClaimRound, LinkEvent, Rether};
 use crate::io::{FrameVerdict, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::{
@@ -61,7 +61,7 @@ impl Rether {
     /// The name of the will that this station would leave if it died now. `None` outside a ring, where no
     /// station waits for it, and for a station that leaves in good order, which it has announced.
     pub fn will_name(&self) -> Option<WillName> {
-        let ring = matches!(self.mode, Mode::Ring) && !self.tells.leaving && self.own.station != 0;
+        let ring = self.mode.is_ring() && !self.tells.leaving && self.own.station != 0;
         let keys = self.keys.taken();
         ring.then_some(WillName { keys, incarnation: self.own.incarnation, station: self.own.station })
     }
@@ -88,7 +88,7 @@ impl Rether {
     pub(super) fn on_own_will(&mut self, now: Instant, view: &FrameView<'_>) {
         let header = view.header();
         let meant = header.segment == self.settings.segment && header.incarnation == self.own.incarnation;
-        if !matches!(self.mode, Mode::Ring) || !meant {
+        if !self.mode.is_ring() || !meant {
             self.judge(FrameVerdict::Replayed);
         } else if !self.keys.proves_now(view) {
             self.judge(FrameVerdict::Unproven);
@@ -102,7 +102,6 @@ impl Rether {
     fn begin_again(&mut self, now: Instant) {
         self.give_up_token(now);
         self.lose_reservations();
-        self.ring.owed_ack = None;
         self.own.incarnation = (self.rng.next_u64() >> 32) as u32 | 1;
         self.own.nonce = self.rng.next_u64();
         self.own.frame_seq = 0;
@@ -125,11 +124,12 @@ impl Rether {
         if self.is_dead(station) {
             return;
         }
-        self.ring.changes.leave(station);
-        self.ring.wills.fresh.insert(station);
+        let Some(ring) = self.mode.ring_mut() else { return };
+        ring.changes.leave(station);
+        ring.wills.fresh.insert(station);
         // The dead station accepts no token: the hop to it is not repeated.
-        self.ring.watch.take_if(|watch| watch.to == station);
-        if let Some(claim) = &mut self.ring.claim {
+        ring.watch.take_if(|watch| watch.to == station);
+        if let Some(claim) = &mut ring.claim {
             claim.granted.remove(station);
             if claim.drained.is_some() {
                 // Its last frames may still be on their way to a silent station.
@@ -137,15 +137,18 @@ impl Rether {
                 self.drain_from(now + self.settings.delay_max);
             }
             self.claim_tick(now);
-        } else if self.ring.hold.is_none() {
-            self.ring.wills.due = self.ring.wills.due.min(now + self.will_patience());
+        } else if ring.hold.is_none() {
+            let due = now + self.will_patience();
+            if let Some(ring) = self.mode.ring_mut() {
+                ring.wills.due = ring.wills.due.min(due);
+            }
         }
     }
 
     /// How long to listen for a token after a will. A token that was on its way reaches a station, which
     /// broadcasts a list. Without it the living station with the smallest number claims first.
     fn will_patience(&self) -> Span {
-        let gone = |station| self.is_dead(station) || self.ring.wills.fresh.contains(station);
+        let gone = |station| self.is_dead(station) || self.mode.willed().contains(station);
         let before = |station: StationId| station != 0 && station < self.own.station && !gone(station);
         let rank = self.members.as_slice().iter().filter(|member| before(member.station)).count() as u64;
         self.settings.hop_timeout + self.settings.delay_max + self.settings.ack_spacing * rank
@@ -154,10 +157,11 @@ impl Rether {
     /// The token holder removes the dead stations from its token and broadcasts the list at once. In a first
     /// rotation the token itself tells the stations.
     pub(super) fn execute_wills(&mut self, now: Instant) {
-        let willed = self.ring.wills.fresh;
+        let Some(ring) = self.mode.ring_mut() else { return };
+        let willed = ring.wills.fresh;
         let may = |hold: &mut Hold| !willed.is_empty() && hold.token.phase != Phase::First;
-        let Some(hold) = self.ring.hold.take_if(may) else { return };
-        self.ring.wills = Wills::default();
+        let Some(hold) = ring.hold.take_if(may) else { return };
+        ring.wills = Wills::default();
         self.leave_out(now, hold, willed);
     }
 
@@ -183,11 +187,11 @@ impl Rether {
         hold.stamp = next_stamp(hold.stamp, self.own.station);
         self.note_list(&hold.token);
         (self.fence.seen, self.fence.list_stamp) = (hold.stamp, hold.stamp);
-        self.ring.silence_at = now + self.silence(now, self.rank());
+        self.await_ring(now);
         if self.live_stations(&hold.token) > 1 {
             self.out.outbox.push_back(Pending::List);
         }
-        self.ring.hold = Some(hold);
+        self.mode.put_hold(hold);
     }
 
     /// Whether this station has heard the will of that boot.
@@ -201,12 +205,12 @@ impl Rether {
     pub(super) fn has_willed(&self, claim: &ClaimRound, station: StationId) -> bool {
         let is_known = |list: &rota_wire::Token| list.dead.contains(station);
         let willed = || self.members.get(station).is_some_and(|member| member.willed.is_some());
-        self.ring.wills.fresh.contains(station) || claim.list.as_ref().is_some_and(is_known) && willed()
+        self.mode.willed().contains(station) || claim.list.as_ref().is_some_and(is_known) && willed()
     }
 
     /// When a station that lives in spite of its will has heard the will or the claim.
     pub(super) fn wills_heard(&self, claim: &ClaimRound) -> Instant {
-        if self.ring.wills.fresh.is_empty() { claim.begun } else { claim.begun + self.settings.delay_max * 2 }
+        if self.mode.willed().is_empty() { claim.begun } else { claim.begun + self.settings.delay_max * 2 }
     }
 
     /// True if the station's will is so new that frames from it may have been sent before the will.
@@ -218,8 +222,8 @@ impl Rether {
     /// Forgets the wills of a ring that is over: in the next ring its stations' numbers belong to others.
     /// Stations that left a will and sent nothing since are gone, not only silent.
     pub(super) fn bury(&mut self) {
-        let Wills { fresh, .. } = std::mem::take(&mut self.ring.wills);
-        let dead = self.ring.list.as_ref().map_or(StationSet::EMPTY, |list| list.dead);
+        let fresh = self.mode.willed();
+        let dead = self.mode.list().map_or(StationSet::EMPTY, |list| list.dead);
         let delay = self.settings.trt * 2;
         let lives = |member: &Member| member.willed.is_none_or(|willed| member.heard > willed + delay);
         let mut gone = Vec::new();
@@ -237,10 +241,12 @@ impl Rether {
     /// A Form names new boots: a will speaks of one boot only.
     pub(super) fn prune_wills(&mut self) {
         let lives = |station| self.members.get(station).is_none_or(|member| member.willed.is_none());
-        let void: Vec<StationId> = self.ring.wills.fresh.iter().filter(|station| lives(*station)).collect();
-        void.into_iter().for_each(|station| self.ring.wills.fresh.remove(station));
-        if self.ring.wills.fresh.is_empty() {
-            self.ring.wills.due = Instant::FAR;
+        let Some(ring) = self.mode.ring_mut() else { return };
+        let wills = &mut ring.wills;
+        let void: Vec<StationId> = wills.fresh.iter().filter(|station| lives(*station)).collect();
+        void.into_iter().for_each(|station| wills.fresh.remove(station));
+        if wills.fresh.is_empty() {
+            wills.due = Instant::FAR;
         }
     }
 }
