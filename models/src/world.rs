@@ -14,6 +14,7 @@ use rota_proto::{
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
+use std::collections::VecDeque;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -545,24 +546,46 @@ impl World {
     }
 }
 
-/// Polls until drained; a card is empty at once.
+/// What an output calls for once its node is drained.
+enum Due {
+    CardEmpty,
+    Accept(ChannelId),
+    ListenAgain(u64),
+}
+
+/// Polls until drained, and does what the outputs call for; a card is empty at once.
 fn drain(node: &mut Node, now: Instant, sent: &mut Vec<Vec<u8>>) {
+    let mut due = VecDeque::new();
+    poll_all(node, now, sent, &mut due);
+    while let Some(next) = due.pop_front() {
+        match next {
+            Due::CardEmpty => {
+                node.handle(now, Input::CardEmpty { port: PortId(0) });
+            }
+            Due::Accept(channel) => {
+                node.accept(now, channel);
+            }
+            Due::ListenAgain(listener) => node.listen_again(listener),
+        }
+        poll_all(node, now, sent, &mut due);
+    }
+}
+
+fn poll_all(node: &mut Node, now: Instant, sent: &mut Vec<Vec<u8>>, due: &mut VecDeque<Due>) {
     let mut bytes = [0u8; 1600];
     for _ in 0..10_000 {
         let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Nothing };
         match node.poll(now, &mut frame) {
             None => return,
             Some(Output::Transmit { len, .. }) => sent.push(bytes[..usize::from(len)].to_vec()),
-            Some(Output::Gate { order: GateOrder::Divert, port }) => {
-                node.handle(now, Input::CardEmpty { port });
-            }
+            Some(Output::Gate { order: GateOrder::Divert, .. }) => due.push_back(Due::CardEmpty),
             Some(Output::Event) => {
                 while let Some(event) = node.next_event() {
                     match event {
-                        ChannelEvent::Incoming { channel, .. } => {
-                            node.accept(now, channel);
+                        ChannelEvent::Incoming { channel, .. } => due.push_back(Due::Accept(channel)),
+                        ChannelEvent::Closed { listener: Some(listener), .. } => {
+                            due.push_back(Due::ListenAgain(listener));
                         }
-                        ChannelEvent::Closed { listener: Some(listener), .. } => node.listen_again(listener),
                         _ => {}
                     }
                 }

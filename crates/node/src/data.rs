@@ -40,6 +40,10 @@ use turn::Work;
 use waits::Waits;
 use wire::Wire;
 
+/// How often one drain goes on with what its outputs have called for. Each time needs a slot that came since
+/// the time before, so that once nearly always suffices.
+const FOLLOW_UPS: usize = 4;
+
 /// Why the data thread ended before it was asked to.
 #[derive(Debug)]
 pub(crate) enum Stopped {
@@ -127,7 +131,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         })
     }
 
-    /// Offers the machine the oldest unit of each ring whose doorbell rang.
+    /// Offers the machine the oldest units of each ring whose doorbell rang.
     fn look_at_rings(&mut self, at: Instant, ready: &[u64]) -> Result<(), Stopped> {
         let control = &self.control;
         let waits = self.rings.sockets.look(at, ready, &mut self.node, |note| control.say(note));
@@ -138,8 +142,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.rings.sockets.retry(at, &mut self.node, |note| control.say(note));
         // From the last one: the channel of a hostile ring ends here, and the last ring takes its place.
         for index in (0..self.rings.sources.len()).rev() {
-            if ready.contains(&self.rings.sources[index].token) {
-                self.offer(at, index);
+            // A drain may end other channels.
+            let rang = self.rings.sources.get(index).is_some_and(|source| ready.contains(&source.token));
+            if rang && self.offer(at, index) {
+                self.drain()?;
             }
         }
         Ok(())
@@ -152,10 +158,26 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// Does what the machines want done, within the turn's limits. `at` is a moment shortly before: on the
     /// path of the token each look at the clock counts. Returns when it last asked them.
     fn drain_from(&mut self, at: Instant) -> Result<Instant, Stopped> {
+        let mut at = self.drain_once(at)?;
+        for _ in 0..FOLLOW_UPS {
+            if !self.follow_up() || self.work.has_more {
+                return Ok(at);
+            }
+            at = self.drain_once(at)?;
+        }
+        // The next turn goes on.
+        self.work.has_more |= self.follow_up();
+        Ok(at)
+    }
+
+    /// Polls the machines until they are drained, or breaks off at the turn's limits. What an output calls
+    /// for in the machines themselves is only noted meanwhile.
+    fn drain_once(&mut self, at: Instant) -> Result<Instant, Stopped> {
         let mut begin = self.measures.sample();
         let mut at = begin.unwrap_or(at);
         loop {
             if self.work.is_done(self.wire.own_frames, at) {
+                self.node.break_off();
                 return Ok(at);
             }
             let bytes = &mut self.wire.transmit_buffer[..];

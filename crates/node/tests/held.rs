@@ -22,17 +22,23 @@ impl Payloads for Zeros {
 }
 
 fn drain(node: &mut Node, at: Instant) {
-    let mut bytes = [0; 1_600];
+    while poll_all(node, at) {
+        node.handle(at, Input::CardEmpty { port: PortId(0) });
+    }
+}
+
+/// Polls until drained. True if the card is empty, which the node is to hear then.
+fn poll_all(node: &mut Node, at: Instant) -> bool {
+    let (mut bytes, mut is_card_empty) = ([0; 1_600], false);
     let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Zeros };
     while let Some(output) = node.poll(at, &mut frame) {
         match output {
-            Output::Gate { order: GateOrder::Divert, .. } => {
-                node.handle(at, Input::CardEmpty { port: PortId(0) });
-            }
+            Output::Gate { order: GateOrder::Divert, .. } => is_card_empty = true,
             Output::Event => while node.next_event().is_some() || node.next_llc_event().is_some() {},
             _ => {}
         }
     }
+    is_card_empty
 }
 
 /// A station alone in plain mode, and another one that never answers.

@@ -285,8 +285,9 @@ impl Channels {
             // The end of a channel that has been open is news for the log of this station.
             channel.ending.silent = channel.probe || !was_open;
             channel.ending.cause = CloseCause::SenderDied;
+            let due = link.oldest_ready(id).unwrap_or(channel.meter.due());
             let goes_on = was_open && link.keep_unit_in_part(id);
-            channel.withdraw(now, goes_on);
+            channel.withdraw(now, due, goes_on);
             if goes_on {
                 channel.state = Sending::Draining;
                 return true;

@@ -70,6 +70,8 @@ pub struct Node {
     channels: Channels,
     reports: Reports,
     llc: Llc,
+    /// The newest poll answered with something to do, so that another one must follow.
+    is_draining: bool,
 }
 
 /// How often one poll asks the link. Each further time needs an event that the time before brought; one
@@ -83,11 +85,25 @@ impl Node {
         let channels = Channels::new(identity.node_id, seed);
         let reports = Reports::new(now, settings.report);
         let llc = Llc::new(now, identity.mac, settings.llc.clone());
-        Self { link: Rether::new(now, PortId(0), identity, secret, settings, seed), channels, llc, reports }
+        let link = Rether::new(now, PortId(0), identity, secret, settings, seed);
+        Self { link, channels, reports, llc, is_draining: false }
+    }
+
+    /// The one rule: nothing is handled between two polls of one drain. What an output calls for waits for
+    /// the drain's end, or its effects would overtake the outputs that are still to come.
+    fn assert_drained(&self) {
+        debug_assert!(!self.is_draining, "handled amid a drain: poll until `None` first, or break off");
+    }
+
+    /// Ends a drain whose caller has no budget left for it: the remaining outputs come with later polls. Until
+    /// then they wait behind whatever is handled, so a caller without such a limit polls until `None`.
+    pub fn break_off(&mut self) {
+        self.is_draining = false;
     }
 
     /// One frame, request or indication.
     pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Disposition {
+        self.assert_drained();
         let mut verdict = FrameVerdict::Taken;
         let received = match input {
             Input::Frame { data, .. } if is_llc(data) => {
@@ -152,6 +168,7 @@ impl Node {
 
     /// Timers. Harmless when early.
     pub fn handle_deadline(&mut self, now: Instant) {
+        self.assert_drained();
         self.link.handle_deadline(now);
         self.llc.tick(now, &mut self.link);
         self.channels.tick(now, &mut self.link);
@@ -170,8 +187,15 @@ impl Node {
         settled
     }
 
-    /// The next thing to do; `None` when drained. Frames are written into `frame`.
+    /// The next thing to do; `None` when drained. Frames are written into `frame`. Until then nothing else is
+    /// handled: a debug build panics.
     pub fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        let output = self.next_output(now, frame);
+        self.is_draining = output.is_some();
+        output
+    }
+
+    fn next_output(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         self.link.set_receives(self.channels.has_incoming());
         for _ in 0..SETTLE_TURNS {
             let output = self.poll_link(now, frame);
@@ -239,11 +263,13 @@ impl Node {
 
     /// A program has this socket from now on.
     pub fn llc_open(&mut self, socket: u8) {
+        self.assert_drained();
         self.llc.open(socket);
     }
 
     /// Nobody has this socket any more; what it still wanted sent is given up.
     pub fn llc_close(&mut self, now: Instant, socket: u8) {
+        self.assert_drained();
         self.llc.close(now, socket, &mut self.link);
     }
 
@@ -252,11 +278,13 @@ impl Node {
     /// # Errors
     /// [`LlcBusy`]: offer it again when an event has told of another one's end.
     pub fn llc_send(&mut self, now: Instant, request: &LlcRequest) -> Result<(), LlcBusy> {
+        self.assert_drained();
         self.llc.send(now, request, &mut self.link)
     }
 
     /// Gives up whatever a socket still wants sent; nothing is told of it.
     pub fn llc_cancel(&mut self, now: Instant, socket: u8) {
+        self.assert_drained();
         self.llc.cancel(now, socket, &mut self.link);
     }
 
@@ -279,6 +307,7 @@ impl Node {
         request: &OpenRequest,
         before: u64,
     ) -> Result<ChannelId, OpenError> {
+        self.assert_drained();
         let opened = self.channels.open(now, request, before, &mut self.link);
         self.settle(now);
         opened
@@ -290,6 +319,7 @@ impl Node {
     /// # Errors
     /// As [`Node::open`].
     pub fn probe(&mut self, now: Instant, request: &OpenRequest) -> Result<ChannelId, OpenError> {
+        self.assert_drained();
         let opened = self.channels.open(now, request, 0, &mut self.link);
         if let Ok(channel) = opened {
             self.channels.probe(channel);
@@ -298,19 +328,28 @@ impl Node {
         opened
     }
 
+    /// How many units of a channel its parent is to offer ahead of their slots: those that its slots of one
+    /// cycle can carry. None of a channel that ends: what was offered by then leaves.
+    pub fn units_ahead(&self, channel: ChannelId) -> usize {
+        if self.channels.is_ending(channel) { 0 } else { self.link.units_a_cycle(channel) }
+    }
+
     /// Tells the units that the program of a channel has handed over or left out, as far as they were not
     /// offered: to be called before the channel ends, so that its receiver learns of all of them.
     pub fn state_units(&mut self, channel: ChannelId, stated: Stated) {
+        self.assert_drained();
         self.channels.state(channel, stated);
     }
 
     /// The program of a channel that is received here has not read so many units in time, since it began.
     pub fn unread(&mut self, channel: ChannelId, unread: Unread) {
+        self.assert_drained();
         self.channels.unread(channel, unread);
     }
 
     /// Sends what is ready, gives the reservation back, tells the peer.
     pub fn close(&mut self, now: Instant, channel: ChannelId) {
+        self.assert_drained();
         self.channels.close(now, channel, &mut self.link);
         self.settle(now);
     }
@@ -319,6 +358,7 @@ impl Node {
     /// that no unit comes before there is one. False when there is no such channel (any more): then its end
     /// was told already, and a place made for it would stay for ever.
     pub fn accept(&mut self, now: Instant, channel: ChannelId) -> bool {
+        self.assert_drained();
         let is_known = self.channels.accept(now, channel, &mut self.link);
         self.settle(now);
         is_known
@@ -326,6 +366,7 @@ impl Node {
 
     /// Refuses an incoming channel for which there is no memory; its sender gets this cause and the numbers.
     pub fn decline(&mut self, now: Instant, channel: ChannelId, short: Shortage) {
+        self.assert_drained();
         self.channels.decline(now, channel, short, &mut self.link);
         self.settle(now);
     }
@@ -333,6 +374,7 @@ impl Node {
     /// Its program is dead: frees the reservation at once, or when the unit that has left in part has left
     /// whole. True then: the payloads of the channel are needed until it is closed.
     pub fn abort(&mut self, now: Instant, channel: ChannelId) -> bool {
+        self.assert_drained();
         let goes_on = self.channels.abort(now, channel, &mut self.link);
         self.settle(now);
         goes_on
@@ -349,6 +391,7 @@ impl Node {
         channel: ChannelId,
         unit_octets_max: u32,
     ) -> Result<(), ResizeError> {
+        self.assert_drained();
         let asked = self.channels.resize(channel, unit_octets_max, &mut self.link);
         self.settle(now);
         asked
@@ -356,27 +399,32 @@ impl Node {
 
     /// Somebody else than its program ends it: sends what is ready, tells both programs.
     pub fn revoke(&mut self, now: Instant, channel: ChannelId) {
+        self.assert_drained();
         self.channels.revoke(now, channel, &mut self.link);
         self.settle(now);
     }
 
     /// Accepts one channel for this listener.
     pub fn listen(&mut self, listener: impl Into<Listener>) {
+        self.assert_drained();
         self.channels.listen(listener.into());
     }
 
     /// Has a listener whose channel never opened listen again, as [`ChannelEvent::Closed`] names it.
     pub fn listen_again(&mut self, listener: u64) {
+        self.assert_drained();
         self.channels.listen_again(listener);
     }
 
     /// Takes a listener back.
     pub fn unlisten(&mut self, listener: u64) {
+        self.assert_drained();
         self.channels.unlisten(listener);
     }
 
     /// Keeps an idle token going round until then, so that hops can be measured.
     pub fn keep_awake(&mut self, now: Instant, until: Instant) {
+        self.assert_drained();
         self.link.keep_awake(now, until);
         self.settle(now);
     }
@@ -395,6 +443,7 @@ impl Node {
 
     /// Leaves the segment in good order.
     pub fn leave(&mut self, now: Instant) {
+        self.assert_drained();
         self.link.leave(now);
         self.settle(now);
     }
@@ -413,12 +462,14 @@ impl Node {
 
     /// What the parent knows of its host, for reports and monitors.
     pub fn tell_host(&mut self, signs: HostSigns) {
+        self.assert_drained();
         self.link.note_own_address(signs.own_address);
         self.reports.tell_host(signs, &self.link);
     }
 
     /// This host stood still for so long until now.
     pub fn stood_still(&mut self, now: Instant, stall: Span) {
+        self.assert_drained();
         self.link.stood_still(now, stall);
     }
 

@@ -19,6 +19,7 @@ use rota_wire::{
     PayloadKind, Phase, Report, ReportHead, Signal, Slot, SlotList, StationSet, Struck, Switch, SwitchAck,
     Tally, Token, UnitHeader, Verb, Verdict, emit_frame, verify,
 };
+use std::collections::VecDeque;
 
 struct Zeros;
 
@@ -92,6 +93,12 @@ struct Segment {
     recorded: Option<Vec<Vec<u8>>>,
 }
 
+/// What an output calls for once its node is drained.
+enum Due {
+    CardEmpty,
+    Accept(ChannelId),
+}
+
 const STATIONS: usize = 3;
 const INSIDER: usize = STATIONS;
 
@@ -135,6 +142,23 @@ impl Segment {
     }
 
     fn drain(&mut self, k: usize) {
+        let mut due = VecDeque::new();
+        self.poll_all(k, &mut due);
+        while let Some(next) = due.pop_front() {
+            match next {
+                Due::CardEmpty => {
+                    self.nodes[k].handle(self.now, Input::CardEmpty { port: PortId(0) });
+                }
+                Due::Accept(channel) => {
+                    self.nodes[k].accept(self.now, channel);
+                    self.nodes[k].listen(7);
+                }
+            }
+            self.poll_all(k, &mut due);
+        }
+    }
+
+    fn poll_all(&mut self, k: usize, due: &mut VecDeque<Due>) {
         let mut bytes = [0; 1_600];
         for _ in 0..20_000 {
             let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Zeros };
@@ -142,16 +166,13 @@ impl Segment {
                 None => return,
                 Some(Output::Transmit { len, .. }) => self.wire.push((k, bytes[..usize::from(len)].to_vec())),
                 Some(Output::Gate { order: GateOrder::Divert, .. }) => {
-                    self.nodes[k].handle(self.now, Input::CardEmpty { port: PortId(0) });
+                    due.push_back(Due::CardEmpty);
                 }
                 Some(Output::Event) => {
                     while let Some(event) = self.nodes[k].next_event() {
                         match event {
                             ChannelEvent::Opened { .. } => self.opened += 1,
-                            ChannelEvent::Incoming { channel, .. } => {
-                                self.nodes[k].accept(self.now, channel);
-                                self.nodes[k].listen(7);
-                            }
+                            ChannelEvent::Incoming { channel, .. } => due.push_back(Due::Accept(channel)),
                             _ => {}
                         }
                     }

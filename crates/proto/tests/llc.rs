@@ -392,10 +392,7 @@ fn link_control_allocates_nothing_once_it_runs() {
                 let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Pattern };
                 while let Some(output) = node.poll(now, &mut frame) {
                     frames += u32::from(matches!(output, Output::Transmit { .. }));
-                    while node.next_llc_event().is_some() {}
-                    if matches!(output, Output::Event) {
-                        break;
-                    }
+                    while node.next_llc_event().is_some() || node.next_event().is_some() {}
                 }
             }
         });

@@ -59,8 +59,26 @@ impl Pair {
 
     fn drain(&mut self, k: usize) {
         loop {
+            let (is_card_empty, incoming) = self.poll_all(k);
+            if is_card_empty {
+                self.nodes[k].handle(self.now, Input::CardEmpty { port: PortId(0) });
+            } else if let Some(channel) = incoming {
+                assert!(self.nodes[k].accept(self.now, channel));
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Polls until drained. What outputs call for is done afterwards.
+    fn poll_all(&mut self, k: usize) -> (bool, Option<ChannelId>) {
+        let (mut is_card_empty, mut incoming) = (false, None);
+        loop {
             let mut frame = FrameBuf { bytes: &mut self.bytes[..], payloads: &mut Zeros };
-            let Some(output) = self.nodes[k].poll(self.now, &mut frame) else { return };
+            let Some(output) = self.nodes[k].poll(self.now, &mut frame) else {
+                assert!(!is_card_empty || incoming.is_none(), "one of them");
+                return (is_card_empty, incoming);
+            };
             match output {
                 Output::Transmit { len, .. } => {
                     let inbox = &mut self.inboxes[1 - k];
@@ -69,17 +87,13 @@ impl Pair {
                     inbox.lengths[inbox.count] = usize::from(len);
                     inbox.count += 1;
                 }
-                Output::Gate { order: GateOrder::Divert, .. } => {
-                    self.nodes[k].handle(self.now, Input::CardEmpty { port: PortId(0) });
-                }
+                Output::Gate { order: GateOrder::Divert, .. } => is_card_empty = true,
                 Output::TransmitHost { .. } => self.ordinary += 1,
                 Output::Event => {
                     while let Some(event) = self.nodes[k].next_event() {
                         match event {
                             ChannelEvent::Opened { channel, .. } => self.opened = Some(channel),
-                            ChannelEvent::Incoming { channel, .. } => {
-                                assert!(self.nodes[k].accept(self.now, channel));
-                            }
+                            ChannelEvent::Incoming { channel, .. } => incoming = Some(channel),
                             _ => {}
                         }
                     }

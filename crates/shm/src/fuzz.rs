@@ -30,17 +30,26 @@ pub fn fuzz_tx_ring(data: &[u8]) {
     let Ok(mut node) = NodeSource::create(SHAPE) else { return };
     let Some(octets) = tx_file_octets(3, 100) else { return };
     let Ok(pages) = WritePages::map(node.descriptors()[0], octets) else { return };
+    let mut shown = std::collections::VecDeque::new();
     for chunk in data.chunks_exact(11) {
         let (verb, place, value) = split(chunk);
         if verb % 4 != 0 {
             pages.store(place % (octets / 8) * 8, value);
             continue;
         }
-        let Ok(Some(unit)) = node.ring.peek() else { continue };
-        assert!(unit.octets <= 100);
-        let mut payload = [0; 64];
-        let _ = node.ring.copy(&unit, value as u32, &mut payload);
-        node.ring.release(&unit);
+        if let Ok(Some(unit)) = node.ring.show() {
+            assert!(unit.octets <= 100);
+            let mut payload = [0; 64];
+            let _ = node.ring.copy(&unit, value as u32, &mut payload);
+            shown.push_back(unit);
+            assert!(shown.len() <= 3, "no more than the ring holds");
+        }
+        // Units leave later than they are shown, and in their order.
+        if verb % 8 == 0
+            && let Some(unit) = shown.pop_front()
+        {
+            node.ring.release(&unit);
+        }
     }
 }
 

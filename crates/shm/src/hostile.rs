@@ -33,6 +33,13 @@ fn node_and_pages() -> (NodeSource, WritePages) {
     (node, pages)
 }
 
+fn node_and_client() -> (NodeSource, crate::ClientSource) {
+    let mut node = NodeSource::create(SHAPE).unwrap();
+    let client = open_source(files(&node)).unwrap();
+    node.mapped().unwrap();
+    (node, client)
+}
+
 fn publish(pages: &WritePages, sequence: u64, number: u64, octets: u64, head: u64) {
     pages.store(TX_HEADER_OCTETS + offset_of!(TxDescriptor, number), number);
     pages.store(TX_HEADER_OCTETS + offset_of!(TxDescriptor, octets), octets);
@@ -51,9 +58,9 @@ fn an_impossible_index_ends_the_channel() {
         let (mut node, pages) = node_and_pages();
         publish(&pages, sequence_shut(0), 0, 10, head);
         let hostile = Hostile::IndexJump { claimed: head, slots: 4 };
-        assert_eq!(node.ring.peek(), Err(hostile));
+        assert_eq!(node.ring.show(), Err(hostile));
         publish(&pages, sequence_shut(0), 0, 10, 1);
-        assert_eq!(node.ring.peek(), Err(hostile), "it stays ended");
+        assert_eq!(node.ring.show(), Err(hostile), "it stays ended");
     }
 }
 
@@ -61,21 +68,21 @@ fn an_impossible_index_ends_the_channel() {
 fn an_index_that_goes_back_ends_the_channel() {
     let (mut node, pages) = node_and_pages();
     publish(&pages, sequence_shut(0), 0, 10, 1);
-    let unit = node.ring.peek().unwrap().unwrap();
+    let unit = node.ring.show().unwrap().unwrap();
     node.ring.release(&unit);
     publish(&pages, sequence_shut(0), 0, 10, 0);
-    assert!(matches!(node.ring.peek(), Err(Hostile::IndexJump { claimed: u64::MAX, .. })));
+    assert!(matches!(node.ring.show(), Err(Hostile::IndexJump { claimed: u64::MAX, .. })));
 }
 
 #[test]
 fn a_descriptor_that_lies_ends_the_channel() {
     let (mut node, pages) = node_and_pages();
     publish(&pages, sequence_shut(0) + 1, 0, 10, 1);
-    assert!(matches!(node.ring.peek(), Err(Hostile::Sequence { .. })));
+    assert!(matches!(node.ring.show(), Err(Hostile::Sequence { .. })));
     for octets in [5_001, u64::from(u32::MAX) + 1, u64::MAX] {
         let (mut node, pages) = node_and_pages();
         publish(&pages, sequence_shut(0), 0, octets, 1);
-        assert_eq!(node.ring.peek(), Err(Hostile::Length { octets, octets_max: 5_000 }));
+        assert_eq!(node.ring.show(), Err(Hostile::Length { octets, octets_max: 5_000 }));
     }
 }
 
@@ -86,17 +93,17 @@ fn unit_numbers_must_grow() {
     let octets = tx_file_octets(1, SHAPE.unit_octets_max).unwrap();
     let pages = WritePages::map(&files(&node)[0], octets).unwrap();
     publish(&pages, sequence_shut(0), 9, 10, 1);
-    let unit = node.ring.peek().unwrap().unwrap();
+    let unit = node.ring.show().unwrap().unwrap();
     node.ring.release(&unit);
     publish(&pages, sequence_shut(1), 9, 10, 2);
-    assert_eq!(node.ring.peek(), Err(Hostile::Number { number: 9, previous: 9 }));
+    assert_eq!(node.ring.show(), Err(Hostile::Number { number: 9, previous: 9 }));
 }
 
 #[test]
 fn a_descriptor_torn_under_the_node_is_noticed() {
     let (mut node, pages) = node_and_pages();
     publish(&pages, sequence_shut(0), 0, 5_000, 1);
-    let unit = node.ring.peek().unwrap().unwrap();
+    let unit = node.ring.show().unwrap().unwrap();
     let mut payload = [0; 100];
     assert!(node.ring.copy(&unit, 4_900, &mut payload));
     assert!(node.ring.copy(&unit, 1_436, &mut payload), "any offset will do");
@@ -106,7 +113,30 @@ fn a_descriptor_torn_under_the_node_is_noticed() {
     assert!(node.ring.copy(&unit, 0, &mut payload), "the validated copy counts, not what stands there now");
     pages.store(TX_HEADER_OCTETS + offset_of!(TxDescriptor, sequence), 1);
     assert!(!node.ring.copy(&unit, 0, &mut payload));
-    assert!(matches!(node.ring.peek(), Err(Hostile::Sequence { .. })));
+}
+
+/// Units that were shown and have not left are in the node's hands, although they still wait.
+#[test]
+fn an_index_that_goes_back_behind_a_unit_that_was_shown_ends_the_channel() {
+    let (mut node, mut client) = node_and_client();
+    for number in 0..3 {
+        assert_eq!(client.ring.try_write(b"a unit", Instant::ZERO), Ok(number));
+    }
+    let shown: Vec<_> = std::iter::from_fn(|| node.ring.show().unwrap()).collect();
+    assert_eq!(shown.iter().map(|unit| unit.number).collect::<Vec<_>>(), [0, 1, 2]);
+    node.ring.release(&shown[1]);
+    assert_eq!(node.ring.released(), 0, "in their order");
+    node.ring.release(&shown[0]);
+    assert!(node.ring.copy(&shown[2], 0, &mut [0; 6]) && !node.ring.copy(&shown[0], 0, &mut [0; 6]));
+    assert_eq!((node.ring.released(), node.ring.show()), (1, Ok(None)));
+
+    let (mut node, pages) = node_and_pages();
+    publish(&pages, sequence_shut(0), 0, 10, 1);
+    let unit = node.ring.show().unwrap().unwrap();
+    publish(&pages, sequence_shut(0), 0, 10, 0);
+    assert!(matches!(node.ring.show(), Err(Hostile::IndexJump { claimed: u64::MAX, slots: 4 })));
+    node.ring.release(&unit);
+    assert_eq!(node.ring.released(), 0, "nothing of it is taken any more");
 }
 
 #[test]
@@ -115,7 +145,7 @@ fn a_copy_may_start_at_any_octet() {
     let whole: Vec<u8> = (0..200).map(|at| at as u8).collect();
     pages.copy_in(TX_HEADER_OCTETS + size_of::<TxDescriptor>(), &whole);
     publish(&pages, sequence_shut(0), 0, 200, 1);
-    let unit = node.ring.peek().unwrap().unwrap();
+    let unit = node.ring.show().unwrap().unwrap();
     for offset in 0..40usize {
         for octets in 0..40usize {
             let mut part = vec![0xFF; octets];
@@ -155,7 +185,7 @@ fn sealed_files_can_be_neither_cut_nor_emptied_nor_written() {
     // The client's own mapping, made before, still works.
     let mut client = client;
     client.ring.try_write(b"still here", Instant::ZERO).unwrap();
-    assert_eq!(node.ring.peek().unwrap().unwrap().octets, 10);
+    assert_eq!(node.ring.show().unwrap().unwrap().octets, 10);
 }
 
 #[test]
@@ -166,7 +196,7 @@ fn a_hole_punched_before_the_seal_only_costs_the_client_its_data() {
     client.ring.try_write(b"gone", Instant::ZERO).unwrap();
     punch(&files[0]).unwrap();
     node.mapped().unwrap();
-    assert_eq!(node.ring.peek(), Ok(None));
+    assert_eq!(node.ring.show(), Ok(None));
 }
 
 #[test]
@@ -315,7 +345,7 @@ fn a_slot_holds_what_its_ring_was_made_for_and_no_more() {
 fn nothing_beyond_a_short_unit_is_copied() {
     let (mut node, pages) = node_and_pages();
     publish(&pages, sequence_shut(0), 0, 10, 1);
-    let unit = node.ring.peek().unwrap().unwrap();
+    let unit = node.ring.show().unwrap().unwrap();
     let mut into = [0; 16];
     assert!(node.ring.copy(&unit, 0, &mut into[..10]));
     assert!(node.ring.copy(&unit, 9, &mut into[..1]));

@@ -404,7 +404,7 @@ fn end(flow: &Flow, cause: CloseCause, units: u64) -> bool {
 fn carry(flow: &mut Flow, loss: Loss) {
     let Flow { source, sink, sent, contract, .. } = flow;
     let Some((ring, board)) = sink else { return };
-    while let Some(unit) = source.ring.peek().unwrap() {
+    while let Some(unit) = source.ring.show().unwrap() {
         assert!(unit.octets <= contract.unit_octets_max);
         let fragments = (unit.octets as usize).div_ceil(FRAGMENT_OCTETS).max(1);
         for fragment in 0..fragments {

@@ -34,7 +34,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 // The board has the counts: the control thread need not wake for each unit that is left out.
                 ChannelEvent::Told { .. } => continue,
                 ChannelEvent::Closed { channel, .. } => {
-                    self.rings.wake_receivers(&mut self.node);
+                    self.rings.wake_receivers(&self.node);
                     self.rings.forget(*channel, &self.waits, &self.control);
                 }
                 _ => {}

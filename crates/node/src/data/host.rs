@@ -183,12 +183,20 @@ impl<G: Egress> HostWay<G> {
         Ok(())
     }
 
-    /// After the diversion: have the frames that left before it also left the card?
-    pub(super) fn look_at_card<D: FrameDevice>(&mut self, at: Instant, device: &mut D, node: &mut Node) {
-        if self.card_wanted && matches!(device.backlog(), Backlog::Empty { .. }) {
+    /// After the diversion: have the frames that left before it also left the card? True if the machine was
+    /// told so.
+    pub(super) fn look_at_card<D: FrameDevice>(
+        &mut self,
+        at: Instant,
+        device: &mut D,
+        node: &mut Node,
+    ) -> bool {
+        let is_empty = self.card_wanted && matches!(device.backlog(), Backlog::Empty { .. });
+        if is_empty {
             self.card_wanted = false;
             node.handle(at, Input::CardEmpty { port: PortId(0) });
         }
+        is_empty
     }
 
     /// When to look at the card or at the gate again.

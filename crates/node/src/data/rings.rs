@@ -1,7 +1,7 @@
 //! Memory that this host's programs map: rings that units and messages are copied from, and rings that they
 //! are copied to.
 
-use super::units::Source;
+use super::units::{Due, Source};
 use super::waits::Waits;
 use crate::commands::{DataEnd, Note, Remains, SinkMemory};
 use crate::sockets::Sockets;
@@ -36,6 +36,8 @@ pub(super) struct Rings {
     pub(super) sinks: Vec<Sink>,
     pub(super) sockets: Sockets,
     pub(super) wakes: Wakes,
+    /// A slot has called for something.
+    pub(super) has_due: bool,
     /// Until then every unit handed over has been seen.
     pub(super) looked: Instant,
     /// When the reports of other stations were last looked at.
@@ -45,8 +47,8 @@ pub(super) struct Rings {
 impl Payloads for Rings {
     fn copy_unit(&mut self, channel: ChannelId, number: u64, offset: u32, into: &mut [u8]) -> bool {
         let source = self.sources.iter().find(|source| source.channel == channel);
-        source.is_some_and(|source| {
-            let offered = source.offered.as_ref().filter(|offered| offered.number == number);
+        source.filter(|source| source.due != Due::End).is_some_and(|source| {
+            let offered = source.offered.iter().find(|offered| offered.number == number);
             offered.is_some_and(|offered| source.memory.ring.copy(&offered.unit, offset, into))
         })
     }
@@ -63,6 +65,7 @@ impl Rings {
             sinks: Vec::with_capacity(256),
             sockets: Sockets::new(),
             wakes: Wakes::default(),
+            has_due: false,
             looked: Instant::ZERO,
             reported: Instant::ZERO,
         }
@@ -106,7 +109,7 @@ impl Rings {
     }
 
     /// Receivers are woken once a turn, however many frames came.
-    pub(super) fn wake_receivers(&mut self, node: &mut Node) {
+    pub(super) fn wake_receivers(&mut self, node: &Node) {
         self.sockets.wake(&mut self.wakes);
         for sink in self.sinks.iter_mut().filter(|sink| sink.pushed) {
             sink.pushed = false;

@@ -160,6 +160,7 @@ fn units_that_were_left_out_are_in_the_log_from_the_first_one_on() {
     program.ring.try_write(b"second", now()).expect("room");
     data.attach(now(), channel, memory);
     data.slot(now(), channel, Some((0, UnitFate::Sent)));
+    assert!(data.follow_up());
     let mut into = [0; TRACE_SNAP_OCTETS];
     let told = std::iter::from_fn(|| {
         let (_, record) = log.next(&mut into)?.ok()?;
@@ -181,6 +182,7 @@ fn several_units_of_one_slot_are_one_slot() {
     data.attach(at, channel, memory);
     let slots = [(at, 0), (at, 1), (at + Span::from_millis(33), 2)].map(|(at, unit)| {
         data.slot(at, channel, Some((unit, UnitFate::Sent)));
+        data.follow_up();
         program.board.slot().map(|slot| slot.number)
     });
     assert_eq!(slots, [1, 1, 2].map(Some));

@@ -137,12 +137,15 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.wire.llc_streams = ready.contains(&LLC);
         self.look_at_rings(woke, ready)?;
         self.rings.looked = at;
-        self.host.look_at_card(woke, &mut self.wire.device, &mut self.node);
+        if self.host.look_at_card(woke, &mut self.wire.device, &mut self.node) {
+            self.drain()?;
+        }
         self.open_gate()?;
         if self.node.deadline() <= woke && self.wire.behind.may_judge() {
             self.node.handle_deadline(woke);
+            self.drain()?;
         }
-        self.rings.wake_receivers(&mut self.node);
+        self.rings.wake_receivers(&self.node);
         self.told.wills.renew(&self.node);
         let turned = self.end_turn(woke);
         Ok(self.work.leaving.is_none_or(|leaving| woke < leaving.until).then_some(turned))

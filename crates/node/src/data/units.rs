@@ -11,6 +11,7 @@ use rota_proto::{ChannelId, HeardChannel, Input, Node, Stated, UnitFate};
 use rota_shm::{ChannelCounter, SlotMark, UnitRef};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
+use std::collections::VecDeque;
 
 /// The numbers of two units in a row differ by no more: a receiver sees the lower 16 bits only, and takes a
 /// step of 2^15 and more for one back. 30 units in a row behind such steps may be lost on the wire.
@@ -23,15 +24,18 @@ const SCHEDULE_FAR: Span = Span::from_millis(60_000);
 /// The program wrote into a unit that it had handed over.
 const CHANGED: &str = "a unit changed while it was sent";
 
-/// The ring of a channel that sends, and the unit at its head.
+/// The ring of a channel that sends, and the units at its head.
 pub(super) struct Source {
     pub(super) channel: ChannelId,
     /// The station that receives it; the machine forgets the channel before its end is told.
     peer: Option<MacAddr>,
     pub(super) memory: SourceMemory,
     pub(super) token: u64,
-    /// The unit that the machine knows of.
-    pub(super) offered: Option<Offered>,
+    /// The units that the machine knows of, in their order; no more than the ring holds. A slot may carry
+    /// several, and the next ones are offered when the machines are drained.
+    pub(super) offered: VecDeque<Offered>,
+    /// What a slot has called for.
+    pub(super) due: Due,
     numbers: Numbers,
     /// Units left out by the program of which the machine knows at least.
     left_out_stated: u64,
@@ -48,6 +52,16 @@ pub(super) struct Source {
     slots: u64,
     /// When the newest slot began: several units may leave in one.
     slot_at: Instant,
+}
+
+/// What is to be done about a ring once the machines are drained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    Nothing,
+    /// A slot is over: its next units are offered.
+    Offer,
+    /// A unit has changed while it was sent: its channel ends, and no other octet is taken from it.
+    End,
 }
 
 /// A unit of the ring, and its number on the wire.
@@ -111,7 +125,8 @@ impl Source {
         token: u64,
         since: Instant,
     ) -> Self {
-        let (offered, numbers, is_empty) = (None, Numbers::default(), true);
+        let offered = VecDeque::with_capacity(memory.ring.slots() as usize);
+        let (due, numbers, is_empty) = (Due::Nothing, Numbers::default(), true);
         let (slot_at, reported_at) = (Instant::ZERO, Instant::ZERO);
         Self {
             channel,
@@ -119,6 +134,7 @@ impl Source {
             memory,
             token,
             offered,
+            due,
             numbers,
             left_out_stated: 0,
             reported_at,
@@ -204,40 +220,81 @@ impl Rings {
 }
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
-    /// Offers the machine the oldest unit of a ring.
-    pub(super) fn offer(&mut self, at: Instant, index: usize) {
-        let source = &mut self.rings.sources[index];
-        if source.offered.is_some() || source.withdrawn {
-            return;
-        }
-        let channel = source.channel;
-        match source.memory.ring.peek() {
-            Ok(Some(unit)) => {
-                let own = unit.number;
-                let (number, left_out) = source.numbers.take(own);
-                let stated = source.stated();
-                let schedule = bounded(unit.schedule, source.since, at);
-                // Until the ring was last looked at the program had not handed it over.
-                let late = if source.is_empty { self.rings.looked.since(schedule) } else { Span::ZERO };
-                source.is_empty = false;
-                self.told.tracer.handed_over(channel, number, late);
-                let described = rota_proto::UnitRef {
-                    number,
-                    octets: unit.octets,
-                    schedule_ns: schedule.as_nanos(),
-                    left_out: source.numbers.left_out as u16,
-                };
-                source.offered = Some(Offered { unit, number });
-                if left_out > 0 {
-                    self.told.tracer.left_out(at, channel, own.saturating_sub(left_out), left_out);
-                }
-                // An end that the machine finds itself counts the units that wait, too.
-                self.node.state_units(channel, stated);
-                self.node.handle(at, Input::UnitReady { channel, unit: described });
+    /// Offers the machine the next units of a ring, as many as the slots of one cycle can carry. True if it
+    /// was told anything.
+    pub(super) fn offer(&mut self, at: Instant, index: usize) -> bool {
+        let channel = self.rings.sources[index].channel;
+        let ahead = self.node.units_ahead(channel);
+        let mut told = false;
+        loop {
+            let source = &mut self.rings.sources[index];
+            if source.withdrawn || source.due == Due::End || source.offered.len() >= ahead {
+                return told;
             }
-            Ok(None) => source.is_empty = true,
-            Err(hostile) => self.end_hostile(at, channel, &hostile.to_string()),
+            match source.memory.ring.show() {
+                Ok(Some(unit)) => self.offer_unit(at, index, unit),
+                Ok(None) => {
+                    source.is_empty = true;
+                    return told;
+                }
+                Err(hostile) => {
+                    self.end_hostile(at, channel, &hostile.to_string());
+                    return true;
+                }
+            }
+            told = true;
         }
+    }
+
+    fn offer_unit(&mut self, at: Instant, index: usize, unit: UnitRef) {
+        let source = &mut self.rings.sources[index];
+        let (channel, own) = (source.channel, unit.number);
+        let (number, left_out) = source.numbers.take(own);
+        let stated = source.stated();
+        let schedule = bounded(unit.schedule, source.since, at);
+        // Until the ring was last looked at the program had not handed it over.
+        let late = if source.is_empty { self.rings.looked.since(schedule) } else { Span::ZERO };
+        source.is_empty = false;
+        self.told.tracer.handed_over(channel, number, late);
+        let described = rota_proto::UnitRef {
+            number,
+            octets: unit.octets,
+            schedule_ns: schedule.as_nanos(),
+            left_out: source.numbers.left_out as u16,
+        };
+        source.offered.push_back(Offered { unit, number });
+        if left_out > 0 {
+            self.told.tracer.left_out(at, channel, own.saturating_sub(left_out), left_out);
+        }
+        // An end that the machine finds itself counts the units that wait, too.
+        self.node.state_units(channel, stated);
+        self.node.handle(at, Input::UnitReady { channel, unit: described });
+    }
+
+    /// Does what slots have called for, once the machines are drained. True if the machines were told
+    /// anything.
+    pub(super) fn follow_up(&mut self) -> bool {
+        if !std::mem::take(&mut self.rings.has_due) {
+            return false;
+        }
+        let (at, mut told) = (now(), false);
+        // From the last one: a channel that ends here gives its place to the last ring.
+        for index in (0..self.rings.sources.len()).rev() {
+            let source = &mut self.rings.sources[index];
+            match source.due {
+                Due::Nothing => {}
+                Due::Offer => {
+                    source.due = Due::Nothing;
+                    told |= self.offer(at, index);
+                }
+                Due::End => {
+                    let channel = source.channel;
+                    self.end_hostile(at, channel, CHANGED);
+                    told = true;
+                }
+            }
+        }
+        told
     }
 
     /// Ends the channel of a program that breaks the rules of its ring.
@@ -260,19 +317,23 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
     }
 
-    /// A slot of a channel is over.
+    /// A slot of a channel is over. The machines are amid a drain: what this calls for is noted, and done by
+    /// [`Data::follow_up`].
     pub(super) fn slot(&mut self, at: Instant, channel: ChannelId, unit: Option<(u64, UnitFate)>) {
-        let Some(index) = self.rings.sources.iter().position(|source| source.channel == channel) else {
+        let Some(source) = self.rings.sources.iter_mut().find(|source| source.channel == channel) else {
             return;
         };
-        let source = &mut self.rings.sources[index];
         source.slots += u64::from(source.slot_at != at);
         source.slot_at = at;
+        self.rings.has_due = true;
         match unit {
             // Its number would stay a gap that the receiver takes for a loss on the wire.
-            Some((_, UnitFate::Dropped)) => return self.end_hostile(at, channel, CHANGED),
+            Some((_, UnitFate::Dropped)) => {
+                source.due = Due::End;
+                return;
+            }
             Some((_, UnitFate::Sent)) => {
-                if let Some(offered) = source.offered.take() {
+                if let Some(offered) = source.offered.pop_front() {
                     source.memory.ring.release(&offered.unit);
                 }
                 source.sent += 1;
@@ -280,9 +341,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
             None => source.memory.board.count(ChannelCounter::SlotsEmpty, 1),
         }
+        if source.due == Due::Nothing {
+            source.due = Due::Offer;
+        }
         source.memory.board.set_slot(SlotMark { number: source.slots, at });
         self.rings.wakes.notify(&source.memory.sleeper);
-        self.offer(now(), index);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::meter::Meter;
 use super::reach::Reach;
-use super::{Contract, OpenRequest, Stated};
+use super::{Channels, Contract, OpenRequest, Stated};
 use crate::cause::CloseCause;
 use crate::io::ChannelId;
 use crate::rether::Rether;
@@ -74,6 +74,18 @@ pub(super) struct Outgoing {
     pub(super) tries: u8,
     pub(super) again: Instant,
     pub(super) reach: Reach,
+}
+
+impl Channels {
+    /// True if a channel ends: a unit that is handed over now will not leave.
+    pub(crate) fn is_ending(&self, id: ChannelId) -> bool {
+        let channel = self.outgoing.iter().find(|channel| channel.id == id);
+        channel.is_some_and(|channel| {
+            let takes =
+                matches!(channel.state, Sending::Connecting | Sending::Reserving | Sending::Open { .. });
+            !takes
+        })
+    }
 }
 
 impl Outgoing {

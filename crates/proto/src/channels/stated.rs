@@ -120,13 +120,13 @@ impl Outgoing {
     }
 
     /// The program has died, and units that still wait never leave. They are not stated to the receiver, who
-    /// would take them for a loss, unless their bound is over: then their promise was broken before. One that
-    /// has left in part may go on.
-    pub(super) fn withdraw(&mut self, now: Instant, one_goes_on: bool) {
+    /// would take them for a loss, unless the bound is over of the oldest, which was `due`: then their promise
+    /// was broken before. One that has left in part may go on.
+    pub(super) fn withdraw(&mut self, now: Instant, due: Instant, one_goes_on: bool) {
         let stated = self.stated();
         let leave = self.units.saturating_add(u64::from(one_goes_on));
         let all = Stated { units: leave.saturating_add(stated.left_out), ..stated };
-        if all.units < stated.units && now <= self.meter.due() + self.contract.bound {
+        if all.units < stated.units && now <= due + self.contract.bound {
             (self.offered, self.told) = (all, all);
         }
     }

@@ -253,6 +253,21 @@ impl Rether {
         true
     }
 
+    /// Units that the slots of a channel can carry in one cycle; one where it has none.
+    pub(crate) fn units_a_cycle(&self, channel: ChannelId) -> usize {
+        let session = self.shares.sessions.iter().find(|session| session.channel == channel);
+        let units = session.map_or(1, |session| session.pace.units() as usize);
+        // Of short units each slot carries as many as it has in its share of long ones.
+        let slots = self.shares.parts.iter().filter(|part| part.channel == channel).count();
+        (units * slots.max(1)).min(READY_MAX)
+    }
+
+    /// The schedule of the oldest unit of a channel that has not left.
+    pub(crate) fn oldest_ready(&self, channel: ChannelId) -> Option<Instant> {
+        let session = self.shares.sessions.iter().find(|session| session.channel == channel)?;
+        session.ready.front().map(|unit| Instant::from_nanos(unit.schedule_ns))
+    }
+
     /// Whether every unit of the channel has left.
     pub(crate) fn is_drained(&self, channel: ChannelId) -> bool {
         self.shares.sessions.iter().all(|session| session.channel != channel || session.ready.is_empty())

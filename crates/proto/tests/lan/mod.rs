@@ -9,6 +9,7 @@ use rota_proto::{
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::llc::{LLC_INFORMATION, LlcHeader, LlcView, emit_llc, is_llc};
 use rota_wire::{Key, MacAddr};
+use std::collections::VecDeque;
 
 /// A message's octets follow from its number, so that whoever gets it can check it.
 pub struct Pattern;
@@ -40,6 +41,12 @@ pub struct Got {
     pub number: u64,
     pub octets: usize,
     pub level: u8,
+}
+
+/// What an output calls for once its node is drained.
+enum Due {
+    CardEmpty,
+    Accept(ChannelId),
 }
 
 pub struct Lan {
@@ -179,6 +186,22 @@ impl Lan {
     }
 
     pub fn drain(&mut self, k: usize) {
+        let mut due = VecDeque::new();
+        self.poll_all(k, &mut due);
+        while let Some(next) = due.pop_front() {
+            match next {
+                Due::CardEmpty => {
+                    self.nodes[k].handle(self.now, Input::CardEmpty { port: PortId(0) });
+                }
+                Due::Accept(channel) => {
+                    self.nodes[k].accept(self.now, channel);
+                }
+            }
+            self.poll_all(k, &mut due);
+        }
+    }
+
+    fn poll_all(&mut self, k: usize, due: &mut VecDeque<Due>) {
         let mut bytes = [0; 1_600];
         loop {
             let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Pattern };
@@ -201,7 +224,7 @@ impl Lan {
                     self.turns.push((k, false));
                 }
                 Some(Output::Gate { order: GateOrder::Divert, .. }) => {
-                    self.nodes[k].handle(self.now, Input::CardEmpty { port: PortId(0) });
+                    due.push_back(Due::CardEmpty);
                 }
                 Some(Output::Event) => {
                     while let Some(event) = self.nodes[k].next_event() {
@@ -209,7 +232,7 @@ impl Lan {
                         match event {
                             ChannelEvent::Opened { .. } => (self.opened, self.opened_at) = (true, self.now),
                             ChannelEvent::Incoming { channel, .. } if self.has_room => {
-                                self.nodes[k].accept(self.now, channel);
+                                due.push_back(Due::Accept(channel));
                             }
                             ChannelEvent::Incoming { channel, .. } => self.waiting = Some((k, channel)),
                             ChannelEvent::Probed { contract, .. } => self.probed = Some(contract),

@@ -197,14 +197,21 @@ impl Rig {
     }
 
     pub fn drain(&mut self) {
-        let mut bytes = [0; 1_600];
+        while self.poll_all() {
+            self.node.handle(self.now, Input::CardEmpty { port: PortId(0) });
+        }
+    }
+
+    /// Polls until drained. True if the card is empty, which the node is to hear then.
+    fn poll_all(&mut self) -> bool {
+        let (mut bytes, mut is_card_empty) = ([0; 1_600], false);
         for _ in 0..10_000 {
             let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Zeros };
-            let Some(output) = self.node.poll(self.now, &mut frame) else { return };
+            let Some(output) = self.node.poll(self.now, &mut frame) else { return is_card_empty };
             self.outputs.push((self.now, output));
             match output {
                 Output::Transmit { len, .. } => self.note(&bytes[..usize::from(len)]),
-                Output::Gate { order: GateOrder::Divert, .. } if self.card_empties => self.card_empty(),
+                Output::Gate { order: GateOrder::Divert, .. } => is_card_empty |= self.card_empties,
                 Output::Event => {
                     while let Some(event) = self.node.next_event() {
                         self.events.push(event);

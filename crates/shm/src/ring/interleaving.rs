@@ -173,7 +173,7 @@ fn a_node_that_dies_at_any_write_leaves_only_whole_units() {
 
 /// Takes every unit from a client's ring and checks it.
 fn take_all(node: &mut NodeSource, expected: &mut u64) {
-    while let Some(unit) = node.ring.peek().expect("a correct client is never called hostile") {
+    while let Some(unit) = node.ring.show().expect("a correct client is never called hostile") {
         let mut payload = [0; UNIT_OCTETS];
         assert!(node.ring.copy(&unit, 0, &mut payload), "a slot that is not released does not change");
         assert_eq!((unit.number, unit.octets as usize), (*expected, UNIT_OCTETS));

@@ -46,7 +46,7 @@ pub enum Hostile {
     },
 }
 
-/// A unit that waits at the head of the ring: a validated copy of its descriptor.
+/// A unit that waits in the ring: a validated copy of its descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnitRef {
     /// The unit's number, larger than all before.
@@ -67,10 +67,11 @@ pub struct TxReader {
     slots: u32,
     unit_octets_max: u32,
     taken: u64,
-    /// Units that [`TxReader::look`] has shown.
+    /// Units that were shown.
     looked: u64,
     /// Which of the oldest 64 that were shown are finished: bit 0 is the oldest.
     finished: u64,
+    /// The number of the newest unit that was shown.
     last_number: Option<u64>,
     hostile: Option<Hostile>,
 }
@@ -108,33 +109,39 @@ impl TxReader {
         Ok(claimed)
     }
 
-    /// The oldest waiting unit; stays the oldest until [`TxReader::release`].
+    /// The oldest unit that was not shown yet, each once. [`TxReader::release`] gives them back in their order.
     ///
     /// # Errors
     /// [`Hostile`] when index or descriptor are impossible; from then on every call says so.
-    pub fn peek(&mut self) -> Result<Option<UnitRef>, Hostile> {
-        if self.waiting()? == 0 {
-            return Ok(None);
+    pub fn show(&mut self) -> Result<Option<UnitRef>, Hostile> {
+        let (waiting, shown) = (self.waiting()?, self.looked - self.taken);
+        if waiting < shown {
+            // The head has moved back, behind what was published and shown.
+            return self.fail(Hostile::IndexJump { claimed: waiting.wrapping_sub(shown), slots: self.slots });
         }
-        self.read(self.taken).map(Some)
-    }
-
-    /// The oldest unit that was not shown yet. Units may then be finished in any order, which rings of at
-    /// most 64 slots allow.
-    ///
-    /// # Errors
-    /// [`Hostile`] as with [`TxReader::peek`], and for a unit whose number is not its place in the ring.
-    pub fn look(&mut self) -> Result<Option<UnitRef>, Hostile> {
-        debug_assert!(self.slots <= u64::BITS, "a bit for each slot");
-        if self.waiting()? <= self.looked - self.taken {
+        if waiting == shown {
             return Ok(None);
         }
         let unit = self.read(self.looked)?;
-        if unit.number != self.looked {
-            return self.fail(Hostile::Number { number: unit.number, previous: self.looked });
-        }
+        self.last_number = Some(unit.number);
         self.looked += 1;
         Ok(Some(unit))
+    }
+
+    /// The same of a ring of messages, which may then be finished in any order: rings of at most 64 slots
+    /// allow that.
+    ///
+    /// # Errors
+    /// [`Hostile`] as with [`TxReader::show`], and for a message whose number is not its place in the ring.
+    pub fn look(&mut self) -> Result<Option<UnitRef>, Hostile> {
+        debug_assert!(self.slots <= u64::BITS, "a bit for each slot");
+        let previous = self.looked;
+        match self.show()? {
+            Some(unit) if unit.number != previous => {
+                self.fail(Hostile::Number { number: unit.number, previous })
+            }
+            shown => Ok(shown),
+        }
     }
 
     /// A unit that was shown is over; its slot goes back to the client when all before it are. Call
@@ -192,7 +199,7 @@ impl TxReader {
 
     /// Copies part of a unit, from `offset` on. False when the range is not inside the
     /// unit, the unit has been released, or the client changed the slot meanwhile: then the octets are
-    /// not to be used, and the next [`TxReader::peek`] says what is wrong.
+    /// not to be used.
     #[must_use]
     pub fn copy(&self, unit: &UnitRef, offset: u32, into: &mut [u8]) -> bool {
         let end = (offset as usize).checked_add(into.len());
@@ -210,11 +217,15 @@ impl TxReader {
     /// Gives the slot of the oldest unit back to the client. Nothing happens unless `unit` is the oldest.
     /// Call [`Board::notify`] after the last change of a turn.
     pub fn release(&mut self, unit: &UnitRef) {
-        if unit.index == self.taken && self.hostile.is_none() {
-            self.last_number = Some(unit.number);
+        if unit.index == self.taken && self.taken < self.looked && self.hostile.is_none() {
             self.taken += 1;
             self.board.set_released(self.taken);
         }
+    }
+
+    /// Most units that can wait.
+    pub fn slots(&self) -> u32 {
+        self.slots
     }
 
     /// How many units have been taken in all.

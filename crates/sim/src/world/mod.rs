@@ -29,7 +29,7 @@ use crate::hosts::Host;
 use crate::media::{End, Frame, Medium, Step, Steps};
 use crate::traffic::{Purpose, Source};
 use event::Event;
-use rota_proto::{Identity, ModeName, Node};
+use rota_proto::{ChannelId, Identity, ModeName, Node};
 use rota_units::{Instant, Span};
 use rota_wire::{FrameView, Generation, Key, Kind, MacAddr};
 use std::collections::VecDeque;
@@ -154,6 +154,8 @@ struct Spare {
     strikes: Vec<Strike>,
     /// One frame.
     buffer: Vec<u8>,
+    /// Channels that a node has heard of amid a drain: their programs accept them when it is drained.
+    incoming: VecDeque<ChannelId>,
 }
 
 impl Spare {
@@ -163,6 +165,7 @@ impl Spare {
             passed: Vec::with_capacity(8),
             strikes: Vec::with_capacity(8),
             buffer: vec![0; usize::from(mtu).max(2_240) + 64],
+            incoming: VecDeque::with_capacity(8),
         }
     }
 }

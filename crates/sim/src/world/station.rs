@@ -271,21 +271,36 @@ impl World {
         }
         let now = self.hosts[index].clock.read(world_now);
         let mut buffer = std::mem::take(&mut self.spare.buffer);
-        let mut outputs = 0;
-        while let Some(node) = &mut self.hosts[index].node {
-            let mut frame = FrameBuf { bytes: &mut buffer[..], payloads: &mut Pattern };
-            let Some(output) = node.poll(now, &mut frame) else { break };
-            self.perform(index, output, &buffer[..]);
-            outputs += 1;
-            if outputs > OUTPUTS_MAX {
-                self.judge.findings.add(world_now, "S7", format!("host {index} never drains"));
-                break;
+        let mut outputs = self.poll_all(index, now, &mut buffer);
+        // A program of the simulator has room at once.
+        while let Some(channel) = self.spare.incoming.pop_front() {
+            if let Some(node) = &mut self.hosts[index].node {
+                node.accept(now, channel);
             }
+            outputs += self.poll_all(index, now, &mut buffer);
         }
         self.spare.buffer = buffer;
         if outputs > 0 {
             self.count_ordinary(index);
         }
+    }
+
+    /// Does what a node wants done until it is drained; how much that was.
+    fn poll_all(&mut self, index: usize, now: Instant, buffer: &mut [u8]) -> u32 {
+        let mut outputs = 0;
+        while let Some(node) = &mut self.hosts[index].node {
+            if outputs > OUTPUTS_MAX {
+                node.break_off();
+                let world_now = self.engine.now();
+                self.judge.findings.add(world_now, "S7", format!("host {index} never drains"));
+                break;
+            }
+            let mut frame = FrameBuf { bytes: &mut *buffer, payloads: &mut Pattern };
+            let Some(output) = node.poll(now, &mut frame) else { break };
+            self.perform(index, output, buffer);
+            outputs += 1;
+        }
+        outputs
     }
 
     /// The program behind an incoming channel that never opened still waits, as in the node's own
@@ -337,9 +352,7 @@ impl World {
                 while let Some(event) = self.hosts[index].node.as_mut().and_then(Node::next_event) {
                     self.flow_event(index, &event);
                     if let ChannelEvent::Incoming { channel, .. } = event {
-                        // A program of the simulator has room at once.
-                        let now = self.hosts[index].clock.read(self.engine.now());
-                        self.hosts[index].node.as_mut().map(|node| node.accept(now, channel));
+                        self.spare.incoming.push_back(channel);
                     }
                     if let ChannelEvent::Closed { listener: Some(listener), .. } = event {
                         let boot = self.hosts[index].boots;

@@ -111,6 +111,7 @@ fn a_unit_that_changes_while_it_is_sent_ends_its_channel() {
     control.say(Command::AttachSource { channel, memory });
     turn(&mut data);
     data.slot(now(), channel, Some((0, UnitFate::Dropped)));
+    assert!(data.follow_up());
     let notes: Vec<Note> = std::iter::from_fn(|| control.heard()).collect();
     assert!(notes.iter().any(|note| matches!(note, Note::Hostile { channel: ChannelId(1), .. })));
     assert!(data.rings.sources.is_empty());
@@ -139,7 +140,7 @@ fn a_hostile_ring_ends_its_own_channel_and_the_newer_ones_go_on() {
             |note: &&Note| matches!(note, Note::Hostile { channel, .. } if *channel == ChannelId(hostile));
         assert_eq!(notes.iter().filter(ended).count(), 1);
         assert_eq!(data.rings.sources.len(), 2);
-        assert!(data.rings.sources.iter().all(|source| source.offered.is_some()), "{hostile}");
+        assert!(data.rings.sources.iter().all(|source| source.offered.len() == 1), "{hostile}");
     }
 }
 

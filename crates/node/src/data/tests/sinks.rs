@@ -100,9 +100,12 @@ impl Lan {
 
     /// A channel that has come to the receiver, which has no memory for it yet: its name at both ends.
     fn comes(&mut self) -> (ChannelId, ChannelId) {
+        self.comes_as(self.sender.opening())
+    }
+
+    fn comes_as(&mut self, request: Opening) -> (ChannelId, ChannelId) {
         self.receiver.control.say(Command::Listen { ask: 2, listener: Listener::from(SERVICE) });
         self.receiver.turn();
-        let request = self.sender.opening();
         self.sender.control.say(Command::Open { ask: 1, to: "b".into(), service: SERVICE, request });
         let incoming = |event: &ChannelEvent| match event {
             ChannelEvent::Incoming { channel, .. } => Some(*channel),
@@ -147,6 +150,32 @@ fn a_channel_is_accepted_when_its_receiver_has_memory_which_goes_with_the_channe
     lan.sender.control.say(Command::Abort { channel: there });
     assert_eq!(lan.until("it ends", |lan| lan.receiver.took(closed)), here);
     assert!(lan.receiver.data.rings.sinks.is_empty(), "nobody would take it away later");
+}
+
+/// The second unit of a slot was offered amid the drain in which the first one left.
+#[test]
+fn as_many_units_are_offered_ahead_as_a_slot_carries() {
+    let mut lan = Lan::new();
+    let request = lan.sender.opening();
+    let (there, here) = lan.comes_as(Opening { period: request.period.div_down(2), ..request });
+    lan.attach(here);
+    lan.until("it opens", |lan| lan.sender.took(opened));
+    let (mut program, memory) = source(SHORT);
+    for _ in 0..3 {
+        program.ring.try_write(b"unit", now()).expect("room");
+    }
+    lan.sender.data.attach(now(), there, memory);
+    assert_eq!(lan.sender.data.rings.sources[0].offered.len(), 2);
+    let sent = |lan: &Lan| lan.sender.data.node.link().counters().units_sent;
+    let slot = lan.until("two leave", |lan| (sent(lan) >= 2).then(|| program.board.slot()));
+    assert_eq!((sent(&lan), slot.map(|slot| slot.number)), (2, Some(1)), "in one slot");
+    assert_eq!(lan.sender.data.rings.sources[0].offered.len(), 1, "the third one is offered behind them");
+    lan.until("all leave", |_| (program.ring.waiting() == 0).then_some(()));
+    assert_eq!(program.board.slot().map(|slot| slot.number), Some(2));
+    lan.sender.control.say(Command::Close { channel: there });
+    lan.sender.turn();
+    program.ring.try_write(b"late", now()).expect("room");
+    assert!(!lan.sender.data.offer(now(), 0), "its channel ends");
 }
 
 /// Nothing of these units ever leaves, and its program tells of them no more.
