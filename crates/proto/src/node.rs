@@ -1,5 +1,7 @@
 //! The machines of one station, composed.
 
+pub(crate) mod carry;
+
 use crate::channels::{
     ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread,
 };
@@ -10,6 +12,7 @@ use crate::io::{
 use crate::llc::{Llc, LlcBusy, LlcEvent, LlcRequest};
 use crate::report::{HostSigns, Reports};
 use crate::rether::{Arrived, Counters, ModeName, Refused, Rether, Settings};
+use crate::segment::Segment;
 use rota_units::{Instant, Span};
 use rota_wire::llc::is_llc;
 use rota_wire::{ChannelReport, Key, MacAddr, Report, ReportHead, Tally, UNIT_HEADER_OCTETS};
@@ -121,7 +124,7 @@ impl Node {
         match self.link.on_frame(now, at, data) {
             Arrived::Nothing => None,
             Arrived::Signal(from, signal) => {
-                self.channels.on_signal(now, from, &signal, &mut self.link);
+                self.channels.on_signal(now, from, &signal, Segment::of(&self.link));
                 None
             }
             Arrived::Report(from, body) => {
@@ -141,7 +144,8 @@ impl Node {
                     return None;
                 };
                 self.link.count_fragment();
-                self.channels.note_astray(now, at.unwrap_or(now), channel, &unit, &mut self.link);
+                let segment = Segment::of(&self.link);
+                self.channels.note_astray(at.unwrap_or(now), channel, &unit, segment);
                 let offset = (rota_wire::ETHERNET_HEADER_OCTETS
                     + rota_wire::LINK_HEADER_OCTETS
                     + UNIT_HEADER_OCTETS) as u16;
@@ -154,17 +158,24 @@ impl Node {
     pub fn handle_deadline(&mut self, now: Instant) {
         self.link.handle_deadline(now);
         self.llc.tick(now, &mut self.link);
-        self.channels.tick(now, &mut self.link);
+        self.tick_channels(now);
         self.reports.tick(now, &mut self.link, &mut self.channels);
         self.settle(now);
     }
 
-    /// What the token machine found out goes to the channels at once. True if there was anything: the
-    /// channels may have queued signals then.
+    fn tick_channels(&mut self, now: Instant) {
+        self.channels.tick(now, Segment::of(&self.link));
+        carry::channels(now, &mut self.channels, &mut self.link);
+    }
+
+    /// What the channels want is done, and what the token machine found out goes to them at once. True if it
+    /// found out anything: the channels may have queued signals then.
     fn settle(&mut self, now: Instant) -> bool {
+        carry::channels(now, &mut self.channels, &mut self.link);
         let mut settled = false;
         while let Some(event) = self.link.next_event() {
-            self.channels.on_link_event(now, event, &mut self.link);
+            self.channels.on_link_event(now, event, Segment::of(&self.link));
+            carry::channels(now, &mut self.channels, &mut self.link);
             settled = true;
         }
         settled
@@ -180,7 +191,7 @@ impl Node {
                     let payload_max = self.link.settings().link.framing.unit_payload_max();
                     self.channels.count_unit(channel, payload_max);
                 }
-                self.channels.tick(now, &mut self.link);
+                self.tick_channels(now);
             }
             let settled = self.settle(now);
             if output.is_some() || !settled {
@@ -279,7 +290,7 @@ impl Node {
         request: &OpenRequest,
         before: u64,
     ) -> Result<ChannelId, OpenError> {
-        let opened = self.channels.open(now, request, before, &mut self.link);
+        let opened = self.channels.open(now, request, before, Segment::of(&self.link));
         self.settle(now);
         opened
     }
@@ -290,7 +301,7 @@ impl Node {
     /// # Errors
     /// As [`Node::open`].
     pub fn probe(&mut self, now: Instant, request: &OpenRequest) -> Result<ChannelId, OpenError> {
-        let opened = self.channels.open(now, request, 0, &mut self.link);
+        let opened = self.channels.open(now, request, 0, Segment::of(&self.link));
         if let Ok(channel) = opened {
             self.channels.probe(channel);
         }
@@ -311,7 +322,7 @@ impl Node {
 
     /// Sends what is ready, gives the reservation back, tells the peer.
     pub fn close(&mut self, now: Instant, channel: ChannelId) {
-        self.channels.close(now, channel, &mut self.link);
+        self.channels.close(now, channel, Segment::of(&self.link));
         self.settle(now);
     }
 
@@ -319,21 +330,21 @@ impl Node {
     /// that no unit comes before there is one. False when there is no such channel (any more): then its end
     /// was told already, and a place made for it would stay for ever.
     pub fn accept(&mut self, now: Instant, channel: ChannelId) -> bool {
-        let is_known = self.channels.accept(now, channel, &mut self.link);
+        let is_known = self.channels.accept(channel);
         self.settle(now);
         is_known
     }
 
     /// Refuses an incoming channel for which there is no memory; its sender gets this cause and the numbers.
     pub fn decline(&mut self, now: Instant, channel: ChannelId, short: Shortage) {
-        self.channels.decline(now, channel, short, &mut self.link);
+        self.channels.decline(channel, short);
         self.settle(now);
     }
 
     /// Its program is dead: frees the reservation at once, or when the unit that has left in part has left
     /// whole. True then: the payloads of the channel are needed until it is closed.
     pub fn abort(&mut self, now: Instant, channel: ChannelId) -> bool {
-        let goes_on = self.channels.abort(now, channel, &mut self.link);
+        let goes_on = self.channels.abort(now, channel, Segment::of(&self.link));
         self.settle(now);
         goes_on
     }
@@ -349,14 +360,14 @@ impl Node {
         channel: ChannelId,
         unit_octets_max: u32,
     ) -> Result<(), ResizeError> {
-        let asked = self.channels.resize(channel, unit_octets_max, &mut self.link);
+        let asked = self.channels.resize(channel, unit_octets_max, Segment::of(&self.link));
         self.settle(now);
         asked
     }
 
     /// Somebody else than its program ends it: sends what is ready, tells both programs.
     pub fn revoke(&mut self, now: Instant, channel: ChannelId) {
-        self.channels.revoke(now, channel, &mut self.link);
+        self.channels.revoke(now, channel, Segment::of(&self.link));
         self.settle(now);
     }
 
@@ -429,7 +440,7 @@ impl Node {
 
     /// The ends of channels at this station, as it would report them.
     pub fn own_channels(&self) -> impl Iterator<Item = ChannelReport> {
-        (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, &self.link))
+        (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, Segment::of(&self.link)))
     }
 
     /// The counts so far of a channel that is received here.
