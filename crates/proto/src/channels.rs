@@ -31,10 +31,12 @@ mod stated;
 mod tests;
 mod unread;
 mod unstated;
+mod want;
 
 use crate::cause::CloseCause;
 use crate::io::{ChannelId, Destination, UnitDescriptor};
-use crate::rether::{LinkEvent, Rether, Sign};
+use crate::rether::LinkEvent;
+use crate::segment::{Segment, Wants};
 pub use decline::Shortage;
 pub use event::ChannelEvent;
 use incoming::Incoming;
@@ -45,9 +47,11 @@ pub use request::{Contract, Listener, OpenError, OpenRequest, ResizeError};
 use rota_admission::{Admitted, Pace};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
+use signalling::Tells;
 pub use stated::Stated;
 use std::collections::VecDeque;
 pub use unread::Unread;
+pub(crate) use want::Want;
 
 /// The ledger.
 #[derive(Clone, Debug)]
@@ -68,6 +72,8 @@ pub(crate) struct Channels {
     unheard: VecDeque<Outgoing>,
     /// The newest channels received here that have ended without a statement of their silent sender.
     unstated: VecDeque<Incoming>,
+    /// What the medium is to do for the channels.
+    wants: Wants<Want>,
 }
 
 /// A sender asks for its channel's end within seconds.
@@ -98,7 +104,13 @@ impl Channels {
             ended: VecDeque::with_capacity(ENDED_MAX),
             unheard: VecDeque::with_capacity(ENDED_MAX),
             unstated: VecDeque::with_capacity(ENDED_MAX),
+            wants: Wants::new(want::ROOM),
         }
+    }
+
+    /// What the medium is to do next; the parent asks after each call until there is nothing.
+    pub(crate) fn next_want(&mut self) -> Option<Want> {
+        self.wants.next()
     }
 
     pub(crate) fn next_event(&mut self) -> Option<ChannelEvent> {
@@ -143,26 +155,26 @@ impl Channels {
         now: Instant,
         request: &OpenRequest,
         before: u64,
-        link: &mut Rether,
+        segment: Segment<'_>,
     ) -> Result<ChannelId, OpenError> {
         let Destination::Station(to) = request.to else { return Err(OpenError::Group) };
-        if link.station() == 0 {
+        if segment.station() == 0 {
             return Err(OpenError::NotJoined);
         }
-        if link.ring_size() > crate::rether::STATIONS_MAX {
-            return Err(OpenError::TooManyStations(link.ring_size()));
+        if segment.stations() > Segment::STATIONS_MAX {
+            return Err(OpenError::TooManyStations(segment.stations()));
         }
-        if to == link.mac() {
+        if to == segment.mac() {
             return Err(OpenError::OwnStation(to));
         }
-        let Some(peer) = link.member_at(to) else { return Err(OpenError::NoSuchStation(to)) };
+        let Some(peer) = segment.member_at(to) else { return Err(OpenError::NoSuchStation(to)) };
         if peer.station == 0 {
             return Err(OpenError::PeerNotJoined(to));
         }
         if request.unit_octets_max == 0 || request.unit_octets_max > UNIT_OCTETS_MAX {
             return Err(OpenError::UnitSize(request.unit_octets_max));
         }
-        let (asked, room, trt) = (request.unit_octets_max, request.room_octets, link.settings().trt);
+        let (asked, room, trt) = (request.unit_octets_max, request.room_octets, segment.trt());
         if room < asked || room > UNIT_OCTETS_MAX {
             return Err(OpenError::Room { room, unit: asked });
         }
@@ -197,7 +209,7 @@ impl Channels {
             reach: reach::Reach::default(),
         };
         self.outgoing.push(outgoing);
-        self.tick(now, link);
+        self.tick(now, segment);
         Ok(id)
     }
 
@@ -212,28 +224,28 @@ impl Channels {
     }
 
     /// Its program is done with it: sends what is ready, then gives the reservation back.
-    pub(crate) fn close(&mut self, now: Instant, id: ChannelId, link: &mut Rether) {
-        self.end(now, id, CloseCause::ReceiverClosed, link);
+    pub(crate) fn close(&mut self, now: Instant, id: ChannelId, segment: Segment<'_>) {
+        self.end(now, id, CloseCause::ReceiverClosed, segment);
     }
 
     /// Somebody else than its program ends it.
-    pub(crate) fn revoke(&mut self, now: Instant, id: ChannelId, link: &mut Rether) {
+    pub(crate) fn revoke(&mut self, now: Instant, id: ChannelId, segment: Segment<'_>) {
         if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
             channel.ending.cause = CloseCause::Revoked;
         }
-        self.end(now, id, CloseCause::Revoked, link);
+        self.end(now, id, CloseCause::Revoked, segment);
     }
 
     /// Sends what is ready, then gives the reservation back. A receiver's end says why to both sides.
-    fn end(&mut self, now: Instant, id: ChannelId, receiver_cause: CloseCause, link: &mut Rether) {
+    fn end(&mut self, now: Instant, id: ChannelId, receiver_cause: CloseCause, segment: Segment<'_>) {
         if let Some(at) = self.incoming.iter().position(|channel| channel.id == id) {
             let channel = &self.incoming[at];
             // A sender without a reservation only wants to know whether somebody listens.
             let cause = if channel.opened { receiver_cause } else { CloseCause::NoListener };
             let refuse = Signal::new(Verb::Refuse, channel.remote, channel.label);
             let (peer, refuse) = (channel.peer, Signal { code: cause.code(), ..refuse });
-            self.end_incoming(at, receiver_cause, None, Some((now, &mut *link)));
-            link.send_signal(now, peer, refuse);
+            self.end_incoming(at, receiver_cause, None, Tells::Sender);
+            self.wants.push(Want::Signal { to: peer, signal: refuse });
             return;
         }
         let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
@@ -246,11 +258,11 @@ impl Channels {
             }
             Sending::Reserving => {
                 channel.state = Sending::Releasing;
-                link.release(now, id);
+                self.wants.push(Want::Release { channel: id });
             }
             Sending::Draining | Sending::Releasing | Sending::Closing | Sending::Over => {}
         }
-        self.tick(now, link);
+        self.tick(now, segment);
     }
 
     /// The station at the other end of a channel.
@@ -266,40 +278,50 @@ impl Channels {
     }
 
     /// Asks for units of another size; the answer comes as an event.
-    pub(crate) fn resize(&mut self, id: ChannelId, asked: u32, link: &mut Rether) -> Result<(), ResizeError> {
+    pub(crate) fn resize(
+        &mut self,
+        id: ChannelId,
+        asked: u32,
+        segment: Segment<'_>,
+    ) -> Result<(), ResizeError> {
         let is_open = |channel: &&Outgoing| channel.id == id && matches!(channel.state, Sending::Open { .. });
         let channel = self.outgoing.iter().find(is_open).ok_or(ResizeError::NoChannel(id))?;
         let room = channel.request.room_octets;
         if asked == 0 || asked > room {
             return Err(ResizeError::Room { asked, room });
         }
-        if link.resize(id, asked) { Ok(()) } else { Err(ResizeError::NoChannel(id)) }
+        if !segment.has_share(id) {
+            return Err(ResizeError::NoChannel(id));
+        }
+        self.wants.push(Want::Resize { channel: id, unit_octets_max: asked });
+        Ok(())
     }
 
     /// The program behind the channel is dead: its reservation is freed, and no other unit begins to leave. A
     /// unit that has left in part leaves whole before: its receiver would take it for damaged by the wire.
     /// True if there is one: its octets are needed until then.
-    pub(crate) fn abort(&mut self, now: Instant, id: ChannelId, link: &mut Rether) -> bool {
+    pub(crate) fn abort(&mut self, now: Instant, id: ChannelId, segment: Segment<'_>) -> bool {
         if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
             let was_open = matches!(channel.state, Sending::Open { .. } | Sending::Draining);
             // The end of a channel that has been open is news for the log of this station.
             channel.ending.silent = channel.probe || !was_open;
             channel.ending.cause = CloseCause::SenderDied;
-            let due = link.oldest_ready(id).unwrap_or(channel.meter.due());
-            let goes_on = was_open && link.keep_unit_in_part(id);
+            let due = segment.oldest_ready(id).unwrap_or(channel.meter.due());
+            let goes_on = was_open && segment.has_unit_in_part(id);
             channel.withdraw(now, due, goes_on);
             if goes_on {
+                self.wants.push(Want::KeepUnitInPart { channel: id });
                 channel.state = Sending::Draining;
                 return true;
             }
             if was_open || channel.state == Sending::Reserving {
                 channel.state = Sending::Releasing;
-                link.release(now, id);
-                self.tick(now, link);
+                self.wants.push(Want::Release { channel: id });
+                self.tick(now, segment);
                 return false;
             }
         }
-        self.end(now, id, CloseCause::ReceiverDied, link);
+        self.end(now, id, CloseCause::ReceiverDied, segment);
         false
     }
 
@@ -327,11 +349,11 @@ impl Channels {
     }
 
     /// Repeats unanswered signals, follows draining channels, and gives up on the silent.
-    pub(crate) fn tick(&mut self, now: Instant, link: &mut Rether) {
+    pub(crate) fn tick(&mut self, now: Instant, segment: Segment<'_>) {
         for channel in &mut self.outgoing {
-            if channel.state == Sending::Draining && link.is_drained(channel.id) {
+            if channel.state == Sending::Draining && segment.is_drained(channel.id) {
                 channel.state = Sending::Releasing;
-                link.release(now, channel.id);
+                self.wants.push(Want::Release { channel: channel.id });
             }
             let (verb, limit) = match channel.state {
                 Sending::Connecting => (Verb::Connect, SIGNAL_TRIES),
@@ -339,7 +361,7 @@ impl Channels {
                 Sending::Closing => (Verb::Close, channel.ending.close_tries()),
                 Sending::Over => {
                     // It may have fallen silent because somebody uses its address.
-                    link.contest(now, channel.peer, Sign::Repeated);
+                    self.wants.push(Want::Contest { mac: channel.peer });
                     continue;
                 }
                 _ => continue,
@@ -350,15 +372,15 @@ impl Channels {
             channel.again = now + SIGNAL_INTERVAL;
             channel.tries += 1;
             if channel.tries > 1 {
-                link.contest(now, channel.peer, Sign::Repeated);
+                self.wants.push(Want::Contest { mac: channel.peer });
             }
             if channel.tries <= limit {
-                link.send_signal(now, channel.peer, channel.signal(verb));
-            } else if verb == Verb::Opened && link.number(channel.peer) == 0 {
+                self.wants.push(Want::Signal { to: channel.peer, signal: channel.signal(verb) });
+            } else if verb == Verb::Opened && segment.number(channel.peer) == 0 {
                 // It accepted and was forgotten since, maybe without a word: nobody receives.
                 channel.ending.cause = CloseCause::PeerGone;
                 channel.state = Sending::Releasing;
-                link.release(now, channel.id);
+                self.wants.push(Want::Release { channel: channel.id });
             } else if let Sending::Open { acknowledged } = &mut channel.state {
                 // The receiver accepted; that it has not confirmed the contract's
                 // figures is no reason to stop.
@@ -374,12 +396,12 @@ impl Channels {
         self.reap(Outgoing::is_given_up);
         let stale = |channel: &Incoming| !channel.opened && now.since(channel.since) > UNOPENED_PATIENCE;
         while let Some(at) = self.incoming.iter().position(stale) {
-            self.end_incoming(at, CloseCause::NoAnswer, None, None);
+            self.end_incoming(at, CloseCause::NoAnswer, None, Tells::Nobody);
         }
-        self.ask_senders(now, link);
-        self.tell_tallies(now, link);
-        self.answer_silence(now, link);
-        self.ask_reach(now, link);
+        self.ask_senders(now, segment);
+        self.tell_tallies(now);
+        self.answer_silence(now);
+        self.ask_reach(now, segment);
     }
 
     fn reap(&mut self, over: impl Fn(&Outgoing) -> bool) {
@@ -445,9 +467,11 @@ impl Channels {
 
     // ---- from the token machine -----------------------------------------------------------------------
 
-    pub(crate) fn on_link_event(&mut self, now: Instant, event: LinkEvent, link: &mut Rether) {
+    pub(crate) fn on_link_event(&mut self, now: Instant, event: LinkEvent, segment: Segment<'_>) {
         match event {
-            LinkEvent::Reserved { channel, admitted } => self.on_reserved(now, channel, &admitted, link),
+            LinkEvent::Reserved { channel, admitted } => {
+                self.on_reserved(now, channel, &admitted, segment);
+            }
             LinkEvent::Refused { channel: id, refusal } => {
                 // Told when the receiver is free again, so that who asks for less at once finds it listening.
                 if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
@@ -458,7 +482,7 @@ impl Channels {
             LinkEvent::Resized { channel: id, unit_octets_max, admitted } => {
                 let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
                 channel.request.unit_octets_max = unit_octets_max;
-                channel.promise(&admitted, link);
+                channel.promise(&admitted, segment.trt());
                 if matches!(channel.state, Sending::Open { .. }) {
                     channel.state = Sending::Open { acknowledged: false };
                     (channel.tries, channel.again) = (0, now);
@@ -480,15 +504,15 @@ impl Channels {
             }
             LinkEvent::MemberGone { mac, stopped } => {
                 let cause = if stopped { CloseCause::PeerStopped } else { CloseCause::PeerGone };
-                self.on_member_gone(now, mac, cause, link);
+                self.on_member_gone(now, mac, cause);
                 self.events.push_back(ChannelEvent::MembersChanged);
             }
             LinkEvent::MemberUp { station } => {
-                self.ask_unstated(now, station, link);
+                self.ask_unstated(station, segment);
                 self.events.push_back(ChannelEvent::MembersChanged);
             }
             LinkEvent::Renumbered => {
-                self.end_unnumbered(link);
+                self.end_unnumbered(segment);
                 self.events.push_back(ChannelEvent::MembersChanged);
             }
             LinkEvent::Refusal { mac, why, here } => {
@@ -497,26 +521,26 @@ impl Channels {
             LinkEvent::Contested { mac, astray } => {
                 self.events.push_back(ChannelEvent::Contested { mac, astray });
             }
-            LinkEvent::Doubted { mac } => self.on_doubted(now, mac, link),
+            LinkEvent::Doubted { mac } => self.on_doubted(now, mac, segment),
             LinkEvent::Struck(excluded) => self.events.push_back(ChannelEvent::Struck(excluded)),
             LinkEvent::TakenForDead => self.doubt_at_once(now),
-            LinkEvent::ModeChanged => self.on_mode_changed(now, link),
+            LinkEvent::ModeChanged => self.on_mode_changed(now, segment),
         }
-        self.tick(now, link);
+        self.tick(now, segment);
     }
 
-    fn on_reserved(&mut self, now: Instant, id: ChannelId, admitted: &Admitted, link: &mut Rether) {
+    fn on_reserved(&mut self, now: Instant, id: ChannelId, admitted: &Admitted, segment: Segment<'_>) {
         let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
-        channel.promise(admitted, link);
+        channel.promise(admitted, segment.trt());
         if channel.state != Sending::Reserving {
             return;
         }
-        let is_absent = link.number(channel.peer) == 0;
+        let is_absent = segment.number(channel.peer) == 0;
         if channel.probe || is_absent {
             // The ring may have formed without the receiver, whose units would reach nobody.
             channel.ending.cause = if is_absent { CloseCause::PeerGone } else { channel.ending.cause };
             channel.state = Sending::Releasing;
-            link.release(now, id);
+            self.wants.push(Want::Release { channel: id });
             return;
         }
         channel.state = Sending::Open { acknowledged: false };
@@ -538,23 +562,23 @@ impl Channels {
 
     /// Stations have other numbers. Who is in a ring has one: an open channel's sender that has none has left
     /// it. What was asked of, or by, one that has none for now goes on when it has one again.
-    fn end_unnumbered(&mut self, link: &Rether) {
-        let over = |channel: &Incoming| channel.opened && link.number(channel.peer) == 0;
+    fn end_unnumbered(&mut self, segment: Segment<'_>) {
+        let over = |channel: &Incoming| channel.opened && segment.number(channel.peer) == 0;
         while let Some(at) = self.incoming.iter().position(over) {
-            self.end_incoming(at, CloseCause::PeerGone, None, None);
+            self.end_incoming(at, CloseCause::PeerGone, None, Tells::Nobody);
         }
     }
 
-    fn on_member_gone(&mut self, now: Instant, peer: MacAddr, cause: CloseCause, link: &mut Rether) {
+    fn on_member_gone(&mut self, now: Instant, peer: MacAddr, cause: CloseCause) {
         while let Some(at) = self.incoming.iter().position(|channel| channel.peer == peer) {
-            self.end_incoming(at, cause, None, None);
+            self.end_incoming(at, cause, None, Tells::Nobody);
         }
         for channel in self.outgoing.iter_mut().filter(|channel| channel.peer == peer) {
             match channel.state {
                 Sending::Open { .. } | Sending::Draining | Sending::Reserving => {
                     channel.ending.cause = cause;
                     channel.state = Sending::Releasing;
-                    link.release(now, channel.id);
+                    self.wants.push(Want::Release { channel: channel.id });
                 }
                 Sending::Connecting => {
                     (channel.ending.cause, channel.state, channel.again) = (cause, Sending::Over, now);

@@ -15,6 +15,7 @@ pub mod node;
 mod report;
 pub mod rether;
 mod rng;
+mod segment;
 
 pub use cause::CloseCause;
 pub use channels::follow::{Follow, Followed};

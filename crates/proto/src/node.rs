@@ -1,5 +1,7 @@
 //! The machines of one station, composed.
 
+pub(crate) mod carry;
+
 use crate::channels::{
     ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread,
 };
@@ -10,6 +12,7 @@ use crate::io::{
 use crate::llc::{Llc, LlcBusy, LlcEvent, LlcRequest};
 use crate::report::{HostSigns, Reports};
 use crate::rether::{Arrived, Counters, ModeName, Refused, Rether, Settings};
+use crate::segment::Segment;
 use rota_units::{Instant, Span};
 use rota_wire::llc::is_llc;
 use rota_wire::{ChannelReport, Key, MacAddr, Report, ReportHead, Tally, UNIT_HEADER_OCTETS};
@@ -137,7 +140,7 @@ impl Node {
         match self.link.on_frame(now, at, data) {
             Arrived::Nothing => None,
             Arrived::Signal(from, signal) => {
-                self.channels.on_signal(now, from, &signal, &mut self.link);
+                self.channels.on_signal(now, from, &signal, Segment::of(&self.link));
                 None
             }
             Arrived::Report(from, body) => {
@@ -157,7 +160,8 @@ impl Node {
                     return None;
                 };
                 self.link.count_fragment();
-                self.channels.note_astray(now, at.unwrap_or(now), channel, &unit, &mut self.link);
+                let segment = Segment::of(&self.link);
+                self.channels.note_astray(at.unwrap_or(now), channel, &unit, segment);
                 let offset = (rota_wire::ETHERNET_HEADER_OCTETS
                     + rota_wire::LINK_HEADER_OCTETS
                     + UNIT_HEADER_OCTETS) as u16;
@@ -171,17 +175,24 @@ impl Node {
         self.assert_drained();
         self.link.handle_deadline(now);
         self.llc.tick(now, &mut self.link);
-        self.channels.tick(now, &mut self.link);
+        self.tick_channels(now);
         self.reports.tick(now, &mut self.link, &mut self.channels);
         self.settle(now);
     }
 
-    /// What the token machine found out goes to the channels at once. True if there was anything: the
-    /// channels may have queued signals then.
+    fn tick_channels(&mut self, now: Instant) {
+        self.channels.tick(now, Segment::of(&self.link));
+        carry::channels(now, &mut self.channels, &mut self.link);
+    }
+
+    /// What the channels want is done, and what the token machine found out goes to them at once. True if it
+    /// found out anything: the channels may have queued signals then.
     fn settle(&mut self, now: Instant) -> bool {
+        carry::channels(now, &mut self.channels, &mut self.link);
         let mut settled = false;
         while let Some(event) = self.link.next_event() {
-            self.channels.on_link_event(now, event, &mut self.link);
+            self.channels.on_link_event(now, event, Segment::of(&self.link));
+            carry::channels(now, &mut self.channels, &mut self.link);
             settled = true;
         }
         settled
@@ -204,7 +215,7 @@ impl Node {
                     let payload_max = self.link.settings().link.framing.unit_payload_max();
                     self.channels.count_unit(channel, payload_max);
                 }
-                self.channels.tick(now, &mut self.link);
+                self.tick_channels(now);
             }
             let settled = self.settle(now);
             if output.is_some() || !settled {
@@ -308,7 +319,7 @@ impl Node {
         before: u64,
     ) -> Result<ChannelId, OpenError> {
         self.assert_drained();
-        let opened = self.channels.open(now, request, before, &mut self.link);
+        let opened = self.channels.open(now, request, before, Segment::of(&self.link));
         self.settle(now);
         opened
     }
@@ -320,7 +331,7 @@ impl Node {
     /// As [`Node::open`].
     pub fn probe(&mut self, now: Instant, request: &OpenRequest) -> Result<ChannelId, OpenError> {
         self.assert_drained();
-        let opened = self.channels.open(now, request, 0, &mut self.link);
+        let opened = self.channels.open(now, request, 0, Segment::of(&self.link));
         if let Ok(channel) = opened {
             self.channels.probe(channel);
         }
@@ -350,7 +361,7 @@ impl Node {
     /// Sends what is ready, gives the reservation back, tells the peer.
     pub fn close(&mut self, now: Instant, channel: ChannelId) {
         self.assert_drained();
-        self.channels.close(now, channel, &mut self.link);
+        self.channels.close(now, channel, Segment::of(&self.link));
         self.settle(now);
     }
 
@@ -359,7 +370,7 @@ impl Node {
     /// was told already, and a place made for it would stay for ever.
     pub fn accept(&mut self, now: Instant, channel: ChannelId) -> bool {
         self.assert_drained();
-        let is_known = self.channels.accept(now, channel, &mut self.link);
+        let is_known = self.channels.accept(channel);
         self.settle(now);
         is_known
     }
@@ -367,7 +378,7 @@ impl Node {
     /// Refuses an incoming channel for which there is no memory; its sender gets this cause and the numbers.
     pub fn decline(&mut self, now: Instant, channel: ChannelId, short: Shortage) {
         self.assert_drained();
-        self.channels.decline(now, channel, short, &mut self.link);
+        self.channels.decline(channel, short);
         self.settle(now);
     }
 
@@ -375,7 +386,7 @@ impl Node {
     /// whole. True then: the payloads of the channel are needed until it is closed.
     pub fn abort(&mut self, now: Instant, channel: ChannelId) -> bool {
         self.assert_drained();
-        let goes_on = self.channels.abort(now, channel, &mut self.link);
+        let goes_on = self.channels.abort(now, channel, Segment::of(&self.link));
         self.settle(now);
         goes_on
     }
@@ -392,7 +403,7 @@ impl Node {
         unit_octets_max: u32,
     ) -> Result<(), ResizeError> {
         self.assert_drained();
-        let asked = self.channels.resize(channel, unit_octets_max, &mut self.link);
+        let asked = self.channels.resize(channel, unit_octets_max, Segment::of(&self.link));
         self.settle(now);
         asked
     }
@@ -400,7 +411,7 @@ impl Node {
     /// Somebody else than its program ends it: sends what is ready, tells both programs.
     pub fn revoke(&mut self, now: Instant, channel: ChannelId) {
         self.assert_drained();
-        self.channels.revoke(now, channel, &mut self.link);
+        self.channels.revoke(now, channel, Segment::of(&self.link));
         self.settle(now);
     }
 
@@ -480,7 +491,7 @@ impl Node {
 
     /// The ends of channels at this station, as it would report them.
     pub fn own_channels(&self) -> impl Iterator<Item = ChannelReport> {
-        (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, &self.link))
+        (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, Segment::of(&self.link)))
     }
 
     /// The counts so far of a channel that is received here.

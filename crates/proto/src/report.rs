@@ -6,6 +6,7 @@
 
 use crate::channels::Channels;
 use crate::rether::{Rether, STATIONS_MAX};
+use crate::segment::Segment;
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, Class, Load, MacAddr, Report, ReportHead};
 
@@ -147,7 +148,7 @@ impl Reports {
         let mut report = Report::new(self.own(now, link, channels));
         let (ends, most) = (channels.ends(), Report::channels_in(link.settings().link.framing.mtu));
         for step in 0..ends.min(most) {
-            if let Some(end) = channels.report_of((self.turn + step) % ends, link) {
+            if let Some(end) = channels.report_of((self.turn + step) % ends, Segment::of(link)) {
                 report.push(end);
             }
         }

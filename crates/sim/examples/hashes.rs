@@ -25,7 +25,8 @@ fn main() {
 fn line(campaign: Campaign, from: u64) -> Hashes {
     let (next, sum) = (AtomicU64::new(from), Mutex::new(Hashes::default()));
     let work = || {
-        while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < from + WORLDS) {
+        while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < from + WORLDS)
+        {
             let outcome = sweep::run(seed, &campaign.scenario(seed));
             if let Ok(mut sum) = sum.lock() {
                 sum.add(seed, &outcome.hashes);

@@ -15,9 +15,9 @@
 //! A steady channel that falls silent has this station send a frame, which moves the switches' entries back
 //! before the next unit leaves. Silence alone is no sign: its sender may pause.
 
-use super::{Channels, Contract};
+use super::{Channels, Contract, Want};
 use crate::io::ChannelId;
-use crate::rether::Rether;
+use crate::segment::Segment;
 use rota_units::{Instant, Span};
 use rota_wire::UnitHeader;
 
@@ -155,20 +155,19 @@ impl Channels {
     /// Notes a fragment of an incoming channel that came at `at`, by the kernel's stamp if there is one.
     pub(crate) fn note_astray(
         &mut self,
-        now: Instant,
         at: Instant,
         id: ChannelId,
         unit: &UnitHeader,
-        link: &mut Rether,
+        segment: Segment<'_>,
     ) {
         let Some(channel) = self.incoming.iter_mut().find(|channel| channel.id == id) else { return };
-        let payload_max = link.settings().link.framing.unit_payload_max().max(1) as u32;
+        let payload_max = segment.unit_payload_max().max(1) as u32;
         let of = unit.unit_octets.div_ceil(payload_max).max(1);
-        let lived = link.ring_lived_since();
+        let lived = segment.ring_lived_since();
         match channel.astray.fragment(at, unit, of, &channel.contract, lived) {
             Missing::Nothing => {}
-            Missing::Few => link.doubt_own(now),
-            Missing::Astray => link.contest_astray(now),
+            Missing::Few => self.wants.push(Want::DoubtOwn),
+            Missing::Astray => self.wants.push(Want::ContestOwn),
         }
     }
 
@@ -178,12 +177,12 @@ impl Channels {
     }
 
     /// Has this station send a frame if a steady channel has fallen silent in a living ring.
-    pub(super) fn answer_silence(&mut self, now: Instant, link: &mut Rether) {
+    pub(super) fn answer_silence(&mut self, now: Instant) {
         for astray in self.incoming.iter_mut().map(|channel| &mut channel.astray) {
             if astray.due.take_if(|due| now >= *due).is_some()
                 && let Some(newest) = astray.newest
             {
-                link.show_place(now, newest.since);
+                self.wants.push(Want::ShowPlace { since: newest.since });
             }
         }
     }

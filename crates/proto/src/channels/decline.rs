@@ -1,10 +1,8 @@
 //! A receiver that has no memory for a channel.
 
-use super::{ChannelEvent, Channels, Incoming};
+use super::{ChannelEvent, Channels, Incoming, Tells, Want};
 use crate::cause::CloseCause;
 use crate::io::ChannelId;
-use crate::rether::Rether;
-use rota_units::Instant;
 use rota_wire::{Signal, Verb};
 
 /// The memory that a channel would take at its receiver. All zero if the receiver's node does not state it.
@@ -20,7 +18,7 @@ pub struct Shortage {
 
 impl Channels {
     /// Refuses a channel for which the receiver has no memory; its sender gets this cause and the numbers.
-    pub(crate) fn decline(&mut self, now: Instant, id: ChannelId, short: Shortage, link: &mut Rether) {
+    pub(crate) fn decline(&mut self, id: ChannelId, short: Shortage) {
         let declined = |channel: &Incoming| channel.id == id && !channel.opened;
         let Some(at) = self.incoming.iter().position(declined) else { return };
         let channel = &self.incoming[at];
@@ -31,8 +29,8 @@ impl Channels {
             final_unit: short.left_octets,
             ..Signal::new(Verb::Refuse, channel.remote, channel.label)
         };
-        link.send_signal(now, channel.peer, refuse);
-        self.end_incoming(at, CloseCause::NoMemory, None, None);
+        self.wants.push(Want::Signal { to: channel.peer, signal: refuse });
+        self.end_incoming(at, CloseCause::NoMemory, None, Tells::Nobody);
     }
 
     /// Tells the numbers of such a refusal, before the end of the channel is told.

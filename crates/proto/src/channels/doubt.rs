@@ -11,16 +11,17 @@
 //! 64 s. Meanwhile it asks no further, and it asks again when it is let in.
 
 use super::ended::confirms;
-use super::{ChannelEvent, Channels, ENDED_MAX, Incoming, SIGNAL_INTERVAL, Sending};
+use super::{ChannelEvent, Channels, ENDED_MAX, Incoming, SIGNAL_INTERVAL, Sending, Tells, Want};
 use crate::cause::CloseCause;
-use crate::rether::{HOLD_OFF_MAX, ModeName, Rether};
+use crate::rether::ModeName;
+use crate::segment::Segment;
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Verb};
 
 /// How often a receiver asks. A station that joins its ring again needs up to a second for it.
 pub(super) const TRIES: u8 = 10;
 /// No station is held off for longer at a time. A ring that never lets this one in must not keep a program.
-const PATIENCE: Span = Span::from_millis(HOLD_OFF_MAX.as_nanos() / 1_000_000 + 6_000);
+const PATIENCE: Span = Span::from_millis(Segment::HOLD_OFF_MAX.as_nanos() / 1_000_000 + 6_000);
 
 /// The doubt whether an open channel goes on.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +48,8 @@ impl Channels {
     }
 
     /// Outside a ring no channel goes on. A sender that ends a channel in good order says so by itself.
-    pub(super) fn on_mode_changed(&mut self, now: Instant, link: &Rether) {
-        if link.mode() != ModeName::Token {
+    pub(super) fn on_mode_changed(&mut self, now: Instant, segment: Segment<'_>) {
+        if segment.mode() != ModeName::Token {
             self.doubt(Doubt::new(now, now + SIGNAL_INTERVAL, CloseCause::PeerGone));
         }
         self.events.push_back(ChannelEvent::ModeChanged);
@@ -67,30 +68,30 @@ impl Channels {
     }
 
     /// Asks the senders of doubtful channels, and ends the channels of those that never answer.
-    pub(super) fn ask_senders(&mut self, now: Instant, link: &mut Rether) {
+    pub(super) fn ask_senders(&mut self, now: Instant, segment: Segment<'_>) {
         for channel in &mut self.incoming {
             let ask = channel.ask_signal();
             let Some(doubt) = channel.doubt.as_mut().filter(|doubt| now >= doubt.again) else { continue };
             doubt.again = now + SIGNAL_INTERVAL;
             // The first question waits for the token: a station that is heard again has it at once.
-            if doubt.tries > 0 && link.is_outside() && now < doubt.patience {
+            if doubt.tries > 0 && segment.is_outside() && now < doubt.patience {
                 continue;
             }
             doubt.tries += 1;
             if doubt.tries <= TRIES {
-                link.send_signal(now, channel.peer, ask);
+                self.wants.push(Want::Signal { to: channel.peer, signal: ask });
             }
         }
         let is_over = |channel: &Incoming| channel.doubt.is_some_and(|doubt| doubt.tries > TRIES);
         while let Some(at) = self.incoming.iter().position(is_over) {
             let cause = self.incoming[at].doubt.map_or(CloseCause::PeerGone, |doubt| doubt.cause);
-            self.end_incoming(at, cause, None, Some((now, &mut *link)));
+            self.end_incoming(at, cause, None, Tells::Sender);
         }
     }
 
     /// A receiver asks if a channel goes on.
-    pub(super) fn on_ask(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
-        self.on_tally(now, from, signal, link);
+    pub(super) fn on_ask(&mut self, now: Instant, from: MacAddr, signal: &Signal) {
+        self.on_tally(now, from, signal);
         let known = self.answered(from, signal).map(|channel| match channel.state {
             Sending::Open { .. } | Sending::Draining => Some(channel.signal(Verb::Opened)),
             Sending::Closing | Sending::Over => Some(channel.signal(Verb::Close)),
@@ -98,7 +99,7 @@ impl Channels {
         });
         let over = || self.unheard_at(from, signal).map(|at| self.unheard[at].signal(Verb::Close));
         if let Some(answer) = known.unwrap_or_else(over) {
-            link.send_signal(now, from, answer);
+            self.wants.push(Want::Signal { to: from, signal: answer });
         }
     }
 
@@ -119,10 +120,10 @@ impl Channels {
 
     /// A receiver that was silent has counted an end that was repeated to it. The program has gone by then;
     /// the parent is told the counts that both nodes have now.
-    pub(super) fn on_late_count(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+    pub(super) fn on_late_count(&mut self, now: Instant, from: MacAddr, signal: &Signal) {
         let Some(at) = self.unheard_at(from, signal).filter(|_| confirms(signal)) else { return };
         if !self.unheard[at].may_be(now, &signal.tally) {
-            link.count_refused_tally();
+            self.wants.push(Want::CountRefusedTally);
             return;
         }
         let Some(mut channel) = self.unheard.remove(at) else { return };

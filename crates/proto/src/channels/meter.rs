@@ -2,9 +2,9 @@
 
 use super::ended::confirms;
 use super::follow::{Follow, Followed};
-use super::{ChannelEvent, Channels, Incoming, OneWay, Outgoing, Stated, Unread};
+use super::{ChannelEvent, Channels, Incoming, OneWay, Outgoing, Stated, Unread, Want};
 use crate::io::{ChannelId, UnitDescriptor, UnitRef};
-use crate::rether::Rether;
+use crate::segment::Segment;
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, MacAddr, Signal, Tally, Verb};
 
@@ -131,21 +131,21 @@ impl Channels {
     }
 
     /// Reports the counts to the senders of channels on which something went wrong since the last report.
-    pub(super) fn tell_tallies(&mut self, now: Instant, link: &mut Rether) {
+    pub(super) fn tell_tallies(&mut self, now: Instant) {
         for channel in self.incoming.iter_mut().filter(|channel| channel.has_news()) {
             if now >= channel.tell_at {
                 channel.tell_at = now + TALLY_INTERVAL;
                 channel.told = channel.meter.tally();
-                link.send_signal(now, channel.peer, channel.tally_signal());
+                self.wants.push(Want::Signal { to: channel.peer, signal: channel.tally_signal() });
             }
         }
     }
 
     /// Takes the counts that a receiver reports.
-    pub(super) fn on_tally(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+    pub(super) fn on_tally(&mut self, now: Instant, from: MacAddr, signal: &Signal) {
         let Some(channel) = self.answered(from, signal) else { return };
         if !channel.may_be(now, &signal.tally) {
-            link.count_refused_tally();
+            self.wants.push(Want::CountRefusedTally);
             return;
         }
         if !channel.hear(signal) {
@@ -156,15 +156,15 @@ impl Channels {
     }
 
     /// One end, as it is reported.
-    pub(crate) fn report_of(&self, at: usize, link: &Rether) -> Option<ChannelReport> {
+    pub(crate) fn report_of(&self, at: usize, segment: Segment<'_>) -> Option<ChannelReport> {
         if let Some(channel) = self.outgoing.get(at) {
-            return Some(channel.end(link));
+            return Some(channel.end(segment));
         }
         let channel = self.incoming.get(at - self.outgoing.len())?;
         let contract = &channel.contract;
         Some(ChannelReport {
             channel: channel.remote,
-            peer: link.number(channel.peer),
+            peer: segment.number(channel.peer),
             label: channel.label,
             sending: false,
             ..of(&channel.meter, contract, channel.meter.tally())
@@ -204,10 +204,10 @@ impl Outgoing {
         is_news
     }
 
-    fn end(&self, link: &Rether) -> ChannelReport {
+    fn end(&self, segment: Segment<'_>) -> ChannelReport {
         ChannelReport {
             channel: self.id.0,
-            peer: link.number(self.peer),
+            peer: segment.number(self.peer),
             label: self.label,
             sending: true,
             units: self.units,

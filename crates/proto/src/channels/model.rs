@@ -6,7 +6,7 @@ use crate::rether::Visit;
 impl Channels {
     /// Shows what can change what the ledger will do; of contracts and counts it shows nothing.
     pub(crate) fn visit(&self, visit: &mut dyn Visit) {
-        assert!(self.events.is_empty(), "a drained ledger is shown");
+        assert!(self.events.is_empty() && self.wants.is_empty(), "a drained ledger is shown");
         for channel in &self.outgoing {
             visit.word(channel.id.0);
             let state = match channel.state {

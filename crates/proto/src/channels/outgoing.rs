@@ -5,9 +5,8 @@ use super::reach::Reach;
 use super::{Channels, Contract, OpenRequest, Stated};
 use crate::cause::CloseCause;
 use crate::io::ChannelId;
-use crate::rether::Rether;
 use rota_admission::{Admitted, Pace, Refusal};
-use rota_units::Instant;
+use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Verb};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,14 +88,14 @@ impl Channels {
 }
 
 impl Outgoing {
-    pub(super) fn promise(&mut self, admitted: &Admitted, link: &Rether) {
+    pub(super) fn promise(&mut self, admitted: &Admitted, cycle: Span) {
         self.contract = Contract {
             unit_octets_max: self.request.unit_octets_max,
             period: self.request.period,
             bound: admitted.bound,
             offset: admitted.offset,
             tht: admitted.tht,
-            cycle: link.settings().trt,
+            cycle,
             buffers: self.pace.buffers(),
         };
     }

@@ -17,8 +17,8 @@
 //! are ordinary traffic under the token. One sender has one question to a station under way, for all its
 //! channels.
 
-use super::{Channels, Incoming, Outgoing, SIGNAL_INTERVAL, Sending};
-use crate::rether::Rether;
+use super::{Channels, Incoming, Outgoing, SIGNAL_INTERVAL, Sending, Want};
+use crate::segment::{Segment, Wants};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Verb};
 
@@ -53,17 +53,17 @@ impl Channels {
     }
 
     /// A receiver says that frames for its own address go astray, or may do so: the sender asks from now on.
-    pub(super) fn on_doubted(&mut self, now: Instant, peer: MacAddr, link: &Rether) {
-        self.hand_on_asking(peer, Some(now + interval(peer, link)));
+    pub(super) fn on_doubted(&mut self, now: Instant, peer: MacAddr, segment: Segment<'_>) {
+        self.hand_on_asking(peer, Some(now + interval(peer, segment)));
     }
 
     /// Asks the receivers whose units go to their group addresses.
-    pub(super) fn ask_reach(&mut self, now: Instant, link: &mut Rether) {
+    pub(super) fn ask_reach(&mut self, now: Instant, segment: Segment<'_>) {
         for at in 0..self.outgoing.len() {
             let channel = &mut self.outgoing[at];
             let Some(due) = channel.reach.due.filter(|due| now >= *due) else { continue };
             if channel.is_open() {
-                channel.go_on_asking(now, link);
+                channel.go_on_asking(now, segment, &mut self.wants);
             } else {
                 let peer = channel.peer;
                 channel.reach = Reach::default();
@@ -84,21 +84,21 @@ impl Channels {
     }
 
     /// A sender asks if its frames arrive.
-    pub(super) fn on_reach(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+    pub(super) fn on_reach(&mut self, from: MacAddr, signal: &Signal) {
         let known = self.incoming.iter_mut().find(|c| c.peer == from && c.remote == signal.channel);
         let Some(Incoming { reached, .. }) = known else { return };
         if signal.code != AGAIN {
-            link.note_asked();
+            self.wants.push(Want::NoteReached);
         } else if *reached != signal.final_unit {
             // Once for each question.
-            link.note_asked_again(now);
+            self.wants.push(Want::NoteReachedAgain);
         }
         *reached = signal.final_unit;
-        link.send_signal(now, from, Signal { verb: Verb::Reached, ..*signal });
+        self.wants.push(Want::Signal { to: from, signal: Signal { verb: Verb::Reached, ..*signal } });
     }
 
     /// A receiver answers.
-    pub(super) fn on_reached(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+    pub(super) fn on_reached(&mut self, now: Instant, from: MacAddr, signal: &Signal, segment: Segment<'_>) {
         let Some(channel) = self.answered(from, signal) else { return };
         let is_again = signal.code == AGAIN;
         let reach = &mut channel.reach;
@@ -108,17 +108,17 @@ impl Channels {
             Asked::Again => true,
         };
         if is_answer && reach.number == signal.final_unit {
-            (reach.asked, reach.due) = (Asked::Nothing, Some(now + interval(from, link)));
+            (reach.asked, reach.due) = (Asked::Nothing, Some(now + interval(from, segment)));
             if is_again {
-                link.doubt(now, from);
+                self.wants.push(Want::Doubt { mac: from });
             }
         }
     }
 }
 
 /// The time between two questions.
-fn interval(to: MacAddr, link: &Rether) -> Span {
-    if link.is_astray(to) { KNOWN_INTERVAL } else { SIGNAL_INTERVAL }
+fn interval(to: MacAddr, segment: Segment<'_>) -> Span {
+    if segment.is_astray(to) { KNOWN_INTERVAL } else { SIGNAL_INTERVAL }
 }
 
 impl Outgoing {
@@ -127,10 +127,10 @@ impl Outgoing {
     }
 
     /// The next question, or the last one again.
-    fn go_on_asking(&mut self, now: Instant, link: &mut Rether) {
+    fn go_on_asking(&mut self, now: Instant, segment: Segment<'_>, wants: &mut Wants<Want>) {
         let (to, reach) = (self.peer, &mut self.reach);
         let code = match reach.asked {
-            Asked::Nothing if link.is_doubted(now, to) => {
+            Asked::Nothing if segment.is_doubted(now, to) => {
                 (reach.number, reach.asked) = (reach.number + 1, Asked::Once);
                 0
             }
@@ -140,7 +140,7 @@ impl Outgoing {
             }
             // It is not reached at all, which other signs tell.
             Asked::Again => {
-                (reach.asked, reach.due) = (Asked::Nothing, Some(now + interval(to, link)));
+                (reach.asked, reach.due) = (Asked::Nothing, Some(now + interval(to, segment)));
                 return;
             }
             Asked::Nothing => {
@@ -150,7 +150,8 @@ impl Outgoing {
         };
         reach.due = Some(now + SIGNAL_INTERVAL);
         let question = Signal::new(Verb::Reach, self.id.0, self.label);
-        link.send_signal(now, to, Signal { code, final_unit: self.reach.number, ..question });
+        let signal = Signal { code, final_unit: self.reach.number, ..question };
+        wants.push(Want::Signal { to, signal });
     }
 }
 
@@ -168,14 +169,14 @@ mod tests {
 
     fn wait(ledger: &mut Ledger, span: Span) -> Vec<(MacAddr, u8, u64)> {
         ledger.now += span;
-        ledger.channels.tick(ledger.now, &mut ledger.link);
+        ledger.tick();
         questions(ledger)
     }
 
     fn answer(ledger: &mut Ledger, code: u8, final_unit: u64) {
         let id = ledger.channels.outgoing[0].id.0;
         let signal = Signal { code, final_unit, ..Signal::new(Verb::Reached, id, 1) };
-        ledger.channels.on_signal(ledger.now, B, &signal, &mut ledger.link);
+        ledger.signal(B, &signal);
     }
 
     /// Two open channels to a station that doubts its own address.
@@ -188,7 +189,7 @@ mod tests {
             channel.state = Sending::Open { acknowledged: true };
         }
         ledger.link.doubt(ledger.now, B);
-        ledger.channels.on_doubted(ledger.now, B, &ledger.link);
+        ledger.channels.on_doubted(ledger.now, B, Segment::of(&ledger.link));
         ledger
     }
 
@@ -196,7 +197,7 @@ mod tests {
     fn a_sender_asks_while_its_receiver_doubts_and_one_astray_prolongs_the_doubt() {
         let mut ledger = doubted();
         let begun = ledger.now;
-        ledger.channels.on_doubted(begun, B, &ledger.link);
+        ledger.channels.on_doubted(begun, B, Segment::of(&ledger.link));
         assert_eq!(questions(&mut ledger), []);
         // One question for both channels: to the own address, then to the group address.
         assert_eq!(wait(&mut ledger, SIGNAL_INTERVAL), [(B, 0, 1)]);
@@ -236,7 +237,7 @@ mod tests {
         ledger.opened_by(B, 70);
         let hear = |ledger: &mut Ledger, code, final_unit| {
             let question = Signal { code, final_unit, ..Signal::new(Verb::Reach, 70, 1) };
-            ledger.channels.on_signal(ledger.now, B, &question, &mut ledger.link);
+            ledger.signal(B, &question);
             ledger.link.is_astray(ledger.link.mac())
         };
         for number in 1..9 {
@@ -253,7 +254,7 @@ mod tests {
         assert!(hear(&mut ledger, AGAIN, 20));
         let unknown = Signal { final_unit: 1, ..Signal::new(Verb::Reach, 99, 1) };
         ledger.sent();
-        ledger.channels.on_signal(ledger.now, B, &unknown, &mut ledger.link);
+        ledger.signal(B, &unknown);
         assert_eq!(ledger.sent(), [], "no channel of that sender");
     }
 }

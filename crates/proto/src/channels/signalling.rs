@@ -4,22 +4,32 @@ use super::astray::AstrayUnits;
 use super::incoming::Incoming;
 use super::meter::Meter;
 use super::outgoing::{Outgoing, Sending};
-use super::{CHANNELS_MAX, ChannelEvent, Channels, Contract, Listener, OpenRequest, Stated};
+use super::{CHANNELS_MAX, ChannelEvent, Channels, Contract, Listener, OpenRequest, Stated, Want};
 use crate::cause::CloseCause;
 use crate::io::ChannelId;
-use crate::rether::{Asked, Rether, Sign};
+use crate::rether::Asked;
+use crate::segment::Segment;
 use rota_admission::Pace;
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Tally, Verb};
 
+/// The station that hears the counts of a channel whose receiver ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tells {
+    /// Its sender is not there, or knows the end.
+    Nobody,
+    /// Its sender, if something went wrong.
+    Sender,
+}
+
 impl Channels {
-    pub(crate) fn on_signal(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+    pub(crate) fn on_signal(&mut self, now: Instant, from: MacAddr, signal: &Signal, segment: Segment<'_>) {
         match signal.verb {
-            Verb::Connect => self.on_connect(now, from, signal, link),
-            Verb::Opened => self.on_opened(now, from, signal, link),
-            Verb::Close => self.on_close(now, from, signal, link),
+            Verb::Connect => self.on_connect(now, from, signal, segment),
+            Verb::Opened => self.on_opened(from, signal, segment),
+            Verb::Close => self.on_close(now, from, signal),
             // A ring may form without a station that has no number. It is asked again, and answers again.
-            Verb::Accept if link.number(from) == 0 => {}
+            Verb::Accept if segment.number(from) == 0 => {}
             Verb::Accept => {
                 let channel = self.answered(from, signal);
                 if let Some(channel) = channel.filter(|c| c.state == Sending::Connecting) {
@@ -27,10 +37,11 @@ impl Channels {
                     let OpenRequest { unit_octets_max, periodic, .. } = channel.request;
                     let (label, pace) = (channel.label, channel.pace);
                     let asked = Asked { to: from, label, unit_octets_max, pace, periodic };
-                    link.reserve(now, channel.id, &asked);
+                    let channel = channel.id;
+                    self.wants.push(Want::Reserve { channel, asked });
                 }
             }
-            Verb::Refuse => self.on_refuse(now, from, signal, link),
+            Verb::Refuse => self.on_refuse(from, signal),
             Verb::OpenedAck => {
                 let channel = self.answered(from, signal);
                 // An answer to an older word does not stand for one to the newest.
@@ -42,36 +53,36 @@ impl Channels {
                 }
             }
             Verb::CloseAck => {
-                self.on_tally(now, from, signal, link);
-                self.on_late_count(now, from, signal, link);
+                self.on_tally(now, from, signal);
+                self.on_late_count(now, from, signal);
                 self.reap(|channel| {
                     let meant = channel.id.0 == signal.channel && channel.peer == from;
                     meant && channel.has_stated_its_end()
                 });
             }
-            Verb::Tally => self.on_tally(now, from, signal, link),
-            Verb::Ask => self.on_ask(now, from, signal, link),
-            Verb::Reach => self.on_reach(now, from, signal, link),
-            Verb::Reached => self.on_reached(now, from, signal, link),
+            Verb::Tally => self.on_tally(now, from, signal),
+            Verb::Ask => self.on_ask(now, from, signal),
+            Verb::Reach => self.on_reach(from, signal),
+            Verb::Reached => self.on_reached(now, from, signal, segment),
             Verb::Unknown(_) => {}
         }
     }
 
-    pub(super) fn on_connect(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+    pub(super) fn on_connect(&mut self, now: Instant, from: MacAddr, signal: &Signal, segment: Segment<'_>) {
         let answer = Signal::new(Verb::Accept, signal.channel, signal.label);
         if let Some(known) = self.incoming.iter().find(|c| c.peer == from && c.remote == signal.channel) {
             if known.accepted {
-                link.contest(now, from, Sign::Repeated);
-                link.send_signal(now, from, answer);
+                self.wants.push(Want::Contest { mac: from });
+                self.wants.push(Want::Signal { to: from, signal: answer });
             }
             return;
         }
-        let at = match self.listener_for(from, signal.service, link) {
+        let at = match self.listener_for(from, signal.service, segment) {
             Ok(at) => at,
             Err(None) => return,
             Err(Some(cause)) => {
-                let code = cause.code();
-                link.send_signal(now, from, Signal { verb: Verb::Refuse, code, ..answer });
+                let signal = Signal { verb: Verb::Refuse, code: cause.code(), ..answer };
+                self.wants.push(Want::Signal { to: from, signal });
                 return;
             }
         };
@@ -79,11 +90,11 @@ impl Channels {
         let taker = self.listeners.swap_remove(at);
         let listener = taker.id;
         let id = self.next_id();
-        let contract = contract_of(signal, link);
+        let contract = contract_of(signal, segment.trt());
         let (remote, label) = (signal.channel, signal.label);
         // An old channel under the same label is over: its sender would not use the label again.
         while let Some(old) = self.incoming.iter().position(|c| c.peer == from && c.label == label) {
-            self.end_incoming(old, CloseCause::PeerGone, None, None);
+            self.end_incoming(old, CloseCause::PeerGone, None, Tells::Nobody);
         }
         self.incoming.push(Incoming {
             id,
@@ -117,11 +128,12 @@ impl Channels {
 
     /// The parent has room for the units of an incoming channel: now its sender may reserve. False when the
     /// channel has ended meanwhile.
-    pub(crate) fn accept(&mut self, now: Instant, id: ChannelId, link: &mut Rether) -> bool {
+    pub(crate) fn accept(&mut self, id: ChannelId) -> bool {
         let Some(channel) = self.incoming.iter_mut().find(|channel| channel.id == id) else { return false };
         if !channel.accepted {
             channel.accepted = true;
-            link.send_signal(now, channel.peer, Signal::new(Verb::Accept, channel.remote, channel.label));
+            let signal = Signal::new(Verb::Accept, channel.remote, channel.label);
+            self.wants.push(Want::Signal { to: channel.peer, signal });
         }
         true
     }
@@ -132,12 +144,12 @@ impl Channels {
         &self,
         from: MacAddr,
         service: u16,
-        link: &Rether,
+        segment: Segment<'_>,
     ) -> Result<usize, Option<CloseCause>> {
         if self.incoming.len() >= CHANNELS_MAX {
             return Err(Some(CloseCause::NoListener));
         }
-        let sender = link.member_at(from);
+        let sender = segment.member_at(from);
         let rank = |listener: &Listener| match &listener.from {
             _ if listener.service != service => None,
             None => Some(1),
@@ -155,15 +167,16 @@ impl Channels {
         })
     }
 
-    pub(super) fn on_opened(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+    pub(super) fn on_opened(&mut self, from: MacAddr, signal: &Signal, segment: Segment<'_>) {
         let Some(channel) = self.incoming.iter_mut().find(|c| c.peer == from && c.remote == signal.channel)
         else {
             // The sender was thought dead between our answer and its reservation: it would send to nobody.
             let gone = Signal::new(Verb::Refuse, signal.channel, signal.label);
-            link.send_signal(now, from, Signal { code: CloseCause::PeerGone.code(), ..gone });
+            let signal = Signal { code: CloseCause::PeerGone.code(), ..gone };
+            self.wants.push(Want::Signal { to: from, signal });
             return;
         };
-        let contract = contract_of(signal, link);
+        let contract = contract_of(signal, segment.trt());
         let is_news = channel.contract != contract;
         (channel.contract, channel.doubt) = (contract, None);
         let id = channel.id;
@@ -173,24 +186,29 @@ impl Channels {
         } else if is_news {
             self.events.push_back(ChannelEvent::Changed { channel: id, contract });
         }
-        link.send_signal(now, from, Signal { verb: Verb::OpenedAck, ..*signal });
+        self.wants.push(Want::Signal { to: from, signal: Signal { verb: Verb::OpenedAck, ..*signal } });
     }
 
-    pub(super) fn on_close(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+    pub(super) fn on_close(&mut self, now: Instant, from: MacAddr, signal: &Signal) {
         if let Some(at) = self.incoming.iter().position(|c| c.peer == from && c.remote == signal.channel) {
             let stated = Stated::at_end(signal);
             let may_be = self.incoming[at].may_have_had(now, &stated);
             if !may_be {
-                link.count_refused_tally();
+                self.wants.push(Want::CountRefusedTally);
             }
-            self.end_incoming(at, CloseCause::of_sender(signal.code), may_be.then_some(stated), None);
+            self.end_incoming(
+                at,
+                CloseCause::of_sender(signal.code),
+                may_be.then_some(stated),
+                Tells::Nobody,
+            );
         } else {
-            self.on_late_end(now, from, signal, link);
+            self.on_late_end(now, from, signal);
         }
-        link.send_signal(now, from, self.close_ack(from, signal));
+        self.wants.push(Want::Signal { to: from, signal: self.close_ack(from, signal) });
     }
 
-    pub(super) fn on_refuse(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+    pub(super) fn on_refuse(&mut self, from: MacAddr, signal: &Signal) {
         let Some(channel) = self.answered(from, signal) else { return };
         match channel.state {
             Sending::Connecting => {
@@ -205,21 +223,20 @@ impl Channels {
                 channel.ending.cause = CloseCause::of_receiver(signal.code);
                 // A receiver that knows nothing of the channel refuses it as gone.
                 channel.ending.confirmed = channel.ending.cause != CloseCause::PeerGone;
-                let id = channel.id;
-                link.release(now, id);
+                let channel = channel.id;
+                self.wants.push(Want::Release { channel });
             }
             Sending::Releasing | Sending::Closing | Sending::Over => {}
         }
     }
 
-    /// Ends a channel that is received here; reports the counts to its sender, if there is one and something
-    /// went wrong.
+    /// Ends a channel that is received here.
     pub(super) fn end_incoming(
         &mut self,
         at: usize,
         cause: CloseCause,
         stated: Option<Stated>,
-        tell: Option<(Instant, &mut Rether)>,
+        tells: Tells,
     ) {
         let mut ended = self.incoming.swap_remove(at);
         let counted = stated.filter(|stated| ended.opened || stated.units == 0);
@@ -228,8 +245,8 @@ impl Channels {
         }
         let tally = ended.meter.end(counted);
         self.remember_end(&ended, counted.is_some());
-        if let Some((now, link)) = tell.filter(|_| tally.broken() > 0) {
-            link.send_signal(now, ended.peer, ended.tally_signal());
+        if tells == Tells::Sender && tally.broken() > 0 {
+            self.wants.push(Want::Signal { to: ended.peer, signal: ended.tally_signal() });
         }
         let Incoming { id: channel, opened, taker, .. } = ended;
         let listener = (!opened).then_some(taker.id);
@@ -242,8 +259,8 @@ impl Channels {
     }
 }
 
-pub(super) fn contract_of(signal: &Signal, link: &Rether) -> Contract {
-    let (period, cycle) = (Span::from_nanos(u64::from(signal.period_ns)), link.settings().trt);
+pub(super) fn contract_of(signal: &Signal, cycle: Span) -> Contract {
+    let period = Span::from_nanos(u64::from(signal.period_ns));
     Contract {
         unit_octets_max: signal.unit_octets_max,
         period,

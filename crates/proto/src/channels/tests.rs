@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::io::{FrameBuf, Output, Payloads, UnitRef};
+use crate::node::carry;
+use crate::rether::Rether;
 use crate::{Identity, PortId, Settings};
 use rota_units::{BitRate, Octets};
 use rota_wire::{FrameView, Key, Kind, Tally};
@@ -51,8 +53,33 @@ impl Ledger {
 
     fn settle(&mut self) {
         while let Some(event) = self.link.next_event() {
-            self.channels.on_link_event(self.now, event, &mut self.link);
+            self.tell(event);
         }
+    }
+
+    /// Does what the channels want.
+    fn carry(&mut self) {
+        carry::channels(self.now, &mut self.channels, &mut self.link);
+    }
+
+    fn tell(&mut self, event: LinkEvent) {
+        self.channels.on_link_event(self.now, event, Segment::of(&self.link));
+        self.carry();
+    }
+
+    pub(super) fn signal(&mut self, from: MacAddr, signal: &Signal) {
+        self.channels.on_signal(self.now, from, signal, Segment::of(&self.link));
+        self.carry();
+    }
+
+    pub(super) fn tick(&mut self) {
+        self.channels.tick(self.now, Segment::of(&self.link));
+        self.carry();
+    }
+
+    fn abort(&mut self, id: ChannelId) {
+        self.channels.abort(self.now, id, Segment::of(&self.link));
+        self.carry();
     }
 
     fn number(&mut self, station: u16, mac: MacAddr) {
@@ -61,19 +88,21 @@ impl Ledger {
     }
 
     fn gone(&mut self, mac: MacAddr) {
-        self.channels.on_link_event(self.now, LinkEvent::MemberGone { mac, stopped: false }, &mut self.link);
+        self.tell(LinkEvent::MemberGone { mac, stopped: false });
     }
 
     pub(super) fn open(&mut self, to: MacAddr) -> ChannelId {
         let period = self.link.settings().trt;
         let (service, unit_octets_max, room_octets, to) = (5, 100, 100, Destination::Station(to));
         let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic: true };
-        self.channels.open(self.now, &request, 0, &mut self.link).expect("a sound request")
+        let opened = self.channels.open(self.now, &request, 0, Segment::of(&self.link));
+        self.carry();
+        opened.expect("a sound request")
     }
 
     fn hear(&mut self, from: MacAddr, verb: Verb, channel: u64) {
         let signal = Signal { service: 5, ..Signal::new(verb, channel, 1) };
-        self.channels.on_signal(self.now, from, &signal, &mut self.link);
+        self.signal(from, &signal);
         self.settle();
     }
 
@@ -88,7 +117,8 @@ impl Ledger {
         self.channels.listen(Listener { id: channel, service: 5, from: None });
         self.hear(from, Verb::Connect, channel);
         let id = self.channels.incoming[self.channels.incoming.len() - 1].id;
-        assert!(self.channels.accept(self.now, id, &mut self.link));
+        assert!(self.channels.accept(id));
+        self.carry();
         self.hear(from, Verb::Opened, channel);
         id
     }
@@ -118,7 +148,7 @@ impl Ledger {
     fn repeated(&mut self) -> Vec<(MacAddr, Verb)> {
         self.sent();
         self.now += SIGNAL_INTERVAL;
-        self.channels.tick(self.now, &mut self.link);
+        self.tick();
         // Repeated signals go to the station's group address.
         let group =
             |mac: MacAddr| if mac.is_group() { MacAddr([mac.0[0] & !1, 0, 0, 0, 0, mac.0[5]]) } else { mac };
@@ -138,7 +168,8 @@ impl Ledger {
 
     /// The number of the other end of each channel, as it is reported.
     fn peers(&self) -> Vec<u16> {
-        let ends = (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, &self.link));
+        let ends =
+            (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, Segment::of(&self.link)));
         ends.map(|end| end.peer).collect()
     }
 }
@@ -187,7 +218,7 @@ fn who_was_taken_for_dead_asks_for_its_channels_and_is_told_of_their_end() {
     let open = ledger.opened_by(B, 70);
     ledger.sent();
     let dead = |ledger: &mut Ledger| {
-        ledger.channels.on_link_event(ledger.now, LinkEvent::TakenForDead, &mut ledger.link);
+        ledger.tell(LinkEvent::TakenForDead);
         ledger.sent()
     };
     assert_eq!(dead(&mut ledger), [(B, Verb::Ask)]);
@@ -197,7 +228,7 @@ fn who_was_taken_for_dead_asks_for_its_channels_and_is_told_of_their_end() {
     assert_eq!((ledger.repeated(), ledger.closed()), (vec![], vec![]), "it goes on");
     dead(&mut ledger);
     let end = Signal { code: CloseCause::PeerGone.code(), final_unit: 9, ..Signal::new(Verb::Close, 70, 1) };
-    ledger.channels.on_signal(ledger.now, B, &end, &mut ledger.link);
+    ledger.signal(B, &end);
     let told: Vec<_> = core::iter::from_fn(|| ledger.channels.next_event()).collect();
     let lost = |event: &ChannelEvent| match event {
         ChannelEvent::Closed { channel, cause: CloseCause::WasSilent, tally, .. } if *channel == open => {
@@ -227,7 +258,7 @@ fn a_sender_repeats_an_end_that_its_receiver_could_not_hear() {
     assert_eq!(ledger.sent(), [(B, Verb::Opened)], "it goes on");
     ledger.channels.state(sent, Stated { units: 30, left_out: 4, unsent: 0 });
     ledger.gone(B);
-    ledger.channels.on_link_event(ledger.now, LinkEvent::Released { channel: sent }, &mut ledger.link);
+    ledger.tell(LinkEvent::Released { channel: sent });
     assert!(ledger.channels.outgoing.is_empty(), "its program hears of it at once");
     ledger.sent();
     for _ in 0..2 {
@@ -244,7 +275,7 @@ fn a_sender_repeats_an_end_that_its_receiver_could_not_hear() {
     let counted = |ledger: &mut Ledger, code| {
         let tally = Tally { lost: 30, ..Tally::default() };
         let told = Signal { code, tally, ..Signal::new(Verb::CloseAck, sent.0, 1) };
-        ledger.channels.on_signal(ledger.now, B, &told, &mut ledger.link);
+        ledger.signal(B, &told);
         let events = core::iter::from_fn(|| ledger.channels.next_event());
         let told = events.filter_map(|event| match event {
             ChannelEvent::Afterwards { channel, stated, tally, sending: true } => {
@@ -273,7 +304,7 @@ fn the_units_of_a_channel_are_those_before_its_end_was_stated() {
     let late = UnitRef { number: 9, octets: 9, schedule_ns: 0, left_out: 8 };
     ledger.channels.note_offer(out, &late);
     for _ in 0..3 {
-        ledger.channels.tick(ledger.now, &mut ledger.link);
+        ledger.tick();
         let closes = ledger.signals().into_iter().filter(|(_, sent)| sent.verb == Verb::Close);
         assert!(closes.map(|(_, close)| (close.final_unit, close.left_out)).all(|end| end == (5, 5)));
         ledger.now += SIGNAL_INTERVAL;
@@ -292,7 +323,7 @@ fn a_report_of_either_end_states_all_units_that_were_not_there_as_promised() {
     let unread = Unread { lost: 3, in_part: 0, incomplete: 0, late: 0 };
     ledger.channels.incoming[0].meter.unread = unread;
     for at in 0..2 {
-        let said = ledger.channels.report_of(at, &ledger.link).expect("two ends");
+        let said = ledger.channels.report_of(at, Segment::of(&ledger.link)).expect("two ends");
         let rota_wire::ChannelReport { late, lost, incomplete, latest_by_ns, unread, .. } = said;
         assert_eq!(Tally { units: 5, late, lost, incomplete, latest_by_ns, unread }, tally, "end {at}");
     }
@@ -314,7 +345,7 @@ fn what_was_asked_of_a_station_without_a_number_waits_until_it_has_one_again() {
     assert_eq!((ledger.repeated(), ledger.peers()), (vec![(B, Verb::Connect)], vec![4, 0]));
     let request = ledger.channels.outgoing[0].request.clone();
     let request = OpenRequest { to: Destination::Station(C), ..request };
-    let refused = ledger.channels.open(ledger.now, &request, 0, &mut ledger.link);
+    let refused = ledger.channels.open(ledger.now, &request, 0, Segment::of(&ledger.link));
     assert_eq!(refused, Err(OpenError::PeerNotJoined(C)));
 }
 
@@ -336,7 +367,7 @@ fn two_stations_that_swap_their_numbers_keep_their_channels() {
     };
     assert_eq!([located(&mut ledger, B), located(&mut ledger, C)], [Some(from_b), Some(from_c)]);
     ledger.gone(B);
-    ledger.channels.tick(ledger.now, &mut ledger.link);
+    ledger.tick();
     assert_eq!(ledger.closed(), [(from_b, CloseCause::PeerGone), (to_b, CloseCause::PeerGone)]);
     let left: Vec<ChannelId> = ledger.channels.outgoing.iter().map(|channel| channel.id).collect();
     assert_eq!((left, ledger.channels.incoming[0].id), (vec![to_c], from_c));
@@ -370,7 +401,7 @@ fn units_that_the_receiving_program_did_not_read_reach_the_sender() {
     let reports = |ledger: &mut Ledger| {
         ledger.sent();
         ledger.now += TALLY_EVERY;
-        ledger.channels.tick(ledger.now, &mut ledger.link);
+        ledger.tick();
         ledger.signals().into_iter().filter(|(_, sent)| sent.verb == Verb::Tally).map(|(_, sent)| sent.tally)
     };
     assert_eq!(reports(&mut ledger).count(), 0, "all is well");
@@ -380,7 +411,7 @@ fn units_that_the_receiving_program_did_not_read_reach_the_sender() {
     assert_eq!((told[0].units, told[0].lost, told[0].incomplete, told[0].unread), (5, 4, 1, 5));
     // Its program dies, and two more units are in the memory that nobody will read.
     ledger.channels.unread(id, Unread { lost: 6, in_part: 0, incomplete: 1, late: 0 });
-    ledger.channels.abort(ledger.now, id, &mut ledger.link);
+    ledger.abort(id);
     let told = ledger.signals();
     let verbs: Vec<Verb> = told.iter().map(|(_, sent)| sent.verb).collect();
     assert_eq!(verbs, [Verb::Tally, Verb::Refuse], "the counts come before the end");
@@ -388,13 +419,17 @@ fn units_that_the_receiving_program_did_not_read_reach_the_sender() {
     // At the sender.
     ledger.hands_over(10);
     let report = Signal { channel: out.0, ..told[0].1 };
-    ledger.channels.on_signal(ledger.now, C, &report, &mut ledger.link);
+    ledger.signal(C, &report);
     let told = std::iter::from_fn(|| ledger.channels.next_event()).find_map(|event| match event {
         ChannelEvent::Told { channel, tally } => Some((channel, tally.lost, tally.unread)),
         _ => None,
     });
     assert_eq!(told, Some((out, 6, 7)));
-    assert_eq!(ledger.channels.report_of(0, &ledger.link).map(|said| said.unread), Some(7), "for monitors");
+    assert_eq!(
+        ledger.channels.report_of(0, Segment::of(&ledger.link)).map(|said| said.unread),
+        Some(7),
+        "for monitors"
+    );
 }
 
 /// The receiver's last word was sent once: when it was lost, the sender's program ended with 0.
@@ -415,7 +450,7 @@ fn the_end_is_acknowledged_with_what_came_each_time() {
     let close = Signal { final_unit: 3, ..Signal::new(Verb::Close, 70, 1) };
     let mut told = Vec::new();
     for _ in 0..3 {
-        ledger.channels.on_signal(ledger.now, B, &close, &mut ledger.link);
+        ledger.signal(B, &close);
         told.extend(ledger.signals().into_iter().filter(|(_, signal)| signal.verb == Verb::CloseAck));
     }
     assert_eq!(ledger.closed(), [(id, CloseCause::Closed)]);
@@ -425,13 +460,13 @@ fn the_end_is_acknowledged_with_what_came_each_time() {
     let out = ledger.open(C);
     ledger.hands_over(3);
     ledger.hear(C, Verb::Accept, out.0);
-    ledger.channels.abort(ledger.now, out, &mut ledger.link);
+    ledger.abort(out);
     ledger.channels.outgoing[0].ending.silent = false;
     let released = LinkEvent::Released { channel: out };
-    ledger.channels.on_link_event(ledger.now, released, &mut ledger.link);
+    ledger.tell(released);
     let tally = told[0].1.tally;
     let noted = Signal { tally, ..Signal::new(Verb::CloseAck, out.0, ledger.channels.outgoing[0].label) };
-    ledger.channels.on_signal(ledger.now, C, &noted, &mut ledger.link);
+    ledger.signal(C, &noted);
     let events: Vec<ChannelEvent> = core::iter::from_fn(|| ledger.channels.next_event()).collect();
     let ended =
         |event: &ChannelEvent| matches!(event, ChannelEvent::Closed { tally: came, .. } if *came == tally);
@@ -462,7 +497,7 @@ fn units_that_never_left_are_lost_at_both_ends() {
     for (reported, known) in [(3, 14), (16, 16)] {
         let tally = rota_wire::Tally { lost: reported, ..rota_wire::Tally::default() };
         let report = Signal { tally, ..Signal::new(Verb::Tally, out.0, 1) };
-        ledger.channels.on_signal(ledger.now, C, &report, &mut ledger.link);
+        ledger.signal(C, &report);
         assert_eq!(told(&mut ledger), [known]);
     }
     // Two wait in the ring, and three more were left out, when the program dies.
@@ -470,16 +505,16 @@ fn units_that_never_left_are_lost_at_both_ends() {
     assert_eq!(told(&mut ledger), [17]);
     ledger.sent();
     ledger.channels.begin_closing(ledger.now, out, CloseCause::SenderDied, false);
-    ledger.channels.tick(ledger.now, &mut ledger.link);
+    ledger.tick();
     let (_, close) =
         ledger.signals().into_iter().find(|(_, sent)| sent.verb == Verb::Close).expect("a close");
     assert_eq!((close.final_unit, close.left_out, close.unsent), (21, 17, 2));
     ledger.gone(C);
-    ledger.channels.tick(ledger.now, &mut ledger.link);
+    ledger.tick();
     assert_eq!(told(&mut ledger), [19], "no receiver counts any more: 17 and the two that waited");
     // At the receiver.
     ledger.opened_by(B, 70);
-    ledger.channels.on_signal(ledger.now, B, &Signal { channel: 70, ..close }, &mut ledger.link);
+    ledger.signal(B, &Signal { channel: 70, ..close });
     assert_eq!(told(&mut ledger), [21], "nothing came");
 }
 
@@ -496,10 +531,10 @@ fn units_that_never_left_are_lost_beside_those_that_the_wire_had_lost() {
         tally: Tally { units: 2, lost: 3, ..Tally::default() },
         ..Signal::new(Verb::Tally, out.0, 1)
     };
-    ledger.channels.on_signal(ledger.now, C, &report, &mut ledger.link);
+    ledger.signal(C, &report);
     ledger.channels.state(out, Stated { units: 7, left_out: 0, unsent: 0 });
     ledger.gone(C);
-    ledger.channels.on_link_event(ledger.now, LinkEvent::Released { channel: out }, &mut ledger.link);
+    ledger.tell(LinkEvent::Released { channel: out });
     let closed = core::iter::from_fn(|| ledger.channels.next_event()).find_map(|event| match event {
         ChannelEvent::Closed { stated, tally, .. } => Some((stated, tally.units, tally.lost)),
         _ => None,
@@ -525,7 +560,7 @@ fn units_that_wait_when_their_program_dies_are_stated_once_their_bound_is_over()
         ledger.channels.state(out, Stated { units: 4, left_out: 2, unsent: 0 });
         ledger.sent();
         ledger.now += Span::from_millis(after_ms);
-        ledger.channels.abort(ledger.now, out, &mut ledger.link);
+        ledger.abort(out);
         let close = ledger.signals().into_iter().find(|(_, sent)| sent.verb == Verb::Close);
         let (_, close) = close.expect("a close");
         assert_eq!(
@@ -549,14 +584,14 @@ fn units_count_as_come_where_their_receiver_s_node_has_told_of_the_end() {
         }
         let tally = rota_wire::Tally { units: 5, lost: 1, ..rota_wire::Tally::default() };
         let report = Signal { tally, ..Signal::new(Verb::Tally, out.0, 1) };
-        ledger.channels.on_signal(ledger.now, C, &report, &mut ledger.link);
+        ledger.signal(C, &report);
         ledger.channels.outgoing[0].state = Sending::Open { acknowledged: true };
         how(&mut ledger, out);
         let released = LinkEvent::Released { channel: out };
-        ledger.channels.on_link_event(ledger.now, released, &mut ledger.link);
+        ledger.tell(released);
         while !ledger.channels.outgoing.is_empty() {
             ledger.now += SIGNAL_INTERVAL;
-            ledger.channels.tick(ledger.now, &mut ledger.link);
+            ledger.tick();
         }
         let events = core::iter::from_fn(|| ledger.channels.next_event());
         let closed = events.filter_map(|event| match event {
@@ -567,7 +602,7 @@ fn units_count_as_come_where_their_receiver_s_node_has_told_of_the_end() {
     };
     let refuse = |ledger: &mut Ledger, out: ChannelId| {
         let died = Signal { code: CloseCause::ReceiverDied.code(), ..Signal::new(Verb::Refuse, out.0, 1) };
-        ledger.channels.on_signal(ledger.now, C, &died, &mut ledger.link);
+        ledger.signal(C, &died);
     };
     assert_eq!(units(refuse), (8, 1), "its program died, and its node said so");
     assert_eq!(units(|ledger, _| ledger.gone(C)), (5, 1), "its node died: what it had reported has come");
@@ -586,7 +621,7 @@ fn a_granted_probe_whose_receiver_vanishes_is_closed_and_not_probed() {
     (channel.state, channel.contract.bound) = (Sending::Releasing, Span::from_millis(1));
     ledger.channels.begin_closing(ledger.now, id, CloseCause::PeerGone, false);
     ledger.gone(C);
-    ledger.channels.tick(ledger.now, &mut ledger.link);
+    ledger.tick();
     assert_eq!(ledger.closed(), [(id, CloseCause::PeerGone)]);
 }
 
@@ -597,7 +632,7 @@ fn a_receiver_that_has_not_counted_the_end_confirms_no_units() {
     // Units that its sender takes as come after such a receiver's answer.
     let come = |receiver: &mut Ledger, verb: Verb| {
         receiver.signals();
-        receiver.channels.on_signal(receiver.now, B, &Signal { verb, ..close }, &mut receiver.link);
+        receiver.signal(B, &Signal { verb, ..close });
         let answer = receiver.signals()[0].1;
         let mut sender = Ledger::new();
         let out = sender.open(C);
@@ -611,12 +646,12 @@ fn a_receiver_that_has_not_counted_the_end_confirms_no_units() {
         if verb == Verb::Close {
             sender.channels.begin_closing(sender.now, out, CloseCause::Closed, false);
         }
-        sender.channels.on_signal(sender.now, C, &answer, &mut sender.link);
+        sender.signal(C, &answer);
         let released = LinkEvent::Released { channel: out };
-        sender.channels.on_link_event(sender.now, released, &mut sender.link);
+        sender.tell(released);
         while !sender.channels.outgoing.is_empty() {
             sender.now += SIGNAL_INTERVAL;
-            sender.channels.tick(sender.now, &mut sender.link);
+            sender.tick();
         }
         let mut events = core::iter::from_fn(|| sender.channels.next_event());
         events.find_map(|event| match event {
@@ -640,7 +675,7 @@ fn a_receiver_that_has_not_counted_the_end_confirms_no_units() {
         assert_eq!(come(&mut lossy, Verb::Close), Some((7, 2)), "each time");
     }
     let mut doubtful = knows(0..5);
-    doubtful.channels.on_link_event(doubtful.now, LinkEvent::TakenForDead, &mut doubtful.link);
+    doubtful.tell(LinkEvent::TakenForDead);
     while doubtful.closed().is_empty() {
         doubtful.repeated();
     }
@@ -658,7 +693,7 @@ fn a_unit_in_part_that_is_lost_in_the_end_is_told_as_lost() {
     let told = |ledger: &mut Ledger| {
         ledger.signals();
         ledger.now += TALLY_EVERY;
-        ledger.channels.tick(ledger.now, &mut ledger.link);
+        ledger.tick();
         let sent = ledger.signals();
         sent.into_iter().map(|(_, sent)| sent).find(|sent| sent.verb == Verb::Tally)
     };
@@ -672,7 +707,7 @@ fn a_unit_in_part_that_is_lost_in_the_end_is_told_as_lost() {
     ledger.hands_over(10);
     for said in [in_part, lost, in_part] {
         let said = Signal { channel: out.0, ..said };
-        ledger.channels.on_signal(ledger.now, C, &said, &mut ledger.link);
+        ledger.signal(C, &said);
     }
     let tally = ledger.channels.outgoing[0].tally();
     assert_eq!((tally.lost, tally.incomplete), (1, 0));
@@ -680,7 +715,7 @@ fn a_unit_in_part_that_is_lost_in_the_end_is_told_as_lost() {
     let of = |late, incomplete| Tally { units: 9 - incomplete, late, incomplete, ..lost.tally };
     for tally in [of(1, 0), of(0, 1), of(1, 0)] {
         let said = Signal { channel: out.0, tally, ..lost };
-        ledger.channels.on_signal(ledger.now, C, &said, &mut ledger.link);
+        ledger.signal(C, &said);
     }
     let tally = ledger.channels.outgoing[0].tally();
     assert_eq!((tally.late, tally.incomplete), (0, 1));

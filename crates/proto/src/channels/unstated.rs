@@ -5,9 +5,9 @@
 //! units against that statement, as if the channel were open, and the acknowledgement confirms these counts.
 //! A sender that has stopped repeating its end is asked when its station is in the ring again.
 
-use super::{ChannelEvent, Channels, ENDED_MAX, Incoming, Stated};
+use super::{ChannelEvent, Channels, ENDED_MAX, Incoming, Stated, Want};
 use crate::cause::CloseCause;
-use crate::rether::Rether;
+use crate::segment::Segment;
 use rota_units::Instant;
 use rota_wire::{MacAddr, Signal};
 
@@ -24,12 +24,12 @@ impl Channels {
     }
 
     /// The end of a channel that has ended here without it.
-    pub(super) fn on_late_end(&mut self, now: Instant, from: MacAddr, signal: &Signal, link: &mut Rether) {
+    pub(super) fn on_late_end(&mut self, now: Instant, from: MacAddr, signal: &Signal) {
         let is_meant = |ended: &Incoming| ended.peer == from && ended.remote == signal.channel;
         let Some(at) = self.unstated.iter().position(is_meant) else { return };
         let stated = Stated::at_end(signal);
         if !self.unstated[at].may_have_had(now, &stated) {
-            link.count_refused_tally();
+            self.wants.push(Want::CountRefusedTally);
             return;
         }
         let Some(mut ended) = self.unstated.remove(at) else { return };
@@ -40,12 +40,11 @@ impl Channels {
     }
 
     /// A station has a number: the senders there are asked for the ends that are not stated yet.
-    pub(super) fn ask_unstated(&mut self, now: Instant, station: u16, link: &mut Rether) {
+    pub(super) fn ask_unstated(&mut self, station: u16, segment: Segment<'_>) {
         for ended in &self.unstated {
-            if link.number(ended.peer) != station {
-                continue;
+            if segment.number(ended.peer) == station {
+                self.wants.push(Want::Signal { to: ended.peer, signal: ended.ask_signal() });
             }
-            link.send_signal(now, ended.peer, ended.ask_signal());
         }
     }
 }

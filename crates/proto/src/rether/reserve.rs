@@ -223,23 +223,34 @@ impl Rether {
         }
     }
 
-    /// Takes back the units of a session that have not begun to leave; true if one has, and goes on. One that
-    /// is larger than the reservation would keep it for many cycles.
-    pub(crate) fn keep_unit_in_part(&mut self, channel: ChannelId) -> bool {
-        let Some(session) = self.session(channel).filter(|session| session.fragments_sent > 0) else {
-            return false;
-        };
-        session.ready.truncate(1);
-        session.ready.front().is_some_and(|unit| unit.octets <= session.unit_octets_max)
+    /// True if a unit of the channel has left in part and goes on: one that is larger than the reservation
+    /// would keep it for many cycles.
+    pub(crate) fn has_unit_in_part(&self, channel: ChannelId) -> bool {
+        let session = self.shares.sessions.iter().find(|session| session.channel == channel);
+        session.filter(|session| session.fragments_sent > 0).is_some_and(|session| {
+            session.ready.front().is_some_and(|unit| unit.octets <= session.unit_octets_max)
+        })
+    }
+
+    /// Takes back the units of a session that have not begun to leave.
+    pub(crate) fn keep_unit_in_part(&mut self, channel: ChannelId) {
+        if let Some(session) = self.session(channel) {
+            session.ready.truncate(usize::from(session.fragments_sent > 0));
+        }
+    }
+
+    /// True if the channel has a reservation, or waits for one.
+    pub(crate) fn has_share(&self, channel: ChannelId) -> bool {
+        self.shares.sessions.iter().any(|session| session.channel == channel)
     }
 
     /// Changes the largest unit of a session: less at the next visit, more at the next of its own slots. The
-    /// answer comes as an event. False when it has no such session.
-    pub(crate) fn resize(&mut self, channel: ChannelId, unit_octets_max: u32) -> bool {
-        let Some(session) = self.session(channel) else { return false };
-        // Its slot brings the token within a cycle: there is no need to ask for it.
-        session.resize = Some((unit_octets_max, session.ready.back().map(|unit| unit.number)));
-        true
+    /// answer comes as an event.
+    pub(crate) fn resize(&mut self, channel: ChannelId, unit_octets_max: u32) {
+        if let Some(session) = self.session(channel) {
+            // Its slot brings the token within a cycle: there is no need to ask for it.
+            session.resize = Some((unit_octets_max, session.ready.back().map(|unit| unit.number)));
+        }
     }
 
     /// A unit waits in the client's ring. Its octets must not exceed what the client's memory holds; a

@@ -22,7 +22,7 @@ fn the_counts_of_a_lossy_channel_are_kept_longer_than_those_of_whole_ones() {
     let lost = |ledger: &mut Ledger, channel, final_unit| {
         ledger.sent();
         let close = Signal { final_unit, ..Signal::new(Verb::Close, channel, 1) };
-        ledger.channels.on_signal(ledger.now, B, &close, &mut ledger.link);
+        ledger.signal(B, &close);
         let ack = ledger.signals().into_iter().find(|(_, sent)| sent.verb == Verb::CloseAck);
         ack.expect("an answer").1.tally.lost
     };
@@ -49,7 +49,7 @@ fn a_sender_that_was_taken_for_dead_and_its_receiver_count_the_same_units_afterw
     let mut close = |from, final_unit| {
         ledger.sent();
         let close = Signal { code: lost, final_unit, unsent: 1, ..Signal::new(Verb::Close, 70, 1) };
-        ledger.channels.on_signal(ledger.now, from, &close, &mut ledger.link);
+        ledger.signal(from, &close);
         let [(_, ack)] = ledger.signals().try_into().expect("one answer");
         let told = match ledger.channels.next_event() {
             Some(ChannelEvent::Afterwards { channel, stated, tally, sending: false }) => {
@@ -74,7 +74,7 @@ fn a_sender_that_is_in_the_ring_again_is_asked_for_the_end() {
         ledger.gone(from);
     }
     ledger.sent();
-    ledger.channels.on_link_event(ledger.now, LinkEvent::MemberUp { station: 3 }, &mut ledger.link);
+    ledger.tell(LinkEvent::MemberUp { station: 3 });
     assert_eq!(ledger.sent(), [(C, Verb::Ask)]);
 }
 
@@ -120,7 +120,7 @@ fn the_recent_delay_of_a_report_is_the_longest_of_its_interval_only() {
             ledger.channels.incoming[0].meter.fragment(&unit, 9, true, Span::ZERO);
         }
         ledger.channels.next_interval();
-        let said = ledger.channels.report_of(0, &ledger.link).expect("one end");
+        let said = ledger.channels.report_of(0, Segment::of(&ledger.link)).expect("one end");
         (said.delay_recent_ns, said.delay_max_ns)
     };
     assert_eq!(interval(&[300, 700, 500]), (700, 700));
@@ -139,11 +139,7 @@ fn a_channel_that_opens_to_a_station_without_a_number_ends() {
     ledger.number(0, B);
     let [tht, offset, bound, t_nrt, gap, spare] = [Span::from_millis(1); 6];
     let admitted = Admitted { tht, offset, bound, t_nrt, gap, spare };
-    ledger.channels.on_link_event(
-        ledger.now,
-        LinkEvent::Reserved { channel: id, admitted },
-        &mut ledger.link,
-    );
+    ledger.tell(LinkEvent::Reserved { channel: id, admitted });
     for _ in 0..300 {
         assert_eq!(ledger.repeated(), []);
         ledger.settle();
@@ -163,9 +159,9 @@ fn a_reservation_in_a_ring_without_its_receiver_opens_no_channel() {
     let [tht, offset, bound, t_nrt, gap, spare] = [Span::from_millis(1); 6];
     let admitted = Admitted { tht, offset, bound, t_nrt, gap, spare };
     let reserved = LinkEvent::Reserved { channel: out, admitted };
-    ledger.channels.on_link_event(ledger.now, reserved, &mut ledger.link);
-    ledger.channels.on_link_event(ledger.now, LinkEvent::Released { channel: out }, &mut ledger.link);
-    ledger.channels.tick(ledger.now, &mut ledger.link);
+    ledger.tell(reserved);
+    ledger.tell(LinkEvent::Released { channel: out });
+    ledger.tick();
     assert_eq!(ledger.closed(), [(out, CloseCause::PeerGone)]);
     assert!(ledger.channels.outgoing.is_empty());
 }

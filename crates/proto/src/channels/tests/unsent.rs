@@ -18,12 +18,12 @@ fn units_that_never_left_are_lost_where_the_receiver_ended_the_channel() {
     let code = CloseCause::ReceiverClosed.code();
     for verb in [Verb::Tally, Verb::Refuse] {
         let said = Signal { code, tally, ..Signal::new(verb, out.0, 1) };
-        ledger.channels.on_signal(ledger.now, C, &said, &mut ledger.link);
+        ledger.signal(C, &said);
     }
-    ledger.channels.on_link_event(ledger.now, LinkEvent::Released { channel: out }, &mut ledger.link);
+    ledger.tell(LinkEvent::Released { channel: out });
     // It answers the close with the counts that it had without the sender's statement.
     let ack = Signal { code: CloseCause::PeerGone.code(), tally, ..Signal::new(Verb::CloseAck, out.0, 1) };
-    ledger.channels.on_signal(ledger.now, C, &ack, &mut ledger.link);
+    ledger.signal(C, &ack);
     let closed = core::iter::from_fn(|| ledger.channels.next_event()).find_map(|event| match event {
         ChannelEvent::Closed { stated, tally, .. } => Some((stated, tally.units, tally.lost)),
         _ => None,

@@ -1,0 +1,143 @@
+//! The segment as the medium of this station knows it: the other machines read it here, and change nothing.
+//!
+//! A machine never names a sibling machine. It is lent this view, and puts what it wants of its siblings into
+//! a queue of its own ([`Wants`]); the parent carries that out after each call.
+
+use crate::io::{ChannelId, StationId};
+use crate::rether::{self, Member, ModeName, Rether};
+use rota_units::{Instant, Span};
+use rota_wire::MacAddr;
+use std::collections::VecDeque;
+
+/// A segment, to look at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment<'a>(&'a Rether);
+
+impl<'a> Segment<'a> {
+    /// Most stations among which something can be reserved.
+    pub(crate) const STATIONS_MAX: u16 = rether::STATIONS_MAX;
+    /// No station is held off for longer at a time.
+    pub(crate) const HOLD_OFF_MAX: Span = rether::HOLD_OFF_MAX;
+
+    pub(crate) const fn of(medium: &'a Rether) -> Self {
+        Self(medium)
+    }
+
+    // ---- this station ---------------------------------------------------------------------------------
+
+    /// The address of this station.
+    pub(crate) fn mac(self) -> MacAddr {
+        self.0.mac()
+    }
+
+    /// The number of this station, 0 while it has none.
+    pub(crate) fn station(self) -> StationId {
+        self.0.station()
+    }
+
+    /// True if a ring runs without this station.
+    pub(crate) fn is_outside(self) -> bool {
+        self.0.is_outside()
+    }
+
+    // ---- the stations ---------------------------------------------------------------------------------
+
+    /// Stations of the segment, this one included.
+    pub(crate) fn stations(self) -> u16 {
+        self.0.ring_size()
+    }
+
+    /// The other station of this address.
+    pub(crate) fn member_at(self, mac: MacAddr) -> Option<&'a Member> {
+        self.0.member_at(mac)
+    }
+
+    /// The number that the station of this address has now, this one included; 0 while it has none.
+    pub(crate) fn number(self, mac: MacAddr) -> StationId {
+        self.0.number(mac)
+    }
+
+    /// True if frames for this address go astray.
+    pub(crate) fn is_astray(self, mac: MacAddr) -> bool {
+        self.0.is_astray(mac)
+    }
+
+    /// True if a station has said that frames for this address, its own, go astray or may do so.
+    pub(crate) fn is_doubted(self, now: Instant, mac: MacAddr) -> bool {
+        self.0.is_doubted(now, mac)
+    }
+
+    // ---- the medium -----------------------------------------------------------------------------------
+
+    /// The mode of the segment.
+    pub(crate) fn mode(self) -> ModeName {
+        self.0.mode()
+    }
+
+    /// The cycle of the segment.
+    pub(crate) fn trt(self) -> Span {
+        self.0.settings().trt
+    }
+
+    /// Octets of a unit that one frame carries at most.
+    pub(crate) fn unit_payload_max(self) -> u64 {
+        self.0.settings().link.framing.unit_payload_max()
+    }
+
+    /// This station has heard of its ring in every cycle since then.
+    pub(crate) fn ring_lived_since(self) -> Instant {
+        self.0.ring_lived_since()
+    }
+
+    // ---- the shares of this station -------------------------------------------------------------------
+
+    /// True if the channel has a share, or waits for one.
+    pub(crate) fn has_share(self, channel: ChannelId) -> bool {
+        self.0.has_share(channel)
+    }
+
+    /// True if every unit of the channel has left.
+    pub(crate) fn is_drained(self, channel: ChannelId) -> bool {
+        self.0.is_drained(channel)
+    }
+
+    /// The schedule of the oldest unit of the channel that has not left.
+    pub(crate) fn oldest_ready(self, channel: ChannelId) -> Option<Instant> {
+        self.0.oldest_ready(channel)
+    }
+
+    /// True if a unit of the channel has left in part, and the share is large enough for the rest of it. One
+    /// that is larger would keep the share for many cycles.
+    pub(crate) fn has_unit_in_part(self, channel: ChannelId) -> bool {
+        self.0.has_unit_in_part(channel)
+    }
+}
+
+/// What a machine wants of its siblings, in the order in which it is to be done. The room is taken at birth,
+/// and suffices for one call of the machine: the parent empties the queue after each.
+#[derive(Clone, Debug)]
+pub(crate) struct Wants<W> {
+    queue: VecDeque<W>,
+    /// A number of its own, since a clone keeps no spare room.
+    room: usize,
+}
+
+impl<W> Wants<W> {
+    pub(crate) fn new(room: usize) -> Self {
+        Self { queue: VecDeque::with_capacity(room), room }
+    }
+
+    pub(crate) fn push(&mut self, want: W) {
+        debug_assert!(self.queue.len() < self.room, "one call wants more than {}", self.room);
+        self.queue.push_back(want);
+    }
+
+    pub(crate) fn next(&mut self) -> Option<W> {
+        self.queue.pop_front()
+    }
+
+    #[cfg(feature = "model")]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}
