@@ -111,7 +111,9 @@ impl Node {
         let received = match input {
             Input::Frame { data, .. } if is_llc(data) => {
                 self.link.llc_heard(data.len());
-                self.llc.on_frame(now, data, &mut self.link).map(Received::Message)
+                let received = self.llc.on_frame(now, data, Segment::of(&self.link)).map(Received::Message);
+                carry::llc(now, &mut self.llc, &mut self.link);
+                received
             }
             Input::Frame { at, data, .. } => {
                 let received = self.on_frame(now, at, data).map(Received::Fragment);
@@ -145,7 +147,7 @@ impl Node {
             }
             Arrived::Report(from, body) => {
                 match Report::parse(body) {
-                    Ok(report) => self.reports.take(now, from, &report, &self.link),
+                    Ok(report) => self.reports.take(now, from, &report, Segment::of(&self.link)),
                     Err(_) => self.link.judge(FrameVerdict::Malformed),
                 }
                 None
@@ -174,10 +176,27 @@ impl Node {
     pub fn handle_deadline(&mut self, now: Instant) {
         self.assert_drained();
         self.link.handle_deadline(now);
-        self.llc.tick(now, &mut self.link);
+        self.tick_llc(now);
         self.tick_channels(now);
-        self.reports.tick(now, &mut self.link, &mut self.channels);
+        self.tick_reports(now);
         self.settle(now);
+    }
+
+    fn tick_llc(&mut self, now: Instant) {
+        self.llc.tick(now);
+        carry::llc(now, &mut self.llc, &mut self.link);
+    }
+
+    fn tick_reports(&mut self, now: Instant) {
+        if !self.reports.is_due(now) {
+            return;
+        }
+        let Self { link, channels, reports, .. } = self;
+        channels.next_interval();
+        link.next_interval();
+        let segment = Segment::of(link);
+        let report = reports.write(now, segment, channels.ends(), |at| channels.report_of(at, segment));
+        link.send_report(now, &report);
     }
 
     fn tick_channels(&mut self, now: Instant) {
@@ -235,13 +254,15 @@ impl Node {
     fn poll_link(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         if self.llc.deadline() <= now {
             // What has run out of time is not to stand in the queue when the token asks what is there.
-            self.llc.tick(now, &mut self.link);
+            self.tick_llc(now);
         }
         loop {
             match self.link.poll(now, frame) {
                 Some(Output::TransmitHost { tag: HostTag(tag), port }) if tag >= LLC_TAGS => {
                     let level = (tag & !LLC_TAGS) >> 16;
-                    if let Some(len) = self.llc.transmit(now, tag as u16, frame, &mut self.link) {
+                    let len = self.llc.transmit(now, tag as u16, frame, Segment::of(&self.link));
+                    carry::llc(now, &mut self.llc, &mut self.link);
+                    if let Some(len) = len {
                         self.link.llc_sent(now, level as usize, len);
                         return Some(Output::Transmit { port, len });
                     }
@@ -281,7 +302,8 @@ impl Node {
     /// Nobody has this socket any more; what it still wanted sent is given up.
     pub fn llc_close(&mut self, now: Instant, socket: u8) {
         self.assert_drained();
-        self.llc.close(now, socket, &mut self.link);
+        self.llc.close(now, socket);
+        carry::llc(now, &mut self.llc, &mut self.link);
     }
 
     /// A message to be sent; what becomes of it comes as an event.
@@ -290,13 +312,16 @@ impl Node {
     /// [`LlcBusy`]: offer it again when an event has told of another one's end.
     pub fn llc_send(&mut self, now: Instant, request: &LlcRequest) -> Result<(), LlcBusy> {
         self.assert_drained();
-        self.llc.send(now, request, &mut self.link)
+        let sent = self.llc.send(now, request, Segment::of(&self.link));
+        carry::llc(now, &mut self.llc, &mut self.link);
+        sent
     }
 
     /// Gives up whatever a socket still wants sent; nothing is told of it.
     pub fn llc_cancel(&mut self, now: Instant, socket: u8) {
         self.assert_drained();
-        self.llc.cancel(now, socket, &mut self.link);
+        self.llc.cancel(now, socket);
+        carry::llc(now, &mut self.llc, &mut self.link);
     }
 
     /// Opens a channel; the outcome comes as an event.
@@ -475,7 +500,7 @@ impl Node {
     pub fn tell_host(&mut self, signs: HostSigns) {
         self.assert_drained();
         self.link.note_own_address(signs.own_address);
-        self.reports.tell_host(signs, &self.link);
+        self.reports.tell_host(signs, Segment::of(&self.link));
     }
 
     /// This host stood still for so long until now.
@@ -486,7 +511,7 @@ impl Node {
 
     /// What this station would report of itself now.
     pub fn own_report(&self, now: Instant) -> ReportHead {
-        self.reports.own(now, &self.link, &self.channels)
+        self.reports.own(now, Segment::of(&self.link), self.channels.ends())
     }
 
     /// The ends of channels at this station, as it would report them.

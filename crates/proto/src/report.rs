@@ -4,8 +4,6 @@
 //! A report is ordinary traffic of the lowest level, so that it never takes time from a reservation, and
 //! nothing that it says changes what a machine does.
 
-use crate::channels::Channels;
-use crate::rether::{Rether, STATIONS_MAX};
 use crate::segment::Segment;
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, Class, Load, MacAddr, Report, ReportHead};
@@ -84,7 +82,7 @@ impl Reports {
             turn: 0,
             signs: HostSigns::default(),
             past: Load::default(),
-            stations: Vec::with_capacity(if on { usize::from(STATIONS_MAX) } else { 0 }),
+            stations: Vec::with_capacity(if on { usize::from(Segment::STATIONS_MAX) } else { 0 }),
             channels: Vec::with_capacity(if on { CHANNELS_KEPT } else { 0 }),
         }
     }
@@ -95,10 +93,10 @@ impl Reports {
 
     /// What the parent knows of its host. The interface's own count holds everything; what the machines have
     /// not sent went past them. The two are never read at one moment, so the difference only grows.
-    pub(crate) fn tell_host(&mut self, signs: HostSigns, link: &Rether) {
+    pub(crate) fn tell_host(&mut self, signs: HostSigns, segment: Segment<'_>) {
         self.signs = signs;
         if let Some(all) = signs.interface {
-            let own = link.tally().sent.iter();
+            let own = segment.tally().sent.iter();
             let frames: u64 = own.clone().map(|load| load.frames).sum();
             let octets: u64 = own.map(|load| load.octets).sum();
             self.past.frames = self.past.frames.max(all.frames.saturating_sub(frames));
@@ -106,9 +104,9 @@ impl Reports {
         }
     }
 
-    /// What this station would say of itself now.
-    pub(crate) fn own(&self, now: Instant, link: &Rether, channels: &Channels) -> ReportHead {
-        let (tally, counters) = (link.tally(), link.counters());
+    /// What this station, at which so many channels end, would say of itself now.
+    pub(crate) fn own(&self, now: Instant, segment: Segment<'_>, ends: usize) -> ReportHead {
+        let (tally, counters) = (segment.tally(), segment.counters());
         let mut kinds = tally.sent;
         let ordinary = &mut kinds[Class::Ordinary as usize];
         ordinary.frames += self.past.frames;
@@ -117,7 +115,7 @@ impl Reports {
         let (stalls, stall_longest) = self.signs.stalls;
         ReportHead {
             at_ns: now.as_nanos(),
-            every_ms: u32::try_from(self.interval(link).as_nanos() / 1_000_000).unwrap_or(u32::MAX),
+            every_ms: u32::try_from(self.interval(segment).as_nanos() / 1_000_000).unwrap_or(u32::MAX),
             kinds,
             levels: tally.levels,
             foreign: self.signs.foreign,
@@ -128,52 +126,60 @@ impl Reports {
             dropped: counters.host_frames_dropped + counters.host_dropped_switch + self.signs.dropped,
             rotation_ns: clip(tally.rotation.last),
             rotation_max_ns: clip(tally.rotation.recent),
-            queued: u32::try_from(link.queued_frames()).unwrap_or(u32::MAX),
-            channels_all: u16::try_from(channels.ends()).unwrap_or(u16::MAX),
+            queued: u32::try_from(segment.queued_frames()).unwrap_or(u32::MAX),
+            channels_all: u16::try_from(ends).unwrap_or(u16::MAX),
         }
     }
 
-    fn interval(&self, link: &Rether) -> Span {
-        self.every * u64::from(link.ring_size()).div_ceil(STATIONS_A_INTERVAL).max(1)
+    fn interval(&self, segment: Segment<'_>) -> Span {
+        self.every * u64::from(segment.stations()).div_ceil(STATIONS_A_INTERVAL).max(1)
     }
 
-    pub(crate) fn tick(&mut self, now: Instant, link: &mut Rether, channels: &mut Channels) {
-        if now < self.next {
-            return;
-        }
-        let interval = self.interval(link);
+    /// True if this station is to say something of itself.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        now >= self.next
+    }
+
+    /// The report that is due, of which `end` gives one of so many ends of channels; others' that are too
+    /// old are forgotten.
+    pub(crate) fn write(
+        &mut self,
+        now: Instant,
+        segment: Segment<'_>,
+        ends: usize,
+        end: impl Fn(usize) -> Option<ChannelReport>,
+    ) -> Report {
+        let interval = self.interval(segment);
         self.next = now + interval;
-        channels.next_interval();
-        link.next_interval();
-        let mut report = Report::new(self.own(now, link, channels));
-        let (ends, most) = (channels.ends(), Report::channels_in(link.settings().link.framing.mtu));
+        let mut report = Report::new(self.own(now, segment, ends));
+        let most = Report::channels_in(segment.mtu());
         for step in 0..ends.min(most) {
-            if let Some(end) = channels.report_of((self.turn + step) % ends, Segment::of(link)) {
+            if let Some(end) = end((self.turn + step) % ends) {
                 report.push(end);
             }
         }
         self.turn = (self.turn + most) % ends.max(1);
         let rounds = ends.div_ceil(most).max(1) as u64;
-        let is_member = |mac| link.member_at(mac).is_some();
+        let is_member = |mac| segment.member_at(mac).is_some();
         let patience = interval * (CHANNEL_SILENCE + rounds);
         self.channels.retain(|channel| now.since(channel.at) < patience && is_member(channel.mac));
         self.stations.retain(|heard| is_member(heard.mac));
-        link.send_report(now, &report);
+        report
     }
 
     /// Another station's report. What is told again replaces what was told; a full table ignores strangers.
-    pub(crate) fn take(&mut self, now: Instant, mac: MacAddr, report: &Report, link: &Rether) {
+    pub(crate) fn take(&mut self, now: Instant, mac: MacAddr, report: &Report, segment: Segment<'_>) {
         if self.every == Span::ZERO {
             return;
         }
         let heard = Heard { mac, at: now, head: report.head };
-        replace(&mut self.stations, heard, usize::from(STATIONS_MAX), |known| known.mac == mac);
+        replace(&mut self.stations, heard, usize::from(Segment::STATIONS_MAX), |known| known.mac == mac);
         if usize::from(report.head.channels_all) == report.channels().len() {
             // It told them all: those that it does not name are over.
             self.channels.retain(|known| known.mac != mac);
         }
         for said in report.channels() {
-            let told = HeardChannel { mac, peer: link.address(said.peer), at: now, said: *said };
+            let told = HeardChannel { mac, peer: segment.address(said.peer), at: now, said: *said };
             replace(&mut self.channels, told, CHANNELS_KEPT, |known| {
                 known.mac == mac && (known.said.channel, known.said.sending) == (said.channel, said.sending)
             });
@@ -203,6 +209,7 @@ fn replace<T>(list: &mut Vec<T>, value: T, room: usize, same: impl Fn(&T) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rether::Rether;
     use crate::{Identity, PortId, Settings};
     use rota_units::{BitRate, Octets};
     use rota_wire::Key;
@@ -217,16 +224,16 @@ mod tests {
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         let (now, every) = (Instant::from_nanos(1), Span::from_millis(60_000));
         let mut link = Rether::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
-        let (mut reports, mut channels) = (Reports::new(now, every), Channels::new(1, 1));
+        let mut reports = Reports::new(now, every);
         link.meet(now, 2, other);
-        let head = ReportHead { channels_all: 1, ..reports.own(now, &link, &channels) };
+        let head = ReportHead { channels_all: 1, ..reports.own(now, Segment::of(&link), 0) };
         let mut report = Report::new(head);
         report.push(ChannelReport::default());
-        reports.take(now, other, &report, &link);
-        reports.tick(now + every, &mut link, &mut channels);
+        reports.take(now, other, &report, Segment::of(&link));
+        reports.write(now + every, Segment::of(&link), 0, |_| None);
         assert_eq!((reports.stations().len(), reports.channels().len()), (1, 1));
         link.forget(other);
-        reports.tick(now + every * 2, &mut link, &mut channels);
+        reports.write(now + every * 2, Segment::of(&link), 0, |_| None);
         assert_eq!((reports.stations().len(), reports.channels().len()), (0, 0));
     }
 

@@ -4,7 +4,7 @@
 //! a queue of its own ([`Wants`]); the parent carries that out after each call.
 
 use crate::io::{ChannelId, StationId};
-use crate::rether::{self, Member, ModeName, Rether};
+use crate::rether::{self, Counters, Member, ModeName, Rether, Tally};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use std::collections::VecDeque;
@@ -47,6 +47,11 @@ impl<'a> Segment<'a> {
         self.0.ring_size()
     }
 
+    /// The other stations.
+    pub(crate) fn members(self) -> &'a [Member] {
+        self.0.members()
+    }
+
     /// The other station of this address.
     pub(crate) fn member_at(self, mac: MacAddr) -> Option<&'a Member> {
         self.0.member_at(mac)
@@ -55,6 +60,11 @@ impl<'a> Segment<'a> {
     /// The number that the station of this address has now, this one included; 0 while it has none.
     pub(crate) fn number(self, mac: MacAddr) -> StationId {
         self.0.number(mac)
+    }
+
+    /// The address of the station that has this number now, this one included.
+    pub(crate) fn address(self, station: StationId) -> Option<MacAddr> {
+        self.0.address(station)
     }
 
     /// True if frames for this address go astray.
@@ -77,6 +87,11 @@ impl<'a> Segment<'a> {
     /// The cycle of the segment.
     pub(crate) fn trt(self) -> Span {
         self.0.settings().trt
+    }
+
+    /// The longest frame, without its header.
+    pub(crate) fn mtu(self) -> u16 {
+        self.0.settings().link.framing.mtu
     }
 
     /// Octets of a unit that one frame carries at most.
@@ -110,6 +125,23 @@ impl<'a> Segment<'a> {
     /// that is larger would keep the share for many cycles.
     pub(crate) fn has_unit_in_part(self, channel: ChannelId) -> bool {
         self.0.has_unit_in_part(channel)
+    }
+
+    // ---- for monitors ---------------------------------------------------------------------------------
+
+    /// What was sent and heard.
+    pub(crate) fn tally(self) -> &'a Tally {
+        self.0.tally()
+    }
+
+    /// What was counted.
+    pub(crate) fn counters(self) -> &'a Counters {
+        self.0.counters()
+    }
+
+    /// How many ordinary frames wait.
+    pub(crate) fn queued_frames(self) -> usize {
+        self.0.queued_frames()
     }
 }
 

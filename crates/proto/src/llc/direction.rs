@@ -6,22 +6,21 @@
 //! parked; when it is free again the highest level goes back into the queue, and of one level the first.
 
 use super::table::{AckLink, LINKS_MAX, Message, NOBODY, Stage};
-use super::{BIT_LIFE, Llc};
-use crate::rether::Rether;
+use super::{BIT_LIFE, Llc, Want};
 use rota_units::Instant;
 use rota_wire::MacAddr;
 use rota_wire::llc::SAP_SNAP;
 
 impl Llc {
     /// Gives an acknowledged message its direction. Where there is none left it is held until there is.
-    pub(super) fn direct(&mut self, now: Instant, slot: u16, link: &mut Rether) {
+    pub(super) fn direct(&mut self, now: Instant, slot: u16) {
         // Who is held already comes first. A direction that is known is none that anybody is held for.
         let Some(of) = self.find_link(now, slot, self.held.is_empty()) else {
             self.held.push_back(slot);
             self.wake = self.wake.min(now + BIT_LIFE.div_down(8));
             return;
         };
-        self.assign(now, slot, of, link);
+        self.assign(now, slot, of);
     }
 
     /// The direction that a message is to use: one that is known, else a new one, where it may have one.
@@ -34,26 +33,26 @@ impl Llc {
         Some(of as u16)
     }
 
-    fn assign(&mut self, now: Instant, slot: u16, of: u16, link: &mut Rether) {
+    fn assign(&mut self, now: Instant, slot: u16, of: u16) {
         let message = &mut self.messages[usize::from(slot)];
         (message.link, message.stage) = (Some(of), Stage::Held);
         self.links[usize::from(of)].users += 1;
         if self.may_go(now, slot) {
-            self.queue(now, slot, false, link);
+            self.queue(slot, false);
         } else {
-            self.park(now, slot, link);
+            self.park(now, slot);
         }
     }
 
     /// Looks whether there are directions now for those who are held.
-    pub(super) fn direct_held(&mut self, now: Instant, link: &mut Rether) {
+    pub(super) fn direct_held(&mut self, now: Instant) {
         while let Some(slot) = self.held.front().copied() {
             let Some(of) = self.find_link(now, slot, true) else {
                 self.wake = self.wake.min(now + BIT_LIFE.div_down(8));
                 return;
             };
             self.held.pop_front();
-            self.assign(now, slot, of, link);
+            self.assign(now, slot, of);
         }
     }
 
@@ -89,7 +88,7 @@ impl Llc {
     }
 
     /// A message has come out of the queue to be sent: its direction is free for it, or it is parked there.
-    pub(super) fn has_direction(&mut self, now: Instant, slot: u16, link: &mut Rether) -> bool {
+    pub(super) fn has_direction(&mut self, now: Instant, slot: u16) -> bool {
         let message = &self.messages[usize::from(slot)];
         let (level, senior) = (message.request.level, message.senior);
         let Some(of) = message.link.map(usize::from) else { return true };
@@ -101,13 +100,13 @@ impl Llc {
         }
         let may_go = self.may_go(now, slot);
         if !may_go {
-            self.park(now, slot, link);
+            self.park(now, slot);
         }
         may_go
     }
 
     /// Puts a message into its direction's list: before its level if it has been there, else behind.
-    fn park(&mut self, now: Instant, slot: u16, link: &mut Rether) {
+    fn park(&mut self, now: Instant, slot: u16) {
         let message = self.messages[usize::from(slot)];
         let Some(of) = message.link else { return };
         let level = message.request.level;
@@ -127,8 +126,8 @@ impl Llc {
         }
         let message = &mut self.messages[usize::from(slot)];
         (message.before, message.behind, message.stage) = (before, behind, Stage::Parked);
-        self.hurry(now, of, link);
-        self.release(now, of, link);
+        self.hurry(of);
+        self.release(now, of);
     }
 
     /// Takes a message out of its direction's list.
@@ -162,17 +161,17 @@ impl Llc {
     }
 
     /// The repetition of an outstanding command does not wait at a lower level than those who wait for it.
-    fn hurry(&mut self, now: Instant, of: u16, link: &mut Rether) {
+    fn hurry(&mut self, of: u16) {
         let Some(slot) = self.links[usize::from(of)].owner else { return };
         let Message { stage, queued_at, .. } = self.messages[usize::from(slot)];
         if stage == Stage::Queued && self.queue_level(slot) > queued_at {
-            link.unqueue_llc(queued_at, slot);
-            self.queue(now, slot, true, link);
+            self.wants.push(Want::Unqueue { level: queued_at, slot });
+            self.queue(slot, true);
         }
     }
 
     /// Lets the next one back into the queue if the direction is free and nobody of that level is there yet.
-    pub(super) fn release(&mut self, now: Instant, of: u16, link: &mut Rether) {
+    pub(super) fn release(&mut self, now: Instant, of: u16) {
         let direction = &mut self.links[usize::from(of)];
         let Some(level) = direction.highest() else { return };
         if direction.owner.is_some() || direction.seniors >> level != 0 {
@@ -188,12 +187,12 @@ impl Llc {
         let message = &mut self.messages[usize::from(slot)];
         message.senior = true;
         let begun = message.begun;
-        self.queue(now, slot, begun, link);
+        self.queue(slot, begun);
     }
 
     /// A direction's outstanding command is over. Where no answer came, the other station may or may not have
     /// taken it: it must forget the bit first, and an answer that still comes must not fit the next command.
-    pub(super) fn give_back(&mut self, now: Instant, slot: u16, of: u16, answered: bool, link: &mut Rether) {
+    pub(super) fn give_back(&mut self, now: Instant, slot: u16, of: u16, answered: bool) {
         let direction = &mut self.links[usize::from(of)];
         if direction.owner == Some(slot) {
             direction.owner = None;
@@ -203,6 +202,6 @@ impl Llc {
                 direction.ready_at = direction.used + BIT_LIFE + BIT_LIFE.div_down(8);
             }
         }
-        self.release(now, of, link);
+        self.release(now, of);
     }
 }

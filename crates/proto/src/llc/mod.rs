@@ -35,7 +35,7 @@ pub use receive::{MessageDelivery, MessagePlace};
 
 use crate::budget::Budget;
 use crate::io::FrameBuf;
-use crate::rether::Rether;
+use crate::segment::{Segment, Wants};
 use answer::Answers;
 pub(crate) use answer::{ACKS_MAX, ANSWERS_MAX};
 use core::fmt;
@@ -245,6 +245,8 @@ pub struct Llc {
     assemblies: Vec<Assembly>,
     answers: Answers,
     events: VecDeque<LlcEvent>,
+    /// What the queue of ordinary traffic is to do.
+    wants: Wants<Want>,
     born: Instant,
     /// No timer is due before.
     wake: Instant,
@@ -259,6 +261,35 @@ pub struct Llc {
 /// Answers to XID and TEST, and to commands of strangers, in the long run; a monitor that asks everybody
 /// needs fewer.
 const QUESTIONS_A_SECOND: u64 = 100;
+
+/// What the queue of ordinary traffic of this station is to do, in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Want {
+    /// An entry waits for its turn.
+    Queue {
+        /// What it stands for: a message, or an answer.
+        slot: u16,
+        /// Octets of its frame.
+        octets: u16,
+        /// Its level.
+        level: u8,
+        /// It is the next frame of a message that has begun: it goes before its level.
+        first: bool,
+    },
+    /// An entry does not wait any more.
+    Unqueue {
+        /// Its level.
+        level: u8,
+        /// What it stands for.
+        slot: u16,
+    },
+    /// No entry of a message that is over waits any more ([`Llc::is_gone`]); then [`Llc::free_gone`].
+    Sweep,
+}
+
+/// Wants of one call at most. The timers want the most: each message is sent again, and each that is held
+/// gets a direction, which hurries the one before it (two wants) and lets another one go.
+const WANTS_MAX: usize = 6 * MESSAGES_MAX;
 
 impl Llc {
     pub(crate) fn new(now: Instant, mac: MacAddr, settings: LlcSettings) -> Self {
@@ -275,6 +306,7 @@ impl Llc {
             assemblies: Assembly::all(room(receive::ASSEMBLIES)),
             answers: Answers::new(room(ANSWERS_MAX), room(ACKS_MAX)),
             events: VecDeque::with_capacity(room(4 * MESSAGES_MAX)),
+            wants: Wants::new(room(WANTS_MAX)),
             settings,
             born: now,
             wake: Instant::FAR,
@@ -310,14 +342,19 @@ impl Llc {
     }
 
     /// Nobody has it any more: what it still wanted sent is given up without a word.
-    pub(crate) fn close(&mut self, now: Instant, socket: u8, link: &mut Rether) {
+    pub(crate) fn close(&mut self, now: Instant, socket: u8) {
         self.open[usize::from(socket / 2)] = false;
-        self.cancel(now, socket, link);
+        self.cancel(now, socket);
         let left = |event: &LlcEvent| match event {
             LlcEvent::Begun { socket: of, .. } | LlcEvent::Done { socket: of, .. } => *of != socket,
             LlcEvent::Local { from, .. } => from.socket != socket,
         };
         self.events.retain(left);
+    }
+
+    /// What the queue is to do next; the parent asks after each call until there is nothing.
+    pub(crate) fn next_want(&mut self) -> Option<Want> {
+        self.wants.next()
     }
 
     pub(crate) fn next_event(&mut self) -> Option<LlcEvent> {
@@ -344,29 +381,29 @@ impl Llc {
         now: Instant,
         slot: u16,
         frame: &mut FrameBuf<'_>,
-        link: &mut Rether,
+        segment: Segment<'_>,
     ) -> Option<u16> {
         let len = match usize::from(slot).checked_sub(MESSAGES_MAX) {
             Some(answer) => self.answers.write(now, answer, self.mac, frame.bytes)?,
-            None => self.write_message(now, slot, frame, link)?,
+            None => self.write_message(now, slot, frame, segment)?,
         };
         self.counters.frames_sent += 1;
         Some(len as u16)
     }
 
     /// Whom a node address means.
-    fn mac_of(&self, node: u8, link: &Rether) -> Option<MacAddr> {
+    fn mac_of(&self, node: u8, segment: Segment<'_>) -> Option<MacAddr> {
         if node == LLC_BROADCAST {
             return Some(MacAddr::BROADCAST);
         }
-        let member = link.members().iter().find(|member| node != 0 && member.announce.llc_address == node);
+        let member = segment.members().iter().find(|member| node != 0 && member.announce.llc_address == node);
         let peer = || self.settings.peers.iter().find(|(of, _)| *of == node).map(|(_, mac)| *mac);
         member.map(|member| member.mac).or_else(peer)
     }
 
     /// The node address of a station and, where it is one of ours, its boot; 0 where it has none.
-    fn node_of(&self, mac: MacAddr, link: &Rether) -> (u8, u32) {
-        let member = link.member_at(mac);
+    fn node_of(&self, mac: MacAddr, segment: Segment<'_>) -> (u8, u32) {
+        let member = segment.member_at(mac);
         let peer = || self.settings.peers.iter().find(|(_, of)| *of == mac).map_or(0, |(node, _)| *node);
         member.map_or_else(|| (peer(), 0), |m| (m.announce.llc_address, m.incarnation))
     }

@@ -1,7 +1,8 @@
 //! The receiving half: deliveries, acknowledgements, messages put together from fragments.
 
-use super::{BIT_LIFE, Llc, LlcAddress, REPEAT_LIFE};
-use crate::rether::{ModeName, Rether};
+use super::{BIT_LIFE, Llc, LlcAddress, REPEAT_LIFE, Want};
+use crate::rether::ModeName;
+use crate::segment::Segment;
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use rota_wire::llc::{
@@ -126,7 +127,7 @@ impl Llc {
         &mut self,
         now: Instant,
         data: &[u8],
-        link: &mut Rether,
+        segment: Segment<'_>,
     ) -> Option<MessageDelivery> {
         let view = match LlcView::parse(data) {
             Ok(view) => view,
@@ -143,14 +144,14 @@ impl Llc {
         self.counters.frames_received += 1;
         let header = view.header;
         match header.control {
-            Control::Ui => return self.on_message(now, &view, link).unwrap_or(None),
+            Control::Ui => return self.on_message(now, &view, segment).unwrap_or(None),
             Control::Xid { .. } | Control::Test { .. } if header.response => self.counters.unasked += 1,
-            Control::Xid { .. } | Control::Test { .. } => self.on_question(now, &view, link),
+            Control::Xid { .. } | Control::Test { .. } => self.on_question(now, &view),
             Control::Ac { bit, .. } if header.response => {
                 let status = AckStatus(view.information.first().copied().unwrap_or(u8::MAX));
-                self.on_answer(now, view.source, header.dsap, bit, status, link);
+                self.on_answer(now, view.source, header.dsap, bit, status);
             }
-            Control::Ac { bit, poll } => return self.on_command(now, &view, bit, poll, link),
+            Control::Ac { bit, poll } => return self.on_command(now, &view, bit, poll, segment),
         }
         None
     }
@@ -160,18 +161,18 @@ impl Llc {
         &mut self,
         now: Instant,
         view: &LlcView<'_>,
-        link: &Rether,
+        segment: Segment<'_>,
     ) -> Result<Option<MessageDelivery>, AckStatus> {
         let LlcHeader { dsap, ssap, .. } = view.header;
         if dsap == SAP_SNAP {
-            return self.on_fragment(now, view, link);
+            return self.on_fragment(now, view, segment);
         }
         if !self.is_open(dsap) {
             self.counters.no_socket += 1;
             return Err(AckStatus::UNACTIVATED);
         }
         self.counters.messages_received += 1;
-        let from = LlcAddress { socket: ssap, node: self.node_of(view.source, link).0 };
+        let from = LlcAddress { socket: ssap, node: self.node_of(view.source, segment).0 };
         let octets = view.information.len() as u16;
         let place = MessagePlace::Frame(LLC_INFORMATION as u16);
         Ok(Some(MessageDelivery { socket: dsap, from, level: 0, octets, place }))
@@ -181,9 +182,9 @@ impl Llc {
         &mut self,
         now: Instant,
         view: &LlcView<'_>,
-        link: &Rether,
+        segment: Segment<'_>,
     ) -> Result<Option<MessageDelivery>, AckStatus> {
-        let size = fragment_payload(link.settings().link.framing.mtu);
+        let size = fragment_payload(segment.mtu());
         let (of, payload) = match Fragment::parse(view.information, size) {
             Ok(read) => read,
             Err(why) => {
@@ -202,7 +203,7 @@ impl Llc {
             self.counters.fragments_dropped += 1;
             return Err(AckStatus::PROTOCOL);
         }
-        let Some(at) = begun.or_else(|| self.begin_assembly(now, view.source, &of, acked, link)) else {
+        let Some(at) = begun.or_else(|| self.begin_assembly(now, view.source, &of, acked, segment)) else {
             self.counters.fragments_dropped += 1;
             return Err(AckStatus::RESOURCES);
         };
@@ -222,7 +223,7 @@ impl Llc {
         // The parent reads it before the next frame can claim the room.
         assembly.used = false;
         self.counters.messages_received += 1;
-        let from = LlcAddress { socket: of.ssap, node: self.node_of(view.source, link).0 };
+        let from = LlcAddress { socket: of.ssap, node: self.node_of(view.source, segment).0 };
         let place = MessagePlace::Assembled(at as u8);
         Ok(Some(MessageDelivery { socket: of.dsap, from, level: of.level, octets: of.total, place }))
     }
@@ -234,10 +235,10 @@ impl Llc {
         mac: MacAddr,
         of: &Fragment,
         acked: bool,
-        link: &Rether,
+        segment: Segment<'_>,
     ) -> Option<usize> {
         self.assemblies_tick(now);
-        let member = self.knows(mac, link);
+        let member = self.knows(mac, segment);
         let free = self.assemblies.iter().position(|assembly| !assembly.used);
         // Who may go on for a minute does not keep the room for as long from others.
         let at = free.or_else(|| {
@@ -247,7 +248,8 @@ impl Llc {
             let oldest = oldest.or_else(|| self.taken_from(mac, member));
             // The rest of a message that was given up takes no room from one that can still be whole.
             let begins = of.index == 0;
-            let oldest = oldest.or_else(|| begins.then(|| self.stalled(now, mac, member, link)).flatten())?;
+            let oldest =
+                oldest.or_else(|| begins.then(|| self.stalled(now, mac, member, segment)).flatten())?;
             self.counters.incomplete += 1;
             Some(oldest)
         })?;
@@ -258,8 +260,8 @@ impl Llc {
     }
 
     /// True for the address of a member, or of a station in the static table.
-    fn knows(&self, mac: MacAddr, link: &Rether) -> bool {
-        link.member_at(mac).is_some() || self.node_of(mac, link).0 != 0
+    fn knows(&self, mac: MacAddr, segment: Segment<'_>) -> bool {
+        segment.member_at(mac).is_some() || self.node_of(mac, segment).0 != 0
     }
 
     /// Unfinished messages of this source.
@@ -285,8 +287,8 @@ impl Llc {
 
     /// The message that has waited longest for a new fragment, if for [`PATIENCE`] at least. A source takes
     /// nothing from one that has fewer messages here, and a stranger nothing from a member.
-    fn stalled(&self, now: Instant, mac: MacAddr, member: bool, link: &Rether) -> Option<usize> {
-        let cycle = if link.mode() == ModeName::Token { link.settings().trt } else { Span::ZERO };
+    fn stalled(&self, now: Instant, mac: MacAddr, member: bool, segment: Segment<'_>) -> Option<usize> {
+        let cycle = if segment.mode() == ModeName::Token { segment.trt() } else { Span::ZERO };
         let own = self.unfinished_of(mac);
         let all = self.assemblies.iter().enumerate().filter(|(_, it)| member || !it.member);
         let late = all.filter(|(_, it)| now >= it.at + PATIENCE + cycle && self.unfinished_of(it.mac) >= own);
@@ -313,15 +315,15 @@ impl Llc {
         view: &LlcView<'_>,
         bit: bool,
         poll: bool,
-        link: &mut Rether,
+        segment: Segment<'_>,
     ) -> Option<MessageDelivery> {
         let (sap, mac) = (view.header.ssap, view.source);
-        if !self.knows(mac, link) && !self.commands.take(now) {
+        if !self.knows(mac, segment) && !self.commands.take(now) {
             self.counters.answers_dropped += 1;
             return None;
         }
         let (status, at) = (AckStatus::OK, now);
-        let incarnation = self.node_of(mac, link).1;
+        let incarnation = self.node_of(mac, segment).1;
         let mut heard = Heard { sap, mac, incarnation, bit, print: print_of(view), status, at };
         let known = self.heard.iter().position(|heard| heard.sap == sap && heard.mac == mac);
         let again = known.map(|at| self.heard[at]).filter(|old| old.is_again(now, &heard, poll));
@@ -333,7 +335,7 @@ impl Llc {
             heard.print = old.print;
             heard.incarnation = incarnation.max(old.incarnation);
         } else {
-            match self.on_message(now, view, link) {
+            match self.on_message(now, view, segment) {
                 Ok(taken) => delivery = taken,
                 Err(status) => heard.status = status,
             }
@@ -353,7 +355,10 @@ impl Llc {
         let control = Control::Ac { bit: !bit, poll };
         let header = LlcHeader { dsap: sap, ssap: view.header.dsap, response: true, control };
         match self.answers.put_ack(now, mac, &header, status) {
-            Ok(Some((slot, octets))) => link.queue_llc(now, slot, octets, 7, false),
+            Ok(Some((slot, octets))) => {
+                let (level, first) = (7, false);
+                self.wants.push(Want::Queue { slot, octets, level, first });
+            }
             Ok(None) => {}
             Err(_) => self.counters.answers_dropped += 1,
         }
@@ -361,7 +366,7 @@ impl Llc {
     }
 
     /// XID and TEST: the station's own access point always answers, a socket when somebody has it open.
-    fn on_question(&mut self, now: Instant, view: &LlcView<'_>, link: &mut Rether) {
+    fn on_question(&mut self, now: Instant, view: &LlcView<'_>) {
         let LlcHeader { dsap, ssap, control, .. } = view.header;
         let from = match dsap {
             SAP_NULL | SAP_GLOBAL => SAP_NULL,
@@ -382,7 +387,10 @@ impl Llc {
         }
         self.counters.answered += 1;
         match self.answers.put(view.source, &header, information) {
-            Some((slot, octets)) => link.queue_llc(now, slot, octets, 0, false),
+            Some((slot, octets)) => {
+                let (level, first) = (0, false);
+                self.wants.push(Want::Queue { slot, octets, level, first });
+            }
             None => self.counters.answers_dropped += 1,
         }
     }

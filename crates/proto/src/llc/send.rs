@@ -3,10 +3,11 @@
 use super::table::{AckLink, Message, Stage};
 use super::{
     BIT_LIFE, LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcEvent, LlcFailure, LlcOutcome, LlcRequest,
-    REPEAT_LIFE, is_socket,
+    REPEAT_LIFE, Want, is_socket,
 };
 use crate::io::FrameBuf;
-use crate::rether::{ModeName, Rether};
+use crate::rether::ModeName;
+use crate::segment::Segment;
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use rota_wire::llc::{
@@ -20,7 +21,7 @@ impl Llc {
         &mut self,
         now: Instant,
         request: &LlcRequest,
-        link: &mut Rether,
+        segment: Segment<'_>,
     ) -> Result<(), LlcBusy> {
         let to = request.to;
         let fault = if !is_socket(to.socket) || request.octets as usize > MESSAGE_OCTETS_MAX {
@@ -38,13 +39,13 @@ impl Llc {
             self.send_home(request);
             return Ok(());
         }
-        let Some(mac) = self.mac_of(to.node, link) else {
+        let Some(mac) = self.mac_of(to.node, segment) else {
             self.done(request, LlcOutcome::Failed(LlcFailure::NoSuchNode));
             return Ok(());
         };
         let Some(slot) = self.free.pop() else { return Err(LlcBusy) };
         let octets = request.octets as usize;
-        let mtu = link.settings().link.framing.mtu;
+        let mtu = segment.mtu();
         let size = fragment_payload(mtu);
         let fragments =
             if octets <= information_max(mtu) { 1 } else { octets.div_ceil(usize::from(size)) as u8 };
@@ -62,9 +63,9 @@ impl Llc {
         };
         self.wake = self.wake.min(request.until);
         if request.ack {
-            self.direct(now, slot, link);
+            self.direct(now, slot);
         } else {
-            self.queue(now, slot, false, link);
+            self.queue(slot, false);
         }
         Ok(())
     }
@@ -112,12 +113,12 @@ impl Llc {
 
     /// Puts a message's next frame into the node's queue: behind its level, or, where the message has begun,
     /// before it.
-    pub(super) fn queue(&mut self, now: Instant, slot: u16, first: bool, link: &mut Rether) {
+    pub(super) fn queue(&mut self, slot: u16, first: bool) {
         let level = self.queue_level(slot);
         let message = &mut self.messages[usize::from(slot)];
         (message.stage, message.queued_at) = (Stage::Queued, level);
         let octets = llc_frame_octets(Self::information(message));
-        link.queue_llc(now, slot, octets, level, first);
+        self.wants.push(Want::Queue { slot, octets, level, first });
     }
 
     /// Writes the frame that an entry of the queue stands for.
@@ -126,7 +127,7 @@ impl Llc {
         now: Instant,
         slot: u16,
         frame: &mut FrameBuf<'_>,
-        link: &mut Rether,
+        segment: Segment<'_>,
     ) -> Option<usize> {
         debug_assert!(
             self.messages[usize::from(slot)].stage == Stage::Queued,
@@ -134,19 +135,19 @@ impl Llc {
         );
         // Its entry is out of the queue: whatever ends it now frees its place at once.
         self.messages[usize::from(slot)].stage = Stage::Held;
-        if !self.has_direction(now, slot, link) {
+        if !self.has_direction(now, slot) {
             return None;
         }
         let message = &self.messages[usize::from(slot)];
         if now >= message.request.until {
-            self.finish(now, slot, LlcOutcome::TimedOut, link);
+            self.finish(now, slot, LlcOutcome::TimedOut);
             return None;
         }
         if self.is_outstanding(slot) && now.since(message.first_sent) >= self.repeat_max(message) {
-            self.finish(now, slot, LlcOutcome::Failed(LlcFailure::NoAnswer), link);
+            self.finish(now, slot, LlcOutcome::Failed(LlcFailure::NoAnswer));
             return None;
         }
-        self.write_fragment(now, slot, frame, link)
+        self.write_fragment(now, slot, frame, segment)
     }
 
     fn write_fragment(
@@ -154,7 +155,7 @@ impl Llc {
         now: Instant,
         slot: u16,
         frame: &mut FrameBuf<'_>,
-        link: &mut Rether,
+        segment: Segment<'_>,
     ) -> Option<usize> {
         let message = self.messages[usize::from(slot)];
         let LlcRequest { socket, number, to, level, ack, octets, .. } = message.request;
@@ -179,12 +180,12 @@ impl Llc {
             (header.dsap, header.ssap) = (SAP_SNAP, SAP_SNAP);
         }
         if let Some(of) = message.link {
-            let poll = self.is_late_repetition(now, slot, link);
+            let poll = self.is_late_repetition(now, slot, segment);
             header.control = Control::Ac { bit: self.links[usize::from(of)].bit, poll };
         }
         let into = &mut frame.bytes[at..LLC_INFORMATION + information];
         if !frame.payloads.copy_message(socket, number, begin, into) {
-            self.finish(now, slot, LlcOutcome::Failed(LlcFailure::Unreadable), link);
+            self.finish(now, slot, LlcOutcome::Failed(LlcFailure::Unreadable));
             return None;
         }
         let len = emit_llc(frame.bytes, message.mac, self.mac, &header, information);
@@ -193,23 +194,23 @@ impl Llc {
             self.event(LlcEvent::Begun { socket, number });
         }
         if ack {
-            self.await_answer(now, slot, link);
+            self.await_answer(now, slot, segment.mode());
         } else if last {
             if to.node == LLC_BROADCAST {
                 self.local(&message.request);
             }
-            self.finish(now, slot, LlcOutcome::Sent, link);
+            self.finish(now, slot, LlcOutcome::Sent);
         } else {
             self.messages[usize::from(slot)].fragment += 1;
-            self.queue(now, slot, true, link);
+            self.queue(slot, true);
         }
         Some(len)
     }
 
     // ---- acknowledged service -------------------------------------------------------------------------
 
-    fn await_answer(&mut self, now: Instant, slot: u16, link: &Rether) {
-        let again = now + self.ack_time(link);
+    fn await_answer(&mut self, now: Instant, slot: u16, mode: ModeName) {
+        let again = now + self.ack_time(mode);
         let message = &mut self.messages[usize::from(slot)];
         message.stage = Stage::Waiting { again };
         message.tries_left = message.tries_left.saturating_sub(1);
@@ -226,30 +227,22 @@ impl Llc {
 
     /// One that comes when the other station may have forgotten the bit says so, with P, and is then compared
     /// with what was taken. Others than ours would take P for a wish for information.
-    fn is_late_repetition(&self, now: Instant, slot: u16, link: &Rether) -> bool {
+    fn is_late_repetition(&self, now: Instant, slot: u16, segment: Segment<'_>) -> bool {
         let message = &self.messages[usize::from(slot)];
         let late = self.is_outstanding(slot)
             && now.since(message.first_sent) >= BIT_LIFE.minus(BIT_LIFE.div_down(8));
-        late && link.member_at(message.mac).is_some()
+        late && segment.member_at(message.mac).is_some()
     }
 
-    fn ack_time(&self, link: &Rether) -> Span {
-        match link.mode() {
+    fn ack_time(&self, mode: ModeName) -> Span {
+        match mode {
             ModeName::Plain | ModeName::Joining => self.settings.ack_time,
             ModeName::Switching | ModeName::Token => self.settings.ack_time_token,
         }
     }
 
     /// An acknowledgement for one of our commands.
-    pub(super) fn on_answer(
-        &mut self,
-        now: Instant,
-        from: MacAddr,
-        sap: u8,
-        bit: bool,
-        status: AckStatus,
-        link: &mut Rether,
-    ) {
+    pub(super) fn on_answer(&mut self, now: Instant, from: MacAddr, sap: u8, bit: bool, status: AckStatus) {
         let outstanding = |of: &AckLink| of.sap == sap && of.mac == from && of.bit != bit;
         let Some((of, slot)) =
             self.links.iter().position(outstanding).and_then(|of| Some((of as u16, self.links[of].owner?)))
@@ -260,13 +253,13 @@ impl Llc {
         let Message { stage, queued_at, fragment, fragments, request, .. } = self.messages[usize::from(slot)];
         if stage == Stage::Queued {
             // A repetition that nobody needs any more.
-            link.unqueue_llc(queued_at, slot);
+            self.wants.push(Want::Unqueue { level: queued_at, slot });
         }
         self.messages[usize::from(slot)].stage = Stage::Held;
         if !status.is_ok() {
-            self.finish(now, slot, LlcOutcome::Failed(LlcFailure::Refused(status.0)), link);
+            self.finish(now, slot, LlcOutcome::Failed(LlcFailure::Refused(status.0)));
         } else if fragment + 1 == fragments {
-            self.finish(now, slot, LlcOutcome::Acknowledged, link);
+            self.finish(now, slot, LlcOutcome::Acknowledged);
         } else {
             let direction = &mut self.links[usize::from(of)];
             (direction.owner, direction.bit) = (None, !direction.bit);
@@ -274,22 +267,22 @@ impl Llc {
             let message = &mut self.messages[usize::from(slot)];
             (message.fragment, message.senior) = (fragment + 1, true);
             message.tries_left = request.tries.max(1);
-            self.queue(now, slot, true, link);
-            self.release(now, of, link);
+            self.queue(slot, true);
+            self.release(now, of);
         }
     }
 
     // ---- endings --------------------------------------------------------------------------------------
 
     /// Tells what became of a message and gives its place and its direction back.
-    fn finish(&mut self, now: Instant, slot: u16, outcome: LlcOutcome, link: &mut Rether) {
+    fn finish(&mut self, now: Instant, slot: u16, outcome: LlcOutcome) {
         let message = self.messages[usize::from(slot)];
         self.done(&message.request, outcome);
-        self.give_up(now, slot, outcome, link);
+        self.give_up(now, slot, outcome);
     }
 
     /// What is queued or held is swept out later, by whoever ends many at once.
-    fn give_up(&mut self, now: Instant, slot: u16, outcome: LlcOutcome, link: &mut Rether) {
+    fn give_up(&mut self, now: Instant, slot: u16, outcome: LlcOutcome) {
         let message = self.messages[usize::from(slot)];
         let answered =
             matches!(outcome, LlcOutcome::Acknowledged | LlcOutcome::Failed(LlcFailure::Refused(_)));
@@ -309,20 +302,28 @@ impl Llc {
         if message.stage == Stage::Queued && message.senior && direction.owner != Some(slot) {
             direction.seniors &= !(1 << message.request.level);
         }
-        self.give_back(now, slot, of, answered, link);
+        self.give_back(now, slot, of, answered);
     }
 
     /// What is over leaves the queue before anybody looks at it, all of it in one go.
-    fn sweep(&mut self, link: &mut Rether) {
+    fn sweep(&mut self) {
         if std::mem::replace(&mut self.swept, true) {
             return;
         }
+        self.wants.push(Want::Sweep);
         let Self { messages, held, .. } = self;
-        let is_gone = |slot: u16| messages.get(usize::from(slot)).is_some_and(|of| of.stage == Stage::Gone);
-        link.sweep_llc(is_gone);
-        held.retain(|slot| !is_gone(*slot));
+        held.retain(|slot| messages[usize::from(*slot)].stage != Stage::Gone);
+    }
+
+    /// True if the message of an entry of the queue is over.
+    pub(crate) fn is_gone(&self, slot: u16) -> bool {
+        self.messages.get(usize::from(slot)).is_some_and(|message| message.stage == Stage::Gone)
+    }
+
+    /// No entry of a message that is over waits any more: its place is free.
+    pub(crate) fn free_gone(&mut self) {
         for slot in 0..self.messages.len() as u16 {
-            if self.messages[usize::from(slot)].stage == Stage::Gone {
+            if self.is_gone(slot) {
                 self.set_free(slot);
             }
         }
@@ -334,18 +335,18 @@ impl Llc {
     }
 
     /// Gives up whatever a socket still wants sent; nothing is told of it.
-    pub(crate) fn cancel(&mut self, now: Instant, socket: u8, link: &mut Rether) {
+    pub(crate) fn cancel(&mut self, now: Instant, socket: u8) {
         for slot in 0..self.messages.len() as u16 {
             let message = &self.messages[usize::from(slot)];
             if message.request.socket == socket && !matches!(message.stage, Stage::Free | Stage::Gone) {
-                self.give_up(now, slot, LlcOutcome::TimedOut, link);
+                self.give_up(now, slot, LlcOutcome::TimedOut);
             }
         }
-        self.sweep(link);
+        self.sweep();
     }
 
     /// Timers: tries, time limits, directions that may be used again.
-    pub(crate) fn tick(&mut self, now: Instant, link: &mut Rether) {
+    pub(crate) fn tick(&mut self, now: Instant) {
         if now < self.wake {
             return;
         }
@@ -356,7 +357,7 @@ impl Llc {
                 continue;
             }
             if now >= message.request.until {
-                self.finish(now, slot, LlcOutcome::TimedOut, link);
+                self.finish(now, slot, LlcOutcome::TimedOut);
                 continue;
             }
             self.wake = self.wake.min(message.request.until);
@@ -365,16 +366,16 @@ impl Llc {
                 self.wake = self.wake.min(again);
             } else if message.tries_left > 0 && now.since(message.first_sent) < self.repeat_max(&message) {
                 self.counters.frames_repeated += 1;
-                self.queue(now, slot, true, link);
+                self.queue(slot, true);
             } else {
-                self.finish(now, slot, LlcOutcome::Failed(LlcFailure::NoAnswer), link);
+                self.finish(now, slot, LlcOutcome::Failed(LlcFailure::NoAnswer));
             }
         }
         for of in 0..self.links.len() as u16 {
-            self.release(now, of, link);
+            self.release(now, of);
         }
-        self.sweep(link);
-        self.direct_held(now, link);
+        self.sweep();
+        self.direct_held(now);
         self.assemblies_tick(now);
     }
 

@@ -1,6 +1,7 @@
 //! Carries out what the machines want of each other: the only place where one changes another.
 
 use crate::channels::{Channels, Want};
+use crate::llc::{Llc, Want as LlcWant};
 use crate::rether::{Rether, Sign};
 use rota_units::Instant;
 
@@ -21,6 +22,22 @@ pub(crate) fn channels(now: Instant, channels: &mut Channels, medium: &mut Rethe
             Want::NoteReached => medium.note_asked(),
             Want::NoteReachedAgain => medium.note_asked_again(now),
             Want::CountRefusedTally => medium.count_refused_tally(),
+        }
+    }
+}
+
+/// Does what link control wants of the queue of ordinary traffic, in order.
+pub(crate) fn llc(now: Instant, llc: &mut Llc, medium: &mut Rether) {
+    while let Some(want) = llc.next_want() {
+        match want {
+            LlcWant::Queue { slot, octets, level, first } => {
+                medium.queue_llc(now, slot, octets, level, first);
+            }
+            LlcWant::Unqueue { level, slot } => medium.unqueue_llc(level, slot),
+            LlcWant::Sweep => {
+                medium.sweep_llc(|slot| llc.is_gone(slot));
+                llc.free_gone();
+            }
         }
     }
 }
