@@ -42,7 +42,7 @@ pub use event::ChannelEvent;
 use incoming::Incoming;
 use lateness::OneWay;
 use meter::Meter;
-use outgoing::{Ending, Outgoing, Sending};
+use outgoing::{Ending, Outgoing, Repeats, Sending, Units};
 pub use request::{Contract, Listener, OpenError, OpenRequest, ResizeError};
 use rota_admission::{Admitted, Pace};
 use rota_units::{Instant, Span};
@@ -79,9 +79,6 @@ pub(crate) struct Channels {
 /// A sender asks for its channel's end within seconds.
 const ENDED_MAX: usize = 32;
 const SIGNAL_INTERVAL: Span = Span::from_millis(200);
-const SIGNAL_TRIES: u8 = 25;
-/// A close is repeated so often.
-const CLOSE_TRIES: u8 = 5;
 /// How long a receiver is kept for a sender that asked for it and never got its reservation.
 const UNOPENED_PATIENCE: Span = Span::from_millis(30_000);
 const CHANNELS_MAX: usize = 200;
@@ -193,19 +190,14 @@ impl Channels {
             peer: to,
             label,
             request: OpenRequest { period: pace.period(trt), ..request.clone() },
-            before,
             pace,
-            state: Sending::Connecting,
+            state: Sending::Connecting(Repeats::from(now)),
             contract: Contract::default(),
-            units: 0,
-            offered: Stated::default(),
-            told: Stated::default(),
+            units: Units { before, ..Units::default() },
             meter: Meter::default(),
             ending: Ending::OPEN,
             began: now,
             probe: false,
-            tries: 0,
-            again: now,
             reach: reach::Reach::default(),
         };
         self.outgoing.push(outgoing);
@@ -251,16 +243,9 @@ impl Channels {
         let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
         match channel.state {
             Sending::Open { .. } => channel.state = Sending::Draining,
-            Sending::Connecting => {
-                channel.state = Sending::Closing;
-                channel.again = now;
-                channel.tries = 0;
-            }
-            Sending::Reserving => {
-                channel.state = Sending::Releasing;
-                self.wants.push(Want::Release { channel: id });
-            }
-            Sending::Draining | Sending::Releasing | Sending::Closing | Sending::Over => {}
+            Sending::Connecting(_) => channel.state = Sending::Closing(Repeats::from(now)),
+            Sending::Reserving => channel.release(&mut self.wants),
+            Sending::Draining | Sending::Releasing | Sending::Closing(_) | Sending::Over => {}
         }
         self.tick(now, segment);
     }
@@ -315,8 +300,7 @@ impl Channels {
                 return true;
             }
             if was_open || channel.state == Sending::Reserving {
-                channel.state = Sending::Releasing;
-                self.wants.push(Want::Release { channel: id });
+                channel.release(&mut self.wants);
                 self.tick(now, segment);
                 return false;
             }
@@ -334,63 +318,16 @@ impl Channels {
         if !self.events.is_empty() {
             return Instant::ZERO;
         }
-        let waits = self.outgoing.iter().filter(|channel| {
-            matches!(
-                channel.state,
-                Sending::Connecting
-                    | Sending::Closing
-                    | Sending::Over
-                    | Sending::Open { acknowledged: false }
-            )
-        });
+        let waits = self.outgoing.iter().map(|channel| channel.state.due());
         let news = self.incoming.iter().filter(|channel| channel.has_news()).map(|channel| channel.tell_at);
-        let own = waits.map(|channel| channel.again).chain(news).min().unwrap_or(Instant::FAR);
+        let own = waits.chain(news).min().unwrap_or(Instant::FAR);
         own.min(self.silence_deadline()).min(self.doubt_deadline()).min(self.reach_deadline())
     }
 
     /// Repeats unanswered signals, follows draining channels, and gives up on the silent.
     pub(crate) fn tick(&mut self, now: Instant, segment: Segment<'_>) {
         for channel in &mut self.outgoing {
-            if channel.state == Sending::Draining && segment.is_drained(channel.id) {
-                channel.state = Sending::Releasing;
-                self.wants.push(Want::Release { channel: channel.id });
-            }
-            let (verb, limit) = match channel.state {
-                Sending::Connecting => (Verb::Connect, SIGNAL_TRIES),
-                Sending::Open { acknowledged: false } => (Verb::Opened, SIGNAL_TRIES),
-                Sending::Closing => (Verb::Close, channel.ending.close_tries()),
-                Sending::Over => {
-                    // It may have fallen silent because somebody uses its address.
-                    self.wants.push(Want::Contest { mac: channel.peer });
-                    continue;
-                }
-                _ => continue,
-            };
-            if now < channel.again {
-                continue;
-            }
-            channel.again = now + SIGNAL_INTERVAL;
-            channel.tries += 1;
-            if channel.tries > 1 {
-                self.wants.push(Want::Contest { mac: channel.peer });
-            }
-            if channel.tries <= limit {
-                self.wants.push(Want::Signal { to: channel.peer, signal: channel.signal(verb) });
-            } else if verb == Verb::Opened && segment.number(channel.peer) == 0 {
-                // It accepted and was forgotten since, maybe without a word: nobody receives.
-                channel.ending.cause = CloseCause::PeerGone;
-                channel.state = Sending::Releasing;
-                self.wants.push(Want::Release { channel: channel.id });
-            } else if let Sending::Open { acknowledged } = &mut channel.state {
-                // The receiver accepted; that it has not confirmed the contract's
-                // figures is no reason to stop.
-                *acknowledged = true;
-            } else {
-                if channel.state == Sending::Connecting {
-                    channel.ending.cause = CloseCause::NoAnswer;
-                }
-                channel.state = Sending::Over;
-            }
+            channel.tick(now, segment, &mut self.wants);
         }
         self.remember_unheard();
         self.reap(Outgoing::is_given_up);
@@ -484,8 +421,7 @@ impl Channels {
                 channel.request.unit_octets_max = unit_octets_max;
                 channel.promise(&admitted, segment.trt());
                 if matches!(channel.state, Sending::Open { .. }) {
-                    channel.state = Sending::Open { acknowledged: false };
-                    (channel.tries, channel.again) = (0, now);
+                    channel.state = Sending::Open { telling: Some(Repeats::from(now)) };
                 }
                 let contract = channel.contract;
                 self.events.push_back(ChannelEvent::Changed { channel: id, contract });
@@ -504,7 +440,7 @@ impl Channels {
             }
             LinkEvent::MemberGone { mac, stopped } => {
                 let cause = if stopped { CloseCause::PeerStopped } else { CloseCause::PeerGone };
-                self.on_member_gone(now, mac, cause);
+                self.on_member_gone(mac, cause);
                 self.events.push_back(ChannelEvent::MembersChanged);
             }
             LinkEvent::MemberUp { station } => {
@@ -539,12 +475,10 @@ impl Channels {
         if channel.probe || is_absent {
             // The ring may have formed without the receiver, whose units would reach nobody.
             channel.ending.cause = if is_absent { CloseCause::PeerGone } else { channel.ending.cause };
-            channel.state = Sending::Releasing;
-            self.wants.push(Want::Release { channel: id });
+            channel.release(&mut self.wants);
             return;
         }
-        channel.state = Sending::Open { acknowledged: false };
-        (channel.tries, channel.again) = (0, now);
+        channel.state = Sending::Open { telling: Some(Repeats::from(now)) };
         let (label, contract) = (channel.label, channel.contract);
         self.events.push_back(ChannelEvent::Opened { channel: id, label, contract });
     }
@@ -555,8 +489,7 @@ impl Channels {
             channel.ending.silent |= silent;
             // A station that is gone answers nothing, and the program is to hear of it at once.
             let is_gone = matches!(channel.ending.cause, CloseCause::PeerGone | CloseCause::PeerStopped);
-            channel.state = if is_gone { Sending::Over } else { Sending::Closing };
-            (channel.tries, channel.again) = (0, now);
+            channel.state = if is_gone { Sending::Over } else { Sending::Closing(Repeats::from(now)) };
         }
     }
 
@@ -569,7 +502,7 @@ impl Channels {
         }
     }
 
-    fn on_member_gone(&mut self, now: Instant, peer: MacAddr, cause: CloseCause) {
+    fn on_member_gone(&mut self, peer: MacAddr, cause: CloseCause) {
         while let Some(at) = self.incoming.iter().position(|channel| channel.peer == peer) {
             self.end_incoming(at, cause, None, Tells::Nobody);
         }
@@ -577,14 +510,11 @@ impl Channels {
             match channel.state {
                 Sending::Open { .. } | Sending::Draining | Sending::Reserving => {
                     channel.ending.cause = cause;
-                    channel.state = Sending::Releasing;
-                    self.wants.push(Want::Release { channel: channel.id });
+                    channel.release(&mut self.wants);
                 }
-                Sending::Connecting => {
-                    (channel.ending.cause, channel.state, channel.again) = (cause, Sending::Over, now);
-                }
+                Sending::Connecting(_) => (channel.ending.cause, channel.state) = (cause, Sending::Over),
                 // It ends already, for a reason of its own: only nobody is left to be told.
-                Sending::Closing => (channel.state, channel.again) = (Sending::Over, now),
+                Sending::Closing(_) => channel.state = Sending::Over,
                 Sending::Releasing | Sending::Over => {}
             }
         }

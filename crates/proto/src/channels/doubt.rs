@@ -94,7 +94,7 @@ impl Channels {
         self.on_tally(now, from, signal);
         let known = self.answered(from, signal).map(|channel| match channel.state {
             Sending::Open { .. } | Sending::Draining => Some(channel.signal(Verb::Opened)),
-            Sending::Closing | Sending::Over => Some(channel.signal(Verb::Close)),
+            Sending::Closing(_) | Sending::Over => Some(channel.signal(Verb::Close)),
             _ => None,
         });
         let over = || self.unheard_at(from, signal).map(|at| self.unheard[at].signal(Verb::Close));

@@ -106,7 +106,7 @@ impl Channels {
     /// The offered unit has left, in fragments of so many octets.
     pub(crate) fn count_unit(&mut self, id: ChannelId, payload_max: u64) {
         if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
-            channel.units += 1;
+            channel.units.sent += 1;
             let octets = u64::from(std::mem::take(&mut channel.meter.offered));
             channel.meter.octets += octets;
             channel.meter.fragments += octets.div_ceil(payload_max.max(1)).max(1);
@@ -210,7 +210,7 @@ impl Outgoing {
             peer: segment.number(self.peer),
             label: self.label,
             sending: true,
-            units: self.units,
+            units: self.units.sent,
             ..of(&self.meter, &self.contract, self.tally())
         }
     }

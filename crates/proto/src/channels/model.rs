@@ -9,21 +9,21 @@ impl Channels {
         assert!(self.events.is_empty() && self.wants.is_empty(), "a drained ledger is shown");
         for channel in &self.outgoing {
             visit.word(channel.id.0);
-            let state = match channel.state {
-                Sending::Connecting => 0,
-                Sending::Reserving => 1,
-                Sending::Open { acknowledged: false } => 2,
-                Sending::Open { acknowledged: true } => 3,
-                Sending::Draining => 4,
-                Sending::Releasing => 5,
-                Sending::Closing => 6,
-                Sending::Over => 7,
+            let (state, repeats): (u64, _) = match channel.state {
+                Sending::Connecting(repeats) => (0, Some(repeats)),
+                Sending::Reserving => (1, None),
+                Sending::Open { telling } => (if telling.is_some() { 2 } else { 3 }, telling),
+                Sending::Draining => (4, None),
+                Sending::Releasing => (5, None),
+                Sending::Closing(repeats) => (6, Some(repeats)),
+                Sending::Over => (7, None),
             };
-            visit.word(u64::from(channel.peer.0[5]) << 16 | u64::from(channel.tries) << 8 | state);
+            let tries = repeats.map_or(0, |repeats| repeats.tries);
+            visit.word(u64::from(channel.peer.0[5]) << 16 | u64::from(tries) << 8 | state);
             let bits = u64::from(channel.probe) << 1 | u64::from(channel.ending.silent);
             visit.word(u64::from(channel.ending.cause.code()) << 2 | bits);
-            if matches!(state, 0 | 2 | 6 | 7) {
-                visit.until(channel.again);
+            if let Some(repeats) = repeats {
+                visit.until(repeats.again);
             }
         }
         for channel in &self.incoming {

@@ -2,25 +2,90 @@
 
 use super::meter::Meter;
 use super::reach::Reach;
-use super::{Channels, Contract, OpenRequest, Stated};
+use super::{Channels, Contract, OpenRequest, SIGNAL_INTERVAL, Stated, Want};
 use crate::cause::CloseCause;
 use crate::io::ChannelId;
+use crate::segment::{Segment, Wants};
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Verb};
 
+/// A signal is repeated so often.
+const SIGNAL_TRIES: u8 = 25;
+/// A close is repeated so often.
+const CLOSE_TRIES: u8 = 5;
+
+/// A signal that is repeated until it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Repeats {
+    pub(super) tries: u8,
+    /// When it is sent next.
+    pub(super) again: Instant,
+}
+
+impl Repeats {
+    /// It is sent for the first time at `now`.
+    pub(super) const fn from(now: Instant) -> Self {
+        Self { tries: 0, again: now }
+    }
+
+    /// The number of the try that is due, if one is.
+    fn next(&mut self, now: Instant) -> Option<u8> {
+        if now < self.again {
+            return None;
+        }
+        (self.tries, self.again) = (self.tries + 1, now + SIGNAL_INTERVAL);
+        Some(self.tries)
+    }
+}
+
+/// The units of a channel that is sent here.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Units {
+    /// Units of the channels that this one continues.
+    pub(super) before: u64,
+    /// Units that have left.
+    pub(super) sent: u64,
+    /// The units that were offered, and those that its node was told of.
+    pub(super) offered: Stated,
+    pub(super) told: Stated,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sending {
-    Connecting,
+    Connecting(Repeats),
     Reserving,
     Open {
-        acknowledged: bool,
+        /// None once the receiver has confirmed the contract's figures.
+        telling: Option<Repeats>,
     },
     Draining,
     Releasing,
-    Closing,
+    Closing(Repeats),
     /// Nothing more is said: the next look forgets it.
     Over,
+}
+
+impl Sending {
+    /// The signal that is repeated in this state.
+    fn repeated(&mut self) -> Option<(Verb, &mut Repeats)> {
+        match self {
+            Self::Connecting(repeats) => Some((Verb::Connect, repeats)),
+            Self::Open { telling: Some(repeats) } => Some((Verb::Opened, repeats)),
+            Self::Closing(repeats) => Some((Verb::Close, repeats)),
+            _ => None,
+        }
+    }
+
+    /// When this state goes on by itself.
+    pub(super) fn due(self) -> Instant {
+        match self {
+            Self::Connecting(repeats) | Self::Closing(repeats) => repeats.again,
+            Self::Open { telling } => telling.map_or(Instant::FAR, |repeats| repeats.again),
+            Self::Over => Instant::ZERO,
+            Self::Reserving | Self::Draining | Self::Releasing => Instant::FAR,
+        }
+    }
 }
 
 /// The end of a channel, as far as it is known.
@@ -45,7 +110,7 @@ impl Ending {
     /// How often the close is repeated. A station whose reservation is lost may first have to join its ring
     /// again, as a receiver that was silent.
     pub(super) fn close_tries(&self) -> u8 {
-        if self.cause == CloseCause::ReservationLost { super::doubt::TRIES } else { super::CLOSE_TRIES }
+        if self.cause == CloseCause::ReservationLost { super::doubt::TRIES } else { CLOSE_TRIES }
     }
 }
 
@@ -56,22 +121,15 @@ pub(super) struct Outgoing {
     pub(super) peer: MacAddr,
     pub(super) label: u16,
     pub(super) request: OpenRequest,
-    /// Units of the channels that this one continues.
-    pub(super) before: u64,
     pub(super) pace: Pace,
     pub(super) state: Sending,
     pub(super) contract: Contract,
-    pub(super) units: u64,
-    /// The units that were offered, and those that its node was told of.
-    pub(super) offered: Stated,
-    pub(super) told: Stated,
+    pub(super) units: Units,
     pub(super) meter: Meter,
     pub(super) ending: Ending,
     pub(super) began: Instant,
     /// It asks only for the contract that would be granted, see [`Channels::probe`].
     pub(super) probe: bool,
-    pub(super) tries: u8,
-    pub(super) again: Instant,
     pub(super) reach: Reach,
 }
 
@@ -81,13 +139,58 @@ impl Channels {
         let channel = self.outgoing.iter().find(|channel| channel.id == id);
         channel.is_some_and(|channel| {
             let takes =
-                matches!(channel.state, Sending::Connecting | Sending::Reserving | Sending::Open { .. });
+                matches!(channel.state, Sending::Connecting(_) | Sending::Reserving | Sending::Open { .. });
             !takes
         })
     }
 }
 
 impl Outgoing {
+    /// Repeats the signal that is not answered, and gives the share back once all units have left.
+    pub(super) fn tick(&mut self, now: Instant, segment: Segment<'_>, wants: &mut Wants<Want>) {
+        if self.state == Sending::Draining && segment.is_drained(self.id) {
+            self.release(wants);
+        }
+        if self.state == Sending::Over {
+            // It may have fallen silent because somebody uses its address.
+            wants.push(Want::Contest { mac: self.peer });
+        }
+        let Some((verb, repeats)) = self.state.repeated() else { return };
+        let Some(tries) = repeats.next(now) else { return };
+        if tries > 1 {
+            wants.push(Want::Contest { mac: self.peer });
+        }
+        let most = if verb == Verb::Close { self.ending.close_tries() } else { SIGNAL_TRIES };
+        if tries <= most {
+            wants.push(Want::Signal { to: self.peer, signal: self.signal(verb) });
+        } else {
+            self.give_up(segment, wants);
+        }
+    }
+
+    /// No answer has come to any of the tries.
+    fn give_up(&mut self, segment: Segment<'_>, wants: &mut Wants<Want>) {
+        match self.state {
+            Sending::Open { .. } if segment.number(self.peer) == 0 => {
+                // It accepted and was forgotten since, maybe without a word: nobody receives.
+                self.ending.cause = CloseCause::PeerGone;
+                self.release(wants);
+            }
+            // The receiver accepted; that it has not confirmed the contract's figures is no reason to stop.
+            Sending::Open { .. } => self.state = Sending::Open { telling: None },
+            Sending::Connecting(_) => {
+                (self.ending.cause, self.state) = (CloseCause::NoAnswer, Sending::Over);
+            }
+            _ => self.state = Sending::Over,
+        }
+    }
+
+    /// Gives the share back.
+    pub(super) fn release(&mut self, wants: &mut Wants<Want>) {
+        self.state = Sending::Releasing;
+        wants.push(Want::Release { channel: self.id });
+    }
+
     pub(super) fn promise(&mut self, admitted: &Admitted, cycle: Span) {
         self.contract = Contract {
             unit_octets_max: self.request.unit_octets_max,
@@ -109,7 +212,7 @@ impl Outgoing {
             unit_octets_max: if verb == Verb::Connect { room_octets } else { unit_octets_max },
             period_ns: self.request.period.as_nanos() as u32,
             bound_ns: self.contract.bound.as_nanos(),
-            final_unit: if verb == Verb::Connect { self.before } else { self.stated().units },
+            final_unit: if verb == Verb::Connect { self.units.before } else { self.stated().units },
             left_out: self.stated().left_out,
             unsent: u32::try_from(self.final_stated().unsent).unwrap_or(u32::MAX),
             ..Signal::new(verb, self.id.0, self.label)

@@ -157,6 +157,7 @@ impl Outgoing {
 
 #[cfg(test)]
 mod tests {
+    use super::super::outgoing::Repeats;
     use super::super::tests::{B, Ledger};
     use super::*;
 
@@ -186,7 +187,7 @@ mod tests {
             ledger.open(B);
         }
         for channel in &mut ledger.channels.outgoing {
-            channel.state = Sending::Open { acknowledged: true };
+            channel.state = Sending::Open { telling: None };
         }
         ledger.link.doubt(ledger.now, B);
         ledger.channels.on_doubted(ledger.now, B, Segment::of(&ledger.link));
@@ -222,10 +223,10 @@ mod tests {
     #[test]
     fn another_channel_goes_on_asking_when_the_one_that_asked_has_ended() {
         let mut ledger = doubted();
-        ledger.channels.outgoing[0].state = Sending::Closing;
+        ledger.channels.outgoing[0].state = Sending::Closing(Repeats::from(ledger.now));
         assert_eq!(wait(&mut ledger, SIGNAL_INTERVAL), [(B, 0, 1)], "the second one");
         ledger.open(B);
-        ledger.channels.outgoing[2].state = Sending::Open { acknowledged: true };
+        ledger.channels.outgoing[2].state = Sending::Open { telling: None };
         let asker = ledger.channels.outgoing[1].id;
         ledger.channels.reap(|channel| channel.id == asker);
         assert_eq!(wait(&mut ledger, SIGNAL_INTERVAL), [(B, 0, 1)], "the third one");

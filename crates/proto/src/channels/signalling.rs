@@ -32,7 +32,7 @@ impl Channels {
             Verb::Accept if segment.number(from) == 0 => {}
             Verb::Accept => {
                 let channel = self.answered(from, signal);
-                if let Some(channel) = channel.filter(|c| c.state == Sending::Connecting) {
+                if let Some(channel) = channel.filter(|c| matches!(c.state, Sending::Connecting(_))) {
                     channel.state = Sending::Reserving;
                     let OpenRequest { unit_octets_max, periodic, .. } = channel.request;
                     let (label, pace) = (channel.label, channel.pace);
@@ -46,10 +46,8 @@ impl Channels {
                 let channel = self.answered(from, signal);
                 // An answer to an older word does not stand for one to the newest.
                 let is_answer = |channel: &&mut Outgoing| channel.signal(Verb::Opened).is_answered_by(signal);
-                if let Some(Outgoing { state: Sending::Open { acknowledged }, .. }) =
-                    channel.filter(is_answer)
-                {
-                    *acknowledged = true;
+                if let Some(Outgoing { state: Sending::Open { telling }, .. }) = channel.filter(is_answer) {
+                    *telling = None;
                 }
             }
             Verb::CloseAck => {
@@ -209,9 +207,10 @@ impl Channels {
     }
 
     pub(super) fn on_refuse(&mut self, from: MacAddr, signal: &Signal) {
-        let Some(channel) = self.answered(from, signal) else { return };
+        let meant = |channel: &&mut Outgoing| channel.id.0 == signal.channel && channel.peer == from;
+        let Some(channel) = self.outgoing.iter_mut().find(meant) else { return };
         match channel.state {
-            Sending::Connecting => {
+            Sending::Connecting(_) => {
                 channel.ending.cause = CloseCause::from_code(signal.code);
                 let id = channel.id;
                 self.tell_shortage(signal);
@@ -219,14 +218,12 @@ impl Channels {
             }
             // The receiver went away while we were sending.
             Sending::Open { .. } | Sending::Draining | Sending::Reserving => {
-                channel.state = Sending::Releasing;
                 channel.ending.cause = CloseCause::of_receiver(signal.code);
                 // A receiver that knows nothing of the channel refuses it as gone.
                 channel.ending.confirmed = channel.ending.cause != CloseCause::PeerGone;
-                let channel = channel.id;
-                self.wants.push(Want::Release { channel });
+                channel.release(&mut self.wants);
             }
-            Sending::Releasing | Sending::Closing | Sending::Over => {}
+            Sending::Releasing | Sending::Closing(_) | Sending::Over => {}
         }
     }
 

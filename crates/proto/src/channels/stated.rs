@@ -49,7 +49,7 @@ impl Channels {
             return;
         }
         let before = channel.stated().left_out;
-        channel.offered.offered(unit);
+        channel.units.offered.offered(unit);
         self.tell_left_out(id, before);
     }
 
@@ -61,7 +61,7 @@ impl Channels {
             return;
         }
         let before = channel.stated().left_out;
-        channel.told = channel.told.or(stated);
+        channel.units.told = channel.units.told.or(stated);
         self.tell_left_out(id, before);
     }
 
@@ -78,18 +78,18 @@ impl Channels {
 impl Outgoing {
     /// The receiver is told of the end, or would be if it were not silent: both nodes count these units.
     pub(super) fn has_stated_its_end(&self) -> bool {
-        matches!(self.state, Sending::Closing | Sending::Over)
+        matches!(self.state, Sending::Closing(_) | Sending::Over)
     }
 
     /// The units of this channel so far.
     pub(super) fn stated(&self) -> Stated {
-        self.offered.or(self.told)
+        self.units.offered.or(self.units.told)
     }
 
     /// The units of this channel at its end.
     pub(super) fn final_stated(&self) -> Stated {
         let stated = self.stated();
-        let unsent = stated.units.saturating_sub(stated.left_out).saturating_sub(self.units);
+        let unsent = stated.units.saturating_sub(stated.left_out).saturating_sub(self.units.sent);
         Stated { unsent, ..stated }
     }
 
@@ -124,10 +124,10 @@ impl Outgoing {
     /// was broken before. One that has left in part may go on.
     pub(super) fn withdraw(&mut self, now: Instant, due: Instant, one_goes_on: bool) {
         let stated = self.stated();
-        let leave = self.units.saturating_add(u64::from(one_goes_on));
+        let leave = self.units.sent.saturating_add(u64::from(one_goes_on));
         let all = Stated { units: leave.saturating_add(stated.left_out), ..stated };
         if all.units < stated.units && now <= due + self.contract.bound {
-            (self.offered, self.told) = (all, all);
+            (self.units.offered, self.units.told) = (all, all);
         }
     }
 }

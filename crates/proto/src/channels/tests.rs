@@ -187,7 +187,7 @@ fn a_channel_goes_on_with_a_station_that_has_another_number() {
     ledger.gone(C);
     assert_eq!(ledger.closed(), [], "whoever has the old number now is another station");
     ledger.hear(C, Verb::Accept, out.0);
-    assert_eq!(ledger.channels.outgoing[0].state, Sending::Connecting);
+    assert!(matches!(ledger.channels.outgoing[0].state, Sending::Connecting(_)));
     ledger.hear(B, Verb::Accept, out.0);
     assert_eq!(ledger.channels.outgoing[0].state, Sending::Reserving);
     ledger.hear(B, Verb::Close, 70);
@@ -203,7 +203,7 @@ fn a_receiver_without_a_number_is_asked_again() {
     ledger.sent();
     ledger.number(0, B);
     ledger.hear(B, Verb::Accept, out.0);
-    assert_eq!(ledger.channels.outgoing[0].state, Sending::Connecting);
+    assert!(matches!(ledger.channels.outgoing[0].state, Sending::Connecting(_)));
     ledger.number(9, B);
     assert_eq!(ledger.repeated(), [(B, Verb::Connect)]);
     ledger.hear(B, Verb::Accept, out.0);
@@ -252,7 +252,7 @@ fn a_sender_repeats_an_end_that_its_receiver_could_not_hear() {
     let mut ledger = Ledger::new();
     let sent = ledger.open(B);
     ledger.channels.outgoing[0].contract.bound = Span::from_millis(40);
-    ledger.channels.outgoing[0].state = Sending::Open { acknowledged: true };
+    ledger.channels.outgoing[0].state = Sending::Open { telling: None };
     ledger.sent();
     ledger.hear(B, Verb::Ask, sent.0);
     assert_eq!(ledger.sent(), [(B, Verb::Opened)], "it goes on");
@@ -382,7 +382,7 @@ fn of_two_stations_that_share_a_number_the_one_that_was_meant_is_asked() {
     ledger.open(C);
     assert_eq!(ledger.sent(), [(C, Verb::Connect)]);
     ledger.hear(B, Verb::Accept, ledger.channels.outgoing[0].id.0);
-    assert_eq!(ledger.channels.outgoing[0].state, Sending::Connecting);
+    assert!(matches!(ledger.channels.outgoing[0].state, Sending::Connecting(_)));
 }
 
 /// A unit of one frame.
@@ -585,7 +585,7 @@ fn units_count_as_come_where_their_receiver_s_node_has_told_of_the_end() {
         let tally = rota_wire::Tally { units: 5, lost: 1, ..rota_wire::Tally::default() };
         let report = Signal { tally, ..Signal::new(Verb::Tally, out.0, 1) };
         ledger.signal(C, &report);
-        ledger.channels.outgoing[0].state = Sending::Open { acknowledged: true };
+        ledger.channels.outgoing[0].state = Sending::Open { telling: None };
         how(&mut ledger, out);
         let released = LinkEvent::Released { channel: out };
         ledger.tell(released);
@@ -641,7 +641,7 @@ fn a_receiver_that_has_not_counted_the_end_confirms_no_units() {
             sender.channels.note_offer(out, &unit);
             sender.channels.count_unit(out, 1_400);
         }
-        sender.channels.outgoing[0].state = Sending::Open { acknowledged: true };
+        sender.channels.outgoing[0].state = Sending::Open { telling: None };
         let answer = Signal { channel: out.0, ..answer };
         if verb == Verb::Close {
             sender.channels.begin_closing(sender.now, out, CloseCause::Closed, false);

@@ -5,7 +5,7 @@ use rota_admission::Admitted;
 
 #[test]
 fn a_sender_whose_last_units_wait_answers_that_its_channel_goes_on() {
-    for state in [Sending::Open { acknowledged: true }, Sending::Draining] {
+    for state in [Sending::Open { telling: None }, Sending::Draining] {
         let mut ledger = Ledger::new();
         let sent = ledger.open(B);
         ledger.channels.outgoing[0].state = state;

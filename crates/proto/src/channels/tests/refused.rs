@@ -7,7 +7,7 @@ use super::*;
 fn counts_that_contradict_the_sender_are_refused() {
     let mut ledger = Ledger::new();
     let out = ledger.open(B);
-    ledger.channels.outgoing[0].state = Sending::Open { acknowledged: true };
+    ledger.channels.outgoing[0].state = Sending::Open { telling: None };
     ledger.channels.state(out, Stated { units: 10, left_out: 1, unsent: 0 });
     let (none, all) = (Tally::default(), u64::MAX);
     let lies = [
@@ -31,7 +31,7 @@ fn counts_that_contradict_the_sender_are_refused() {
     ledger.signal(B, &told);
     assert_eq!(ledger.channels.outgoing[0].meter.tally, true_one);
     // A lie at the end confirms nothing, and the channel ends all the same.
-    ledger.channels.outgoing[0].state = Sending::Closing;
+    ledger.channels.outgoing[0].state = Sending::Closing(Repeats::from(ledger.now));
     let end = Signal { tally: Tally { lost: all, ..none }, ..Signal::new(Verb::CloseAck, out.0, 1) };
     ledger.signal(B, &end);
     let told: Vec<_> = core::iter::from_fn(|| ledger.channels.next_event()).collect();

@@ -8,7 +8,7 @@ use super::*;
 fn units_that_never_left_are_lost_where_the_receiver_ended_the_channel() {
     let mut ledger = Ledger::new();
     let out = ledger.open(C);
-    ledger.channels.outgoing[0].state = Sending::Open { acknowledged: true };
+    ledger.channels.outgoing[0].state = Sending::Open { telling: None };
     for number in 0..5 {
         ledger.channels.note_offer(out, &UnitRef { number, octets: 9, schedule_ns: 0, left_out: 0 });
         ledger.channels.count_unit(out, 1_400);
