@@ -35,8 +35,7 @@ mod want;
 
 use crate::cause::CloseCause;
 use crate::io::{ChannelId, Destination, UnitDescriptor};
-use crate::rether::LinkEvent;
-use crate::segment::{Segment, Wants};
+use crate::segment::{LinkEvent, Segment, Wants};
 pub use decline::Shortage;
 pub use event::ChannelEvent;
 use incoming::Incoming;

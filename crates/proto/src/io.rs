@@ -1,6 +1,7 @@
 //! What enters and leaves a machine.
 
 use crate::llc::MessageDelivery;
+use rota_admission::Pace;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, MacAddr};
 
@@ -125,6 +126,21 @@ impl Grant {
     pub fn fits(&self, now: Instant, time: Span) -> bool {
         now <= self.not_after && time <= self.budget
     }
+}
+
+/// What a share of the medium is to carry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShareRequest {
+    /// The station that its units reach.
+    pub(crate) to: MacAddr,
+    /// The label of its units on the wire.
+    pub(crate) label: u16,
+    /// The largest unit, octets.
+    pub(crate) unit_octets_max: u32,
+    /// How its units go with the cycles.
+    pub(crate) pace: Pace,
+    /// True if it needs the strict period.
+    pub(crate) periodic: bool,
 }
 
 /// Whether the host's ordinary traffic waits for the token.

@@ -13,8 +13,7 @@
 use super::ended::confirms;
 use super::{ChannelEvent, Channels, ENDED_MAX, Incoming, SIGNAL_INTERVAL, Sending, Tells, Want};
 use crate::cause::CloseCause;
-use crate::rether::ModeName;
-use crate::segment::Segment;
+use crate::segment::{ModeName, Segment};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Verb};
 

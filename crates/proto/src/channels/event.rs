@@ -3,7 +3,7 @@
 use super::{Contract, Shortage, Stated};
 use crate::cause::CloseCause;
 use crate::io::ChannelId;
-use crate::rether::Excluded;
+use crate::segment::Excluded;
 use rota_admission::Refusal;
 use rota_wire::{MacAddr, Tally};
 

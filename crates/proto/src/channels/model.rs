@@ -1,7 +1,7 @@
 //! The ledger as a model checker compares it; see `rether/model.rs`.
 
 use super::{Channels, Sending};
-use crate::rether::Visit;
+use crate::Visit;
 
 impl Channels {
     /// Shows what can change what the ledger will do; of contracts and counts it shows nothing.

@@ -6,8 +6,7 @@ use super::meter::Meter;
 use super::outgoing::{Outgoing, Sending};
 use super::{CHANNELS_MAX, ChannelEvent, Channels, Contract, Listener, OpenRequest, Stated, Want};
 use crate::cause::CloseCause;
-use crate::io::ChannelId;
-use crate::rether::Asked;
+use crate::io::{ChannelId, ShareRequest};
 use crate::segment::Segment;
 use rota_admission::Pace;
 use rota_units::{Instant, Span};
@@ -36,7 +35,7 @@ impl Channels {
                     channel.state = Sending::Reserving;
                     let OpenRequest { unit_octets_max, periodic, .. } = channel.request;
                     let (label, pace) = (channel.label, channel.pace);
-                    let asked = Asked { to: from, label, unit_octets_max, pace, periodic };
+                    let asked = ShareRequest { to: from, label, unit_octets_max, pace, periodic };
                     let channel = channel.id;
                     self.wants.push(Want::Reserve { channel, asked });
                 }

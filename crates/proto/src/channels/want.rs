@@ -1,8 +1,7 @@
 //! What the channels want of the medium of their segment. The parent carries it out after each call, in order.
 
 use super::{CHANNELS_MAX, ENDED_MAX};
-use crate::io::ChannelId;
-use crate::rether::Asked;
+use crate::io::{ChannelId, ShareRequest};
 use rota_units::Instant;
 use rota_wire::{MacAddr, Signal};
 
@@ -26,7 +25,7 @@ pub(crate) enum Want {
         /// For which channel.
         channel: ChannelId,
         /// What it needs.
-        asked: Asked,
+        asked: ShareRequest,
     },
     /// A share is given back, and its waiting units are given up.
     Release {

@@ -1,8 +1,7 @@
 //! The receiving half: deliveries, acknowledgements, messages put together from fragments.
 
 use super::{BIT_LIFE, Llc, LlcAddress, REPEAT_LIFE, Want};
-use crate::rether::ModeName;
-use crate::segment::Segment;
+use crate::segment::{ModeName, Segment};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use rota_wire::llc::{

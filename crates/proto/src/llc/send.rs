@@ -6,8 +6,7 @@ use super::{
     REPEAT_LIFE, Want, is_socket,
 };
 use crate::io::FrameBuf;
-use crate::rether::ModeName;
-use crate::segment::Segment;
+use crate::segment::{ModeName, Segment};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use rota_wire::llc::{

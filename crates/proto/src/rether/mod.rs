@@ -79,7 +79,6 @@ pub use mismatch::{Mismatch, Mismatched, Setting};
 #[cfg(feature = "model")]
 pub use model::Visit;
 pub use patience::{InForce, Why};
-pub(crate) use reserve::Asked;
 pub use reserve::LinkEvent;
 pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ};
 pub use tally::{Counters, ROTATION_PLACES, Rotation, Tally};

@@ -8,7 +8,7 @@ use super::Rether;
 use super::counters::next_stamp;
 use super::hog::Excluded;
 use super::outbox::Pending;
-use crate::io::{ChannelId, Output, StationId, UnitFate, UnitRef};
+use crate::io::{ChannelId, Output, ShareRequest, StationId, UnitFate, UnitRef};
 use rota_admission::{Admitted, Growth, Pace, Refusal, Request, admit, grow, shrunk, standing};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token, Verdict};
@@ -103,21 +103,6 @@ pub enum LinkEvent {
     ModeChanged,
 }
 
-/// What a session asks the token for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
-    /// Whom it reaches.
-    pub(crate) to: MacAddr,
-    /// Its label on the wire.
-    pub(crate) label: u16,
-    /// The largest unit, octets.
-    pub(crate) unit_octets_max: u32,
-    /// How its units go with the cycles.
-    pub(crate) pace: Pace,
-    /// Whether it needs the strict period.
-    pub(crate) periodic: bool,
-}
-
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionState {
@@ -183,8 +168,8 @@ impl Rether {
     }
 
     /// Asks for a reservation; the answer comes as an event after a token visit.
-    pub(crate) fn reserve(&mut self, now: Instant, channel: ChannelId, asked: &Asked) {
-        let Asked { to, label, unit_octets_max, pace, periodic } = *asked;
+    pub(crate) fn reserve(&mut self, now: Instant, channel: ChannelId, asked: &ShareRequest) {
+        let ShareRequest { to, label, unit_octets_max, pace, periodic } = *asked;
         let state = SessionState::Waiting;
         let ready = VecDeque::with_capacity(READY_MAX);
         let (fragments_sent, resize) = (0, None);
