@@ -1,8 +1,8 @@
 //! The segment as the medium of this station knows it: the other machines read it here, and change nothing.
 //!
 //! A machine never names a sibling machine. It is lent this view, and puts what it wants of its siblings into
-//! a queue of its own ([`Wants`]); the parent carries that out after each call. The words of the medium that a
-//! machine needs pass through here as well, so that no machine's file names the medium.
+//! a queue of its own ([`Wants`]); the parent carries that out after each call. The words of the medium that
+//! a machine needs pass through here as well, so that no machine's file names the medium.
 
 use crate::io::{ChannelId, StationId};
 use crate::rether::{self, Counters, Member, Rether, Tally};

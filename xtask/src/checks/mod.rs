@@ -9,6 +9,7 @@ pub mod lengths;
 pub mod purity;
 pub mod requirements;
 pub mod safety;
+pub mod siblings;
 pub mod structures;
 
 use crate::tree::{Report, Tree};
@@ -21,6 +22,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("arrows", arrows::check),
     ("lengths", lengths::check),
     ("structures", structures::check),
+    ("siblings", siblings::check),
     ("safety", safety::check),
     ("purity", purity::check),
     ("requirements", requirements::check),

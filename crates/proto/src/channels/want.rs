@@ -1,4 +1,4 @@
-//! What the channels want of the medium of their segment. The parent carries it out after each call, in order.
+//! What the channels want of the medium. The parent carries it out after each call, in order.
 
 use super::{CHANNELS_MAX, ENDED_MAX};
 use crate::io::{ChannelId, ShareRequest};

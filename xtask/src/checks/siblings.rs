@@ -1,0 +1,51 @@
+//! A machine never names a sibling machine: it reads a view of the medium and says what it wants; the node
+//! carries it.
+
+use crate::tree::{Report, Tree};
+
+/// The machines of a station: the files of each begin so. The medium's are not looked at: it is below the
+/// others, and `Llc` is a class of frames to it.
+const MACHINES: &[(&[&str], &str)] = &[
+    (&["crates/proto/src/channels.rs", "crates/proto/src/channels/"], "Channels"),
+    (&["crates/proto/src/llc/"], "Llc"),
+    (&["crates/proto/src/report.rs"], "Reports"),
+    (&[], "Rether"),
+];
+
+/// Checks each file of each machine but its tests, which may put several together.
+pub fn check(tree: &Tree, report: &mut Report) {
+    for (path, source) in tree.rust.iter().filter(|(path, _)| !path.contains("/tests")) {
+        let is_of = |files: &[&str]| files.iter().any(|file| path.starts_with(file));
+        let Some((_, own)) = MACHINES.iter().find(|(files, _)| is_of(files)) else { continue };
+        let end = source.code.find("#[cfg(test)]\nmod tests {").unwrap_or(source.code.len());
+        for (_, sibling) in MACHINES.iter().filter(|(_, name)| name != own) {
+            for at in source.words(sibling).filter(|at| *at < end) {
+                let sentence = format!(
+                    "{own} names its sibling {sibling}: read segment.rs, and say what is wanted, which the \
+                     node carries"
+                );
+                report.violation(path, source.line_at(at), sentence);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sentences(path: &str, text: &str) -> Vec<String> {
+        Report::sentences(check, &Tree::planted(&[(path, text)]))
+    }
+
+    #[test]
+    fn a_machine_that_names_a_sibling_is_refused() {
+        let text = "fn tick(link: &mut Rether) {}\n";
+        let found = sentences("crates/proto/src/llc/send.rs", text);
+        assert!(found.len() == 1 && found[0].contains("Llc names its sibling Rether"), "{found:?}");
+        assert!(sentences("crates/proto/src/node.rs", text).is_empty(), "the node carries");
+        assert!(sentences("crates/proto/src/channels/tests.rs", text).is_empty(), "a test");
+        let text = format!("//! Like Rether.\n#[cfg(test)]\nmod tests {{\n    {text}}}\n");
+        assert!(sentences("crates/proto/src/report.rs", &text).is_empty(), "a comment, and its tests");
+    }
+}
