@@ -375,7 +375,7 @@ impl Control<'_> {
             && let Some((at, place)) = self.owner(*channel)
         {
             let owned = &self.sessions[at].channels[place];
-            self.incidents.met(owned.shared, crate::monitor::mac_word(owned.peer.mac));
+            self.incidents.met(owned.shared, owned.peer.mac.word());
         }
         match event {
             ChannelEvent::Opened { channel, label, contract } => self.on_opened(channel, label, contract),
